@@ -18,12 +18,14 @@
 //! [`hello`]: how the command gets it. [`ledger`]: the view of it all.
 //!
 //! # Invariants
-//! - Zero is a valid empty state of everything: the area is a sparse file, and
-//!   what is never touched takes no memory.
-//! - Writers never wait, for readers or for each other.
-//! - Nothing that a reader finds is trusted: an index is checked where it is
-//!   used.
-//! - What finds no room is counted in [`header::Losses`], and said.
+//! - **LEDGER-ZERO** Zero is a valid empty state of everything: the area is a sparse
+//!   file, and what is never touched takes no memory. All that changes is an atomic,
+//!   for which every bit pattern is valid.
+//! - **LEDGER-WRITERS** Writers never wait, for readers or for each other.
+//! - **LEDGER-UNTRUSTED** A reader trusts nothing that it finds: it checks an index
+//!   where it uses it.
+//! - **LEDGER-LOSSES** What finds no room is counted in [`header::Losses`], and the
+//!   command says so.
 
 #![no_std]
 

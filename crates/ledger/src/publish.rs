@@ -56,7 +56,7 @@ pub use bits::{Flags, How, RAREST};
 
 use crate::cells::Cells;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use lockstead_core::Atomic64;
+use lockstead_core::{Atomic64, fault};
 
 /// What a thread waits for; one per thread, all zero at first.
 #[repr(C)]
@@ -132,10 +132,11 @@ impl<C: Cells> Wait<C> {
     /// before its held stack changes. Does nothing if none is published.
     pub fn end(&self) {
         let episode = self.episode.load(Relaxed);
-        if episode & 1 != 0 {
+        if episode & 1 != 0 && !fault!(ledger_forgets_to_end) {
             // Relaxed: nothing is published, and what comes after is stored
             // with release (LED-1, LED-3), so that it cannot be seen earlier.
-            self.episode.store(episode + 1, Relaxed);
+            let next = if fault!(ledger_counts_no_episodes) { episode - 1 } else { episode + 1 };
+            self.episode.store(next, Relaxed);
         }
     }
 
@@ -171,7 +172,7 @@ impl<C: Cells> Wait<C> {
     #[must_use]
     pub fn is_still(&self, episode: Episode) -> bool {
         // Relaxed: the loads before it are acquires, which keeps this one last.
-        self.episode.load(Relaxed) == episode.0
+        fault!(ledger_takes_every_wait_for_still) || self.episode.load(Relaxed) == episode.0
     }
 }
 
@@ -222,6 +223,9 @@ impl<C: Cells> Held<C> {
 
     #[inline(always)]
     fn fill(&self, holding: &Holding) {
+        if fault!(ledger_stores_the_address_first) {
+            self.address.store(holding.address, Release);
+        }
         // ord: LED-3 (release): after the episode that ended (even), so that a
         // reader who sees any of this cannot confirm a wait that is over.
         self.place.store(u64::from(holding.lock) | u64::from(holding.stack) << 32, Release);
@@ -349,8 +353,13 @@ impl<'a, C: Cells> Stack<'a, C> {
         let Some(entry) = self.entries.get(top) else { return Err(Full) };
         // ord: LED-5 (release): as LED-3. The entry is empty still: a reader
         // finds nothing in it, a handler pushes above it.
-        self.top.store(top as u64 + 1, Release);
-        entry.fill(holding);
+        if fault!(ledger_raises_the_top_last) {
+            entry.fill(holding);
+            self.top.store(top as u64 + 1, Release);
+        } else {
+            self.top.store(top as u64 + 1, Release);
+            entry.fill(holding);
+        }
         Ok(())
     }
 
@@ -381,6 +390,10 @@ impl<'a, C: Cells> Stack<'a, C> {
     pub fn revoke(&self, address: u64) -> Option<Holding> {
         loop {
             let (index, holding) = self.find(address)?;
+            if fault!(ledger_clears_whatever_is_there) {
+                self.entries[index].clear();
+                return Some(holding);
+            }
             if self.entries[index].take(address) {
                 return Some(holding);
             }
@@ -415,7 +428,9 @@ impl<'a, C: Cells> Stack<'a, C> {
         for above in index + 1..top {
             if let Some(moved) = self.entries[above].read() {
                 self.entries[above - 1].fill(&moved);
-                if !self.entries[above].take(moved.address) {
+                if fault!(ledger_moves_what_was_revoked) {
+                    self.entries[above].clear();
+                } else if !self.entries[above].take(moved.address) {
                     // Revoked, after it was read.
                     self.entries[above - 1].clear();
                 }

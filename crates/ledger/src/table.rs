@@ -29,8 +29,8 @@
 
 use crate::cells::{Cells, Native};
 use crate::growth::{Area, Growth};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
-use lockstead_core::Atomic64;
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use lockstead_core::{Atomic64, fault};
 
 /// Logarithm of the slots of the first level.
 pub const FIRST: u32 = 12;
@@ -124,7 +124,9 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
     /// The element with this hash for which `is` says yes.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
-        (0..=self.newest()).rev().find_map(|level| {
+        let newest = self.newest();
+        let oldest = if fault!(ledger_looks_into_the_newest_level_only) { newest } else { 0 };
+        (oldest..=newest).rev().find_map(|level| {
             let slots = self.level(level)?;
             match probe(slots, hash, &is) {
                 Probe::Found(index) => Some(index),
@@ -145,7 +147,11 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
                 Probe::Found(found) => return Inserted::Found(found),
                 Probe::Empty(slot) => {
                     let value = hash & !0xffff_ffff | u64::from(index);
-                    // ord: LED-7 (release): publishes the element (T1).
+                    if fault!(ledger_overwrites_a_slot) {
+                        slot.store(value, Release);
+                        return Inserted::New;
+                    }
+                    // ord: LED-7 (release): publishes the element (LEDGER-TABLE-COMPLETE).
                     if slot.compare_exchange(0, value, AcqRel, Acquire).is_ok() {
                         if self.fill.fetch_add(1, Relaxed) as usize + 1 > slots.len() / 2 {
                             self.open(newest);
@@ -191,12 +197,12 @@ fn probe<'a, W: Atomic64>(slots: &'a [W], hash: u64, is: &impl Fn(u32) -> bool) 
     let mask = slots.len() - 1;
     for step in 0..PROBES.min(slots.len()) {
         let slot = &slots[(hash as usize + step) & mask];
-        // ord: LED-7 (acquire): the element (T1).
+        // ord: LED-7 (acquire): the element (LEDGER-TABLE-COMPLETE).
         let value = slot.load(Acquire);
         if value == 0 {
             return Probe::Empty(slot);
         }
-        if (value ^ hash) >> 32 == 0 && is(value as u32) {
+        if (value ^ hash) >> 32 == 0 && (fault!(ledger_believes_its_hashes) || is(value as u32)) {
             return Probe::Found(value as u32);
         }
     }

@@ -113,7 +113,7 @@ impl Ledger<'_> {
         let mut next = first.further.load(Relaxed);
         loop {
             self.edges()[index].further.store(next, Relaxed);
-            // ord: LED-8 (release): the record and what comes after it (W1).
+            // ord: LED-8 (release): the record and what comes after it (WITNESS-COMPLETE).
             match first.further.compare_exchange(next, index as u32 + 1, Release, Relaxed) {
                 Ok(_) => return,
                 Err(found) => next = found,
@@ -142,7 +142,7 @@ impl Ledger<'_> {
                     return Some(Known::ToAll);
                 }
             }
-            // ord: LED-8 (acquire): the record (W1).
+            // ord: LED-8 (acquire): the record (WITNESS-COMPLETE).
             next = record.further.load(Acquire) as usize;
         }
         Some(Known::ToAll)

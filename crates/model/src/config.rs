@@ -94,6 +94,8 @@ pub struct Config {
     pub(crate) budget: Budget,
     pub(crate) merged: bool,
     pub(crate) defers_wakes: bool,
+    pub(crate) trust: Option<u64>,
+    pub(crate) subtracts: bool,
     pub(crate) jump: u64,
     pub(crate) tick: u64,
     pub(crate) rescue: bool,
@@ -106,6 +108,7 @@ pub struct Config {
     pub(crate) max_steps: u32,
     pub(crate) max_executions: u64,
     pub(crate) fault: Option<Fault>,
+    pub(crate) broken: Option<&'static str>,
     pub(crate) orderings: Option<Orderings>,
     pub(crate) watches: Vec<(&'static str, Watch)>,
 }
@@ -152,6 +155,8 @@ impl Config {
             },
             merged: false,
             defers_wakes: true,
+            trust: None,
+            subtracts: true,
             jump: 1000,
             tick: 1,
             rescue: false,
@@ -164,6 +169,7 @@ impl Config {
             max_steps: 2000,
             max_executions: 20_000_000,
             fault: None,
+            broken: None,
             orderings: None,
             watches: Vec::new(),
         }
@@ -272,6 +278,22 @@ impl Config {
         self
     }
 
+    /// Sleepers rely on being told of deaths for so many nanoseconds, then ask whether those
+    /// they watch have ended; for ever unless set.
+    #[must_use]
+    pub fn trust(mut self, nanos: u64) -> Self {
+        self.trust = Some(nanos);
+        self
+    }
+
+    /// Whether a shared mutex is released by a subtraction where it can be, as on processors
+    /// that are sooner done with it, or always by a compare-exchange. On unless set.
+    #[must_use]
+    pub fn subtracts(mut self, on: bool) -> Self {
+        self.subtracts = on;
+        self
+    }
+
     /// Makes memory sequentially consistent, and recognises a state by what memory
     /// holds, who sleeps where, and what each thread still knows: see
     /// `engine/merged.rs`. For large searches; finds no data races.
@@ -364,6 +386,14 @@ impl Config {
     #[must_use]
     pub fn fault(mut self, fault: Fault) -> Self {
         self.fault = Some(fault);
+        self
+    }
+
+    /// Takes the wrong step at the marker `fault!(name)` in the source of the locks or of the
+    /// ledger. A search that never comes to such a marker panics.
+    #[must_use]
+    pub fn broken(mut self, name: &'static str) -> Self {
+        self.broken = Some(name);
         self
     }
 

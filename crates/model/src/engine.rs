@@ -36,11 +36,12 @@ mod schedule;
 mod states;
 mod threads;
 
-pub use death::has_ended;
+pub(crate) use death::has_ended;
 pub(crate) use marks::Mark;
-pub use merged::{aside, disembody, embody, forget, guard, here, turn};
-pub use threads::MOST_WATCHES;
-pub(crate) use threads::{Awoken, Entry, Queued, Sleeper, Status, Thread};
+pub use merged::{aside, disembody, embody, forget, guard};
+pub(crate) use merged::{here, turn};
+
+pub(crate) use threads::{Awoken, Entry, MOST_WATCHES, Queued, Sleeper, Status, Thread};
 
 use crate::atomic::Atom;
 use crate::choices::{Choices, Lean};

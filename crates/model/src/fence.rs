@@ -8,44 +8,28 @@
 //! A kernel reaches the others one after the other, between the beginning of the call and
 //! its end; here all are reached in one step.
 
+use crate::Model;
 use crate::config::{Fault, Membarrier};
 use crate::engine::with;
 use crate::section::membarrier;
+use lockstead_core::Slot;
+use lockstead_core::biased::Fences;
 use std::panic::Location;
 
-/// Whether the machine says that it can.
-pub fn can_fence() -> bool {
-    with(|engine| engine.config.membarrier) != Membarrier::Absent
-}
-
-/// Does it, unless it is refused.
-pub fn fence_others(site: &'static Location<'static>) -> bool {
-    let (answer, fault) = with(|engine| (engine.config.membarrier, engine.config.fault));
-    if answer == Membarrier::Denied {
-        return false;
+impl Fences for Model {
+    fn can_fence() -> bool {
+        with(|engine| engine.config.membarrier) != Membarrier::Absent
     }
-    if fault != Some(Fault::NoFence) {
-        membarrier(site, false);
-    }
-    true
-}
 
-/// Implements `Fences` of a core for [`Model`](crate::Model); see
-/// [`platform!`](crate::platform).
-#[macro_export]
-macro_rules! fences {
-    ($($core:tt)+) => {
-        impl $($core)+::biased::Fences for $crate::Model {
-            fn can_fence() -> bool {
-                $crate::hidden::can_fence()
-            }
-
-            #[track_caller]
-            fn fence_others(_owner: $($core)+::slot::Slot) -> bool {
-                $crate::hidden::fence_others(::core::panic::Location::caller())
-            }
+    #[track_caller]
+    fn fence_others(_owner: Slot) -> bool {
+        let (answer, fault) = with(|engine| (engine.config.membarrier, engine.config.fault));
+        if answer == Membarrier::Denied {
+            return false;
         }
-    };
+        if fault != Some(Fault::NoFence) {
+            membarrier(Location::caller(), false);
+        }
+        true
+    }
 }
-
-crate::fences!(lockstead_core);

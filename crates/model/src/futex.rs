@@ -25,15 +25,15 @@ use std::sync::atomic::Ordering;
 type Site = &'static Location<'static>;
 
 /// What ends a wait besides being woken.
-pub struct Ends<'a> {
+pub(crate) struct Ends<'a> {
     /// Added to the address that wake-ups name: the heir of a lock hears its own.
-    pub channel: usize,
+    pub(crate) channel: usize,
     /// When its timer fires.
-    pub deadline: Option<u64>,
+    pub(crate) deadline: Option<u64>,
     /// The word that cancels it, when no longer zero.
-    pub cancel: Option<&'a crate::U32>,
+    pub(crate) cancel: Option<&'a crate::U32>,
     /// Whether a signal handler does.
-    pub interruptible: bool,
+    pub(crate) interruptible: bool,
 }
 
 enum Begun {

@@ -35,8 +35,6 @@ pub use cell::Cell;
 pub use config::{Access, Config, Fault, Futex, Hint, Membarrier, Orderings, Watch};
 pub use engine::{aside, disembody, embody, forget, guard};
 pub use futex::thread;
-#[doc(hidden)]
-pub use platform::hidden;
 pub use report::{Coverage, Event, Failure, Kind, Schedule, Stats, Step};
 pub use scenario::Scenario;
 pub use signal::with_handler;

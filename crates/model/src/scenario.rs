@@ -6,6 +6,7 @@ use crate::engine::Engine;
 use crate::memory::MAX_THREADS;
 use crate::report::{Failure, Schedule, Stats};
 use crate::runner::Runner;
+use lockstead_core::fault::Choice;
 use std::rc::Rc;
 
 pub(crate) type Body<S> = Rc<dyn Fn(&S)>;
@@ -132,12 +133,18 @@ impl<S: 'static> Scenario<S> {
     ///
     /// # Errors
     /// The first execution found in which something went wrong.
+    ///
+    /// # Panics
+    /// If a fault is chosen ([`Config::broken`]) and no step came to its marker.
     pub fn check(&self, config: &Config) -> Result<Stats, Box<Failure>> {
+        let fault = Choice::new(config.broken);
         let mut runner = Runner::new(self, Engine::new(config.clone()));
-        match config.search {
+        let result = match config.search {
             Search::Exhaustive => runner.exhaust(),
             Search::Random { seed, schedules } => runner.sample(seed, schedules),
-        }
+        };
+        fault.must_be_reached();
+        result
     }
 
     /// Explores the executions, and panics with the trace of one that failed.
@@ -161,6 +168,7 @@ impl<S: 'static> Scenario<S> {
     /// # Errors
     /// The failure it shows.
     pub fn replay(&self, config: &Config, schedule: &Schedule) -> Result<(), Box<Failure>> {
+        let _fault = Choice::new(config.broken);
         Runner::new(self, Engine::new(config.clone())).replay(schedule)
     }
 }

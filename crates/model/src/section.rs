@@ -34,7 +34,7 @@ const LOW: u64 = u32::MAX as u64;
 impl U64 {
     /// Replaces the low half, if it is `current`, by `new`; whether it did.
     #[track_caller]
-    pub fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
+    pub(crate) fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
         self.exchange_low(current, new, order, Location::caller())
     }
 
@@ -51,7 +51,7 @@ impl U64 {
     /// Erases the low half, if it is no more than `most`; whether it did. In one
     /// exchange, if so configured, of the number that the thread has as a participant.
     #[track_caller]
-    pub fn erase_low(&self, most: u32, order: Ordering) -> bool {
+    pub(crate) fn erase_low(&self, most: u32, order: Ordering) -> bool {
         let site = Location::caller();
         if !with(|engine| engine.config.sections) {
             return self.exchange_low(crate::thread() as u32 + 1, 0, order, site);
@@ -80,7 +80,7 @@ impl U64 {
 }
 
 /// The calling thread has others begin their sections anew.
-pub fn restart(site: Site) {
+pub(crate) fn restart(site: Site) {
     if with(|engine| !engine.config.sections || engine.config.fault == Some(Fault::NoRestart)) {
         return;
     }

@@ -56,10 +56,7 @@ thread_local! {
 }
 
 /// Makes a table of participants known to the searches of this thread.
-///
-/// Called by [`platform!`](crate::platform).
-#[doc(hidden)]
-pub fn announce_seats<T>(seats: &'static [T]) {
+pub(crate) fn announce_seats<T>(seats: &'static [T]) {
     let range = seats.as_ptr_range();
     let range = range.start.addr()..range.end.addr();
     SEATS.with_borrow_mut(|all| all.push((range, size_of::<T>())));

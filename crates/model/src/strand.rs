@@ -7,11 +7,11 @@
 //! run since the last time.
 //!
 //! # Invariants
-//! - **K1** An image is taken, and put back, while its coroutine is suspended.
-//! - **K2** What lies on a stack owns nothing: a value that is put back twice would be
+//! - **STRAND-SUSPENDED** An image is taken, and put back, while its coroutine is suspended.
+//! - **STRAND-OWNS-NOTHING** What lies on a stack owns nothing: a value that is put back twice would be
 //!   dropped twice. The checker's own frames keep to that; so must the threads of a
 //!   model ([`Scenario`](crate::Scenario)).
-//! - **K3** An image is put back on the stack of which it was taken, so what points there
+//! - **STRAND-SAME-STACK** An image is put back on the stack of which it was taken, so what points there
 //!   still does.
 
 use crate::engine::{halt, with};
@@ -102,7 +102,7 @@ impl Strand {
         self.image = None;
         self.bottom = self.range.end;
         if let Some(mut thread) = self.thread.take() {
-            // SAFETY: nothing on the stack needs to be dropped (K2), and the engine keeps
+            // SAFETY: nothing on the stack needs to be dropped (STRAND-OWNS-NOTHING), and the engine keeps
             // no reference to it past `reset`.
             unsafe { thread.force_reset() };
             self.idle = Some(thread.into_stack());
@@ -115,7 +115,7 @@ impl Strand {
             let mut thread = MaybeUninit::uninit();
             let length = self.range.end - self.bottom;
             let mut stack = Box::new_uninit_slice(length);
-            // SAFETY: the coroutine is suspended (K1), so nobody else uses it or its stack,
+            // SAFETY: the coroutine is suspended (STRAND-SUSPENDED), so nobody else uses it or its stack,
             // of which the bytes from `bottom` on lie above the guard page. They are copied
             // as bytes, whatever they are, and nobody drops the copies.
             unsafe {
@@ -133,7 +133,7 @@ impl Strand {
             return;
         }
         // SAFETY: as in `image`. The coroutine that is overwritten has the same stack, the
-        // only thing that it owns, and is not dropped; nor is what lies on it (K2, K3).
+        // only thing that it owns, and is not dropped; nor is what lies on it (STRAND-OWNS-NOTHING, STRAND-SAME-STACK).
         unsafe {
             std::ptr::copy_nonoverlapping(image.thread.as_ptr(), &raw mut self.thread, 1);
             let to = std::ptr::with_exposed_provenance_mut::<MaybeUninit<u8>>(image.bottom);

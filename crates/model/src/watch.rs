@@ -20,7 +20,7 @@ type Site = &'static Location<'static>;
 
 /// What is compared, and where it is slept.
 #[derive(Clone, Copy)]
-pub struct Watched<'a> {
+pub(crate) struct Watched<'a> {
     pub(crate) atom: &'a Atom,
     /// By how many bits the value is shifted before the lower half is compared.
     pub(crate) shift: u32,
@@ -30,7 +30,7 @@ pub struct Watched<'a> {
 }
 
 /// How a sleep on several words ended.
-pub enum Ended {
+pub(crate) enum Ended {
     /// By a wake-up, at the word with this index last.
     At(usize),
     /// As this says.
@@ -38,7 +38,7 @@ pub enum Ended {
 }
 
 /// Sleeps while all words hold what is expected.
-pub fn wait_any(
+pub(crate) fn wait_any(
     watched: &[Watched<'_>],
     deadline: Option<u64>,
     interruptible: bool,
@@ -213,7 +213,7 @@ impl Engine {
 }
 
 /// Wakes up to `count` of those that queue at `address`.
-pub fn wake_shared(address: usize, count: u32, site: Site) -> u32 {
+pub(crate) fn wake_shared(address: usize, count: u32, site: Site) -> u32 {
     point(site);
     let woken = with(|engine| {
         engine.step();
@@ -226,7 +226,7 @@ pub fn wake_shared(address: usize, count: u32, site: Site) -> u32 {
 }
 
 /// Adds to a word and wakes, in one step.
-pub fn add_and_wake(word: &crate::U32, add: u32, count: u32, site: Site) {
+pub(crate) fn add_and_wake(word: &crate::U32, add: u32, count: u32, site: Site) {
     let atom = &word.atom;
     access(atom, true, site);
     with(|engine| {
@@ -238,7 +238,7 @@ pub fn add_and_wake(word: &crate::U32, add: u32, count: u32, site: Site) {
 }
 
 /// Names where somebody is woken when the calling thread ends; what was named before.
-pub fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*const crate::U32> {
+pub(crate) fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*const crate::U32> {
     death::may_come();
     with(|engine| {
         let me = engine.current;
@@ -251,7 +251,7 @@ pub fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*const cra
 
 /// Names where somebody is woken when the calling thread ends and has named nothing.
 /// False, and nothing has changed, where the machine is not to offer that.
-pub fn defer_wake(word: &crate::U32, site: Site) -> bool {
+pub(crate) fn defer_wake(word: &crate::U32, site: Site) -> bool {
     with(|engine| {
         let offered = engine.config.defers_wakes;
         if offered {

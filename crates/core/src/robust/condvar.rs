@@ -69,13 +69,19 @@ impl<P: Robust> SharedCondvar<P> {
         how: &Wait<'_, P>,
     ) -> Result<Waited<P>, SharedError> {
         let start = P::here();
-        let named = party.domain.name_doorbell();
+        let named = if fault!(shared_condition_names_nothing) {
+            P::at_death_wake(None)
+        } else {
+            party.domain.name_doorbell()
+        };
         let bell = party.domain.bell();
         let count = self.count.load(Ordering::Relaxed);
         if !mutex.unlock(party) {
             P::at_death_wake(named);
             return Err(SharedError::NotRecoverable);
         }
+        let late = fault!(shared_condition_counts_after_the_release);
+        let count = if late { self.count.load(Ordering::Relaxed) } else { count };
         let watches = [
             Watch::Word(&self.count, count),
             Watch::Word(party.domain.doorbell, bell),
@@ -83,9 +89,13 @@ impl<P: Robust> SharedCondvar<P> {
             Watch::Seen(&self.count, count),
         ];
         // The waiter watches nobody in particular, so if it sleeps long it looks again.
-        let ended = match party.sleep(&watches, how, &[]) {
+        let compared =
+            watches.len() - usize::from(fault!(shared_condition_compares_the_count_first));
+        let ended = match party.sleep(&watches[..compared], how, &[]) {
             Woken::At(index) => {
-                party.domain.after_wake(index, bell);
+                if !fault!(shared_condition_rings_nobody) {
+                    party.domain.after_wake(index, bell);
+                }
                 None
             }
             Woken::Changed if how.cancelled() => Some(SharedError::Cancelled),
@@ -95,6 +105,9 @@ impl<P: Robust> SharedCondvar<P> {
             Woken::Cancelled => Some(SharedError::Cancelled),
             Woken::Copied => return Err(SharedError::Copied),
         };
+        if fault!(shared_condition_names_nothing_once_woken) {
+            P::at_death_wake(None);
+        }
         P::turn(start, ended.map_or(0, |ended| 1 + ended as u64));
         let here = P::here();
         let mutex = if mutex.take(party.me) {
@@ -107,7 +120,8 @@ impl<P: Robust> SharedCondvar<P> {
 
     /// Wakes one waiter.
     pub fn notify_one(&self) {
-        P::add_and_wake(&self.count, Addend::One, 1);
+        let count = if fault!(shared_condition_notifies_nobody) { 0 } else { 1 };
+        P::add_and_wake(&self.count, Addend::One, count);
     }
 
     /// Wakes all waiters.

@@ -88,11 +88,11 @@ impl<'a, P: Robust> Domain<'a, P> {
     pub fn fate(&self, who: Identity) -> Fate<'a, P> {
         let Some(record) = self.record(who.slot()) else { return Fate::Died };
         let life = record.current();
-        if life.generation() != who.generation() {
+        if life.generation() != who.generation() && !fault!(shared_owner_is_known_by_its_slot) {
             Fate::Died
         } else if life.is_alive() {
             Fate::Lives(record, life)
-        } else if life.is_free() {
+        } else if life.is_free() && !fault!(shared_clean_leave_passes_for_a_death) {
             Fate::Left(record, life)
         } else {
             Fate::Died
@@ -136,8 +136,15 @@ impl<'a, P: Robust> Domain<'a, P> {
             } else if let prepared = found.prepared(process)
                 && record.change(found, prepared)
             {
-                self.erase_claims(slot);
-                if record.replace(prepared, taken) {
+                if !fault!(shared_newcomer_has_what_a_dead_one_claimed) {
+                    self.erase_claims(slot);
+                }
+                let done = if fault!(shared_newcomer_overlooks_a_doubt) {
+                    record.change(prepared, taken)
+                } else {
+                    record.replace(prepared, taken)
+                };
+                if done {
                     return Some(taken);
                 }
             }
@@ -167,12 +174,14 @@ impl<'a, P: Robust> Domain<'a, P> {
     pub fn erase_claims(&self, slot: u32) -> bool {
         let claims = self.claims_of(slot);
         let stood = claims.iter().any(|claim| claim.what.load(Ordering::Relaxed) != 0);
-        if stood {
+        if stood && !fault!(shared_newcomer_rings_nobody) {
             self.wake_everybody();
         }
         for claim in claims {
             claim.give_back();
-            claim.units.store(0, Ordering::Relaxed);
+            if !fault!(shared_newcomer_keeps_units) {
+                claim.units.store(0, Ordering::Relaxed);
+            }
         }
         stood
     }
@@ -211,7 +220,11 @@ impl<'a, P: Robust> Domain<'a, P> {
     pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
         // As if the machine had done it.
         let done = life.is_taken()
-            && self.record(slot).is_some_and(|record| record.change(life, life.dead()));
+            && self.record(slot).is_some_and(|record| {
+                let blind = fault!(unmarked_whoever_sits_there_is_declared_dead);
+                let life = if blind { record.current() } else { life };
+                record.change(life, life.dead())
+            });
         if done {
             self.wake_everybody();
         }
@@ -221,7 +234,9 @@ impl<'a, P: Robust> Domain<'a, P> {
     /// Wakes everybody if it was the machine that woke the caller, at the watch with this index:
     /// 1 is the doorbell, and those above are life words.
     pub(super) fn after_wake(&self, index: usize, bell: u32) {
-        if index > 1 || index == 1 && self.bell() == bell {
+        let silent = fault!(shared_woken_by_a_death_rings_nobody)
+            || fault!(shared_woken_by_the_doorbell_rings_nobody) && index == 1;
+        if (index > 1 || index == 1 && self.bell() == bell) && !silent {
             self.wake_everybody();
         }
     }

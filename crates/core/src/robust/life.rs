@@ -136,11 +136,12 @@ impl Life {
     /// Returns what a participant that takes this slot makes of its life word; `None` if somebody
     /// has the slot, or it is worn out.
     #[must_use]
-    pub const fn taken_by(self, process: u32, number: u32) -> Option<Life> {
+    pub fn taken_by(self, process: u32, number: u32) -> Option<Life> {
         if self.is_taken() || number & LIFE_NUMBER == 0 {
             return None;
         }
-        let generation = self.generation() + if self.is_free() { 0 } else { 1 };
+        let is_left = self.is_free() || fault!(shared_death_keeps_the_generation);
+        let generation = self.generation() + if is_left { 0 } else { 1 };
         if generation > LAST_GENERATION {
             return None;
         }

@@ -101,9 +101,9 @@ pub trait Robust: Platform {
     /// Does nothing for about so many nanoseconds.
     fn rest(nanos: u64) -> Woken;
 
-    /// How long a sleeper relies on DEATH-MARK before it asks [`has_ended`](Self::has_ended),
-    /// in nanoseconds; `None`: it never asks.
-    const TRUST: Option<u64>;
+    /// Returns how long a sleeper relies on DEATH-MARK before it asks
+    /// [`has_ended`](Self::has_ended), in nanoseconds; `None`: it never asks.
+    fn trust() -> Option<u64>;
 
     /// How often a waiter looks at the lock before it sleeps.
     const SPINS: u32;

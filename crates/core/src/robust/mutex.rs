@@ -121,7 +121,9 @@ impl<P: Robust> SharedMutex<P> {
             return false;
         }
         // ord: SHR-2 (release): the critical section.
-        if self.word.fetch_sub(me.bits(), Ordering::Release) != me.bits() {
+        if self.word.fetch_sub(me.bits(), Ordering::Release) != me.bits()
+            && !fault!(shared_late_release_wakes_nobody)
+        {
             self.given_late();
         }
         true
@@ -133,7 +135,9 @@ impl<P: Robust> SharedMutex<P> {
     #[cold]
     fn given_late(&self) {
         // As in the second half of `unlock`.
-        if P::wake_shared(&raw const self.word, 1) == 0 {
+        if fault!(shared_late_release_overlooks_the_handoff)
+            || P::wake_shared(&raw const self.word, 1) == 0
+        {
             P::wake_shared(&raw const self.reserved_for, 1);
         }
     }
@@ -170,14 +174,19 @@ impl<P: Robust> SharedMutex<P> {
                 Ok(_) => {
                     // From here on by address alone. If the caller ends before this is
                     // done, the machine wakes one that watches its life (DEATH-MARK).
-                    if lost && word & RESERVED != 0 {
+                    if lost && word & RESERVED != 0 && !fault!(shared_loser_overlooks_the_handoff) {
                         // The hand-off waiter does not sleep where the others do.
                         P::wake_shared(&raw const self.word, 1);
                     }
                     let reserved = !lost && word & RESERVED != 0;
-                    if reserved && P::wake_shared(&raw const self.word, 1) != 0 {
+                    if reserved
+                        && (fault!(shared_release_overlooks_the_handoff)
+                            || P::wake_shared(&raw const self.word, 1) != 0)
+                    {
                         // The hand-off waiter passes on.
-                    } else if word & (WAITERS | RESERVED) != 0 {
+                    } else if word & (WAITERS | RESERVED) != 0
+                        && !fault!(shared_release_overlooks_waiters)
+                    {
                         P::wake_shared(
                             &raw const self.reserved_for,
                             if lost { u32::MAX } else { 1 },

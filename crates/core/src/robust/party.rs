@@ -56,13 +56,14 @@ impl<'a, P: Robust> Party<'a, P> {
         how: &Wait<'_, P>,
         watched: &[(u32, Life)],
     ) -> Woken {
-        let Some(trust) = P::TRUST else {
+        let Some(trust) = P::trust() else {
             return P::wait_any(watches, how);
         };
         let now = P::now();
         let until = now.after(trust);
         let deadline = how.deadline.filter(|&deadline| deadline <= until);
-        let slice = Wait { deadline: Some(deadline.unwrap_or(until)), ..*how };
+        let until = (!fault!(unmarked_sleepers_trust_for_ever)).then_some(until);
+        let slice = Wait { deadline: deadline.or(until), ..*how };
         let ended = P::wait_any(watches, &slice);
         if ended == Woken::Copied {
             return ended;
@@ -90,7 +91,8 @@ impl<'a, P: Robust> Party<'a, P> {
     /// Tells whether this participant has ended, by the platform's other source, and then
     /// declares it dead.
     pub(super) fn suspect(&self, slot: u32, life: Life) -> bool {
-        let ended = P::has_ended(self.domain.segment, slot, life);
+        let ended = !fault!(unmarked_nobody_is_asked_about)
+            && P::has_ended(self.domain.segment, slot, life);
         if ended {
             self.domain.declare_dead(slot, life);
         }
@@ -103,7 +105,7 @@ impl<'a, P: Robust> Party<'a, P> {
     pub(super) fn asks_about(&self, slot: u32) -> bool {
         /// How many times as often it asks about another participant as about the same.
         const OTHERS: u64 = 32;
-        let (Some(trust), Some(record)) = (P::TRUST, self.record()) else { return false };
+        let (Some(trust), Some(record)) = (P::trust(), self.record()) else { return false };
         let now = (P::now().0 >> 20) as u32 | 1;
         let asked = record.asked.load(Ordering::Relaxed);
         let other = record.asked_about.load(Ordering::Relaxed) != slot;

@@ -190,7 +190,8 @@ impl<P: Robust> SharedRwLock<P> {
 
     #[inline]
     fn take(&self, party: &Party<'_, P>) -> bool {
-        let mine = party.me.bits() | UNTOUCHED;
+        let untouched = if fault!(shared_writer_touches_at_once) { 0 } else { UNTOUCHED };
+        let mine = party.me.bits() | untouched;
         // ord: SHR-6 (seq_cst): before the look at the claims; SHR-1.
         let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         self.mutex.word.compare_exchange(0, mine, success, failure).is_ok()
@@ -241,7 +242,11 @@ impl<P: Robust> SharedRwLock<P> {
         how: &Wait<'_, P>,
         here: u64,
     ) -> Result<(), SharedError> {
-        let named = party.domain.name_doorbell();
+        let named = if fault!(shared_draining_writer_names_nothing) {
+            P::at_death_wake(None)
+        } else {
+            party.domain.name_doorbell()
+        };
         let mut reader = Some(first);
         let outcome = loop {
             let Some(found) = reader else { break Ok(()) };
@@ -259,7 +264,7 @@ impl<P: Robust> SharedRwLock<P> {
                 break Err(SharedError::TimedOut);
             }
             P::turn(here, 0);
-            reader = self.reader(party);
+            reader = self.reader(party).filter(|_| !fault!(shared_writer_overlooks_readers));
         };
         P::at_death_wake(named);
         outcome
@@ -323,9 +328,12 @@ impl<P: Robust> Reader<'_, P> {
             Watch::Low(&self.record.life, self.life.life()),
             Watch::High(&self.record.life, self.life.high()),
         ];
-        match party.sleep(&watches, how, &[(self.slot, self.life)]) {
+        let watched = if fault!(shared_writer_watches_no_reader) { 2 } else { watches.len() };
+        match party.sleep(&watches[..watched], how, &[(self.slot, self.life)]) {
             Woken::At(index) => {
-                party.domain.after_wake(index, bell);
+                if !fault!(shared_draining_writer_rings_nobody) {
+                    party.domain.after_wake(index, bell);
+                }
                 None
             }
             Woken::Unsure => {

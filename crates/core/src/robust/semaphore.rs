@@ -121,7 +121,9 @@ impl<P: Robust> SharedSemaphore<P> {
                 return Err(SharedError::Copied);
             }
             if let Err(error) = self.enter(party, what, &at_least_briefly(how)) {
-                if error != SharedError::Copied {
+                let silent = fault!(shared_cancelled_at_the_mutex_wakes_nobody)
+                    && error == SharedError::Cancelled;
+                if error != SharedError::Copied && !silent {
                     // What it was woken for is due to another sleeper; to which one it cannot
                     // tell without the mutex.
                     P::wake_shared(&raw const self.channel, u32::MAX);
@@ -141,7 +143,10 @@ impl<P: Robust> SharedSemaphore<P> {
             if get(&self.free) >= units {
                 let lost = get(&self.lost);
                 // Those that sleep have not seen this holder.
-                if get(&self.asleep) != 0 && get(&self.on_their_way) == 0 {
+                if get(&self.asleep) != 0
+                    && get(&self.on_their_way) == 0
+                    && !fault!(shared_taker_is_watched_by_nobody)
+                {
                     self.wake(1);
                 }
                 claim.units.store(get(&claim.units).saturating_add(units), Ordering::Relaxed);
@@ -317,7 +322,7 @@ impl<P: Robust> SharedSemaphore<P> {
         let holders = party.domain.all_living().filter(|(_, _, _, all)| all.iter().any(names));
         let mut holders = holders.peekable();
         // It looks at no claims where there is nothing to ask.
-        P::TRUST.is_some()
+        P::trust().is_some()
             && holders.peek().is_some_and(|&(slot, ..)| party.asks_about(slot))
             && holders.filter(|&(slot, _, life, _)| party.suspect(slot, life)).count() != 0
     }
@@ -325,7 +330,8 @@ impl<P: Robust> SharedSemaphore<P> {
     /// Returns how many sleepers to wake for so many units. All, if one of them wants several:
     /// it may want more than there are, and sleep on, while another one would have enough.
     fn how_many(&self, units: u32) -> u32 {
-        if get(&self.asleep) > 1 { u32::MAX } else { units }
+        let several = get(&self.asleep) > 1 && !fault!(shared_units_wake_one_for_each);
+        if several { u32::MAX } else { units }
     }
 
     /// Wakes up to `count` sleepers. The caller has the mutex.
@@ -366,7 +372,7 @@ impl<P: Robust> SharedSemaphore<P> {
         }
         let free = get(&self.total).saturating_sub(held);
         self.mutex.unlock(party);
-        if free >= units {
+        if free >= units && !fault!(shared_count_is_not_repeated) {
             // A holder has died since the caller counted, and is not among the watched.
             return Slept::Not;
         }

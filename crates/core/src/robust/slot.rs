@@ -76,7 +76,13 @@ impl<P: Robust> SlotRecord<P> {
     /// declared it dead.
     pub fn replace(&self, tenant: Life, to: Life) -> bool {
         while !self.change(tenant, to) && !self.change(tenant.doubted(), to) {
-            if self.current().trusted() != tenant {
+            let current = self.current();
+            let is_lost = if fault!(shared_leaver_overlooks_a_doubt) {
+                current != tenant.doubted()
+            } else {
+                current.trusted() != tenant
+            };
+            if is_lost {
                 return false;
             }
         }
@@ -114,7 +120,9 @@ impl<P: Robust> Claim<P> {
     pub(super) fn give_back(&self) {
         // ord: SHR-7 (release): what was read under the lock, before who owns it next
         // writes.
-        if self.what.swap(0, Ordering::Release) & AWAITED != 0 {
+        if self.what.swap(0, Ordering::Release) & AWAITED != 0
+            && !fault!(shared_reader_wakes_no_writer)
+        {
             P::wake_shared(&raw const self.what, u32::MAX);
         }
     }

@@ -140,7 +140,11 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         if let Some(outcome) = self.spin(goal) {
             return outcome;
         }
-        let named = self.party.domain.name_doorbell();
+        let named = if fault!(shared_waiter_names_nothing) {
+            P::at_death_wake(None)
+        } else {
+            self.party.domain.name_doorbell()
+        };
         let outcome = loop {
             P::turn(self.here, self.kept());
             // The doorbell before the lock's word: see the module's last paragraph.
@@ -163,6 +167,9 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
                 break Err(error);
             }
         };
+        if fault!(shared_waiter_stops_naming_before_it_passes_on) {
+            P::at_death_wake(named);
+        }
         self.leave(outcome);
         P::at_death_wake(named);
         outcome
@@ -277,6 +284,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         // ord: SHR-3 (acquire): after the look at the slot.
         if let Fate::Left(record, life) = fate
             && word.load(Ordering::Acquire) == value
+            && !fault!(shared_free_slot_keeps_its_name)
         {
             record.retire(life);
         }
@@ -287,7 +295,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     fn succeed(&mut self, word: u32, goal: Goal) -> Look<'a, P> {
         let kept = word & (WAITERS | RESERVED | INCONSISTENT);
         if word & UNTOUCHED == 0 {
-            return self.own(word, kept | INCONSISTENT, goal);
+            let untold = fault!(shared_successor_tells_nobody);
+            return self.own(word, if untold { kept } else { kept | INCONSISTENT }, goal);
         }
         match goal {
             Goal::Share(_) if kept & INCONSISTENT == 0 => {
@@ -308,8 +317,10 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         };
         let flags = if self.is_reserved { flags & !RESERVED } else { flags };
         // Before the caller has the lock: that may be the last thing it does.
-        let defers = self.woken && P::defer_wake(self.party.domain.doorbell);
-        let waiters = if defers { WAITERS } else { 0 };
+        let defers = self.woken
+            && (fault!(shared_taker_defers_nothing) || P::defer_wake(self.party.domain.doorbell));
+        let waiters =
+            if defers && !fault!(shared_deferred_wake_leaves_no_mark) { WAITERS } else { 0 };
         if self.exchange(word, self.party.me.bits() | beside | flags | waiters).is_err() {
             return Look::Again;
         }
@@ -326,12 +337,15 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             Ok(found) => found,
             Err(error) => return Look::Never(error),
         };
-        claim.make(what);
         // ord: SHR-6 (seq_cst): after the claim; an owner looks for claims after it
         // has put itself here.
-        let word = self.word.load(Ordering::SeqCst);
+        let look = || self.word.load(Ordering::SeqCst);
+        let early = fault!(shared_reader_claims_too_late).then(look);
+        claim.make(what);
+        let word = early.unwrap_or_else(look);
         let reserved = word & RESERVED != 0 && !self.is_reserved;
-        if word & (OWNER | INCONSISTENT) != 0 || reserved {
+        let theirs = if fault!(shared_reader_overlooks_a_death) { 0 } else { INCONSISTENT } | OWNER;
+        if word & theirs != 0 || reserved {
             claim.give_back();
             return Look::Again;
         }
@@ -339,7 +353,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             self.unreserve();
             self.end_reservation();
             // Others may sleep although nobody owns the lock, since it was reserved.
-            self.woken = true;
+            self.woken |= !fault!(shared_handoff_waiter_reads_and_passes_nothing_on);
         }
         Look::Had(Got::Clean)
     }
@@ -379,14 +393,20 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             channel,
             Watch::Word(self.party.domain.doorbell, bell),
             Watch::Low(&theirs.record.life, theirs.life.life()),
-            Watch::High(&theirs.record.life, theirs.life.high()),
+            if fault!(shared_waiter_compares_no_generation) {
+                Watch::Low(&theirs.record.life, theirs.life.life())
+            } else {
+                Watch::High(&theirs.record.life, theirs.life.high())
+            },
             Watch::Seen(self.word, word),
         ];
         let waits_for = self.party.domain.offset(core::ptr::from_ref(self.word).addr());
         if let Some(record) = me {
             record.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
         }
-        let ended = self.party.sleep(&watches, self.how, &[(theirs.slot, theirs.life)]);
+        let compared = watches.len() - usize::from(fault!(shared_waiter_compares_the_word_first));
+        let watches = &watches[..compared];
+        let ended = self.party.sleep(watches, self.how, &[(theirs.slot, theirs.life)]);
         if let Some(record) = me.filter(|_| ended != Woken::Copied) {
             record.waits_for.store(0, Ordering::Relaxed);
         }
@@ -427,8 +447,11 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     /// Makes the caller the hand-off waiter, unless another one lives; tells whether it did.
     fn reserve(&self, reserved_for: u32) -> bool {
         let other = Identity::from_bits(reserved_for);
-        let is_dead =
-            |other| matches!(self.fate(other, self.reserved_for, reserved_for), Fate::Died);
+        let is_dead = |other| {
+            fault!(shared_handoff_waiter_that_left_passes_for_dead)
+                && !matches!(self.party.domain.fate(other), Fate::Lives(..))
+                || matches!(self.fate(other, self.reserved_for, reserved_for), Fate::Died)
+        };
         if !other.is_none_or(is_dead) {
             return false;
         }
@@ -458,12 +481,19 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
 
     /// Passes a wake-up on that the others wait for.
     fn leave(&mut self, outcome: Result<Got, SharedError>) {
-        if self.is_reserved {
+        if self.is_reserved && !fault!(shared_handoff_waiter_stays_when_it_leaves) {
+            if fault!(shared_handoff_ends_before_it_is_unmarked) {
+                self.end_reservation();
+            }
             self.unreserve();
             self.end_reservation();
         }
         // A waiter that gives up may have been the only one that watched the owner.
-        if self.woken || outcome.is_err() {
+        let silent = fault!(shared_taker_passes_nothing_on) && outcome.is_ok()
+            || fault!(shared_leaver_passes_nothing_on) && outcome.is_err()
+            || fault!(shared_cancelled_waiter_passes_nothing_on)
+                && outcome == Err(SharedError::Cancelled);
+        if (self.woken || outcome.is_err()) && !silent {
             let all = outcome == Err(SharedError::NotRecoverable);
             P::wake_shared(self.reserved_for, if all { u32::MAX } else { 1 });
         }

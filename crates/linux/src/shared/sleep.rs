@@ -61,7 +61,10 @@ impl Robust for Linux {
     const MOST_WATCHES: usize = MOST - 1;
 
     /// A second: the kernel's word is good, but for the cases that `oracle` names.
-    const TRUST: Option<u64> = Some(1_000_000_000);
+    #[inline(always)]
+    fn trust() -> Option<u64> {
+        Some(1_000_000_000)
+    }
 
     const SPINS: u32 = 40;
 

@@ -232,7 +232,7 @@ fn mourn() {
 
 /// Whether the participant with this number, that of its thread from 1, has ended: the
 /// answer of a machine that always knows.
-pub fn has_ended(number: u32, site: Site) -> bool {
+pub(crate) fn has_ended(number: u32, site: Site) -> bool {
     point(site);
     let ended = with(|engine| {
         engine.step();

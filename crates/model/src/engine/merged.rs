@@ -29,12 +29,12 @@ use crate::{U32, U64};
 use std::panic::Location;
 
 /// Stands for where the calling thread is, and all that it knows there.
-pub fn here() -> u64 {
+pub(crate) fn here() -> u64 {
     with(|engine| engine.threads[engine.current].history)
 }
 
 /// The calling thread knows no more than when it was `here`, but `kept`.
-pub fn turn(here: u64, kept: u64, site: &'static Location<'static>) {
+pub(crate) fn turn(here: u64, kept: u64, site: &'static Location<'static>) {
     with(|engine| {
         if engine.config.merged {
             let line = mix(u64::from(site.line()), u64::from(site.column()));

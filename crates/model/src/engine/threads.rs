@@ -37,7 +37,7 @@ pub(crate) struct Entries {
 }
 
 /// Words on which one can sleep at once.
-pub const MOST_WATCHES: usize = 8;
+pub(crate) const MOST_WATCHES: usize = 8;
 
 impl Entries {
     pub(crate) fn push(&mut self, entry: Entry) {

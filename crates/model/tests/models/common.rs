@@ -1,0 +1,174 @@
+//! Policies and small helpers that the models share.
+
+use lockstead_core::{Policy, Slot};
+use lockstead_model::{Config, Event};
+
+/// A bound that no model reaches: nobody asks to be handed the lock.
+pub(crate) const NEVER: u64 = 1 << 62;
+
+macro_rules! policy {
+    ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
+     heir $heir:expr, joins $joins:expr $(, ask $ask:expr)? $(, beside $beside:literal)?
+     $(, misses $misses:expr)?) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $name;
+
+        impl Policy for $name {
+            // Models state everything: what they explore does not follow the shipped numbers.
+            type Base = Self;
+            const SPIN: u64 = $spin;
+            const ASK: u64 = 0 $(+ $ask)?;
+            // One turn, one look at the clock: what a spinner does after many
+            // turns it does after one.
+            const TURNS: u32 = 1;
+            const GAP: u64 = 500;
+            const STALE: u64 = $stale;
+            const LOOK: u64 = 0;
+            const PARTS: u32 = 6;
+            const FIRST: u32 = 1;
+            const BOUND: u64 = $bound;
+            const SHARE: u64 = 0;
+            const HEIR_SPIN: u64 = $heir;
+            const UNMARKED: u32 = 0;
+            const MISSES: u32 = 0 $(+ $misses)?;
+            const NAP: u64 = 10;
+            const DOUBLINGS: u32 = 1;
+            const QUEUE: bool = true;
+            const READ_FIRST: bool = true;
+            const VOUCH: bool = true;
+
+            fn joins(tail: Option<Slot>, processors: u32) -> bool {
+                let joins: fn(Option<Slot>, u32) -> bool = $joins;
+                joins(tail, processors)
+            }
+
+            fn beside(_processors: u32) -> bool {
+                false $(|| $beside)?
+            }
+        }
+    };
+}
+
+policy!(
+    /// Sleeps at once.
+    Sleeps: spin 0, stale 0, bound NEVER, heir 0, joins |_, _| false
+);
+policy!(
+    /// Spins until it gets the lock, or time jumps.
+    Spins: spin 1 << 40, stale 1 << 40, bound NEVER, heir 1 << 40, joins |_, _| true
+);
+policy!(
+    /// Spins if nobody else does.
+    Pairs: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0, joins |tail, _| tail.is_none()
+);
+policy!(
+    /// The same, and would ask for the owner later than it spins.
+    PairsUnasked: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0,
+    joins |tail, _| tail.is_none(), ask 1 << 41
+);
+policy!(
+    /// One stands in the queue and the others spin beside it, like the standard policy
+    /// on two processors.
+    Beside: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0,
+    joins |tail, _| tail.is_none(), beside true
+);
+policy!(
+    /// The same, each until it is passed by once, and naps.
+    BesideAndNaps: spin 1 << 40, stale 1 << 40, bound u64::MAX, heir 0,
+    joins |tail, _| tail.is_none(), beside true, misses 1
+);
+policy!(
+    /// One stands in the queue and the others spin beside it, each for one turn.
+    LeavesBeside: spin 0, stale 1 << 40, bound NEVER, heir 0,
+    joins |tail, _| tail.is_none(), beside true
+);
+policy!(
+    /// The same, and asks to be handed the lock.
+    BesideAndInsists: spin 0, stale 1 << 40, bound 1, heir 0,
+    joins |tail, _| tail.is_none(), beside true
+);
+policy!(
+    /// Leaves the queue after one turn.
+    Leaves: spin 0, stale 1 << 40, bound NEVER, heir 0, joins |_, _| true
+);
+policy!(
+    /// Spins; whoever has not been seen since the clock jumped is passed over.
+    Passes: spin 1 << 40, stale 100, bound NEVER, heir 0, joins |_, _| true
+);
+policy!(
+    /// Asks to be handed the lock as soon as it has slept once or time moved.
+    Insists: spin 0, stale 0, bound 1, heir 0, joins |_, _| false
+);
+policy!(
+    /// Everything at once: spins, leaves, and asks for the lock.
+    Mixed: spin 0, stale 100, bound 1, heir 0, joins |_, _| true
+);
+policy!(
+    /// Spins until it is passed by once, and naps. Nothing else has a timer.
+    SpinsAndNaps: spin 1 << 40, stale 1 << 40, bound u64::MAX, heir 0,
+    joins |tail, _| tail.is_none(), misses 1
+);
+policy!(
+    /// Sleeps at once, and naps when woken in vain.
+    SleepsAndNaps: spin 0, stale 0, bound u64::MAX, heir 0, joins |_, _| false, misses 1
+);
+policy!(
+    /// The same, until it insists.
+    NapsAndInsists: spin 0, stale 0, bound 30, heir 0, joins |_, _| false, misses 1
+);
+
+/// Checks that `$scenario` passes with the locks as they ship, and fails as `$kind` says with
+/// the variant that is broken at `fault!($name)`.
+macro_rules! missed {
+    ($scenario:expr, $name:ident, $kind:pat, $config:expr) => {{
+        let (scenario, config, name) = ($scenario, &$config, stringify!($name));
+        let stats = scenario.check(config).expect("correct as shipped");
+        println!("{name}: {stats}");
+        match scenario.check(&config.clone().broken(name)) {
+            Ok(stats) => panic!("{name}: not missed: {stats}"),
+            Err(failure) => assert!(matches!(failure.kind, $kind), "{name}: {failure}"),
+        }
+    }};
+}
+
+/// Whether the long searches are asked for (`LOCKSTEAD_MODEL_DEEP=1`).
+pub(crate) fn deep() -> bool {
+    std::env::var("LOCKSTEAD_MODEL_DEEP").is_ok_and(|v| v == "1")
+}
+
+/// `usual`, or `thorough` when the long searches are asked for.
+pub(crate) fn depth<T>(usual: T, thorough: T) -> T {
+    if deep() { thorough } else { usual }
+}
+
+/// What happens in the queue of spinners, counted.
+pub(crate) fn watch_queue(config: Config) -> Config {
+    let config = config.watch("left", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 3));
+    let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));
+    let config = config.watch("head", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 2));
+    let config = config.watch("closed", |e| e.in_file("spin/queue.rs") && e.wrote(u32::MAX.into()));
+    config.watch("found closed", |e: &Event| e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into()))
+}
+
+/// Declares tests, each of which shows that a scenario of the module `$place` of segments fails
+/// with a variant that is broken, and how. (That it passes as shipped, other tests show.)
+macro_rules! misses {
+    (in $place:ident; $($name:ident: $fault:ident, $kind:pat, $config:expr,
+     { $($scenario:tt)+ })+) => {
+        $(
+            #[test]
+            fn $name() {
+                use super::segment::$place::*;
+                let fault = stringify!($fault);
+                match ($($scenario)+).check(&$config.broken(fault)) {
+                    Ok(stats) => panic!("{fault} is not missed: {stats}"),
+                    Err(failure) => {
+                        assert!(matches!(failure.kind, $kind), "{fault}: {failure}");
+                        println!("{fault}: after {} executions", failure.executions);
+                    }
+                }
+            }
+        )+
+    };
+}

@@ -1,0 +1,44 @@
+//! The ledger's table: what was inserted is found, complete, and once unless a
+//! level was opened meanwhile.
+
+use super::shelf::{same_hash, same_key};
+use crate::labels::{Part, weaker};
+use lockstead_model::{Config, Coverage, Kind};
+
+#[test]
+fn model_two_insertions_of_one_key_agree_3t() {
+    let stats = same_key(0).verify("one key", &Config::new());
+    assert_eq!(stats.coverage, Coverage::Complete);
+}
+
+#[test]
+fn model_keys_of_one_hash_are_told_apart_3t() {
+    let stats = same_hash(0).verify("one hash", &Config::new());
+    assert_eq!(stats.coverage, Coverage::Complete);
+}
+
+#[test]
+fn model_a_key_is_found_whatever_level_opens_3t() {
+    for taken in 1..=2 {
+        let config = Config::new().preemptions(3).stale_reads(2);
+        same_hash(taken).verify("one hash, growing", &config);
+        same_key(taken).verify("one key, growing", &config);
+    }
+}
+
+#[test]
+fn model_table_misses_its_ordering() {
+    for part in [Part::Acquire, Part::Release] {
+        let config = weaker(&Config::new(), "table.rs", &["LED-7"], part);
+        let failure = same_key(0).check(&config).expect_err("weaker");
+        assert_eq!(failure.kind, Kind::Race, "{part:?}: {failure}");
+    }
+}
+
+#[test]
+fn broken_tables_lose_keys() {
+    let config = || Config::new().preemptions(2).stale_reads(1);
+    missed!(same_hash(2), ledger_looks_into_the_newest_level_only, Kind::Panic(_), config());
+    missed!(same_hash(0), ledger_overwrites_a_slot, Kind::Panic(_), config());
+    missed!(same_hash(0), ledger_believes_its_hashes, Kind::Panic(_), config());
+}

@@ -1,0 +1,102 @@
+//! The ledger with one step broken, or used against its rules: the models notice.
+
+use super::scenes;
+use super::world::{Rules, World};
+use lockstead_model::{Config, Failure, Kind, Scenario};
+
+fn calm() -> Config {
+    Config::new().spurious(0).signals(0)
+}
+
+fn bounded() -> Config {
+    calm().preemptions(2).stale_reads(0)
+}
+
+#[test]
+fn broken_an_address_that_is_stored_first_shows_old_fields() {
+    missed!(scenes::running(), ledger_stores_the_address_first, Kind::Panic(_), calm());
+}
+
+#[test]
+fn broken_a_handler_overwrites_an_entry_above_the_top() {
+    let config = calm().signals(1);
+    missed!(scenes::interrupted_stack(), ledger_raises_the_top_last, Kind::Panic(_), config);
+}
+
+#[test]
+fn broken_waits_without_numbers_are_taken_for_one() {
+    missed!(scenes::story(), ledger_counts_no_episodes, Kind::Panic(_), calm());
+}
+
+#[test]
+fn broken_a_wait_that_is_not_ended_is_believed() {
+    missed!(scenes::ordered(Rules::KEPT), ledger_forgets_to_end, Kind::Panic(_), bounded());
+}
+
+#[test]
+fn broken_a_second_look_that_always_agrees() {
+    missed!(scenes::story(), ledger_takes_every_wait_for_still, Kind::Panic(_), calm());
+}
+
+#[test]
+fn broken_an_entry_is_taken_away_that_has_moved() {
+    missed!(scenes::taken_away(), ledger_clears_whatever_is_there, Kind::Panic(_), calm());
+    missed!(scenes::taken_away(), ledger_moves_what_was_revoked, Kind::Panic(_), calm());
+}
+
+/// Checks that a scene passes, and how it fails when a rule is broken.
+fn fails(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) -> Failure {
+    scene(Rules::KEPT).check(config).expect("correct as shipped");
+    match scene(rules).check(config) {
+        Ok(stats) => panic!("not missed: {stats}"),
+        Err(failure) => *failure,
+    }
+}
+
+/// Checks that a scene passes, and that an assertion fails when a rule is broken.
+fn needs(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) {
+    let failure = fails(scene, rules, config);
+    assert!(matches!(failure.kind, Kind::Panic(_)), "{failure}");
+}
+
+#[test]
+fn broken_an_entry_that_goes_after_the_release() {
+    let rules = Rules { pop_first: false, ..Rules::KEPT };
+    needs(scenes::interrupted_release, rules, &bounded().preemptions(1).signals(1));
+}
+
+#[test]
+fn broken_a_wait_that_is_published_after_the_call() {
+    let rules = Rules { begin_first: false, ..Rules::KEPT };
+    let config = calm().preemptions(1).stale_reads(0);
+    let failure = fails(scenes::alone, rules, &config);
+    assert_eq!(failure.kind, Kind::Livelock, "{failure}");
+}
+
+#[test]
+fn broken_a_wait_that_is_withdrawn_after_the_push() {
+    needs(scenes::ordered, Rules { end_first: false, ..Rules::KEPT }, &bounded());
+}
+
+#[test]
+fn broken_a_handler_that_records_while_its_thread_waits() {
+    let rules = Rules { handlers_pass: false, ..Rules::KEPT };
+    needs(scenes::interrupted_wait, rules, &bounded().signals(1));
+}
+
+#[test]
+fn broken_an_entry_that_stays_when_another_thread_releases() {
+    let rules = Rules { revoke: false, ..Rules::KEPT };
+    needs(scenes::handed_on, rules, &bounded().stale_reads(0));
+}
+
+#[test]
+fn broken_a_mutex_that_is_not_lent_for_the_wait() {
+    needs(scenes::condition, Rules { lend: false, ..Rules::KEPT }, &bounded());
+}
+
+#[test]
+fn broken_a_reader_that_looks_once() {
+    let rules = Rules { confirm: false, ..Rules::KEPT };
+    needs(scenes::twice, rules, &bounded().preemptions(3).stale_reads(0));
+}

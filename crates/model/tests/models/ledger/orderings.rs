@@ -1,0 +1,28 @@
+//! Every labelled ordering of the publication protocol: the models notice when
+//! it is weaker.
+
+use super::scenes;
+use crate::labels::{Part, weaker};
+use lockstead_model::{Config, Kind, Scenario};
+
+/// That a scene fails without each half of each ordering.
+fn missed<S: 'static>(scene: &Scenario<S>, labels: &[&'static str]) {
+    let config = Config::new().signals(0);
+    scene.check(&config).expect("correct as shipped");
+    for label in labels {
+        for part in [Part::Acquire, Part::Release] {
+            match scene.check(&weaker(&config, "publish.rs", &[label], part)) {
+                Ok(stats) => panic!("{label}, {part:?}: not missed: {stats}"),
+                Err(failure) => {
+                    assert!(matches!(failure.kind, Kind::Panic(_)), "{label}, {part:?}: {failure}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn model_publication_misses_each_ordering() {
+    missed(&scenes::story(), &["LED-1", "LED-2", "LED-3", "LED-5"]);
+    missed(&scenes::running(), &["LED-4"]);
+}

@@ -1,0 +1,310 @@
+//! What the threads of a `World` do, each with the reader that judges them.
+
+use super::world::{Got, Party, Rules, World, holding, waiting};
+use lockstead_core::Nanos;
+use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_model::{Scenario, with_handler};
+
+const X: usize = 0;
+const Y: usize = 1;
+const Z: usize = 2;
+
+/// One thread waits three times, each time holding something else. The reader
+/// believes what it has confirmed, to the last field.
+pub(super) fn story() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            let stack = me.stack();
+            stack.push(&holding(1)).expect("room");
+            me.wait().begin(&waiting(How::MUTEX, 11, 0));
+            me.wait().end();
+            stack.push(&holding(2)).expect("room");
+            me.wait().begin(&waiting(How::WRITE, 12, 21));
+            me.wait().end();
+            stack.pop(2).expect("held");
+            stack.push(&Holding { started: 0, ..holding(3) }).expect("room");
+            stack.entry(0).set_flags(Flags::LENT);
+            me.wait().begin(&waiting(How::READ, 13, 0));
+        })
+        .thread(|me| {
+            let Some((episode, found)) = me.wait().read() else { return };
+            let holds = me.holds();
+            if me.wait().is_still(episode) {
+                let [one, two, three] = [1, 2, 3].map(|lock| Some(holding(lock)));
+                let three = three.map(|holding| Holding { started: 0, ..holding });
+                let lent = Some(Holding { flags: Flags::LENT, ..holding(1) });
+                let truth = match found.target {
+                    11 => (waiting(How::MUTEX, 11, 0), [one, None, None]),
+                    12 => (waiting(How::WRITE, 12, 21), [one, two, None]),
+                    _ => (waiting(How::READ, 13, 0), [lent, three, None]),
+                };
+                assert_eq!((found, holds), truth);
+            }
+        })
+}
+
+/// One thread takes and releases, never waiting. What the reader may rely on:
+/// an entry's fields are not older than its address.
+pub(super) fn running() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            for address in 1..=3 {
+                me.stack().push(&holding(address)).expect("room");
+                me.stack().pop(address).expect("held");
+            }
+        })
+        .thread(|me| {
+            if let Some(seen) = me.stack().entry(0).read() {
+                let fields = [seen.lock.into(), seen.stack.into(), seen.tick.into(), seen.started];
+                assert!(fields.iter().all(|&field| field >= seen.address), "{seen:?}");
+            }
+        })
+}
+
+/// The reader looks until all have finished, or a cycle is found: each that
+/// closes is found, and each that is found is closed.
+fn watched(rules: Rules, threads: usize) -> Scenario<World> {
+    Scenario::new(move || World::new(rules)).thread(move |w| w.watch(threads))
+}
+
+/// The reader looks at one time, any; what it finds is closed.
+fn judged(rules: Rules, threads: usize) -> Scenario<World> {
+    Scenario::new(move || World::new(rules)).thread(move |w| w.glance(threads))
+}
+
+/// Takes both and releases them, unless it gets stuck.
+fn both(w: &World, me: usize, first: usize, second: usize) {
+    if w.lock(me, first) == Got::Held && w.lock(me, second) == Got::Held {
+        w.unlock(me, second);
+        w.unlock(me, first);
+    }
+}
+
+/// A thread that wants a mutex it holds.
+pub(super) fn alone(rules: Rules) -> Scenario<World> {
+    watched(rules, 1)
+        .thread(|w| {
+            both(w, 0, X, X);
+            w.finish();
+        })
+        .after(|w| assert!(w.reported(), "a thread cannot have finished"))
+}
+
+/// Two threads, two locks, both orders.
+pub(super) fn crossed(rules: Rules) -> Scenario<World> {
+    watched(rules, 2)
+        .thread(|w| {
+            both(w, 0, X, Y);
+            w.finish();
+        })
+        .thread(|w| {
+            both(w, 1, Y, X);
+            w.finish();
+        })
+}
+
+/// One order: nothing is ever found, though both wait.
+pub(super) fn ordered(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| both(w, 0, X, Y))
+        .thread(|w| both(w, 1, X, Y))
+        .after(|w| assert!(!w.reported()))
+}
+
+/// A thread that gives up at a deadline and then takes the locks in the other
+/// order, which closes no cycle.
+pub(super) fn timed(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| {
+            if w.lock(0, X) != Got::Held {
+                return;
+            }
+            match w.lock_until(0, Y, Some(Nanos(1000))) {
+                Got::Held => w.unlock(0, Y),
+                Got::TimedOut => {
+                    w.unlock(0, X);
+                    both(w, 0, Y, X);
+                    return;
+                }
+                Got::Stuck => return,
+            }
+            w.unlock(0, X);
+        })
+        .thread(|w| both(w, 1, Y, X))
+        .after(|w| assert!(!w.reported()))
+}
+
+/// Each thread waits for the other at some time, seldom at once: who looks at
+/// one and later at the other must look again.
+pub(super) fn twice(rules: Rules) -> Scenario<World> {
+    judged(rules, 2).thread(|w| both(w, 0, X, Y)).thread(|w| {
+        if w.lock(1, Y) == Got::Held {
+            w.unlock(1, Y);
+            both(w, 1, Y, X);
+        }
+    })
+}
+
+/// Hand over hand: the older lock goes first, the newer one moves down; then
+/// the other is taken again, against the order of the second thread.
+pub(super) fn hand_over_hand(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| {
+            if w.lock(0, X) != Got::Held || w.lock(0, Y) != Got::Held {
+                return;
+            }
+            w.unlock(0, X);
+            if w.lock(0, X) != Got::Held {
+                return;
+            }
+            w.unlock(0, Y);
+            w.unlock(0, X);
+        })
+        .thread(|w| both(w, 1, X, Y))
+}
+
+/// A wait on a condition with one lock, holding another: the thread that is to
+/// signal may be stuck behind that one, and the waiter may find its mutex
+/// taken when it comes back.
+pub(super) fn condition(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| {
+            if w.lock(0, Y) == Got::Held
+                && w.lock(0, X) == Got::Held
+                && w.wait_for_signal(0, X) == Got::Held
+            {
+                w.unlock(0, X);
+                w.unlock(0, Y);
+            }
+        })
+        .thread(|w| {
+            if w.lock(1, X) == Got::Held {
+                w.signal();
+                if w.lock(1, Y) == Got::Held {
+                    w.unlock(1, Y);
+                    w.unlock(1, X);
+                }
+            }
+        })
+}
+
+/// A mutex that is released by another thread than took it. Afterwards its
+/// former holder waits for that thread, and that thread for whoever took it
+/// then: no cycle, for the former holder holds nothing.
+pub(super) fn handed_on(rules: Rules) -> Scenario<World> {
+    judged(rules, 3)
+        .thread(|w| {
+            if w.lock(0, X) == Got::Held {
+                w.signal();
+                w.lock(0, Y);
+            }
+        })
+        .thread(|w| {
+            if w.lock(1, Y) == Got::Held && w.await_signal() {
+                w.unlock_for(0, X);
+                w.lock(1, X);
+            }
+        })
+        .thread(|w| {
+            if w.await_signal() && w.lock(2, X) == Got::Held {
+                w.unlock(2, X);
+            }
+        })
+        .after(|w| assert!(!w.reported()))
+}
+
+/// A signal handler that takes a lock, anywhere in the first thread, also while
+/// it waits. The second thread wants that lock while it holds what the first
+/// one waits for: no cycle, for handlers end.
+pub(super) fn interrupted(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| {
+            let handler = || {
+                if w.lock(0, Z) == Got::Held {
+                    w.unlock(0, Z);
+                }
+            };
+            with_handler(handler, || both(w, 0, X, Y));
+        })
+        .thread(|w| both(w, 1, Y, Z))
+        .after(|w| assert!(!w.reported()))
+}
+
+/// The same, of the wait alone.
+pub(super) fn interrupted_wait(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| {
+            let handler = || {
+                if w.lock(0, Z) == Got::Held {
+                    w.unlock(0, Z);
+                }
+            };
+            with_handler(handler, || w.lock(0, Y));
+        })
+        .thread(|w| both(w, 1, Y, Z))
+        .after(|w| assert!(!w.reported()))
+}
+
+/// A signal handler that comes anywhere in the first thread's release and waits
+/// for the second thread, which wants what is being released.
+pub(super) fn interrupted_release(rules: Rules) -> Scenario<World> {
+    judged(rules, 2)
+        .thread(|w| {
+            let handler = || {
+                if w.lock(0, Z) == Got::Held {
+                    w.unlock(0, Z);
+                }
+            };
+            if w.lock(0, X) == Got::Held {
+                with_handler(handler, || w.unlock(0, X));
+            }
+        })
+        .thread(|w| both(w, 1, Z, X))
+}
+
+/// A handler that takes a lock anywhere in a push or a pop leaves the stack as
+/// it was, to the last field.
+pub(super) fn interrupted_stack() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            let stack = me.stack();
+            let handler = || {
+                stack.push(&holding(7)).expect("room");
+                assert_eq!(stack.pop(7), Some(holding(7)));
+            };
+            with_handler(handler, || {
+                stack.push(&holding(1)).expect("room");
+                assert_eq!(me.holds(), [Some(holding(1)), None, None]);
+                assert_eq!(stack.pop(1), Some(holding(1)));
+                assert_eq!(me.holds(), [None, None, None]);
+            });
+        })
+        .thread(|me| {
+            // Of a thread that runs: what is seen is held, under its address.
+            for seen in me.holds().into_iter().flatten() {
+                assert!([1, 7].contains(&seen.address));
+            }
+        })
+}
+
+/// A thread releases its older lock while another takes the newer one away.
+pub(super) fn taken_away() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            me.stack().push(&holding(1)).expect("room");
+            me.stack().push(&holding(2)).expect("room");
+            me.stack().pop(1).expect("held");
+            me.stack().push(&holding(3)).expect("room");
+        })
+        .thread(|me| {
+            let taken = me.stack().revoke(2);
+            me.wait().begin(&waiting(How::MUTEX, u64::from(taken.is_some()), 0));
+        })
+        .after(|me| {
+            let (_, Waiting { target: taken, .. }) = me.wait().read().expect("published");
+            let held = |address| {
+                me.holds().iter().flatten().filter(|h| h.address == address).count() as u64
+            };
+            assert_eq!((held(1), held(2), held(3)), (0, 1 - taken, 1));
+        })
+}

@@ -1,0 +1,141 @@
+//! The biased mutex with one step broken: the models notice.
+
+use crate::common::Sleeps;
+use lockstead_core::{Nanos, Off, Platform, RawBiased, Wait};
+use lockstead_model::{Cell, Config, Kind, Membarrier, Model, Ordering, Scenario, U32, freed};
+use std::panic::Location;
+
+/// A biased mutex, what it guards, and a word to look at in the middle of a section.
+struct Guarded {
+    lock: RawBiased<Model, Off, Sleeps>,
+    count: Cell<u32>,
+    pulse: U32,
+}
+
+impl Guarded {
+    fn new() -> Self {
+        Guarded { lock: RawBiased::new(), count: Cell::new(0), pulse: U32::ZERO }
+    }
+
+    /// Takes the lock, adds, in two steps between which others go on, and releases.
+    fn add(&self) {
+        let hold = self.lock.lock(Location::caller()).expect("not recursive");
+        let before = self.count.get();
+        self.pulse.load(Ordering::Relaxed);
+        self.count.set(before + 1);
+        // SAFETY: locked above, so.
+        unsafe { self.lock.unlock(hold) };
+    }
+}
+
+/// One takes it twice, another once.
+fn two() -> Scenario<Guarded> {
+    Scenario::new(Guarded::new)
+        .thread(|guarded| {
+            guarded.add();
+            guarded.add();
+        })
+        .thread(Guarded::add)
+}
+
+/// The same, and one that gives up.
+fn two_and_a_timed_one() -> Scenario<Guarded> {
+    two().thread(|guarded| {
+        let how = || Wait { deadline: Some(Nanos(100)), ..Wait::FOREVER };
+        if let Ok(hold) = guarded.lock.lock_lazily(how, 0, Location::caller()) {
+            guarded.count.set(guarded.count.get() + 1);
+            // SAFETY: locked above, so.
+            unsafe { guarded.lock.unlock(hold) };
+        }
+    })
+}
+
+/// One that has it comes back when the other one has asked for it.
+fn owner_comes_back() -> Scenario<Guarded> {
+    Scenario::new(Guarded::new)
+        .thread(|guarded| {
+            guarded.add();
+            guarded.add();
+            while guarded.lock.belongs_to().is_some() {
+                Model::relax();
+            }
+            guarded.add();
+        })
+        .thread(|guarded| {
+            while guarded.lock.belongs_to().is_none() {
+                Model::relax();
+            }
+            guarded.add();
+        })
+}
+
+/// Each of two adds; the second one frees the lock after its release.
+fn last_frees() -> Scenario<Guarded> {
+    Scenario::new(Guarded::new).threads(2, |guarded| {
+        let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
+        guarded.count.set(guarded.count.get() + 1);
+        let last = guarded.count.get() == 2;
+        // SAFETY: locked above, so.
+        unsafe { guarded.lock.unlock(hold) };
+        if last {
+            freed(guarded);
+        }
+    })
+}
+
+/// A thread that holds it takes it again.
+fn twice() -> Scenario<Guarded> {
+    Scenario::new(Guarded::new).thread(|guarded| {
+        for _ in 0..2 {
+            let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
+            let again = guarded.lock.lock(Location::caller());
+            assert!(again.is_err(), "it has it already");
+            // SAFETY: locked above, so.
+            unsafe { guarded.lock.unlock(hold) };
+        }
+    })
+}
+
+fn small() -> Config {
+    Config::new().rescue(true).spurious(0).heat(0).preemptions(2).stale_reads(1)
+}
+
+#[test]
+fn model_biased_misses_broken_looks() {
+    missed!(two(), biased_revokes_without_a_fence, Kind::Race, small());
+    missed!(two(), biased_owner_looks_no_second_time, Kind::Race, small());
+    missed!(two(), biased_owner_looks_before_it_says_so, Kind::Race, small());
+    missed!(two(), biased_revoker_looks_before_the_fence, Kind::Race, small().preemptions(3));
+    missed!(two(), biased_revoker_waits_for_nobody, Kind::Race, small());
+    missed!(two(), biased_owner_is_made_beside_the_inner_mutex, Kind::Race, small());
+    missed!(twice(), biased_owner_takes_it_twice, Kind::Panic(_), small());
+}
+
+#[test]
+fn model_biased_misses_trust_where_fences_are_denied() {
+    let denied = small().membarrier(Membarrier::Denied).preemptions(3);
+    missed!(owner_comes_back(), biased_revoker_believes_without_a_fence, Kind::Race, denied);
+}
+
+#[test]
+fn model_biased_misses_sleep_without_end() {
+    missed!(two(), biased_revoker_looks_no_second_time, Kind::Deadlock, small());
+    missed!(two(), biased_owner_that_backs_out_stays_in, _, small());
+}
+
+#[test]
+fn model_biased_misses_broken_surrender() {
+    let late = small().jumps(1, 1000);
+    missed!(two_and_a_timed_one(), biased_one_that_gives_up_keeps_the_inner_mutex, _, late);
+    missed!(
+        two_and_a_timed_one(),
+        biased_lock_is_plain_before_the_owner_has_left,
+        Kind::Race,
+        late
+    );
+}
+
+#[test]
+fn model_biased_misses_a_touch_after_the_release() {
+    missed!(last_frees(), biased_release_looks_again, Kind::UseAfterFree, small());
+}

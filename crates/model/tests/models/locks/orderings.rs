@@ -1,0 +1,164 @@
+//! Every labelled ordering of the mutex, the spin queue and the seats: the
+//! models notice when it is weaker, or it is shown not to matter.
+
+use crate::common::{Leaves, Passes, Sleeps};
+use crate::labels::{Part, weaker};
+use lockstead_core::{LockError, Nanos};
+use lockstead_core::{Off, Participant, Platform, Policy, RawMutex, Slot, Wait};
+use lockstead_model::{Cell, Config, Kind, Model, Scenario};
+use std::panic::Location;
+
+type Lock<Y> = RawMutex<Model, Off, Y>;
+
+/// Two locks and what they guard.
+struct Two<Y: Policy> {
+    locks: [Lock<Y>; 2],
+    count: Cell<u32>,
+}
+
+impl<Y: Policy> Two<Y> {
+    fn new() -> Self {
+        Two { locks: [const { Lock::new() }; 2], count: Cell::new(0) }
+    }
+
+    /// Both held by a thread that never releases them.
+    fn held() -> Self {
+        let two = Self::new();
+        for lock in &two.locks {
+            lock.lock(Location::caller()).expect("free");
+        }
+        two
+    }
+
+    fn add(&self) {
+        self.locks[0].lock(Location::caller()).expect("not recursive");
+        self.count.set(self.count.get() + 1);
+        // SAFETY: locked above.
+        unsafe { self.locks[0].unlock() };
+    }
+
+    /// Spins for a lock that does not come free, and gives up.
+    fn give_up(&self, which: usize) {
+        let how = Wait { deadline: Some(Nanos(1)), ..Wait::FOREVER };
+        let result = self.locks[which].lock_how(&how, 0, Location::caller());
+        assert_eq!(result, Err(LockError::TimedOut));
+    }
+
+    /// No queue is left, and no node is in use.
+    fn unqueued(&self, threads: u32) {
+        assert!(self.locks.iter().all(|lock| lock.peek().tail().is_none()), "a queue is left");
+        for number in 1..=threads {
+            let slot = Slot::new(number).expect("not zero");
+            assert!(Model::participant(slot).claim(1), "the node of slot {number} is in use");
+        }
+    }
+}
+
+fn adds<Y: Policy>(threads: usize) -> Scenario<Two<Y>> {
+    Scenario::new(Two::new).threads(threads, Two::add).after(move |two| {
+        assert_eq!(two.count.get(), threads as u32);
+        two.unqueued(threads as u32);
+    })
+}
+
+/// Two threads queue for one lock after the other. Their nodes have been in a
+/// queue before.
+fn two_queues() -> Scenario<Two<Leaves>> {
+    Scenario::new(Two::held)
+        .threads(2, |two| {
+            two.give_up(0);
+            two.give_up(1);
+        })
+        .after(|two| two.unqueued(2))
+}
+
+/// Three threads queue for one lock: walks go over nodes in the middle.
+fn one_queue<Y: Policy>() -> Scenario<Two<Y>> {
+    Scenario::new(Two::held).threads(3, |two| two.give_up(0)).after(|two| two.unqueued(3))
+}
+
+fn small() -> Config {
+    Config::new().processors(4).spurious(0).preemptions(2).stale_reads(1)
+}
+
+/// That a scenario, correct as it is, fails without each of these.
+fn missed<S: 'static>(
+    scenario: &Scenario<S>,
+    file: &'static str,
+    orderings: &[(&'static str, Part)],
+    kind: fn(&Kind) -> bool,
+) {
+    let stats = scenario.check(&small()).expect("correct as shipped");
+    println!("{stats}");
+    for &(label, part) in orderings {
+        match scenario.check(&weaker(&small(), file, &[label], part)) {
+            Ok(stats) => panic!("{label}, {part:?}: not missed: {stats}"),
+            Err(failure) => {
+                assert!(kind(&failure.kind), "{label}, {part:?}: {failure}");
+                println!("{label}, {part:?}: after {} executions", failure.executions);
+            }
+        }
+    }
+}
+
+fn races(kind: &Kind) -> bool {
+    *kind == Kind::Race
+}
+
+fn panics(kind: &Kind) -> bool {
+    matches!(kind, Kind::Panic(_))
+}
+
+#[test]
+fn model_mutex_misses_each_ordering() {
+    let word = adds::<Sleeps>(2);
+    missed(&word, "mutex.rs", &[("WORD-1", Part::All), ("WORD-2", Part::All)], races);
+    missed(&word, "exchange.rs", &[("WORD-1", Part::Acquire)], races);
+    // The releasing half publishes a spinner's node.
+    missed(&two_queues(), "exchange.rs", &[("WORD-1", Part::Release)], panics);
+}
+
+#[test]
+fn model_queue_misses_each_ordering() {
+    let reused = [("OSQ-1", Part::All), ("OSQ-2", Part::All)];
+    missed(&two_queues(), "attached.rs", &reused, panics);
+    let linked = [("OSQ-3", Part::Release), ("OSQ-4", Part::All), ("OSQ-5", Part::Acquire)];
+    missed(&two_queues(), "spin/queue.rs", &linked, panics);
+    let closed = [("OSQ-3", Part::Acquire), ("OSQ-5", Part::Release)];
+    missed(&one_queue::<Leaves>(), "spin/queue.rs", &closed, panics);
+}
+
+/// A new head decides nothing that an exchange of the word does not confirm, so
+/// it needs not know what the former head knew.
+#[test]
+fn model_queue_passes_headship_without_ordering_3t() {
+    let without =
+        |config| weaker(&config, "spin/queue.rs", &["OSQ-6", "OSQ-7", "OSQ-8"], Part::All);
+    two_queues().verify("headship unordered, two queues", &without(small()));
+    one_queue::<Leaves>().verify("headship unordered, one queue", &without(small()));
+    adds::<Leaves>(3).verify("headship unordered, leaving", &without(small()));
+    let jumping = small().jumps(1, 1000).preemptions(1);
+    adds::<Passes>(3).verify("headship unordered, passing", &without(jumping));
+}
+
+/// A seat and what belongs to whoever sits there.
+struct Chair {
+    seat: &'static Participant<Model>,
+    own: Cell<u32>,
+}
+
+#[test]
+fn model_seat_misses_each_ordering() {
+    let taken = Scenario::new(|| Chair {
+        seat: Model::participant(Slot::new(7).expect("not zero")),
+        own: Cell::new(0),
+    })
+    .threads(3, |chair| {
+        if chair.seat.claim(1) {
+            chair.own.set(chair.own.get() + 1);
+            chair.seat.vacate();
+        }
+    })
+    .after(|chair| assert!((1..=3).contains(&chair.own.get())));
+    missed(&taken, "participant.rs", &[("SEAT-1", Part::All), ("SEAT-2", Part::All)], races);
+}

@@ -1,0 +1,170 @@
+//! The scenarios of the wait/wound mutex.
+
+use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, Scheme, WwError};
+use lockstead_core::{LockError, Nanos, Policy, Wait};
+use lockstead_model::{Cell, Model, Scenario, freed};
+use std::panic::Location;
+
+/// Three locks of a class and what each guards.
+pub(super) struct Two<Y: Policy> {
+    pub(super) class: Class<Model>,
+    pub(super) locks: [RawWwMutex<Model, Y>; 3],
+    pub(super) counts: [Cell<u32>; 3],
+}
+
+impl<Y: Policy> Two<Y> {
+    pub(super) fn new(scheme: Scheme) -> Self {
+        Two {
+            class: Class::new(scheme),
+            locks: [const { RawWwMutex::new() }; 3],
+            counts: [Cell::new(0), Cell::new(0), Cell::new(0)],
+        }
+    }
+
+    /// By a context that holds nothing.
+    pub(super) fn take(&self, which: usize, context: &Context<Model>) {
+        let taken = self.locks[which].lock_slow(context, &Patience::ENDLESS, Location::caller());
+        assert_eq!(taken, Ok(()), "holds nothing");
+    }
+
+    pub(super) fn leave(&self, which: usize, context: &Context<Model>) {
+        // SAFETY: taken in this context.
+        unsafe { self.locks[which].unlock(Some(context)) };
+    }
+
+    pub(super) fn add(&self, which: usize) {
+        self.counts[which].set(self.counts[which].get() + 1);
+    }
+
+    /// Takes two locks in this order, backing off as often as it must.
+    pub(super) fn add_to_both(&self, first: usize, second: usize) {
+        let context = Context::begin(&self.class).expect("room");
+        let [mut a, mut b] = [first, second];
+        self.take(a, &context);
+        while let Err(error) = self.locks[b].lock(&context, Location::caller()) {
+            assert_eq!(error, WwError::Deadlock);
+            self.leave(a, &context);
+            self.take(b, &context);
+            [a, b] = [b, a];
+        }
+        self.add(a);
+        self.add(b);
+        self.leave(a, &context);
+        self.leave(b, &context);
+        assert_eq!(context.acquired(), 0);
+        context.finish();
+    }
+
+    /// Takes one lock, unless it gives up.
+    pub(super) fn add_to_one(&self, patience: Patience) {
+        let context = Context::begin(&self.class).expect("room");
+        match self.locks[0].lock_how(&context, &patience, Location::caller()) {
+            Ok(()) => {
+                self.add(0);
+                self.leave(0, &context);
+            }
+            Err(error) => assert_eq!(error, WwError::Lock(LockError::TimedOut)),
+        }
+        context.finish();
+    }
+
+    /// Takes one lock without a context.
+    pub(super) fn add_alone(&self, which: usize) {
+        let taken = self.locks[which].lock_alone(&Wait::FOREVER, Location::caller());
+        assert_eq!(taken, Ok(()));
+        self.add(which);
+        // SAFETY: taken without a context.
+        unsafe { self.locks[which].unlock(None) };
+    }
+
+    pub(super) fn added(&self, counts: [u32; 3]) {
+        for (count, expected) in self.counts.iter().zip(counts) {
+            assert_eq!(count.get(), expected);
+        }
+        assert!(self.locks.iter().all(|lock| !lock.is_locked()));
+    }
+}
+
+/// Two contexts want two locks in opposite order.
+pub(super) fn opposite<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| two.add_to_both(0, 1))
+        .thread(|two| two.add_to_both(1, 0))
+        .after(|two| two.added([2, 2, 0]))
+}
+
+/// Each of three contexts wants two of three locks.
+pub(super) fn cycle<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| two.add_to_both(0, 1))
+        .thread(|two| two.add_to_both(1, 2))
+        .thread(|two| two.add_to_both(2, 0))
+        .after(|two| two.added([2, 2, 2]))
+}
+
+/// Two in opposite order, and a third that wants the same.
+pub(super) fn crowd<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .threads(2, |two| two.add_to_both(0, 1))
+        .thread(|two| two.add_to_both(1, 0))
+        .after(|two| two.added([3, 3, 0]))
+}
+
+/// Two in opposite order, and a thread that takes one lock without a context.
+pub(super) fn beside_one_alone<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| two.add_to_both(0, 1))
+        .thread(|two| two.add_to_both(1, 0))
+        .thread(|two| two.add_alone(1))
+        .after(|two| two.added([2, 3, 0]))
+}
+
+/// Two in opposite order, and one that gives up.
+pub(super) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| two.add_to_both(0, 1))
+        .thread(|two| two.add_to_both(1, 0))
+        .thread(|two| {
+            let context = Context::begin(&two.class).expect("room");
+            let patience = Patience { deadline: Some(Nanos(100)), interruptible: false };
+            match two.locks[0].lock_how(&context, &patience, Location::caller()) {
+                Ok(()) => two.leave(0, &context),
+                Err(error) => assert_eq!(error, WwError::Lock(LockError::TimedOut)),
+            }
+            context.finish();
+        })
+        .after(|two| two.added([2, 2, 0]))
+}
+
+/// Four contexts want one lock: two may sleep behind a first.
+pub(super) fn queue<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .threads(4, |two| two.add_to_one(Patience::ENDLESS))
+        .after(|two| two.added([4, 0, 0]))
+}
+
+/// The same, of which two give up: where the time of one is over, the other is late
+/// when it is woken.
+pub(super) fn queue_with_timed_ones<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .threads(2, |two| two.add_to_one(Patience::ENDLESS))
+        .threads(2, |two| {
+            two.add_to_one(Patience { deadline: Some(Nanos(100)), interruptible: false });
+        })
+        .after(|two| assert!(two.locks.iter().all(|lock| !lock.is_locked())))
+}
+
+/// Whoever takes the lock last frees it.
+pub(super) fn last_frees<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme)).threads(2, |two| {
+        let context = Context::begin(&two.class).expect("room");
+        two.take(0, &context);
+        two.add(0);
+        let last = two.counts[0].get() == 2;
+        two.leave(0, &context);
+        context.finish();
+        if last {
+            freed(two);
+        }
+    })
+}

@@ -1,0 +1,73 @@
+//! Every labelled ordering of the shared locks: the models notice when it is weaker, or
+//! it is shown not to matter.
+
+use super::segment::all::{lockers, reader_and_writer, takers};
+use crate::labels::{Part, weaker, weaker_without_fences};
+use lockstead_model::{Config, Kind, Scenario};
+
+fn small() -> Config {
+    Config::new().spurious(0).preemptions(2).stale_reads(1)
+}
+
+/// That a scenario, correct as it is, fails without each of these.
+fn missed<S: 'static>(
+    scenario: &Scenario<S>,
+    config: &Config,
+    orderings: &[(&'static str, &'static str, Part)],
+) {
+    let stats = scenario.check(config).expect("correct as shipped");
+    println!("{stats}");
+    for &(file, label, part) in orderings {
+        match scenario.check(&weaker(config, file, &[label], part)) {
+            Ok(stats) => panic!("{file} {label}, {part:?}: not missed: {stats}"),
+            Err(failure) => {
+                assert_eq!(failure.kind, Kind::Race, "{file} {label}, {part:?}: {failure}");
+                println!("{file} {label}, {part:?}: after {} executions", failure.executions);
+            }
+        }
+    }
+}
+
+#[test]
+fn shared_mutex_misses_each_ordering() {
+    let orderings =
+        [("robust/mutex.rs", "SHR-1", Part::All), ("robust/mutex.rs", "SHR-2", Part::All)];
+    missed(&lockers(2), &small(), &orderings);
+    missed(&lockers(3), &small(), &[("robust/wait.rs", "SHR-1", Part::All)]);
+    // What a dead owner wrote; the exchange that takes the lock would show it, too, if
+    // the checker took it for a fence.
+    let dies = small().kills(1);
+    let [with, without] = [&[][..], &["SHR-3"]].map(|labels| {
+        let config = weaker_without_fences(&dies, "robust/life.rs", labels, Part::All);
+        lockers(2).check(&config)
+    });
+    with.expect("correct with it");
+    assert_eq!(without.expect_err("SHR-3 is missed").kind, Kind::Race);
+}
+
+/// Who overlooks the heir takes the lock from it, which is not fair, and nothing else.
+#[test]
+fn shared_mutex_is_as_safe_without_the_handoff_ordering() {
+    let config = small().jumps(1, 5_000_000);
+    let weaker = weaker(&config, "robust/wait.rs", &["SHR-5"], Part::All);
+    lockers(3).verify("without SHR-5", &weaker.preemptions(1));
+}
+
+#[test]
+fn shared_rwlock_misses_each_ordering() {
+    let orderings =
+        [("robust/rwlock.rs", "SHR-6", Part::All), ("robust/slot.rs", "SHR-7", Part::All)];
+    missed(&reader_and_writer(1), &small(), &orderings);
+    missed(&reader_and_writer(2), &small(), &[("robust/wait.rs", "SHR-6", Part::All)]);
+}
+
+/// The semaphore's numbers and the claims on it are touched under its mutex, whose
+/// orderings it misses; its own only say what they mean.
+#[test]
+fn shared_semaphore_misses_each_ordering() {
+    let orderings =
+        [("robust/mutex.rs", "SHR-1", Part::All), ("robust/mutex.rs", "SHR-2", Part::All)];
+    missed(&takers(), &small(), &orderings);
+    let weaker = weaker(&small().kills(1), "robust/semaphore.rs", &["SHR-7"], Part::All);
+    takers().verify("without SHR-7", &weaker);
+}

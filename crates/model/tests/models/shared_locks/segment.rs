@@ -1,0 +1,154 @@
+//! A segment with its participants, for the models of the shared locks.
+
+pub(super) mod all;
+pub(super) mod condition;
+pub(super) mod mixed;
+pub(super) mod mutexes;
+pub(super) mod readers;
+pub(super) mod units;
+
+use lockstead_core::robust::{
+    Claim, Domain, Got, Identity, Life, Party, Robust, SharedError, SlotRecord,
+};
+use lockstead_core::{Nanos, Ordering, Wait};
+use lockstead_model::{Model, U32, U64, aside, disembody, embody, forget, thread};
+
+/// The most participants of a model.
+const MOST: usize = 4;
+
+/// The parts that every segment has, with one claim for each participant.
+#[repr(C)]
+pub(crate) struct Common {
+    doorbell: U32,
+    records: [SlotRecord<Model>; MOST + 1],
+    claims: [Claim<Model>; MOST + 1],
+    /// The slot in which each thread sits, as the model notes it; 0: in none.
+    sits_in: [U32; MOST],
+}
+
+fn vacant_record() -> SlotRecord<Model> {
+    SlotRecord {
+        life: U64::ZERO,
+        process: U32::ZERO,
+        thread: U32::ZERO,
+        link: [const { U64::ZERO }; 4],
+        asked: U32::ZERO,
+        waits_for: U32::ZERO,
+        namespace: U64::ZERO,
+        since: U64::ZERO,
+        claims: U32::ZERO,
+        note: U32::ZERO,
+        asked_about: U32::ZERO,
+        origin: [const { U64::ZERO }; 2],
+    }
+}
+
+impl Common {
+    fn new() -> Self {
+        Common {
+            doorbell: U32::ZERO,
+            records: [(); MOST + 1].map(|()| vacant_record()),
+            claims: [(); MOST + 1].map(|()| Claim { what: U32::ZERO, units: U32::ZERO }),
+            sits_in: [const { U32::ZERO }; MOST],
+        }
+    }
+
+    fn domain(&self) -> Domain<'_, Model> {
+        Domain {
+            doorbell: &self.doorbell,
+            records: &self.records,
+            claims: &self.claims,
+            claims_each: 1,
+            segment: &(),
+            base: core::ptr::from_ref(self).addr(),
+        }
+    }
+
+    /// The calling thread, as the participant that sits in its slot from the beginning.
+    /// Called first of all.
+    fn party(&self) -> Party<'_, Model> {
+        self.sits(true)
+    }
+
+    /// The same, which may be killed or not.
+    fn sits(&self, mortal: bool) -> Party<'_, Model> {
+        let slot = thread() as u32 + 1;
+        if mortal {
+            embody(&self.records[slot as usize].life);
+        }
+        let me = Identity::new(slot, 1).expect("a slot");
+        Party { domain: self.domain(), me }
+    }
+
+    /// Before there are threads: so many participants sit there, each with its slot as
+    /// its number and its process's.
+    fn populate(&self, lives: usize) {
+        for slot in 1..=lives {
+            let life = Life::alive(1, slot as u32, slot as u32);
+            self.records[slot].life.store(life.0, Ordering::Relaxed);
+            self.sits_in[slot - 1].store(slot as u32, Ordering::Relaxed);
+        }
+    }
+
+    /// The calling thread takes the slot of the dead participant that had its place,
+    /// with the same number.
+    fn takes_over(&self) -> Party<'_, Model> {
+        let slot = thread() as u32 + 1;
+        let domain = self.domain();
+        let taken = domain.occupy(slot, slot, slot).expect("it is dead, and nobody else comes");
+        embody(&self.records[slot as usize].life);
+        let me = taken.identity(slot).expect("it lives");
+        let party = Party { domain, me };
+        party.arrive();
+        party
+    }
+
+    /// The calling thread, which holds nothing, leaves its slot. It may be killed before
+    /// the slot says so: the machine knows it by that no more.
+    fn leaves(&self, party: &Party<'_, Model>) {
+        let slot = party.me.slot() as usize;
+        let number = thread() as u32 + 1;
+        let life = Life::alive(party.me.generation(), number, number);
+        aside(|| self.sits_in[thread()].store(0, Ordering::Relaxed));
+        disembody();
+        self.records[slot].vacate(life);
+    }
+
+    /// The calling thread, which sits nowhere, takes the first slot that it can.
+    fn comes(&self) -> Party<'_, Model> {
+        let number = thread() as u32 + 1;
+        let domain = self.domain();
+        let (slot, life) = domain.take_slot(number, number).expect("there are more than threads");
+        embody(&self.records[slot as usize].life);
+        aside(|| self.sits_in[thread()].store(slot, Ordering::Relaxed));
+        let me = life.identity(slot).expect("it lives");
+        let party = Party { domain, me };
+        party.arrive();
+        party
+    }
+
+    /// The slot of this thread, which has just died, and how words name who sat there; `None`
+    /// if it sat nowhere.
+    fn dead(&self, dead: usize) -> Option<(usize, u32)> {
+        let slot = self.sits_in[dead].load(Ordering::Relaxed);
+        let record = self.records.get(slot as usize).filter(|_| slot != 0)?;
+        let generation = Life(record.life.load(Ordering::Relaxed)).generation();
+        Some((slot as usize, Identity::new(slot, generation).expect("a slot").bits()))
+    }
+}
+
+/// A time limit that the model decides when to reach.
+fn limited() -> Wait<'static, Model> {
+    Wait { deadline: Some(Nanos(1000)), ..Wait::FOREVER }
+}
+
+/// Until this word is set.
+fn cancelled_by(word: &U32) -> Wait<'_, Model> {
+    Wait { cancel: Some(word), ..Wait::FOREVER }
+}
+
+/// Sets it.
+fn cancel(word: &U32) {
+    word.store(1, Ordering::Relaxed);
+    Model::wake_shared(word, u32::MAX);
+}

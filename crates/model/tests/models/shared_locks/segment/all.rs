@@ -1,0 +1,82 @@
+//! A lock of each kind, whose orderings are weakened.
+
+use super::*;
+use lockstead_core::robust::{SharedMutex, SharedRwLock, SharedSemaphore};
+use lockstead_model::{Cell, Scenario};
+
+/// A lock of each kind, and what it protects.
+#[repr(C)]
+pub(crate) struct All {
+    common: Common,
+    mutex: SharedMutex<Model>,
+    lock: SharedRwLock<Model>,
+    semaphore: SharedSemaphore<Model>,
+    data: Cell<u32>,
+}
+
+fn all(lives: usize) -> Scenario<All> {
+    Scenario::new(move || {
+        let all = All {
+            common: Common::new(),
+            mutex: SharedMutex::new(),
+            lock: SharedRwLock::new(),
+            semaphore: SharedSemaphore::with_units(1),
+            data: Cell::new(0),
+        };
+        all.common.populate(lives);
+        all
+    })
+}
+
+impl All {
+    fn add(&self) {
+        self.data.set(self.data.get() + 1);
+    }
+
+    fn locks(&self, party: &Party<'_, Model>) {
+        let got = self.mutex.lock(party, &Wait::FOREVER).expect("recoverable");
+        self.add();
+        if got == Got::OwnerDied {
+            self.mutex.mark_consistent(party);
+        }
+        self.mutex.unlock(party);
+    }
+
+    fn reads(&self, party: &Party<'_, Model>) {
+        let hold = self.lock.read(party, Some(0), &Wait::FOREVER).expect("recoverable");
+        self.data.get();
+        self.lock.unread(party, hold);
+    }
+
+    fn writes(&self, party: &Party<'_, Model>) {
+        let _ = self.lock.write(party, &Wait::FOREVER).expect("recoverable");
+        self.add();
+        self.lock.unwrite(party);
+    }
+
+    fn takes(&self, party: &Party<'_, Model>) {
+        let _ = self.semaphore.acquire(party, 0, 1, &Wait::FOREVER).expect("endless");
+        self.add();
+        self.semaphore.release(party, 0, 1).expect("recoverable");
+    }
+}
+
+/// Each takes the mutex.
+pub(crate) fn lockers(number: usize) -> Scenario<All> {
+    all(number).threads(number, |s| s.locks(&s.common.party()))
+}
+
+/// One reads, one writes, so often.
+pub(crate) fn reader_and_writer(times: usize) -> Scenario<All> {
+    all(2).thread(|s| s.reads(&s.common.party())).thread(move |s| {
+        let party = s.common.party();
+        for _ in 0..times {
+            s.writes(&party);
+        }
+    })
+}
+
+/// Each takes the only unit.
+pub(crate) fn takers() -> Scenario<All> {
+    all(2).threads(2, |s| s.takes(&s.common.party()))
+}

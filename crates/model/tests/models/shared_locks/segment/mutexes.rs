@@ -1,0 +1,296 @@
+//! Models of the mutex.
+
+use super::*;
+use lockstead_core::robust::SharedMutex;
+use lockstead_core::robust::word::OWNER;
+use lockstead_model::Scenario;
+
+/// What a participant does, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Op {
+    /// Takes a lock; after a death it declares consistent what that protects.
+    Lock(usize),
+    /// The same, but may give up.
+    Limited(usize),
+    /// The same, unless somebody cancels that.
+    Cancellable(usize),
+    /// Cancels that of others.
+    Cancel,
+    /// The same, if it need not wait.
+    Try(usize),
+    /// Takes a lock, and after a death declares nothing.
+    Careless(usize),
+    /// Releases a lock, if it has been got.
+    Unlock(usize),
+    /// Leaves its slot. It holds nothing.
+    Leave,
+    /// Takes the first free slot.
+    Come,
+}
+
+impl Op {
+    /// Of which lock.
+    fn lock(self) -> usize {
+        match self {
+            Op::Lock(lock)
+            | Op::Limited(lock)
+            | Op::Cancellable(lock)
+            | Op::Try(lock)
+            | Op::Careless(lock)
+            | Op::Unlock(lock) => lock,
+            Op::Cancel | Op::Leave | Op::Come => 0,
+        }
+    }
+}
+
+/// Locks, and what is noted of each.
+#[repr(C)]
+pub(crate) struct Locks {
+    common: Common,
+    locks: [SharedMutex<Model>; 2],
+    /// Who is in its critical section: the thread, from 1.
+    inside: [U32; 2],
+    /// Whether an owner died and nobody was told.
+    due: [U32; 2],
+    /// What the locks protect.
+    data: [U32; 2],
+    /// What cancels a wait.
+    cancel: U32,
+}
+
+impl Locks {
+    fn new(lives: usize) -> Self {
+        let locks = Locks {
+            common: Common::new(),
+            locks: [const { SharedMutex::new() }; 2],
+            inside: [const { U32::ZERO }; 2],
+            due: [const { U32::ZERO }; 2],
+            data: [const { U32::ZERO }; 2],
+            cancel: U32::ZERO,
+        };
+        locks.common.populate(lives);
+        locks
+    }
+
+    fn entered(&self, lock: usize, got: Got) {
+        aside(|| {
+            let me = thread() as u32 + 1;
+            let before = self.inside[lock].swap(me, Ordering::Relaxed);
+            assert_eq!(before, 0, "two owners");
+            let due = self.due[lock].swap(0, Ordering::Relaxed) != 0;
+            assert_eq!(due, got == Got::OwnerDied, "a death and what is told of it");
+        });
+    }
+
+    fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
+        let mut held = 0u64;
+        for (at, &op) in ops.iter().enumerate() {
+            let party = match op {
+                Op::Come => {
+                    forget((at as u64 + 1) << 8);
+                    party = self.common.comes();
+                    continue;
+                }
+                _ => &party,
+            };
+            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
+            let which = op.lock();
+            let lock = &self.locks[which];
+            let got = match op {
+                Op::Lock(_) | Op::Careless(_) => lock.lock(party, &Wait::FOREVER),
+                Op::Limited(_) => lock.lock(party, &limited()),
+                Op::Cancellable(_) => lock.lock(party, &cancelled_by(&self.cancel)),
+                Op::Try(_) => lock.try_lock(party),
+                Op::Cancel => {
+                    cancel(&self.cancel);
+                    continue;
+                }
+                Op::Leave => {
+                    self.common.leaves(party);
+                    continue;
+                }
+                Op::Come => continue,
+                Op::Unlock(_) => {
+                    if held >> which & 1 != 0 {
+                        held &= !(1 << which);
+                        // A step in the critical section, at which others would be seen.
+                        self.data[which].load(Ordering::Relaxed);
+                        aside(|| self.inside[which].store(0, Ordering::Relaxed));
+                        assert!(lock.unlock(party), "it has the lock");
+                    }
+                    continue;
+                }
+            };
+            match got {
+                Ok(got) => {
+                    held |= 1 << which;
+                    self.entered(which, got);
+                    if got == Got::OwnerDied && !matches!(op, Op::Careless(_)) {
+                        assert!(lock.mark_consistent(party), "it has the lock");
+                    }
+                }
+                Err(SharedError::TimedOut) => {
+                    assert!(matches!(op, Op::Limited(_) | Op::Try(_)), "it waits for ever");
+                }
+                Err(SharedError::Cancelled) => {
+                    assert!(matches!(op, Op::Cancellable(_)), "nobody cancels it");
+                }
+                Err(SharedError::NotRecoverable) => {
+                    let gone = aside(|| lock.peek() == u32::MAX);
+                    assert!(gone, "the lock is lost");
+                }
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        forget(0);
+    }
+
+    /// The participant of this thread has died.
+    fn mourn(&self, dead: usize) {
+        let me = dead as u32 + 1;
+        let Some((_, bits)) = self.common.dead(dead) else { return };
+        for which in 0..2 {
+            if self.inside[which].load(Ordering::Relaxed) == me {
+                self.inside[which].store(0, Ordering::Relaxed);
+            }
+            let word = self.locks[which].peek();
+            if word & OWNER == bits && word != u32::MAX {
+                self.due[which].store(1, Ordering::Relaxed);
+            }
+        }
+    }
+}
+
+/// Participants that each do one of these; equal ones must stand together.
+pub(crate) fn locks(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    Scenario::new(move || Locks::new(lives))
+        .mourn(Locks::mourn)
+        .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
+}
+
+/// Those, and what one does that comes in the place of a dead one.
+pub(crate) fn locks_again(
+    programs: &'static [&'static [Op]],
+    again: &'static [Op],
+) -> Scenario<Locks> {
+    locks(programs).again(move |s: &Locks| {
+        let party = s.common.takes_over();
+        s.run(party, again);
+    })
+}
+
+/// Participants that each do one of these, and leave their slots and come again, to the
+/// first slot that is free then: so no two are alike.
+pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+}
+
+/// One that leaves its slot, while another one doubts that it lives, and finds that it does.
+pub(crate) fn doubted() -> Scenario<Locks> {
+    Scenario::new(|| Locks::new(2))
+        .thread(|s: &Locks| {
+            let party = s.common.party();
+            let record = &s.common.records[party.me.slot() as usize];
+            s.common.leaves(&party);
+            aside(|| assert!(record.current().is_free(), "a slot that is left and not free"));
+            forget(0);
+        })
+        .thread(|s: &Locks| {
+            let _ = s.common.party();
+            let life = Life::alive(1, 1, 1);
+            let record = &s.common.records[1];
+            if record.change(life, life.doubted()) {
+                record.change(life.doubted(), life);
+            }
+            forget(0);
+        })
+}
+
+/// One that comes to a dead one's slot, while another one doubts that it goes on preparing it, and
+/// finds that it does.
+pub(crate) fn doubted_newcomer() -> Scenario<Locks> {
+    let make = || {
+        let locks = Locks::new(2);
+        locks.common.records[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
+        locks
+    };
+    Scenario::new(make)
+        .thread(|s: &Locks| {
+            let _ = s.common.party();
+            let taken = s.common.domain().occupy(MOST as u32, 1, 1);
+            assert_eq!(taken, Some(Life::alive(2, 1, 1)), "nobody else comes");
+            forget(0);
+        })
+        .thread(|s: &Locks| {
+            let _ = s.common.party();
+            let record = &s.common.records[MOST];
+            let life = record.current();
+            if life.is_taken() && record.change(life, life.doubted()) {
+                record.change(life.doubted(), life);
+            }
+            forget(0);
+        })
+}
+
+/// The same, beside a free lock in which the name of a slot stands that has been left, as
+/// only somebody leaves it there who does not keep to the protocol.
+pub(crate) fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let make = move || {
+        let locks = Locks::new(lives);
+        let free = Life::alive(1, 1, 1).free();
+        locks.common.records[MOST].life.store(free.0, Ordering::Relaxed);
+        let name = Identity::new(MOST as u32, 1).expect("a slot");
+        assert!(locks.locks[0].take(name), "it is free");
+        locks.due[0].store(1, Ordering::Relaxed);
+        locks
+    };
+    let fresh = Scenario::new(make).mourn(Locks::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+}
+
+use Op::{Cancel, Cancellable, Careless, Come, Leave, Limited, Lock, Try, Unlock};
+
+/// One critical section.
+pub(crate) const ONE: &[Op] = &[Lock(0), Unlock(0)];
+/// Two of them.
+pub(crate) const TWICE: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0)];
+/// One, unless it takes too long.
+pub(crate) const MAYBE: &[Op] = &[Limited(0), Unlock(0)];
+/// One, unless it is cancelled.
+pub(crate) const YIELDS: &[Op] = &[Cancellable(0), Unlock(0)];
+/// Cancels others.
+pub(crate) const CANCELS: &[Op] = &[Cancel];
+/// One, and cancels others.
+pub(crate) const ONE_AND_CANCELS: &[Op] = &[Lock(0), Unlock(0), Cancel];
+/// Two, and cancels others.
+pub(crate) const TWICE_AND_CANCELS: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0), Cancel];
+/// One, unless it must wait.
+pub(crate) const TRY: &[Op] = &[Try(0), Unlock(0)];
+/// One, and after a death the lock is lost.
+pub(crate) const CARELESS: &[Op] = &[Careless(0), Unlock(0)];
+/// One of the other lock.
+pub(crate) const OTHER: &[Op] = &[Lock(1), Unlock(1)];
+/// Nothing: it only comes.
+pub(crate) const IDLE: &[Op] = &[];
+/// One critical section, and leaves.
+pub(crate) const ONE_AND_LEAVES: &[Op] = &[Lock(0), Unlock(0), Leave];
+/// Two, between which it leaves and comes again.
+pub(crate) const LEAVES_BETWEEN: &[Op] = &[Lock(0), Unlock(0), Leave, Come, Lock(0), Unlock(0)];
+/// Leaves, and comes for one.
+pub(crate) const COMES: &[Op] = &[Leave, Come, Lock(0), Unlock(0)];
+/// One, unless it takes too long; then leaves, and comes for another.
+pub(crate) const MAYBE_AND_COMES: &[Op] = &[Limited(0), Unlock(0), Leave, Come, Lock(0), Unlock(0)];
+/// Of both, one in the other.
+pub(crate) const NESTED: &[Op] = &[Lock(0), Lock(1), Unlock(1), Unlock(0)];
+/// Of both, one after the other.
+pub(crate) const BOTH: &[Op] = &[Lock(0), Unlock(0), Lock(1), Unlock(1)];
+/// Of both, of which the first is released first.
+pub(crate) const CROSSED: &[Op] = &[Lock(0), Lock(1), Unlock(0), Unlock(1)];

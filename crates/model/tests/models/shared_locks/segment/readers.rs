@@ -1,0 +1,233 @@
+//! Models of the reader-writer lock.
+
+use super::*;
+use lockstead_core::robust::word::{NOT_RECOVERABLE, OWNER, UNTOUCHED};
+use lockstead_core::robust::{ReadHold, SharedRwLock};
+use lockstead_model::Scenario;
+
+/// What a participant does, in order.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Op {
+    /// Reads.
+    Read,
+    /// The same, but may give up.
+    LimitedRead,
+    /// Reads without a claim.
+    ReadAlone,
+    /// Writes.
+    Write,
+    /// The same, but may give up.
+    LimitedWrite,
+    /// Writes if it need not wait.
+    TryWrite,
+    /// Releases what it has got, if anything.
+    Release,
+    /// Leaves its slot. It holds nothing.
+    Leave,
+    /// Takes the first free slot.
+    Come,
+}
+
+/// A lock, and what is noted of it.
+#[repr(C)]
+pub(crate) struct Locks {
+    common: Common,
+    lock: SharedRwLock<Model>,
+    /// The thread that writes or repairs, from 1.
+    writer: U32,
+    /// A bit for each thread that reads.
+    readers: U32,
+    /// Whether a writer died and nobody was told.
+    due: U32,
+    /// What the lock protects.
+    data: U32,
+}
+
+impl Locks {
+    fn new(lives: usize) -> Self {
+        let locks = Locks {
+            common: Common::new(),
+            lock: SharedRwLock::new(),
+            writer: U32::ZERO,
+            readers: U32::ZERO,
+            due: U32::ZERO,
+            data: U32::ZERO,
+        };
+        locks.common.populate(lives);
+        locks
+    }
+
+    fn enters(&self, writes: bool, told: bool) {
+        aside(|| {
+            let (me, order) = (thread() as u32, Ordering::Relaxed);
+            assert_eq!(self.writer.load(order), 0, "beside a writer");
+            if writes {
+                assert_eq!(self.readers.load(order), 0, "beside a reader");
+                self.writer.store(me + 1, order);
+            } else {
+                self.readers.fetch_or(1 << me, order);
+            }
+            let due = self.due.swap(0, order) != 0;
+            assert_eq!(due, told, "a death and what is told of it");
+        });
+    }
+
+    fn leaves(&self) {
+        aside(|| {
+            let me = thread() as u32;
+            if self.writer.load(Ordering::Relaxed) == me + 1 {
+                self.writer.store(0, Ordering::Relaxed);
+            }
+            self.readers.fetch_and(!(1 << me), Ordering::Relaxed);
+        });
+    }
+
+    fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
+        let lock = &self.lock;
+        // 0: nothing; 1: by its claim; 2: alone; 3: to repair; 4: to write.
+        let mut held = 0u64;
+        for (at, &op) in ops.iter().enumerate() {
+            let party = match op {
+                Op::Come => {
+                    forget((at as u64 + 1) << 8);
+                    party = self.common.comes();
+                    continue;
+                }
+                _ => &party,
+            };
+            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
+            let how = match op {
+                Op::LimitedRead | Op::LimitedWrite => limited(),
+                _ => Wait::FOREVER,
+            };
+            let got = match op {
+                Op::Read | Op::LimitedRead => lock.read(party, Some(0), &how).map(Ok),
+                Op::ReadAlone => lock.read(party, None, &how).map(Ok),
+                Op::Write | Op::LimitedWrite => lock.write(party, &how).map(Err),
+                Op::TryWrite => lock.try_write(party).map(Err),
+                Op::Leave => {
+                    self.common.leaves(party);
+                    continue;
+                }
+                Op::Come => continue,
+                Op::Release => {
+                    if held != 0 {
+                        // A step in the critical section, at which others would be seen.
+                        self.data.load(Ordering::Relaxed);
+                        self.leaves();
+                    }
+                    let released = match held {
+                        0 => true,
+                        1 => lock.unread(party, ReadHold::Claim(0)),
+                        2 => lock.unread(party, ReadHold::Alone),
+                        3 => lock.unread(party, ReadHold::OwnerDied),
+                        _ => lock.unwrite(party),
+                    };
+                    assert!(released, "it has the lock");
+                    held = 0;
+                    continue;
+                }
+            };
+            let told = match got {
+                Ok(Ok(hold)) => {
+                    held = match hold {
+                        ReadHold::Claim(_) => 1,
+                        ReadHold::Alone => 2,
+                        ReadHold::OwnerDied => 3,
+                    };
+                    hold == ReadHold::OwnerDied
+                }
+                Ok(Err(got)) => {
+                    held = 4;
+                    got == Got::OwnerDied
+                }
+                Err(error) => {
+                    let may = matches!(op, Op::LimitedRead | Op::LimitedWrite | Op::TryWrite);
+                    assert!(may && error == SharedError::TimedOut, "{error:?}");
+                    continue;
+                }
+            };
+            self.enters(held > 2, told);
+            if told {
+                assert!(lock.mark_consistent(party), "it has the lock");
+            }
+        }
+        forget(0);
+    }
+
+    /// The participant of this thread has died.
+    fn mourn(&self, dead: usize) {
+        let (me, order) = (dead as u32, Ordering::Relaxed);
+        if self.writer.load(order) == me + 1 {
+            self.writer.store(0, order);
+        }
+        self.readers.fetch_and(!(1 << me), order);
+        let Some((_, bits)) = self.common.dead(dead) else { return };
+        let word = self.lock.peek();
+        let owns = word & OWNER == bits && word != NOT_RECOVERABLE;
+        if owns && word & UNTOUCHED == 0 {
+            self.due.store(1, order);
+        }
+    }
+}
+
+/// Participants that each do one of these; equal ones must stand together.
+pub(crate) fn readers(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    Scenario::new(move || Locks::new(lives))
+        .mourn(Locks::mourn)
+        .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
+}
+
+/// Those, and what one does that comes in the place of a dead one.
+pub(crate) fn readers_again(
+    programs: &'static [&'static [Op]],
+    again: &'static [Op],
+) -> Scenario<Locks> {
+    readers(programs).again(move |s: &Locks| {
+        let party = s.common.takes_over();
+        s.run(party, again);
+    })
+}
+
+/// Participants that each do one of these, and leave their slots and come again, to the
+/// first slot that is free then: so no two are alike.
+pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    let lives = programs.len();
+    let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    programs
+        .iter()
+        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+}
+
+/// Reads.
+pub(crate) const READS: &[Op] = &[Op::Read, Op::Release];
+/// Writes, and writes again.
+pub(crate) const WRITES_TWICE: &[Op] = &[Op::Write, Op::Release, Op::Write, Op::Release];
+/// Reads, unless it takes too long.
+pub(crate) const MAY_READ: &[Op] = &[Op::LimitedRead, Op::Release];
+/// Reads without a claim.
+pub(crate) const ALONE: &[Op] = &[Op::ReadAlone, Op::Release];
+/// Writes.
+pub(crate) const WRITES: &[Op] = &[Op::Write, Op::Release];
+/// Writes, unless it takes too long.
+pub(crate) const MAY_WRITE: &[Op] = &[Op::LimitedWrite, Op::Release];
+/// Writes, unless it must wait.
+pub(crate) const TRIES: &[Op] = &[Op::TryWrite, Op::Release];
+/// Reads, then writes.
+pub(crate) const BOTH: &[Op] = &[Op::Read, Op::Release, Op::Write, Op::Release];
+/// Reads, leaves, comes again, and writes.
+pub(crate) const READS_LEAVES_WRITES: &[Op] =
+    &[Op::Read, Op::Release, Op::Leave, Op::Come, Op::Write, Op::Release];
+/// Writes, leaves, comes again, and reads.
+pub(crate) const WRITES_LEAVES_READS: &[Op] =
+    &[Op::Write, Op::Release, Op::Leave, Op::Come, Op::Read, Op::Release];
+/// Writes, leaves, comes again, and writes.
+pub(crate) const LEAVES_BETWEEN: &[Op] =
+    &[Op::Write, Op::Release, Op::Leave, Op::Come, Op::Write, Op::Release];
+/// Writes and leaves.
+pub(crate) const WRITES_AND_LEAVES: &[Op] = &[Op::Write, Op::Release, Op::Leave];
+/// Leaves, and comes to read.
+pub(crate) const COMES_TO_READ: &[Op] = &[Op::Leave, Op::Come, Op::Read, Op::Release];
+/// Leaves, and comes to write.
+pub(crate) const COMES_TO_WRITE: &[Op] = &[Op::Leave, Op::Come, Op::Write, Op::Release];
