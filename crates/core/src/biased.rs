@@ -199,6 +199,9 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         } else {
             // ord: BIAS-2 release, pairs with BIAS-3. The last access to the lock.
             self.own.store(hold.0 | FREE, Ordering::Release);
+            if fault!(biased_release_looks_again) {
+                let _ = self.belongs_to();
+            }
         }
     }
 
@@ -242,13 +245,20 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     fn lock_own(&self) -> Option<Hold> {
         let me = P::me_or_zero();
         // ord: BIAS-1 acquire, pairs with BIAS-2, of one that had the slot before.
-        if self.own.load(Ordering::Acquire) != me | FREE {
+        let own = self.own.load(Ordering::Acquire);
+        if own != me | FREE && !(fault!(biased_owner_takes_it_twice) && own == me) {
             return None;
+        }
+        if fault!(biased_owner_looks_before_it_says_so) && self.revoked.load(Ordering::Relaxed) == 0
+        {
+            self.own.store(me, Ordering::Relaxed);
+            return Some(Hold(me));
         }
         self.own.store(me, Ordering::Relaxed);
         // ord: BIAS-5 for the compiler: the look comes after the store.
         compiler_fence(Ordering::SeqCst);
-        if self.revoked.load(Ordering::Relaxed) == 0 {
+        let alone = fault!(biased_owner_looks_no_second_time);
+        if alone || self.revoked.load(Ordering::Relaxed) == 0 {
             // SAFETY: the caller's thread holds it as its owner (BIASED-JOINED, kept by `lock`).
             unsafe { core::hint::assert_unchecked(me != 0) };
             return Some(Hold(me));
@@ -261,6 +271,9 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     #[cold]
     #[inline(never)]
     fn back_out(&self) {
+        if fault!(biased_owner_that_backs_out_stays_in) {
+            return;
+        }
         // ord: BIAS-4 release, pairs with BIAS-3: the sections before this attempt.
         self.own.store(0, Ordering::Release);
     }
@@ -286,6 +299,12 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         let me = P::me();
         let result = if self.own.load(Ordering::Relaxed) == me.get() {
             Err(LockError::Recursive)
+        } else if fault!(biased_owner_is_made_beside_the_inner_mutex)
+            && self.own.load(Ordering::Relaxed) == 0
+            && self.revoked.load(Ordering::Relaxed) == 0
+        {
+            self.own.store(me.get(), Ordering::Relaxed);
+            Ok(Hold(me.get()))
         } else {
             self.inner.lock_how(how, 0, site).and_then(|()| self.settle(me, how))
         };
@@ -330,7 +349,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         };
         if result == Ok(Hold::PLAIN) {
             self.revoked.store(PLAIN, Ordering::Relaxed);
-        } else {
+        } else if result.is_ok() || !fault!(biased_one_that_gives_up_keeps_the_inner_mutex) {
             // SAFETY: the caller has it.
             unsafe { self.inner.unlock() };
         }
@@ -339,18 +358,23 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
 
     /// Asks the owner to leave, and waits until it has.
     fn revoke(&self, owner: Slot, how: &Wait<'_, P>) -> Result<(), LockError> {
-        self.revoked.store(ASKED, Ordering::Relaxed);
+        let early = fault!(biased_lock_is_plain_before_the_owner_has_left);
+        self.revoked.store(if early { PLAIN } else { ASKED }, Ordering::Relaxed);
         let mut reasons = Reasons::new(how);
         let began = P::now();
         let (mut spinning, mut turns, mut nap) = (P::processors() > 1, 0_u32, NAP);
         let mut fenced = false;
         loop {
-            fenced = fenced || P::fence_others(owner);
             // ord: BIAS-3 acquire, pairs with BIAS-2 and BIAS-4: the owner's sections.
-            let own = self.own.load(Ordering::Acquire);
+            let look = || self.own.load(Ordering::Acquire);
+            let early = fault!(biased_revoker_looks_before_the_fence).then(look);
+            fenced = fenced || fault!(biased_revokes_without_a_fence) || P::fence_others(owner);
+            let own = early.unwrap_or_else(look);
             let free = own & FREE != 0;
             // Erased: the owner itself has found that it is asked to leave.
-            if own == 0 || free && fenced {
+            let left = free || fault!(biased_revoker_waits_for_nobody);
+            let sure = fenced || fault!(biased_revoker_believes_without_a_fence);
+            if own == 0 || left && sure {
                 return Ok(());
             }
             if P::participant(owner).lost() {
@@ -366,7 +390,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
                 P::relax();
                 continue;
             }
-            let soon = P::now().after(nap);
+            let once = fault!(biased_revoker_looks_no_second_time);
+            let soon = if once { Nanos(u64::MAX) } else { P::now().after(nap) };
             nap = LONGEST_NAP.min(2 * nap);
             let until = how.deadline.map_or(soon, |deadline| deadline.min(soon));
             reasons.heard(P::wait32(&self.own, own, &Wait { deadline: Some(until), ..*how }));

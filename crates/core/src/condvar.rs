@@ -93,8 +93,9 @@ impl State {
     }
 
     /// With `waiting` as told and the next sequence.
-    const fn notified(self, waiting: u64) -> Self {
-        State((waiting * ONE_WAITING) | self.sequence().wrapping_add(1) as u64)
+    fn notified(self, waiting: u64) -> Self {
+        let step = if fault!(condvar_sequence_stands_still) { 0 } else { 1 };
+        State((waiting * ONE_WAITING) | self.sequence().wrapping_add(step) as u64)
     }
 }
 
@@ -128,9 +129,10 @@ impl<P: Platform> RawCondvar<P> {
         how: &Wait<'_, P>,
         site: Site,
     ) -> Result<(), LockError> {
-        let noted = self.join();
+        let early = (!fault!(condvar_joins_after_the_release)).then(|| self.join());
         // SAFETY: the caller holds the mutex.
         unsafe { mutex.unlock() };
+        let noted = early.unwrap_or_else(|| self.join());
         let ended = match P::wait_low(&self.word, noted.sequence(), how) {
             Outcome::TimedOut => Err(LockError::TimedOut),
             Outcome::Interrupted if how.interruptible => Err(LockError::Interrupted),
@@ -139,7 +141,9 @@ impl<P: Platform> RawCondvar<P> {
             // no reason, as there may be others: it looks at its condition.
             Outcome::Interrupted | Outcome::Woken | Outcome::Changed => Ok(()),
         };
-        mutex.lock(site)?;
+        if ended.is_ok() || !fault!(condvar_forgets_the_mutex) {
+            mutex.lock(site)?;
+        }
         ended
     }
 

@@ -148,12 +148,20 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline(never)]
     pub unsafe fn unlock_slow(&self) {
         let at = P::address_low(&self.word);
+        let left = match Word::LEFT_BY_RELEASE {
+            left if fault!(release_leaves_the_mark) => left | Word::IDLE.with_unreleased().low(),
+            _ if fault!(ww_release_lets_newcomers_in) => 0,
+            left => left,
+        };
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
-        let erased = self.word.fetch_and_low(Word::LEFT_BY_RELEASE, Ordering::Release);
+        let erased = self.word.fetch_and_low(left, Ordering::Release);
         // Nothing of the lock is touched from here on. Before the wake-up, which is a call:
         // any but the one that gives a processor back loses it.
         P::lets_go();
         sleep::released::<P>(Word(erased.into()), at);
+        if fault!(mutex_looks_after_its_release) {
+            let _ = self.peek();
+        }
     }
 
     /// Whether anybody holds it, at some moment during the call.
@@ -192,7 +200,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
                 Ok(_) => {
                     P::restart_releases();
                     seen = self.peek();
-                    if seen.reserved() || !seen.contexts() {
+                    let stands = seen.reserved() || fault!(ww_contexts_are_admitted_loosely);
+                    if stands || !seen.contexts() {
                         return;
                     }
                     // A *waiters* that relied on the slow unlocks is lost, too.

@@ -212,8 +212,18 @@ impl<P: Platform> RawOnce<P> {
         let address = P::address32(&self.word);
         // ord: ONCE-2 release, pairs with ONCE-1 and ONCE-3: the initialiser's
         // writes.
-        if self.word.swap(result, Ordering::Release) & WAITERS != 0 {
-            P::wake(address, u32::MAX);
+        let before = if fault!(once_ends_in_two_steps) {
+            let before = self.word.load(Ordering::Relaxed);
+            self.word.store(result, Ordering::Release);
+            before
+        } else {
+            self.word.swap(result, Ordering::Release)
+        };
+        if before & WAITERS != 0 {
+            if fault!(once_runner_looks_again) {
+                self.word.load(Ordering::Relaxed);
+            }
+            P::wake(address, if fault!(once_wakes_one) { 1 } else { u32::MAX });
         }
     }
 }

@@ -217,9 +217,10 @@ impl Word {
     /// Returns the word after the last spinner has left. The next release wakes a sleeper,
     /// unless a hand-off waiter covers them.
     #[must_use]
-    pub const fn closed(self) -> Self {
+    pub fn closed(self) -> Self {
         let word = Word(self.0 & !(FIELD << TAIL_SHIFT));
-        if word.handoff() { word } else { word.uncover() }
+        let stays = word.handoff() || fault!(last_spinner_forgets_sleepers);
+        if stays { word } else { word.uncover() }
     }
 
     /// Returns the word after a waiter has registered for a hand-off. It covers the sleepers.
@@ -231,16 +232,18 @@ impl Word {
     /// Returns the word as the hand-off waiter takes the lock from it. Even if others spin, its
     /// release wakes a sleeper, which may be past the bound and register next.
     #[must_use]
-    pub const fn handoff_taken(self) -> Self {
-        Word(self.0 & !HANDOFF).unless_still_reserved().uncover()
+    pub fn handoff_taken(self) -> Self {
+        let word = Word(self.0 & !HANDOFF).unless_still_reserved();
+        if fault!(heir_takes_and_forgets_sleepers) { word } else { word.uncover() }
     }
 
     /// Returns the word after the hand-off waiter has withdrawn. The next release wakes a
     /// sleeper, unless spinners cover them.
     #[must_use]
-    pub const fn handoff_withdrawn(self) -> Self {
+    pub fn handoff_withdrawn(self) -> Self {
         let word = Word(self.0 & !(HANDOFF | HANDOFF_ASLEEP)).unless_still_reserved();
-        if word.tail().is_some() { word } else { word.uncover() }
+        let stays = word.tail().is_some() || fault!(heir_leaves_sleepers_behind);
+        if stays { word } else { word.uncover() }
     }
 
     /// Returns the word in which the hand-off waiter asks the release to wake it.
@@ -252,9 +255,10 @@ impl Word {
     /// Returns the word that announces a sleeper: a thread that is about to sleep, or those for
     /// which it was woken. `trusted`: a queue that exists is seen to be alive.
     #[must_use]
-    pub const fn announced(self, trusted: bool) -> Self {
+    pub fn announced(self, trusted: bool) -> Self {
         if self.handoff() || trusted && self.tail().is_some() {
-            Word(self.0 | COVERED | PREPARING)
+            let preparing = if fault!(sleeper_trusts_silently) { 0 } else { PREPARING };
+            Word(self.0 | COVERED | preparing)
         } else {
             Word(self.0 | WAITERS)
         }

@@ -131,7 +131,7 @@ impl Platform for Model {
         std::thread_local! {
             /// One for each thread of a model, and the one that sets up.
             static SEATS: &'static [Participant<Model>; MAX_THREADS] = {
-                let seats = Box::leak(Box::new([const { Participant::VACANT }; MAX_THREADS]));
+                let seats = Box::leak(Box::new([const { Participant::<Model>::VACANT }; MAX_THREADS]));
                 space::announce_seats(seats);
                 seats
             };

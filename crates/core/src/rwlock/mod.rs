@@ -376,7 +376,12 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
                 continue;
             }
             if let Some(error) = waiter.given_up(seen) {
-                if self.settle(seen, alone).is_ok() {
+                let withdrawn = if fault!(rwlock_withdraws_unsettled) {
+                    self.publish(seen, alone)
+                } else {
+                    self.settle(seen, alone)
+                };
+                if withdrawn.is_ok() {
                     return Err(error);
                 }
                 continue;
@@ -393,6 +398,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             if !named && self.exchange(seen, alone.with_next(me, mode)).is_err() {
                 continue;
             }
+            let late = fault!(rwlock_reads_the_bell_late);
+            let rung = if late { bell.load(Ordering::Relaxed) } else { rung };
             waiter.sleep(insist, |nap| P::wait32(bell, rung, nap));
         }
     }
@@ -413,6 +420,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         let (after, calls) = to.settled();
         self.publish(from, after)?;
         // From here on the lock may be gone.
+        if fault!(rwlock_release_looks_again) {
+            let _ = self.peek();
+        }
         if let Some(next) = calls.next {
             ring::<P>(next);
         }

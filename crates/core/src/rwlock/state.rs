@@ -111,16 +111,20 @@ impl State {
 
     /// Whether the holders leave room for one more.
     #[inline(always)]
-    const fn allows(self, mode: Mode) -> bool {
+    fn allows(self, mode: Mode) -> bool {
         match mode {
             Mode::Write => self.free(),
-            Mode::Read => self.free() || self.has(SHARED) && self.subject() < MAX_SLOTS as u64,
+            Mode::Read => {
+                self.free()
+                    || self.has(SHARED) && self.subject() < MAX_SLOTS as u64
+                    || fault!(rwlock_admits_readers_to_writers)
+            }
         }
     }
 
     /// Whether a newcomer may take it.
     #[inline(always)]
-    pub(crate) const fn admits(self, mode: Mode) -> bool {
+    pub(crate) fn admits(self, mode: Mode) -> bool {
         !self.promised() && self.allows(mode)
     }
 
@@ -142,8 +146,9 @@ impl State {
     /// After a reader leaves, if that concerns nobody else: it is the only one
     /// and nobody is near, or one of several, unless it makes room for more.
     #[inline(always)]
-    pub(crate) const fn quietly_left(self) -> Option<Self> {
-        if self.0 == SHARED | 1 {
+    pub(crate) fn quietly_left(self) -> Option<Self> {
+        let blind = fault!(rwlock_reader_overlooks_next) && self.readers() == 1;
+        if self.0 == SHARED | 1 || blind {
             Some(Self::IDLE)
         } else if 1 < self.readers() && self.readers() < MAX_SLOTS {
             Some(State(self.0 - 1))

@@ -289,7 +289,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
             reasons.heard(P::wait_low(&self.word, seen.low(), how));
             seen = self.step(|s| leave_if_granted(s.look(false)));
         };
-        if left.queued() > 0 {
+        if left.queued() > 0 && !fault!(classic_leaver_wakes_nobody) {
             P::wake(P::address_low(&self.word), 1);
         }
         result
@@ -309,6 +309,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     #[inline(never)]
     fn up_slow(&self, before: State, sleepers_at: Address) -> Result<(), PermitOverflow> {
         if before.count() < 0 {
+            let before = if fault!(classic_up_looks_again) { self.peek() } else { before };
             if before.queued() > 0 {
                 P::wake(sleepers_at, 1);
             }

@@ -243,6 +243,9 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
                 Err(found) => seen = Word(found),
             }
         }
+        if fault!(tuned_up_looks_again) {
+            let _ = self.peek();
+        }
         sleep::released::<P>(seen, at);
         Ok(())
     }

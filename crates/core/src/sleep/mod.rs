@@ -85,11 +85,13 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     let taken = match spin::spin::<P, K, Y>(word, me, how, &mut barging) {
         Spun::Took(taken) => taken,
         Spun::Left => sleep::<P, K, Y>(word, me, how, false, barging)?,
-        Spun::LeftLoose => sleep::<P, K, Y>(word, me, how, true, barging)?,
+        Spun::LeftLoose => {
+            sleep::<P, K, Y>(word, me, how, !fault!(last_spinner_leaves_w_loose), barging)?
+        }
     };
     // Permits are left and somebody may sleep: the release that woke us could
     // wake only one. Never happens to a mutex, where the branch folds away.
-    if K::free(taken) && taken.waiters() {
+    if K::free(taken) && taken.waiters() && !fault!(tuned_taker_wakes_nobody) {
         P::wake(P::address_low(word), 1);
     }
     Ok(taken)
@@ -98,10 +100,10 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
 /// Wakes whom a release must wake that found `erased` in the low half of the word at `at`.
 #[inline]
 pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
-    if erased.handoff_asleep() {
+    if erased.handoff_asleep() && !fault!(release_rings_for_nobody) {
         P::wake_handoff(at);
     }
-    if erased.waiters() {
+    if erased.waiters() && !fault!(release_wakes_nobody) {
         P::wake(at, 1);
     }
 }
@@ -126,7 +128,10 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
-            match exchange::<P, K>(word, seen, waiter.passing_on::<Y>(K::take(seen, me))) {
+            let taken = K::take(seen, me);
+            let silent = fault!(waiter_takes_in_debt);
+            let taken = if silent { taken } else { waiter.passing_on::<Y>(taken) };
+            match exchange::<P, K>(word, seen, taken) {
                 Ok(taken) => return Ok(taken),
                 Err(_) => continue,
             }
@@ -135,8 +140,9 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             barging.barged_past();
         }
         if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
-            if waiter.must_pass_on {
-                return pass_on::<P, K, Y>(word, me, error, waiter.loose);
+            if waiter.must_pass_on && !fault!(waiter_gives_up_in_debt) {
+                let loose = waiter.loose && !fault!(payer_trusts_its_own_heat);
+                return pass_on::<P, K, Y>(word, me, error, loose);
             }
             return Err(error);
         }
@@ -167,7 +173,10 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         // Not past the bound, where the release of each hand-off waiter wakes the next.
         let backs_off = now < due && barging.is_enough() && !K::available(seen);
         let asleep = if backs_off {
-            waiter.passing_on::<Y>(seen).with_unreleased()
+            let silent = fault!(napper_forgets_its_debt);
+            if silent { seen } else { waiter.passing_on::<Y>(seen) }.with_unreleased()
+        } else if fault!(waiter_sleeps_unannounced) {
+            seen
         } else {
             seen.announced(spin::alive::<P, Y>(seen))
         };
@@ -186,12 +195,16 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
                 && (waiter.must_pass_on || !backs_off);
             waiter.must_pass_on = false;
         }
-        if waiter.loose {
+        if fault!(waiter_believes_an_old_word) {
+            waiter.must_pass_on = false;
+        }
+        if waiter.loose && !fault!(announcement_is_left_loose) {
             P::restart_releases();
             waiter.loose = false;
             let now = Word(word.load(Ordering::Relaxed));
             // Others may sleep already because they saw the *waiters* that is gone.
-            waiter.must_pass_on = !now.waiters() && !now.covered();
+            waiter.must_pass_on =
+                !now.waiters() && !now.covered() && !fault!(fallen_announcement_is_no_debt);
             if now.low() != asleep.low() {
                 continue;
             }

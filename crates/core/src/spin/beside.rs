@@ -9,7 +9,7 @@ use super::spinner::{OwnNode, Pace, Spun, look};
 use crate::exchange::exchange;
 use crate::platform::{Platform, Wait};
 use crate::policy::Policy;
-use crate::word::Subject;
+use crate::word::{Subject, Word};
 
 /// Spins on the lock word until it is free, the waiter was barged past too often, or its time
 /// for spinning is over. `own`: the caller's node, of which only the heartbeat is used.
@@ -23,7 +23,9 @@ pub(super) fn spin_beside<P: Platform, K: Subject, Y: Policy>(
     loop {
         let seen = look::<P, Y>(word);
         if K::free(seen) {
-            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(seen, own.me)) {
+            let alone = fault!(taker_beside_the_queue_forgets_it);
+            let free = if alone { Word(seen.low().into()) } else { seen };
+            if let Ok(taken) = exchange::<P, K>(word, seen, K::take(free, own.me)) {
                 return Spun::Took(taken);
             }
         } else if barging.looked(word, seen) || !pace.turn::<P, Y>(own.node, how, K::holder(seen)) {

@@ -180,7 +180,8 @@ fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
     let before = &P::participant(predecessor).attached.node;
     // ord: OSQ-3 acq_rel: release pairs with OSQ-4 (the walk sees a node that
     // is set up), acquire pairs with OSQ-5 (we see the closed node finished).
-    if before.next.swap(me.get(), Ordering::AcqRel) != CLOSED {
+    let found = before.next.swap(me.get(), Ordering::AcqRel);
+    if found != CLOSED || fault!(joiner_overlooks_a_closed_node) {
         return false;
     }
     before.unlink();
@@ -201,7 +202,12 @@ fn wait_for_turn<P: Platform, Y: Policy>(
             WAITING => {}
             _ => return false,
         }
-        if !pace.turn::<P, Y>(node, how, None)
+        let leaves = !pace.turn::<P, Y>(node, how, None);
+        if leaves && fault!(leaver_overlooks_that_it_is_head) {
+            node.state.store(LEFT, Ordering::Relaxed);
+            return false;
+        }
+        if leaves
             // ord: OSQ-8: acquire pairs with OSQ-7 when the walk was faster.
             && node
                 .state
@@ -277,7 +283,12 @@ fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bo
             // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
             // the node), acquire pairs with OSQ-3 when it linked meanwhile.
             match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
-                Ok(_) => return Spun::Left,
+                Ok(_) => {
+                    if fault!(walk_overlooks_who_joins) {
+                        node.unlink();
+                    }
+                    return Spun::Left;
+                }
                 Err(linked) => next = linked,
             }
         }
@@ -290,7 +301,7 @@ fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bo
         // program order through its link (OSQ-3).
         let turned =
             behind.state.compare_exchange(WAITING, verdict, Ordering::AcqRel, Ordering::Acquire);
-        if turned.is_ok() && verdict == HEAD {
+        if (turned.is_ok() || fault!(walk_ends_at_a_leaver)) && verdict == HEAD {
             return Spun::Left;
         }
         at = successor;

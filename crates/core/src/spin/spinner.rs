@@ -26,7 +26,7 @@ impl<P: Platform> OwnNode<P> {
     /// thread that this handler has interrupted uses it.
     pub(super) fn take(me: Slot) -> Option<Self> {
         let node = &P::participant(me).attached.node;
-        if node.busy.load(Ordering::Relaxed) != 0 {
+        if node.busy.load(Ordering::Relaxed) != 0 && !fault!(handler_uses_the_node_of_its_thread) {
             return None;
         }
         // A handler that runs between these two lines leaves `busy` clear and

@@ -253,7 +253,14 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         if let Some(context) = context {
             context.lost();
         }
+        if fault!(ww_release_touches_the_lock_again) {
+            // SAFETY: the caller holds the lock.
+            unsafe { self.base.unlock() };
+        }
         self.holder.store(Ticket::NONE.0, Ordering::Relaxed);
+        if fault!(ww_release_touches_the_lock_again) {
+            return;
+        }
         // SAFETY: the caller holds the lock. Its release publishes the line above
         // (WW-HOLDER).
         unsafe { self.base.unlock() }

@@ -66,7 +66,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             }
             let ended = match self.stand_in_line(context, &mut must_pass_on) {
                 Place::Mine => break Err(WwError::Lock(LockError::Recursive)),
-                Place::Behind(_) if dies::<P>(context) => break Err(WwError::Deadlock),
+                Place::Behind(_)
+                    if dies::<P>(context) && !fault!(ww_younger_waits_behind_an_older) =>
+                {
+                    break Err(WwError::Deadlock);
+                }
                 Place::Behind(older) => self.sleep_behind(older, &how, &mut must_pass_on),
                 Place::First => {
                     let mut until = how.deadline;
@@ -89,7 +93,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                 Err(error) => break Err(WwError::Lock(error)),
             }
         };
-        if must_pass_on {
+        if must_pass_on && !fault!(ww_woken_one_gives_up_silently) {
             self.pass_on();
         }
         result
@@ -126,16 +130,21 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                 Err(found) => seen = found,
             }
         }
-        if seen != Ticket::NONE {
+        if seen != Ticket::NONE && !fault!(ww_deposed_is_not_told) {
             context::tell::<P>(seen);
         }
-        self.base.admit_contexts();
+        if !fault!(ww_first_leaves_the_fast_path_open) {
+            self.base.admit_contexts();
+        }
         Place::First
     }
 
     fn judge(&self, context: &Context<P>) -> Verdict {
         for _ in 0..LOOKS {
             let Some(holder) = self.seen_holder() else { return Verdict::Wait };
+            if fault!(ww_silence_is_taken_for_consent) && holder == Ticket::NONE {
+                return Verdict::Wait;
+            }
             if holder != Ticket::NONE {
                 match context.scheme() {
                     Scheme::WaitDie if context.mortal() && holder.older_than(context.ticket()) => {
@@ -183,7 +192,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         P::begin_sleep();
         let outcome = P::wait_low(&self.first, asleep.low(), how);
         P::end_sleep();
-        *must_pass_on = outcome == Outcome::Woken;
+        if !fault!(ww_woken_one_forgets_the_others) {
+            *must_pass_on = outcome == Outcome::Woken;
+        }
         reasons.heard(outcome);
         Err(reasons.given_up().unwrap_or(LockError::Cancelled))
     }
@@ -212,7 +223,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     Err(found) => found,
                 };
             } else {
-                if let Some(context) = context {
+                if let Some(context) = context
+                    && !fault!(ww_holder_overlooks_the_first)
+                {
                     yield_to::<P>(context, first);
                 }
                 return;
@@ -238,7 +251,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// them comes next makes no ring: one is woken. In wound-wait each older one among
     /// them must have judged a younger holder.
     fn wake_behind(&self, first: Ticket, scheme: Option<Scheme>) {
-        if first.flagged() {
+        if first.flagged() && !fault!(ww_first_leaves_sleepers_behind) {
             let count = if scheme == Some(Scheme::WaitDie) { 1 } else { u32::MAX };
             P::wake(P::address_low(&self.first), count);
         }

@@ -148,7 +148,9 @@ pub(crate) fn watch_queue(config: Config) -> Config {
     let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));
     let config = config.watch("head", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 2));
     let config = config.watch("closed", |e| e.in_file("spin/queue.rs") && e.wrote(u32::MAX.into()));
-    config.watch("found closed", |e: &Event| e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into()))
+    config.watch("found closed", |e: &Event| {
+        e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into())
+    })
 }
 
 /// Declares tests, each of which shows that a scenario of the module `$place` of segments fails

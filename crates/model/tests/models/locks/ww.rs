@@ -2,7 +2,7 @@
 //! them, one after the other; nobody waits for ever.
 
 use super::wait_wound::{
-    Two, beside_one_alone, crowd, last_frees, opposite, queue, queue_with_timed_ones, cycle,
+    Two, beside_one_alone, crowd, cycle, last_frees, opposite, queue, queue_with_timed_ones,
     with_a_timed_one,
 };
 use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth};
