@@ -210,16 +210,11 @@ impl<P: Platform> RawOnce<P> {
 
     fn finish(&self, result: u32) {
         let address = P::address32(&self.word);
+        let early = fault!(once_ends_in_two_steps).then(|| self.word.load(Ordering::Relaxed));
         // ord: ONCE-2 release, pairs with ONCE-1 and ONCE-3: the initialiser's
         // writes.
-        let before = if fault!(once_ends_in_two_steps) {
-            let before = self.word.load(Ordering::Relaxed);
-            self.word.store(result, Ordering::Release);
-            before
-        } else {
-            self.word.swap(result, Ordering::Release)
-        };
-        if before & WAITERS != 0 {
+        let before = self.word.swap(result, Ordering::Release);
+        if early.unwrap_or(before) & WAITERS != 0 {
             if fault!(once_runner_looks_again) {
                 self.word.load(Ordering::Relaxed);
             }

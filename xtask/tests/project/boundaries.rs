@@ -159,7 +159,11 @@ fn the_command_carries_no_benchmarks() {
 #[test]
 fn the_model_never_sees_linux() {
     let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);
-    assert!(found.contains(&"lockstead-core".into()), "the test reads the wrong list: {found:?}");
+    let core = "lockstead-model-core";
+    assert!(found.contains(&core.into()), "the test reads the wrong list: {found:?}");
+    assert_eq!(dependencies(core, &[None, Some("dev"), Some("build")]), [""; 0]);
+    let ledger = dependencies("lockstead-model-ledger", &[None, Some("dev"), Some("build")]);
+    assert_eq!(ledger, [core, "lockstead-rules"]);
     for other in ["lockstead-linux", "lockstead", "lockstead-preload", "lockstead-inspect"] {
         assert!(!found.contains(&other.into()), "{other}");
     }

@@ -5,6 +5,7 @@
 mod boundaries;
 mod documents;
 mod family;
+mod faults;
 mod layers;
 mod orderings;
 mod reading;

@@ -38,7 +38,7 @@ fn shared_mutex_misses_each_ordering() {
     // the checker took it for a fence.
     let dies = small().kills(1);
     let [with, without] = [&[][..], &["SHR-3"]].map(|labels| {
-        let config = weaker_without_fences(&dies, "robust/life.rs", labels, Part::All);
+        let config = weaker_without_fences(&dies, "robust/slot.rs", labels, Part::All);
         lockers(2).check(&config)
     });
     with.expect("correct with it");
