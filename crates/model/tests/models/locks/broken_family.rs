@@ -1,8 +1,9 @@
 //! The semaphores, the condition variable, the reader-writer lock and once, each with one step
 //! broken: the models notice.
 
+use lockstead_core::policy::NoSpin;
 use lockstead_core::{
-    ClassicSemaphore, Nanos, NoSpin, Off, Platform, RawCondvar, RawMutex, RawOnce, RawRwLock,
+    ClassicSemaphore, Nanos, Off, Platform, RawCondvar, RawMutex, RawOnce, RawRwLock,
     TunedSemaphore, Wait,
 };
 use lockstead_model::{Cell, Config, Kind, Model, Ordering, Scenario, U32, freed};
