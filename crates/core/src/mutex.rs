@@ -149,7 +149,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     pub unsafe fn unlock_slow(&self) {
         let at = P::address_low(&self.word);
         let left = match Word::LEFT_BY_RELEASE {
-            left if fault!(release_leaves_the_mark) => left | Word::IDLE.with_unreleased().low(),
+            left if fault!(release_leaves_unreleased) => left | Word::IDLE.with_unreleased().low(),
             _ if fault!(ww_release_lets_newcomers_in) => 0,
             left => left,
         };

@@ -234,7 +234,7 @@ impl Word {
     #[must_use]
     pub fn handoff_taken(self) -> Self {
         let word = Word(self.0 & !HANDOFF).unless_still_reserved();
-        if fault!(heir_takes_and_forgets_sleepers) { word } else { word.uncover() }
+        if fault!(handoff_waiter_forgets_sleepers) { word } else { word.uncover() }
     }
 
     /// Returns the word after the hand-off waiter has withdrawn. The next release wakes a
@@ -242,7 +242,7 @@ impl Word {
     #[must_use]
     pub fn handoff_withdrawn(self) -> Self {
         let word = Word(self.0 & !(HANDOFF | HANDOFF_ASLEEP)).unless_still_reserved();
-        let stays = word.tail().is_some() || fault!(heir_leaves_sleepers_behind);
+        let stays = word.tail().is_some() || fault!(handoff_waiter_leaves_sleepers_behind);
         if stays { word } else { word.uncover() }
     }
 

@@ -89,9 +89,9 @@ impl<T> Plain<T> for crate::Cell<T> {
     }
 }
 
-/// What the heir of a lock adds to the address at which it sleeps: it sleeps in the same
+/// What the hand-off waiter of a lock adds to the address at which it sleeps: it sleeps in the same
 /// word as the others, on the other half as it were.
-const HEIR: usize = 4;
+const HANDOFF: usize = 4;
 
 fn sleep_low(
     word: &U64,
@@ -157,8 +157,8 @@ impl Platform for Model {
         futex::on_cpu()
     }
 
-    fn heat() -> u32 {
-        with(|engine| engine.config.heat)
+    fn slow_unlocks() -> u32 {
+        with(|engine| engine.config.slow_unlocks)
     }
 
     #[track_caller]
@@ -178,8 +178,8 @@ impl Platform for Model {
     }
 
     #[track_caller]
-    fn wait_heir(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep_low(word, expected, how, HEIR, Location::caller())
+    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+        sleep_low(word, expected, how, HANDOFF, Location::caller())
     }
 
     fn address32(word: &U32) -> Address {
@@ -196,7 +196,7 @@ impl Platform for Model {
     }
 
     #[track_caller]
-    fn wake_heir(address: Address) {
-        futex::wake(address.0 + HEIR, u32::MAX, Location::caller());
+    fn wake_handoff(address: Address) {
+        futex::wake(address.0 + HANDOFF, u32::MAX, Location::caller());
     }
 }

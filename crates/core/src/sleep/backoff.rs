@@ -25,6 +25,6 @@ pub(super) fn back_off<P: Platform, Y: Policy>(
     let until = how.deadline.map_or(until, |deadline| deadline.min(until));
     let bell = &P::participant(me).bell;
     // A thread that counts it up means another lock, and the sleep ends early.
-    let deadline = (!fault!(nap_has_no_end)).then_some(until);
+    let deadline = (!fault!(back_off_has_no_end)).then_some(until);
     P::wait32(bell, bell.load(Ordering::Relaxed), &Wait { deadline, ..*how })
 }

@@ -41,7 +41,7 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             }
         }
         if let Some(error) = waiter.reasons.given_up() {
-            let stays = fault!(heir_leaves_without_withdrawing);
+            let stays = fault!(handoff_waiter_leaves_without_withdrawing);
             let left = waiter.passing_on::<Y>(if stays { seen } else { seen.handoff_withdrawn() });
             if exchange::<P, K>(word, seen, left).is_err() {
                 continue;
@@ -52,8 +52,8 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             }
             // Slow unlocks that do not stand are this thread's own, or those of a thread that
             // relies on it.
-            let kept = (stands || fault!(heir_trusts_its_own_heat)) && seen.unlocks_slowly();
-            if K::RELEASE_LOSES && left.waiters() && !kept && !fault!(heir_withdraws_loosely) {
+            let kept = (stands || fault!(handoff_waiter_trusts_its_own_slow_unlocks)) && seen.unlocks_slowly();
+            if K::RELEASE_LOSES && left.waiters() && !kept && !fault!(handoff_waiter_withdraws_loosely) {
                 return pass_on::<P, K, Y>(word, me, error, true);
             }
             return Err(error);
@@ -76,7 +76,7 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             stands = !K::RELEASE_LOSES;
             continue;
         }
-        if !stands && !fault!(heir_sleeps_on_a_loose_ring) {
+        if !stands && !fault!(handoff_waiter_sleeps_on_a_loose_flag) {
             P::restart_releases();
             stands = true;
             continue;

@@ -86,7 +86,7 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
         Spun::Took(taken) => taken,
         Spun::Left => sleep::<P, K, Y>(word, me, how, false, barging)?,
         Spun::LeftLoose => {
-            sleep::<P, K, Y>(word, me, how, !fault!(last_spinner_leaves_w_loose), barging)?
+            sleep::<P, K, Y>(word, me, how, !fault!(last_spinner_leaves_waiters_loose), barging)?
         }
     };
     // Permits are left and somebody may sleep: the release that woke us could
@@ -100,7 +100,7 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
 /// Wakes whom a release must wake that found `erased` in the low half of the word at `at`.
 #[inline]
 pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
-    if erased.handoff_asleep() && !fault!(release_rings_for_nobody) {
+    if erased.handoff_asleep() && !fault!(release_wakes_no_handoff_waiter) {
         P::wake_handoff(at);
     }
     if erased.waiters() && !fault!(release_wakes_nobody) {
@@ -129,7 +129,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
             let taken = K::take(seen, me);
-            let silent = fault!(waiter_takes_in_debt);
+            let silent = fault!(waiter_takes_without_passing_on);
             let taken = if silent { taken } else { waiter.passing_on::<Y>(taken) };
             match exchange::<P, K>(word, seen, taken) {
                 Ok(taken) => return Ok(taken),
@@ -140,8 +140,8 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             barging.barged_past();
         }
         if let Some(error) = waiter.reasons.given_up().or_else(|| orphaned::<P, K>(seen)) {
-            if waiter.must_pass_on && !fault!(waiter_gives_up_in_debt) {
-                let loose = waiter.loose && !fault!(payer_trusts_its_own_heat);
+            if waiter.must_pass_on && !fault!(waiter_gives_up_without_passing_on) {
+                let loose = waiter.loose && !fault!(leaver_trusts_its_own_slow_unlocks);
                 return pass_on::<P, K, Y>(word, me, error, loose);
             }
             return Err(error);
@@ -173,7 +173,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         // Not past the bound, where the release of each hand-off waiter wakes the next.
         let backs_off = now < due && barging.is_enough() && !K::available(seen);
         let asleep = if backs_off {
-            let silent = fault!(napper_forgets_its_debt);
+            let silent = fault!(back_off_forgets_to_pass_on);
             if silent { seen } else { waiter.passing_on::<Y>(seen) }.with_unreleased()
         } else if fault!(waiter_sleeps_unannounced) {
             seen
@@ -204,7 +204,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             let now = Word(word.load(Ordering::Relaxed));
             // Others may sleep already because they saw the *waiters* that is gone.
             waiter.must_pass_on =
-                !now.waiters() && !now.covered() && !fault!(fallen_announcement_is_no_debt);
+                !now.waiters() && !now.covered() && !fault!(fallen_announcement_is_forgotten);
             if now.low() != asleep.low() {
                 continue;
             }

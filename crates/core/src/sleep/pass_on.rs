@@ -31,7 +31,7 @@ pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
             return Ok(passed_on);
         }
         loose |= passed_on.waiters() && !seen.unlocks_slowly();
-        if !K::RELEASE_LOSES || !loose || fault!(payer_leaves_w_loose) {
+        if !K::RELEASE_LOSES || !loose || fault!(leaver_leaves_waiters_loose) {
             return Err(error);
         }
         P::restart_releases();

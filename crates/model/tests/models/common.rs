@@ -29,14 +29,14 @@ macro_rules! policy {
             const FIRST: u32 = 1;
             const BOUND: u64 = $bound;
             const SHARE: u64 = 0;
-            const HEIR_SPIN: u64 = $heir;
-            const UNMARKED: u32 = 0;
-            const MISSES: u32 = 0 $(+ $misses)?;
-            const NAP: u64 = 10;
-            const DOUBLINGS: u32 = 1;
+            const HANDOFF_SPIN: u64 = $heir;
+            const LOOKS_BEFORE_MARK: u32 = 0;
+            const BACKOFF_AFTER: u32 = 0 $(+ $misses)?;
+            const BACKOFF_SLEEP: u64 = 10;
+            const BACKOFF_DOUBLINGS: u32 = 1;
             const QUEUE: bool = true;
             const READ_FIRST: bool = true;
-            const VOUCH: bool = true;
+            const COVER: bool = true;
 
             fn joins(tail: Option<Slot>, processors: u32) -> bool {
                 let joins: fn(Option<Slot>, u32) -> bool = $joins;

@@ -97,7 +97,7 @@ fn twice() -> Scenario<Guarded> {
 }
 
 fn small() -> Config {
-    Config::new().rescue(true).spurious(0).heat(0).preemptions(2).stale_reads(1)
+    Config::new().rescue(true).spurious(0).slow_unlocks(0).preemptions(2).stale_reads(1)
 }
 
 #[test]

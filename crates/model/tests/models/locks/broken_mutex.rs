@@ -84,7 +84,7 @@ fn handled<Y: Policy>() -> Scenario<[Mutex<Y>; 2]> {
 
 /// Nothing stays hot: what a lock does when it is hot, it does less often.
 fn small() -> Config {
-    Config::new().heat(0).processors(4).spurious(0).preemptions(2).stale_reads(1)
+    Config::new().slow_unlocks(0).processors(4).spurious(0).preemptions(2).stale_reads(1)
 }
 
 #[test]
@@ -96,28 +96,33 @@ fn model_mutex_misses_a_touch_after_the_release() {
 fn model_mutex_misses_forgotten_wake_ups() {
     missed!(adders::<Sleeps>(2), release_wakes_nobody, Kind::Deadlock, small());
     missed!(adders::<Sleeps>(2), waiter_sleeps_unannounced, Kind::Deadlock, small());
-    missed!(adders::<Sleeps>(3), waiter_takes_in_debt, Kind::Deadlock, small());
+    missed!(adders::<Sleeps>(3), waiter_takes_without_passing_on, Kind::Deadlock, small());
     missed!(adders::<Sleeps>(3), waiter_believes_an_old_word, Kind::Deadlock, small());
     // Woken, the waiter finds the lock taken again, and its time up.
     let late = small().jumps(1, 1000);
-    missed!(adders_and_a_timed_one::<Sleeps>(2), waiter_gives_up_in_debt, Kind::Deadlock, late);
+    missed!(
+        adders_and_a_timed_one::<Sleeps>(2),
+        waiter_gives_up_without_passing_on,
+        Kind::Deadlock,
+        late
+    );
 }
 
 #[test]
 fn model_mutex_misses_broken_heirs() {
     let timed = small().timeouts(1);
-    missed!(adders::<Insists>(2), release_rings_for_nobody, Kind::Deadlock, timed);
+    missed!(adders::<Insists>(2), release_wakes_no_handoff_waiter, Kind::Deadlock, timed);
     let timed = small().timeouts(2);
-    missed!(adders::<Insists>(3), heir_takes_and_forgets_sleepers, Kind::Deadlock, timed);
+    missed!(adders::<Insists>(3), handoff_waiter_forgets_sleepers, Kind::Deadlock, timed);
     missed!(
         adders_and_a_timed_one::<Insists>(2),
-        heir_leaves_without_withdrawing,
+        handoff_waiter_leaves_without_withdrawing,
         Kind::Deadlock,
         timed
     );
     missed!(
         adders_and_a_timed_one::<Insists>(2),
-        heir_leaves_sleepers_behind,
+        handoff_waiter_leaves_sleepers_behind,
         Kind::Deadlock,
         timed
     );
@@ -127,24 +132,39 @@ fn model_mutex_misses_broken_heirs() {
 #[test]
 fn model_mutex_misses_loose_announcements() {
     missed!(adders::<Sleeps>(2), announcement_is_left_loose, Kind::Deadlock, small());
-    missed!(adders::<Sleeps>(3), fallen_announcement_is_no_debt, Kind::Deadlock, small());
-    missed!(adders::<Leaves>(3), last_spinner_leaves_w_loose, Kind::Deadlock, small());
+    missed!(adders::<Sleeps>(3), fallen_announcement_is_forgotten, Kind::Deadlock, small());
+    missed!(adders::<Leaves>(3), last_spinner_leaves_waiters_loose, Kind::Deadlock, small());
     let late = small().jumps(1, 1000);
-    missed!(adders_and_a_timed_one::<Sleeps>(3), payer_leaves_w_loose, Kind::Deadlock, late);
+    missed!(adders_and_a_timed_one::<Sleeps>(3), leaver_leaves_waiters_loose, Kind::Deadlock, late);
     let timed = small().timeouts(2);
-    missed!(adders::<Insists>(3), heir_sleeps_on_a_loose_ring, Kind::Deadlock, timed);
+    missed!(adders::<Insists>(3), handoff_waiter_sleeps_on_a_loose_flag, Kind::Deadlock, timed);
     // Its time is up just when it has become the heir.
     let late = small().jumps(2, 60);
-    missed!(adders_and_a_timed_one::<Insists>(3), heir_withdraws_loosely, Kind::Deadlock, late);
+    missed!(
+        adders_and_a_timed_one::<Insists>(3),
+        handoff_waiter_withdraws_loosely,
+        Kind::Deadlock,
+        late
+    );
 }
 
 /// Heat of one's own making is no reason to leave before it stands.
 #[test]
 fn model_mutex_misses_trust_in_its_own_heat() {
-    let late = small().heat(1).jumps(2, 60);
-    missed!(adders_and_a_timed_one::<Insists>(3), heir_trusts_its_own_heat, Kind::Deadlock, late);
-    let late = small().heat(1).jumps(1, 1000).stale_reads(0);
-    missed!(adders_and_a_timed_one::<Leaves>(3), payer_trusts_its_own_heat, Kind::Deadlock, late);
+    let late = small().slow_unlocks(1).jumps(2, 60);
+    missed!(
+        adders_and_a_timed_one::<Insists>(3),
+        handoff_waiter_trusts_its_own_slow_unlocks,
+        Kind::Deadlock,
+        late
+    );
+    let late = small().slow_unlocks(1).jumps(1, 1000).stale_reads(0);
+    missed!(
+        adders_and_a_timed_one::<Leaves>(3),
+        leaver_trusts_its_own_slow_unlocks,
+        Kind::Deadlock,
+        late
+    );
 }
 
 /// Three that take the lock twice, and leave nothing behind in it.
@@ -155,15 +175,15 @@ fn three_twice<Y: Policy>() -> Scenario<Guarded<Y>> {
                 add(guarded, &Wait::FOREVER);
             }
         })
-        .after(|(lock, _)| assert_eq!(lock.peek().cold().0, 0))
+        .after(|(lock, _)| assert_eq!(lock.peek().without_slow_unlocks().0, 0))
 }
 
 #[test]
 fn model_mutex_misses_broken_naps() {
     let config = || small().rescue(true).stale_reads(0);
-    missed!(three_twice::<SleepsAndNaps>(), napper_forgets_its_debt, Kind::Deadlock, config());
-    missed!(three_twice::<SleepsAndNaps>(), nap_has_no_end, Kind::Deadlock, config());
-    missed!(three_twice::<SleepsAndNaps>(), release_leaves_the_mark, _, config());
+    missed!(three_twice::<SleepsAndNaps>(), back_off_forgets_to_pass_on, Kind::Deadlock, config());
+    missed!(three_twice::<SleepsAndNaps>(), back_off_has_no_end, Kind::Deadlock, config());
+    missed!(three_twice::<SleepsAndNaps>(), release_leaves_unreleased, _, config());
 }
 
 /// A platform that breaks its promise to restart releases is noticed.
