@@ -52,8 +52,13 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             }
             // Slow unlocks that do not stand are this thread's own, or those of a thread that
             // relies on it.
-            let kept = (stands || fault!(handoff_waiter_trusts_its_own_slow_unlocks)) && seen.unlocks_slowly();
-            if K::RELEASE_LOSES && left.waiters() && !kept && !fault!(handoff_waiter_withdraws_loosely) {
+            let kept = (stands || fault!(handoff_waiter_trusts_its_own_slow_unlocks))
+                && seen.unlocks_slowly();
+            if K::RELEASE_LOSES
+                && left.waiters()
+                && !kept
+                && !fault!(handoff_waiter_withdraws_loosely)
+            {
                 return pass_on::<P, K, Y>(word, me, error, true);
             }
             return Err(error);
