@@ -65,7 +65,7 @@ impl<S> Hold<S> {
     }
 }
 
-/// A reader waits behind a waiting writer.
+/// Returns how the graph has a hold or a request: a reader waits behind a waiting writer.
 fn mode(shared: bool) -> Mode {
     if shared { Mode::Read } else { Mode::Write }
 }

@@ -12,8 +12,8 @@ pub(crate) struct Causes {
 }
 
 impl Causes {
-    /// Whether a cause is news at this level: then it no longer is. A cause is
-    /// the classes it is about and the signal, if it is about one.
+    /// Returns whether a cause is news at this level, and takes note of it: it is news once. A
+    /// cause is the classes it is about and the signal, if it is about one.
     pub(crate) fn news(
         &mut self,
         classes: impl Iterator<Item = u32>,

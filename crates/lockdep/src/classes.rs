@@ -45,7 +45,7 @@ impl Classes {
         }
     }
 
-    /// The number of a class. Beyond the limit, it has one but no node.
+    /// Returns the number of a class. Beyond the limit, it has one but no node.
     pub(crate) fn number(&mut self, class: Class, limits: &Limits, losses: &mut Losses) -> u32 {
         if let Some(&number) = self.numbers.get(&class) {
             return number;
@@ -73,8 +73,8 @@ impl Classes {
         (number as usize) < self.net.nodes.len()
     }
 
-    /// An edge between locks of two classes, whose locks were held as `set`. The
-    /// arc, if there was none that says as much.
+    /// Adds an edge between locks of two classes, whose locks were held as `set`. Returns the arc,
+    /// if none said as much before.
     pub(crate) fn add(
         &mut self,
         (from, to): (u32, u32),
@@ -111,8 +111,8 @@ impl Classes {
         Some(arc)
     }
 
-    /// The shortest cycle that an edge closes, whose arc has just learnt of it, and
-    /// locks that stand for each of its classes.
+    /// Returns the shortest cycle that an edge closes, whose arc has just learnt of it, and locks
+    /// that stand for each of its classes.
     pub(crate) fn cycle(
         &mut self,
         arc: u32,

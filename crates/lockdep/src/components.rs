@@ -9,9 +9,8 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 impl Net {
-    /// The strong components of the members, which carry their numbers as slots:
-    /// which one each is in, and how far each is from the first ones, at most,
-    /// in the direction.
+    /// Returns the strong components of the members, which carry their numbers as slots: which one
+    /// each is in, and how far each is from the first ones, at most, in the direction.
     pub(crate) fn depths(&self, members: &[u32], way: Way) -> (Vec<u32>, Vec<i64>) {
         if members.len() == 1 {
             return (vec![0], vec![0]);
@@ -42,7 +41,7 @@ impl Net {
         (component, depths)
     }
 
-    /// Tarjan's algorithm on the members, without recursion.
+    /// Runs Tarjan's algorithm on the members, without recursion.
     fn components(&self, members: &[u32], way: Way) -> (Vec<u32>, u32) {
         let mut index = vec![NONE; members.len()];
         let mut low = vec![0; members.len()];

@@ -37,7 +37,8 @@ pub(crate) struct Facts<'a, L = ()> {
 #[derive(Debug, Default)]
 pub(crate) struct Party {
     threads: HashSet<ThreadId>,
-    /// Who holds it exclusively, and how many share it.
+    /// The locks of the threads that were let in: how many hold each exclusively, how many share
+    /// it.
     locks: HashMap<(u32, LockId), (u32, u32)>,
     /// A lock that kept somebody out.
     pub(crate) gate: Option<LockId>,
@@ -177,8 +178,8 @@ pub(crate) fn assign<L: Copy>(
     Err(party.gate)
 }
 
-/// The best that can be said of a row of edges: witnesses, and what stands
-/// against a deadlock. `None` if not even the requests wait for each other.
+/// Returns the best that can be said of a row of edges: witnesses, and what stands against a
+/// deadlock. `None` if not even the requests wait for each other.
 pub(crate) fn judge<L: Copy>(
     edges: &[(u32, Held)],
     ends: Ends,

@@ -36,8 +36,8 @@ pub(crate) struct Cycles<'a, L, F> {
 }
 
 impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
-    /// The shortest cycle through the arc whose other witnesses can be there
-    /// together with this one, and all of its witnesses.
+    /// Returns the shortest cycle through the arc whose other witnesses can be there together with
+    /// this one, and all of its witnesses.
     pub(crate) fn proven(&mut self, query: &Query<'_, L>) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
         let Query { arc, seen, .. } = *query;
         let question = self.question(query)?;
@@ -98,7 +98,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
         }
     }
 
-    /// The shortest cycle through the arc, whoever was seen where.
+    /// Returns the shortest cycle through the arc, whoever was seen where.
     pub(crate) fn any(&mut self, query: &Query<'_, L>) -> Option<Vec<u32>> {
         let Query { arc, seen, .. } = *query;
         let question = self.question(query)?;
@@ -138,7 +138,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
         }
     }
 
-    /// The arcs with the locks that they hold.
+    /// Returns the arcs with the locks that they hold.
     pub(crate) fn edges(&self, arcs: &[u32]) -> Vec<(u32, Held)> {
         edges(self.net, &self.lock, arcs)
     }
@@ -179,19 +179,19 @@ fn all_there<L: Copy>(
     all.ok().map(|all| (way, all))
 }
 
-/// The arcs with the locks that they hold.
+/// Returns the arcs with the locks that they hold.
 fn edges(net: &Net, lock: &impl Fn(u32) -> Held, arcs: &[u32]) -> Vec<(u32, Held)> {
     arcs.iter().map(|&arc| (arc, lock(net.arcs[arc as usize].from))).collect()
 }
 
-/// No lock comes twice. Only a way on which a lock is arrived at in both manners
-/// is not simple.
+/// Returns whether no lock comes twice. Only a way on which a lock is arrived at in both manners is
+/// not simple.
 fn is_simple(net: &Net, arcs: &[u32]) -> bool {
     let mut nodes = HashSet::with_capacity(arcs.len());
     arcs.iter().all(|&arc| nodes.insert(net.arcs[arc as usize].from))
 }
 
-/// How many witnesses to try on a cycle.
+/// Returns how many witnesses to try on a cycle.
 pub(crate) fn effort(arcs: &[u32]) -> usize {
     8 * arcs.len() + (1 << 12)
 }

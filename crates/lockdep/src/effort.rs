@@ -24,13 +24,13 @@ pub(crate) struct Efforts {
 }
 
 impl Efforts {
-    /// How many steps a search may take.
+    /// Returns how many steps a search may take.
     pub(crate) fn allowed(&self, purpose: Purpose) -> usize {
         let halved = self.wasted.get(&purpose).map_or(0, |wasted| wasted / HALVES);
         FIRST >> halved.min(FIRST.ilog2() as usize)
     }
 
-    /// A search took so many steps and found something new, or not.
+    /// Notes that a search took so many steps and found something new, or not.
     pub(crate) fn note(&mut self, purpose: Purpose, steps: usize, new: bool) {
         if new {
             self.wasted.remove(&purpose);

@@ -43,12 +43,12 @@ struct Frame<L> {
     next: u32,
     /// Which of its witnesses is next.
     turn: usize,
-    /// Who was let in.
+    /// The witness that was let in.
     chosen: Option<Seen<L>>,
 }
 
-/// The shortest cycle of different locks through the edge that is what is looked
-/// for. Gives the other arcs.
+/// Looks for the shortest cycle of different locks through the edge that is what is looked for.
+/// Returns the other arcs.
 pub(crate) fn cycle<L: Copy>(
     net: &mut Net,
     fixed: &Fixed<'_, L>,
@@ -150,7 +150,7 @@ pub(crate) fn cycle<L: Copy>(
     }
 }
 
-/// The edges out of a node.
+/// Returns a frame at the first of the edges out of a node.
 fn frame<L>(net: &Net, node: u32) -> Frame<L> {
     let arc = net.first(node, Way::Forth);
     let next = if arc == NONE { NONE } else { net.after(arc, Way::Forth) };

@@ -31,7 +31,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// As it is held by somebody alone.
+    /// Returns the lock as one thread holds it exclusively.
     pub(crate) fn held(&self) -> Held {
         Held { life: self.life, lock: self.id, shared: false }
     }
@@ -62,7 +62,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// Nothing was seen yet.
+    /// Creates a graph in which nothing was seen yet.
     #[must_use]
     pub fn new(limits: Limits) -> Graph {
         Graph {
@@ -85,9 +85,9 @@ impl Graph {
         }
     }
 
-    /// A lock begins to live, or is first seen. It keeps the class that it is
-    /// declared with until it is forgotten. `false` if there is no room for it:
-    /// then its edges are lost.
+    /// Declares a lock that begins to live, or is first seen. It keeps the class that it is
+    /// declared with until it is forgotten. Returns `false` if there is no room for it: then its
+    /// edges are lost.
     pub fn declare(&mut self, lock: LockId, class: ClassId, subclass: u8) -> bool {
         if self.nodes.contains_key(&lock) {
             return true;
@@ -111,8 +111,8 @@ impl Graph {
         true
     }
 
-    /// A lock's life has ended: its edges go, and no cycle leads through it any
-    /// more. What is known of the order of its class stays.
+    /// Forgets a lock whose life has ended: its edges go, and no cycle leads through it any more.
+    /// What is known of the order of its class stays.
     pub fn forget(&mut self, lock: LockId) {
         let Some(node) = self.nodes.remove(&lock) else { return };
         let leads = self.net.first(node, Way::Forth) != NONE;
@@ -131,10 +131,10 @@ impl Graph {
         self.pending.retain(|&(_, state)| node_of(state) != node);
     }
 
-    /// A thread that holds a lock asks for another one. What this completes is
-    /// added to `findings`: at most one cycle of locks at each level and one of
-    /// classes, and ways between the worlds of signals. A cause (the classes of
-    /// the cycle) that was found at this level or a higher one is not found again.
+    /// Adds that a thread that holds a lock asks for another one. What this completes is added to
+    /// `findings`: at most one cycle of locks at each level and one of classes, and ways between
+    /// the worlds of signals. A cause (the classes of the cycle) that was found at this level or a
+    /// higher one is not found again.
     pub fn add(&mut self, edge: &Edge<'_>, findings: &mut Vec<Finding>) {
         let (Some(&from), Some(&to)) = (self.nodes.get(&edge.from), self.nodes.get(&edge.to))
         else {
@@ -184,8 +184,8 @@ impl Graph {
         }
     }
 
-    /// The number of the set of all that the edge's thread held, if that was more
-    /// than one lock. It has a user more.
+    /// Returns the number of the set of all that the edge's thread held, if that was more than one
+    /// lock. The set gets a user more.
     fn held(&mut self, edge: &Edge<'_>, from: u32) -> u32 {
         if edge.gates.is_empty() {
             return NONE;
@@ -231,7 +231,7 @@ impl Graph {
         }
     }
 
-    /// A cycle of locks, its witnesses, and what stands against a deadlock.
+    /// Returns a cycle of locks, its witnesses, and what stands against a deadlock.
     fn look(
         &mut self,
         query: &Query<'_, ()>,
@@ -272,8 +272,8 @@ impl Graph {
         self.habit(classes, edge, set, findings);
     }
 
-    /// An edge between locks of two classes, whose arc there is by now: whether that makes two
-    /// habits of both of their orders.
+    /// Notes an edge between locks of two classes, whose arc is there by now, and finds out whether
+    /// both orders of the two are habits now.
     fn habit(
         &mut self,
         classes: (u32, u32),
@@ -323,13 +323,13 @@ impl Graph {
         }
     }
 
-    /// What did not fit.
+    /// Returns what did not fit.
     #[must_use]
     pub fn losses(&self) -> Losses {
         self.losses
     }
 
-    /// The class of a lock, by their numbers.
+    /// Returns the class of a lock, by their numbers.
     pub(crate) fn class_of(&self, node: u32) -> u32 {
         self.locks[node as usize].class
     }

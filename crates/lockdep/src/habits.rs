@@ -39,9 +39,10 @@ const EDGES: usize = 32;
 /// What is known of the orders of classes beyond their first witnesses.
 #[derive(Debug, Default)]
 pub(crate) struct Habits {
-    /// By arc, those that had other locks than the first witness.
+    /// The witnesses of each arc that had other locks than its first witness.
     further: HashMap<u32, Vec<Seen<Locks>>>,
-    /// By two classes, the lower one first: locks that stand between two of the other class.
+    /// The locks that stand between two of the other class, for each two classes, the lower one
+    /// first.
     between: HashMap<(u32, u32), Vec<LockId>>,
 }
 
@@ -60,8 +61,8 @@ fn both(a: u32, b: u32) -> (u32, u32) {
 }
 
 impl Habits {
-    /// A pair of locks of an arc that has witnesses. Says whether it was kept: then it is a
-    /// user of its set.
+    /// Notes a pair of locks of an arc that has witnesses. Returns whether it was kept: then it is
+    /// a user of its set.
     pub(crate) fn note(&mut self, arc: u32, classes: &Classes, seen: Seen<Locks>) -> bool {
         let is_it = |other: &Seen<Locks>| other.locks == seen.locks;
         if classes.witnesses.of(arc).any(is_it) {
@@ -75,7 +76,7 @@ impl Habits {
         is_kept
     }
 
-    /// A new edge between locks of two classes that have both orders by now.
+    /// Notes a new edge between locks of two classes that have both orders by now.
     pub(crate) fn edge(&mut self, (from, to): (LockId, LockId), world: &World<'_>) {
         let (Some(a), Some(b)) = ((world.node)(from), (world.node)(to)) else { return };
         let (class_a, class_b) = ((world.class)(a), (world.class)(b));
@@ -135,14 +136,14 @@ impl Habits {
 }
 
 impl World<'_> {
-    /// Whether a lock stands between locks of another class as one of a tree does: not many on
-    /// both of its sides.
+    /// Returns whether a lock stands between locks of another class as one of a tree does: some on
+    /// each of its sides, and on one of them only one.
     fn stands_between(&self, node: u32, other: u32) -> bool {
         let [before, after] = [Way::Back, Way::Forth].map(|way| self.beside(node, way, other));
         before.min(after) == 1
     }
 
-    /// How many locks of a class lie on one side of a lock, as far as counts.
+    /// Returns how many locks of a class lie on one side of a lock, as far as counts.
     fn beside(&self, node: u32, way: Way, class: u32) -> usize {
         let mut count = 0;
         let mut arc = self.net.first(node, way);
@@ -159,7 +160,7 @@ impl World<'_> {
         count.max(1)
     }
 
-    /// Whether both held a lock, or locks of one class, beside those of the order.
+    /// Returns whether both held a lock, or locks of one class, beside those of the order.
     fn share_a_gate(&self, one: &Seen<Locks>, other: &Seen<Locks>) -> bool {
         let gates = |seen: &Seen<Locks>| {
             let all = if seen.held == NONE { &[] } else { self.sets.locks(seen.held) };

@@ -14,9 +14,9 @@ use alloc::vec::Vec;
 const PENDING: usize = 256;
 
 impl Graph {
-    /// A lock is taken in one of the worlds of a signal: to be told once for each
-    /// lock, signal, world and mode, and once more for another thread. What this
-    /// completes is added to `findings`.
+    /// Notes that a lock is taken in one of the worlds of a signal: to be told once for each lock,
+    /// signal, world and mode, and once more for another thread. What this completes is added to
+    /// `findings`.
     ///
     /// Of several ways between the worlds the shortest is judged: a longer one
     /// may be a potential deadlock where it is not.
@@ -42,7 +42,7 @@ impl Graph {
         }
     }
 
-    /// An arc between locks has got a further kind or witness.
+    /// Looks for ways from handlers after an arc between locks has got a further kind or witness.
     pub(crate) fn ways_of_locks(&mut self, arc: u32, findings: &mut Vec<Finding>) {
         let hits = self.worlds.extend(&self.net, arc);
         self.hits_of_locks(hits, findings);
@@ -57,7 +57,7 @@ impl Graph {
         }
     }
 
-    /// The same between classes.
+    /// Looks for ways from handlers after an arc between classes has got a further kind or witness.
     pub(crate) fn ways_of_classes(&mut self, arc: u32, findings: &mut Vec<Finding>) {
         let hits = self.class_worlds.extend(&self.classes.net, arc);
         self.hits_of_classes(hits, findings);
@@ -163,7 +163,7 @@ impl Graph {
     }
 }
 
-/// The step of a handler: it runs while `open` is held.
+/// Returns the step of a handler: it runs while `open` is held.
 fn interruption(open: &Used, handler: &Used, from_class: Class, to_class: Class) -> Step {
     Step {
         from: open.lock,

@@ -34,12 +34,12 @@ pub(crate) const EXCLUSIVE: u32 = 0;
 /// Held shared: only in the way of a normal request.
 pub(crate) const SHARED: u32 = 1;
 
-/// Whether a request of kind `asked` waits behind a hold of kind `held`.
+/// Returns whether a request of kind `asked` waits behind a hold of kind `held`.
 pub(crate) const fn waits(asked: u32, held: u32) -> bool {
     asked == NORMAL || held == EXCLUSIVE
 }
 
-/// How a request in this mode arrives.
+/// Returns how a request in this mode arrives.
 pub(crate) const fn asked(mode: Mode) -> u32 {
     match mode {
         Mode::Write | Mode::Read => NORMAL,
@@ -47,13 +47,13 @@ pub(crate) const fn asked(mode: Mode) -> u32 {
     }
 }
 
-/// How a lock in this mode is held.
+/// Returns how a lock in this mode is held.
 pub(crate) const fn held(mode: Mode) -> u32 {
     if mode.is_shared() { SHARED } else { EXCLUSIVE }
 }
 
 impl Kinds {
-    /// The kind of an edge with these modes.
+    /// Returns the kind of an edge with these modes.
     pub(crate) const fn of(from: Mode, to: Mode) -> Kinds {
         Kinds(1 << (2 * held(from) + asked(to)))
     }
@@ -66,7 +66,7 @@ impl Kinds {
         self.0 == 0
     }
 
-    /// How one arrives that came to its beginning as `arrived`; the best of it.
+    /// Returns how a walk arrives at the end that came to the beginning as `arrived`: the best way.
     pub(crate) const fn forth(self, arrived: u32) -> Option<u32> {
         let usable = match arrived {
             NORMAL => self.0,
@@ -81,7 +81,7 @@ impl Kinds {
         }
     }
 
-    /// How its beginning is held if its end is held as `held`; the best of it.
+    /// Returns how the beginning is held if the end is held as `held`: the best way.
     pub(crate) const fn back(self, held: u32) -> Option<u32> {
         let usable = match held {
             EXCLUSIVE => self.0,
@@ -96,7 +96,7 @@ impl Kinds {
         }
     }
 
-    /// Whether one kind among these allows all that `other`, one kind, allows.
+    /// Returns whether one kind among these allows all that `other`, one kind, allows.
     pub(crate) const fn covers(self, other: Kinds) -> bool {
         let better = match other.0 {
             EXCLUSIVE_NORMAL => EXCLUSIVE_NORMAL,

@@ -21,12 +21,12 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 /// No node, no arc.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// The state in which `node` is arrived at as `arrived`.
+/// Returns the state in which `node` is arrived at as `arrived`.
 pub(crate) const fn state(node: u32, arrived: u32) -> u32 {
     2 * node + arrived
 }
 
-/// The node of a state.
+/// Returns the node of a state.
 pub(crate) const fn node_of(state: u32) -> u32 {
     state / 2
 }
@@ -137,7 +137,7 @@ impl Net {
         }
     }
 
-    /// How many arcs there are.
+    /// Returns how many arcs there are.
     pub(crate) fn len(&self) -> usize {
         self.index.len()
     }
@@ -249,12 +249,12 @@ impl Net {
         self.free_arc = arc;
     }
 
-    /// The numbers of all arcs.
+    /// Returns the numbers of all arcs.
     pub(crate) fn all(&self) -> impl Iterator<Item = u32> + '_ {
         (0..self.arcs.len() as u32).filter(|&arc| self.arcs[arc as usize].from != NONE)
     }
 
-    /// First arc of `node` in the direction.
+    /// Returns the first arc of `node` in the direction.
     pub(crate) fn first(&self, node: u32, way: Way) -> u32 {
         let node = &self.nodes[node as usize];
         match way {
@@ -263,7 +263,7 @@ impl Net {
         }
     }
 
-    /// The arc after `arc` in the list of the same node.
+    /// Returns the arc after `arc` in the list of the same node.
     pub(crate) fn after(&self, arc: u32, way: Way) -> u32 {
         let arc = &self.arcs[arc as usize];
         match way {
@@ -272,12 +272,12 @@ impl Net {
         }
     }
 
-    /// A walk over the neighbours of a state that is awake.
+    /// Begins a walk over the neighbours of a state that is awake.
     pub(crate) fn walk(&self, state: u32, way: Way) -> Walk {
         Walk { state, arc: self.first(node_of(state), way), arrived: NORMAL }
     }
 
-    /// The next neighbour; a step of constant time, that may find none.
+    /// Takes a step of constant time to the next neighbour; it may find none.
     pub(crate) fn step(&self, walk: &mut Walk, way: Way) -> Step {
         if walk.arc == NONE {
             return Step::End;
@@ -326,7 +326,7 @@ impl Net {
         }
     }
 
-    /// The mark of a node in the search that was begun last.
+    /// Returns the mark of a node in the search that was begun last.
     pub(crate) fn mark(&mut self, node: u32) -> &mut Mark {
         let mark = &mut self.marks[node as usize];
         if mark.search != self.search {
@@ -335,7 +335,7 @@ impl Net {
         mark
     }
 
-    /// Where a state stands in the queue of the search; [`NONE`] if it does not.
+    /// Returns where a state stands in the queue of the search; [`NONE`] if it does not.
     pub(crate) fn seen(&self, state: u32, way: Way) -> u32 {
         let mark = &self.marks[node_of(state) as usize];
         if mark.search != self.search {
@@ -347,7 +347,7 @@ impl Net {
         }
     }
 
-    /// The same, to be set.
+    /// Returns the place of a state in the queue of the search, to be set.
     pub(crate) fn slot(&mut self, state: u32, way: Way) -> &mut u32 {
         let mark = self.mark(node_of(state));
         match way {

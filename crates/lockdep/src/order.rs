@@ -113,13 +113,13 @@ impl Net {
         }
     }
 
-    /// Whether an arc does not lead upwards: `false` if no cycle leads through it.
+    /// Returns whether an arc does not lead upwards: `false` if no cycle leads through it.
     pub(crate) fn level(&self, arc: u32) -> bool {
         self.levels(arc).iter().any(Option::is_some)
     }
 
-    /// The places in which an arc does not lead upwards, by how it is arrived at
-    /// its beginning. All of a cycle through it is in one of them.
+    /// Returns the places in which an arc does not lead upwards, by how it is arrived at its
+    /// beginning. All of a cycle through it is in one of them.
     pub(crate) fn levels(&self, arc: u32) -> [Option<(i64, i64)>; 2] {
         let arc = &self.arcs[arc as usize];
         let from = &self.nodes[arc.from as usize];
@@ -134,7 +134,7 @@ impl Net {
         })
     }
 
-    /// What cannot be told from a place: itself, or its flat interval.
+    /// Returns what cannot be told from a place: itself, or its flat interval.
     fn interval(&self, place: i64) -> (i64, i64) {
         match self.flat.range(..=place).next_back() {
             Some((&low, &high)) if place <= high => (low, high),
@@ -142,7 +142,7 @@ impl Net {
         }
     }
 
-    /// From here on nothing is known about the order of these places.
+    /// Gives the order of these places up: from now on nothing is known about it.
     fn flatten(&mut self, mut low: i64, mut high: i64) {
         while let Some((&from, &to)) = self.flat.range(..=high).next_back()
             && to >= low
@@ -153,19 +153,19 @@ impl Net {
         self.flat.insert(low, high);
     }
 
-    /// How many steps a search may take.
+    /// Returns how many steps a search may take.
     pub(crate) fn credit(&self) -> usize {
         self.patience + self.credit
     }
 
-    /// A search took so many steps.
+    /// Notes that a search took so many steps.
     pub(crate) fn spend(&mut self, steps: usize) {
         self.work += steps;
         self.spent = self.spent.wrapping_add(steps);
         self.credit = self.credit.saturating_sub(steps.saturating_sub(self.patience));
     }
 
-    /// Somebody arrives at `node` recursively, and from there perhaps at others.
+    /// Notes that a walk arrives at `node` recursively, and from there perhaps at others.
     pub(crate) fn wake(&mut self, node: u32) {
         if self.nodes[node as usize].recursive {
             return;
@@ -195,7 +195,7 @@ impl Net {
         }
     }
 
-    /// Where one comes from a state.
+    /// Returns the states to which one step leads from a state.
     pub(crate) fn all_from(&self, state: u32) -> Vec<u32> {
         let mut all = Vec::new();
         let mut walk = self.walk(state, Way::Forth);
@@ -228,7 +228,8 @@ impl Net {
         }
     }
 
-    /// `level` if both ends are in one place, where they may well stay: then it is
+    /// Searches from both ends of a step that does not lead upwards, and moves the side that is
+    /// complete first. `level` if both ends are in one place, where they may well stay: then it is
     /// only tried to tell them apart.
     fn search_both_ways(&mut self, a: u32, b: u32, (low, high): (i64, i64), level: bool) {
         self.begin_search();
@@ -267,7 +268,7 @@ impl Net {
         self.spend(steps);
     }
 
-    /// One step of one side; `false` if it is complete.
+    /// Takes one step of one side; returns `false` if the side is complete.
     fn advance(&mut self, side: &mut Side, met: &mut bool) -> bool {
         match self.step(&mut side.walk, side.way) {
             Step::Blind => {}
@@ -368,7 +369,7 @@ mod tests {
 
     const NODES: u32 = 8;
 
-    /// All states that can be reached from one.
+    /// Returns all states that can be reached from one.
     fn reach(net: &Net, from: u32) -> Vec<u32> {
         let mut all = net.all_from(from);
         let mut head = 0;

@@ -63,7 +63,7 @@ struct Side {
 }
 
 impl Net {
-    /// Whether a node may lie on a way between these places.
+    /// Returns whether a node may lie on a way between these places.
     pub(crate) fn lies(&self, node: u32, (low, high): (i64, i64)) -> bool {
         let node = &self.nodes[node as usize];
         let within = |place: i64| low <= place && place <= high;
@@ -181,9 +181,9 @@ impl Net {
         None
     }
 
-    /// How far each node is from `goal`, against the arcs: a lower bound that
-    /// takes no account of how nodes are arrived at. The nodes that were seen,
-    /// with their distances, and the distance that all others have at least.
+    /// Tells how far each node is from `goal`, against the arcs: a lower bound that takes no
+    /// account of how nodes are arrived at. Returns the nodes that were seen, with their distances,
+    /// and the distance that all others have at least.
     pub(crate) fn distances(
         &mut self,
         question: &Question,
@@ -224,7 +224,7 @@ impl Net {
     }
 }
 
-/// The arcs from an entry to the beginning of its queue.
+/// Returns the arcs from an entry to the beginning of its queue.
 fn trace(queue: &[Entry], from: u32) -> Vec<u32> {
     let mut arcs = Vec::new();
     let mut entry = queue[from as usize];

@@ -90,12 +90,12 @@ impl<L> Seen<L> {
         self.how & TIMED != 0
     }
 
-    /// All that was held, if the lock itself was held as `from` says.
+    /// Returns all that was held, if the lock itself was held as `from` says.
     pub(crate) fn all<'a>(&self, from: &'a [Held; 1], sets: &'a Sets) -> &'a [Held] {
         if self.held == NONE { from } else { sets.locks(self.held) }
     }
 
-    /// Whether `other` proves nothing that this one does not.
+    /// Returns whether `other` proves nothing that this one does not.
     fn covers(&self, other: &Seen<L>, sets: &Sets) -> bool {
         self.thread == other.thread
             && self.kinds().covers(other.kinds())
@@ -139,7 +139,7 @@ impl<L> Default for Witnesses<L> {
 }
 
 impl<L: Copy> Witnesses<L> {
-    /// The first witness of a new arc.
+    /// Keeps the first witness of a new arc.
     pub(crate) fn begin(&mut self, arc: u32, seen: Seen<L>) {
         if self.first.len() == arc as usize {
             self.first.push(seen);
@@ -148,7 +148,7 @@ impl<L: Copy> Witnesses<L> {
         }
     }
 
-    /// All witnesses of an arc.
+    /// Returns all witnesses of an arc.
     pub(crate) fn of(&self, arc: u32) -> impl Iterator<Item = &Seen<L>> + Clone + '_ {
         let mut next = Some(&self.first[arc as usize]);
         core::iter::from_fn(move || {
@@ -158,7 +158,7 @@ impl<L: Copy> Witnesses<L> {
         })
     }
 
-    /// The arc's first witness.
+    /// Returns the arc's first witness.
     pub(crate) fn first(&self, arc: u32) -> &Seen<L> {
         &self.first[arc as usize]
     }
@@ -174,8 +174,8 @@ impl<L: Copy> Witnesses<L> {
         }
     }
 
-    /// A further witness of an arc. The user of a set that it is goes over to
-    /// the arc or is released.
+    /// Offers a further witness of an arc. The user of a set that it is goes over to the arc or is
+    /// released.
     pub(crate) fn offer(&mut self, arc: u32, new: Seen<L>, sets: &mut Sets) -> Offer {
         if self.of(arc).any(|old| old.covers(&new, sets)) {
             sets.release(new.held);
@@ -237,7 +237,7 @@ impl<L: Copy> Witnesses<L> {
     }
 }
 
-/// The one that proves least, and is not the only one of its kind.
+/// Returns the one that proves least, and is not the only one of its kind.
 fn worst<L>(all: &[Seen<L>], sets: &Sets) -> usize {
     let rank = |index: usize| {
         let this = &all[index];
@@ -253,7 +253,7 @@ fn worst<L>(all: &[Seen<L>], sets: &Sets) -> usize {
     (0..all.len()).max_by_key(|&index| rank(index)).unwrap_or(0)
 }
 
-/// Whether nobody could want another one like `gone`.
+/// Returns whether nobody could want another one like `gone`.
 fn plenty<L>(all: &[Seen<L>], gone: &Seen<L>) -> bool {
     all.iter().enumerate().all(|(index, seen)| {
         seen.held == NONE

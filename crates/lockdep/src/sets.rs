@@ -45,7 +45,7 @@ pub(crate) fn normalise(locks: &mut Vec<Held>) {
     locks.dedup_by_key(|held| (held.life, held.lock));
 }
 
-/// A lock that cannot be held by both at the same time.
+/// Returns a lock that cannot be held by both at the same time.
 pub(crate) fn conflict(a: &[Held], b: &[Held]) -> Option<LockId> {
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
@@ -62,7 +62,7 @@ pub(crate) fn conflict(a: &[Held], b: &[Held]) -> Option<LockId> {
     None
 }
 
-/// Whether nothing conflicts with `a` that does not conflict with `b`.
+/// Returns whether nothing conflicts with `a` that does not conflict with `b`.
 pub(crate) fn within(a: &[Held], b: &[Held]) -> bool {
     let mut rest = b.iter();
     a.iter().all(|held| {
@@ -75,7 +75,7 @@ pub(crate) fn within(a: &[Held], b: &[Held]) -> bool {
 }
 
 impl Sets {
-    /// The number of a set in normal form. It counts one user more.
+    /// Returns the number of a set in normal form, and counts one user more.
     pub(crate) fn intern(&mut self, locks: &[Held]) -> u32 {
         let hash = self.hasher.hash_one(locks);
         let same = |&set: &u32| *self.sets[set as usize].locks == *locks;
@@ -100,14 +100,14 @@ impl Sets {
         set
     }
 
-    /// One user more; nothing for [`NONE`].
+    /// Counts one user more of a set; does nothing for [`NONE`].
     pub(crate) fn keep(&mut self, set: u32) {
         if set != NONE {
             self.sets[set as usize].users += 1;
         }
     }
 
-    /// One user less; nothing for [`NONE`].
+    /// Counts one user less of a set; does nothing for [`NONE`].
     pub(crate) fn release(&mut self, set: u32) {
         if set == NONE {
             return;

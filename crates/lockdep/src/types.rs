@@ -90,13 +90,13 @@ pub struct Edge<'a> {
 /// Where a lock is taken, as a signal sees it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum World {
-    /// In a handler of the signal, not by trylock.
+    /// It is taken in a handler of the signal, not by trylock.
     Handler,
     /// Outside of its handlers, by a thread that the signal may interrupt.
     Open,
 }
 
-/// That a lock is taken in one of the worlds of a signal.
+/// One lock, taken in one of the worlds of a signal.
 #[derive(Clone, Copy, Debug)]
 pub struct Use {
     /// Its number, 1 to 64.
@@ -144,7 +144,8 @@ pub enum Kind {
     Handler {
         /// The number of the signal.
         signal: u8,
-        /// Who was seen to run it; the last step's witness is who holds `from`.
+        /// The thread that was seen to run it; the last step's witness is the one that holds
+        /// `from`.
         thread: ThreadId,
     },
 }
@@ -162,7 +163,7 @@ pub enum Excuse {
     OtherInstances,
 }
 
-/// Who was seen to take a step.
+/// A thread that was seen to take a step, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Witness {
     /// The [`Edge::thread`] of what was seen.
@@ -196,7 +197,7 @@ pub struct Step {
     pub from_class: Class,
     /// The class of the lock that is asked for.
     pub to_class: Class,
-    /// Who did it; of several, the one that proves most.
+    /// The thread that did it; of several, the one that proves most.
     pub witness: Witness,
 }
 

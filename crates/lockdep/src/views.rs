@@ -10,16 +10,16 @@ use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 impl Graph {
-    /// The shortest way by which `from` comes before `to`; readers wait for
-    /// everything here.
+    /// Returns the shortest way by which `from` comes before `to`; readers wait for everything
+    /// here.
     #[must_use]
     pub fn path(&self, from: LockId, to: LockId) -> Option<Vec<Step>> {
         let arcs = way(&self.net, self.node(from)?, self.node(to)?)?;
         Some(arcs.into_iter().map(|arc| self.step(arc, self.witnesses.first(arc))).collect())
     }
 
-    /// The shortest way by which a lock of the class `from` comes before one of
-    /// the class `to`. Its locks may be dead by now.
+    /// Returns the shortest way by which a lock of the class `from` comes before one of the class
+    /// `to`. Its locks may be dead by now.
     #[must_use]
     pub fn class_path(&self, from: Class, to: Class) -> Option<Vec<Step>> {
         let classes = &self.classes;
@@ -28,12 +28,12 @@ impl Graph {
         Some(arcs.into_iter().map(step).collect())
     }
 
-    /// All edges, each with one of its witnesses.
+    /// Returns all edges, each with one of its witnesses.
     pub fn edges(&self) -> impl Iterator<Item = Step> + '_ {
         self.net.all().map(|arc| self.step(arc, self.witnesses.first(arc)))
     }
 
-    /// All edges between classes, each with a witness of one of its edges.
+    /// Returns all edges between classes, each with a witness of one of its edges.
     pub fn class_edges(&self) -> impl Iterator<Item = Step> + '_ {
         let classes = &self.classes;
         classes.net.all().map(|arc| self.class_step(arc, classes.witnesses.first(arc)))
@@ -84,8 +84,7 @@ impl Graph {
     }
 }
 
-/// The arcs of the shortest way from one node to another one. It leaves no mark
-/// in the net.
+/// Returns the arcs of the shortest way from one node to another one. It leaves no mark in the net.
 fn way(net: &Net, from: u32, to: u32) -> Option<Vec<u32>> {
     let mut arrived: HashMap<u32, u32> = HashMap::new();
     let mut queue = Vec::from([from]);

@@ -44,14 +44,14 @@ pub(crate) struct Passage {
     /// Its arcs, from the handler's lock.
     pub(crate) arcs: Vec<u32>,
     pub(crate) handler: Used,
-    /// Who holds the last lock, one or two threads.
+    /// One or two threads that hold the last lock.
     pub(crate) open: Vec<Used>,
 }
 
 /// What a node has to do with signals, one bit each.
 #[derive(Clone, Copy, Default, Debug)]
 struct Signals {
-    /// By how it is arrived at: from whose handlers.
+    /// The signals from whose handlers the node is reached, by how it is arrived at.
     taint: [u64; 2],
     /// Taken in handlers, by how it is asked for.
     handled: [u64; 2],
@@ -64,7 +64,7 @@ struct Signals {
 #[derive(Debug, Default)]
 pub(crate) struct Worlds {
     nodes: Vec<Signals>,
-    /// At most two for each, of different threads.
+    /// The uses of each node, signal, world and way of holding: at most two, by different threads.
     uses: HashMap<(u32, u8, World, u32), Vec<Used>>,
     /// Nodes with taint, and perhaps some that have none any more.
     tainted: Vec<u32>,
@@ -96,12 +96,12 @@ impl Worlds {
         self.nodes.get(node as usize).copied().unwrap_or_default()
     }
 
-    /// How many uses there are.
+    /// Returns how many uses there are.
     pub(crate) fn len(&self) -> usize {
         self.uses.len()
     }
 
-    /// The signals from whose handlers a node can be reached.
+    /// Returns the signals from whose handlers a node can be reached.
     pub(crate) fn taint(&self, node: u32) -> u64 {
         let taint = self.get(node).taint;
         taint[0] | taint[1]
@@ -152,14 +152,14 @@ impl Worlds {
         }
     }
 
-    /// To be called before an arc out of `from` gets a further kind.
+    /// Renews stale taint before an arc out of `from` gets a further kind and passes it on.
     pub(crate) fn prepare(&mut self, net: &mut Net, from: u32) {
         if self.stale && self.taint(from) != 0 {
             self.refresh(net);
         }
     }
 
-    /// To be called when an arc has got a further kind.
+    /// Passes taint on along an arc that has got a further kind.
     pub(crate) fn extend(&mut self, net: &Net, arc: u32) -> Hits {
         let mut hits = Hits::default();
         if self.tainted.is_empty() {
@@ -219,7 +219,7 @@ impl Worlds {
         }
     }
 
-    /// A node leaves with its arcs; `leads` if there were some out of it.
+    /// Forgets a node that leaves with its arcs; `leads` if there were some out of it.
     pub(crate) fn forget(&mut self, node: u32, leads: bool) {
         let Some(signals_here) = self.nodes.get_mut(node as usize) else { return };
         let gone = core::mem::take(signals_here);
@@ -234,8 +234,7 @@ impl Worlds {
         }
     }
 
-    /// The shortest way to a hit, if the taint is true. `Err` if the search is
-    /// given up.
+    /// Returns the shortest way to a hit, if the taint is true. `Err` if the search is given up.
     pub(crate) fn passage(
         &self,
         net: &mut Net,
