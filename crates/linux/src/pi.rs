@@ -276,7 +276,7 @@ impl PiWord {
         Err(PiError::OwnerLost)
     }
 
-    /// Releases the lock.
+    /// Releases the lock, and has the kernel pass it on if threads wait.
     ///
     /// # Safety
     /// The calling thread holds the lock.

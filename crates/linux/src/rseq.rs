@@ -87,7 +87,7 @@ pub(crate) fn field(offset: isize) -> Option<core::ptr::NonNull<u8>> {
     // SAFETY: inside the area, which every thread has in its static thread-local
     // storage.
     let field = unsafe { arch::thread_pointer().offset(area.offset + offset) };
-    // Not registered: negative.
+    // A negative number means that the thread is not registered.
     if cpu <= i32::MAX as u32 { core::ptr::NonNull::new(field) } else { None }
 }
 
@@ -103,7 +103,7 @@ pub(crate) fn current_cpu() -> Option<u32> {
             return Some(cpu);
         }
     }
-    // SAFETY: the call takes no argument.
+    // SAFETY: `sched_getcpu` takes no argument and touches no memory of ours.
     u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 

@@ -29,14 +29,16 @@ impl Counter {
         self.lock.lock(Location::caller()).expect("no reason to fail")
     }
 
+    /// Releases the lock.
+    ///
     /// # Safety
-    /// The calling thread holds the lock, so.
+    /// The calling thread holds the lock, and got `hold` with it.
     unsafe fn unlock(&self, hold: Hold) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that this thread holds the lock.
         unsafe { self.lock.unlock(hold) };
     }
 
-    /// By a load and a store that other threads can come between unless the lock keeps
+    /// Adds by a load and a store, which other threads can come between unless the lock keeps
     /// them out.
     fn add_held(&self) {
         // SAFETY: this thread holds the lock, which keeps all others out.
@@ -50,9 +52,9 @@ impl Counter {
         unsafe { self.unlock(hold) };
     }
 
-    /// The number, once nobody adds any more.
+    /// Returns the number, once nobody adds any more.
     fn total(&self) -> u64 {
-        // SAFETY: no thread adds any more.
+        // SAFETY: no thread adds any more, so that nobody writes the value while it is read.
         self.value.with(|value| unsafe { value.read() })
     }
 

@@ -120,7 +120,7 @@ fn storm(threads: usize, total: u64) {
         });
         over.store(true, Relaxed);
     });
-    // SAFETY: all have ended.
+    // SAFETY: all threads that add have been joined, so that nobody writes the count.
     assert_eq!(shared.count.with(|count| unsafe { count.read() }), total);
     assert!(!shared.lock.is_locked());
     println!(

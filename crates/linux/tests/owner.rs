@@ -10,7 +10,7 @@ use lockstead_linux::Linux;
 use lockstead_linux::owner::{Oracle, oracle, set_oracle};
 use std::sync::{Mutex, MutexGuard};
 
-/// The choice of the oracle is global.
+/// Keeps the tests apart, because the choice of the oracle is global.
 static ALONE: Mutex<()> = Mutex::new(());
 
 fn choose(chosen: Oracle) -> MutexGuard<'static, ()> {
@@ -53,7 +53,7 @@ fn a_running_thread_is_found_running() {
 #[test]
 fn on_one_processor_only_the_one_who_asks_runs() {
     let _watchdog = Watchdog::new(60);
-    // SAFETY: the call takes no argument.
+    // SAFETY: `sched_getcpu` takes no argument and touches no memory of ours.
     let cpu = usize::try_from(unsafe { libc::sched_getcpu() }).expect("a processor");
     for chosen in [Oracle::Clock, Oracle::Both] {
         let _alone = choose(chosen);

@@ -10,9 +10,9 @@ use lockstead_linux::pi::{PiError, PiWord, inherits, refuse_lock_pi2};
 use lockstead_linux::{Cell, Linux};
 use std::time::{Duration, Instant};
 
-/// D of the word.
+/// The bit of the word that says that the owner died.
 const DIED: u64 = 1 << 30;
-/// L of the word.
+/// The bit of the word that says that the lock is lost.
 const LOST: u64 = 1 << 63;
 
 fn tid() -> u64 {
@@ -139,7 +139,7 @@ fn all_who_wait_for_a_thread_that_ends_are_told() {
                 told.fetch_add(1, Relaxed);
             });
         }
-        // W.
+        // This is the bit that the kernel sets for waiters.
         until("somebody waits", || word.peek() & 1 << 31 != 0);
         ends.store(true, Relaxed);
     });

@@ -36,7 +36,7 @@ fn somebody_spins(long: Duration) -> bool {
     seen.load(Relaxed) != 0
 }
 
-/// What the child is told to expect.
+/// This variable in the environment tells the child that it is limited.
 const LIMITED: &str = "LOCKSTEAD_TEST_LIMITED";
 
 /// In the child: checks. In the parent: runs the test `name` once more after `limit`.
@@ -50,7 +50,7 @@ fn limited(name: &str, limit: impl FnMut() -> std::io::Result<()> + Send + Sync 
     }
     let mut again = Command::new(std::env::current_exe().expect("this program"));
     again.args(["--exact", name]).env(LIMITED, "1");
-    // SAFETY: `limit` makes system calls only.
+    // SAFETY: the child runs `limit` between `fork` and `exec`, and it makes system calls only.
     unsafe { again.pre_exec(limit) };
     let output = match again.output() {
         Ok(output) => output,
@@ -79,7 +79,7 @@ fn with_two_processors_somebody_spins() {
 #[test]
 fn nobody_spins_on_a_process_of_one_processor() {
     let _watchdog = Watchdog::new(60);
-    // SAFETY: the call takes no argument.
+    // SAFETY: `sched_getcpu` takes no argument and touches no memory of ours.
     let here = usize::try_from(unsafe { libc::sched_getcpu() }).expect("a processor");
     limited("nobody_spins_on_a_process_of_one_processor", move || {
         if common::pin(here) { Ok(()) } else { Err(std::io::Error::last_os_error()) }

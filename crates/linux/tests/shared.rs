@@ -17,7 +17,7 @@ impl Memory {
         // SAFETY: a new file without a path.
         let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
         assert!(file >= 0, "memfd: {}", std::io::Error::last_os_error());
-        // SAFETY: our file.
+        // SAFETY: the file was made above; `ftruncate` touches no memory.
         assert_eq!(unsafe { libc::ftruncate(file, PAGE as libc::off_t) }, 0);
         Memory(file)
     }

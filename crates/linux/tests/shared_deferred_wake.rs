@@ -33,7 +33,7 @@ struct Head {
 
 fn head() -> *mut Head {
     let (mut head, mut size) = (null_mut::<Head>(), 0usize);
-    // SAFETY: writes to two live variables.
+    // SAFETY: the kernel writes `head` and `size`, which live until the call returns.
     let result =
         unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
     assert!(result == 0 && !head.is_null(), "a robust list");
@@ -133,12 +133,12 @@ fn what_the_libc_has_pending_is_given_back() {
         // SAFETY: the head of this thread; what is pending names an unowned word.
         let pending = unsafe { &raw mut (*head()).pending };
         let theirs = (&raw const mutex[4]).addr();
-        // SAFETY: as above.
+        // SAFETY: the pointer leads into this thread's head, which nobody else writes meanwhile.
         unsafe { pending.write_volatile(theirs) };
         contend(&segment);
-        // SAFETY: as above.
+        // SAFETY: the pointer leads into this thread's head, which nobody else writes meanwhile.
         assert_eq!(unsafe { pending.read_volatile() }, theirs, "it is the libc's still");
-        // SAFETY: as above.
+        // SAFETY: the pointer leads into this thread's head, which nobody else writes meanwhile.
         unsafe { pending.write_volatile(0) };
     });
 }

@@ -79,7 +79,7 @@ fn bare_fork(body: impl FnOnce() -> bool) -> Child {
     let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
     if child == 0 {
         let right = body();
-        // SAFETY: ends the child.
+        // SAFETY: the call ends the child at once, and returns to nobody.
         unsafe { libc::syscall(libc::SYS_exit_group, c_int::from(!right)) };
     }
     assert!(child > 0);
@@ -162,7 +162,7 @@ fn who_runs_another_program_has_ended() {
     until("the child has the lock", || segment.word(1).load(SeqCst) == 1);
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
     let mut status = 0;
-    // SAFETY: asks for our own child.
+    // SAFETY: the kernel writes `status`, which lives until the call returns.
     let still = unsafe { libc::waitpid(child.0, &mut status, libc::WNOHANG) };
     assert_eq!(still, 0, "the program runs on");
     child.kill_and_wait();
@@ -192,7 +192,7 @@ fn in_bare_exit(segment: &Segment, lock: usize) {
 
 /// What the libc offers for threads that it has not made.
 fn thread_storage() -> Option<*mut usize> {
-    // SAFETY: a live name.
+    // SAFETY: `dlsym` reads the name, which is a static string.
     let allocate = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_allocate_tls".as_ptr()) };
     if allocate.is_null() {
         return None;
@@ -272,7 +272,7 @@ fn a_child_forked_by_a_handler_during_a_wait_does_not_wait_on() {
     let _alone = alone();
     static FORKED: core::sync::atomic::AtomicI32 = core::sync::atomic::AtomicI32::new(-1);
     extern "C" fn handler(_: c_int) {
-        // SAFETY: may be called in a handler.
+        // SAFETY: a signal handler may make the bare system call.
         FORKED.store(unsafe { libc::syscall(libc::SYS_fork) } as i32, SeqCst);
     }
     common::handle(libc::SIGUSR1, 0, handler);
@@ -297,7 +297,7 @@ fn a_child_forked_by_a_handler_during_a_wait_does_not_wait_on() {
     });
     until("it is about to wait", || segment.word(2).load(SeqCst) == 1);
     std::thread::sleep(Duration::from_millis(100));
-    // SAFETY: our own child.
+    // SAFETY: the waiter is our own child, and was not waited for yet.
     unsafe { libc::kill(waiter.0, libc::SIGUSR1) };
     assert_eq!(waiter.wait(), 0);
     assert_eq!(segment.word(3).load(SeqCst), 2, "the child was told that the wait is over");

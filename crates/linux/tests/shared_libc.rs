@@ -27,7 +27,7 @@ fn alone(seconds: u64) -> (Watchdog, std::sync::MutexGuard<'static, ()>) {
 struct Theirs(*mut libc::pthread_mutex_t);
 
 impl Theirs {
-    /// In words of the segment, of which it takes eight.
+    /// Places a mutex in words of the segment, of which it takes eight.
     fn new(segment: &Segment, word: usize) -> Self {
         const { assert!(size_of::<libc::pthread_mutex_t>() <= 64) };
         Self::at(segment.word(word).as_ptr().cast())
@@ -52,7 +52,7 @@ impl Theirs {
     fn lock(self) -> Result<bool, i32> {
         let end = Instant::now() + LONG;
         let result = loop {
-            // SAFETY: set up by `at`.
+            // SAFETY: `at` has initialised the mutex; the time lives on this stack.
             let result = unsafe {
                 let mut soon: libc::timespec = core::mem::zeroed();
                 libc::clock_gettime(libc::CLOCK_REALTIME, &mut soon);
@@ -75,7 +75,7 @@ impl Theirs {
     }
 
     fn unlock(self) {
-        // SAFETY: the caller has it.
+        // SAFETY: `at` has initialised the mutex, and the calling thread holds it.
         assert_eq!(unsafe { libc::pthread_mutex_unlock(self.0) }, 0);
     }
 }
@@ -283,7 +283,7 @@ fn a_forked_child_does_not_stand_for_its_parent() {
     });
     child.kill_and_wait();
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
-    // SAFETY: the grandchild, which sleeps.
+    // SAFETY: the word names the grandchild, which sleeps until it is killed here.
     unsafe { libc::kill(segment.word(2).load(SeqCst) as libc::pid_t, libc::SIGKILL) };
 }
 

@@ -25,7 +25,7 @@ fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
         return None;
     }
     let child = Child::new(body);
-    // SAFETY: an open file.
+    // SAFETY: `own` keeps the descriptor open; `setns` touches no memory.
     assert_eq!(unsafe { libc::setns(own.as_raw_fd(), libc::CLONE_NEWPID) }, 0, "back again");
     Some(child)
 }
@@ -225,7 +225,7 @@ fn a_thread_whose_list_is_lost_is_found_to_have_ended_while_its_process_lives() 
     });
     until("the thread has ended", || segment.word(1).load(SeqCst) == 2);
     assert!(segment.record(1).current().is_alive(), "the kernel has not told");
-    // Who only tries asks as well.
+    // A thread that only tries asks as well.
     assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));
     child.kill_and_wait();
 }

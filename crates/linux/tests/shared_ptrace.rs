@@ -95,7 +95,7 @@ fn next(victim: &Child, patience: Duration) -> Option<i32> {
     let end = Instant::now() + patience;
     let mut status = 0;
     loop {
-        // SAFETY: our own child.
+        // SAFETY: the kernel writes `status`, which lives until the call returns.
         let found = unsafe { libc::waitpid(victim.0, &mut status, libc::WNOHANG) };
         if found == victim.0 {
             return Some(status);

@@ -23,7 +23,7 @@ const LONG: Duration = Duration::from_secs(20);
 
 fn sleep_for_ever() -> ! {
     loop {
-        // SAFETY: waits for a signal.
+        // SAFETY: `pause` takes no argument: it waits for a signal.
         unsafe { libc::pause() };
     }
 }
@@ -140,7 +140,7 @@ fn a_chain_of_deaths_reaches_the_last_sleeper() {
                 segment.word(1).fetch_add(1, SeqCst);
                 let got = segment.lock_within(0, LONG).expect("got in time");
                 segment.word(2).fetch_add(u64::from(got == Got::OwnerDied), SeqCst);
-                // SAFETY: ends this process.
+                // SAFETY: the signal ends this process; the call touches no memory.
                 unsafe { libc::kill(libc::getpid(), libc::SIGKILL) };
             })
         })

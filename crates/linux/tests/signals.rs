@@ -6,9 +6,9 @@ use common::{Counter, Watchdog, gettid, handle, my_slot, signal};
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Taken outside of handlers only.
+/// Threads take this one outside of handlers only.
 static OUTER: Counter = Counter::new();
-/// Taken in handlers only; a handler is not interrupted by its own signal.
+/// Handlers alone take this one; a handler is not interrupted by its own signal.
 static INNER: Counter = Counter::new();
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 static HIGHEST: AtomicU32 = AtomicU32::new(0);

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::mpsc;
 
-/// In a child's environment: the library.
+/// This variable in a child's environment names the library.
 const LIBRARY: &str = "LOCKSTEAD_TEST_UNLOADS";
 /// As often as there are keys for threads' values, and some more.
 const TIMES: u64 = 1100;

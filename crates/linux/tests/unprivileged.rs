@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 /// The system calls of a process and how they ended.
 #[derive(Debug, Default)]
 struct Calls {
-    /// By number: how often.
+    /// How often each system call was made, by its number.
     made: BTreeMap<i64, u32>,
-    /// Those that were refused, with the error.
+    /// The system calls that were refused, with the error.
     refused: Vec<(i64, i32)>,
     /// How the process ended.
     status: i32,
@@ -33,7 +33,7 @@ fn watch(body: impl FnOnce()) -> Option<Calls> {
     let child = unsafe { libc::fork() };
     assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
     if child == 0 {
-        // SAFETY: as above.
+        // SAFETY: only the child runs this; it asks to be traced, and stops or ends itself.
         unsafe {
             if libc::ptrace(libc::PTRACE_TRACEME, 0, null_mut::<u8>(), null_mut::<u8>()) != 0 {
                 libc::_exit(99);
@@ -83,12 +83,14 @@ fn watch(body: impl FnOnce()) -> Option<Calls> {
             // The first of each thread.
             let options =
                 libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_TRACECLONE | libc::PTRACE_O_EXITKILL;
-            // SAFETY: a thread that is stopped.
+            // SAFETY: the thread is traced by this one and has stopped; the request carries numbers
+            // only.
             unsafe { libc::ptrace(libc::PTRACE_SETOPTIONS, thread, 0, options) };
         } else if status >> 16 == 0 {
             signal = stop;
         }
-        // SAFETY: as above; a thread that was killed meanwhile is an error.
+        // SAFETY: the request carries numbers only; for a thread that was killed meanwhile it
+        // fails.
         unsafe { libc::ptrace(libc::PTRACE_SYSCALL, thread, 0, signal) };
     }
 }
@@ -116,14 +118,14 @@ fn at_call(thread: i32) -> Option<Stop> {
 }
 
 fn mark() {
-    // SAFETY: the call takes no argument.
+    // SAFETY: `getppid` takes no argument and touches no memory.
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
 #[test]
 fn works_without_privileges_and_is_refused_nothing() {
     let _watchdog = Watchdog::new(100);
-    // SAFETY: the call takes no argument.
+    // SAFETY: `geteuid` takes no argument and touches no memory.
     let root = unsafe { libc::geteuid() } == 0;
     let calls = watch(|| {
         assert!(!root || become_nobody(), "privileges can be given up");

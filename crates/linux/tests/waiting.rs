@@ -271,10 +271,12 @@ fn errno_survives() {
             // SAFETY: the libc keeps the location valid for the life of the thread.
             let errno = unsafe { libc::__errno_location() };
             let check = |what: &str, act: &dyn Fn()| {
-                // SAFETY: as above.
+                // SAFETY: this thread's `errno` lives as long as the thread, which is the only one
+                // to use it.
                 unsafe { *errno = MARK };
                 act();
-                // SAFETY: as above.
+                // SAFETY: this thread's `errno` lives as long as the thread, which is the only one
+                // to use it.
                 assert_eq!(unsafe { *errno }, MARK, "changed by {what}");
             };
             check("joining", &|| assert!(Linux::me().get() > 0));

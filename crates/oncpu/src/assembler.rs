@@ -120,7 +120,7 @@ pub(crate) const fn call(function: i32) -> Instruction {
     instruction(0x85, R0, R0, 0, function)
 }
 
-/// Ends with `R0`.
+/// Makes the instruction that ends the program; its answer is `R0`.
 pub(crate) const fn exit() -> Instruction {
     instruction(0x95, R0, R0, 0, 0)
 }

@@ -74,7 +74,7 @@ pub struct Row<F> {
 /// The rules at an address, and what they are part of.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<F> {
-    /// The rules.
+    /// The rules that hold at the address.
     pub row: Row<F>,
     /// Whether the function is what a signal handler returns to.
     pub signal: bool,
@@ -100,7 +100,7 @@ pub trait Frame<'e> {
 /// The value of a register in the caller.
 #[derive(Clone, Copy, Debug)]
 pub struct Recovered {
-    /// The value.
+    /// The register's value in the caller.
     pub value: u64,
     /// Where in memory the value was found, if it was there.
     pub place: Option<u64>,

@@ -35,12 +35,12 @@ pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, Attac
     let file = duplicate(parts.file).map_err(AttachError::BadFile)?;
     let Some((device, inode)) = origin::identify(file) else {
         let error = sys::errno();
-        // SAFETY: DESCRIPTOR-OURS: it was opened above.
+        // SAFETY: DESCRIPTOR-OURS: `duplicate` opened it above, and nobody else knows it.
         unsafe { libc::close(file) };
         return Err(AttachError::BadFile(error));
     };
     let Some(index) = reserve() else {
-        // SAFETY: DESCRIPTOR-OURS: it was opened above.
+        // SAFETY: DESCRIPTOR-OURS: `duplicate` opened it above, and nobody else knows it.
         unsafe { libc::close(file) };
         return Err(AttachError::TooMany);
     };
@@ -168,7 +168,8 @@ pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
     entry.file.store(-1, Ordering::Relaxed);
     // The program may have closed it, and have another file under its number.
     if origin::identify(file) == Some(identity) {
-        // SAFETY: DESCRIPTOR-OURS since `attach`.
+        // SAFETY: DESCRIPTOR-OURS: `attach` opened it, and the check above shows that the number
+        // still means the same file.
         unsafe { libc::close(file) };
     }
     // ord: SHL-2 (release): the entry is used no more.

@@ -125,7 +125,7 @@ impl Description {
     /// somebody's lock is in the way.
     pub(super) fn lock(&self, number: u32, shared: bool) -> Result<bool, i32> {
         let range = byte(number, if shared { libc::F_RDLCK } else { libc::F_WRLCK });
-        // SAFETY: SYSCALL-LIVE, which this function keeps.
+        // SAFETY: SYSCALL-LIVE: `range` lives on this stack until the call returns.
         let done = unsafe {
             libc::syscall(libc::SYS_fcntl, self.file, libc::F_OFD_SETLK, &raw const range)
         };
@@ -172,7 +172,7 @@ fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
     if origin::identify(fresh) == Some(identity) {
         return Ok(fresh);
     }
-    // SAFETY: DESCRIPTOR-OURS: it was opened above.
+    // SAFETY: DESCRIPTOR-OURS: this function opened it above, and nobody else knows it.
     unsafe { libc::syscall(libc::SYS_close, fresh) };
     Err(libc::ESTALE)
 }
@@ -218,7 +218,7 @@ fn seize() -> Seized {
         match by.compare_exchange(0, me, success, failure) {
             Ok(_) => return Seized::Now,
             Err(found) if found == me => return Seized::Before,
-            // SAFETY: the call takes no argument.
+            // SAFETY: `sched_yield` takes no argument and touches no memory.
             Err(_) => unsafe { libc::sched_yield() },
         };
     }

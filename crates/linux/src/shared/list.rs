@@ -43,7 +43,7 @@ const IN_SLOT_HEAD: usize = 16;
 /// The offsets at which a slot has room for a node and the address before it.
 const LINK: core::ops::Range<isize> = 24..41;
 
-/// Whose list it is; 0: undecided.
+/// The values that say whose list a thread uses; 0: it is undecided.
 const LIBCS: u32 = 1;
 const OWN: u32 = 2;
 const IN_SLOT: u32 = 3;
@@ -55,7 +55,7 @@ const UNKNOWN: usize = 1;
 fn registered() -> Result<*mut Head, JoinError> {
     let mut head: *mut Head = null_mut();
     let mut size = 0usize;
-    // SAFETY: SYSCALL-LIVE, which this function keeps.
+    // SAFETY: SYSCALL-LIVE: `head` and `size` live on this stack until the call returns.
     let result =
         unsafe { libc::syscall(libc::SYS_get_robust_list, 0, &raw mut head, &raw mut size) };
     if result == 0 { Ok(head) } else { Err(JoinError::NoRobustList) }

@@ -338,7 +338,8 @@ fn life_word(record: &SlotRecord<Linux>) -> Option<NonNull<U32>> {
 impl Member {
     /// Gives the slot up. Signals are held off.
     pub(super) fn leave(&self, page: &Page) -> Result<(), Busy> {
-        // SAFETY: REGISTRY-FROZEN, as in `party`.
+        // SAFETY: the pointer is null or leads to an entry of the static table, which does not
+        // change while this member uses it (REGISTRY-FROZEN, kept by `detach`).
         let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() };
         let (Some(attached), Some(party)) = (attached, self.party()) else { return Ok(()) };
         let claims = party.domain.claims_of(party.me.slot());

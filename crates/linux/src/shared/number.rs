@@ -82,7 +82,7 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
     if hold == libc::MAP_FAILED {
         return Err(JoinError::NoMemory(sys::errno()));
     }
-    // SAFETY: MAPPING-OURS: the mapping made above.
+    // SAFETY: MAPPING-OURS: `mmap` made the mapping above, and nobody else knows it.
     if unsafe { libc::madvise(hold, HOLD, libc::MADV_DONTFORK) } != 0 {
         let error = sys::errno();
         // SAFETY: MAPPING-OURS: mapped above, and nobody knows it.
@@ -113,7 +113,7 @@ fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), Jo
 
 /// Draws numbers until one can be locked.
 fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
-    // Nobody has the first slot.
+    // No thread ever has the first slot, so that its note serves as the counter.
     let counter = attached.domain().records.first().ok_or(JoinError::Foreign)?;
     let mut passed = 0;
     for _ in 0..=LAST_NUMBER {

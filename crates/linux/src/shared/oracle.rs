@@ -145,7 +145,7 @@ pub fn process_has_ended(file: c_int, life: Life) -> Option<bool> {
 fn judge(life: Life, ask: impl FnOnce(u32) -> Standing) -> Option<bool> {
     let process = life.process();
     if process == 0 {
-        // No participant has put it there.
+        // Participants always name their process: none of them has written this.
         return Some(true);
     }
     match ask(process & !SHARED) {
@@ -192,7 +192,7 @@ fn differ(one: u64, other: u64) -> bool {
 
 /// Tells whether the kernel has no such thread any more, if it can be asked.
 fn thread_ended(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
-    // Who prepares a slot names no thread.
+    // A thread that prepares a slot names no thread in it yet.
     if life.is_prepared() {
         return false;
     }

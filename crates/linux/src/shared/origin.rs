@@ -28,7 +28,7 @@ const STEADY: [i64; 7] = [
     libc::BTRFS_SUPER_MAGIC as i64,
     libc::F2FS_SUPER_MAGIC as i64,
     libc::HUGETLBFS_MAGIC as i64,
-    // ramfs; libc does not name it.
+    // This is the number of ramfs, which libc does not name.
     0x8584_58f6,
 ];
 
@@ -38,7 +38,7 @@ const PIDFS: i64 = 0x5049_4446;
 /// Returns the device and the inode of a file; `None`: the error is in `errno`.
 pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
     let mut about = core::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: SYSCALL-LIVE: room for the answer.
+    // SAFETY: SYSCALL-LIVE: the kernel fills in `about`, which lives until the call returns.
     if unsafe { libc::fstat(file, about.as_mut_ptr()) } != 0 {
         return None;
     }
@@ -51,7 +51,7 @@ pub(super) fn identify(file: c_int) -> Option<(u64, u64)> {
 #[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
 pub(super) fn file_system(file: c_int) -> Option<i64> {
     let mut about = MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: SYSCALL-LIVE: room for the answer.
+    // SAFETY: SYSCALL-LIVE: the kernel fills in `about`, which lives until the call returns.
     let told = unsafe { libc::fstatfs(file, about.as_mut_ptr()) } == 0;
     // SAFETY: the call has said that it filled the structure in.
     told.then(|| unsafe { about.assume_init() }.f_type as i64)
@@ -121,7 +121,7 @@ fn start() -> Option<[u8; 40]> {
 /// process has had since the system was started; 0: not certain.
 pub(super) fn of_process(process: u32) -> u64 {
     let _errno = sys::KeepErrno::new();
-    // SAFETY: the call takes numbers only.
+    // SAFETY: `pidfd_open` takes numbers only, and touches no memory of ours.
     let file = unsafe { libc::syscall(libc::SYS_pidfd_open, process, 0) };
     let Some(file) = c_int::try_from(file).ok().filter(|&file| file >= 0) else { return 0 };
     let is_told = file_system(file) == Some(PIDFS);
@@ -138,7 +138,7 @@ fn open(path: &CStr) -> Option<c_int> {
 }
 
 fn close(file: c_int) {
-    // SAFETY: DESCRIPTOR-OURS: the caller opened it.
+    // SAFETY: DESCRIPTOR-OURS: the caller opened the descriptor, and uses it no more.
     unsafe { libc::syscall(libc::SYS_close, file) };
 }
 

@@ -101,7 +101,8 @@ impl Member {
     /// Returns the segment, if it is a member of one.
     pub(super) fn segment(&self) -> Option<&'static Attached> {
         self.identity()?;
-        // SAFETY: REGISTRY-FROZEN, as in `party`.
+        // SAFETY: the pointer is null or leads to an entry of the static table, which does not
+        // change while this member uses it (REGISTRY-FROZEN, kept by `detach`).
         unsafe { self.attached.load(Ordering::Relaxed).as_ref() }
     }
 

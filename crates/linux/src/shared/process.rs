@@ -50,7 +50,7 @@ static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
 /// Maps zeroed pages that a forked child finds zeroed again; the error is the kernel's.
 pub(super) fn map_wiped(bytes: usize) -> Result<NonNull<u8>, i32> {
     let pages = sys::map_zeroed(bytes).ok_or(libc::ENOMEM)?;
-    // SAFETY: MAPPING-OURS: a fresh mapping.
+    // SAFETY: MAPPING-OURS: `map_zeroed` made the mapping, and nobody else knows it.
     if unsafe { libc::madvise(pages.as_ptr().cast(), bytes, libc::MADV_WIPEONFORK) } != 0 {
         let error = sys::errno();
         // SAFETY: MAPPING-OURS: mapped above, and nobody knows it.
@@ -140,7 +140,7 @@ impl Place {
         let signals = sys::NoSignals::new();
         // ord: SHL-1 (acquire): what the last one did to the number.
         while self.busy.swap(1, Ordering::Acquire) != 0 {
-            // SAFETY: the call takes no argument.
+            // SAFETY: `sched_yield` takes no argument and touches no memory.
             unsafe { libc::sched_yield() };
         }
         Alone { place: self, _signals: signals }

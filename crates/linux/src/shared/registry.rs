@@ -55,9 +55,9 @@ pub struct Scrub {
 /// The purpose of going through the locks of a segment.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Chore {
-    /// To make worn-out slots usable again: a thread wants to join, and finds no other slot.
+    /// Makes worn-out slots usable again, because a thread wants to join and finds no other slot.
     Scrub,
-    /// To end the names in locks that somebody could bear who comes: a process comes and finds
+    /// Ends the names in locks that a newcomer could bear, because a process comes and finds
     /// nobody, as after a start of the system, or in a copy of the file. Its pages may be of
     /// different moments.
     EndNames,
@@ -161,7 +161,7 @@ pub struct Handle {
 }
 
 impl Handle {
-    /// Returns the segment.
+    /// Returns the segment that was attached.
     #[must_use]
     pub fn attached(&self) -> &Attached {
         &TABLE[self.index]

@@ -3,7 +3,7 @@
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// In the environment of the child.
+/// This variable in the environment tells the child that it is one.
 const APART: &str = "LOCKSTEAD_TEST_APART";
 
 /// Runs the test `name`, whose `body` this is, once more where `/run` is empty and the

@@ -48,7 +48,7 @@ impl Counter {
         unsafe { self.lock.unlock() };
     }
 
-    /// The number, once nobody adds any more.
+    /// Returns the number, once nobody adds any more.
     pub(crate) fn total(&self) -> u64 {
         self.lock.lock(Location::caller()).expect("no reason to fail");
         // SAFETY: this thread holds the lock, which keeps all others out.
@@ -162,7 +162,7 @@ pub(crate) fn in_child(what: &str, body: impl FnOnce() -> bool) {
 
 /// The kernel's number of the calling thread.
 pub(crate) fn gettid() -> libc::pid_t {
-    // SAFETY: the call takes no argument.
+    // SAFETY: `gettid` takes no argument and touches no memory.
     unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
 }
 

@@ -24,7 +24,7 @@ struct Image {
     words: [AtomicU64; WORDS],
 }
 
-/// One, attached. Never unmapped.
+/// A segment that is attached; its mapping stays for ever.
 pub(crate) struct Segment {
     pub(crate) file: libc::c_int,
     image: &'static Image,
@@ -42,7 +42,7 @@ impl Segment {
         // SAFETY: a new file without a path.
         let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
         assert!(file >= 0, "memfd: {}", std::io::Error::last_os_error());
-        // SAFETY: our file.
+        // SAFETY: the file was made above; `ftruncate` touches no memory.
         assert_eq!(unsafe { libc::ftruncate(file, size_of::<Image>() as libc::off_t) }, 0);
         Self::map(file, exclusive)
     }
@@ -51,7 +51,7 @@ impl Segment {
     pub(crate) fn map(file: libc::c_int, exclusive: bool) -> Self {
         let (base, image) = mapped(file);
         let parts = parts(base, image, file, exclusive);
-        // SAFETY: mapped above, and never unmapped.
+        // SAFETY: `mapped` has mapped what the parts describe, and nobody ever unmaps it.
         let handle = unsafe { shared::attach(&parts, None) }.expect("attached");
         // SAFETY: as above; all zeroes is valid.
         Segment { file, image: unsafe { &*image }, handle: Some(handle) }
@@ -135,7 +135,7 @@ fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: boo
 pub(crate) fn attach_with(change: impl FnOnce(&mut Parts)) -> Result<Handle, AttachError> {
     // SAFETY: a new file without a path.
     let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
-    // SAFETY: our file.
+    // SAFETY: the file was made above; `ftruncate` touches no memory.
     assert_eq!(unsafe { libc::ftruncate(file, size_of::<Image>() as libc::off_t) }, 0);
     let (base, image) = mapped(file);
     let mut parts = parts(base, image, file, false);
@@ -165,7 +165,7 @@ impl Child {
             // that ends with it.
             std::panic::set_hook(Box::new(|panic| {
                 let message = format!("in a child: {panic}\n");
-                // SAFETY: writes a live buffer.
+                // SAFETY: the kernel reads `message`, which lives until the call returns.
                 unsafe { libc::write(2, message.as_ptr().cast(), message.len()) };
             }));
             let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
@@ -184,11 +184,11 @@ impl Child {
     pub(crate) fn wait(self) -> libc::c_int {
         let end = Instant::now() + Duration::from_secs(30);
         let mut status = 0;
-        // SAFETY: waits for our own child.
+        // SAFETY: the kernel writes `status`, which lives until the call returns.
         while unsafe { libc::waitpid(self.0, &mut status, libc::WNOHANG) } == 0 {
             if Instant::now() > end {
                 self.kill();
-                // SAFETY: as above.
+                // SAFETY: the kernel writes `status`, which lives until the call returns.
                 unsafe { libc::waitpid(self.0, &mut status, 0) };
                 panic!("the child hangs");
             }
@@ -207,7 +207,7 @@ impl Child {
 
 /// The kernel forgets the list of the calling thread.
 pub(crate) fn lose_list() {
-    // SAFETY: takes numbers.
+    // SAFETY: the kernel remembers the null pointer, and so reads no list.
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
 }
 
