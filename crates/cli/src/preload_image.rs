@@ -49,7 +49,7 @@ const IMAGES: Option<[Image; 2]> = None;
 #[derive(Debug)]
 pub(crate) struct PreloadImage {
     path: PathBuf,
-    /// Of one in memory, which goes with the command.
+    /// The descriptor of a file in memory, which goes with the command.
     memory: Option<OwnedFd>,
 }
 
@@ -124,8 +124,8 @@ fn places() -> Vec<PathBuf> {
     places
 }
 
-/// Whether the loader would take the path as it is: it splits the list at
-/// colons and spaces and replaces names after a dollar sign.
+/// Returns whether the loader would take the path as it is: it splits the list at colons and spaces
+/// and replaces names after a dollar sign.
 fn loadable(path: &Path) -> bool {
     !path.as_os_str().as_bytes().iter().any(|byte| b": \t\n$".contains(byte))
 }
@@ -172,7 +172,7 @@ fn publish(place: &Path, directory: &Path, user: u32, bytes: &[u8]) -> io::Resul
     fs::rename(&file, directory.join(hello::LIBRARY))
 }
 
-/// Whether nobody else can change what is there.
+/// Returns whether nobody else can change what is there.
 fn is_safe(path: &Path, user: u32) -> bool {
     let Ok(facts) = path.symlink_metadata() else { return false };
     !facts.is_symlink() && facts.uid() == user && facts.permissions().mode() & 0o022 == 0

@@ -148,7 +148,7 @@ impl Reference {
     }
 }
 
-/// Whether a type is one of several words.
+/// Returns whether a type is one of several words.
 fn is_word(schema: &Value) -> bool {
     let words = schema["oneOf"].as_array().map_or(&[][..], Vec::as_slice);
     !words.is_empty() && words.iter().all(|word| word["type"] == "string")

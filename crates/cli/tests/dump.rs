@@ -315,7 +315,7 @@ fn rust_mutexes_have_no_owner() {
 
 #[test]
 fn another_user_is_told_what_is_missing() {
-    // SAFETY: asks for a number.
+    // SAFETY: `geteuid` takes no argument and cannot fail.
     if unsafe { libc::geteuid() } != 0 {
         eprintln!("skipped: only root can become another user");
         return;

@@ -236,7 +236,7 @@ fn without_its_command_the_memory_is_shown() {
 
 #[test]
 fn a_process_that_forbids_being_read_has_a_ledger_all_the_same() {
-    // SAFETY: asks for a number.
+    // SAFETY: `geteuid` takes no argument and cannot fail.
     let user = (unsafe { libc::geteuid() } == 0).then_some(65534);
     let Some(watched) = watch("secret", user) else { return };
     let outcome = watched.settled(7, &[]);

@@ -18,7 +18,7 @@ fn a_reader_that_is_stuck_saves_no_deadlocked_program_and_keeps_no_signal_out() 
     let set = unsafe { libc::fcntl(full.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     assert_eq!(set, 0);
     while full.write(&[b'x'; 4096]).is_ok() {}
-    // SAFETY: as above.
+    // SAFETY: the call clears a flag of a descriptor that `full` keeps open.
     unsafe { libc::fcntl(full.as_raw_fd(), libc::F_SETFL, 0) };
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"))
         .args(["run", "--on-deadlock", "kill", "--"])

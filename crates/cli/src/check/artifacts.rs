@@ -20,7 +20,7 @@ pub(super) struct Artifacts {
 }
 
 impl Artifacts {
-    /// For the folder that the command was called in.
+    /// Returns the folder that the command was called in, and the working copy around it.
     pub(super) fn here() -> Artifacts {
         Artifacts::at(std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/")))
     }
@@ -31,7 +31,7 @@ impl Artifacts {
         Artifacts { root: root.unwrap_or(&folder).to_owned(), folder }
     }
 
-    /// What the names of roots stand for.
+    /// Returns what the names of roots stand for.
     pub(super) fn bases(&self) -> Value {
         let root = self.root.to_string_lossy();
         let slash = if root.ends_with('/') { "" } else { "/" };
@@ -41,7 +41,7 @@ impl Artifacts {
         }})
     }
 
-    /// Where a file of the debug information lies.
+    /// Returns where a file of the debug information lies.
     pub(super) fn location(&self, file: &str) -> Value {
         let path = self.resolved(Path::new(file));
         match path.strip_prefix(&self.root) {
@@ -55,7 +55,8 @@ impl Artifacts {
         }
     }
 
-    /// Without steps up, and from the root of the file system, where the file is there.
+    /// Returns the path without steps up, and from the root of the file system where the file is
+    /// there.
     fn resolved(&self, file: &Path) -> PathBuf {
         let found = [&self.folder, &self.root].into_iter().find_map(|base| {
             // Of a file that is there the links count.
@@ -69,7 +70,7 @@ impl Artifacts {
     }
 }
 
-/// The same path without `.` and `..`, as far as names alone tell.
+/// Returns the path without `.` and `..`, as far as names alone tell.
 fn without_steps_up(path: &Path) -> PathBuf {
     let mut plain = PathBuf::new();
     for part in path.components() {
@@ -105,7 +106,7 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// A working copy with a file, and a folder in which it is built.
+    /// Makes a working copy with a file, and a folder in which it is built.
     fn copy() -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().expect("a folder");
         let root = folder.path().canonicalize().expect("it is there").join("a copy");

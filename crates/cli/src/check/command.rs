@@ -116,7 +116,7 @@ pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
     if findings.is_empty() { Ok(()) } else { Err(Failure::Program(FOUND)) }
 }
 
-/// Whether the shipped list leaves a finding out.
+/// Returns whether the shipped list leaves a finding out.
 fn is_shipped(details: &Details) -> bool {
     details.suppressed.as_ref().is_some_and(|place| place.starts_with(SHIPPED_NAME))
 }
@@ -133,7 +133,7 @@ fn list() -> String {
     text
 }
 
-/// A file of suppressions for all of these.
+/// Returns a file of suppressions for all of these.
 fn suggestions(findings: &[Found]) -> String {
     let mut text = String::from(
         "# Suppressions for `lockstead run --check --suppressions FILE`. All that a block says\n\

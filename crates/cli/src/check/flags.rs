@@ -159,8 +159,8 @@ mod tests {
         assert_eq!(count, SHIPPED.matches("[[suppress]]").count());
     }
 
-    /// Whether the list leaves out an end of a thread, or of the process, with a lock of this
-    /// class that was acquired by these functions, each with its file.
+    /// Returns whether the list leaves out an end of a thread, or of the process, with a lock of
+    /// this class that was acquired by these functions, each with its file.
     fn is_left_out(rule: &str, thread: &str, class: &str, acquired: &[(&str, &str)]) -> bool {
         let frame = |&(function, module): &(&str, &str)| Frame {
             function: (!function.is_empty()).then(|| function.into()),
@@ -177,7 +177,7 @@ mod tests {
         all.fit(&details, &text).is_some()
     }
 
-    /// Whether the list leaves out an inversion of so many locks of this stripped program.
+    /// Returns whether the list leaves out an inversion of so many locks of this stripped program.
     fn is_cycle_left_out(locks: usize, program: &str) -> bool {
         let frame = Frame { module: Some(format!("/usr/sbin/{program}")), ..Frame::default() };
         let stack = Some(Stack { frames: vec![frame], end: StackEnd::Bottom });

@@ -33,19 +33,20 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// For findings of these levels, but for the suppressed ones.
+    /// Creates a judge that leaves out suppressed findings and, unless `strict`, inversions without
+    /// proof.
     pub(crate) fn new(strict: bool, suppressions: Suppressions) -> Self {
         Judge { strict, suppressions, ..Judge::default() }
     }
 
-    /// Whether such an inversion is not even looked at; then it has been counted.
+    /// Returns whether such an inversion is not even looked at; then it has been counted.
     pub(crate) fn hides(&mut self, level: Level) -> bool {
         let hidden = level == Level::Order && !self.strict;
         self.tally.hidden += u64::from(hidden);
         hidden
     }
 
-    /// A cause that has been reported by other words.
+    /// Notes a cause that has been reported by other words.
     pub(crate) fn is_covered(&mut self, details: &Details) {
         if let (Some(cause), Some(level)) = (&details.cause, details.level) {
             self.seen.insert(cause.clone(), level);
@@ -81,7 +82,7 @@ impl Judge {
         }
     }
 
-    /// Where the suppressions stand that fitted nothing.
+    /// Returns where the suppressions stand that fitted nothing.
     pub(crate) fn unused(&self) -> Vec<String> {
         self.suppressions.unused().map(str::to_owned).collect()
     }

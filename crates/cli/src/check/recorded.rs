@@ -52,9 +52,9 @@ pub(crate) struct Found {
     pub(crate) pid: u32,
     /// The first line of its text.
     pub(crate) title: String,
-    /// As it was printed.
+    /// The text as it was printed.
     pub(crate) text: String,
-    /// Of a deadlock its threads.
+    /// The threads of a deadlock; none of another finding.
     #[serde(default)]
     pub(crate) threads: Vec<Member>,
     /// What a finding of the checks has besides.
@@ -74,7 +74,7 @@ pub(crate) struct Member {
 /// What it waits for, or holds.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct Part {
-    /// Of a wait: it ends by itself at a deadline.
+    /// The wait ends by itself at a deadline.
     #[serde(default)]
     pub(crate) timed: bool,
     pub(crate) stack: Option<Stack>,

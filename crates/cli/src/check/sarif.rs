@@ -49,7 +49,7 @@ pub(crate) fn write(file: &Path, found: &[Found]) -> Result<(), Failure> {
     })
 }
 
-/// All findings of the checks as a SARIF log.
+/// Returns all findings of the checks as a SARIF log.
 fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
     let artifacts = Artifacts::here();
     let rules: Vec<Value> = Rule::found_by(By::RUN).map(described).collect();
@@ -71,7 +71,7 @@ fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
     })
 }
 
-/// What SARIF calls a level.
+/// Returns what SARIF calls a level.
 fn severity(level: Level) -> &'static str {
     match level {
         Level::Order => "note",
@@ -138,8 +138,8 @@ fn outcome(found: &Found, artifacts: &Artifacts) -> Option<Outcome> {
     })
 }
 
-/// The stacks of a finding, each with what happened there; that first which a
-/// reader has to see first.
+/// Returns the stacks of a finding, each with what happened there; that first which a reader has to
+/// see first.
 fn places(found: &Found) -> Vec<(String, &Stack)> {
     let mut places = Vec::new();
     if let Some(order) = &found.details.order {
@@ -173,7 +173,7 @@ fn places(found: &Found) -> Vec<(String, &Stack)> {
     places
 }
 
-/// A place in a file; in a program without lines, the file of the code.
+/// Returns a place in a file; in a program without lines, the file of the code.
 fn place(frame: &Frame, text: Option<&str>, artifacts: &Artifacts) -> Value {
     let function = frame.function.clone().unwrap_or_else(|| frame.site());
     let mut location = json!({

@@ -30,7 +30,7 @@ impl Tally {
         *self.found.entry((level, rule)).or_default() += 1;
     }
 
-    /// Whether anything is in it, inversions without proof aside if not `strict`.
+    /// Returns whether anything is in it, inversions without proof aside if not `strict`.
     pub(crate) fn has_findings(&self, strict: bool) -> bool {
         let least = if strict { Level::Order } else { Level::Potential };
         self.found.keys().any(|(level, _)| *level >= least)
@@ -86,7 +86,7 @@ impl Checked {
         }
     }
 
-    /// What was not looked at, a line each.
+    /// Returns what was not looked at, a line each.
     fn losses(&self) -> Vec<String> {
         let graph = &self.counts.graph;
         let limits = lockstead_lockdep::Limits::default();
@@ -110,7 +110,7 @@ impl Checked {
     }
 }
 
-/// The end of a run with `--check`, a line feed at its end.
+/// Returns the end of a run with `--check`, a line feed at its end.
 pub(crate) fn summary(
     tally: &Tally,
     checked: &Checked,
@@ -171,7 +171,7 @@ pub(crate) fn summary(
     text
 }
 
-/// What the shipped list has left out, a line for each reason.
+/// Returns what the shipped list has left out, a line for each reason.
 pub(crate) fn shipped_lines(shipped: &[(String, u64)]) -> Vec<String> {
     let line = |(reason, count): &(String, u64)| {
         let count = plural(*count, "finding", "findings");

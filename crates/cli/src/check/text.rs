@@ -27,8 +27,8 @@ const GATES: usize = 4;
 const NAMED: usize = 8;
 const LINE: usize = 90;
 
-/// The text of an inversion or a violation, a line feed at its end. `program` is
-/// `prog (pid 12)`.
+/// Returns the text of an inversion or a violation, a line feed at its end. `program` is `prog (pid
+/// 12)`.
 pub(crate) fn text(program: &str, details: &Details) -> String {
     let mut text = String::new();
     let level = details.level.unwrap_or(Level::Order).word();
@@ -93,7 +93,7 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
     }
 }
 
-/// On which evidence an inversion of classes is a potential deadlock.
+/// The evidence on which an inversion of classes is a potential deadlock.
 const HABITS: &str =
     "  not of the same locks, but of their origins: each order was seen with several pairs\n";
 
@@ -114,7 +114,7 @@ fn excuse(order: &Order) -> Option<String> {
     })
 }
 
-/// `a handler of SIGALRM that interrupts it`.
+/// Describes the handler of an order: `a handler of SIGALRM that interrupts it`.
 fn handler(order: &Order) -> String {
     let signal = signal_text(order.signal.unwrap_or(0).into());
     // It may come to the thread that holds the lock as well.
@@ -201,7 +201,7 @@ fn fill(template: &str, part: &dyn Fn(&str) -> String) -> String {
     text
 }
 
-/// What a name in a [`Story`] stands for.
+/// Returns what a name in a [`Story`] stands for.
 fn part(name: &str, lock: &str, violation: &Violation) -> String {
     let number = violation.number;
     match name {

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Oncpu {
-    /// Start the table
+    /// Start the on-CPU table
     ///
     /// Loads an eBPF program that writes down at every switch which thread runs on which processor,
     /// and makes the table readable for everybody at /run/lockstead/oncpu. It stays until `stop` or

@@ -13,7 +13,7 @@ pub(super) struct ColumnGroup {
     text: Option<&'static str>,
     /// The heading on the page.
     pub(super) page: &'static str,
-    /// From left to right.
+    /// The columns from left to right.
     pub(super) columns: &'static [LockColumn],
 }
 
@@ -33,7 +33,7 @@ pub(super) struct LockColumn {
 pub(super) struct Cell {
     /// What the page sorts by.
     pub(super) value: u64,
-    /// In few characters, for the text.
+    /// The number in few characters, for the text.
     short: String,
     /// The text for the page.
     pub(super) long: String,

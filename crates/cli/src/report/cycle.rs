@@ -13,11 +13,12 @@ const NAME: usize = 34;
 const HEIGHT: f64 = 30.0;
 const PADDING: f64 = 20.0;
 const LETTER: f64 = 7.6;
-/// From one row to the next.
+/// The distance from one row to the next.
 const ROW: f64 = 78.0;
-/// Between the columns, where the arrows have their words.
+/// The space between the columns, where the arrows have their words.
 const BETWEEN: f64 = 124.0;
-/// Left of the threads, where the way back from the last lock leads, and at the other sides.
+/// The space left of the threads, where the way back from the last lock leads, and at the other
+/// sides.
 const LEFT: f64 = 34.0;
 const MARGIN: f64 = 8.0;
 /// How far below the last row the way back lies.

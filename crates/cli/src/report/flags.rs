@@ -40,7 +40,7 @@ pub(crate) struct ReportFlags {
 }
 
 impl ReportFlags {
-    /// Whether anybody will see it.
+    /// Returns whether anybody will see the report.
     pub(crate) fn is_wanted(&self) -> bool {
         !self.no_report || self.json.is_some() || self.html.is_some()
     }

@@ -29,7 +29,7 @@ const MARGIN: f64 = 30.0;
 pub(super) struct Drawing {
     /// The picture as SVG.
     pub(super) svg: String,
-    /// In words, if anything.
+    /// The words for what was not drawn, if anything was not.
     pub(super) left_out: Option<String>,
 }
 

@@ -20,7 +20,7 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks at waits in several processes.
+/// The time between two looks at waits in several processes.
 const LOOK: Duration = Duration::from_millis(100);
 /// Where glibc's mutex names its owner.
 const MUTEX_OWNER: u64 = 8;
@@ -61,7 +61,7 @@ pub(super) fn owner_by_word(process: &Observed, mutex: u64) -> Option<u32> {
     matches!(read, Ok(4)).then(|| u32::from_ne_bytes(owner)).filter(|&tid| tid != 0)
 }
 
-/// Whether the process has a thread of that number.
+/// Returns whether the process has a thread of that number.
 pub(super) fn is_thread_of(process: &Observed, tid: u32) -> bool {
     fs::exists(format!("/proc/{}/task/{tid}", process.pid)).unwrap_or(false)
 }
@@ -107,11 +107,11 @@ enum Key {
 /// Looks for cycles through several processes.
 pub(super) struct Cycles {
     next: Instant,
-    /// Of those that waited at the last look; maps take long to read.
+    /// The keys of those that waited at the last look, kept because maps take long to read.
     keys: HashMap<(Who, u64), Key>,
     /// The cycles of the last look.
     before: HashSet<Vec<Who>>,
-    /// Who is in a cycle that was reported.
+    /// The waits that are in a cycle that was reported.
     dead: HashSet<Who>,
 }
 
@@ -121,12 +121,12 @@ impl Cycles {
         Cycles { next: now, keys, before, dead }
     }
 
-    /// Whether this thread's wait is part of a cycle that was reported.
+    /// Returns whether this thread's wait is part of a cycle that was reported.
     pub(super) fn is_dead(&self, process: &Arc<Observed>, waiter: &Waiter) -> bool {
         self.dead.contains(&who(process, waiter))
     }
 
-    /// Whether a thread of the process is in a cycle that was reported.
+    /// Returns whether a thread of the process is in a cycle that was reported.
     pub(super) fn has_dead(&self, process: &Arc<Observed>) -> bool {
         self.dead.iter().any(|who| who.0 == Arc::as_ptr(process) as usize)
     }
@@ -234,7 +234,7 @@ fn is_alone(holding: &Holding) -> bool {
     !holding.flags.has(Flags::READ) && !holding.flags.has(Flags::LENT)
 }
 
-/// Whether all live, and the word of each mutex that one waits for names the next one.
+/// Returns whether all live, and the word of each mutex that one waits for names the next one.
 fn agree(members: &[Member]) -> bool {
     members.iter().enumerate().all(|(at, member)| {
         let next = &members[(at + 1) % members.len()];

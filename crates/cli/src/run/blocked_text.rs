@@ -23,7 +23,7 @@ const CHAIN: usize = 16;
 /// A wait that lasts, and why.
 pub(super) struct Blocked {
     waiter: FindingThread,
-    /// Who holds the lock: the first [`OWNERS`] of them.
+    /// The threads that hold the lock: the first [`OWNERS`] of them.
     owners: Vec<FindingThread>,
     more_owners: usize,
     /// Whom each owner waits for, and so on: as many chains as owners.
@@ -38,7 +38,7 @@ impl Blocked {
     }
 }
 
-/// Who holds a lock, before anything has got a name.
+/// A holder of a lock, before anything has got a name.
 struct Owner {
     thread: u32,
     ended: bool,

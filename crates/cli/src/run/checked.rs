@@ -59,7 +59,7 @@ pub(super) fn of_deadlock() -> Details {
 /// covered by them.
 #[derive(Default)]
 pub(super) struct Dead {
-    /// The locks of each.
+    /// The locks of each deadlock.
     cycles: Vec<BTreeSet<u64>>,
     /// Threads that locked again what they hold: which was said before they
     /// stopped.
@@ -74,8 +74,8 @@ impl Dead {
         member.lock.is_some_and(|lock| self.recursions.contains(&(member.waiter.tid, lock)))
     }
 
-    /// Whether a deadlock of the same locks was reported; takes note of what may
-    /// become one.
+    /// Returns whether a deadlock of the same locks was reported; takes note of what may become
+    /// one.
     pub(super) fn covers(&mut self, facts: &Facts) -> bool {
         match facts {
             Facts::Order(order) => {

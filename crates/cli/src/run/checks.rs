@@ -19,9 +19,9 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the ledgers.
+/// The time between two looks at the ledgers.
 const LOOK: Duration = Duration::from_millis(8);
-/// The same when nothing has come for some looks.
+/// The time between two looks when nothing has come for [`CALM`] looks.
 const CALM_LOOK: Duration = Duration::from_millis(40);
 const CALM: u32 = 64;
 /// Records read from one ledger before the next one has its turn.
@@ -89,7 +89,7 @@ impl Checks {
         let _ = self.to.as_ref().map(|to| to.send(message));
     }
 
-    /// Whether anything is held back, so that the next look is to come soon.
+    /// Returns whether anything is held back, so that the next look is to come soon.
     pub(super) fn has_held(&self) -> bool {
         !self.held.is_empty()
     }

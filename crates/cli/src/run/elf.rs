@@ -19,15 +19,15 @@ const SEGMENT_INTERPRETER: u32 = 3;
 /// What kind of program the file is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Elf {
-    /// For another kind of processor, in words.
+    /// It is for another kind of processor, which the text names.
     Foreign(String),
     /// It starts without a loader.
     Static,
-    /// Started by the dynamic linker at this path.
+    /// It is started by the dynamic linker at this path.
     Dynamic(PathBuf),
 }
 
-/// Whether a file that begins like this is ELF.
+/// Returns whether a file that begins like this is ELF.
 pub(crate) fn is_elf(beginning: &[u8]) -> bool {
     beginning.starts_with(b"\x7fELF")
 }
@@ -75,9 +75,9 @@ pub(crate) fn read(file: &File) -> io::Result<Elf> {
     Ok(Elf::Static)
 }
 
-/// Whether the dynamic linker at this path is that of glibc, and of one with
-/// the version symbol `wanted`. The path alone tells other libraries apart;
-/// that the version is there shows in the file's bytes.
+/// Checks that the dynamic linker at this path is that of glibc, and of one with the version symbol
+/// `wanted`. The path alone tells other libraries apart; that the version is there shows in the
+/// file's bytes.
 pub(crate) fn is_glibc(interpreter: &Path, wanted: &str) -> Result<(), String> {
     let name = interpreter.file_name().unwrap_or_default().to_string_lossy();
     if !name.starts_with("ld-linux") {

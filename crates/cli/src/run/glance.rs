@@ -25,11 +25,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Between two looks at a process that uses no processor time, at most.
+/// The longest time between two looks at a process that uses no processor time.
 const LONGEST: Duration = Duration::from_secs(1);
-/// Between two looks at such a process, at least.
+/// The shortest time between two looks at such a process.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// Between two looks at one that does, in the time between two at one that does not.
+/// How many times as long a process that uses processor time goes without a look.
 const BUSY: u32 = 4;
 /// How long all threads have waited before it is said: a cycle through semaphores is reported as
 /// such when it is a second old.
@@ -45,14 +45,14 @@ pub(super) enum Sight {
     Unrecorded {
         /// The kernel's number of the thread that waits.
         tid: u32,
-        /// Since when, at least.
+        /// The time since when it has, at least.
         since: Instant,
     },
     /// All threads wait, none with a deadline.
     Standstill {
         /// What can still end it.
         enders: Enders,
-        /// Since when, at least.
+        /// The time since when they have, at least.
         since: Instant,
     },
 }
@@ -82,7 +82,7 @@ enum Told {
 struct Reading {
     /// The threads that are not read yet.
     left: Vec<u32>,
-    /// In which calls the others sleep that do.
+    /// The calls in which threads sleep, by the numbers of the threads that were read.
     calls: BTreeMap<u32, Call>,
     /// How many have been read.
     all: usize,
@@ -115,7 +115,7 @@ pub(super) struct Glances {
     skipped: u32,
     used: u64,
     reading: Option<Reading>,
-    /// By the threads' numbers.
+    /// What was seen of each thread, by its number.
     seen: BTreeMap<u32, Seen>,
     /// Since when all threads have been in the calls that they are in.
     still: Option<Instant>,
@@ -245,7 +245,7 @@ impl Glances {
         }
     }
 
-    /// Whether all threads wait for what nobody outside the run is known to be there for.
+    /// Returns whether all threads wait for what nobody outside the run is known to be there for.
     pub(super) fn stands(&self) -> bool {
         self.is_closed && self.still.is_some_and(|since| self.looked - since >= STANDS)
     }

@@ -4,7 +4,7 @@
 use lockstead_ledger::hello::VARIABLE;
 use std::fs;
 
-/// Whether there is one, of those whose environment may be read.
+/// Returns whether there is a process with this token, of those whose environment may be read.
 pub(super) fn any(token: &str) -> bool {
     let entry = format!("{VARIABLE}={token};");
     let Ok(all) = fs::read_dir("/proc") else { return false };

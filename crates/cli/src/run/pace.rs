@@ -11,9 +11,9 @@ use super::processes::Observed;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two settings of the coarse clock while something runs.
+/// The time between two settings of the coarse clock while something runs.
 const BUSY: Duration = Duration::from_millis(4);
-/// The same while nothing does.
+/// The time between two settings while nothing runs.
 const CALM: Duration = Duration::from_millis(32);
 /// How often to ask whether something runs.
 const ASK: Duration = Duration::from_millis(48);

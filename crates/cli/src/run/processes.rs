@@ -29,7 +29,7 @@ pub(super) struct Observed {
     pub(super) parent: Option<u32>,
     /// Its parent, as long as that is known here.
     pub(super) forked_from: Weak<Observed>,
-    /// The same, to keep it: a child's semaphores may have been initialised there.
+    /// The parent kept alive: a child's semaphores may have been initialised there.
     pub(super) elder: Option<Arc<Observed>>,
     /// The file it runs.
     pub(super) program: PathBuf,
@@ -140,7 +140,7 @@ impl Observed {
         code::maps(&inside(&self.maps), &code::modules(&self.ledger.view()), &self.program)
     }
 
-    /// Whether it has ended.
+    /// Returns whether the process has ended.
     pub(super) fn has_ended(&self) -> bool {
         match &self.handle {
             Some(handle) => {

@@ -99,7 +99,7 @@ impl Job {
 /// What was reported in a run.
 #[derive(Default)]
 pub(super) struct Reports {
-    /// In the order of printing.
+    /// The findings in the order of printing.
     pub(super) findings: Vec<Finding>,
     /// The program was ended because of a deadlock.
     pub(super) ended_program: bool,
@@ -168,7 +168,7 @@ struct Work {
     task: Task,
     reports: Reports,
     copy: Option<File>,
-    /// By the address of the shared process: numbers may be used again.
+    /// The scene of each process, by the address of its [`Observed`]: numbers may be used again.
     scenes: HashMap<usize, Scene>,
     /// What the deadlocks have of each process that were reported.
     dead: HashMap<usize, Dead>,

@@ -36,7 +36,7 @@ pub(super) type ThreadNames = HashMap<u32, String>;
 /// One process, to be described.
 pub(super) struct Scene {
     pub(super) process: Arc<Observed>,
-    /// As they were when something was found: threads end, and rename
+    /// The threads' names as they were when something was found: threads end, and rename
     /// themselves.
     pub(super) names: ThreadNames,
     symbolizer: Symbolizer,

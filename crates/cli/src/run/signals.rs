@@ -56,7 +56,7 @@ impl Drop for Signals {
 pub(super) struct Signal {
     /// The number that the kernel has for it.
     pub(super) number: libc::c_int,
-    /// Who sent it, if it was a process and not the kernel.
+    /// The process that sent it, if it was a process and not the kernel.
     pub(super) sender: Option<libc::pid_t>,
     value: u64,
     queued: bool,
@@ -146,8 +146,8 @@ pub(super) fn stop_along(signal: libc::c_int) {
     unsafe { libc::kill(libc::getpid(), libc::SIGSTOP) };
 }
 
-/// Whether this process stands in the foreground of a terminal, or its group
-/// was there until the program took the foreground for itself.
+/// Returns whether this process stands in the foreground of a terminal, or its group was there
+/// until the program took the foreground for itself.
 fn in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
     // SAFETY: asks about a descriptor that is open.
@@ -181,7 +181,7 @@ pub(super) enum End {
 }
 
 impl End {
-    /// As a report says it.
+    /// Returns the end in words, for a report.
     pub(super) fn words(self) -> String {
         match self {
             End::Exited(status) => format!("exit status {status}"),
@@ -190,7 +190,7 @@ impl End {
     }
 }
 
-/// Whether it is one by which people and service managers ask a program to end.
+/// Returns whether it is one by which people and service managers ask a program to end.
 pub(super) fn asks_to_end(signal: libc::c_int) -> bool {
     matches!(signal, libc::SIGINT | libc::SIGTERM | libc::SIGHUP | libc::SIGQUIT)
 }

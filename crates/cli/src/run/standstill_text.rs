@@ -146,14 +146,14 @@ pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> 
     text
 }
 
-/// Whether the ledger has all waits of a cycle, so that the detection sees it as well.
+/// Returns whether the ledger has all waits of a cycle, so that the detection sees it as well.
 pub(super) fn is_recorded(found: &Snapshot, cycle: &JudgedCycle) -> bool {
     let mut waits =
         cycle.threads.iter().map(|&tid| found.thread(tid).and_then(SnapshotThread::wait));
     waits.all(|wait| wait.is_some_and(|wait| wait.waited_ns.is_some()))
 }
 
-/// Whether a thread is in a cycle.
+/// Returns whether a thread is in a cycle.
 pub(super) fn is_in_cycle(found: &Snapshot, tid: u32) -> bool {
     found.cycles.iter().any(|cycle| cycle.threads.contains(&tid))
 }

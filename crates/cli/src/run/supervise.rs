@@ -29,10 +29,10 @@ use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Between two looks at the waits, and a little less than two settings of the
-/// clock while something runs.
+/// The time between two looks at the waits, a little less than two settings of the clock while
+/// something runs.
 const LOOK: Duration = Duration::from_millis(7);
-/// Between two looks for processes that have ended.
+/// The time between two looks for processes that have ended.
 const ENDS: Duration = Duration::from_millis(100);
 
 /// What the supervisor has to know of the flags.
@@ -225,8 +225,8 @@ impl Supervisor<'_> {
         (ready(signals), callers.iter().any(ready))
     }
 
-    /// Whether a process of the run lives that the program, which has ended, has left behind:
-    /// one that is watched, or has not called yet, or never will.
+    /// Returns whether a process of the run lives that the program, which has ended, has left
+    /// behind: one that is watched, or has not called yet, or never will.
     fn goes_on(&self) -> bool {
         !self.live.is_empty() || left_behind::any(self.listener.token())
     }
@@ -393,8 +393,8 @@ impl Supervisor<'_> {
         self.live.push(newest);
     }
 
-    /// Whether a caller is a process of this run: one of the same user, or a
-    /// descendant of the program that has become somebody else.
+    /// Returns whether a caller is a process of this run: one of the same user, or a descendant of
+    /// the program that has become somebody else.
     fn belongs(&self, user: u32, pid: u32) -> bool {
         // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         if user == unsafe { libc::geteuid() } {

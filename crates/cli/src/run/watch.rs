@@ -92,7 +92,7 @@ impl Watch {
         self.observer.waiters()
     }
 
-    /// Whether a cycle has been seen that may yet turn out true.
+    /// Returns whether a cycle has been seen that may yet turn out true.
     pub(super) fn is_pending(&self) -> bool {
         self.pending
     }

@@ -114,17 +114,17 @@ pub(super) struct SegmentLock {
     /// `free`, `owned`, `owner-missing` (its owner is `missing`), `owner-dead` (the next one gets
     /// it and is told), `inconsistent` (nobody has it, the next one is told) or `not-recoverable`.
     pub(super) state: &'static str,
-    /// Who has it alone.
+    /// The participant that has it alone.
     pub(super) owner: Option<LockOwner>,
     /// The hand-off waiter, for whom it is reserved when it comes free.
     pub(super) reserved_for: Option<LockOwner>,
     /// The slots of those who sleep for it.
     pub(super) waiters: Vec<u32>,
-    /// Who reads under it or has units.
+    /// Those who read under it or have units.
     pub(super) shares: Vec<LockShare>,
-    /// Of a semaphore: all units.
+    /// All units of a semaphore, whoever has them.
     pub(super) units: Option<u32>,
-    /// Of a semaphore: the units that nobody has.
+    /// The units of a semaphore that nobody has.
     pub(super) units_free: Option<u32>,
 }
 

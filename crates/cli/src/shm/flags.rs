@@ -17,7 +17,7 @@ Exit status:
   2    wrong usage
   3    shown, and there is a deadlock")]
 pub(crate) struct Shm {
-    /// The segment's file
+    /// The file of the segment
     #[arg(value_name = "PATH")]
     pub(crate) path: PathBuf,
     /// Declare those participants dead that certainly do not exist any more, where the kernel has

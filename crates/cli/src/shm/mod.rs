@@ -17,7 +17,7 @@ use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::time::Duration;
 
-/// Between two looks at participants that seem to wait for each other.
+/// The time between two looks at participants that seem to wait for each other.
 const STEADY: Duration = Duration::from_millis(100);
 
 /// Looks, recovers if asked to, and prints.

@@ -8,7 +8,8 @@ use std::os::unix::fs::MetadataExt;
 /// Looks processes up, in other namespaces too where they can be seen from here.
 pub(super) struct Processes {
     own: Option<u64>,
-    /// By namespace and number there; made when the first foreign one is asked for.
+    /// The number here of each process, by namespace and number there; made when the first foreign
+    /// one is asked for.
     foreign: Option<HashMap<(u64, u32), u32>>,
 }
 
@@ -51,8 +52,8 @@ fn name(process: u32) -> Option<String> {
     Some(clean(name.trim_end()))
 }
 
-/// Whether there is such a thread; by a system call, because /proc may hide the
-/// processes of others.
+/// Returns whether there is such a thread; by a system call, because /proc may hide the processes
+/// of others.
 fn exists(process: u32, thread: u32) -> bool {
     let (process, thread) = (process as libc::pid_t, thread as libc::pid_t);
     // SAFETY: signal 0 reaches no process; the kernel only says whether there is one.

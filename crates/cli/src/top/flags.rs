@@ -9,7 +9,7 @@ pub(crate) enum Column {
     /// Time that threads waited
     #[default]
     Waiting,
-    /// Acquisitions
+    /// How often the lock was acquired
     Acquisitions,
     /// Acquisitions that found the lock taken
     Contended,

@@ -72,7 +72,7 @@ impl Target {
         format!("{} (pid {})", self.name, self.pid)
     }
 
-    /// Whether the process is there still.
+    /// Returns whether the process is there still.
     pub(super) fn is_there(&self) -> bool {
         began(self.pid).is_some_and(|began| self.began.is_none_or(|known| known == began))
     }

@@ -67,7 +67,7 @@ fn compiled(folder: &Path, source_name: &str, options: &[&str]) -> Option<PathBu
 }
 
 fn is_root() -> bool {
-    // SAFETY: asks for a number.
+    // SAFETY: `geteuid` takes no argument and cannot fail.
     unsafe { libc::geteuid() == 0 }
 }
 

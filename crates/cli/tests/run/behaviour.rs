@@ -22,7 +22,7 @@ fn heeding(mut command: Command) -> Command {
         }
         Ok(())
     };
-    // SAFETY: `heed` makes system calls only.
+    // SAFETY: `heed` makes system calls only, as a forked child may.
     unsafe { command.pre_exec(heed) };
     command
 }
@@ -68,7 +68,7 @@ fn what_a_program_finds_is_what_it_would_have_found() {
             };
             let mut bare = heeding(Command::new("/bin/sh"));
             bare.args(["-c", text]).stdin(Stdio::null());
-            // SAFETY: `prepare` makes system calls only.
+            // SAFETY: `prepare` makes system calls only, as a forked child may.
             let outcomes = [bare, script(text)].map(|mut command| unsafe {
                 output(command.stdout(Stdio::piped()).stderr(Stdio::piped()).pre_exec(prepare))
             });

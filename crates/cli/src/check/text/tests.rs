@@ -10,7 +10,7 @@ fn thread(tid: u32) -> Thread {
     Thread { tid, name: Some(format!("t{tid}")) }
 }
 
-/// The innermost function, `depth` frames in all.
+/// Returns a stack with the innermost function, `depth` frames in all.
 fn stack(function: &str, depth: u32) -> Option<Stack> {
     let frame = |line| Frame {
         function: Some(if line == 1 { function.into() } else { format!("caller_{line}") }),
