@@ -18,18 +18,19 @@ pub const ABI: &str = "0";
 pub struct Options {
     /// Where programs find it. Absolute, or made so.
     pub prefix: PathBuf,
-    /// In front of the prefix while installing.
+    /// The folder in front of the prefix while installing.
     pub destdir: Option<PathBuf>,
-    /// Of the libraries, below the prefix.
+    /// The folder of the libraries, below the prefix.
     pub libdir: String,
-    /// Of cargo.
+    /// The profile with which cargo builds.
     pub profile: String,
-    /// Where cargo builds.
+    /// The folder in which cargo builds.
     pub target: PathBuf,
 }
 
 impl Options {
-    /// A release below `/usr/local`, built in the workspace's own target directory.
+    /// Returns the options of a release below `/usr/local`, built in the workspace's own target
+    /// directory.
     #[must_use]
     pub fn new() -> Self {
         Options {
@@ -101,8 +102,8 @@ fn build(options: &Options, name: &str, checks: bool, lib: &Path) -> Result<(), 
     Ok(())
 }
 
-/// The unwinder is not among the libraries: compilers add it by themselves, of the kind
-/// that fits to a static program or to another one.
+/// Returns the text for pkg-config. The unwinder is not among the libraries: compilers add it by
+/// themselves, of the kind that fits to a static program or to another one.
 fn pkg_config(prefix: &Path, options: &Options, name: &str, checks: bool) -> String {
     let (what, define) = if checks {
         ("Locks with bounded waiting; this library checks their use", " -DLKS_DEBUG")

@@ -7,14 +7,14 @@ pub mod library;
 
 use std::path::{Path, PathBuf};
 
-/// The root of the workspace.
+/// Returns the root of the workspace.
 #[must_use]
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").into()
 }
 
-/// All files with one of `extensions` below `folder` of the workspace, in a
-/// fixed order, build outputs left out.
+/// Returns all files with one of `extensions` below `folder` of the workspace, in a fixed order,
+/// build outputs left out.
 ///
 /// # Panics
 /// If a folder cannot be read.
@@ -42,7 +42,7 @@ pub fn files(folder: &str, extensions: &[&str]) -> Vec<PathBuf> {
     found
 }
 
-/// A file of the workspace as text.
+/// Returns a file of the workspace as text.
 ///
 /// # Panics
 /// If it cannot be read.

@@ -102,7 +102,7 @@ pub fn link_shared(object: &Path, map: &Path, soname: &str, library: &Path) -> R
     said_by(&mut cc).map(drop)
 }
 
-/// Standard output of a command that ends well.
+/// Returns the standard output of a command that ends well.
 ///
 /// # Errors
 /// What it said otherwise.

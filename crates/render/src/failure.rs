@@ -33,12 +33,12 @@ pub enum Failure {
 }
 
 impl Failure {
-    /// A usage error in clap's words.
+    /// Returns a usage error in clap's words.
     pub fn option(option: &str, value: impl fmt::Display, why: impl fmt::Display) -> Self {
         Failure::Usage(format!("invalid value '{value}' for '{option}': {why}"))
     }
 
-    /// The exit status, as `lockstead --help` lists them.
+    /// Returns the exit status, as `lockstead --help` lists them.
     #[must_use]
     pub fn status(&self) -> u8 {
         match self {

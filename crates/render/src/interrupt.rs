@@ -21,11 +21,11 @@ pub const BRIEF: Duration = Duration::from_secs(2);
 /// that they are removed even then.
 pub const WITH_FILES: Duration = Duration::from_secs(60);
 
-/// Set by the first SIGINT or SIGTERM.
+/// The flag that the first SIGINT or SIGTERM sets.
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// From here on signals end the process as described above.
+    /// Makes signals end the process as described above, from now on.
     ///
     /// # Errors
     /// If the handlers cannot be installed.
@@ -48,13 +48,14 @@ impl Interrupt {
         Ok(Interrupt(flag))
     }
 
-    /// The flag, for those who poll it.
+    /// Returns the flag, for those who poll it.
     pub fn flag(&self) -> &AtomicBool {
         &self.0
     }
 }
 
-/// Without `grace` the process ends when the measurement sees the flag, or at a second signal.
+/// Has signals set the flag, or end the process if it is set already. With `grace` the process also
+/// ends when that has passed since the first signal.
 fn install(flag: &Arc<AtomicBool>, grace: Option<Duration>) -> io::Result<()> {
     let status = i32::from(Failure::Interrupted.status());
     for signal in [SIGINT, SIGTERM] {

@@ -32,7 +32,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The machine that this process runs on, now.
+    /// Describes the machine that this process runs on, now.
     #[must_use]
     pub fn here() -> Self {
         let cpuinfo = fs::read_to_string("/proc/cpuinfo").ok();
@@ -53,7 +53,7 @@ impl Machine {
     }
 }
 
-/// So many seconds after 1970 began, as `2026-01-31T12:00:00Z`.
+/// Formats so many seconds after 1970 began as `2026-01-31T12:00:00Z`.
 #[must_use]
 pub fn utc(seconds: u64) -> String {
     let end = std::time::UNIX_EPOCH.checked_add(std::time::Duration::from_secs(seconds));
@@ -74,7 +74,7 @@ fn line(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// The first value of `name` in the `name : value` lines of `text`.
+/// Returns the first value of `name` in the `name : value` lines of `text`.
 fn field(text: &str, name: &str) -> Option<String> {
     text.lines()
         .filter_map(|line| line.split_once(':'))

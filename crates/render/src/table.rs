@@ -11,7 +11,7 @@ pub struct Table {
 }
 
 impl Table {
-    /// A table with these columns. A `\n` in a title breaks it.
+    /// Creates a table with these columns. A `\n` in a title breaks it.
     #[must_use]
     pub fn new(head: &[&str]) -> Self {
         Table { head: head.iter().map(|&title| title.to_owned()).collect(), rows: Vec::new() }
@@ -27,7 +27,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The table as lines of text, each with a newline.
+    /// Returns the table as lines of text, each with a newline.
     #[must_use]
     pub fn render(&self) -> String {
         let height = self.head.iter().map(|title| title.lines().count()).max().unwrap_or(0);
@@ -72,7 +72,7 @@ fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// A count with its thousands apart: `84,153`.
+/// Formats a count with its thousands apart: `84,153`.
 #[must_use]
 pub fn count(number: f64) -> String {
     let digits = (number.round().max(0.0) as u64).to_string();
@@ -86,33 +86,32 @@ pub fn count(number: f64) -> String {
     text
 }
 
-/// A rate in three digits: `9.64M`, `853k`, `12.0`.
+/// Formats a rate in three digits: `9.64M`, `853k`, `12.0`.
 #[must_use]
 pub fn rate(number: f64) -> String {
     scaled(number, &["", "k", "M", "G"])
 }
 
-/// A count in three digits, whole below a thousand: `7`, `853`, `9.64M`.
+/// Formats a count in three digits, whole below a thousand: `7`, `853`, `9.64M`.
 #[must_use]
 pub fn amount(number: u64) -> String {
     if number < 1000 { number.to_string() } else { rate(number as f64) }
 }
 
-/// A time in three digits: `9.31 ns`, `1.20 ms`.
+/// Formats a time in three digits: `9.31 ns`, `1.20 ms`.
 #[must_use]
 pub fn time(ns: f64) -> String {
     scaled(ns, &[" ns", " µs", " ms", " s"])
 }
 
-/// A ratio in three digits: `2.41x`, `0.97x`, `123x`; a dash where there is
-/// none.
+/// Formats a ratio in three digits: `2.41x`, `0.97x`, `123x`; a dash where there is none.
 #[must_use]
 pub fn ratio(of: f64, to: f64) -> String {
     let ratio = of / to;
     if ratio.is_finite() { scaled(ratio, &["x"]) } else { "-".into() }
 }
 
-/// Three digits with the largest of `units`, steps of 1000, that leaves a one
+/// Formats a number in three digits, with the largest of `units`, steps of 1000, that leaves one
 /// before the point.
 fn scaled(number: f64, units: &[&str]) -> String {
     let (mut number, mut unit) = (number, 0);

@@ -2,8 +2,8 @@
 
 use crate::table;
 
-/// A name that came from the program, safe to print: it may hold anything, the
-/// terminal's control sequences included.
+/// Makes a name that came from the program safe to print: it may hold anything, the terminal's
+/// control sequences included.
 #[must_use]
 pub fn clean(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
@@ -35,13 +35,13 @@ pub fn percent(share: f64) -> String {
     }
 }
 
-/// A share that may be more than all: `378%`.
+/// Formats a share that may be more than all: `378%`.
 #[must_use]
 pub fn load(share: f64) -> String {
     if share < 99.95 { percent(share) } else { format!("{share:.0}%") }
 }
 
-/// `1 lock`, `2 locks`.
+/// Counts something in words: `1 lock`, `2 locks`.
 #[must_use]
 pub fn plural(count: u64, one: &str, many: &str) -> String {
     format!("{} {}", table::count(count as f64), if count == 1 { one } else { many })

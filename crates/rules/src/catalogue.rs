@@ -22,17 +22,17 @@ const RUN_CRATE: By = RUN.and(By::CRATE);
 const CRATE_C: By = By::CRATE.and(C);
 const ALL: By = RUN_CRATE.and(C);
 
-/// A story with what another thread, or none that is known, did before.
+/// Returns a story with what another thread, or none that is known, did before.
 const fn told(does: &'static str, by_other: &'static str, before: &'static str) -> Story {
     Story { does, before_by_other: by_other, before, doubt: "it may be meant so" }
 }
 
-/// A story in which the same thread did something before.
+/// Returns a story in which the same thread did something before.
 const fn before(does: &'static str, before: &'static str) -> Story {
     told(does, before, before)
 }
 
-/// A story about a lock that somebody holds.
+/// Returns a story about a lock that somebody holds.
 const fn held(does: &'static str) -> Story {
     told(does, "held by {other}, acquired", "it was acquired")
 }
