@@ -49,7 +49,7 @@ unsafe extern "C" fn lks_cond_wait_how(
     how: u32,
     argument: u64,
 ) -> i32 {
-    // SAFETY: CAPI-HOLDER and CAPI-HOW, which the caller keeps.
+    // SAFETY: CAPI-HOLDER holds for the mutex, and CAPI-HOW: the caller keeps both.
     unsafe { cond.wait_how(mutex, how, argument) }
 }
 

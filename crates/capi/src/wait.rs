@@ -25,7 +25,7 @@ pub(crate) unsafe fn waiting(
     argument: u64,
     call: impl FnOnce(&Wait<'_, Linux>) -> i32,
 ) -> i32 {
-    // SAFETY: CAPI-HOW, which the caller keeps, until this call ends.
+    // SAFETY: CAPI-HOW holds until this call ends: the caller keeps it.
     match unsafe { wait(how, argument) } {
         Some(how) => call(&how),
         None => -libc::EINVAL,
@@ -51,7 +51,7 @@ pub(crate) unsafe fn wait<'a>(how: u32, argument: u64) -> Option<Wait<'a, Linux>
         TIMEOUT => Some(by(Linux::now().after(argument))),
         UNTIL => {
             let deadline = core::ptr::with_exposed_provenance::<Timespec>(pointer);
-            // SAFETY: CAPI-HOW, which the caller keeps: null, or a time.
+            // SAFETY: CAPI-HOW: the argument is null or leads to a time; the caller keeps it.
             let deadline = unsafe { deadline.as_ref() }?;
             let nanoseconds = u64::try_from(deadline.nanoseconds).ok()?;
             if nanoseconds >= 1_000_000_000 {

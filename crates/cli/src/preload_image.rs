@@ -181,7 +181,7 @@ fn is_safe(path: &Path, user: u32) -> bool {
 /// Makes a file in memory, where no directory will do. Processes of the same user find it through
 /// this process as long as it lives.
 fn in_memory(image: &[u8]) -> io::Result<PreloadImage> {
-    // SAFETY: a zero-terminated name; the result is checked, and owned.
+    // SAFETY: the name is zero-terminated; the descriptor is checked, and nobody else has it.
     let file = unsafe {
         let descriptor = libc::memfd_create(c"lockstead-preload".as_ptr(), libc::MFD_CLOEXEC);
         if descriptor < 0 {

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 fn a_reader_that_is_stuck_saves_no_deadlocked_program_and_keeps_no_signal_out() {
     let Some(corners) = program("corners.c") else { return };
     let (reader, mut full) = std::io::pipe().expect("a pipe");
-    // SAFETY: sets a flag of an open descriptor.
+    // SAFETY: the call sets a flag of a descriptor that `full` keeps open.
     let set = unsafe { libc::fcntl(full.as_raw_fd(), libc::F_SETFL, libc::O_NONBLOCK) };
     assert_eq!(set, 0);
     while full.write(&[b'x'; 4096]).is_ok() {}

@@ -85,9 +85,9 @@ fn number(lock: LockId) -> u32 {
 /// `C` tells classes apart, `S` places.
 #[derive(Debug)]
 pub struct Book<C, S> {
-    /// Made when a lock is first asked for under another one.
+    /// The graph, made when a lock is first asked for under another one.
     graph: Option<Graph>,
-    /// The last lock's number.
+    /// The number of the last lock.
     last: u32,
     class_of: HashMap<u32, ClassId>,
     classes: HashMap<C, ClassId>,

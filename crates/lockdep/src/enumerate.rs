@@ -41,7 +41,7 @@ struct Frame<L> {
     /// The arc that is looked at, and the one after it.
     arc: u32,
     next: u32,
-    /// Which of its witnesses is next.
+    /// The number of the witness that is next.
     turn: usize,
     /// The witness that was let in.
     chosen: Option<Seen<L>>,

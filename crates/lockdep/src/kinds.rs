@@ -29,9 +29,9 @@ const SHARED_RECURSIVE: u8 = 8;
 pub(crate) const NORMAL: u32 = 0;
 /// Arrived by a recursive request: only an exclusive hold is in its way.
 pub(crate) const RECURSIVE: u32 = 1;
-/// Held exclusively: in the way of any request.
+/// The lock is held exclusively, in the way of any request.
 pub(crate) const EXCLUSIVE: u32 = 0;
-/// Held shared: only in the way of a normal request.
+/// The lock is held shared, in the way of a normal request only.
 pub(crate) const SHARED: u32 = 1;
 
 /// Returns whether a request of kind `asked` waits behind a hold of kind `held`.

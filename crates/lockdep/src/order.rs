@@ -52,9 +52,9 @@ pub(crate) const PATIENCE: usize = 1 << 8;
 const GLANCE: usize = 1 << 6;
 /// How many steps a new arc saves up for searches that take more.
 const SAVED: usize = 1 << 8;
-/// The same where an eighth of all is on cycles: the order cannot say much there.
+/// How many it saves up where an eighth of all is on cycles: the order cannot say much there.
 const SAVED_TANGLED: usize = 1 << 5;
-/// What there is of that at first.
+/// The steps that are saved up at first.
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
 /// One side of a search.

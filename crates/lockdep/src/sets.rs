@@ -17,7 +17,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 /// same [`LockId`] is another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(crate) struct Held {
-    /// Which life; 0 if it is not known.
+    /// The number of the lock's life; 0 if it is not known.
     pub(crate) life: u32,
     pub(crate) lock: LockId,
     pub(crate) shared: bool,

@@ -27,18 +27,18 @@ pub struct SiteId(pub u32);
 pub struct Class {
     /// The origin that all locks of the class have.
     pub id: ClassId,
-    /// Which of several of one origin: the place in a nesting that is meant.
+    /// The one of several of one origin: the place in a nesting that is meant.
     pub subclass: u8,
 }
 
 /// How a lock is held or asked for.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Mode {
-    /// Alone: any lock that is no reader-writer lock, and the writer of one.
+    /// It is held alone: any lock that is no reader-writer lock, and the writer of one.
     Write,
-    /// With other readers; a reader waits behind a waiting writer.
+    /// It is held with other readers; a reader waits behind a waiting writer.
     Read,
-    /// With other readers, past waiting writers: a thread may do so twice.
+    /// It is held with other readers, past waiting writers: a thread may do so twice.
     ReadRecursive,
 }
 
@@ -56,7 +56,7 @@ impl Mode {
 pub struct Gate {
     /// The lock that is held.
     pub lock: LockId,
-    /// Held by a reader.
+    /// It is held by a reader.
     pub shared: bool,
 }
 
@@ -92,7 +92,7 @@ pub struct Edge<'a> {
 pub enum World {
     /// It is taken in a handler of the signal, not by trylock.
     Handler,
-    /// Outside of its handlers, by a thread that the signal may interrupt.
+    /// It is taken outside of its handlers, by a thread that the signal may interrupt.
     Open,
 }
 

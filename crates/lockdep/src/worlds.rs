@@ -53,11 +53,11 @@ pub(crate) struct Passage {
 struct Signals {
     /// The signals from whose handlers the node is reached, by how it is arrived at.
     taint: [u64; 2],
-    /// Taken in handlers, by how it is asked for.
+    /// The signals in whose handlers it is taken, by how it is asked for.
     handled: [u64; 2],
-    /// Held where they may interrupt, exclusively and shared.
+    /// The signals that may interrupt where it is held, exclusively and shared.
     open: [u64; 2],
-    /// Is in the list of those with taint.
+    /// It is in the list of those with taint.
     listed: bool,
 }
 

@@ -102,7 +102,7 @@ macro_rules! guards {
         impl<T: ?Sized, H: Hooks> Drop for $guard<'_, T, H> {
             #[inline]
             fn drop(&mut self) {
-                // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
+                // SAFETY: GUARD-HOLDS: the callers of `new` hold the lock for the guard.
                 unsafe { self.mutex.raw.unlock() }
             }
         }

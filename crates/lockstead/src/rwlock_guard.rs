@@ -24,7 +24,7 @@ pub struct RwLockWriteGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
 
 // SAFETY: a reference to a guard gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RwLockReadGuard<'_, T, H> {}
-// SAFETY: as of the guard for reading.
+// SAFETY: a reference to this guard, too, gives no more than `&T`, and `T` is Sync (GUARD-SOLE).
 unsafe impl<T: ?Sized + Sync, H: Hooks> Sync for RwLockWriteGuard<'_, T, H> {}
 
 impl<'a, T: ?Sized, H: Hooks> RwLockReadGuard<'a, T, H> {
@@ -105,7 +105,7 @@ impl<T: ?Sized, H: Hooks> DerefMut for RwLockWriteGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for RwLockReadGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
+        // SAFETY: GUARD-HOLDS: the callers of `new` hold the lock for the guard.
         unsafe { self.lock.raw.unlock_read() }
     }
 }
@@ -113,7 +113,7 @@ impl<T: ?Sized, H: Hooks> Drop for RwLockReadGuard<'_, T, H> {
 impl<T: ?Sized, H: Hooks> Drop for RwLockWriteGuard<'_, T, H> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: GUARD-HOLDS, which the callers of `new` keep.
+        // SAFETY: GUARD-HOLDS: the callers of `new` hold the lock for the guard.
         unsafe { self.lock.raw.unlock_write() }
     }
 }

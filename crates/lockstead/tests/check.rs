@@ -20,7 +20,7 @@ fn alone(name: &str, case: fn()) -> String {
 fn alone_with(name: &str, action: &str, case: fn()) -> String {
     if env::var_os(CASE).is_some() {
         // A case that fails may leave threads waiting for each other.
-        // SAFETY: sets a timer whose signal ends this process.
+        // SAFETY: the call sets a timer whose signal ends this process.
         unsafe { libc::alarm(120) };
         case();
         std::process::exit(0);

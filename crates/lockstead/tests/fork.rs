@@ -19,12 +19,12 @@ fn in_child(body: impl FnOnce() -> bool) -> bool {
             // SAFETY: `alarm` takes a number and has no preconditions.
             unsafe { libc::alarm(20) };
             let answer = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-            // SAFETY: ends the child at once, without running its destructors.
+            // SAFETY: the call ends the child at once, without running its destructors.
             unsafe { libc::_exit(i32::from(answer.unwrap_or(false))) }
         }
         child => {
             let mut status = 0;
-            // SAFETY: a child of ours, a valid place for the status.
+            // SAFETY: the child is ours, and the kernel writes into `status`, which lives.
             assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
             assert!(libc::WIFEXITED(status), "the child was killed: status {status:#x}");
             libc::WEXITSTATUS(status) == 1

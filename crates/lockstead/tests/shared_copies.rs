@@ -42,7 +42,7 @@ fn fork(body: impl FnOnce()) -> libc::pid_t {
     assert!(child >= 0, "fork: {}", std::io::Error::last_os_error());
     if child == 0 {
         let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
-        // SAFETY: ends the child without its destructors.
+        // SAFETY: the call ends the child without its destructors.
         unsafe { libc::_exit(i32::from(!right)) };
     }
     child
@@ -51,7 +51,7 @@ fn fork(body: impl FnOnce()) -> libc::pid_t {
 #[track_caller]
 fn ends(child: libc::pid_t) {
     let mut status = 0;
-    // SAFETY: our own child, not waited for yet.
+    // SAFETY: the child is our own, and nobody has waited for it yet.
     unsafe { libc::waitpid(child, &mut status, 0) };
     assert_eq!(status, 0, "the child failed");
 }
@@ -150,10 +150,10 @@ fn copied(root: &Root, wait: impl FnOnce() -> Result<(), SharedError>) -> libc::
     root.stage.store(0, SeqCst);
     root.child.store(0, SeqCst);
     let waiter = fork(|| {
-        // SAFETY: zeroes are a sigaction without flags.
+        // SAFETY: a sigaction is plain data, of which zeroes have no flags.
         let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
         action.sa_sigaction = forks as *const () as usize;
-        // SAFETY: installs a handler that makes one system call.
+        // SAFETY: `action` lives for the call; its handler only forks, which a handler may.
         unsafe { libc::sigaction(libc::SIGUSR1, &action, core::ptr::null_mut()) };
         root.stage.store(1, SeqCst);
         let ended = wait();

@@ -56,7 +56,7 @@ fn signal_of(body: impl FnOnce()) -> libc::c_int {
                 unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
             }));
             let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
-            // SAFETY: ends the child without its destructors.
+            // SAFETY: the call ends the child without its destructors.
             unsafe { libc::_exit(i32::from(!right)) }
         }
         child => {
@@ -89,7 +89,7 @@ fn a_cut_is_survived_where_that_was_asked_for() {
         survive_cuts().expect("a handler");
         let (path, _segment, _file) = make();
         let file = File::options().read(true).write(true).open(&path.0).expect("the file");
-        // SAFETY: a mapping of our own, read as bytes.
+        // SAFETY: the mapping is our own, and is read as bytes.
         unsafe {
             let fd = std::os::fd::AsRawFd::as_raw_fd(&file);
             let (null, shared) = (core::ptr::null_mut(), libc::MAP_SHARED);

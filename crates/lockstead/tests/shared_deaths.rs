@@ -62,7 +62,8 @@ impl Child {
             -1 => panic!("fork: {}", std::io::Error::last_os_error()),
             0 => {
                 let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
-                // SAFETY: no preconditions; ends the child without its destructors.
+                // SAFETY: the calls have no preconditions, and end the child without its
+                // destructors.
                 unsafe {
                     libc::alarm(60);
                     if right {
@@ -78,7 +79,7 @@ impl Child {
     }
 
     fn kill(self) {
-        // SAFETY: our own child, not waited for yet.
+        // SAFETY: the child is our own, and nobody has waited for it yet.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 }
@@ -86,7 +87,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         let mut status = 0;
-        // SAFETY: our own child, not waited for yet.
+        // SAFETY: the child is our own, and nobody has waited for it yet.
         unsafe {
             libc::kill(self.0, libc::SIGKILL);
             libc::waitpid(self.0, &mut status, 0);

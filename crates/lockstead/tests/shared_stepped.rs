@@ -99,14 +99,14 @@ impl Stepped<'_> {
     /// Waits until it stops; with which signal. `None`: it has ended.
     fn stops(&self) -> Option<libc::c_int> {
         let mut status = 0;
-        // SAFETY: our own child; room for its status.
+        // SAFETY: the child is our own, and the kernel writes into `status`, which lives.
         let done = unsafe { libc::waitpid(self.pid, &raw mut status, libc::__WALL) };
         assert_eq!(done, self.pid, "{}", std::io::Error::last_os_error());
         libc::WIFSTOPPED(status).then(|| libc::WSTOPSIG(status))
     }
 
     fn resume(&self, how: libc::c_uint) -> libc::c_int {
-        // SAFETY: a child that is stopped, which gets no signal.
+        // SAFETY: the child is stopped and traced by us; it gets no signal.
         let done = unsafe { libc::ptrace(how, self.pid, 0, 0) };
         assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
         self.stops().expect("it lives")
@@ -151,7 +151,7 @@ impl Stepped<'_> {
 
 impl Drop for Stepped<'_> {
     fn drop(&mut self) {
-        // SAFETY: our own child, which is killed once.
+        // SAFETY: the child is our own, and is killed once.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
             libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);

@@ -16,7 +16,7 @@ static WOUND: Class = Class::wound_wait("chairs");
 /// what it wrote to standard error; it must succeed.
 fn alone(name: &str, case: fn()) -> String {
     if env::var_os(CASE).is_some() {
-        // SAFETY: sets a timer whose signal ends this process.
+        // SAFETY: the call sets a timer whose signal ends this process.
         unsafe { libc::alarm(120) };
         case();
         std::process::exit(0);

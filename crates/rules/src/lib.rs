@@ -68,7 +68,7 @@ impl fmt::Display for Level {
     }
 }
 
-/// Which validators find a rule broken.
+/// The validators that find a rule broken.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct By(u8);
 

@@ -62,7 +62,7 @@ unsafe extern "C" fn lks_check_init(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (kind, at) = (LockKind::of(kind), unsafe { SourcePlace::new(file, line) });
     let address = lock.addr();
     let sound = address != 0 || usable(address, kind, "init", &at);
@@ -73,7 +73,7 @@ unsafe extern "C" fn lks_check_init(
         return -libc::EINVAL;
     }
     let name = (!name.is_null()).then(|| {
-        // SAFETY: CAPI-FILE: not null, so a string; `check.h` keeps it.
+        // SAFETY: CAPI-FILE: `name` is not null, so a string; `check.h` keeps it.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().trim_start_matches('&').to_owned()
     });
     with(|table| table.introduce(address, kind, name, &at));
@@ -103,7 +103,7 @@ unsafe extern "C" fn lks_check_destroy(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (kind, at) = (LockKind::of(kind), unsafe { SourcePlace::new(file, line) });
     let address = lock.addr();
     if usable(address, kind, "destroy", &at) && unheld(address, Rule::DestroyedHeld, "destroy", &at)
@@ -125,16 +125,16 @@ unsafe extern "C" fn lks_check_mutex_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let address = mutex.addr();
     if !usable(address, LockKind::Mutex, "lks_mutex_lock", &at) && address == 0 {
         return -libc::EINVAL;
     }
-    // SAFETY: CAPI-OBJECT: not null, and so a mutex (the caller).
+    // SAFETY: CAPI-OBJECT: it is not null, and so a mutex; the caller keeps it.
     let mutex = unsafe { &*mutex };
     acquire((address, false, me()), subclass, (how, "lks_mutex_lock"), at, || {
-        // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
+        // SAFETY: CAPI-OBJECT: the argument is what `how` takes; the caller keeps it.
         unsafe { mutex.lock_how(how, argument) }
     })
 }
@@ -148,12 +148,12 @@ unsafe extern "C" fn lks_check_mutex_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     if !usable(mutex.addr(), LockKind::Mutex, "lks_mutex_trylock", &at) {
         return 0;
     }
-    // SAFETY: CAPI-OBJECT: not null, and so a mutex (the caller).
+    // SAFETY: CAPI-OBJECT: it is not null, and so a mutex; the caller keeps it.
     let mutex = unsafe { &*mutex };
     attempt((mutex.address(), false, me()), at, || i32::from(mutex.0.try_lock(nowhere())))
 }
@@ -166,7 +166,7 @@ unsafe extern "C" fn lks_check_mutex_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_mutex_unlock";
     if usable(mutex.addr(), LockKind::Mutex, call, &at)
@@ -187,7 +187,7 @@ unsafe extern "C" fn lks_check_dec_and_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_atomic_dec_and_mutex_lock";
     if !usable(mutex.addr(), LockKind::Mutex, call, &at) {
@@ -195,7 +195,7 @@ unsafe extern "C" fn lks_check_dec_and_lock(
     }
     let hold = (mutex.addr(), false, me());
     may_wait(hold, 0, call, &at);
-    // SAFETY: CAPI-OBJECT: a count and a mutex (the caller).
+    // SAFETY: CAPI-OBJECT: they are a live count and a live mutex; the caller keeps it.
     let (count, mutex) = unsafe { (&*count, &*mutex) };
     attempt(hold, at, || lks_atomic_dec_and_mutex_lock(count, mutex))
 }
@@ -210,7 +210,7 @@ unsafe extern "C" fn lks_check_semaphore_down(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down", &at) {
         return -libc::EINVAL;
@@ -227,7 +227,7 @@ unsafe extern "C" fn lks_check_semaphore_trylock(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down_trylock", &at) {
         return 1;
@@ -244,7 +244,7 @@ unsafe extern "C" fn lks_check_semaphore_up(
     file: *const c_char,
     line: u32,
 ) -> i32 {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_up", &at) {
         return -libc::EINVAL;
@@ -265,17 +265,17 @@ unsafe extern "C" fn lks_check_rwlock_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_read" } else { "lks_rwlock_write" };
     if !usable(address, LockKind::RwLock, call, &at) && address == 0 {
         return -libc::EINVAL;
     }
-    // SAFETY: CAPI-OBJECT: not null, and so a lock (the caller).
+    // SAFETY: CAPI-OBJECT: it is not null, and so a lock; the caller keeps it.
     let lock = unsafe { &*lock };
     acquire((address, reads, me()), 0, (how, call), at, || {
-        // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
+        // SAFETY: CAPI-OBJECT: the argument is what `how` takes; the caller keeps it.
         let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
         wait::code(if reads {
             lock.0.read_lazily(|| how, 0, nowhere())
@@ -295,14 +295,14 @@ unsafe extern "C" fn lks_check_rwlock_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_tryread" } else { "lks_rwlock_trywrite" };
     if !usable(address, LockKind::RwLock, call, &at) {
         return 0;
     }
-    // SAFETY: CAPI-OBJECT: not null, and so a lock (the caller).
+    // SAFETY: CAPI-OBJECT: it is not null, and so a lock; the caller keeps it.
     let lock = unsafe { &lock.as_ref().expect("usable").0 };
     attempt((address, reads, me()), at, || {
         i32::from(if reads { lock.try_read(nowhere()) } else { lock.try_write(nowhere()) })
@@ -318,7 +318,7 @@ unsafe extern "C" fn lks_check_rwlock_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_unread" } else { "lks_rwlock_unwrite" };
@@ -338,7 +338,7 @@ unsafe extern "C" fn lks_check_rwlock_downgrade(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, call) = (lock.addr(), "lks_rwlock_downgrade");
     let hold = (address, false, me());
@@ -361,7 +361,7 @@ unsafe extern "C" fn lks_check_cond_wait(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_cond_wait";
     let hold = (mutex.addr(), false, me());
@@ -387,10 +387,10 @@ unsafe extern "C" fn lks_check_cond_notify(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     if usable(cond.addr(), LockKind::Cond, "lks_cond_notify", &at) {
-        // SAFETY: CAPI-OBJECT: not null, and so a condition variable (the caller).
+        // SAFETY: CAPI-OBJECT: it is not null, and so a condition variable; the caller keeps it.
         let cond = unsafe { &(*cond).0 };
         if all == 0 { cond.notify_one() } else { cond.notify_all() }
     }

@@ -22,7 +22,7 @@ unsafe extern "C" fn lks_check_once_begin(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let (call, hold) = ("lks_once_begin", (once.addr(), false, me()));
     if !can_be(once.addr(), "once", call, &at) {
@@ -45,7 +45,7 @@ unsafe extern "C" fn lks_check_once_begin(
     if how == FOREVER {
         wait(hold, &at);
     }
-    // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
+    // SAFETY: CAPI-OBJECT: the argument is what `how` takes; the caller keeps it.
     let result = unsafe { lks_once_begin_slow(once, how, argument) };
     with(|table| {
         table.wants_nothing(hold.2);
@@ -65,7 +65,7 @@ unsafe extern "C" fn lks_check_once_end(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = if done != 0 { "lks_once_done" } else { "lks_once_failed" };
     if !can_be(once.addr(), "once", call, &at) {
@@ -86,7 +86,7 @@ unsafe extern "C" fn lks_check_once_end(
         Err(Violation::new(Rule::EndOfOtherTurn, detail, &at))
     });
     if settle(asked) {
-        // SAFETY: CAPI-HELD: the calling thread's turn, as was asked just now.
+        // SAFETY: CAPI-HELD: it is the calling thread's turn, as was asked just now.
         unsafe { lks_once_end_slow(&*once, done) };
     }
 }

@@ -20,7 +20,7 @@ impl SourcePlace {
         let file = if file.is_null() {
             "?".into()
         } else {
-            // SAFETY: not null, so a string (CAPI-FILE, the caller).
+            // SAFETY: CAPI-FILE: `file` is not null, so a string; the caller keeps it.
             unsafe { CStr::from_ptr(file) }.to_string_lossy().into_owned()
         };
         SourcePlace { file, line }

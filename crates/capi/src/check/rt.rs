@@ -69,7 +69,7 @@ unsafe extern "C" fn lks_check_rt_init(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let (address, call) = (mutex.addr(), call(again, "init"));
     if address == 0 && !usable(address, kind(again), &call, &at)
@@ -78,7 +78,7 @@ unsafe extern "C" fn lks_check_rt_init(
         return;
     }
     let name = (!name.is_null()).then(|| {
-        // SAFETY: CAPI-FILE: not null, so a string; `check.h` keeps it.
+        // SAFETY: CAPI-FILE: `name` is not null, so a string; `check.h` keeps it.
         unsafe { CStr::from_ptr(name) }.to_string_lossy().trim_start_matches('&').to_owned()
     });
     with(|table| table.introduce(address, kind(again), name, &at));
@@ -97,7 +97,7 @@ unsafe extern "C" fn lks_check_rt_destroy(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let (address, call) = (mutex.addr(), call(again, "destroy"));
     if usable(address, kind(again), &call, &at) && unheld(address, Rule::DestroyedHeld, &call, &at)
@@ -119,7 +119,7 @@ unsafe extern "C" fn lks_check_rt_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let call = call(again, "lock");
     // SAFETY: CAPI-OBJECT: `mutex` is null or a mutex of the kind that `again` tells; the caller
@@ -133,7 +133,7 @@ unsafe extern "C" fn lks_check_rt_lock(
     if first {
         may_wait(hold, 0, &call, &at);
     }
-    // SAFETY: CAPI-OBJECT: the argument is what `how` takes (the caller).
+    // SAFETY: CAPI-OBJECT: the argument is what `how` takes; the caller keeps it.
     let result = unsafe {
         match either {
             Either::Plain(mutex) => mutex.lock_how(how, argument),
@@ -158,7 +158,7 @@ unsafe extern "C" fn lks_check_rt_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     // SAFETY: CAPI-OBJECT: `mutex` is null or a mutex of the kind that `again` tells; the caller
     // keeps it.
@@ -184,7 +184,7 @@ unsafe extern "C" fn lks_check_rt_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let (again, at) = (again != 0, unsafe { SourcePlace::new(file, line) });
     let call = call(again, "unlock");
     // SAFETY: CAPI-OBJECT: `mutex` is null or a mutex of the kind that `again` tells; the caller

@@ -27,7 +27,7 @@ unsafe extern "C" fn lks_check_ww_class(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     with(|table| table.contexts.lock_begins(mutex.addr(), class.addr(), &at));
 }
@@ -42,7 +42,7 @@ unsafe extern "C" fn lks_check_ww_begin(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_ctx_init", thread: me(), at: &at };
     if !can_be(ctx.addr(), "context", call.name, &at)
@@ -63,7 +63,7 @@ unsafe extern "C" fn lks_check_ww_begin(
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, line: u32) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_ctx_done", thread: me(), at: &at };
     if can_be(ctx.addr(), "context", call.name, &at) {
@@ -75,7 +75,7 @@ unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, lin
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_check_ww_end(ctx: *const Ctx, file: *const c_char, line: u32) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_ctx_fini", thread: me(), at: &at };
     if !can_be(ctx.addr(), "context", call.name, &at) {
@@ -150,7 +150,7 @@ unsafe extern "C" fn lks_check_ww_lock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let slow = slow != 0;
     let name = if slow { "lks_ww_mutex_lock_slow" } else { "lks_ww_mutex_lock" };
@@ -188,7 +188,7 @@ unsafe extern "C" fn lks_check_ww_trylock(
     line: u32,
 ) -> i32 {
     enter();
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = Call { name: "lks_ww_mutex_trylock", thread: me(), at: &at };
     if before(mutex, ctx.addr(), Way::Try, &call) != 0 {
@@ -210,7 +210,7 @@ unsafe extern "C" fn lks_check_ww_unlock(
     file: *const c_char,
     line: u32,
 ) {
-    // SAFETY: CAPI-FILE: a string or null, kept by `check.h`.
+    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_ww_mutex_unlock";
     let thread = me();

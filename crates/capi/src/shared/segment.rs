@@ -91,7 +91,7 @@ fn give(out: *mut *mut lks_shm_segment, opened: Result<RawSegment, SegmentError>
             (core::ptr::null_mut(), -errno(&error))
         }
     };
-    // SAFETY: CAPI-MEMORY, which the program keeps: a place for a pointer.
+    // SAFETY: CAPI-MEMORY: `out` is a place for a pointer; the program keeps it.
     unsafe { out.write(segment) };
     code
 }

@@ -61,7 +61,7 @@ pub(super) unsafe fn form(root: &lks_shm_type) -> Result<Form, SegmentError> {
 unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<Layout> {
     let deep = deep.checked_sub(1)?;
     *left = left.checked_sub(1)?;
-    // SAFETY: CAPI-MEMORY, which the caller keeps: null, or a part.
+    // SAFETY: CAPI-MEMORY: the pointer is null or leads to a part; the caller keeps it.
     let mut inner = || unsafe { layout(part.inner.as_ref()?, deep, left) };
     let (size, count, offset) = (part.size as u64, part.count as u64, part.offset as u64);
     let lock = match part.kind {
@@ -70,9 +70,9 @@ unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<L
         2 => {
             let mut fields = Vec::new();
             for at in 0..part.count {
-                // SAFETY: CAPI-MEMORY, which the caller keeps: so many fields are there.
+                // SAFETY: CAPI-MEMORY: so many fields are there; the caller keeps it.
                 let field = unsafe { part.fields.add(at).as_ref() }?;
-                // SAFETY: CAPI-MEMORY, which the caller keeps: null, or a part.
+                // SAFETY: CAPI-MEMORY: the pointer is null or leads to a part; the caller keeps it.
                 let of = unsafe { layout(field.of.as_ref()?, deep, left) }?;
                 fields.push((text(field.name)?, field.offset as u64, of));
             }
@@ -93,6 +93,6 @@ fn text(name: *const c_char) -> Option<String> {
     if name.is_null() {
         return None;
     }
-    // SAFETY: CAPI-MEMORY, which the caller of `form` keeps: a string.
+    // SAFETY: CAPI-MEMORY: the name is a string; the caller of `form` keeps it.
     Some(unsafe { CStr::from_ptr(name) }.to_str().ok()?.to_owned())
 }

@@ -90,14 +90,14 @@ pub(super) struct Member {
     pub(super) holding: Holding,
 }
 
-/// Which process and thread, in which wait.
+/// A process, a thread of it, and the wait in which it is.
 type Who = (usize, u32, Episode);
 
 fn who(process: &Arc<Observed>, waiter: &Waiter) -> Who {
     (Arc::as_ptr(process) as usize, waiter.thread, waiter.episode)
 }
 
-/// The same lock has the same key in all processes.
+/// The name of a lock, the same in all processes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Key {
     Shared(SharedPlace),

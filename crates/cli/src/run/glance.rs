@@ -45,14 +45,14 @@ pub(super) enum Sight {
     Unrecorded {
         /// The kernel's number of the thread that waits.
         tid: u32,
-        /// The time since when it has, at least.
+        /// It has waited since then, or longer.
         since: Instant,
     },
     /// All threads wait, none with a deadline.
     Standstill {
         /// What can still end it.
         enders: Enders,
-        /// The time since when they have, at least.
+        /// They have waited since then, or longer.
         since: Instant,
     },
 }
@@ -117,7 +117,7 @@ pub(super) struct Glances {
     reading: Option<Reading>,
     /// What was seen of each thread, by its number.
     seen: BTreeMap<u32, Seen>,
-    /// Since when all threads have been in the calls that they are in.
+    /// The time since which all threads have been in the calls that they are in.
     still: Option<Instant>,
     /// What was said of that.
     told: Option<Enders>,

@@ -109,7 +109,8 @@ pub(super) fn start(program: &Program<'_>, mask: &libc::sigset_t) -> io::Result<
                 Err(_) => Ok(child),
                 Ok(()) => {
                     let mut status = 0;
-                    // SAFETY: reaps the child just made, which has ended.
+                    // SAFETY: the call reaps the child just made, which has ended, and writes into
+                    // `status`.
                     unsafe { libc::waitpid(child, &mut status, 0) };
                     Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
                 }

@@ -36,7 +36,7 @@ pub(super) fn raise_descriptors() {
 extern "C" fn look() {
     // SAFETY: all zeroes is a valid value of this plain structure.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
-    // SAFETY: only reads the disposition, into a structure borrowed exclusively.
+    // SAFETY: the call only reads the disposition, into a structure borrowed exclusively.
     unsafe { libc::sigaction(libc::SIGPIPE, std::ptr::null(), &mut action) };
     PIPE_WAS_IGNORED.store(action.sa_sigaction == libc::SIG_IGN, Relaxed);
     let mut closed = 0;
@@ -63,7 +63,7 @@ pub(super) fn restore() {
     // SAFETY: neither disposition runs code of this process.
     unsafe { libc::signal(libc::SIGPIPE, pipe) };
     if let Some(limit) = DESCRIPTORS.get() {
-        // SAFETY: sets a limit to what it was.
+        // SAFETY: the kernel reads `limit`, which lives as long as the program.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) };
     }
     let closed = CLOSED.load(Relaxed);

@@ -24,7 +24,7 @@ pub(super) struct Pace {
     ask: Instant,
     used: u64,
     calm: bool,
-    /// Since when nothing has run.
+    /// The time since which nothing has run.
     quiet: Option<Instant>,
 }
 

@@ -192,7 +192,7 @@ impl Observed {
     /// Sends it a signal, and nobody else who may have its number by now.
     pub(super) fn signal(&self, signal: libc::c_int) {
         if let Some(handle) = &self.handle {
-            // SAFETY: takes numbers; null asks for the usual information.
+            // SAFETY: the call takes numbers; null asks for the usual information.
             unsafe {
                 libc::syscall(
                     libc::SYS_pidfd_send_signal,

@@ -79,7 +79,7 @@ impl Signals {
             libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
             (set, before)
         };
-        // SAFETY: a valid set; -1 asks for a new descriptor.
+        // SAFETY: the kernel reads `set`, which was filled above; -1 asks for a new descriptor.
         let descriptor =
             unsafe { libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) };
         if descriptor == -1 {
@@ -104,7 +104,7 @@ impl Signals {
         // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
         let mut info: libc::signalfd_siginfo = unsafe { zeroed() };
         let size = size_of::<libc::signalfd_siginfo>();
-        // SAFETY: reads at most the size of the structure into it.
+        // SAFETY: the call reads at most the size of the structure into it.
         let read = unsafe { libc::read(self.descriptor(), ptr::from_mut(&mut info).cast(), size) };
         if usize::try_from(read) != Ok(size) {
             return None;
@@ -150,7 +150,7 @@ pub(super) fn stop_along(signal: libc::c_int) {
 /// until the program took the foreground for itself.
 fn in_foreground() -> bool {
     let Ok(terminal) = std::fs::File::open("/dev/tty") else { return false };
-    // SAFETY: asks about a descriptor that is open.
+    // SAFETY: the call asks about a descriptor that `terminal` keeps open.
     unsafe { libc::tcgetpgrp(terminal.as_raw_fd()) != -1 }
 }
 

@@ -3,7 +3,7 @@
 use super::facts::{LockOwner, ParticipantState, SegmentFacts, SegmentLock, SegmentParticipant};
 use lockstead_render::table::{self, Table};
 
-/// So many locks are listed without `--all`.
+/// How many locks are listed without `--all`.
 const LINES: usize = 40;
 
 /// Returns the whole text.

@@ -133,7 +133,7 @@ impl Running {
     }
 
     fn kill(&self) {
-        // SAFETY: sends a signal to the group that this child leads.
+        // SAFETY: the call sends a signal to the group that this child leads.
         unsafe { libc::kill(-self.pid(), libc::SIGKILL) };
     }
 }

@@ -52,7 +52,7 @@ fn what_a_program_finds_is_what_it_would_have_found() {
     for closed in [None, Some(0), Some(2)] {
         for ignored in [libc::SIG_DFL, libc::SIG_IGN] {
             let prepare = move || {
-                // SAFETY: plain system calls between fork and exec.
+                // SAFETY: the closure makes system calls only, between fork and exec.
                 unsafe {
                     libc::signal(libc::SIGPIPE, ignored);
                     libc::signal(libc::SIGUSR2, ignored);

@@ -189,7 +189,7 @@ fn winsize(columns: u16, lines: u16) -> libc::winsize {
 fn settings(terminal: &OwnedFd) -> Vec<u8> {
     // SAFETY: all zeroes is a valid value of this structure of numbers.
     let mut found: libc::termios = unsafe { zeroed() };
-    // SAFETY: the descriptor is open, the structure valid for writing.
+    // SAFETY: the descriptor is open, and the kernel writes into `found`, which lives.
     assert_eq!(unsafe { libc::tcgetattr(terminal.as_raw_fd(), &mut found) }, 0);
     let flags = [found.c_iflag, found.c_oflag, found.c_cflag, found.c_lflag];
     flags.iter().flat_map(|flag| flag.to_ne_bytes()).chain(found.c_cc).collect()

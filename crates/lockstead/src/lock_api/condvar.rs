@@ -57,7 +57,7 @@ unsafe impl ::lock_api::RawCondvar for RawCondvar {
     }
 }
 
-// SAFETY: as of `RawCondvar`; `time` rounds deadlines up only.
+// SAFETY: `sleep` keeps what is said for `RawCondvar`; `time` rounds deadlines up only.
 unsafe impl ::lock_api::RawCondvarTimed for RawCondvar {
     fn checked_duration_to_instant(timeout: &Duration) -> Option<Instant> {
         Instant::now().checked_add(*timeout)

@@ -85,7 +85,7 @@ fn a_token_may_be_fired_by_a_signal_handler_at_any_moment() {
         TOKEN.cancel();
     }
     let _watchdog = Watchdog::new("a_token_may_be_fired_by_a_signal_handler");
-    // SAFETY: a zeroed sigaction is valid; the handler is async-signal-safe.
+    // SAFETY: a zeroed sigaction is valid, and the handler is async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = fire as *const () as usize;

@@ -23,7 +23,7 @@ const PAGE: usize = 4096;
 
 impl Page {
     fn new(references: u32) -> Self {
-        // SAFETY: an anonymous mapping of one page, checked for failure.
+        // SAFETY: the call makes a mapping where nothing was, and its result is checked.
         let memory = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),
@@ -36,7 +36,7 @@ impl Page {
         };
         assert_ne!(memory, libc::MAP_FAILED);
         let mutex = memory.cast::<Mutex<u32>>();
-        // SAFETY: fresh memory, aligned to a page and large enough.
+        // SAFETY: the memory is fresh, aligned to a page and large enough.
         unsafe { mutex.write(Mutex::new(references)) };
         Page(NonNull::new(mutex).expect("mmap does not return null"))
     }
@@ -46,7 +46,7 @@ impl Page {
     /// # Safety
     /// Called once per reference.
     unsafe fn release(&self) {
-        // SAFETY: a reference is left, the caller's.
+        // SAFETY: the caller's reference is left, so nobody has freed the memory.
         let mutex = unsafe { self.0.as_ref() };
         let mut references = mutex.lock();
         *references -= 1;
@@ -73,7 +73,7 @@ fn a_mutex_may_be_unmapped_by_the_next_holder() {
         for _ in 0..THREADS {
             s.spawn(|| {
                 for page in &pages {
-                    // SAFETY: THREADS references, one call of each thread.
+                    // SAFETY: there are THREADS references, and each thread calls once.
                     unsafe { page.release() };
                 }
             });
@@ -88,13 +88,13 @@ fn memory_of_a_freed_mutex_is_not_written() {
     let _watchdog = Watchdog::new("memory_of_a_freed_mutex_is_not_written");
     let layout = Layout::new::<Mutex<u32>>();
     for round in 0..1_500u32 {
-        // SAFETY: a non-zero layout; the pointer is checked.
+        // SAFETY: the layout's size is not zero, and the pointer is checked.
         let memory = NonNull::new(unsafe { alloc(layout) }).expect("memory").cast();
         // SAFETY: the memory was just allocated for this type, and nobody else has it.
         unsafe { memory.write(Mutex::new(2)) };
         let shared = Page(memory);
         let free = |page: &Page| {
-            // SAFETY: a reference is left, the caller's.
+            // SAFETY: the caller's reference is left, so nobody has freed the memory.
             let mutex = unsafe { page.0.as_ref() };
             let mut references = mutex.lock();
             *references -= 1;

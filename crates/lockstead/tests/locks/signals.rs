@@ -15,7 +15,7 @@ extern "C" fn count(_signal: libc::c_int) {
 }
 
 fn install(signal: libc::c_int, flags: libc::c_int) {
-    // SAFETY: a zeroed sigaction is valid; the handler is async-signal-safe.
+    // SAFETY: a zeroed sigaction is valid, and the handler is async-signal-safe.
     unsafe {
         let mut action: libc::sigaction = std::mem::zeroed();
         action.sa_sigaction = count as *const () as usize;

@@ -33,14 +33,14 @@ struct Words {
     count: usize,
 }
 
-// SAFETY: a mapping that is never unmapped, used as atomics only.
+// SAFETY: the words lie in a mapping that is never unmapped, and are used as atomics only.
 unsafe impl Sync for Words {}
 
 impl Words {
     fn new(file: &File, bytes: u64) -> Words {
         let (protection, bytes) = (libc::PROT_READ | libc::PROT_WRITE, bytes as usize);
         let (nowhere, fd) = (core::ptr::null_mut(), file.as_raw_fd());
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: the call makes a new mapping at an address of the kernel's choice.
         let base = unsafe { libc::mmap(nowhere, bytes, protection, libc::MAP_SHARED, fd, 0) };
         assert_ne!(base, libc::MAP_FAILED);
         Words { base: base.cast(), count: bytes / 4 }

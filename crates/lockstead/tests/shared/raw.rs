@@ -40,7 +40,7 @@ impl Locks {
     fn new() -> Locks {
         let form = Form::unknown(4096);
         let fill = |root: core::ptr::NonNull<u8>| {
-            // SAFETY: within the root, which nobody else has yet.
+            // SAFETY: the place is within the root, which nobody else has yet.
             unsafe { root.add(64).cast().write(RawSemaphore::new(3, OnDeath::Report)) };
         };
         let segment = RawSegment::memfd("raw", &Options::new(), &form, fill);
@@ -48,27 +48,27 @@ impl Locks {
     }
 
     fn mutex(&self) -> &RawMutex {
-        // SAFETY: within the root, which is used in this way only.
+        // SAFETY: the place is within the root, which is used in this way only.
         unsafe { self.segment.root().cast().as_ref() }
     }
 
     fn rwlock(&self) -> &RawRwLock {
-        // SAFETY: within the root, of which these bytes are used as this lock only.
+        // SAFETY: the place is within the root, and its bytes are used as this lock only.
         unsafe { self.segment.root().add(8).cast().as_ref() }
     }
 
     fn condvar(&self) -> &RawCondvar {
-        // SAFETY: within the root, of which these bytes are used as this lock only.
+        // SAFETY: the place is within the root, and its bytes are used as this lock only.
         unsafe { self.segment.root().add(16).cast().as_ref() }
     }
 
     fn count(&self) -> &AtomicU32 {
-        // SAFETY: within the root, of which these bytes are used as this count only.
+        // SAFETY: the place is within the root, and its bytes are used as this count only.
         unsafe { self.segment.root().add(24).cast().as_ref() }
     }
 
     fn semaphore(&self) -> &RawSemaphore {
-        // SAFETY: within the root, where `new` wrote the semaphore, and used as that only.
+        // SAFETY: the place is within the root, where `new` wrote the semaphore.
         unsafe { self.segment.root().add(64).cast().as_ref() }
     }
 }
@@ -88,7 +88,7 @@ fn a_described_segment_is_that_of_the_type_with_the_same_layout() {
     let fd = || raw.as_fd().try_clone_to_owned().expect("a descriptor");
     let typed = Segment::<[Account; 10]>::from_fd(fd()).expect("the same");
     *typed.root()[3].lock.lock().unwrap().acquired().unwrap() = 7;
-    // SAFETY: the data of the lock, which nobody has.
+    // SAFETY: the place is that of the lock's data, and nobody has the lock.
     assert_eq!(unsafe { raw.root().add(3 * 24 + 8).cast::<u64>().read() }, 7);
     // And the other way round.
     let again = RawSegment::from_fd(fd(), Some(&Form::of::<[Account; 10]>())).expect("the same");

@@ -36,7 +36,7 @@ fn what_is_no_segment_is_refused() {
     }
     let pipe = folder.file("pipe");
     let name = CString::new(pipe.as_os_str().as_bytes()).expect("a name");
-    // SAFETY: a live string that ends in a zero.
+    // SAFETY: `name` is a live string that ends in a zero.
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     assert!(matches!(Small::open(&pipe), Err(SegmentError::NotAFile)));
     // To be read, a pipe opens at once too, without a writer.
@@ -216,7 +216,7 @@ fn who_may_only_read_does_not_open_it() {
 #[test]
 fn what_is_no_segment_is_left_as_it_was() {
     let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
-    // SAFETY: a new file without a path, which is ours.
+    // SAFETY: the call makes a new file, and nobody else has the descriptor.
     let file = unsafe { File::from_raw_fd(libc::memfd_create(c"other".as_ptr(), flags)) };
     file.set_len(8192).expect("its size");
     let same = file.try_clone().expect("another descriptor");

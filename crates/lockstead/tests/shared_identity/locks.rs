@@ -17,7 +17,7 @@ fn lock_all(file: &File, kind: libc::c_int) -> Result<(), Error> {
 
 /// A record lock from this byte on.
 fn lock(file: &File, kind: libc::c_int, from: i64) -> Result<(), Error> {
-    // SAFETY: plain bits, for which zero is valid.
+    // SAFETY: the structure is plain bits, for which zero is valid.
     let mut range: libc::flock = unsafe { core::mem::zeroed() };
     range.l_start = from;
     (range.l_type, range.l_whence) = (kind as libc::c_short, libc::SEEK_SET as libc::c_short);
@@ -63,7 +63,7 @@ fn a_reader_that_locks_many_numbers_one_by_one_keeps_nobody_out_either() {
     let first = i64::from(LAST_OF_THIS_PROCESS) + 1;
     for number in first..first + 300 {
         let reader = &readers[number as usize % 2];
-        // SAFETY: plain bits, for which zero is valid.
+        // SAFETY: the structure is plain bits, for which zero is valid.
         let mut range: libc::flock = unsafe { core::mem::zeroed() };
         (range.l_type, range.l_whence) = (libc::F_RDLCK as libc::c_short, 0);
         (range.l_start, range.l_len) = ((1 << 40) + number, 1);

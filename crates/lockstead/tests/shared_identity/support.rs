@@ -94,7 +94,7 @@ impl Child {
             -1 => panic!("fork: {}", Error::last_os_error()),
             0 => {
                 let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body)).is_ok();
-                // SAFETY: ends the child without its destructors.
+                // SAFETY: the call ends the child without its destructors.
                 unsafe { libc::_exit(i32::from(!right)) }
             }
             child => Child(child),
@@ -108,7 +108,7 @@ impl Child {
             -1 => panic!("fork: {}", Error::last_os_error()),
             0 => {
                 body();
-                // SAFETY: ends the child without its destructors.
+                // SAFETY: the call ends the child without its destructors.
                 unsafe { libc::_exit(0) }
             }
             child => Child(child as libc::pid_t),
@@ -139,7 +139,7 @@ impl Child {
     #[track_caller]
     pub(crate) fn ends(mut self) {
         let (mut status, end) = (0, Instant::now() + 2 * LONG);
-        // SAFETY: our own child, not waited for yet.
+        // SAFETY: the child is our own, and nobody has waited for it yet.
         while unsafe { libc::waitpid(self.0, &mut status, libc::WNOHANG) } == 0 {
             assert!(Instant::now() < end, "the child hangs");
             std::thread::sleep(Duration::from_micros(200));
@@ -152,7 +152,7 @@ impl Child {
 impl Drop for Child {
     fn drop(&mut self) {
         if self.0 > 0 {
-            // SAFETY: our own child, not waited for yet.
+            // SAFETY: the child is our own, and nobody has waited for it yet.
             unsafe {
                 libc::kill(self.0, libc::SIGKILL);
                 libc::waitpid(self.0, core::ptr::null_mut(), 0);

@@ -233,7 +233,7 @@ extern "C" fn wait_in_fork() {
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = {
     extern "C" fn register() {
-        // SAFETY: a function that lives as long as the program.
+        // SAFETY: the function lives as long as the program.
         unsafe { libc::pthread_atfork(Some(wait_in_fork), None, None) };
     }
     register

@@ -31,7 +31,7 @@ fn have_own_mounts() -> bool {
 /// Mounts a file system without a device; false where that is not allowed.
 fn mount(kind: &CStr, target: &CStr, options: &CStr) -> bool {
     let (kind, options) = (kind.as_ptr(), options.as_ptr().cast());
-    // SAFETY: strings that live during the call.
+    // SAFETY: the strings live during the call and end in a zero.
     unsafe { libc::mount(c"none".as_ptr(), target.as_ptr(), kind, 0, options) == 0 }
 }
 

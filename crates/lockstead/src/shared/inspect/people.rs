@@ -178,7 +178,7 @@ impl Participant {
 struct Asker<'a> {
     file: &'a File,
     slots_at: u64,
-    /// Which start of the system and which file this is; 0: not certain.
+    /// The start of the system and the file that this is; 0: not certain.
     origin: u64,
 }
 
