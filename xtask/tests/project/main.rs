@@ -1,11 +1,12 @@
-//! What the project checks of itself: crate boundaries, layers, ordering labels, documents,
-//! what each lock has. Code is
-//! read as Rust (`reading.rs`), so that no import, alias or macro walks around a rule.
+//! What the project checks of itself: crate boundaries, layers, ordering labels, invariants,
+//! sentences, documents, what each lock has. Code is read as Rust (`reading.rs`), so that no
+//! import, alias or macro walks around a rule.
 
 mod boundaries;
 mod documents;
 mod family;
 mod faults;
+mod invariants;
 mod layers;
 mod orderings;
 mod reading;

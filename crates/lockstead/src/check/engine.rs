@@ -4,8 +4,8 @@
 use super::finding::{Finding, Level, act};
 use super::inside::{inside, locked};
 use super::text;
-use crate::{LockId as Address, Site};
 use backtrace::Backtrace;
+use lockstead_core::{LockId as Address, Site};
 use lockstead_lockdep::ThreadId;
 use lockstead_lockdep::book::{self, Book, Hold, Want, Words};
 use lockstead_rules::Rule;

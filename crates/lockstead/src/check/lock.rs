@@ -2,8 +2,8 @@
 
 use super::inside::inside;
 use super::{engine, thread};
-use crate::{Access, Hooks, LockId, Path, Site};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use lockstead_core::{Access, Hooks, LockId, Path, Site};
 
 /// The hooks behind locks without a name, in a build with the feature `check`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -67,7 +67,7 @@ pub(crate) use lockstead_rules::Rule;
 /// Says once for these places that a rule was broken, and panics if that is wanted.
 /// The first place is where it was broken.
 #[track_caller]
-pub(crate) fn violation(rule: Rule, story: &str, places: &[(&'static str, crate::Site)]) {
+pub(crate) fn violation(rule: Rule, story: &str, places: &[(&'static str, lockstead_core::Site)]) {
     if let Some(finding) = engine::violation(rule, story, places)
         && finding::act(std::slice::from_ref(&finding))
     {

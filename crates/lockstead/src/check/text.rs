@@ -1,7 +1,7 @@
 //! Places in words, with the calls that led there.
 
-use crate::Site;
 use backtrace::{Backtrace, BacktraceFrame};
+use lockstead_core::Site;
 use std::fmt::Write;
 
 /// Frames of a call chain that are shown: two locks, two chains each, must fit

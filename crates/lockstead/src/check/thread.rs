@@ -13,7 +13,7 @@
 use super::engine::{self, Shared};
 use super::finding::{Finding, act};
 use super::inside::{inside, locked, stay_inside};
-use crate::{Access, Site};
+use lockstead_core::{Access, Site};
 use lockstead_lockdep::book::{Hold, LEVELS, Want};
 use std::cell::RefCell;
 use std::collections::HashSet;

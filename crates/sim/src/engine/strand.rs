@@ -9,7 +9,7 @@
 //! # Invariants
 //! - **STRAND-TURN** One strand runs at a time, and the engine does not run meanwhile: what
 //!   they share needs no lock.
-//! - **STRAND-OWNS-NOTHING** What lies on a task's stack owns nothing: at the end of a simulation
+//! - **SIM-OWNS-NOTHING** What lies on a task's stack owns nothing: at the end of a simulation
 //!   coroutines are forgotten, not unwound.
 
 use super::turn::{Baton, Body, Said, Turn};
@@ -153,7 +153,7 @@ impl Strand {
         match std::mem::replace(&mut self.0, Inner::Ended) {
             Inner::Routine(mut routine) => {
                 if routine.started() && !routine.done() {
-                    // SAFETY: what lies on the stack owns nothing (STRAND-OWNS-NOTHING), and the engine
+                    // SAFETY: what lies on the stack owns nothing (SIM-OWNS-NOTHING), and the engine
                     // keeps no pointer to it past the simulation.
                     unsafe { routine.force_reset() };
                 }
