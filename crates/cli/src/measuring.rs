@@ -14,7 +14,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Subcommands that `lockstead-bench` has, and of which only the names are known here.
+/// The subcommands that `lockstead-bench` has, and of which only the names are known here.
 pub(crate) const ELSEWHERE: &[&[&str]] =
     &[&["bench"], &["demo"], &["explain"], &["oncpu", "check"], &["plot"], &["sim"]];
 

@@ -12,7 +12,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Set, it has the page written instead of compared.
+/// The variable that, if it is set, has the page written instead of compared.
 const WRITE: &str = "LOCKSTEAD_WRITE_REFERENCE";
 const END: &str = "<!-- end of fields -->";
 
@@ -26,7 +26,7 @@ struct Field {
 /// The types, as JSON Schema has them.
 struct Reference {
     types: Map<String, Value>,
-    /// Types that have their table already.
+    /// The types that have their table already.
     told: BTreeSet<String>,
 }
 

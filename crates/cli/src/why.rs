@@ -39,9 +39,9 @@ pub(crate) struct Why {
     pub(crate) pid: Option<u32>,
 }
 
-/// Names that are listed where several are meant.
+/// The most names that are listed where several are meant.
 const LISTED: usize = 20;
-/// Frames of a stack.
+/// The number of frames of a stack.
 const FRAMES: usize = 8;
 
 /// Shows the shortest chain of the order.

@@ -21,9 +21,9 @@ pub(crate) struct Demands {
 }
 
 impl Demands {
-    /// All: a potential deadlock.
+    /// All demands: a potential deadlock meets them.
     pub(crate) const ALL: Demands = Demands { threads: true, gates: true, alone: true };
-    /// None but that each request waits behind the next hold.
+    /// No demand but that each request waits behind the next hold.
     pub(crate) const NONE: Demands = Demands { threads: false, gates: false, alone: false };
 }
 

@@ -24,9 +24,9 @@ use hashbrown::HashMap;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lock {
     pub(crate) id: LockId,
-    /// Number of its class.
+    /// The number of its class.
     pub(crate) class: u32,
-    /// Number of its life.
+    /// The number of its life.
     pub(crate) life: u32,
 }
 
@@ -55,7 +55,7 @@ pub struct Graph {
     pub(crate) causes: Causes,
     efforts: Efforts,
     pub(crate) worlds: Worlds,
-    /// Ways between worlds that have an excuse: signal and last state.
+    /// The ways between worlds that have an excuse: signal and last state.
     pub(crate) pending: Vec<(u8, u32)>,
     pub(crate) class_worlds: Worlds,
     scratch: Vec<Held>,

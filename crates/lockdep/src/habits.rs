@@ -29,10 +29,11 @@ use crate::types::LockId;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
-/// Pairs of locks that make an order a habit, and pairs that are kept of each.
+/// How many pairs of locks make an order a habit, and how many are kept of each.
 const ENOUGH: usize = 2;
 const KEPT: usize = 4;
-/// Locks between two of another class that are kept, and edges of a lock that are looked at.
+/// How many locks between two of another class are kept, and how many edges of a lock are looked
+/// at.
 const BETWEEN: usize = 8;
 const EDGES: usize = 32;
 

@@ -25,9 +25,9 @@ const EXCLUSIVE_RECURSIVE: u8 = 2;
 const SHARED_NORMAL: u8 = 4;
 const SHARED_RECURSIVE: u8 = 8;
 
-/// Arrived by a normal request: any hold is in its way.
+/// The lock is arrived at by a normal request: any hold is in its way.
 pub(crate) const NORMAL: u32 = 0;
-/// Arrived by a recursive request: only an exclusive hold is in its way.
+/// The lock is arrived at by a recursive request: only an exclusive hold is in its way.
 pub(crate) const RECURSIVE: u32 = 1;
 /// The lock is held exclusively, in the way of any request.
 pub(crate) const EXCLUSIVE: u32 = 0;

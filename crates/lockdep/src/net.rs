@@ -18,7 +18,7 @@ use alloc::vec::Vec;
 use core::hash::BuildHasher;
 use hashbrown::{DefaultHashBuilder, HashTable};
 
-/// No node, no arc.
+/// The number that stands for no node or no arc.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Returns the state in which `node` is arrived at as `arrived`.
@@ -33,9 +33,9 @@ pub(crate) const fn node_of(state: u32) -> u32 {
 
 #[derive(Debug)]
 pub(crate) struct Node {
-    /// First arc out of it; the next free node while it is free.
+    /// The first arc out of it; the next free node while it is free.
     pub(crate) out: u32,
-    /// First arc into it.
+    /// The first arc into it.
     pub(crate) into: u32,
     /// Where its states stand in the order; see [`order`](crate::order).
     pub(crate) places: [i64; 2],
@@ -68,7 +68,7 @@ pub(crate) struct Mark {
     pub(crate) back: [u32; 2],
 }
 
-/// Along the arcs or against them.
+/// The direction: along the arcs or against them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Way {
     Forth,
@@ -94,13 +94,13 @@ pub(crate) struct Net {
     hasher: DefaultHashBuilder,
     marks: Vec<Mark>,
     search: u32,
-    /// Steps that searches took since the order was last made from scratch.
+    /// The number of steps that searches took since the order was last made from scratch.
     pub(crate) work: usize,
-    /// Steps that searches took, ever.
+    /// The number of steps that searches took, ever.
     pub(crate) spent: usize,
     /// How many steps a search may take in any case.
     pub(crate) patience: usize,
-    /// Steps that have been saved up for searches; see [`order`](crate::order).
+    /// The steps that have been saved up for searches; see [`order`](crate::order).
     pub(crate) credit: usize,
     /// How much there was to order when it was last ordered anew, and how often
     /// that has come soon after the time before.
@@ -110,7 +110,7 @@ pub(crate) struct Net {
     pub(crate) tangled: bool,
     /// Somewhere there was no room between two places.
     pub(crate) narrow: bool,
-    /// Intervals of places that count as one, by where they begin.
+    /// The intervals of places that count as one, by where they begin.
     pub(crate) flat: BTreeMap<i64, i64>,
 }
 

@@ -63,7 +63,7 @@ struct Side {
     queue: Vec<u32>,
     head: usize,
     walk: Walk,
-    /// No state beyond this place is looked at.
+    /// The place beyond which no state is looked at.
     limit: i64,
     /// The nearest place beyond it that was met.
     beyond: Option<i64>,

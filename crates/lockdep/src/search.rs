@@ -28,7 +28,7 @@ pub(crate) struct Question {
     /// The node it ends at, and how that is held.
     pub(crate) goal: u32,
     pub(crate) held: u32,
-    /// No node outside of these places lies on a way.
+    /// The places of the nodes that may lie on a way.
     pub(crate) places: (i64, i64),
     /// How many arcs it may look at.
     pub(crate) budget: usize,
@@ -58,7 +58,7 @@ struct Side {
     way: Way,
     queue: Vec<Entry>,
     head: usize,
-    /// Arcs that the present level has before it.
+    /// The number of arcs that the present level has before it.
     ahead: usize,
 }
 

@@ -114,9 +114,9 @@ pub struct Use {
 /// How much the graph may hold.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Limits {
-    /// Locks that live at the same time.
+    /// The most locks that live at the same time.
     pub locks: u32,
-    /// Edges between locks; as many again between classes.
+    /// The most edges between locks; as many again between classes.
     pub edges: u32,
     /// The most classes, each with its subclass.
     pub classes: u32,
@@ -150,7 +150,7 @@ pub enum Kind {
     },
 }
 
-/// Why a cycle is not called a potential deadlock.
+/// The reason why a cycle is not called a potential deadlock.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Excuse {
     /// There are not as many threads as steps.
@@ -176,7 +176,7 @@ pub struct Witness {
     pub from_mode: Mode,
     /// The [`Edge::to_mode`] of what was seen.
     pub to_mode: Mode,
-    /// See [`Edge::gates`]; those that still live.
+    /// The [`Edge::gates`] of what was seen that still live.
     pub gates: Vec<Gate>,
     /// The [`Edge::alone`] of what was seen.
     pub alone: bool,
@@ -220,19 +220,19 @@ pub struct Finding {
 pub struct Losses {
     /// The number of locks beyond [`Limits::locks`].
     pub locks: u64,
-    /// Edges beyond [`Limits::edges`], of locks or of classes.
+    /// The number of edges beyond [`Limits::edges`], of locks or of classes.
     pub edges: u64,
-    /// Classes beyond [`Limits::classes`]: their order is not looked at, that of
+    /// The number of classes beyond [`Limits::classes`]: their order is not looked at, that of
     /// their locks is.
     pub classes: u64,
-    /// Witnesses that were not kept since their edge had enough.
+    /// The number of witnesses that were not kept since their edge had enough.
     pub witnesses: u64,
-    /// Uses around signals beyond what fits.
+    /// The number of uses around signals beyond what fits.
     pub uses: u64,
-    /// Edges and uses of locks that were not declared.
+    /// The number of edges and uses of locks that were not declared.
     pub undeclared: u64,
-    /// Searches for a cycle that were ended because it took too long: a cycle may
-    /// be longer than it had to be, or of a lower level, or missing.
+    /// The number of searches for a cycle that were ended because it took too long: a cycle may be
+    /// longer than it had to be, or of a lower level, or missing.
     pub searches: u64,
 }
 

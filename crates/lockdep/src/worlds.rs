@@ -66,7 +66,7 @@ pub(crate) struct Worlds {
     nodes: Vec<Signals>,
     /// The uses of each node, signal, world and way of holding: at most two, by different threads.
     uses: HashMap<(u32, u8, World, u32), Vec<Used>>,
-    /// Nodes with taint, and perhaps some that have none any more.
+    /// The nodes with taint, and perhaps some that have none any more.
     tainted: Vec<u32>,
     /// Nodes have left whose taint may still be around.
     stale: bool,
@@ -295,7 +295,7 @@ impl Worlds {
     }
 }
 
-/// States that are open to a signal and can be reached from its handlers.
+/// The states that are open to a signal and can be reached from its handlers.
 #[derive(Default, Debug)]
 pub(crate) struct Hits {
     pub(crate) all: Vec<(u8, u32)>,

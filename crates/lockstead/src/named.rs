@@ -23,7 +23,8 @@ pub struct Named;
 /// The name and the last place that [`Named`] keeps in each lock.
 pub struct Label {
     name: Option<&'static str>,
-    /// Written by each holder after it acquired. Null: not acquired so far.
+    /// The place where it was last acquired, which each holder writes after it acquired; null: not
+    /// acquired so far.
     acquired_at: AtomicPtr<Location<'static>>,
     #[cfg(feature = "check")]
     lock: crate::check::Lock,

@@ -180,8 +180,8 @@ impl fmt::Debug for Once {
 /// ```
 pub struct OnceLock<T> {
     once: RawOnce<Linux>,
-    /// Initialised exactly if `once` is completed; then never written through
-    /// a shared reference.
+    /// The data, initialised exactly if `once` is completed; then never written through a shared
+    /// reference.
     value: UnsafeCell<MaybeUninit<T>>,
     owns: PhantomData<T>,
 }

@@ -39,8 +39,8 @@ pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 /// ```
 #[derive(Default)]
 pub struct Mutex<T: ?Sized> {
-    /// Written by a panicking holder before it releases; relaxed, since the
-    /// mutex orders it for the next holder.
+    /// The flag that a panicking holder sets before it releases; relaxed, since the mutex orders it
+    /// for the next holder.
     poisoned: AtomicBool,
     inner: crate::Mutex<T>,
 }

@@ -6,7 +6,7 @@ use lockstead_core::{LockError, OnceError, Site};
 
 /// A lock as it appears in a message.
 pub(crate) struct Subject {
-    /// `mutex`, `reader-writer lock`, ...
+    /// What the lock is called: `mutex`, `reader-writer lock`, ...
     pub(crate) kind: &'static str,
     /// The name given to it.
     pub(crate) name: Option<&'static str>,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Why a command stopped.
+/// The reason why a command stopped.
 #[derive(Debug)]
 pub enum Failure {
     /// What was asked for cannot be done: status 2. The text names the option
@@ -21,7 +21,7 @@ pub enum Failure {
     Refused {
         /// The exit status of the command.
         status: u8,
-        /// Why, and what to do instead.
+        /// The reason, and what to do instead.
         text: String,
     },
     /// A program was run and ended with this status, which becomes the

@@ -12,7 +12,7 @@ pub struct Machine {
     pub cpu: Option<String>,
     /// The architecture the program was built for.
     pub arch: &'static str,
-    /// Processors this process may use.
+    /// The number of processors that this process may use.
     pub processors: usize,
     /// The release of the kernel.
     pub kernel: Option<String>,
@@ -22,7 +22,7 @@ pub struct Machine {
     pub governor: Option<String>,
     /// Whether the processor says that it runs under a hypervisor.
     pub virtualised: Option<bool>,
-    /// Load averages over 1, 5 and 15 minutes, when the measurement began.
+    /// The load averages over 1, 5 and 15 minutes, when the measurement began.
     pub load: Option<[f64; 3]>,
     /// The date and time, in UTC.
     pub date: String,

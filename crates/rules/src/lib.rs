@@ -113,7 +113,7 @@ pub struct Story {
     pub before_by_other: &'static str,
     /// What the same thread did before, or one that is not known.
     pub before: &'static str,
-    /// Why a weak violation may be none.
+    /// The reason why a weak violation may be none.
     pub doubt: &'static str,
 }
 

@@ -10,7 +10,7 @@ use crate::rt::{lks_rt_mutex, lks_rt_recursive_mutex};
 use core::ffi::{CStr, c_char, c_void};
 use lockstead_rules::Rule;
 
-/// One or the other, at an address that is usable.
+/// A plain or a recursive mutex, at an address that is usable.
 #[derive(Clone, Copy)]
 enum Either<'a> {
     Plain(&'a lks_rt_mutex),

@@ -5,9 +5,9 @@ use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::suppress::Suppressions;
 use std::collections::HashMap;
 
-/// Findings that are printed; a program that has more of them is not read.
+/// The most findings that are printed; a program that has more of them is not read.
 const PRINTED: u64 = 200;
-/// Findings that are kept for the files.
+/// The most findings that are kept for the files.
 const KEPT: u64 = 10_000;
 
 /// What to do with a finding.
@@ -21,7 +21,7 @@ pub(crate) enum Verdict {
     Drop,
 }
 
-/// Decides, once for each cause.
+/// Decides what becomes of a finding, once for each cause.
 #[derive(Debug, Default)]
 pub(crate) struct Judge {
     strict: bool,

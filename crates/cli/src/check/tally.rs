@@ -12,13 +12,13 @@ use std::fmt::Write;
 pub(crate) struct Tally {
     /// How many, by level and id of the rule.
     found: BTreeMap<(Level, String), u64>,
-    /// Those that a suppression fits.
+    /// The number of those that a suppression fits.
     pub(crate) suppressed: u64,
-    /// Those of them that the shipped list leaves out, by its reasons.
+    /// The number of those of them that the shipped list leaves out, by its reasons.
     pub(crate) shipped: Vec<(String, u64)>,
-    /// Findings that only `--strict` shows.
+    /// The number of findings that only `--strict` shows.
     pub(crate) hidden: u64,
-    /// Those that were counted and no more.
+    /// The number of those that were counted and no more.
     pub(crate) unprinted: u64,
 }
 
@@ -55,9 +55,9 @@ pub(crate) struct Checked {
 /// What a process could not write down.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Lost {
-    /// Edges, in the ledger.
+    /// The edges of the order, in the ledger.
     pub(crate) edges: u64,
-    /// Violations of rules, in the ledger.
+    /// The violations of rules, in the ledger.
     pub(crate) violations: u64,
     /// What rules are judged by, in the library.
     pub(crate) facts: u64,

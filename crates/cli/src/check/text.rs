@@ -13,17 +13,17 @@ use std::fmt::Write;
 #[cfg(test)]
 mod tests;
 
-/// Frames of a stack where there are four, so that it all fits a screen.
+/// The number of frames of a stack where there are four, so that it all fits a screen.
 const FRAMES: usize = 7;
-/// Steps from which on stacks are shortened.
+/// The number of steps from which on stacks are shortened.
 const SOME: usize = 3;
 const FEWER_FRAMES: usize = 5;
-/// Steps from which on they are shortened further.
+/// The number of steps from which on they are shortened further.
 const MANY: usize = 6;
 const FEW_FRAMES: usize = 3;
-/// Gates that are named.
+/// The most gates that are named.
 const GATES: usize = 4;
-/// Locks of a cycle that are named in one line, and how long that may be.
+/// The most locks of a cycle that are named in one line, and how long that may be.
 const NAMED: usize = 8;
 const LINE: usize = 90;
 

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const ALARM: Style = AnsiColor::Red.on_default().bold();
 pub(super) const HEAD: Style = Style::new().bold();
 
-/// Threads of a group that are listed by name; the rest is counted.
+/// The most threads of a group that are listed by name; the rest is counted.
 const LISTED: usize = 8;
 
 /// Returns the whole text. With `everything` it has threads that neither wait nor hold, every

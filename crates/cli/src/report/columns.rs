@@ -23,7 +23,7 @@ pub(super) struct LockColumn {
     text: [&'static str; 2],
     /// Its heading on the page.
     pub(super) page: &'static str,
-    /// Characters in the text.
+    /// The number of characters in the text.
     width: usize,
     /// The number of a lock.
     pub(super) cell: fn(&LockReport) -> Cell,
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::report::sample;
 
-    /// Numbers of a lock that are said in words beside its name, or not at all.
+    /// The numbers of a lock that are said in words beside its name, or not at all.
     const NO_COLUMN: [&str; 8] = [
         "address",
         "contended",

@@ -7,9 +7,9 @@ use lockstead_render::html::{escape, open};
 use lockstead_render::words::{clean, fit};
 use std::fmt::Write;
 
-/// Characters of a name.
+/// The most characters of a name.
 const NAME: usize = 34;
-/// Size of a box, but for its text, and of a character.
+/// The size of a box, but for its text, and of a character.
 const HEIGHT: f64 = 30.0;
 const PADDING: f64 = 20.0;
 const LETTER: f64 = 7.6;

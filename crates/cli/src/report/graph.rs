@@ -10,15 +10,15 @@ use rust_sugiyama::from_vertices_and_edges;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-/// Locks up to which each has a box of its own; of more, each class has one.
+/// The number of locks up to which each has a box of its own; of more, each class has one.
 const LOCKS: usize = 40;
-/// Boxes that are drawn.
+/// The most boxes that are drawn.
 const BOXES: usize = 60;
-/// Arrows that are drawn besides those of cycles.
+/// The most arrows that are drawn besides those of cycles.
 const ARROWS: usize = 300;
-/// Characters of a name.
+/// The most characters of a name.
 const NAME: usize = 40;
-/// Size of a box, but for its text, and of a character.
+/// The size of a box, but for its text, and of a character.
 const HEIGHT: f64 = 26.0;
 const PADDING: f64 = 18.0;
 const LETTER: f64 = 7.4;
@@ -33,7 +33,7 @@ pub(super) struct Drawing {
     pub(super) left_out: Option<String>,
 }
 
-/// Boxes by name, and arrows between them.
+/// The boxes by name, and arrows between them.
 #[derive(Default)]
 struct Graph {
     names: Vec<String>,

@@ -25,7 +25,7 @@ const NARROWEST: usize = 20;
 
 struct Page {
     text: String,
-    /// Columns of the terminal; none: lines are as long as they are.
+    /// The columns of the terminal; none: lines are as long as they are.
     width: Option<usize>,
 }
 

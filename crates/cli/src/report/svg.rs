@@ -8,14 +8,14 @@ use lockstead_render::words::{clean, fit};
 use std::fmt::Write;
 
 const HISTOGRAM: (u32, u32) = (360, 152);
-/// Height of the text below a histogram, and of the two lines of text above its bars.
+/// The height of the text below a histogram, and of the two lines of text above its bars.
 const AXIS: u32 = 18;
 const MARKS: u32 = 26;
-/// Room at both sides of a histogram for the names of marks at its ends.
+/// The room at both sides of a histogram for the names of marks at its ends.
 const SIDE: u32 = 28;
 const BARS_WIDTH: u32 = 760;
 const ROW: u32 = 24;
-/// Characters of a name, and the room that each surely finds.
+/// The most characters of a name, and the room that each surely finds.
 const NAME: usize = 36;
 const LETTER: u32 = 8;
 

@@ -20,21 +20,21 @@ const NAME: Style = AnsiColor::Cyan.on_default().bold();
 const HOT: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-/// With this many columns a lock's name stands in front of its numbers.
+/// The number of columns from which on a lock's name stands in front of its numbers.
 const WIDE: usize = 120;
-/// Processes that get a table of their own, and those that get a line.
+/// How many processes get a table of their own, and how many a line.
 const TABLES: usize = 10;
 const LINES: usize = 20;
-/// Places shown on each side of a lock, if they have this share.
+/// The most places shown on each side of a lock, and the share that each needs.
 const SITES: usize = 3;
 const SHARE: f64 = 5.0;
 
-/// Said of a process whose threads waited, but for nothing that has a holder.
+/// The words for a process whose threads waited, but for nothing that has a holder.
 const OF_THESE: &str = "no thread waited for a mutex, a reader-writer lock or a spin lock";
 
 struct Page {
     text: String,
-    /// Columns of the terminal; none: lines are as long as they are.
+    /// The columns of the terminal; none: lines are as long as they are.
     width: Option<usize>,
     /// Whether there was anything to explain by a footnote.
     sampled: bool,

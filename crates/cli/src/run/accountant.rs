@@ -27,19 +27,19 @@ use std::time::Duration;
 
 /// How long somebody waits for the end before being told what for.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Added to the niceness.
+/// The number that is added to the niceness.
 const GIVE_WAY: libc::c_int = 10;
 
 /// What all processes came to.
 #[derive(Default)]
 pub(super) struct Accounts {
-    /// Those that used a lock, in the order in which they ended.
+    /// The processes that used a lock, in the order in which they ended.
     pub(super) processes: Vec<ProcessReport>,
     /// The number of the others.
     pub(super) silent: u64,
     /// How many processes came.
     pub(super) count: u64,
-    /// Those that have written over their ledgers.
+    /// The processes that have written over their ledgers.
     pub(super) damaged: Vec<String>,
     /// What the semaphores of each are used for, if that was asked.
     pub(super) semaphores: Vec<Semaphores>,

@@ -13,9 +13,9 @@ use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
 const FRAMES: usize = 8;
-/// Frames of the stacks of those whom an owner waits for.
+/// The number of frames in the stacks of those whom an owner waits for.
 const FEW_FRAMES: usize = 2;
-/// Owners of one lock that are described; readers may be many.
+/// The most owners of one lock that are described; readers may be many.
 const OWNERS: usize = 3;
 /// How far a chain of waits is followed: from owner to owner.
 const CHAIN: usize = 16;
@@ -26,7 +26,7 @@ pub(super) struct Blocked {
     /// The threads that hold the lock: the first [`OWNERS`] of them.
     owners: Vec<FindingThread>,
     more_owners: usize,
-    /// Whom each owner waits for, and so on: as many chains as owners.
+    /// The threads that each owner waits for, and so on: as many chains as owners.
     chains: Vec<Vec<FindingThread>>,
 }
 

@@ -61,8 +61,7 @@ pub(super) fn of_deadlock() -> Details {
 pub(super) struct Dead {
     /// The locks of each deadlock.
     cycles: Vec<BTreeSet<u64>>,
-    /// Threads that locked again what they hold: which was said before they
-    /// stopped.
+    /// The threads that locked again what they hold: that was said before they stopped.
     recursions: Vec<(u32, u64)>,
 }
 

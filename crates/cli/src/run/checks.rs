@@ -24,7 +24,7 @@ const LOOK: Duration = Duration::from_millis(8);
 /// The time between two looks when nothing has come for [`CALM`] looks.
 const CALM_LOOK: Duration = Duration::from_millis(40);
 const CALM: u32 = 64;
-/// Records read from one ledger before the next one has its turn.
+/// The most records read from one ledger before the next one has its turn.
 const MOST: usize = 1 << 14;
 /// How long an inversion is held back at least, and by how many looks at the
 /// waits.
@@ -54,7 +54,7 @@ struct Held {
 
 /// The checks of a run.
 pub(super) struct Checks {
-    /// None when they are to end.
+    /// The channel to the thread that checks; none when it is to end.
     to: Option<Sender<Message>>,
     news: Receiver<News>,
     thread: Option<JoinHandle<Checked>>,

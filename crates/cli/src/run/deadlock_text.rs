@@ -9,9 +9,9 @@ use lockstead_ledger::publish::How;
 use lockstead_render::words::clean;
 use std::fmt::Write;
 
-/// Frames of a stack in a cycle of two, so that it fits a screen.
+/// The number of frames of a stack in a cycle of two, so that it fits a screen.
 const FRAMES: usize = 7;
-/// Threads from which on stacks are shortened further.
+/// The number of threads from which on stacks are shortened further.
 const MANY: usize = 6;
 const FEW_FRAMES: usize = 3;
 

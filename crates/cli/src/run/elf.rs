@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// An interpreter's path is one; the kernel takes no longer ones.
 const LONGEST_PATH: u64 = 4096;
-/// Program headers are few; a file with more lies.
+/// The most program headers that are read: a file with more lies.
 const MOST_HEADERS: u64 = 4096;
 
 const CLASS_64: u8 = 2;

@@ -34,7 +34,7 @@ const BUSY: u32 = 4;
 /// How long all threads have waited before it is said: a cycle through semaphores is reported as
 /// such when it is a second old.
 const STANDS: Duration = Duration::from_millis(1500);
-/// Threads that are read at a time: some two milliseconds.
+/// The number of threads that are read at a time: it takes some two milliseconds.
 const PORTION: usize = 128;
 /// Looks within the limit of `--watch`.
 const LOOKS: u32 = 8;
@@ -57,7 +57,7 @@ pub(super) enum Sight {
     },
 }
 
-/// One thread in one call.
+/// What was seen of one thread: the call that it is in, and since when.
 struct Seen {
     call: Call,
     since: Instant,
@@ -69,7 +69,7 @@ struct Seen {
 
 /// What to say of a wait at the end.
 enum Told {
-    /// Nothing: the report has it from the ledger.
+    /// Nothing was said: the report has it from the ledger.
     Nothing,
     /// It is for something that happens, which is how threads rest.
     Event(String),
@@ -125,9 +125,9 @@ pub(super) struct Glances {
     is_closed: bool,
     /// It was said that nothing will ever change.
     is_over: bool,
-    /// When it was looked at last.
+    /// The time at which it was looked at last.
     looked: Instant,
-    /// Waits for what others held that have ended, with their times, by thread and words.
+    /// The waits for what others held that have ended, with their times, by thread and words.
     past: BTreeMap<(u32, String), Duration>,
 }
 

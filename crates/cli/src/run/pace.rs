@@ -18,7 +18,7 @@ const CALM: Duration = Duration::from_millis(32);
 /// How often to ask whether something runs.
 const ASK: Duration = Duration::from_millis(48);
 
-/// When to wake next.
+/// Tells when to wake next, for the coarse clock.
 pub(super) struct Pace {
     next: Instant,
     ask: Instant,

@@ -40,7 +40,7 @@ pub(super) struct Observed {
     pub(super) first_name: Option<String>,
     /// The text of its maps when they were last read.
     maps: Mutex<Vec<u8>>,
-    /// Refers to the process itself, also when its number is given to another.
+    /// The descriptor of the process itself, also when its number is given to another.
     handle: Option<OwnedFd>,
     /// The processor time that the process had used when it became this program, and when that
     /// was last looked at.

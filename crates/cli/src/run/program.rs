@@ -16,19 +16,19 @@ use std::path::{Path, PathBuf};
 
 /// The library needs symbols of this version.
 const GLIBC: &str = "GLIBC_2.34";
-/// Scripts whose interpreter is a script: the kernel follows this many.
+/// How many scripts the kernel follows whose interpreter is a script.
 const SCRIPTS: usize = 5;
-/// Beginning of a file that the kernel looks at.
+/// How many bytes at the beginning of a file the kernel looks at.
 const BEGINNING: usize = 256;
 /// What `execvp` searches without a `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// Why a program is not started.
+/// The reason for which a program is not started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Refusal {
     /// The exit status of the command.
     pub(crate) status: u8,
-    /// Why, and what to do instead.
+    /// The reason, and what to do instead.
     pub(crate) text: String,
 }
 

@@ -32,8 +32,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
-/// Processes that are kept after they have ended, so that names need not be looked
-/// up twice.
+/// How many processes are kept after they have ended, so that names need not be looked up twice.
 const SCENES: usize = 32;
 
 /// A finding that waits to be reported.
@@ -51,9 +50,9 @@ pub(super) enum Job {
         process: Arc<Observed>,
         /// The threads that have a part in it.
         waiter: Waiter,
-        /// When that was noticed.
+        /// The time at which that was noticed.
         at: u64,
-        /// All processes that are watched: the owner may be in another one.
+        /// The processes that are watched, all of them: the owner may be in another one.
         all: Vec<Arc<Observed>>,
     },
     /// Threads of several processes that wait for each other.
@@ -114,7 +113,7 @@ pub(super) struct Task {
     pub(super) on_deadlock: OnDeadlock,
     /// The id of the program.
     pub(super) program: u32,
-    /// When the run began.
+    /// The time at which the run began.
     pub(super) start: u64,
 }
 

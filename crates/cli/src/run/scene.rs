@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// How often a thread that runs and sleeps by turns is tried to be seen.
 const TRIES: usize = 5;
 
-/// Names of threads by the indices of their records.
+/// The names of threads, by the indices of their records.
 pub(super) type ThreadNames = HashMap<u32, String>;
 
 /// One process, to be described.

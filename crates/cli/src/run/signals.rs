@@ -23,7 +23,7 @@ use std::mem::{size_of, zeroed};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
-/// Signals that are about a thread's own doing, or cannot be blocked.
+/// The signals that are about a thread's own doing, or cannot be blocked.
 const OWN: [libc::c_int; 9] = [
     libc::SIGKILL,
     libc::SIGSTOP,

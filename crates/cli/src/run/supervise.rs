@@ -60,15 +60,15 @@ pub(super) struct Outcome {
     pub(super) reports: Reports,
     /// What could not be watched, and why.
     pub(super) losses: Vec<String>,
-    /// Cycles with time-outs that closed again.
+    /// The number of cycles with time-outs that closed again.
     pub(super) recurrences: u64,
     /// How long the run took.
     pub(super) took: Duration,
-    /// Processor time of the program, and of its children that somebody waited for.
+    /// The processor time of the program, and of its children that somebody waited for.
     pub(super) cpu_ns: u64,
     /// What was checked, with `--check`.
     pub(super) checked: Option<Checked>,
-    /// Waits that no ledger has.
+    /// The waits that no ledger has.
     pub(super) glimpses: Vec<Glimpse>,
 }
 
@@ -94,7 +94,7 @@ struct Supervisor<'a> {
     reporter: Reporter,
     cycles: Cycles,
     checks: Option<Checks>,
-    /// Why processes are not watched: the first of them, and how many more.
+    /// The reasons why processes are not watched: the first process of each, and how many more.
     losses: BTreeMap<String, (String, u64)>,
     recurrences: u64,
     end: Option<End>,

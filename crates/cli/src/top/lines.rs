@@ -12,7 +12,7 @@ use lockstead_render::words::{clean, fit, load, percent, plural};
 pub(super) enum Tone {
     Title,
     Facts,
-    /// Head of a table.
+    /// The head of a table.
     Head,
     Plain,
     /// A lock that a thread waits for now.
@@ -27,9 +27,9 @@ pub(super) type Line = (Tone, String);
 
 /// The narrowest and lowest that is drawn; on a smaller terminal it is cut.
 const LEAST: (usize, usize) = (40, 10);
-/// Lines that are no rows: title, facts, three heads, keys.
+/// The number of lines that are no rows: title, facts, three heads, keys.
 const FIXED: usize = 6;
-/// Columns that a lock's numbers take.
+/// The columns that a lock's numbers take.
 const NUMBERS: usize = 9 + 9 + 10 + 9 + 10;
 
 /// The coarse clock is set at least this often.

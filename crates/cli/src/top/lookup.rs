@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Names out of the files of the process.
+/// Finds names in the files of the process.
 pub(super) struct Files<'l> {
     pid: u32,
     ledger: Ledger<'l>,
@@ -20,7 +20,7 @@ pub(super) struct Files<'l> {
     locks: HashMap<(u32, u32), String>,
     sites: HashMap<u32, String>,
     threads: HashMap<u32, String>,
-    /// Modules recorded and libraries unloaded when the names were learnt.
+    /// How many modules were recorded and libraries unloaded when the names were learnt.
     modules: (u64, u64),
 }
 

@@ -42,11 +42,11 @@ pub(super) struct Choices {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct LockRow {
     pub(super) name: String,
-    /// Threads that waited for it, on average.
+    /// The number of threads that waited for it, on average.
     pub(super) waiting: f64,
     pub(super) acquisitions_per_s: f64,
     pub(super) contended_percent: f64,
-    /// Threads that wait for it now.
+    /// The number of threads that wait for it now.
     pub(super) waiters: u32,
     pub(super) held: Option<Lasting>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Screen {
     pub(super) interval_ns: u64,
     pub(super) threads: u64,
     pub(super) acquisitions_per_s: f64,
-    /// Threads that waited for locks, on average.
+    /// The number of threads that waited for locks, on average.
     pub(super) waiting: f64,
     pub(super) locks: Vec<LockRow>,
     pub(super) waiters: Vec<ThreadRow>,

@@ -14,7 +14,7 @@ pub(super) struct Target {
     /// The ledger of the process, mapped.
     pub(super) ledger: Mapped,
     name: String,
-    /// When the process began, as the kernel counts: its number may be given to
+    /// The time at which the process began, as the kernel counts: its number may be given to
     /// another one later.
     began: Option<u64>,
 }

@@ -15,11 +15,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Rows of each table where the height is not limited.
+/// The rows of each table where the height is not limited.
 pub(super) const BATCH: Room = Room { locks: 20, waiters: 20, holders: 20 };
-/// Columns where nobody says how many there are.
+/// The columns where nobody says how many there are.
 const WIDTH: usize = 120;
-/// Signals and the end of the process are noticed this fast.
+/// The time within which signals and the end of the process are noticed.
 pub(super) const STEP: Duration = Duration::from_millis(100);
 
 /// One process that is looked at.

@@ -57,7 +57,7 @@ struct Engine {
 }
 
 static ENGINE: LazyLock<Mutex<Engine>> = LazyLock::new(Mutex::default);
-/// Threads that have used a lock and have not ended.
+/// The number of threads that have used a lock and have not ended.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 static THREADS_EVER: AtomicU32 = AtomicU32::new(0);
 

@@ -4,11 +4,11 @@ use backtrace::{Backtrace, BacktraceFrame};
 use lockstead_core::Site;
 use std::fmt::Write;
 
-/// Frames of a call chain that are shown: two locks, two chains each, must fit
-/// a screen of 40 lines.
+/// The number of frames of a call chain that are shown: two locks, two chains each, must fit a
+/// screen of 40 lines.
 const FRAMES: usize = 6;
 
-/// Code that is not the program's, in front of what led to a call and behind it.
+/// The code that is not the program's, in front of what led to a call and behind it.
 const OURS: [&str; 7] = [
     "lockstead::",
     "lockstead_core::",

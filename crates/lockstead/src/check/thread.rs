@@ -20,11 +20,11 @@ use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// Known chains a thread keeps before it begins anew: they cost a look at the
-/// graph then, no more.
+/// How many known chains a thread keeps before it begins anew: they cost a look at the graph then,
+/// no more.
 const CHAINS: usize = 1 << 16;
 
-/// Keys are hashes already.
+/// A hasher that leaves keys as they are, which are hashes already.
 #[derive(Default)]
 struct AsItIs(u64);
 

@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 #[repr(C)]
 pub struct RtRecursiveMutex<T: ?Sized, H: Hooks = Unnamed> {
     raw: Raw<H>,
-    /// Acquisitions after the first one; the holder's alone, 0 while there is none.
+    /// The number of acquisitions after the first one; the holder's alone, 0 while there is none.
     again: Cell<u32>,
     data: T,
 }

@@ -40,7 +40,7 @@ pub enum SegmentError {
         /// The place where the two differ first.
         difference: String,
     },
-    /// There is no segment with such options; what they may be.
+    /// There is no segment with such options; the text says what they may be.
     Options(&'static str),
     /// The process could not attach to it.
     Attach(AttachError),

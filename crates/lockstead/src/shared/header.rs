@@ -62,11 +62,11 @@ pub(super) const MOST_PARTICIPANTS: u32 = LAST_SLOT;
 pub struct Header {
     /// The version of the file's format.
     pub version: u32,
-    /// Bytes of the file.
+    /// The number of bytes of the file.
     pub total: u64,
     /// The offset at which the directory begins.
     pub directory: u64,
-    /// Bytes of the directory.
+    /// The number of bytes of the directory.
     pub directory_bytes: u64,
     /// The offset of the doorbell.
     pub doorbell: u64,
@@ -80,9 +80,9 @@ pub struct Header {
     pub claims_each: u32,
     /// The offset at which the root begins.
     pub root: u64,
-    /// Bytes of the root.
+    /// The number of bytes of the root.
     pub root_bytes: u64,
-    /// Alignment of the root.
+    /// The alignment of the root.
     pub root_align: u32,
     /// Whether participants have lists of their own with the kernel; see
     /// [`Options::exclusive`](super::Options::exclusive).

@@ -38,7 +38,7 @@ pub enum Node {
     Struct {
         /// The name of the type.
         name: String,
-        /// Name, offset and type of each.
+        /// The name, offset and type of each.
         fields: Vec<(String, u64, Layout)>,
     },
     /// A lock, with the data that it protects.

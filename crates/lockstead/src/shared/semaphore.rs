@@ -218,11 +218,11 @@ impl fmt::Debug for SharedSemaphore {
 #[must_use = "the units are given back as soon as this is dropped"]
 #[derive(Debug)]
 pub enum Taken<'a> {
-    /// Nothing is to be said.
+    /// The units were taken, and nothing else is to be said.
     Acquired(Permit<'a>),
-    /// And holders have died that had `lost` units, which are free again: whatever they
-    /// stand for may want a look. Of semaphores with [`OnDeath::Report`]; nobody else is
-    /// told of these.
+    /// The units were taken, and holders have died that had `lost` units, which are free again:
+    /// whatever they stand for may want a look. Only semaphores with [`OnDeath::Report`] tell of
+    /// it, and only once.
     HolderDied {
         /// The units that were taken.
         permit: Permit<'a>,

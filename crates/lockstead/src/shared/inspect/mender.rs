@@ -25,16 +25,16 @@ pub struct Mender {
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[non_exhaustive]
 pub enum Mended {
-    /// Nothing had to be.
+    /// Nothing had to be repaired.
     Fine,
     /// Its owner had died: it is free now, and what it protects counts as consistent.
     Recovered,
     /// It was not recoverable: it is free now, and what it protects counts as
     /// consistent.
     Reset,
-    /// Nothing: somebody has it who lives.
+    /// Nothing was repaired: somebody has it who lives.
     Held,
-    /// Nothing: it is not recoverable.
+    /// Nothing was repaired: it is not recoverable.
     NotRecoverable,
 }
 

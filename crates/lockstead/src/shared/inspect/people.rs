@@ -34,7 +34,7 @@ pub struct Participant {
     pub thread: u32,
     /// The inode of its PID namespace; 0: unknown.
     pub namespace: u64,
-    /// When it came, in nanoseconds since 1970.
+    /// The time at which it came, in nanoseconds since 1970.
     pub since: u64,
     /// The lock it sleeps for, by its offset in the segment.
     pub waits_for: Option<u64>,

@@ -70,7 +70,7 @@ pub struct LockView<'a> {
 
 /// The number of bytes that are read at once.
 const CHUNK: u64 = 1 << 18;
-/// No lock's words are longer.
+/// The most bytes that the words of a lock have.
 const WORDS: u64 = 40;
 
 impl View {
