@@ -87,7 +87,7 @@ fn add(segment: &Segment, pair: usize) {
     }
 }
 
-/// Whether they are; makes them so.
+/// Makes the two words of a pair the same; tells whether they were.
 fn mend(segment: &Segment, pair: usize) -> bool {
     let (one, other) = (segment.word(pair).load(Relaxed), segment.word(pair + 1).load(Relaxed));
     segment.word(pair + 1).store(one, Relaxed);

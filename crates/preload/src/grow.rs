@@ -120,7 +120,7 @@ pub fn is_whole(layout: &Layout) {
 /// They are mapped, and nobody uses them any more.
 pub unsafe fn unmap(base: *mut u8, layout: &Layout, count: usize) {
     for (offset, bytes) in pieces(layout, &reached()).take(count) {
-        // SAFETY: the caller promises that nobody uses the memory.
+        // SAFETY: the caller promises that nobody uses the memory of the ledger any more.
         unsafe { sys::unmap(base.wrapping_add(offset as usize), bytes as usize) };
     }
 }
@@ -204,7 +204,7 @@ fn more(area: Area, bytes: u64) -> bool {
                 return false;
             }
             patience -= 1;
-            // SAFETY: the call takes no argument.
+            // SAFETY: `sched_yield` takes no argument and touches no memory.
             let _ = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
         }
     }

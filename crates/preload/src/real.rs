@@ -462,7 +462,7 @@ mod tests {
         for (name, entry) in Real::NAMES.iter().zip(entries) {
             assert_ne!(entry.address(), 0, "{name}");
         }
-        // SAFETY: resolved above; takes nothing.
+        // SAFETY: `resolved` has found the function, which takes no argument.
         assert_ne!(unsafe { call::pthread_self()() }, 0);
     }
 

@@ -191,7 +191,7 @@ fn beside(libraries: &[u8], token: &[u8], path: &mut [u8; PATH]) -> usize {
 /// Returns a socket connected to the command; `None` if nobody listens.
 fn connect(kept: &Kept) -> Option<usize> {
     let kind = (libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC) as usize;
-    // SAFETY: the call takes numbers only.
+    // SAFETY: `socket` takes numbers only, and touches no memory.
     let socket = unsafe { sys::call(libc::SYS_socket, [libc::AF_UNIX as usize, kind, 0, 0, 0, 0]) };
     let socket = socket.ok()?;
     let patience = libc::timeval {

@@ -79,7 +79,7 @@ pub fn ledger() -> Option<&'static Ledger<'static>> {
     Some(unsafe { (*STATE.ledger.get()).assume_init_ref() })
 }
 
-/// Fills the page.
+/// Fills the page that says whether the process records.
 ///
 /// # Safety
 /// The ledger stays mapped to the end of the process; no other thread runs in

@@ -86,7 +86,7 @@ pub fn map_private(bytes: usize) -> Result<*mut u8, Errno> {
         .map(|address| address as *mut u8)
 }
 
-/// Gives memory back.
+/// Gives memory of [`map_private`] back to the kernel.
 ///
 /// # Safety
 /// `[address, address + bytes)` is a mapping that nobody uses any more.
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn errors_are_told_from_answers() {
         assert_eq!(getpid(), std::process::id());
-        // SAFETY: the descriptor does not exist.
+        // SAFETY: no descriptor has this number, so that nobody loses one.
         let closed = unsafe { call(libc::SYS_close, [usize::MAX >> 1, 0, 0, 0, 0, 0]) };
         assert_eq!(closed, Err(Errno(libc::EBADF)));
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn memory_comes_zeroed() {
         let memory = map_private(8192).expect("memory");
-        // SAFETY: mapped above, unmapped below.
+        // SAFETY: the memory was mapped above, and nothing uses it after `unmap`.
         unsafe {
             assert!((0..8192).all(|i| memory.add(i).read() == 0));
             unmap(memory, 8192);

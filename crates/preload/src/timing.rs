@@ -55,7 +55,8 @@ const HELD_BEFORE_STATISTICS: u64 = 250;
 /// The time from which on a hold is long: 1 ms.
 const LONG: u64 = 1 << 20;
 
-/// Between two settings of the coarse clock by the command alone.
+/// The time, in nanoseconds, between two settings of the coarse clock where the command alone sets
+/// it.
 const USUAL_STEP: u64 = 4_000_000;
 
 /// What a thread counts before it gives the count to the lock.

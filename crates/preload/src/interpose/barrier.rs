@@ -27,7 +27,7 @@ unsafe extern "C" fn init(
     site: &Site,
 ) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_barrier_init()(barrier, attributes, count) };
     if answer == 0
         && let Some(me) = enter()
@@ -45,7 +45,7 @@ unsafe extern "C" fn init(
 
 unsafe extern "C" fn destroy(barrier: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_barrier_destroy()(barrier) };
     if answer == 0
         && let Some(me) = enter()
@@ -59,7 +59,7 @@ unsafe extern "C" fn wait(barrier: Lock, site: &Site) -> c_int {
     real::resolve();
     let waiting = Until::NEVER.call(barrier as u64, (Kind::Barrier, 0), How::BARRIER, site);
     record::wait_begins(&waiting);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_barrier_wait()(barrier) };
     if answer == libc::PTHREAD_BARRIER_SERIAL_THREAD {
         // This thread came last: it has not waited.

@@ -73,7 +73,7 @@ fn waiting(mutex: Lock, until: Until, site: &Site) -> Call<'_, Mtx> {
 unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(mutex as u64, Kind::Mutex, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::mtx_init()(mutex, kind) };
     if answer == answer::SUCCESS
         && let Some(me) = enter()
@@ -86,7 +86,7 @@ unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
 unsafe extern "C" fn destroy(mutex: Lock, site: &Site) {
     real::resolve();
     rules::destroys(mutex as u64, Kind::Mutex, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { call::mtx_destroy()(mutex) };
     if let Some(me) = enter() {
         me.destroyed(mutex as u64, Kind::Mutex, site);
@@ -97,9 +97,9 @@ unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
     record::acquire(
         &waiting(mutex, Until::NEVER, site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::mtx_trylock()(mutex) },
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::mtx_lock()(mutex) },
         outcome,
     )
@@ -107,7 +107,7 @@ unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::mtx_trylock()(mutex) };
     record::tried(&waiting(mutex, Until::NEVER, site), outcome(answer));
     answer
@@ -115,14 +115,14 @@ unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::mtx_timedlock()(mutex, time) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { Until::new(libc::CLOCK_REALTIME, time) };
     record::acquire(
         // A time that is refused is not waited for.
         &waiting(mutex, until.unwrap_or(Until::PAST), site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::mtx_trylock()(mutex) },
         block,
         outcome,
@@ -135,7 +135,7 @@ unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     if !release.was_held && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::mtx_unlock()(mutex) };
     release.done(site);
     answer
@@ -143,7 +143,7 @@ unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::cnd_init()(condition) };
     if answer == answer::SUCCESS {
         condition::initialised(condition, attribute::C11, site);
@@ -153,7 +153,7 @@ unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn condition_destroy(condition: Lock, site: &Site) {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { call::cnd_destroy()(condition) };
     if let Some(me) = enter() {
         me.destroyed(condition as u64, Kind::Condition, site);
@@ -184,7 +184,7 @@ unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
 unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [condition, mutex, time, _] = passage.arguments;
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
     if let Some(until) = until {
         record::wait_begins(&condition::waiting(condition, mutex, until, site));

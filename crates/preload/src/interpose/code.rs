@@ -13,7 +13,7 @@ crate::thunk! {
 
 unsafe extern "C" fn close(handle: *mut c_void, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::dlclose()(handle) };
     if answer == 0
         && let Some(ledger) = state::ledger()

@@ -57,14 +57,15 @@ pub(super) fn initialised(condition: Lock, attributes: u16, site: &Site) {
     }
 }
 
-/// Records that the condition variable was initialised, as its attributes say.
+/// Returns what the attributes say, as bits of [`attribute`].
 ///
 /// # Safety
 /// `attributes` is null or was accepted by `pthread_cond_init`.
 unsafe fn attributes_of(attributes: *const c_void) -> u16 {
     let (mut shared, mut clock) = (libc::PTHREAD_PROCESS_PRIVATE, libc::CLOCK_REALTIME);
     if !attributes.is_null() {
-        // SAFETY: by the caller's promise; these functions only read.
+        // SAFETY: the caller promises attributes that were accepted; these functions only read
+        // them.
         unsafe {
             pthread_condattr_getpshared(attributes, &raw mut shared);
             pthread_condattr_getclock(attributes, &raw mut clock);
@@ -77,10 +78,10 @@ unsafe fn attributes_of(attributes: *const c_void) -> u16 {
 
 unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_cond_init()(condition, attributes) };
     if answer == 0 {
-        // SAFETY: they were accepted.
+        // SAFETY: the real function has accepted the attributes.
         initialised(condition, unsafe { attributes_of(attributes) }, site);
     }
     answer
@@ -88,7 +89,7 @@ unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Sit
 
 unsafe extern "C" fn destroy(condition: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_cond_destroy()(condition) };
     if answer == 0
         && let Some(me) = enter()
@@ -149,7 +150,7 @@ unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
     let [condition, mutex, time, _] = passage.arguments;
     let clock = own_clock(condition);
     passage.notes[0] = clock as usize;
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     if let Some(until) = unsafe { Until::new(clock, time as *const libc::timespec) } {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }
@@ -164,7 +165,7 @@ unsafe extern "C" fn timed_waited(passage: &mut Passage, site: &Site) {
 unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [condition, mutex, clock, time] = passage.arguments;
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     if let Some(until) = unsafe { Until::new(clock as c_int, time as *const libc::timespec) } {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }

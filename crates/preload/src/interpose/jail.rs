@@ -29,7 +29,7 @@ unsafe extern "C" fn control(
     if matches!((option, first), (libc::PR_SET_SECCOMP, STRICT) | (libc::PR_SET_TSC, TSC_KILLS)) {
         me::fall_silent();
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::prctl()(option, first, second, third, fourth) };
     if answer == 0 && option == libc::PR_SET_NAME {
         threads::note_own_name();

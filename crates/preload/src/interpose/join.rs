@@ -115,7 +115,7 @@ fn waiting(handle: Handle, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
 /// As of that function.
 unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
     let known = known(handle);
-    // SAFETY: INTERPOSE-ARGUMENTS, passed on by the caller.
+    // SAFETY: INTERPOSE-ARGUMENTS: the caller passes on the arguments of the program.
     let answer = unsafe { call::pthread_tryjoin_np()(handle, result) };
     if answer == 0 {
         ended(known);
@@ -125,7 +125,7 @@ unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
 
 unsafe extern "C" fn try_join(handle: Handle, result: *mut *mut c_void, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { attempt(handle, result) }
 }
 
@@ -156,7 +156,7 @@ unsafe fn begin(
 ) -> usize {
     let handle = passage.arguments[0] as Handle;
     looks(handle, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, passed on by the caller.
+    // SAFETY: INTERPOSE-ARGUMENTS: the caller passes on the arguments of the program.
     let answer = unsafe { attempt(handle, result) };
     if answer != libc::EBUSY {
         passage.result = answer as isize;
@@ -185,7 +185,7 @@ unsafe extern "C" fn join(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     passage.notes = [0; 3];
     let result = passage.arguments[1] as *mut *mut c_void;
-    // SAFETY: the arguments are as said.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments.
     unsafe { begin(passage, result, Until::NEVER, site, REAL.pthread_join.address()) }
 }
 
@@ -194,7 +194,8 @@ unsafe extern "C" fn timed_join(passage: &mut Passage, site: &Site) -> usize {
     passage.notes = [0; 3];
     let [_, result, time, _] = passage.arguments;
     let real = REAL.pthread_timedjoin_np.address();
-    // SAFETY: the program's time; then, the arguments are as said.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments, the
+    // time among them.
     unsafe {
         let until = Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec);
         let until = until.unwrap_or(Until::PAST);
@@ -212,7 +213,8 @@ unsafe extern "C" fn clock_join(passage: &mut Passage, site: &Site) -> usize {
         // Refused whatever the thread does.
         return real;
     }
-    // SAFETY: the program's time; then, the arguments are as said.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments, the
+    // time among them.
     unsafe {
         let until = Until::new(clock, time as *const libc::timespec).unwrap_or(Until::PAST);
         begin(passage, result as *mut *mut c_void, until, site, real)
@@ -224,15 +226,16 @@ unsafe extern "C" fn join_c11(passage: &mut Passage, site: &Site) -> usize {
     passage.notes = [0; 3];
     let mut result = null_mut();
     let real = REAL.thrd_join.address();
-    // SAFETY: the arguments are as said, but for the place of the result, which
-    // is ours.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's; the place of the
+    // result is ours.
     if unsafe { begin(passage, &raw mut result, Until::NEVER, site, real) } != 0 {
         return real;
     }
     if passage.result != 0 {
         passage.result = answer::ERROR as isize;
     } else if passage.arguments[1] != 0 {
-        // SAFETY: the program's place for the result.
+        // SAFETY: INTERPOSE-ARGUMENTS: the program passes null, which is excluded, or a place for
+        // the result.
         unsafe { (passage.arguments[1] as *mut c_int).write(result as usize as c_int) };
     }
     0
@@ -241,7 +244,7 @@ unsafe extern "C" fn join_c11(passage: &mut Passage, site: &Site) -> usize {
 unsafe extern "C" fn detach(handle: Handle, _: &Site) -> c_int {
     real::resolve();
     let known = known(handle);
-    // SAFETY: as in `try_join`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's.
     let answer = unsafe { call::pthread_detach()(handle) };
     if answer == 0 {
         released(known);
@@ -252,7 +255,7 @@ unsafe extern "C" fn detach(handle: Handle, _: &Site) -> c_int {
 unsafe extern "C" fn detach_c11(handle: Handle, _: &Site) -> c_int {
     real::resolve();
     let known = known(handle);
-    // SAFETY: as in `try_join`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's.
     let answer = unsafe { call::thrd_detach()(handle) };
     if answer == answer::SUCCESS {
         released(known);

@@ -90,7 +90,7 @@ fn lend(destructor: usize) -> Option<u32> {
     Some(ours)
 }
 
-/// Takes it back; says whether it was lent.
+/// Takes the key back from the program; says whether it was lent.
 fn take_back() -> bool {
     let lent = LENT.load(Relaxed);
     // ord: PRE-7 (release): as for whoever lends it next.
@@ -128,7 +128,7 @@ fn set_value(words: &Words, value: *const c_void) -> bool {
 
 unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_key_create()(key, destructor) };
     if answer == libc::EAGAIN
         && let Some(ours) = lend(destructor.map_or(0, |function| function as usize))
@@ -142,7 +142,7 @@ unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &S
 
 unsafe extern "C" fn create_c11(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::tss_create()(key, destructor) };
     if answer != answer::SUCCESS
         && let Some(ours) = lend(destructor.map_or(0, |function| function as usize))
@@ -159,7 +159,7 @@ unsafe extern "C" fn delete(key: u32, _: &Site) -> c_int {
     if key == OURS.load(Relaxed) {
         return if take_back() { 0 } else { libc::EINVAL };
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { call::pthread_key_delete()(key) }
 }
 
@@ -169,7 +169,7 @@ unsafe extern "C" fn delete_c11(key: u32, _: &Site) {
         take_back();
         return;
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { call::tss_delete()(key) }
 }
 
@@ -177,7 +177,7 @@ unsafe extern "C" fn get(key: u32) -> *mut c_void {
     real::resolve();
     match own(key) {
         Some(words) => value(words).0,
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         None => unsafe { call::pthread_getspecific()(key) },
     }
 }
@@ -187,7 +187,7 @@ unsafe extern "C" fn set(key: u32, value: *const c_void) -> c_int {
     match own(key) {
         Some(words) if set_value(words, value) => 0,
         Some(_) => libc::EINVAL,
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         None => unsafe { call::pthread_setspecific()(key, value) },
     }
 }
@@ -197,7 +197,7 @@ unsafe extern "C" fn set_c11(key: u32, value: *const c_void) -> c_int {
     match own(key) {
         Some(words) if set_value(words, value) => answer::SUCCESS,
         Some(_) => answer::ERROR,
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         None => unsafe { call::tss_set()(key, value) },
     }
 }

@@ -118,8 +118,8 @@ unsafe fn size_of_block(block: *mut c_void) -> u64 {
     if function == 1 {
         return 0;
     }
-    // SAFETY: the function of this type, of the allocator of the block, which the
-    // program passes.
+    // SAFETY: `function` is the `malloc_usable_size` of the allocator that made the block, which
+    // the program passes.
     unsafe {
         let function: unsafe extern "C" fn(*mut c_void) -> usize = core::mem::transmute(function);
         function(block) as u64
@@ -140,7 +140,7 @@ unsafe extern "C" fn before_free(block: *mut c_void, site: &Site) -> usize {
     if !resolve() {
         return nothing as *const () as usize;
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { block_goes(block, Gone::Freed, site) };
     REAL.free.address()
 }
@@ -149,7 +149,7 @@ unsafe extern "C" fn before_realloc(block: *mut c_void, _: usize, site: &Site) -
     if !resolve() {
         return nothing as *const () as usize;
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { block_goes(block, Gone::Moved, site) };
     REAL.realloc.address()
 }
@@ -163,7 +163,7 @@ unsafe extern "C" fn before_reallocarray(
     if !resolve() {
         return nothing as *const () as usize;
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { block_goes(block, Gone::Moved, site) };
     REAL.reallocarray.address()
 }
@@ -218,7 +218,7 @@ unsafe extern "C" fn remap(
     if flags & libc::MREMAP_FIXED != 0 {
         pages_go(to as usize, new, site);
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { real::call::mremap()(address, old, new, flags, to) };
     if answer != libc::MAP_FAILED && answer != address && flags & libc::MREMAP_DONTUNMAP == 0 {
         pages_go(address as usize, old, site);

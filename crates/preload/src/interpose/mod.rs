@@ -62,7 +62,7 @@ pub struct Errno {
 }
 
 impl Errno {
-    /// Remembers `errno`.
+    /// Remembers the program's `errno` until dropped.
     #[must_use]
     pub fn keep() -> Self {
         if tls::own().is_none() {

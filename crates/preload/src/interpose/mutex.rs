@@ -105,14 +105,14 @@ fn waiting(mutex: Lock, how: How, deadline: u64, site: &Site) -> Call<'_, Mutex>
 unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(mutex as u64, Kind::Mutex, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_init()(mutex, attributes) };
     if answer == 0
         && let Some(me) = enter()
     {
         let (kind, mut named) = Mutex(mutex).nature();
         let mut shared = libc::PTHREAD_PROCESS_SHARED;
-        // glibc marks all robust ones as shared.
+        // glibc marks all robust mutexes as shared.
         if named & attribute::ROBUST != 0 {
             // SAFETY: INTERPOSE-ARGUMENTS: the real function has accepted the attributes.
             unsafe { pthread_mutexattr_getpshared(attributes, &raw mut shared) };
@@ -128,7 +128,7 @@ unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -
 unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
     rules::destroys(mutex as u64, Kind::Mutex, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_destroy()(mutex) };
     if answer == 0
         && let Some(me) = enter()
@@ -140,7 +140,7 @@ unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { lock_tried(mutex, site, attempt(mutex)) }
 }
 
@@ -156,20 +156,20 @@ unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
 unsafe fn attempt(mutex: Lock) -> c_int {
     let kind = Mutex(mutex).kind();
     if kind & Mutex::ROBUST == 0 || kind & Mutex::INHERIT != 0 {
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: the caller promises that the mutex is the program's.
         return unsafe { call::pthread_mutex_trylock()(mutex) };
     }
     let past = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk; the time lives on this stack.
+    // SAFETY: the caller promises that the mutex is the program's; the time lives on this stack.
     match unsafe { call::pthread_mutex_timedlock()(mutex, &raw const past) } {
         libc::ETIMEDOUT => libc::EBUSY,
         answer => answer,
     }
 }
 
-/// Acquires, when the trying form has given `answer`.
+/// Acquires the mutex, when the trying form has given `answer`.
 unsafe extern "C" fn lock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_mutex_lock()(mutex) };
     acquire(&waiting(mutex, How::MUTEX, 0, site), answer, block)
 }
@@ -184,9 +184,9 @@ fn acquire(call: &Call<'_, Mutex>, tried: c_int, block: impl FnOnce() -> c_int) 
 
 unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { trylock_tried(mutex, site, answer) }
 }
 
@@ -197,13 +197,13 @@ unsafe extern "C" fn trylock_tried(mutex: Lock, site: &Site, answer: c_int) -> c
 
 unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { deadline(time) };
     acquire(
         &waiting(mutex, timed(How::MUTEX, libc::CLOCK_REALTIME), until, site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         unsafe { attempt(mutex) },
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::pthread_mutex_timedlock()(mutex, time) },
     )
 }
@@ -216,17 +216,17 @@ unsafe extern "C" fn clocklock(
 ) -> c_int {
     real::resolve();
     if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
-        // Refused whatever the mutex is: no try first.
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // glibc refuses the clock whatever the mutex is, so that nothing may be tried first.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         return unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) };
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { deadline(time) };
     acquire(
         &waiting(mutex, timed(How::MUTEX, clock), until, site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         unsafe { attempt(mutex) },
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) },
     )
 }
@@ -237,7 +237,7 @@ unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     if !release.was_held && !Mutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_unlock()(mutex) };
     release.done(site);
     answer

@@ -75,7 +75,7 @@ fn waiting(lock: Lock, how: How, until: Until, site: &Site) -> Call<'_, RwLock> 
 unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(lock as u64, Kind::RwLock, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_init()(lock, attributes) };
     if answer == 0
         && let Some(me) = enter()
@@ -88,7 +88,7 @@ unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) ->
 unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     real::resolve();
     rules::destroys(lock as u64, Kind::RwLock, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_destroy()(lock) };
     if answer == 0
         && let Some(me) = enter()
@@ -100,31 +100,31 @@ unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn read(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `init`; what reading can be had at once, the trying form
-    // gives just the same.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. What reading can be had at once, the trying
+    // form gives just the same.
     let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { read_tried(lock, site, answer) }
 }
 
-/// Acquires, when the trying form has given `answer`.
+/// Acquires the lock for reading, when the trying form has given `answer`.
 unsafe extern "C" fn read_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_rdlock()(lock) };
     acquire(&waiting(lock, How::READ, Until::NEVER, site), answer, block)
 }
 
 unsafe extern "C" fn write(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: as in `read`.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock is the program's.
     let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { write_tried(lock, site, answer) }
 }
 
-/// Acquires, when the trying form has given `answer`.
+/// Acquires the lock for writing, when the trying form has given `answer`.
 unsafe extern "C" fn write_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_wrlock()(lock) };
     acquire(&waiting(lock, How::WRITE, Until::NEVER, site), answer, block)
 }
@@ -137,7 +137,7 @@ fn acquire(call: &Call<'_, RwLock>, tried: c_int, block: impl FnOnce() -> c_int)
 
 unsafe extern "C" fn try_read(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
     record::tried(&waiting(lock, How::READ, Until::NEVER, site), Outcome::of_posix(answer));
     answer
@@ -145,7 +145,7 @@ unsafe extern "C" fn try_read(lock: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn try_write(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
     record::tried(&waiting(lock, How::WRITE, Until::NEVER, site), Outcome::of_posix(answer));
     answer
@@ -155,37 +155,37 @@ type Time = *const libc::timespec;
 
 unsafe extern "C" fn timed_read(lock: Lock, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_timedrdlock()(lock, time) };
-    // SAFETY: the program's lock and time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
     unsafe { timed(lock, How::READ, libc::CLOCK_REALTIME, time, site, block) }
 }
 
 unsafe extern "C" fn clock_read(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_clockrdlock()(lock, clock, time) };
-    // SAFETY: the program's lock and time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
     unsafe { timed(lock, How::READ, clock, time, site, block) }
 }
 
 unsafe extern "C" fn timed_write(lock: Lock, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_timedwrlock()(lock, time) };
-    // SAFETY: the program's lock and time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
     unsafe { timed(lock, How::WRITE, libc::CLOCK_REALTIME, time, site, block) }
 }
 
 unsafe extern "C" fn clock_write(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_clockwrlock()(lock, clock, time) };
-    // SAFETY: the program's lock and time.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
     unsafe { timed(lock, How::WRITE, clock, time, site, block) }
 }
 
-/// Acquires with a deadline.
+/// Acquires the lock, or gives up at the deadline.
 ///
 /// # Safety
 /// `lock` and `time` are the program's.
@@ -197,9 +197,10 @@ unsafe fn timed(
     site: &Site,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: the caller promises that the time is the program's, or null.
     let Some(until) = (unsafe { Until::new(clock, time) }) else { return block() };
-    // SAFETY: the program's lock; as in `read`.
+    // SAFETY: the caller promises that the lock is the program's; the real function takes the same
+    // one.
     let tried = unsafe {
         match how {
             How::READ => call::pthread_rwlock_tryrdlock()(lock),
@@ -217,7 +218,7 @@ unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     if !release.was_held {
         record::release_of_others(lock as u64);
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_unlock()(lock) };
     release.done(site);
     answer

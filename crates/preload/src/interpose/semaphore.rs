@@ -61,7 +61,8 @@ fn waiting(semaphore: usize, until: Until, site: &Site) -> Call<'_, (Kind, u16)>
     until.call(semaphore as u64, (Kind::Semaphore, 0), How::SEMAPHORE, site)
 }
 
-/// Returns the error of a semaphore function, which returns -1 and sets `errno`.
+/// Returns the meaning of a semaphore function's answer: the function returns -1 and sets `errno`
+/// if it fails.
 fn outcome(answer: isize) -> Outcome {
     match answer {
         0 => Outcome::Acquired,
@@ -76,7 +77,7 @@ fn outcome(answer: isize) -> Outcome {
 
 unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_init()(semaphore, shared, value) };
     if answer == 0
         && let Some(me) = enter()
@@ -93,7 +94,7 @@ unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Sit
 
 unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_destroy()(semaphore) };
     if answer == 0
         && let Some(me) = enter()
@@ -114,7 +115,7 @@ unsafe extern "C" fn open(
     site: &Site,
 ) -> Lock {
     real::resolve();
-    // SAFETY: as in `init`. By the calling convention a variable argument
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. By the calling convention a variable argument
     // travels like a fixed one.
     let semaphore = unsafe { call::sem_open()(name, flags, mode, value) };
     if !semaphore.is_null()
@@ -134,7 +135,7 @@ unsafe extern "C" fn open(
 
 unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_close()(semaphore) };
     if answer == 0
         && !is_mapped(semaphore as usize)
@@ -145,12 +146,14 @@ unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
     answer
 }
 
-/// Closes a semaphore: one that was opened more than once goes with the last.
+/// Tells whether the page of a closed semaphore is still mapped: one that was opened more than once
+/// goes with the last.
 fn is_mapped(address: usize) -> bool {
     const PAGE: usize = 4096;
     let mut resident = 0_u8;
     let arguments = [address & !(PAGE - 1), PAGE, &raw mut resident as usize, 0, 0, 0];
-    // SAFETY: writes one byte for the one page.
+    // SAFETY: the kernel writes one byte for the one page, into `resident`, which lives until the
+    // call returns.
     unsafe { sys::call(libc::SYS_mincore, arguments) }.is_ok()
 }
 
@@ -163,7 +166,7 @@ unsafe extern "C" fn post(semaphore: Lock, site: &Site) -> usize {
 
 unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS: the caller, which a thunk calls, passes the program's semaphore.
     let answer = unsafe { call::sem_trywait()(semaphore) };
     let call = waiting(semaphore as usize, Until::NEVER, site);
     match outcome(answer as isize) {
@@ -179,11 +182,11 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
     answer
 }
 
-/// Takes a token if there is one; else the wait is published, and `real` is to
-/// be called.
+/// Takes a token if there is one; else publishes the wait, and returns `real`, which is to be
+/// called.
 fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> usize {
     let errno = Errno::keep();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
         taken::at_once(call, Flags::NONE);
         rules::token_taken(call.target, call.site, 0);
@@ -209,7 +212,7 @@ unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [semaphore, time, ..] = passage.arguments;
     let real = REAL.sem_timedwait.address();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
     until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
 }
@@ -218,7 +221,7 @@ unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
     real::resolve();
     let [semaphore, clock, time, _] = passage.arguments;
     let real = REAL.sem_clockwait.address();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { Until::new(clock as c_int, time as *const libc::timespec) };
     until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
 }

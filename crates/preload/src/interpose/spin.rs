@@ -36,7 +36,7 @@ const TRIES: u32 = 100;
 /// Pauses between two tries, lest they disturb the holder.
 const PAUSES: u32 = 4;
 
-/// What a spin lock tells about itself: nothing.
+/// A spin lock tells nothing about itself but its kind.
 const NATURE: (Kind, u16) = (Kind::Spin, 0);
 
 fn waiting<N: Nature>(lock: Lock, nature: N, site: &Site) -> Call<'_, N> {
@@ -46,7 +46,7 @@ fn waiting<N: Nature>(lock: Lock, nature: N, site: &Site) -> Call<'_, N> {
 unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
     real::resolve();
     rules::initialises(lock as u64, Kind::Spin, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_init()(lock, shared) };
     if answer == 0
         && let Some(me) = enter()
@@ -60,7 +60,7 @@ unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
 unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
     real::resolve();
     rules::destroys(lock as u64, Kind::Spin, site);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_destroy()(lock) };
     if answer == 0
         && let Some(me) = enter()
@@ -72,13 +72,13 @@ unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
 
 unsafe extern "C" fn lock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { lock_tried(lock, site, answer) }
 }
 
-/// Acquires, when the first try has given `answer`.
+/// Acquires the lock, when the first try has given `answer`.
 unsafe extern "C" fn lock_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
     let call = waiting(lock, NATURE, site);
     if answer == 0 {
@@ -87,14 +87,14 @@ unsafe extern "C" fn lock_tried(lock: Lock, site: &Site, answer: c_int) -> c_int
     }
     for _ in 0..TRIES {
         (0..PAUSES).for_each(|_| core::hint::spin_loop());
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         if unsafe { call::pthread_spin_trylock()(lock) } == 0 {
             spun_a_little(&call);
             return 0;
         }
     }
     record::wait_begins(&call);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_lock()(lock) };
     record::wait_ends(&call, Outcome::of_posix(answer));
     answer
@@ -116,7 +116,7 @@ fn spun_a_little<N: Nature + Copy>(call: &Call<'_, N>) {
 
 unsafe extern "C" fn trylock(lock: Lock, site: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
     record::tried(&waiting(lock, NATURE, site), Outcome::of_posix(answer));
     answer
@@ -129,7 +129,7 @@ unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
     if !release.was_held {
         record::release_of_others(lock as u64);
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_unlock()(lock) };
     release.done(site);
     answer

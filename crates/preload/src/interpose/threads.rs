@@ -102,7 +102,7 @@ unsafe fn take(start: *mut Start) -> Start {
     }
 }
 
-/// Creates a thread: from before that on, the caller is not alone.
+/// Creates a thread, and says before that the caller is no longer alone.
 fn counted(create: impl FnOnce() -> c_int) -> c_int {
     #[cfg(feature = "check")]
     crate::order::one_thread_more();
@@ -144,10 +144,10 @@ unsafe extern "C" fn create(
 ) -> c_int {
     real::resolve();
     let real = call::pthread_create;
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let size = unsafe { stack_size(attributes) };
     let Some(start) = expect(Beginning { routine: routine as usize, argument }, size, site) else {
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         return counted(|| unsafe { real()(thread, attributes, routine, argument) });
     };
     // SAFETY: INTERPOSE-ARGUMENTS, but the thread begins in our trampoline, which takes
@@ -174,7 +174,7 @@ unsafe extern "C" fn create_c11(
     // SAFETY: `stack_size` takes null for the default attributes.
     let size = unsafe { stack_size(core::ptr::null()) };
     let Some(start) = expect(Beginning { routine: routine as usize, argument }, size, site) else {
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         return counted(|| unsafe { real()(thread, routine, argument) });
     };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. The trampoline returns the register in
@@ -271,7 +271,7 @@ fn name_now() -> [u64; 2] {
 
 unsafe extern "C" fn set_name(thread: Handle, name: *const c_char, _: &Site) -> c_int {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk.
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_setname_np()(thread, name) };
     if answer == 0
         && let Some(me) = enter()

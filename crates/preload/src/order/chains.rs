@@ -78,8 +78,7 @@ pub enum Want {
     ReadTimed = 5,
 }
 
-/// The key of holding what `key` says and this lock. The fast path computes the
-/// same.
+/// Returns the key of holding what `key` says and this lock. The fast path computes the same.
 #[inline]
 #[must_use]
 pub fn with(key: u64, address: u64, want: Want) -> u64 {
@@ -88,7 +87,7 @@ pub fn with(key: u64, address: u64, want: Want) -> u64 {
     mixed.wrapping_add(lives)
 }
 
-/// Where an address lies, in numbers that are near each other for addresses that are.
+/// Returns where an address lies, in numbers that are near each other for addresses that are.
 #[inline]
 fn near(address: u64) -> u32 {
     (address as u32).wrapping_mul(NEAR) >> NEAR_SHIFT
@@ -99,12 +98,12 @@ fn life_slot(address: u64) -> usize {
     near(address) as usize & (LIVES_SLOTS - 1)
 }
 
-/// A lock at `address` has ended its life.
+/// Notes that a lock at `address` has ended its life.
 pub fn life_ended(address: u64) {
     LIVES[life_slot(address)].fetch_add(LIFE, Relaxed);
 }
 
-/// The step of one who holds a chain to one more lock.
+/// The step of a thread that holds a chain of locks to one more lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     slot: &'static AtomicU64,
@@ -112,7 +111,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// From the chain of this key to the lock at `address`. The fast path computes
+    /// Makes the step from the chain of this key to the lock at `address`. The fast path computes
     /// the same.
     #[inline]
     #[must_use]
@@ -121,7 +120,8 @@ impl Step {
         Step { slot: &CHAINS.0[slot], fact: (with(key, address, want) >> 32) as u32 }
     }
 
-    /// Whether the thread with this [mark](lockstead_ledger::thread::ThreadRecord::mark) need not look again.
+    /// Tells whether the thread with this [mark](lockstead_ledger::thread::ThreadRecord::mark) need
+    /// not look again.
     #[inline]
     #[must_use]
     pub fn is_known(&self, mark: u32) -> bool {
@@ -129,7 +129,7 @@ impl Step {
         (found >> 32) as u32 == self.fact && found as u32 & mark != 0
     }
 
-    /// Whether no thread need.
+    /// Tells whether no thread need look again.
     #[inline]
     #[must_use]
     pub fn is_known_to_all(&self) -> bool {
@@ -174,9 +174,9 @@ fn advise(advice: libc::c_int) -> bool {
 
 const _: () = assert!(size_of::<Chains>().is_multiple_of(4096));
 
-/// The calling thread is one that nobody has told us of, nor will of its end. If the
-/// first thread was alone until now, its keys say so still, and only it may write
-/// them: it computes them anew when it finds no chain known.
+/// Notes that the calling thread is one that nobody has told us of, nor will of its end. If the
+/// first thread was alone until now, its keys say so still, and only it may write them: it computes
+/// them anew when it finds no chain known.
 pub fn one_unseen_thread_more() {
     if STATE.others.fetch_add(1, Relaxed) == 0 {
         forget();

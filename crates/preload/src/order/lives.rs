@@ -31,8 +31,8 @@ use lockstead_ledger::known::CacheLine;
 use lockstead_ledger::lock::{Kind, Life, LockRecord};
 use lockstead_ledger::thread::{Thread, state as life};
 
-/// The memory from `low` to below `high` goes, by the call at `site`; called before
-/// it does.
+/// Ends the lives of locks in the memory from `low` to below `high`, before it goes by the call at
+/// `site`.
 #[inline]
 pub fn gone(low: u64, high: u64, how: Gone, site: &Site) {
     if low < high && places::any(low, high) {
@@ -57,7 +57,7 @@ fn gone_indeed(low: u64, high: u64, how: Gone, site: &Site) {
     }
 }
 
-/// What the program has said of a lock it has not said of the next one there.
+/// Forgets what the program has said of a lock, for it has not said that of the next one there.
 fn forget_handoff(me: &Me, index: u32) {
     if let Some(lock) = me.ledger.lock(index) {
         rules::handoff::forget(lock.address.load(Relaxed));
@@ -69,8 +69,7 @@ fn is_live(me: &Me, index: u32) -> bool {
 }
 
 impl Me {
-    /// Whether a lock that lives in this memory may be held. What is freed can be
-    /// read.
+    /// Tells whether a lock that lives in this memory may be held. What is freed can be read.
     fn may_be_held(&self, low: u64, high: u64, how: Gone) -> bool {
         let stack = self.thread.stack();
         if (0..stack.depth()).any(|i| (low..high).contains(&stack.entry(i).address())) {
@@ -128,7 +127,7 @@ impl Me {
         });
     }
 
-    /// The life of this lock is over.
+    /// Ends the life of this lock.
     pub fn end_life(&self, index: u32, lock: &LockRecord) {
         let address = lock.address.load(Relaxed);
         self.give_up_lock(address);
@@ -136,7 +135,7 @@ impl Me {
         chains::life_ended(address);
     }
 
-    /// Whether a lock that the thread holds can be read: its memory may be gone unseen.
+    /// Tells whether a lock that the thread holds can be read: its memory may be gone unseen.
     pub fn is_readable(&self, address: u64, lock: &LockRecord) -> bool {
         let here = &raw const address as u64;
         let (_, high) = stack();
@@ -145,7 +144,7 @@ impl Me {
             || Words::read_if_there(lock.shape().0, address).is_some()
     }
 
-    /// The thread ends, and with it all that lies on its stack. What it holds there
+    /// Ends the lives of all locks on the stack of the thread, which ends. What it holds there
     /// itself has been reported as that.
     pub fn stack_ends(&self) {
         let (low, high) = stack();
@@ -162,8 +161,8 @@ impl Me {
         }
     }
 
-    /// A lock at this address became known, by the call at `site`; and the index of
-    /// its record.
+    /// Notes that a lock at this address became known by the call at `site`; `index` is that of its
+    /// record.
     pub fn lies_at(&self, address: u64, index: u32, site: &Site) {
         places::note(address);
         let Some(lock) = self.ledger.lock(index) else { return };
@@ -184,7 +183,7 @@ impl Me {
         }
     }
 
-    /// The thread on whose stack the address lies.
+    /// Returns the thread on whose stack the address lies.
     fn owner_of_stack(&self, address: u64) -> Option<Thread<'static>> {
         if !places::may_be_on_stack(address) {
             return None;
@@ -196,7 +195,8 @@ impl Me {
         })
     }
 
-    /// At a call: ends the lives of locks on the thread's stack below it.
+    /// Ends the lives of locks that lie on the thread's stack below the call at `site`, for their
+    /// frames were left.
     #[inline]
     pub fn leaves_frames(&self, site: &Site) {
         let lowest = self.record().lowest_lock.load(Relaxed);
@@ -224,9 +224,8 @@ impl Me {
         });
     }
 
-    /// Before a lock at `address` is used by a chain of calls that is not known:
-    /// ends the life of the one there if it lies on the thread's own stack, in a
-    /// frame that was left.
+    /// Ends the life of the lock at `address` if it lies on the thread's own stack, in a frame that
+    /// was left. To be called before a chain of calls that is not known uses the lock.
     pub fn is_same_frame(&self, address: u64, site: &Site) {
         let sp = site.stack_pointer();
         let (_, high) = stack();
@@ -240,9 +239,9 @@ impl Me {
     }
 }
 
-/// A lock lies at this address on the thread's stack: its next call from above does
-/// not take the fast path, for no such chain is known any more. (One that it learns
-/// at this instant is; then the lock is noticed later.)
+/// Notes a lock at this address on the thread's stack: its next call from above does not take the
+/// fast path, for no such chain is known any more. (One that it learns at this instant is; then the
+/// lock is noticed later.)
 fn note_lowest(owner: &Thread<'_>, address: u64) {
     if owner.record.lowest_lock.fetch_min(address, Relaxed) <= address {
         return;
@@ -265,8 +264,8 @@ fn mark(distance: u64, address: u32) -> u32 {
     (distance as u32) << OF_RETURN | address & ((1 << OF_RETURN) - 1)
 }
 
-/// The mark of the frame that a lock lies in: how far above it the frame's return
-/// address is, and that. Zero where that is not known.
+/// Returns the mark of the frame that a lock lies in: how far above it the frame's return address
+/// is, and that. Zero where that is not known.
 fn frame_of(address: u64, line: &CacheLine) -> u32 {
     let sp = line.sp.load(Relaxed);
     (0..line.distances.len())
@@ -279,8 +278,8 @@ fn frame_of(address: u64, line: &CacheLine) -> u32 {
         .map_or(0, |(distance, found)| mark(distance, found))
 }
 
-/// Whether the frame with this mark is there still, around the lock at `address`, on
-/// a stack that ends at `high`.
+/// Tells whether the frame with this mark is there still, around the lock at `address`, on a stack
+/// that ends at `high`.
 fn is_there(address: u64, high: u64, frame: u32) -> bool {
     let distance = u64::from(frame >> OF_RETURN);
     let slot = (address & !7) + distance * 8;

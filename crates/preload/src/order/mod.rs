@@ -43,13 +43,13 @@ use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::stacks::DEEPEST;
 use lockstead_ledger::witness::Known;
 
-/// The want of a lock that is held or asked for with these flags.
+/// Returns the want of a lock that is held or asked for with these flags.
 #[inline]
 fn want(flags: Flags) -> Want {
     if flags.has(Flags::READ) { Want::Read } else { Want::Write }
 }
 
-/// The want of a lock that is asked for so, with a deadline or without.
+/// Returns the want of a lock that is asked for so, with a deadline or without.
 fn asked(mode: Flags, timed: bool) -> Want {
     match (want(mode), timed) {
         (Want::Write, true) => Want::WriteTimed,
@@ -58,7 +58,7 @@ fn asked(mode: Flags, timed: bool) -> Want {
     }
 }
 
-/// A lock that is asked for.
+/// A lock that a thread asks for.
 struct Asked {
     address: u64,
     place: Place,
@@ -66,26 +66,26 @@ struct Asked {
 }
 
 impl Asked {
-    /// Index of its record, address, and the stack that asks.
+    /// Returns the index of the lock's record, its address, and the stack that asks.
     fn end(&self) -> (u32, u64, u32) {
         (self.place.lock, self.address, self.place.stack)
     }
 }
 
-/// Whether the calling thread is the only one, as far as is known.
+/// Tells whether the calling thread is the only one, as far as is known.
 fn is_alone() -> bool {
     STATE.others.load(Relaxed) == 0
 }
 
-/// The caller is about to create a thread.
+/// Notes that the caller is about to create a thread.
 pub fn one_thread_more() {
     if STATE.others.fetch_add(1, Relaxed) == 0 {
         alone_or_not();
     }
 }
 
-/// A thread that was to be created was not, or one was joined. Who can be joined
-/// was created by a function that has told us.
+/// Notes that a thread that was to be created was not, or that one was joined. A thread that can be
+/// joined was created by a function that has told us.
 pub fn one_thread_less() {
     let less = |others: u32| others.checked_sub(1);
     if STATE.others.fetch_update(Relaxed, Relaxed, less) == Ok(1) {
@@ -110,7 +110,7 @@ impl Me {
         }
     }
 
-    /// The key of what `key` says and the entry.
+    /// Returns the key of what `key` says and the entry.
     fn key_with(&self, key: u64, entry: usize) -> u64 {
         self.thread
             .stack()
@@ -119,14 +119,14 @@ impl Me {
             .map_or(key, |holding| chains::with(key, holding.address, want(holding.flags)))
     }
 
-    /// The key of the first entries of the held stack.
+    /// Returns the key of the first entries of the held stack.
     fn key(&self, entries: usize) -> u64 {
         let kept = entries.min(self.thread.keys.len() - 1);
         let key = self.thread.keys[kept].load(Relaxed);
         (kept..entries).fold(key, |key, entry| self.key_with(key, entry))
     }
 
-    /// An entry was pushed: its key.
+    /// Computes the key of an entry that was pushed.
     pub fn pushed(&self) {
         let depth = self.thread.stack().depth();
         // A child that a handler has forked just now finds nothing held.
@@ -137,14 +137,13 @@ impl Me {
         }
     }
 
-    /// The thread asks for a lock, or has just got it, and would wait if it had to:
-    /// leaves the edges from what it holds. `timed`: it would give up at a deadline.
+    /// Leaves the edges from what the thread holds to a lock that it asks for, or has just got and
+    /// would have waited for. `timed`: it would give up at a deadline.
     pub fn asks(&self, address: u64, place: Place, mode: Flags, timed: bool) {
         self.ask(&Asked { address, place, want: asked(mode, timed) });
     }
 
-    /// The thread is going to take a mutex back that it has lent to a condition
-    /// variable.
+    /// Leaves the edges to a mutex that the thread is going to take back from a condition variable.
     pub fn asks_back(&self, mutex: u64, stack: u32) {
         if let Some((_, holding)) = self.thread.stack().find(mutex)
             && holding.flags.has(Flags::LENT)
@@ -182,7 +181,7 @@ impl Me {
         }
     }
 
-    /// Before edges are left: ends the lives of locks that have become others unseen.
+    /// Ends the lives of locks that have become others unseen. To be called before edges are left.
     fn begins_lives(&self, asked: &Asked) {
         let stack = self.thread.stack();
         let held = (0..stack.depth()).filter_map(|index| stack.entry(index).read());
@@ -245,8 +244,8 @@ impl Me {
         known
     }
 
-    /// One end of an edge; `None` if it has no record, or is handed from thread to
-    /// thread on purpose.
+    /// Returns one end of an edge; `None` if it has no record, or is handed from thread to thread
+    /// on purpose.
     fn end_of_edge(&self, index: u32, address: u64, stack: u32, want: Want) -> Option<End> {
         let lock = self.ledger.lock(index)?;
         let (kind, life, attributes) = lock.shape();
@@ -309,7 +308,7 @@ impl Gates {
         gates
     }
 
-    /// All but one, the last if that one is not among them.
+    /// Returns all but one, the last if that one is not among them.
     fn without<'a>(&self, lock: u32, to: &'a mut [u64; DEEPEST]) -> &'a [u64] {
         let others = self.words[..self.count].iter().filter(|&&word| word as u32 != lock);
         let mut count = 0;

@@ -33,7 +33,7 @@ const REGIONS: usize = 1 << 18;
 
 static STACK: [AtomicU64; REGIONS / 64] = [const { AtomicU64::new(0) }; REGIONS / 64];
 
-/// There is a thread's stack from `low` to below `high`.
+/// Notes that a thread's stack lies from `low` to below `high`.
 pub fn note_stack(low: u64, high: u64) {
     if low < high {
         let last = (high - 1) >> REGION_SHIFT;
@@ -42,14 +42,14 @@ pub fn note_stack(low: u64, high: u64) {
     }
 }
 
-/// Whether `address` may lie on a thread's stack.
+/// Tells whether `address` may lie on a thread's stack.
 #[must_use]
 pub fn may_be_on_stack(address: u64) -> bool {
     let (word, bit) = place(&STACK, address >> REGION_SHIFT);
     word.load(Relaxed) & bit != 0
 }
 
-/// There is a lock at `address`.
+/// Notes that there is a lock at `address`.
 pub fn note(address: u64) {
     set(&GRANULE, address >> GRANULE_SHIFT);
     set(&PAGE, address >> PAGE_SHIFT);
@@ -66,7 +66,7 @@ fn place(bits: &[AtomicU64], index: u64) -> (&AtomicU64, u64) {
     (&bits[(index / 64) as usize & (bits.len() - 1)], 1 << (index % 64))
 }
 
-/// Whether there may be a lock from `low` to below `high`, which is above.
+/// Tells whether there may be a lock from `low` to below `high`, which is above.
 #[inline]
 #[must_use]
 pub fn any(low: u64, high: u64) -> bool {

@@ -24,10 +24,10 @@ use lockstead_ledger::violation::Rule;
 /// Return addresses that are kept of each acquisition.
 const DEEPEST: usize = 32;
 
-/// A lock, in memory of zeroes.
+/// A lock that was held at the fork, in memory that begins as zeroes.
 #[repr(C)]
 struct Left {
-    /// 0: no more.
+    /// The lock's address; 0: there are no more locks.
     address: AtomicU64,
     tid: u32,
     end: u32,
@@ -97,13 +97,13 @@ fn is_private(me: &Me, holding: &Holding) -> bool {
 pub fn in_parent() {
     let memory = tls::own().map_or(0, |words| words.left.swap(0, Relaxed));
     if memory != 0 {
-        // SAFETY: mapped by `forks`, with its size in front; nobody uses it any
+        // SAFETY: `forks` has mapped the memory, with its size in front, and nobody uses it any
         // more.
         unsafe { sys::unmap(memory as *mut u8, (*(memory as *const Copy)).bytes) };
     }
 }
 
-/// The process is a forked child, with one thread.
+/// Publishes the copy in a forked child, which has one thread.
 pub fn in_child() {
     let memory = tls::own().map_or(0, |words| words.left.swap(0, Relaxed));
     if memory != 0 {
@@ -112,15 +112,15 @@ pub fn in_child() {
     }
 }
 
-/// The copy's entry for this lock.
+/// Returns the copy's entry for this lock.
 fn left(address: u64) -> Option<&'static Left> {
     // ord: PRE-6 (acquire): the copy.
     let memory = LEFT.load(Acquire);
     if memory == 0 {
         return None;
     }
-    // SAFETY: filled by `forks` before the fork; the child keeps it for good, and
-    // changes addresses alone.
+    // SAFETY: `forks` filled the copy before the fork; the child keeps it for good, and changes
+    // addresses alone.
     let all = unsafe {
         let copy = &*(memory as *const Copy);
         let first = (memory as *const u8).add(size_of::<Copy>()).cast::<Left>();
@@ -129,7 +129,7 @@ fn left(address: u64) -> Option<&'static Left> {
     all.iter().find(|left| left.address.load(Relaxed) == address)
 }
 
-/// The lock is initialised.
+/// Forgets that the parent held the lock, which is initialised anew.
 pub fn initialises(address: u64) {
     if let Some(left) = left(address) {
         left.address.store(0, Relaxed);

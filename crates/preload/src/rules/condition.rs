@@ -153,7 +153,7 @@ static ANY: AtomicU32 = AtomicU32::new(0);
 /// Places that are looked at for one condition.
 const TRIES: usize = 8;
 
-/// A condition's place: `None` if it has none.
+/// Returns a condition's place; `None` if it has none.
 fn signals_of(condition: u64, make: bool) -> Option<(&'static Signals, bool)> {
     let first = mix(condition) as usize;
     (0..TRIES).map(|i| &SIGNALS[(first + i) % SIGNALS.len()]).find_map(|place| {
@@ -242,7 +242,7 @@ impl Signals {
 }
 
 impl Me {
-    /// The generation of the condition that lives at this address, or will when it is
+    /// Returns the generation of the condition that lives at this address, or will when it is
     /// waited for.
     fn life_of(&self, condition: u64) -> u32 {
         let lock = self.ledger.find_lock(condition).and_then(|index| self.ledger.lock(index));
@@ -252,7 +252,7 @@ impl Me {
         })
     }
 
-    /// Generation of a lock that is held and has an owner.
+    /// Returns the generation of a lock that is held and has an owner.
     fn generation_held(&self, holding: &Holding) -> Option<u32> {
         let lock = self.ledger.lock(holding.lock)?;
         (lock.shape().0 != Kind::Semaphore).then(|| lock.generation.load(Relaxed))
@@ -288,7 +288,7 @@ fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     }
 }
 
-/// A forked child knows nothing of its parent's threads.
+/// Forgets all signals, because a forked child knows nothing of its parent's threads.
 pub fn forget() {
     if ANY.swap(0, Relaxed) == 0 {
         return;

@@ -95,8 +95,8 @@ impl Check {
 }
 
 impl Cookie {
-    /// The places in a lock of this kind with these attributes; `None` if there are
-    /// none for certain.
+    /// Returns the places in a lock of this kind with these attributes; `None` if there are none
+    /// for certain.
     ///
     /// # Safety
     /// At `address` is such a lock of the program's. The places are not used when
@@ -130,7 +130,7 @@ impl Cookie {
         }
     }
 
-    /// What the lock carries.
+    /// Returns what the lock carries.
     #[must_use]
     pub fn read(&self) -> Mark {
         let word = self.mark.load(Relaxed);
@@ -158,12 +158,12 @@ impl Cookie {
         self.check.set(hash(self.address) ^ self.nature);
     }
 
-    /// The lock has been destroyed by this thread, at this stack.
+    /// Marks the lock as destroyed by this thread, at this stack.
     pub fn destroy(&self, tid: u32, stack: u32) {
         self.end(DESTROYED, tid, stack);
     }
 
-    /// The same of its memory, which is still the program's at this moment.
+    /// Marks the lock's memory, which is still the program's at this moment, as freed so.
     pub fn free(&self, tid: u32, stack: u32) {
         self.end(DESTROYED | FREED, tid, stack);
     }
@@ -173,7 +173,7 @@ impl Cookie {
         self.check.set(hash(self.address) ^ (u64::from(tid) << 32 | u64::from(stack)));
     }
 
-    /// The lock is to be looked at from now on. False if it carries no mark.
+    /// Has the lock looked at from now on. False if it carries no mark.
     pub fn watch(&self) -> bool {
         let is_own = self.read() == Mark::Own;
         if is_own {
@@ -183,7 +183,7 @@ impl Cookie {
     }
 }
 
-/// Whether the bytes are free in the libc of this process.
+/// Tells whether the bytes are free in the libc of this process.
 fn shapes_are_known() -> bool {
     const UNASKED: u32 = 0;
     static MINOR: AtomicU32 = AtomicU32::new(UNASKED);
@@ -219,8 +219,7 @@ fn secret() -> u64 {
     }
 }
 
-/// Never that of another address, for a multiplication by an odd number can be
-/// undone.
+/// Returns a number that no other address has, for a multiplication by an odd number can be undone.
 fn hash(address: u64) -> u64 {
     (address ^ 0x5851_f42d_4c95_7f2d).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32)
 }
@@ -259,7 +258,7 @@ mod tests {
             );
             let early = Box::new(Room([0; 56]));
             assert_eq!(cookie(&early.clone(), kind).read(), Mark::None);
-            // SAFETY: as in `cookie`.
+            // SAFETY: RULES-PASSED: `room` is live and has the size of the largest lock.
             let other = unsafe { Cookie::of(own.address, kind, attribute::RECURSIVE) };
             assert_eq!(other.expect("private").read(), Mark::None, "another kind");
             own.destroy(77, 9);
@@ -299,7 +298,7 @@ mod tests {
             (address, Kind::Condition, 0),
             (address, Kind::Spin, 0),
         ] {
-            // SAFETY: nothing is used.
+            // SAFETY: RULES-PASSED: each of these locks fits into `room`, which lives.
             assert!(unsafe { Cookie::of(address, kind, attributes) }.is_none());
         }
     }

@@ -79,7 +79,7 @@ fn holds(me: &Me) -> bool {
     me.thread.stack().depth() != 0
 }
 
-/// The last thing that the process does, by `exit` or the end of `main`.
+/// Runs last in the process, by `exit` or the end of `main`.
 pub extern "C" fn at_end() {
     if let Some(me) = enter().filter(holds) {
         process_ends(&me, EXIT.load(Relaxed));

@@ -57,7 +57,7 @@ static INSTALLED: AtomicU64 = AtomicU64::new(0);
 /// Those of them that have it for the next time only.
 static ONE_SHOT: AtomicU64 = AtomicU64::new(0);
 
-/// The bit of a signal.
+/// Returns the bit that stands for a signal.
 #[must_use]
 pub const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
@@ -81,7 +81,7 @@ pub fn installed() -> u64 {
     INSTALLED.load(Relaxed)
 }
 
-/// Whether a handler of this signal is one to be noted.
+/// Tells whether a handler of this signal is one to be noted.
 fn is_noted(signal: c_int) -> bool {
     (1..=SIGNALS as c_int).contains(&signal)
         && !matches!(
@@ -103,7 +103,7 @@ fn ours() -> usize {
 /// `SIG_DFL`, `SIG_IGN` and, for `sigset`, `SIG_HOLD`.
 const LAST_SPECIAL: usize = 2;
 
-/// What to install in place of the program's handler, and the one before.
+/// Returns what to install in place of the program's handler, and the handler before.
 fn replace(signal: c_int, handler: usize, one_shot: bool) -> (usize, usize) {
     if !is_noted(signal) {
         return (handler, 0);
@@ -130,7 +130,7 @@ fn replace(signal: c_int, handler: usize, one_shot: bool) -> (usize, usize) {
     (ours(), before)
 }
 
-/// It could not be installed.
+/// Puts the handler before back, because the new one could not be installed.
 fn put_back(signal: c_int, before: usize) {
     if is_noted(signal) {
         // ord: PRE-4 (release): the handler.
@@ -141,7 +141,7 @@ fn put_back(signal: c_int, before: usize) {
     }
 }
 
-/// The signal has no handler of the program's any more.
+/// Notes that the signal has no handler of the program's any more.
 fn runs_no_more(signal: c_int) {
     // A child by `vfork` has handlers of its own, and this memory.
     let is_ours = |ledger: &Ledger<'_>| ledger.header().pid.load(Relaxed) == sys::getpid();
@@ -150,7 +150,7 @@ fn runs_no_more(signal: c_int) {
     }
 }
 
-/// Whether this is the default, or to ignore the signal.
+/// Tells whether this is the default, or to ignore the signal.
 fn is_none(handler: usize) -> bool {
     matches!(handler, libc::SIG_DFL | libc::SIG_IGN)
 }
@@ -174,7 +174,8 @@ unsafe extern "C" fn action(
     _: &Site,
 ) -> c_int {
     real::resolve();
-    // SAFETY: the program's action, if any, which the real function reads too.
+    // SAFETY: INTERPOSE-ARGUMENTS: the program passes null, which is excluded, or an action, which
+    // the real function reads too.
     let mut copy = (!new.is_null()).then(|| unsafe { new.read() });
     let wanted = copy.map_or(0, |copy| copy.handler);
     let one_shot = copy.is_some_and(|copy| copy.flags & libc::SA_RESETHAND != 0);
@@ -197,7 +198,8 @@ unsafe extern "C" fn action(
         runs_no_more(signal);
     }
     if !old.is_null() {
-        // SAFETY: the real function has filled it.
+        // SAFETY: INTERPOSE-ARGUMENTS: the program passes room for the old action, which the real
+        // function has filled.
         unsafe {
             if (*old).handler == ours() {
                 (*old).handler = before;
@@ -207,7 +209,7 @@ unsafe extern "C" fn action(
     answer
 }
 
-/// The others take and return a handler.
+/// Installs a handler for the functions that take one and return the one before.
 fn simple(
     signal: c_int,
     handler: usize,
@@ -225,12 +227,13 @@ fn simple(
     if old == ours() { before } else { old }
 }
 
-/// Whether the handler is for one time only.
+/// Exports the functions that take a handler and return the former one; the flag says whether the
+/// handler is for one time only.
 macro_rules! by {
     ($($name:ident: $real:ident, $one_shot:literal;)*) => { $(
         unsafe extern "C" fn $name(signal: c_int, handler: usize, _: &Site) -> usize {
             real::resolve();
-            // SAFETY: resolved.
+            // SAFETY: `resolve` has found the real function, which has the type of this one.
             simple(signal, handler, $one_shot, unsafe { call::$real() })
         }
     )* };
@@ -244,8 +247,8 @@ by! {
     by_sigset: sigset, false;
 }
 
-/// In place of all handlers of the program's, with the arguments of the long form,
-/// of which the short one takes the first.
+/// Runs in place of all handlers of the program's, with the arguments of the long form, of which
+/// the short one takes the first.
 #[unsafe(naked)]
 unsafe extern "C" fn on_signal() {
     core::arch::naked_asm!(
@@ -312,16 +315,16 @@ unsafe extern "C" fn ends(before: usize) {
     }
 }
 
-/// The signal in whose handler the calling thread is, 0 for none.
+/// Returns the word that names the signal in whose handler the calling thread is; 0: it is in none.
 pub(super) fn context() -> Option<&'static AtomicU32> {
     let _ = state::ledger()?;
     let base = tls::own()?.record.load(Relaxed).cast::<ThreadRecord>();
-    // SAFETY: as in `me::enter`: a record of this process's ledger, which stays
-    // mapped.
+    // SAFETY: STATE-OWN-LEDGER, kept by `state`: the record lies in this process's ledger, which
+    // stays mapped.
     (!base.is_null()).then(|| unsafe { &(*base).context })
 }
 
-/// The thread jumps, perhaps out of its handlers.
+/// Notes that the thread jumps, perhaps out of its handlers.
 fn jumps() {
     real::resolve();
     if let Some(context) = context()
@@ -333,7 +336,7 @@ fn jumps() {
 
 type Jump = *const core::ffi::c_void;
 
-/// What is done before each function that may lead out of a handler.
+/// Exports what runs before each function that may lead out of a handler.
 macro_rules! leading_out {
     ($($name:ident: $real:ident;)*) => { $(
         unsafe extern "C" fn $name(_: Jump, _: &Site) -> usize {
@@ -353,13 +356,13 @@ leading_out! {
 
 unsafe extern "C" fn swap_context(_: Jump, to: Jump, site: &Site) -> usize {
     jumps();
-    // SAFETY: RULES-PASSED: the program passes a context that it has made, which the real function
-    // reads too.
+    // SAFETY: INTERPOSE-ARGUMENTS: the program passes a context that it has made, which the real
+    // function reads too.
     stack::swaps(site.stack_pointer(), unsafe { stack_pointer_of(to) });
     REAL.swapcontext.address()
 }
 
-/// The stack pointer in a `ucontext_t`.
+/// Returns the stack pointer in a `ucontext_t`; 0 without one.
 ///
 /// # Safety
 /// There is one at `context`, unless it is null.
@@ -368,6 +371,7 @@ unsafe fn stack_pointer_of(context: Jump) -> u64 {
     if context.is_null() {
         return 0;
     }
-    // SAFETY: RULES-PASSED, by the caller's promise.
+    // SAFETY: the caller promises that a `ucontext_t` lies there unless it is null, which is
+    // excluded.
     unsafe { (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as u64 }
 }

@@ -43,7 +43,7 @@ unsafe extern "C" fn announce(lock: u64, _: &Site) {
 /// Whether anything was announced.
 static ANY: AtomicBool = AtomicBool::new(false);
 
-/// What was said of the lock at `address` is over with its life.
+/// Forgets what was said of the lock at `address`, whose life is over.
 pub fn forget(address: u64) {
     if ANY.load(Relaxed) {
         for place in places(address) {
@@ -52,7 +52,7 @@ pub fn forget(address: u64) {
     }
 }
 
-/// A lock has got a record: marks it if it was announced.
+/// Marks a lock that has got a record, if it was announced.
 pub fn recorded(me: &Me, address: u64) {
     if places(address).any(|place| place.load(Relaxed) == address) {
         me.mark_handed_off(address);
@@ -68,7 +68,7 @@ impl Me {
         }
     }
 
-    /// Whether the program has said that others than the owner give the lock back.
+    /// Tells whether the program has said that others than the owner give the lock back.
     #[must_use]
     pub fn is_handed_off(&self, address: u64) -> bool {
         let lock = self.ledger.find_lock(address).and_then(|index| self.ledger.lock(index));

@@ -47,8 +47,8 @@ fn begins_or_ends(rule: Rule, address: u64, kind: Kind, site: &Site) {
     later.add(address);
 }
 
-/// The memory from `low` to below `high`, in which there are locks, goes; called
-/// before it does. `stack` is that of the call, or 0.
+/// Reports what threads hold in the memory from `low` to below `high`, before it goes. `stack` is
+/// that of the call, or 0.
 pub fn memory_gone(me: &Me, low: u64, high: u64, how: Gone, stack: u32) {
     for thread in me.ledger.threads() {
         let held = thread.stack();
@@ -81,7 +81,7 @@ pub fn memory_gone(me: &Me, low: u64, high: u64, how: Gone, stack: u32) {
     }
 }
 
-/// Whether these words are those of a lock that the thread holds so.
+/// Tells whether these words are those of a lock that the thread holds so.
 fn agrees(words: &Words, tid: u32, holding: &Holding) -> bool {
     match words.holder() {
         Holder::Thread(number) => number == tid,
@@ -92,8 +92,8 @@ fn agrees(words: &Words, tid: u32, holding: &Holding) -> bool {
 }
 
 impl Me {
-    /// The thread that holds the lock, by its number, and how: if the words of the
-    /// lock say the same.
+    /// Returns the thread that holds the lock, by its number, and how: if the words of the lock say
+    /// the same.
     fn holder(&self, address: u64, words: &Words) -> Option<(u32, Holding)> {
         if matches!(words.holder(), Holder::Nobody | Holder::Unknown) {
             return None;

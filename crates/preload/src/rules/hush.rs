@@ -27,7 +27,7 @@ impl Latest {
         self.locks[self.next.fetch_add(1, Relaxed) % self.locks.len()].store(address, Relaxed);
     }
 
-    /// Whether the lock was added; not the next time.
+    /// Tells whether the lock was added; not the next time.
     #[must_use]
     pub fn take(&self, address: u64) -> bool {
         self.locks.iter().any(|lock| lock.compare_exchange(address, 0, Relaxed, Relaxed).is_ok())

@@ -17,7 +17,7 @@ use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::{Thread, state};
 use lockstead_ledger::violation::Rule;
 
-/// Who has waited for so long with a deadline has not just tried, in nanoseconds.
+/// A wait with a deadline that lasts so long, in nanoseconds, is more than a try.
 const PATIENT: u64 = 10_000_000;
 
 /// Does this file's part of [`super::joins`].
@@ -31,8 +31,8 @@ pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
     }
 }
 
-/// The stack at which the thread takes a lock that the caller holds, and whether it
-/// did so at some time only.
+/// Returns the stack at which the thread takes a lock that the caller holds, and whether it did so
+/// at some time only.
 fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<(u32, bool)> {
     let lock = me.ledger.lock(holding.lock)?;
     if lock.shape().0 == Kind::Semaphore || holding.flags.has(Flags::LENT) {

@@ -45,12 +45,12 @@ use lockstead_ledger::violation::Rule;
 /// Whether this process is a forked child.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The process is a forked child.
+/// Notes that the process is a forked child.
 pub fn forked() {
     FORKED.store(true, Relaxed);
 }
 
-/// Whether this process is a forked child.
+/// Tells whether this process is a forked child.
 pub fn is_forked() -> bool {
     FORKED.load(Relaxed)
 }
@@ -97,12 +97,12 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
     }
 }
 
-/// The memory of a lock is about to be freed by the call at `site`.
+/// Marks a lock whose memory is about to be freed by the call at `site`.
 ///
 /// # Safety
 /// At `address` is memory of the size of such a lock.
 pub unsafe fn freed(me: &Me, address: u64, nature: (Kind, u16), site: &Site) {
-    // SAFETY: RULES-PASSED, by the caller's promise.
+    // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock.
     let cookie = unsafe { Cookie::of(address, nature.0, nature.1) };
     // Bytes that do not carry the lock's own mark are the program's.
     if let Some(cookie) = cookie.filter(|cookie| cookie.read() == Mark::Own) {
@@ -130,7 +130,7 @@ impl Grave {
         self.address.store(address, Relaxed);
     }
 
-    /// Thread and stack; zeroes if another lock lies there by now.
+    /// Returns thread and stack; zeroes if another lock lies there by now.
     fn read(&self, address: u64) -> Earlier {
         let by = self.by.load(Relaxed);
         let by = if self.address.load(Relaxed) == address { by } else { 0 };
@@ -165,7 +165,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     if matches!(kind, Kind::Semaphore | Kind::Barrier) && words.is_shared() {
         attributes |= attribute::SHARED;
     }
-    // SAFETY: RULES-PASSED, as above.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     if let Some(was) = unsafe { overwritten(me, address, (kind, attributes), &words) } {
         if let Some((index, lock)) = me.record_of(address) {
             me.end_life(index, lock);
@@ -177,7 +177,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
         }
         let note = Note::new(Rule::OverwrittenFree, address, stack);
         me.note(&note.after(0, was.init_stack).weak(was.in_order));
-        // SAFETY: RULES-PASSED, as above.
+        // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
         let cookie = unsafe { Cookie::of(address, kind, attributes) };
         if let Some(cookie) = cookie.filter(|_| words.is_sound()) {
             plant(cookie, attributes);
@@ -185,7 +185,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
         return !was.in_order;
     }
     if words.is_sound() && !words.is_destroyed_mutex() {
-        // SAFETY: RULES-PASSED, as above.
+        // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
         unsafe { me.ends_unseen(address, stack, (kind, attributes)) };
     }
     let Some((rule, earlier)) = judge(me, address, kind, attributes, &words) else { return false };
@@ -209,8 +209,8 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
         }
     }
     me.note(&note);
-    // Said once. Nothing is written where nobody keeps a lock any more.
-    // SAFETY: RULES-PASSED, as above.
+    // The rule is reported once. Nothing is written where nobody keeps a lock any more.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) }
         && words.is_sound()
         && rule != Rule::InFreedMemory
@@ -220,7 +220,7 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     true
 }
 
-/// Whether a use that knows the lock is to look at it again: there is a place for a cookie,
+/// Tells whether a use that knows the lock is to look at it again: there is a place for a cookie,
 /// and what is there is not its own. A semaphore or a barrier may have none all the same.
 #[must_use]
 pub fn has_changed<N: Nature>(address: u64, nature: &N) -> bool {
@@ -236,13 +236,13 @@ pub fn has_changed<N: Nature>(address: u64, nature: &N) -> bool {
 
 /// A lock that was written over while nobody held it.
 struct Was {
-    /// Where it was initialised, or 0.
+    /// The stack of its initialisation, or 0.
     init_stack: u32,
     /// Its words are those of a lock, as an assignment leaves them that begins one anew.
     in_order: bool,
 }
 
-/// What says that a lock which lives was written over since its last use.
+/// Looks whether a lock that lives was written over since its last use.
 ///
 /// # Safety
 /// At `address` is memory of the size of such a lock.
@@ -261,7 +261,7 @@ unsafe fn overwritten(
     {
         return None;
     }
-    // SAFETY: RULES-PASSED, by the caller's promise.
+    // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock.
     let cookie = unsafe { Cookie::of(address, kind, before) }?;
     let init_stack = lock.init_stack.load(Relaxed);
     let in_order = match cookie.read() {
@@ -276,7 +276,7 @@ unsafe fn overwritten(
     (!is_held).then_some(Was { init_stack, in_order })
 }
 
-/// What a use collides with.
+/// The earlier event that a use of a lock collides with.
 enum Earlier {
     Nothing,
     /// Its destruction, by this thread at this stack.
@@ -300,7 +300,8 @@ fn judge(
         let is_new = matches!(life, Some(Life::Gone));
         return is_new.then_some((Rule::InFreedMemory, Earlier::Destroyed(tid, stack)));
     }
-    // SAFETY: RULES-PASSED, as in `used`. A destroyed mutex has no attributes any more.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls. A destroyed
+    // mutex has no attributes any more.
     let cookie = unsafe {
         let known = if words.is_destroyed_mutex() { 0 } else { attributes };
         Cookie::of(address, kind, known)
@@ -342,11 +343,11 @@ fn judge(
     }
 }
 
-/// Who has freed the memory of a lock of this kind: its words may be the allocator's by now,
-/// and what it was says its record.
+/// Returns the thread and the stack that have freed the memory of a lock of this kind. Its words
+/// may be the allocator's by now, and what it was says its record.
 fn freed_by(me: &Me, address: u64, kind: Kind, index: u32) -> Option<(u32, u32)> {
     let (known, _, attributes) = me.ledger.lock(index)?.shape();
-    // SAFETY: RULES-PASSED, as in `used`.
+    // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     let cookie = unsafe { Cookie::of(address, kind, attributes) };
     match cookie.filter(|_| known == kind)?.read() {
         Mark::Freed(tid, stack) => Some((tid, stack)),
@@ -355,14 +356,14 @@ fn freed_by(me: &Me, address: u64, kind: Kind, index: u32) -> Option<(u32, u32)>
 }
 
 impl Me {
-    /// The record of a lock, if there is one.
+    /// Returns the record of a lock, if there is one.
     fn record_of(&self, address: u64) -> Option<(u32, &'static LockRecord)> {
         let index = self.ledger.find_lock(address)?;
         Some((index, self.ledger.lock(index)?))
     }
 
-    /// Whether another lock than the one that is known at `address` lives there, which
-    /// begins a life then, as one that is used at `stack`.
+    /// Tells whether another lock than the one that is known at `address` lives there, which begins
+    /// a life then, as one that is used at `stack`.
     ///
     /// # Safety
     /// There is such a lock.
@@ -374,7 +375,8 @@ impl Me {
             return false;
         }
         let has_lost_it = || {
-            // SAFETY: RULES-PASSED, by the caller's promise. One that had no cookie has lost none.
+            // SAFETY: RULES-PASSED: the caller promises that there is such a lock. One that had no
+            // cookie has lost none.
             let cookie = unsafe { Cookie::of(address, kind, attributes | before) };
             cookie.is_some_and(|cookie| cookie.read() == Mark::None)
         };
@@ -386,7 +388,7 @@ impl Me {
         if is_other {
             self.end_life(index, lock);
             self.use_lock(address, stack, nature);
-            // SAFETY: RULES-PASSED, by the caller's promise.
+            // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock.
             let cookie = unsafe { Cookie::of(address, kind, attributes) };
             if let Some(cookie) = cookie.filter(|_| matches!(kind, Kind::Mutex | Kind::RwLock)) {
                 plant(cookie, attributes);
@@ -395,8 +397,8 @@ impl Me {
         is_other
     }
 
-    /// A lock that was at its end is used: it begins a life, as what it was before but for
-    /// these attributes.
+    /// Begins a life of a lock that was at its end and is used, as what it was before but for these
+    /// attributes.
     fn revive(&self, address: u64, stack: u32, attributes: Option<u16>) {
         let Some((_, lock)) = self.record_of(address) else { return };
         let (kind, _, before) = lock.shape();

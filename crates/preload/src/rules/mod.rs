@@ -139,22 +139,22 @@ calls! {
     fn semaphore_signals(semaphore: u64, index: u32, lock: &LockRecord) => semaphore::signals;
     /// The calling thread gives a token of a semaphore.
     fn token_given(semaphore: u64, site: &Site) => tokens::given;
-    /// The calling thread has got one, after it has waited since then; 0: it has not waited.
+    /// The calling thread has got a token, after it has waited since then; 0: it has not waited.
     fn token_taken(semaphore: u64, site: &Site, since: u64) => tokens::taken;
-    /// It has asked for one and has got none.
+    /// The calling thread has asked for a token and has got none.
     fn token_missed(semaphore: u64, site: &Site, outcome: Outcome) => tokens::missed;
     /// A semaphore was initialised or opened, with this value if that is known.
     fn semaphore_begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing: Sharing)
         => tokens::begins;
     /// A semaphore was destroyed or closed; its record says still what it was.
     fn semaphore_ends(me: &Me, semaphore: u64, site: &Site) => tokens::ends;
-    /// Whether it is to be noted what semaphores are used for.
+    /// Says whether to note what semaphores are used for.
     fn want_tokens(wanted: bool) => tokens::want;
-    /// Whether calls that may block are to be looked at.
+    /// Says whether to look at calls that may block.
     fn want_sleepy(wanted: bool) => sleepy::want;
     /// The calling thread is about to fork.
     fn forks(me: &Me) => at_fork::forks;
-    /// It has, and this is the parent.
+    /// The calling thread has forked, and this is the parent.
     fn has_forked() => at_fork::in_parent;
     /// The process is a forked child, which has no ledger yet.
     fn forked() => in_child;

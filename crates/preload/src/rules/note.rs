@@ -10,26 +10,27 @@ use lockstead_ledger::violation::{Rule, Violation};
 pub struct Note {
     /// The rule that was broken.
     pub rule: Rule,
-    /// Address of the lock.
+    /// The address of the lock.
     pub address: u64,
-    /// Stack of the call; 0 if there was none.
+    /// The stack of the call; 0 if there was none.
     pub stack: u32,
-    /// Who did what the violation collides with, and its stack.
+    /// The number of the thread that did what the violation collides with; 0: there is none.
     pub other_tid: u32,
-    /// As the field of [`Violation`].
+    /// The stack of what that thread, or the same thread, did earlier.
     pub other_stack: u32,
-    /// As the field of [`Violation`].
+    /// The index of the other lock that has a part in it; 0: there is none.
     pub other_lock: u32,
-    /// As the field of [`Violation`].
+    /// The number of a signal, an address or an error, as the rule has it.
     pub number: u64,
-    /// As the field of [`Violation`].
+    /// It breaks the rule only if what was seen before comes again, of which nothing tells whether
+    /// it does.
     pub weak: bool,
-    /// Who broke the rule, by serial and number, if it was not the calling thread.
+    /// The thread that broke the rule, by serial and number, if it was not the calling one.
     pub by: Option<(u32, u32)>,
 }
 
 impl Note {
-    /// A violation without any other part in it.
+    /// Makes the note of a violation without any other part in it.
     #[must_use]
     pub const fn new(rule: Rule, address: u64, stack: u32) -> Note {
         Note {
@@ -45,35 +46,35 @@ impl Note {
         }
     }
 
-    /// The same, with what this thread did earlier.
+    /// Adds what the thread `tid`, this one or another, did earlier at this stack.
     #[must_use]
     pub const fn after(mut self, tid: u32, stack: u32) -> Note {
         (self.other_tid, self.other_stack) = (tid, stack);
         self
     }
 
-    /// The same, with this other lock, by index.
+    /// Adds this other lock, by index.
     #[must_use]
     pub const fn with(mut self, lock: u32) -> Note {
         self.other_lock = lock;
         self
     }
 
-    /// The same, with this number.
+    /// Adds this number, whose meaning the rule says.
     #[must_use]
     pub const fn number(mut self, number: u64) -> Note {
         self.number = number;
         self
     }
 
-    /// The same, broken by another thread.
+    /// Says that another thread broke the rule.
     #[must_use]
     pub const fn by(mut self, serial: u32, tid: u32) -> Note {
         self.by = Some((serial, tid));
         self
     }
 
-    /// The same, as a weak one if so.
+    /// Says whether the violation is a weak one.
     #[must_use]
     pub const fn weak(mut self, weak: bool) -> Note {
         self.weak = weak;
@@ -100,7 +101,7 @@ static CAUSE: [Cause; CAUSES] =
 /// Not zero if any of them is in use.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
-/// A forked child begins its own ledger.
+/// Forgets all causes, because a forked child begins its own ledger.
 pub fn forget() {
     if ANY.swap(0, Relaxed) == 0 {
         return;
@@ -112,7 +113,7 @@ pub fn forget() {
 }
 
 impl Me {
-    /// Something that a rule would have been judged by found no room.
+    /// Counts something that a rule would have been judged by, and that found no room.
     #[cold]
     pub fn lose_fact(&self) {
         self.ledger.header().losses.facts.fetch_add(1, Relaxed);
@@ -166,8 +167,8 @@ impl Me {
         }
     }
 
-    /// What locks of one class have in common: where they were initialised; a
-    /// static one is a class of its own; else where they were first used.
+    /// Returns what locks of one class have in common: where they were initialised; a static one is
+    /// a class of its own; else where they were first used.
     fn origin(&self, lock: u32, address: u64) -> u64 {
         let Some(record) = self.ledger.lock(lock) else { return address };
         match (record.init_stack.load(Relaxed), record.module.load(Relaxed)) {

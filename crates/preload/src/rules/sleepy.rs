@@ -31,7 +31,7 @@ pub fn want(wanted: bool) {
 /// [`BLOCKING`].
 macro_rules! blocking {
     ($($name:ident as $base:literal;)*) => { $(
-        /// Interposed.
+        /// Stands before the function of this name, which may block.
         ///
         /// # Safety
         /// As of the function of this name.
@@ -164,7 +164,7 @@ unsafe extern "C" fn look(index: usize, arguments: &[usize; 6], site: &Site) {
     me.note(&note.after(tid, holding.stack).number(index as u64));
 }
 
-/// Whether the call was told not to wait.
+/// Tells whether the call was told not to wait.
 ///
 /// # Safety
 /// These are arguments of the function: its pointers are null or good to read.
@@ -198,7 +198,7 @@ unsafe fn returns_at_once(name: &str, arguments: &[usize; 6]) -> bool {
 }
 
 fn is_nonblocking(descriptor: usize) -> bool {
-    // SAFETY: asks only.
+    // SAFETY: `F_GETFL` only asks, and touches no memory.
     let flags =
         unsafe { sys::call(libc::SYS_fcntl, [descriptor, libc::F_GETFL as usize, 0, 0, 0, 0]) };
     flags.is_ok_and(|flags| flags as c_int & libc::O_NONBLOCK != 0)

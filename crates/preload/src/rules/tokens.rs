@@ -43,14 +43,14 @@ pub fn want(wanted: bool) {
 /// A call for a semaphore.
 struct Seen<'a> {
     ledger: &'a Ledger<'static>,
-    /// Index of its record.
+    /// The index of the semaphore's record.
     lock: u32,
     stack: u32,
     site: u64,
-    /// As [`Taker::number_of`] has it.
+    /// The thread's number, as [`Taker::number_of`] has it.
     thread: u32,
     tid: u32,
-    /// In whose handler, 0 for none.
+    /// The signal in whose handler the call is; 0: none.
     signal: u32,
 }
 
@@ -68,7 +68,7 @@ impl Seen<'_> {
         }
     }
 
-    /// The semaphore; its life begins now if nothing else of it was seen.
+    /// Returns the semaphore; its life begins now if nothing else of it was seen.
     fn semaphore(&self) -> Option<Semaphore<'static>> {
         let semaphore = self.ledger.semaphore(self.lock).or_else(|| self.unseen())?;
         if self.signal != 0 {
@@ -77,7 +77,7 @@ impl Seen<'_> {
         Some(semaphore)
     }
 
-    /// One whose initialisation nobody saw.
+    /// Begins the life of a semaphore whose initialisation nobody saw.
     #[cold]
     fn unseen(&self) -> Option<Semaphore<'static>> {
         let record = self.ledger.lock(self.lock);
@@ -115,7 +115,7 @@ impl Seen<'_> {
         });
     }
 
-    /// The number of the thread that took it.
+    /// Returns the number of the thread that took the token.
     fn tid_of(&self, taker: Taker) -> u32 {
         let number = |record: &ThreadRecord| Taker::number_of(record.serial.load(Relaxed));
         let mut threads = self.ledger.threads().map(|thread| thread.record);
@@ -148,8 +148,8 @@ fn noted(address: u64, site: &Site, note: impl Fn(&Seen<'_>)) {
     }
 }
 
-/// A call of a thread that is busy in the library or has no record. What it was doing
-/// may be half done: only what others could do at that moment as well is done here.
+/// Describes a call of a thread that is busy in the library or has no record. What it was doing may
+/// be half done: only what others could do at that moment as well is done here.
 #[cold]
 fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> Seen<'a> {
     // The walk was given up: its first address is known.
@@ -172,8 +172,8 @@ fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> 
     let record = tls::own().map_or(null(), |words| words.record.load(Relaxed).cast_const());
     let record = record.cast::<ThreadRecord>();
     let number = |word: fn(&ThreadRecord) -> &AtomicU32| {
-        // SAFETY: as in `me::enter`: a record of this process's ledger, which stays
-        // mapped.
+        // SAFETY: STATE-OWN-LEDGER, kept by `state`: the record lies in this process's ledger,
+        // which stays mapped.
         (!record.is_null()).then(|| unsafe { word(&*record) }.load(Relaxed))
     };
     Seen {
@@ -187,7 +187,7 @@ fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> 
     }
 }
 
-/// The tokens of a semaphore, as glibc keeps them since 2.21.
+/// Returns the tokens of a semaphore, as glibc keeps them since 2.21.
 fn tokens(address: u64) -> u32 {
     // SAFETY: RULES-PASSED: the program has passed it to the function that it called, which reads
     // it too; the first word has been the count in all versions that we run with.
@@ -277,7 +277,7 @@ pub fn missed(address: u64, site: &Site, outcome: Outcome) {
     });
 }
 
-/// The program is about to give a token.
+/// Notes that the program is about to give a token.
 pub fn given(address: u64, site: &Site) {
     noted(address, site, |seen| {
         let Some(semaphore) = seen.semaphore() else { return };

@@ -46,7 +46,7 @@ pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
     }
 }
 
-/// A lock that the caller has acquired.
+/// Judges the release of a lock that the caller has acquired.
 fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
     // A robust mutex names nobody while it is to be repaired; a forked child may begin
     // in any way anew what it has inherited.
@@ -62,7 +62,7 @@ fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
     me.note(&Note::new(lost(words), holding.address, stack).after(tid, holding.stack));
 }
 
-/// What a lock has met with whose words do not say any more that the caller holds it.
+/// Returns the rule that was broken if a lock's words do not say any more that the caller holds it.
 fn lost(words: &Words) -> Rule {
     match words.holder() {
         Holder::Nobody | Holder::Thread(_) if words.is_between_processes() => {
@@ -96,7 +96,7 @@ pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     }
 }
 
-/// A lock that the caller has not acquired, as far as is recorded.
+/// Judges the release of a lock that the caller has not acquired, as far as is recorded.
 fn foreign(me: &Me, address: u64, words: &Words, nature: (Kind, u16), site: &Site) {
     let by = |rule, tid, other_stack| {
         let place = me.place(address, site, nature);
@@ -126,8 +126,8 @@ fn foreign(me: &Me, address: u64, words: &Words, nature: (Kind, u16), site: &Sit
 }
 
 impl Me {
-    /// Whether `number` is the calling thread's: its own, or that of the thread
-    /// whose fork it is.
+    /// Tells whether `number` is the calling thread's: its own, or that of the thread whose fork it
+    /// is.
     #[must_use]
     pub fn is(&self, number: u32) -> bool {
         let record = self.record();
@@ -135,8 +135,7 @@ impl Me {
             || number != 0 && number == record.forked_by.load(Relaxed)
     }
 
-    /// Whether the words of a lock that the calling thread holds do not
-    /// contradict.
+    /// Tells whether the words of a lock that the calling thread holds do not contradict.
     #[must_use]
     pub fn may_hold(&self, words: &Words, flags: Flags) -> bool {
         match words.holder() {
@@ -149,9 +148,8 @@ impl Me {
         }
     }
 
-    /// Number of another thread that has acquired the lock, and the stack of that;
-    /// with `number` only that thread, and without a stack if its acquisition was
-    /// not recorded.
+    /// Returns the number of another thread that has acquired the lock, and the stack of that; with
+    /// `number` only that thread, and without a stack if its acquisition was not recorded.
     #[must_use]
     pub fn other_holder(&self, address: u64, number: Option<u32>) -> Option<(u32, u32)> {
         let own = self.record().tid.load(Relaxed);
@@ -168,8 +166,7 @@ impl Me {
         })
     }
 
-    /// Whether some calls of the thread, which may have acquired, were not
-    /// recorded.
+    /// Tells whether some calls of the thread, which may have acquired, were not recorded.
     #[must_use]
     pub fn has_unrecorded(&self) -> bool {
         let record = self.record();

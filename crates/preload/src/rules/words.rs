@@ -25,7 +25,7 @@ use lockstead_ledger::lock::Kind;
 /// Words of the largest lock.
 pub const MOST: usize = 14;
 
-/// Who holds a lock, as far as its words tell.
+/// The holder of a lock, as far as its words tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Holder {
     /// Nobody holds the lock.
@@ -71,7 +71,7 @@ mod rwlock {
 /// What semaphores and barriers that are shared say in their third or fourth word.
 const SHARED: u32 = 128;
 
-/// How many words a lock of this kind has that are looked at.
+/// Returns how many words a lock of this kind has that are looked at.
 #[must_use]
 pub const fn count(kind: Kind) -> usize {
     match kind {
@@ -85,7 +85,7 @@ pub const fn count(kind: Kind) -> usize {
 }
 
 impl Words {
-    /// The words of a lock that the program passes at this moment.
+    /// Reads the words of a lock that the program passes at this moment.
     ///
     /// # Safety
     /// At `address` is memory of the size of such a lock, aligned.
@@ -93,14 +93,14 @@ impl Words {
     pub unsafe fn read(kind: Kind, address: u64) -> Words {
         let mut words = [0; MOST];
         for (index, word) in words[..count(kind)].iter_mut().enumerate() {
-            // SAFETY: RULES-PASSED, by the caller's promise; glibc changes them atomically.
+            // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock; glibc
+            // changes the words atomically.
             *word = unsafe { (*(address as *const AtomicU32).add(index)).load(Relaxed) };
         }
         Words { kind, words }
     }
 
-    /// The words at an address that may be mapped no more; `None` if they cannot
-    /// be read.
+    /// Reads the words at an address that may be mapped no more; `None` if they cannot be read.
     #[must_use]
     pub fn read_if_there(kind: Kind, address: u64) -> Option<Words> {
         let mut words = [0_u32; MOST];
@@ -159,8 +159,7 @@ impl Words {
         }
     }
 
-    /// Whether a mutex of this kind, a reader-writer lock of this preference
-    /// exists.
+    /// Tells whether a mutex of this kind, a reader-writer lock of this preference exists.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         const INHERIT_OR_PROTECT: u32 = mutex::INHERIT | mutex::PROTECT;
@@ -176,8 +175,8 @@ impl Words {
         }
     }
 
-    /// Whether the words of a mutex are ones that glibc writes there. Where the first is not a
-    /// thread's number, nor beside a ceiling, it says that the mutex is free, taken, or waited
+    /// Tells whether the words of a mutex are ones that glibc writes there. Where the first is not
+    /// a thread's number, nor beside a ceiling, it says that the mutex is free, taken, or waited
     /// for; and only of a recursive one the second counts.
     #[must_use]
     pub fn is_possible(&self) -> bool {
@@ -189,20 +188,20 @@ impl Words {
                 || lock <= 2 && (depth == 0 || self.is_recursive()))
     }
 
-    /// Whether a mutex carries the mark of a destroyed one.
+    /// Tells whether a mutex carries the mark of a destroyed one.
     #[must_use]
     pub fn is_destroyed_mutex(&self) -> bool {
         self.kind == Kind::Mutex && self.words[4] == u32::MAX
     }
 
-    /// Whether a condition variable carries the mark of a destroyed one, which
-    /// glibc has until 2.40.
+    /// Tells whether a condition variable carries the mark of a destroyed one, which glibc has
+    /// until 2.40.
     #[must_use]
     pub fn is_destroyed_condition(&self) -> bool {
         self.kind == Kind::Condition && self.words[9] & 4 != 0
     }
 
-    /// Whether processes may share a semaphore or a barrier.
+    /// Tells whether processes may share a semaphore or a barrier.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         match self.kind {
@@ -212,7 +211,7 @@ impl Words {
         }
     }
 
-    /// Whether processes may share a mutex or a reader-writer lock.
+    /// Tells whether processes may share a mutex or a reader-writer lock.
     #[must_use]
     pub fn is_between_processes(&self) -> bool {
         match self.kind {
@@ -222,32 +221,32 @@ impl Words {
         }
     }
 
-    /// Whether a mutex survives its owner.
+    /// Tells whether a mutex survives its owner.
     #[must_use]
     pub fn is_robust(&self) -> bool {
         self.kind == Kind::Mutex && self.words[4] & mutex::ROBUST != 0
     }
 
-    /// Whether its owner may lock it again.
+    /// Tells whether its owner may lock it again.
     #[must_use]
     pub fn is_recursive(&self) -> bool {
         self.kind == Kind::Mutex && self.words[4] & mutex::TYPE == 1
     }
 
-    /// How often the owner of a mutex has locked it.
+    /// Returns how often the owner of a mutex has locked it.
     #[must_use]
     pub fn depth(&self) -> u32 {
         if self.is_recursive() { self.words[1] } else { 1 }
     }
 
-    /// The word at this index.
+    /// Returns the word at this index.
     #[must_use]
     pub fn word(&self, index: usize) -> u32 {
         self.words[index]
     }
 }
 
-/// What a free spin lock contains: asked of glibc once, for its machines differ.
+/// Returns what a free spin lock contains: asked of glibc once, for its machines differ.
 fn free_spin() -> u32 {
     static FREE: AtomicU32 = AtomicU32::new(u32::MAX);
     let known = FREE.load(Relaxed);
@@ -318,7 +317,7 @@ mod tests {
     fn words_are_read_where_there_are_any() {
         let lock = [7_u32, 0, 5, 0, 0, 0, 0, 0, 0, 0];
         let address = lock.as_ptr() as u64;
-        // SAFETY: ten live words.
+        // SAFETY: RULES-PASSED: `lock` has the ten words of a mutex, and lives.
         let here = unsafe { Words::read(Kind::Mutex, address) };
         let there = Words::read_if_there(Kind::Mutex, address).expect("readable");
         assert_eq!((here.word(0), there.word(2)), (7, 5));

@@ -41,7 +41,7 @@ use lockstead_ledger::order::Mode;
 use lockstead_ledger::publish::{Flags, How};
 use lockstead_ledger::violation::{Rule, Violation};
 
-/// One use, in one of the worlds.
+/// One use of a lock, in a handler or outside.
 struct Use {
     /// Address of the lock xor generation, so that a later life is another lock;
     /// 0: free. Written last.
@@ -52,11 +52,12 @@ struct Use {
     tid: AtomicU32,
     /// Not zero while it is being filled.
     claimed: AtomicU32,
-    /// Index of the lock.
+    /// The index of the lock's record.
     index: AtomicU32,
     /// How it was taken, as [`Mode`] has it.
     mode: AtomicU32,
-    /// In a handler: nobody had taken the lock before. Elsewhere: no handler was running.
+    /// Not zero if, for a use in a handler, nobody had taken the lock before, or, for another one,
+    /// no handler was running.
     apart: AtomicU32,
     /// It was left in the ledger.
     left: AtomicU32,
@@ -101,21 +102,21 @@ impl<const N: usize> Uses<N> {
         (0..TRIES).map(move |i| &self.0[(first as usize + i) % N])
     }
 
-    /// Signals of all uses of the lock.
+    /// Returns the signals of all uses of the lock.
     fn signals(&self, lock: u64) -> u64 {
         // ord: PRE-5 (acquire): the use.
         let all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
         all.fold(0, |signals, seen| signals | seen.signals.load(Relaxed))
     }
 
-    /// Whether there is a use of the lock that is apart.
+    /// Tells whether there is a use of the lock that is apart.
     fn has_apart(&self, lock: u64) -> bool {
         // ord: PRE-5 (acquire): the use.
         let mut all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
         all.any(|seen| seen.apart.load(Relaxed) != 0)
     }
 
-    /// A use of the lock with this signal.
+    /// Returns a use of the lock with this signal.
     fn find(&self, lock: u64, signal: u64) -> Option<Seen> {
         // ord: PRE-5 (acquire): the use.
         let mut all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
@@ -148,7 +149,7 @@ impl<const N: usize> Uses<N> {
         used.lock.store(lock, Release);
     }
 
-    /// All that are complete.
+    /// Returns all uses that are complete.
     fn all(&self) -> impl Iterator<Item = &Use> {
         // ord: PRE-5 (acquire): the use.
         self.0.iter().filter(|used| used.lock.load(Acquire) != 0)
@@ -162,15 +163,15 @@ impl<const N: usize> Uses<N> {
     }
 }
 
-/// In handlers, of these signals.
+/// The uses in handlers, each with the signals that were handled.
 static HANDLED: Uses<1024> = Uses::new();
-/// With these signals open.
+/// The uses outside of handlers, each with the signals that were open then.
 static OPEN: Uses<32768> = Uses::new();
 
-/// Not zero if there is any of them.
+/// Not zero if there is any use in either table.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
-/// A forked child begins anew.
+/// Forgets all uses, because a forked child begins anew.
 pub fn forget() {
     // Most never had any.
     if ANY.swap(0, Relaxed) != 0 {
@@ -208,7 +209,7 @@ pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
     }
 }
 
-/// Whether a handler has used the lock, and nobody outside is known to have.
+/// Tells whether a handler has used the lock, and nobody outside is known to have.
 fn is_news_that_outside(lock: u64) -> bool {
     HANDLED_AT_ALL.load(Relaxed) != 0 && HANDLED.signals(lock) != 0 && !OPEN.has_apart(lock)
 }
@@ -287,7 +288,7 @@ fn key(address: u64, generation: u32) -> u64 {
     address ^ u64::from(generation) << 48
 }
 
-/// Whether nobody has had the lock yet. What a child has inherited its parent may have had.
+/// Tells whether nobody has had the lock yet. What a child has inherited its parent may have had.
 fn is_untouched(me: &Me, address: u64, place: Place) -> bool {
     let Some(record) = me.ledger.lock(place.lock).filter(|_| !life::is_forked()) else {
         return false;

@@ -14,8 +14,7 @@ pub trait Modules {
     fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)>;
 }
 
-/// Without a way to find modules there are none, and frame pointers are all
-/// that is left.
+/// Knows no modules without a way to find them; frame pointers are all that is left.
 impl<M: Modules> Modules for Option<M> {
     type Image<'a>
         = M::Image<'a>

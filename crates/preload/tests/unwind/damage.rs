@@ -48,7 +48,7 @@ fn tables() -> Tables {
         // SAFETY: dl_iterate_phdr passes a valid description, and `found` is the
         // place below.
         let (info, found) = unsafe { (&*info, &mut *found.cast::<Option<Tables>>()) };
-        // SAFETY: so many headers there are.
+        // SAFETY: the loader's description says how many headers there are.
         let headers =
             unsafe { std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum)) };
         let of = |kind| headers.iter().filter(move |header| header.p_type == kind);

@@ -27,7 +27,7 @@ pub(crate) fn find_object() -> Option<FindObject> {
 
 /// The modules of this process; a message says so where glibc is too old.
 pub(crate) fn loaded() -> Option<Loaded> {
-    // SAFETY: `find_object` gives glibc's function.
+    // SAFETY: `find_object` gives glibc's function of this name.
     let loaded = find_object().map(|find| unsafe { Loaded::new(find) });
     if loaded.is_none() {
         eprintln!("skipped: this glibc has no _dl_find_object");
@@ -104,7 +104,7 @@ unsafe extern "C" fn leaf(data: *mut c_void) {
 unsafe extern "C" fn arrived(place: *const [u64; 3], data: *mut c_void) {
     // SAFETY: `leaf` passes three words of its frame.
     let [pc, sp, bp] = unsafe { *place };
-    // SAFETY: the promise of `leaf`'s caller.
+    // SAFETY: the caller of `leaf` promises that this is a live `Call`, which waits meanwhile.
     let call = unsafe { &mut *data.cast::<Call<'_>>() };
     call.arrived = true;
     let run = AssertUnwindSafe(|| (call.run)(Start { pc, sp, bp }));
@@ -119,7 +119,7 @@ pub(crate) fn here(run: &mut dyn FnMut(Start)) {
         leaf: unsafe extern "C" fn(*mut c_void),
         data: *mut c_void,
     ) {
-        // SAFETY: as this function's caller promises.
+        // SAFETY: `through` passes `leaf` together with the data that it takes.
         unsafe { leaf(data) };
     }
     through(entry, &[0], run);

@@ -52,15 +52,15 @@ fn slots_recognise_the_chain_and_refuse_another() {
     deep(8, &mut |start| {
         let (walk, mut chain) = live::walk(Some(loaded), &rules, start);
         assert_eq!(walk.slots.known, 3);
-        // SAFETY: the walk was from the same place, here and below.
+        // SAFETY: the walk ran on this stack from the same place, whose caller waits.
         assert!(unsafe { walk.slots.lead_to(start.sp, &chain) });
         for changed in 1..=3 {
             chain[changed] ^= 1;
-            // SAFETY: see above.
+            // SAFETY: the walk ran on this stack from the same place, whose caller waits.
             assert!(!unsafe { walk.slots.lead_to(start.sp, &chain) });
             chain[changed] ^= 1;
         }
-        // SAFETY: see above.
+        // SAFETY: the walk ran on this stack from the same place, whose caller waits.
         assert!(!unsafe { walk.slots.lead_to(start.sp, &chain[..3]) });
     });
 }
@@ -95,7 +95,7 @@ fn a_stack_that_ends_early_ends_the_walk_there() {
 fn a_stack_gives_aligned_words_of_its_own_and_nothing_else() {
     let words = [1_u64, 2, 3, 4];
     let low = words.as_ptr() as u64;
-    // SAFETY: the array outlives it.
+    // SAFETY: the range is the array, which outlives the stack that stands for it.
     let mut stack = unsafe { Stack::new(low, low + 32) };
     assert_eq!(stack.word(low), Some(1));
     assert_eq!(stack.word(low + 24), Some(4));
@@ -133,7 +133,7 @@ fn without_modules_there_are_only_frame_pointers_and_the_walk_says_so() {
     let start = Start { pc: 0x40_0000, sp: low, bp: low + 16 };
     let from = |start, words: &[u64; 16]| {
         let low = words.as_ptr() as u64;
-        // SAFETY: the array is alive.
+        // SAFETY: the range is the array of the caller, which is alive.
         let stack = unsafe { Stack::new(low, low + 128) };
         let mut chain = [0; 8];
         let walk = Unwinder::new(None::<lockstead_preload::unwind::Loaded>, &rules)

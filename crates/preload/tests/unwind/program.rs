@@ -39,7 +39,7 @@ impl Program {
         };
         assert!(output.status.success(), "{flags:?}: {}", String::from_utf8_lossy(&output.stderr));
         let path = CString::new(object.into_os_string().into_encoded_bytes()).expect("no zeros");
-        // SAFETY: the object has no initialisers.
+        // SAFETY: these programs have no initialisers, so that none of their code runs.
         let handle = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
         assert!(!handle.is_null(), "{path:?} does not load");
         Some(Self(handle))
@@ -48,7 +48,7 @@ impl Program {
     /// The function `name` of the program.
     pub(crate) fn entry(&self, name: &str) -> Entry {
         let name = CString::new(name).expect("no zeros");
-        // SAFETY: `dlsym` takes any C string, and this one is static.
+        // SAFETY: `dlsym` reads `name`, which lives until the call returns.
         let symbol = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         assert!(!symbol.is_null(), "no {name:?} in the program");
         // SAFETY: the programs of these tests define it with this type.

@@ -132,7 +132,7 @@ fn a_handler_on_a_stack_of_its_own_leads_to_the_stack_it_interrupted() {
     run(&program, &mut |start| {
         let expected = live::expected(start);
         let mut now = libc::stack_t { ss_sp: std::ptr::null_mut(), ss_flags: 0, ss_size: 0 };
-        // SAFETY: asks for the present stack alone.
+        // SAFETY: the kernel writes `now`, and changes nothing without a new stack.
         assert_eq!(unsafe { libc::sigaltstack(std::ptr::null(), &mut now) }, 0);
         let high = now.ss_sp as u64 + now.ss_size as u64;
         assert!(start.sp < high && start.sp > now.ss_sp as u64, "not on the signal stack");
@@ -145,7 +145,7 @@ fn a_handler_on_a_stack_of_its_own_leads_to_the_stack_it_interrupted() {
         assert_eq!(walk.end, End::Bottom);
         assert_eq!(walk.slots.known, 2, "of the handler and of what it interrupted");
 
-        // SAFETY: the stack of the handler.
+        // SAFETY: this part of the handler's stack is in use while the closure runs.
         let one = unsafe { Stack::new(start.sp, high) };
         let walk = unwinder.walk(start, one, &mut chain);
         assert_eq!(walk.end, End::OffStack);
