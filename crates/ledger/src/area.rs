@@ -8,8 +8,7 @@ use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::shares::ShareChunk;
 use crate::thread;
-use crate::token::Token;
-use crate::usage::Usage;
+use crate::usage::{Token, Usage};
 use crate::violation::ViolationRecord;
 
 impl Area {

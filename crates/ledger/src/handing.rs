@@ -29,7 +29,6 @@
 //! end of the program, by one after the mutex was given back, which comes late. What is
 //! broken more often than [`Handing::is_lock`] allows is no lock.
 
-use crate::lock::Extension;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Signals after a wait that are the least to conclude from.
@@ -131,15 +130,5 @@ impl Handing {
         }
         let mutex = other.mutex.swap(0, Relaxed);
         let _ = self.mutex.compare_exchange(0, mutex, Relaxed, Relaxed);
-    }
-}
-
-impl Extension {
-    /// How often what it is about was acquired, and how often after waiting, if it is a
-    /// condition that serves as a lock.
-    #[must_use]
-    pub fn as_lock(&self) -> Option<(u64, u64)> {
-        let handing = &self.handing;
-        handing.is_lock().then(|| (handing.signals.load(Relaxed), handing.after_wait.load(Relaxed)))
     }
 }

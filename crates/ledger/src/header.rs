@@ -7,9 +7,8 @@ use crate::order::EdgeRecord;
 use crate::publish::{Held, RAREST};
 use crate::shares::ShareChunk;
 use crate::table;
-use crate::thread;
-use crate::token::Token;
-use crate::usage::Usage;
+use crate::thread::{self, Retired};
+use crate::usage::{Token, Usage};
 use crate::violation::ViolationRecord;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -186,27 +185,6 @@ pub struct Losses {
     /// Semaphores of which it is not known what they were used for, for there was
     /// no room.
     pub usages: AtomicU64,
-}
-
-/// What threads counted whose records have been given to others: added up when
-/// a record is claimed anew, so that the totals of a process stay right.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Retired {
-    /// Threads.
-    pub threads: AtomicU64,
-    /// Nanoseconds that they lived.
-    pub lived: AtomicU64,
-    /// Their acquisitions that found the lock taken.
-    pub contended: AtomicU64,
-    /// Nanoseconds that they waited for locks.
-    pub waited: AtomicU64,
-    /// Nanoseconds that they waited for other things.
-    pub idled: AtomicU64,
-    /// Their calls from signal handlers that went unrecorded.
-    pub skipped: AtomicU64,
-    /// Locks that found no room on their held stacks.
-    pub held_dropped: AtomicU64,
 }
 
 /// A word that has its cache line for itself: others write it, everybody reads.

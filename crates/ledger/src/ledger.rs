@@ -10,9 +10,8 @@ use crate::order::EdgeRecord;
 use crate::shares::ShareChunk;
 use crate::table::Table;
 use crate::thread::{self, Thread, ThreadRecord};
-use crate::token::Token;
-use crate::usage::Usage;
-use crate::violation::ViolationRecord;
+use crate::usage::{Token, Usage};
+use crate::violation::{Violation, ViolationRecord};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -469,5 +468,22 @@ impl<'a> Ledger<'a> {
                 Err(found) => used = found,
             }
         }
+    }
+
+    /// Leaves a violation, and returns its number. A loss is counted when there is
+    /// no room.
+    pub fn add_violation(&self, violation: &Violation) -> Option<usize> {
+        let Some(index) = self.claim(Part::Violations, 1) else {
+            self.header().losses.violations.fetch_add(1, Relaxed);
+            return None;
+        };
+        self.violations()[index].write(violation);
+        Some(index)
+    }
+
+    /// The record with this number: `None` beyond the last one.
+    #[must_use]
+    pub fn violation(&self, index: usize) -> Option<&'a ViolationRecord> {
+        self.violations().get(index).filter(|_| index < self.used(Part::Violations))
     }
 }

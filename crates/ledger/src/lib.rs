@@ -11,7 +11,7 @@
 //! protocol between processes; it is generic, so that the model checker runs
 //! it. [`thread`], [`lock`], [`shares`], [`class`], [`stacks`], [`module`]: the records.
 //! [`order`], [`witness`], [`violation`]: what a run that checks leaves. [`usage`],
-//! [`token`]: what semaphores are used for.
+//! [`semaphore`]: what semaphores are used for.
 //! [`handing`]: which conditions serve as locks.
 //! [`table`]: from key to record. [`lives`]: what happens to a lock.
 //! [`header`]: where everything lies. [`growth`]: how much of it the program has mapped.
@@ -44,11 +44,11 @@ pub mod lock;
 pub mod module;
 pub mod order;
 pub mod publish;
+pub mod semaphore;
 pub mod shares;
 pub mod stacks;
 pub mod table;
 pub mod thread;
-pub mod token;
 pub mod usage;
 pub mod violation;
 pub mod witness;

@@ -15,6 +15,7 @@ use crate::class::GRAVES;
 use crate::ledger::{Ledger, Part};
 use crate::lock::{Extension, Kind, Life, LockRecord};
 use crate::order::Edge;
+use crate::shares::{Share, Shares};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -241,5 +242,55 @@ impl<'a> Ledger<'a> {
             class.mass_grave.store(index, Relaxed);
         }
         Some(index)
+    }
+
+    /// Adds all of `from` to `to`; `from` is empty afterwards.
+    fn absorb(&self, to: &'a Extension, from: &'a Extension) {
+        for (mine, theirs) in [
+            (&to.contended, &from.contended),
+            (&to.timed_out, &from.timed_out),
+            (&to.refused, &from.refused),
+            (&to.timed, &from.timed),
+            (&to.scaled, &from.scaled),
+            (&to.coarse, &from.coarse),
+            (&to.coarse_total, &from.coarse_total),
+        ] {
+            mine.fetch_add(theirs.swap(0, Relaxed), Relaxed);
+        }
+        to.handing.absorb(&from.handing);
+        to.wait.absorb(&from.wait);
+        to.hold.absorb(&from.hold);
+        self.move_shares(&from.waited_at, &to.waited_at);
+        self.move_shares(&from.held_at, &to.held_at);
+    }
+
+    /// Adds to the share of `stack`, or to that of all others. `total` is the sum of
+    /// `count` times.
+    pub fn add_share(&self, shares: &'a Shares, stack: u32, count: u64, total: u64) -> &'a Share {
+        // Asked for at each index, for a chunk that was claimed just now lies beyond
+        // what the slice had before.
+        let chunk = |index: u32| self.share_chunks().get(index as usize);
+        let more = || self.claim(Part::Shares, 1).map(|index| index as u32);
+        let share = shares.of(stack, chunk, more);
+        share.add(count, total);
+        share
+    }
+
+    /// All shares in use; that of all other stacks, whose `stack` is 0, comes last.
+    pub fn shares(&self, shares: &'a Shares) -> impl Iterator<Item = &'a Share> + use<'a> {
+        let chunks = self.share_chunks();
+        shares.all(move |index| chunks.get(index as usize))
+    }
+
+    /// Adds all of `from` to `to`, and empties it.
+    fn move_shares(&self, from: &'a Shares, to: &'a Shares) {
+        for share in self.shares(from) {
+            let (stack, released) = (share.stack.swap(0, Relaxed), share.released.swap(0, Relaxed));
+            let (count, total) = (share.count.swap(0, Relaxed), share.total.swap(0, Relaxed));
+            let moved = self.add_share(to, stack, count, total);
+            if moved.released.load(Relaxed) == 0 {
+                moved.released.store(released, Relaxed);
+            }
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 use crate::handing::Handing;
 use crate::histogram::Histogram;
-use crate::ledger::Ledger;
 use crate::shares::Shares;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -205,24 +204,12 @@ pub struct Extension {
     pub handing: Handing,
 }
 
-impl<'a> Ledger<'a> {
-    /// Adds all of `from` to `to`; `from` is empty afterwards.
-    pub(crate) fn absorb(&self, to: &'a Extension, from: &'a Extension) {
-        for (mine, theirs) in [
-            (&to.contended, &from.contended),
-            (&to.timed_out, &from.timed_out),
-            (&to.refused, &from.refused),
-            (&to.timed, &from.timed),
-            (&to.scaled, &from.scaled),
-            (&to.coarse, &from.coarse),
-            (&to.coarse_total, &from.coarse_total),
-        ] {
-            mine.fetch_add(theirs.swap(0, Relaxed), Relaxed);
-        }
-        to.handing.absorb(&from.handing);
-        to.wait.absorb(&from.wait);
-        to.hold.absorb(&from.hold);
-        self.move_shares(&from.waited_at, &to.waited_at);
-        self.move_shares(&from.held_at, &to.held_at);
+impl Extension {
+    /// How often what it is about was acquired, and how often after waiting, if it is a
+    /// condition that serves as a lock.
+    #[must_use]
+    pub fn as_lock(&self) -> Option<(u64, u64)> {
+        let handing = &self.handing;
+        handing.is_lock().then(|| (handing.signals.load(Relaxed), handing.after_wait.load(Relaxed)))
     }
 }

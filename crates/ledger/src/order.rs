@@ -9,11 +9,10 @@
 //! looks for cycles.
 //!
 //! # Protocol
-//! A record is claimed by raising [`Part::Edges`], filled, and `ready` stored
+//! A record is claimed by raising [`Part::Edges`](crate::Part::Edges), filled, and `ready` stored
 //! last. A reader that comes to a record that is not ready comes again; if the
 //! process has ended, it passes over it.
 
-use crate::ledger::{Ledger, Part};
 use core::sync::atomic::{
     AtomicU32,
     Ordering::{Acquire, Relaxed, Release},
@@ -68,7 +67,7 @@ pub struct Edge {
     pub thread: u32,
     /// Its number.
     pub tid: u32,
-    /// Id of the [list](Ledger::lock_list) of all other locks that it held.
+    /// Id of the [list](crate::Ledger::lock_list) of all other locks that it held.
     pub gates: u32,
     /// The process had one thread.
     pub alone: bool,
@@ -183,45 +182,6 @@ impl EdgeRecord {
             alone: how & how::ALONE != 0,
             in_handler: how & how::IN_HANDLER != 0,
         })
-    }
-}
-
-/// [`StoredStack::end`](crate::stacks::StoredStack::end) of a list of locks:
-/// no unwinder's.
-const LIST: u32 = u32::MAX;
-
-impl<'a> Ledger<'a> {
-    /// Leaves an edge. A loss is counted when there is no room.
-    pub fn add_edge(&self, edge: &Edge) {
-        match self.claim(Part::Edges, 1) {
-            Some(index) => self.edges()[index].write(edge),
-            None => {
-                self.header().losses.edges.fetch_add(1, Relaxed);
-            }
-        }
-    }
-
-    /// The edge with this number: `None` beyond the last one, `Some(None)` if it
-    /// is not complete yet.
-    #[must_use]
-    pub fn edge(&self, index: usize) -> Option<Option<Edge>> {
-        let record = self.edges().get(index).filter(|_| index < self.used(Part::Edges))?;
-        Some(record.read())
-    }
-
-    /// The id of a list of locks, each a [`gate`], stored once; 0 for none, and
-    /// when there is no room, which is counted. At most
-    /// [`DEEPEST`](crate::stacks::DEEPEST) are kept, the first ones.
-    pub fn intern_lock_list(&self, locks: &[u64]) -> u32 {
-        if locks.is_empty() { 0 } else { self.intern_stack(locks, LIST) }
-    }
-
-    /// The locks of a list, by index, and whether each was held with other
-    /// readers.
-    pub fn lock_list(&self, id: u32) -> impl Iterator<Item = (u32, bool)> + 'a {
-        let list = self.stack(id).filter(|list| list.end == LIST);
-        let words = list.map_or(&[][..], |list| list.words());
-        words.iter().map(|word| word.load(Relaxed)).map(|word| (word as u32, word >> 32 & 1 != 0))
     }
 }
 

@@ -12,7 +12,6 @@
 //! [`ShareChunk`]s that are linked to these, up to [`STACKS`]. What is beyond, or found
 //! no room in the ledger, or has no stack, is counted together in `others`.
 
-use crate::ledger::{Ledger, Part};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Shares beside the statistics.
@@ -49,7 +48,7 @@ impl Share {
                 }
     }
 
-    fn add(&self, count: u64, total: u64) {
+    pub(crate) fn add(&self, count: u64, total: u64) {
         self.count.fetch_add(count, Relaxed);
         self.total.fetch_add(total, Relaxed);
     }
@@ -86,66 +85,56 @@ pub struct Shares {
     spare: AtomicU32,
 }
 
-impl<'a> Ledger<'a> {
-    /// Adds to the share of `stack`, or to that of all others. `total` is the sum of
-    /// `count` times.
-    pub fn add_share(&self, shares: &'a Shares, stack: u32, count: u64, total: u64) -> &'a Share {
-        let share = self.share_of(shares, stack).unwrap_or(&shares.others);
-        share.add(count, total);
-        share
+impl Shares {
+    /// Returns the share of `stack`, made if there is none, or else that of all others.
+    /// `chunk` finds a chunk by its index, `more` claims one.
+    pub(crate) fn of<'a>(
+        &'a self,
+        stack: u32,
+        chunk: impl Fn(u32) -> Option<&'a ShareChunk>,
+        more: impl Fn() -> Option<u32>,
+    ) -> &'a Share {
+        let own = || {
+            let found = |all: &'a [Share]| all.iter().find(|share| share.claim(stack));
+            let mut link = &self.more;
+            let mut share = found(&self.first);
+            for _ in 0..CHUNKS {
+                if share.is_some() {
+                    break;
+                }
+                let mut index = link.load(Relaxed);
+                if index == 0 {
+                    let made = more()?;
+                    // Relaxed: a chunk is all zero, which is empty. Where another thread
+                    // was first, this one is wasted.
+                    let linked = link.compare_exchange(0, made, Relaxed, Relaxed);
+                    index = linked.map_or_else(|other| other, |_| made);
+                }
+                let chunk = chunk(index)?;
+                share = found(&chunk.shares);
+                link = &chunk.next;
+            }
+            share
+        };
+        if stack == 0 { &self.others } else { own().unwrap_or(&self.others) }
     }
 
-    fn share_of(&self, shares: &'a Shares, stack: u32) -> Option<&'a Share> {
-        if stack == 0 {
-            return None;
-        }
-        let found = |all: &'a [Share]| all.iter().find(|share| share.claim(stack));
-        let mut link = &shares.more;
-        let mut share = found(&shares.first);
-        for _ in 0..CHUNKS {
-            if share.is_some() {
-                break;
-            }
-            let mut index = link.load(Relaxed);
-            if index == 0 {
-                let made = self.claim(Part::Shares, 1)? as u32;
-                // Relaxed: a chunk is all zero, which is empty. Where another thread was
-                // first, this one is wasted.
-                let linked = link.compare_exchange(0, made, Relaxed, Relaxed);
-                index = linked.map_or_else(|other| other, |_| made);
-            }
-            let chunk = self.share_chunks().get(index as usize)?;
-            share = found(&chunk.shares);
-            link = &chunk.next;
-        }
-        share
-    }
-
-    /// All shares in use; that of all other stacks, whose `stack` is 0, comes last.
-    pub fn shares(&self, shares: &'a Shares) -> impl Iterator<Item = &'a Share> + use<'a> {
-        let chunks = self.share_chunks();
-        let chunk = move |link: &AtomicU32| match link.load(Relaxed) {
+    /// Returns all shares in use; that of all other stacks comes last. `chunk` finds a
+    /// chunk by its index.
+    pub(crate) fn all<'a>(
+        &'a self,
+        chunk: impl Fn(u32) -> Option<&'a ShareChunk>,
+    ) -> impl Iterator<Item = &'a Share> {
+        let linked = move |link: &AtomicU32| match link.load(Relaxed) {
             0 => None,
-            index => chunks.get(index as usize),
+            index => chunk(index),
         };
         // No more than there can be, however damaged the links are.
         let further =
-            core::iter::successors(chunk(&shares.more), move |last| chunk(&last.next)).take(CHUNKS);
-        let own = shares.first.iter().chain(further.flat_map(|chunk| &chunk.shares));
-        let others = core::iter::once(&shares.others);
+            core::iter::successors(linked(&self.more), move |last| linked(&last.next)).take(CHUNKS);
+        let own = self.first.iter().chain(further.flat_map(|chunk| &chunk.shares));
+        let others = core::iter::once(&self.others);
         own.filter(|share| share.stack.load(Relaxed) != 0)
             .chain(others.filter(|others| others.count.load(Relaxed) != 0))
-    }
-
-    /// Adds all of `from` to `to`, and empties it.
-    pub(crate) fn move_shares(&self, from: &'a Shares, to: &'a Shares) {
-        for share in self.shares(from) {
-            let (stack, released) = (share.stack.swap(0, Relaxed), share.released.swap(0, Relaxed));
-            let (count, total) = (share.count.swap(0, Relaxed), share.total.swap(0, Relaxed));
-            let moved = self.add_share(to, stack, count, total);
-            if moved.released.load(Relaxed) == 0 {
-                moved.released.store(released, Relaxed);
-            }
-        }
     }
 }

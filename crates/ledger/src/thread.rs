@@ -12,7 +12,6 @@
 //! are such locks, 256 KiB at most.
 
 use crate::cells::{Native, NativeWord};
-use crate::header::Retired;
 use crate::publish::{Held, Stack, Wait};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -144,6 +143,27 @@ pub struct ThreadRecord {
     pub clock_read: AtomicU64,
     /// The first sets.
     pub near: [Set; NEAR_SETS],
+}
+
+/// What threads counted whose records have been given to others: added up when
+/// a record is claimed anew, so that the totals of a process stay right.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Retired {
+    /// Threads.
+    pub threads: AtomicU64,
+    /// Nanoseconds that they lived.
+    pub lived: AtomicU64,
+    /// Their acquisitions that found the lock taken.
+    pub contended: AtomicU64,
+    /// Nanoseconds that they waited for locks.
+    pub waited: AtomicU64,
+    /// Nanoseconds that they waited for other things.
+    pub idled: AtomicU64,
+    /// Their calls from signal handlers that went unrecorded.
+    pub skipped: AtomicU64,
+    /// Locks that found no room on their held stacks.
+    pub held_dropped: AtomicU64,
 }
 
 const _: () = assert!(size_of::<ThreadRecord>() == 4096);

@@ -5,7 +5,7 @@
 //! concludes which semaphores could be mutexes. A [`Usage`] is what all semaphores of
 //! one origin came to: those that were initialised by the same calls with a like value.
 //! It stays when they are gone, so that nothing is lost of semaphores that live
-//! shortly. [`token`](crate::token) has the state of those that live.
+//! shortly. A [`Token`] is the state of one that lives.
 //!
 //! # Protocol
 //! Who took the token is noted after the real call and erased before the real call
@@ -13,12 +13,11 @@
 //! nobody has it, and each giver that it has it itself: whatever else is found shows
 //! that it does not serve as one, and no race can make it seem so.
 
-use crate::ledger::{Ledger, Part};
 use crate::lock::LockRecord;
 use crate::shares::Shares;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
-    Ordering::{AcqRel, Acquire, Relaxed, Release},
+    Ordering::{Acquire, Relaxed, Release},
 };
 
 /// Why a semaphore is not a mutex.
@@ -225,9 +224,9 @@ impl ActRecord {
 #[derive(Debug)]
 pub struct Usage {
     /// Index of the next one with the same stack; 0: none.
-    next: AtomicU32,
+    pub(crate) next: AtomicU32,
     /// Not zero when all that tells its origin is there.
-    ready: AtomicU32,
+    pub(crate) ready: AtomicU32,
     stack: AtomicU32,
     /// The class of its values, see [`Origin`].
     class: AtomicU32,
@@ -289,7 +288,21 @@ pub struct Usage {
 }
 
 impl Usage {
-    fn is_of(&self, origin: Origin) -> bool {
+    /// Fills in the origin and the index of the usage after this one. Only whoever claimed
+    /// the record calls this, before others can find it.
+    pub(crate) fn write(&self, origin: Origin, next: u32) {
+        for (word, value) in [
+            (&self.stack, origin.stack),
+            (&self.class, origin.class()),
+            (&self.sharing, origin.sharing as u32),
+            (&self.next, next),
+        ] {
+            word.store(value, Relaxed);
+        }
+    }
+
+    /// Tells whether its semaphores come from this origin.
+    pub(crate) fn is_of(&self, origin: Origin) -> bool {
         self.stack.load(Relaxed) == origin.stack
             && self.class.load(Relaxed) == origin.class()
             && self.sharing.load(Relaxed) == origin.sharing as u32
@@ -378,56 +391,45 @@ impl Usage {
     }
 }
 
-impl<'a> Ledger<'a> {
-    /// The usage with this index: `None` beyond the last one.
-    #[must_use]
-    pub fn usage(&self, index: u32) -> Option<&'a Usage> {
-        let used = self.used(Part::Usages) as u32;
-        self.usages().get(index as usize).filter(|_| (1..used).contains(&index))
+/// The state of one semaphore while it lives. There is one for each lock record, at the
+/// same index; that of any other lock stays empty.
+///
+/// Each word says of which generation of the lock it speaks. So nobody needs to empty a
+/// word when a life begins: readers take what an earlier life has left for nothing.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Token {
+    /// A [`Taker`]; 0: nobody.
+    pub(crate) taker: AtomicU64,
+    /// Generation of the lock's record in bits 0..32, index of the [`Usage`] above.
+    life: AtomicU64,
+    /// The [`Reason`]s that were found, by their bits, and the lower bits of the
+    /// generation above them.
+    pub(crate) marks: AtomicU32,
+    spare: AtomicU32,
+}
+
+const _: () = assert!(size_of::<Token>() == 24);
+
+impl Token {
+    /// The index of the usage, if the state is of this generation.
+    pub(crate) fn usage(&self, generation: u32) -> Option<u32> {
+        let life = self.life.load(Relaxed);
+        (life as u32 == generation && life >> 32 != 0).then_some((life >> 32) as u32)
     }
 
-    /// The index of the usage of this origin, made if there is none.
-    pub(crate) fn usage_of(&self, origin: Origin) -> Option<u32> {
-        let class = self.classes().get(origin.stack as usize)?;
-        // ord: LED-9 (acquire): the record that was stored before.
-        let mut first = class.usages.load(Acquire);
-        let mut made = None;
-        loop {
-            if let Some(found) = self.find_usage(first, origin) {
-                // One that was made in vain stays without an origin.
-                return Some(found);
-            }
-            let index = match made {
-                Some(index) => index,
-                None => *made.insert(self.claim(Part::Usages, 1)? as u32),
-            };
-            let usage = self.usage(index)?;
-            usage.stack.store(origin.stack, Relaxed);
-            usage.class.store(origin.class(), Relaxed);
-            usage.sharing.store(origin.sharing as u32, Relaxed);
-            usage.next.store(first, Relaxed);
-            // ord: LED-9 (acq_rel): publishes the record; brings that of another one.
-            match class.usages.compare_exchange(first, index, AcqRel, Acquire) {
-                Ok(_) => {
-                    // ord: LED-9 (release): publishes the record.
-                    usage.ready.store(1, Release);
-                    return Some(index);
-                }
-                Err(other) => first = other,
-            }
+    /// A new life begins, which belongs to `usage`; false if another thread has begun
+    /// it. And the usage that the life before belonged to, if somebody had the token
+    /// still.
+    pub(crate) fn begin(&self, generation: u32, usage: u32) -> (bool, Option<u32>) {
+        let before = self.life.load(Relaxed);
+        let life = u64::from(generation) | u64::from(usage) << 32;
+        if before as u32 == generation && before >> 32 != 0
+            || self.life.compare_exchange(before, life, Relaxed, Relaxed).is_err()
+        {
+            return (false, None);
         }
-    }
-
-    fn find_usage(&self, first: u32, origin: Origin) -> Option<u32> {
-        // As many as there are kinds of origins, however damaged the list is.
-        let mut index = first;
-        for _ in 0..16 {
-            let usage = self.usage(index)?;
-            if usage.is_of(origin) {
-                return Some(index);
-            }
-            index = usage.next.load(Relaxed);
-        }
-        None
+        let left = Taker::unpack(self.taker.load(Relaxed), before as u32).is_some();
+        (true, (left && before >> 32 != 0).then_some((before >> 32) as u32))
     }
 }

@@ -8,7 +8,6 @@
 //! # Protocol
 //! As of [`order`](crate::order).
 
-use crate::ledger::{Ledger, Part};
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
@@ -119,7 +118,7 @@ pub struct ViolationRecord {
 const _: () = assert!(size_of::<ViolationRecord>() == 64);
 
 impl ViolationRecord {
-    fn write(&self, violation: &Violation) {
+    pub(crate) fn write(&self, violation: &Violation) {
         self.address.store(violation.address, Relaxed);
         self.number.store(violation.number, Relaxed);
         for (word, value) in [
@@ -163,24 +162,5 @@ impl ViolationRecord {
             number: self.number.load(Relaxed),
             weak: self.weak.load(Relaxed) != 0,
         })
-    }
-}
-
-impl<'a> Ledger<'a> {
-    /// Leaves a violation, and returns its number. A loss is counted when there is
-    /// no room.
-    pub fn add_violation(&self, violation: &Violation) -> Option<usize> {
-        let Some(index) = self.claim(Part::Violations, 1) else {
-            self.header().losses.violations.fetch_add(1, Relaxed);
-            return None;
-        };
-        self.violations()[index].write(violation);
-        Some(index)
-    }
-
-    /// The record with this number: `None` beyond the last one.
-    #[must_use]
-    pub fn violation(&self, index: usize) -> Option<&'a ViolationRecord> {
-        self.violations().get(index).filter(|_| index < self.used(Part::Violations))
     }
 }

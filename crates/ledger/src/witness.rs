@@ -26,7 +26,7 @@
 //! time.
 
 use crate::ledger::{Ledger, Part};
-use crate::order::{Edge, EdgeRecord};
+use crate::order::{Edge, EdgeRecord, gate};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -38,6 +38,10 @@ pub const THREADS: usize = 4;
 /// Witnesses of one edge. Beyond them there were as many sets of other locks, none
 /// contained in another.
 pub const MOST: usize = 64;
+
+/// [`StoredStack::end`](crate::stacks::StoredStack::end) of a list of locks:
+/// no unwinder's.
+const LIST: u32 = u32::MAX;
 
 /// What is known of an edge after [`Ledger::witness`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -67,7 +71,7 @@ impl EdgeRecord {
 }
 
 impl Ledger<'_> {
-    /// A thread that holds `edge.from` and `gates` ([`gate`](crate::order::gate)s,
+    /// A thread that holds `edge.from` and `gates` ([`gate`]s,
     /// in ascending order) asks for `edge.to`: leaves a record if that is worth
     /// one. `edge.gates` is filled in here.
     pub fn witness(&self, mut edge: Edge, gates: &[u64]) -> Known {
@@ -154,8 +158,43 @@ impl Ledger<'_> {
         (edge.alone || !other.alone)
             && (edge.to_timed || !other.to_timed)
             && other.in_handler == edge.in_handler
-            && self.lock_list(other.gates).all(|(lock, shared)| {
-                gates.binary_search(&crate::order::gate(lock, shared)).is_ok()
-            })
+            && self
+                .lock_list(other.gates)
+                .all(|(lock, shared)| gates.binary_search(&gate(lock, shared)).is_ok())
+    }
+}
+
+impl<'a> Ledger<'a> {
+    /// Leaves an edge. A loss is counted when there is no room.
+    pub fn add_edge(&self, edge: &Edge) {
+        match self.claim(Part::Edges, 1) {
+            Some(index) => self.edges()[index].write(edge),
+            None => {
+                self.header().losses.edges.fetch_add(1, Relaxed);
+            }
+        }
+    }
+
+    /// The edge with this number: `None` beyond the last one, `Some(None)` if it
+    /// is not complete yet.
+    #[must_use]
+    pub fn edge(&self, index: usize) -> Option<Option<Edge>> {
+        let record = self.edges().get(index).filter(|_| index < self.used(Part::Edges))?;
+        Some(record.read())
+    }
+
+    /// The id of a list of locks, each a [`gate`], stored once; 0 for none, and
+    /// when there is no room, which is counted. At most
+    /// [`DEEPEST`](crate::stacks::DEEPEST) are kept, the first ones.
+    pub fn intern_lock_list(&self, locks: &[u64]) -> u32 {
+        if locks.is_empty() { 0 } else { self.intern_stack(locks, LIST) }
+    }
+
+    /// The locks of a list, by index, and whether each was held with other
+    /// readers.
+    pub fn lock_list(&self, id: u32) -> impl Iterator<Item = (u32, bool)> + 'a {
+        let list = self.stack(id).filter(|list| list.end == LIST);
+        let words = list.map_or(&[][..], |list| list.words());
+        words.iter().map(|word| word.load(Relaxed)).map(|word| (word as u32, word >> 32 & 1 != 0))
     }
 }

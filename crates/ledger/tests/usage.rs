@@ -4,7 +4,7 @@ use lockstead_ledger::header::Layout;
 use lockstead_ledger::ledger::{Ledger, Part};
 use lockstead_ledger::lock::Kind;
 use lockstead_ledger::usage::{ACTS, Act, Origin, REASONS, Reason, Sharing, Taker};
-use lockstead_ledger::{Birth, token::Semaphore};
+use lockstead_ledger::{Birth, semaphore::Semaphore};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 

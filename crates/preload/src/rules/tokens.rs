@@ -27,8 +27,8 @@ use core::ffi::c_int;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_ledger::lock::{Kind, Life};
+use lockstead_ledger::semaphore::Semaphore;
 use lockstead_ledger::thread::ThreadRecord;
-use lockstead_ledger::token::Semaphore;
 use lockstead_ledger::usage::{Act, Origin, Reason, Sharing, Taker};
 use lockstead_ledger::{Birth, Ledger};
 

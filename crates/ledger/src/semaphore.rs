@@ -1,55 +1,12 @@
-//! The state of a semaphore while it lives: who has its token.
+//! A semaphore while it lives: who has its token.
 //!
 //! # Role
-//! One [`Token`] for each lock record, at the same index; of other locks it stays
-//! empty. What it shows goes into the [`Usage`] of the semaphore's origin.
-//!
-//! # Invariants
-//! Each word says of which generation of the lock it speaks, so that nobody needs to
-//! empty it when a life begins: what is left of the one before is taken for nothing.
+//! The library that checks notes each call in the [`Token`] of the semaphore, and what
+//! that shows in the [`Usage`] of the semaphore's origin.
 
-use crate::ledger::Ledger;
-use crate::usage::{Act, Origin, REASONS, Reason, Taker, Usage};
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-
-/// The state of one semaphore.
-#[repr(C)]
-#[derive(Debug)]
-pub struct Token {
-    /// A [`Taker`]; 0: nobody.
-    taker: AtomicU64,
-    /// Generation of the lock's record in bits 0..32, index of the [`Usage`] above.
-    life: AtomicU64,
-    /// The [`Reason`]s that were found, by their bits, and the lower bits of the
-    /// generation above them.
-    marks: AtomicU32,
-    spare: AtomicU32,
-}
-
-const _: () = assert!(size_of::<Token>() == 24);
-
-impl Token {
-    /// The index of the usage, if the state is of this generation.
-    fn usage(&self, generation: u32) -> Option<u32> {
-        let life = self.life.load(Relaxed);
-        (life as u32 == generation && life >> 32 != 0).then_some((life >> 32) as u32)
-    }
-
-    /// A new life begins, which belongs to `usage`; false if another thread has begun
-    /// it. And the usage that the life before belonged to, if somebody had the token
-    /// still.
-    fn begin(&self, generation: u32, usage: u32) -> (bool, Option<u32>) {
-        let before = self.life.load(Relaxed);
-        let life = u64::from(generation) | u64::from(usage) << 32;
-        if before as u32 == generation && before >> 32 != 0
-            || self.life.compare_exchange(before, life, Relaxed, Relaxed).is_err()
-        {
-            return (false, None);
-        }
-        let left = Taker::unpack(self.taker.load(Relaxed), before as u32).is_some();
-        (true, (left && before >> 32 != 0).then_some((before >> 32) as u32))
-    }
-}
+use crate::ledger::{Ledger, Part};
+use crate::usage::{Act, Origin, REASONS, Reason, Taker, Token, Usage};
+use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// A semaphore in one of its lives.
 #[derive(Clone, Copy, Debug)]
@@ -140,5 +97,54 @@ impl<'a> Ledger<'a> {
             usage.one_more(record, origin);
         }
         Some(Semaphore { token, generation, usage, is_new })
+    }
+
+    /// The usage with this index: `None` beyond the last one.
+    #[must_use]
+    pub fn usage(&self, index: u32) -> Option<&'a Usage> {
+        let used = self.used(Part::Usages) as u32;
+        self.usages().get(index as usize).filter(|_| (1..used).contains(&index))
+    }
+
+    /// The index of the usage of this origin, made if there is none.
+    fn usage_of(&self, origin: Origin) -> Option<u32> {
+        let class = self.classes().get(origin.stack as usize)?;
+        // ord: LED-9 (acquire): the record that was stored before.
+        let mut first = class.usages.load(Acquire);
+        let mut made = None;
+        loop {
+            if let Some(found) = self.find_usage(first, origin) {
+                // One that was made in vain stays without an origin.
+                return Some(found);
+            }
+            let index = match made {
+                Some(index) => index,
+                None => *made.insert(self.claim(Part::Usages, 1)? as u32),
+            };
+            let usage = self.usage(index)?;
+            usage.write(origin, first);
+            // ord: LED-9 (acq_rel): publishes the record; brings that of another one.
+            match class.usages.compare_exchange(first, index, AcqRel, Acquire) {
+                Ok(_) => {
+                    // ord: LED-9 (release): publishes the record.
+                    usage.ready.store(1, Release);
+                    return Some(index);
+                }
+                Err(other) => first = other,
+            }
+        }
+    }
+
+    fn find_usage(&self, first: u32, origin: Origin) -> Option<u32> {
+        // As many as there are kinds of origins, however damaged the list is.
+        let mut index = first;
+        for _ in 0..16 {
+            let usage = self.usage(index)?;
+            if usage.is_of(origin) {
+                return Some(index);
+            }
+            index = usage.next.load(Relaxed);
+        }
+        None
     }
 }
