@@ -69,7 +69,7 @@ impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
 /// The part of a context that other threads reach (`ww/context.rs`). It is attached to the
 /// slot of its thread, whose memory lives for ever (PLATFORM-FOREVER).
 pub(crate) struct Record<U32, U64> {
-    /// The context's ticket, flagged if it is wounded; zero if there is no context.
+    /// The context's ticket, with *wounded* if it is; zero if there is no context.
     pub(crate) ticket: U64,
     /// Not zero if the context must look again. The thread's sleeps end when this is set.
     pub(crate) told: U32,

@@ -1,9 +1,9 @@
-//! A mutex that belongs to one thread until somebody else comes.
+//! The biased mutex, which belongs to one thread until another one comes.
 //!
 //! # Role
-//! For locks that one thread takes all but always. The first thread to take it is its
+//! It is for locks that one thread takes all but always. The first thread to take the lock is its
 //! owner: from then on that thread takes and releases it by loads and plain stores, with
-//! no atomic read-modify-write and no fence. Whoever else comes pays for both: it takes
+//! no atomic read-modify-write and no fence. Another thread that comes pays for both: it takes
 //! the bias away, for good, and the lock is an ordinary mutex from then on.
 //!
 //! # State
@@ -11,54 +11,61 @@
 //! |---|---|---|---|
 //! | own | 0 | nobody's yet, or no longer its owner's | the owner |
 //! | | slot and `FREE` | belongs to that thread, which does not hold it | the owner |
-//! | | slot | that thread holds it, or is about to look whether it may | the owner; who makes itself the owner |
+//! | | slot | that thread holds it, or is about to look whether it may | the owner; the thread that becomes the owner |
 //! | revoked | 0 | it is biased, or nobody's yet | |
-//! | | `ASKED` | somebody waits, or has waited, for the owner to leave | a holder of the inner mutex |
+//! | | `ASKED` | a thread waits, or has waited, for the owner to leave | a holder of the inner mutex |
 //! | | `PLAIN` | the inner mutex is the lock, for ever | a holder of the inner mutex |
 //! | inner | | a mutex: see `word.rs` | |
 //!
 //! # Protocol
-//! Owner, acquiring: (1) *own* says that the lock is its, and free; (2) writes its slot
-//! there; (3) looks at *revoked*. Zero: it has the lock. Else it erases *own* and goes the
-//! way of all others. Releasing is one store to *own*.
+//! ```text
+//!            the first to come            another thread comes, under the inner mutex
+//!  nobody's ───────────────────▶ biased ─────────────────────▶ asked ──────────────▶ plain
+//!                                 │ ▲                           the owner has left   for ever
+//!                                 └─┘ the owner locks and unlocks by plain stores
+//! ```
+//! The owner acquires in three steps: (1) it sees in *own* that the lock is its, and free; (2) it
+//! writes its slot there; (3) it looks at *revoked*. If that is zero it has the lock. Otherwise it
+//! erases *own* and takes the inner mutex like all others. It releases by one store to *own*.
 //!
-//! All others take the inner mutex. Then: nobody's yet: the holder makes itself the owner,
-//! and releases the inner mutex. Somebody's: (1) writes ASKED; (2) has a fence executed by
+//! Another thread takes the inner mutex. If the lock is nobody's yet, it makes itself the owner
+//! and releases the inner mutex. Otherwise it (1) writes ASKED; (2) has a fence executed by
 //! all other threads ([`Fences::fence_others`]); (3) waits until the owner does not hold
 //! the lock; (4) writes PLAIN, and has the lock.
 //!
 //! Between the owner's steps 2 and 3 there is nothing that keeps the processor from
 //! looking before the store is seen. The fence of the other side is enough: if it came
-//! after step 3, step 2 was before it, and whoever asked sees that the lock is held; if it
-//! came before step 3, the owner finds ASKED.
+//! after step 3, step 2 was before it, and the thread that asked sees that the lock is held; if
+//! it came before step 3, the owner finds ASKED.
 //!
 //! # Invariants
 //! - **BIASED-OWNER-LEAVES** Once the owner has read *revoked* as not zero it never passes step 3 again,
 //!   since *revoked* never returns to 0 (but by [`RawBiased::rebias`], alone).
-//! - **BIASED-ONE-OWNER** *own* names one thread from its first value on, but for 0: who comes later
-//!   with the same slot takes its place in all things (SLOT-REUSE).
+//! - **BIASED-ONE-OWNER** *own* names one thread from its first value on, but for 0: a thread that
+//!   gets the same slot later takes its place in all things (SLOT-REUSE).
 //! - **BIASED-UNDER-INNER** ASKED, PLAIN and the first value of *own* are written under the inner mutex.
-//! - **BIASED-JOINED** *own* is never `FREE` alone: who has not joined is not taken for the owner.
-//! - The store that releases is the last access to the lock: the next holder may free it.
+//! - **BIASED-JOINED** *own* is never `FREE` alone: a thread that has not joined is not taken for the owner.
+//! - **BIASED-LAST-TOUCH** The store that releases is the last access to the lock: the next holder
+//!   may free it.
 //!
 //! # Progress
-//! The release tells nobody: what would tell must be looked for after the store, where the
-//! lock may be gone, or by another locked instruction. So whoever takes the bias away
+//! The release wakes nobody: to find out whom to wake it would have to look after the store, where
+//! the lock may be gone, or use a locked instruction. So the thread that takes the bias away
 //! spins for a moment, then looks again after 50 µs, 100 µs … 1 ms, until the owner has
 //! left its section. That happens once in the life of a lock. All others sleep for the
 //! inner mutex, whose bound on waiting is theirs. An owner that finds ASKED stands in line
 //! with them.
 //!
 //! # There is no way back
-//! To give the lock a new owner while others use it takes a second fence, for the old one
-//! may stand between its steps 1 and 2 and write its slot over the other's. A lock that
+//! To give the lock a new owner while others use it takes a second fence, because the old owner
+//! may stand between its steps 1 and 2 and write its slot over the new one's. A lock that
 //! two threads take in turn would pay for two fences each turn, which is the cost of ten
-//! thousand pairs. Who knows that a lock has moved to another thread says so, when nobody
-//! else can reach it: [`RawBiased::rebias`].
+//! thousand pairs. A caller that knows that a lock has moved to another thread says so by
+//! [`RawBiased::rebias`], when nobody else can reach the lock.
 //!
 //! # Limits
-//! - A handler that takes the lock while its thread is about to is told of recursion
-//!   where its thread has written its slot already, or holds the inner mutex.
+//! - A signal handler that takes the lock while its thread is about to take it is told of
+//!   recursion if the thread has written its slot already, or holds the inner mutex.
 //! - If the process forbids itself the fence when a lock is biased already, the bias ends
 //!   when its owner next uses the lock, or ends. Until then others wait.
 //!
@@ -77,33 +84,33 @@ use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use core::sync::atomic::compiler_fence;
 
-/// In *own*: its thread does not hold the lock.
+/// The bit of *own* that says that the owner does not hold the lock.
 const FREE: u32 = 1 << 31;
-/// In *revoked*: the owner is asked to leave.
+/// The value of *revoked* that asks the owner to leave.
 const ASKED: u32 = 1;
-/// In *revoked*: the lock is its inner mutex.
+/// The value of *revoked* that says that the inner mutex is the lock.
 const PLAIN: u32 = 2;
 
-/// Nanoseconds to the second look of one that waits for the owner to leave; doubled each
-/// time.
-const NAP: u64 = 50_000;
-/// The most of them.
-const LONGEST_NAP: u64 = 1_000_000;
+/// Nanoseconds between two looks of a thread that waits for the owner to leave. They double
+/// each time.
+const FIRST_PAUSE: u64 = 50_000;
+/// The most nanoseconds between two looks.
+const LONGEST_PAUSE: u64 = 1_000_000;
 
 /// A platform on which one thread can have fences executed by all others.
 pub trait Fences: Platform {
-    /// Whether [`Fences::fence_others`] will do so, for all that is known. Without it no
-    /// lock is ever biased.
+    /// Whether [`Fences::fence_others`] will have the fence executed, for all that is known. If
+    /// not, no lock becomes biased.
     fn can_fence() -> bool;
 
-    /// True: each other thread of the process has executed a full fence between the
-    /// beginning of the call and its end, and so has the caller. Only what `owner` did
-    /// needs to be ordered so. False: that could not be had.
+    /// Has all other threads execute a fence. Returns true if each other thread of the process
+    /// has executed a full fence between the beginning of the call and its end, and so has the
+    /// caller; only what `owner` did needs to be ordered so. Returns false if that is impossible.
     fn fence_others(owner: Slot) -> bool;
 }
 
-/// How a holder has the lock: what [`RawBiased::unlock`] must be told. The owner's slot; 0:
-/// by the inner mutex.
+/// The way in which a holder has the lock, which [`RawBiased::unlock`] must be told: the owner's
+/// slot, or 0 if the holder has the inner mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "the lock is released by it"]
 pub struct Hold(u32);
@@ -122,24 +129,24 @@ pub struct RawBiased<P: Fences, H: Hooks = Off, Y: Policy = Standard> {
 }
 
 impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
-    /// A free mutex, nobody's yet.
+    /// Makes a free mutex, which is nobody's yet.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_state(H::NEW)
     }
 
-    /// A free mutex watched with this initial state.
+    /// Makes a free mutex watched with this initial state.
     #[must_use]
     pub const fn with_state(state: H::State) -> Self {
         Self { own: P::U32::ZERO, revoked: P::U32::ZERO, inner: RawMutex::new(), state }
     }
 
-    /// What the hooks keep in this lock.
+    /// Returns what the hooks keep in this lock.
     pub const fn state(&self) -> &H::State {
         &self.state
     }
 
-    /// The identity of this lock in reports.
+    /// Returns the identity of this lock in reports.
     pub fn id(&self) -> LockId {
         LockId(core::ptr::from_ref(self).addr())
     }
@@ -186,7 +193,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         Some(hold)
     }
 
-    /// Releases.
+    /// Releases the lock.
     ///
     /// # Safety
     /// The calling thread holds the lock, and acquired it with `hold`.
@@ -194,7 +201,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     pub unsafe fn unlock(&self, hold: Hold) {
         H::releasing(&self.state, self.id());
         if hold == Hold::PLAIN {
-            // SAFETY: acquired by the inner mutex, by this thread.
+            // SAFETY: `hold` says that this thread acquired the inner mutex, and the caller
+            // promises that it holds the lock by that.
             unsafe { self.unlock_plain() };
         } else {
             // ord: BIAS-2 release, pairs with BIAS-3. The last access to the lock.
@@ -205,8 +213,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         }
     }
 
-    /// Makes a lock that nobody holds nobody's again: the next thread to take it is its
-    /// owner. Does nothing to one whose holder has forgotten it.
+    /// Makes a lock that nobody holds nobody's again: the next thread to take it becomes its
+    /// owner. Does nothing to a lock that is held, whose guard was forgotten.
     pub fn rebias(&mut self) {
         if !self.is_locked() {
             self.own.store(0, Ordering::Relaxed);
@@ -214,7 +222,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         }
     }
 
-    /// The thread that it belongs to, at some moment during the call; `None` if it is
+    /// Returns the thread that it belongs to, at some moment during the call; `None` if it is
     /// nobody's yet, or an ordinary mutex by now.
     #[must_use]
     pub fn belongs_to(&self) -> Option<Slot> {
@@ -230,21 +238,21 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         self.holder().is_some()
     }
 
-    /// Who holds it, at some moment during the call.
+    /// Returns the thread that holds it, at some moment during the call.
     #[must_use]
     pub fn holder(&self) -> Option<Slot> {
         if self.revoked.load(Ordering::Relaxed) == PLAIN {
             return self.inner.owner();
         }
-        // Larger than any slot with FREE.
+        // With FREE the value is larger than any slot.
         Slot::new(self.own.load(Ordering::Relaxed))
     }
 
-    /// The way of the owner.
+    /// Acquires by the owner's three steps.
     #[inline(always)]
     fn lock_own(&self) -> Option<Hold> {
         let me = P::me_or_zero();
-        // ord: BIAS-1 acquire, pairs with BIAS-2, of one that had the slot before.
+        // ord: BIAS-1 acquire, pairs with BIAS-2, of a thread that had the slot before.
         let own = self.own.load(Ordering::Acquire);
         if own != me | FREE && !(fault!(biased_owner_takes_it_twice) && own == me) {
             return None;
@@ -259,7 +267,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         compiler_fence(Ordering::SeqCst);
         let alone = fault!(biased_owner_looks_no_second_time);
         if alone || self.revoked.load(Ordering::Relaxed) == 0 {
-            // SAFETY: the caller's thread holds it as its owner (BIASED-JOINED, kept by `lock`).
+            // SAFETY: BIASED-JOINED: *own* was `me` with FREE, and never is FREE alone. Every
+            // store to *own* keeps that.
             unsafe { core::hint::assert_unchecked(me != 0) };
             return Some(Hold(me));
         }
@@ -267,7 +276,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         None
     }
 
-    /// The owner is no longer the owner.
+    /// Gives the lock up as its owner, which was asked to leave.
     #[cold]
     #[inline(never)]
     fn back_out(&self) {
@@ -278,7 +287,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         self.own.store(0, Ordering::Release);
     }
 
-    /// The way of all when the bias is gone.
+    /// Acquires as all threads do once the bias is gone.
     #[inline(never)]
     fn lock_plain(&self) -> bool {
         self.revoked.load(Ordering::Relaxed) == PLAIN && self.inner.lock_fast()
@@ -288,7 +297,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     /// The calling thread holds the inner mutex.
     #[inline(never)]
     unsafe fn unlock_plain(&self) {
-        // SAFETY: the caller's.
+        // SAFETY: the caller promises that this thread holds the inner mutex.
         unsafe { self.inner.unlock() };
     }
 
@@ -330,27 +339,27 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         self.settle(me, &Wait { deadline: Some(AT_ONCE), ..Wait::FOREVER }).ok()
     }
 
-    /// The caller has the inner mutex: makes that the lock, or the caller its owner.
+    /// Makes the inner mutex, which the caller holds, the lock, or makes the caller its owner.
     fn settle(&self, me: Slot, how: &Wait<'_, P>) -> Result<Hold, LockError> {
         let revoked = self.revoked.load(Ordering::Relaxed);
         if revoked == PLAIN {
             return Ok(Hold::PLAIN);
         }
-        // ord: BIAS-3 acquire, pairs with BIAS-4, where the bias has ended unasked by the caller.
+        // ord: BIAS-3 acquire, pairs with BIAS-4: the bias may have ended without the caller.
         let owner = Slot::new(self.own.load(Ordering::Acquire) & !FREE);
         let result = match owner {
             None if revoked == 0 && P::can_fence() => {
                 self.own.store(me.get(), Ordering::Relaxed);
                 Ok(Hold(me.get()))
             }
-            // It has found that it is no longer the owner, or cannot be one.
+            // The owner has found that it was asked to leave, or no lock can be biased.
             None => Ok(Hold::PLAIN),
             Some(owner) => self.revoke(owner, how).map(|()| Hold::PLAIN),
         };
         if result == Ok(Hold::PLAIN) {
             self.revoked.store(PLAIN, Ordering::Relaxed);
         } else if result.is_ok() || !fault!(biased_one_that_gives_up_keeps_the_inner_mutex) {
-            // SAFETY: the caller has it.
+            // SAFETY: this thread holds the inner mutex, which both callers have locked.
             unsafe { self.inner.unlock() };
         }
         result
@@ -362,7 +371,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         self.revoked.store(if early { PLAIN } else { ASKED }, Ordering::Relaxed);
         let mut reasons = Reasons::new(how);
         let began = P::now();
-        let (mut spinning, mut turns, mut nap) = (P::processors() > 1, 0_u32, NAP);
+        let (mut spinning, mut turns, mut pause) = (P::processors() > 1, 0_u32, FIRST_PAUSE);
         let mut fenced = false;
         loop {
             // ord: BIAS-3 acquire, pairs with BIAS-2 and BIAS-4: the owner's sections.
@@ -371,7 +380,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             fenced = fenced || fault!(biased_revokes_without_a_fence) || P::fence_others(owner);
             let own = early.unwrap_or_else(look);
             let free = own & FREE != 0;
-            // Erased: the owner itself has found that it is asked to leave.
+            // 0: the owner itself has found that it is asked to leave.
             let left = free || fault!(biased_revoker_waits_for_nobody);
             let sure = fenced || fault!(biased_revoker_believes_without_a_fence);
             if own == 0 || left && sure {
@@ -391,8 +400,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
                 continue;
             }
             let once = fault!(biased_revoker_looks_no_second_time);
-            let soon = if once { Nanos(u64::MAX) } else { P::now().after(nap) };
-            nap = LONGEST_NAP.min(2 * nap);
+            let soon = if once { Nanos(u64::MAX) } else { P::now().after(pause) };
+            pause = LONGEST_PAUSE.min(2 * pause);
             let until = how.deadline.map_or(soon, |deadline| deadline.min(soon));
             reasons.heard(P::wait32(&self.own, own, &Wait { deadline: Some(until), ..*how }));
         }

@@ -5,33 +5,36 @@
 //!
 //! # State
 //! ```text
-//!  31        23 22 21 20 19                0
-//! ┌────────────┬──┬──┬──┬───────────────────┐
-//! │     0      │P │C │W │      runner       │
-//! └────────────┴──┴──┴──┴───────────────────┘
+//!  31        23       22       21      20 19                0
+//! ┌────────────┬────────┬────────┬───────┬───────────────────┐
+//! │     0      │poisoned│complete│waiters│      runner       │
+//! └────────────┴────────┴────────┴───────┴───────────────────┘
 //! ```
 //! | word | meaning |
 //! |---|---|
 //! | 0 | nobody has begun |
-//! | runner, perhaps W | that participant runs the initialiser; with W, some sleep |
-//! | C | done, for ever |
-//! | P | the last initialiser did not end well |
+//! | *runner*, perhaps *waiters* | that participant runs the initialiser; with *waiters*, threads may sleep for its end |
+//! | *complete* | done, for ever |
+//! | *poisoned* | the last initialiser did not end well |
 //!
 //! # Protocol
-//! From 0 or P to *runner* by the thread that will run; W is set by a thread
-//! about to sleep; from *runner* to C or P by the runner, which then wakes all
-//! if W was set. So a sleep is over when the run is, and whoever gives up owes
-//! nobody anything.
+//! ```text
+//!          the thread that will run            the runner, which wakes all if waiters
+//!   0 ─────────────────────────────▶ runner ─────────────────────────────────────────▶ complete
+//!   poisoned ──────────────────────▶   │ ▲ ────────────────────────────────────────────▶ poisoned
+//!                                      └─┘ waiters: a thread about to sleep
+//! ```
+//! A sleep is over when the run is. So a waiter that gives up has no wake-up to pass on.
 //!
 //! # Ordering
 //! Labels `ONCE-*` in `docs/memory-ordering.md`.
 //!
 //! # Progress
-//! A waiter sleeps without spinning: initialisers are long. It waits no longer
-//! than the run, and than the next one should the run fail.
+//! A waiter sleeps without spinning: initialisers are long. It waits until the run ends, and
+//! should that fail, until the next one ends.
 //!
 //! # Lifetime
-//! The runner touches the word for the last time when it says C or P.
+//! The runner touches the word for the last time when it sets *complete* or *poisoned*.
 
 use crate::atomic::{Atomic32, Ordering};
 use crate::give_up::Reasons;
@@ -48,41 +51,41 @@ const POISONED: u32 = 1 << 22;
 /// How far a [`RawOnce`] has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnceState {
-    /// Nobody has begun.
+    /// No initialiser has begun.
     Incomplete,
     /// The participant runs the initialiser.
     Running(Slot),
-    /// Done, for ever.
+    /// An initialiser has ended well, for ever.
     Complete,
     /// The last initialiser panicked.
     Poisoned,
 }
 
-/// Why nothing was done.
+/// The reason why nothing was done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnceError {
     /// An initialiser panicked, and the caller did not ask to run another.
     Poisoned,
     /// The wait for another thread's initialiser ended early, or would never
-    /// end: [`LockError::Recursive`] when the caller is in the midst of it,
+    /// end: [`LockError::Recursive`] when the caller runs it itself,
     /// [`LockError::OwnerLost`] when its thread was left behind by `fork`.
     NotAwaited(LockError),
 }
 
-/// Something to be done once. See the module documentation.
+/// A thing to be done once. See the module documentation.
 #[repr(transparent)]
 pub struct RawOnce<P: Platform> {
     word: P::U32,
 }
 
 impl<P: Platform> RawOnce<P> {
-    /// Nothing done yet: all zeros.
+    /// Makes one of which nothing is done yet: all zeros.
     #[must_use]
     pub const fn new() -> Self {
         Self { word: P::U32::ZERO }
     }
 
-    /// Whether it is done. What the initialiser wrote can be read if so.
+    /// Whether it is done. If so, the caller can read what the initialiser wrote.
     #[inline]
     #[must_use]
     pub fn is_completed(&self) -> bool {
@@ -90,7 +93,7 @@ impl<P: Platform> RawOnce<P> {
         self.word.load(Ordering::Acquire) == COMPLETE
     }
 
-    /// How far it has come, at some moment during the call.
+    /// Returns how far it had come at some moment during the call.
     #[must_use]
     pub fn state(&self) -> OnceState {
         // ord: ONCE-1 acquire, pairs with ONCE-2.
@@ -105,7 +108,7 @@ impl<P: Platform> RawOnce<P> {
         }
     }
 
-    /// Runs `f` unless that has been done, or waits for who runs it now.
+    /// Runs `f` unless that has been done, or waits for the thread that runs it now.
     ///
     /// # Errors
     /// [`OnceError::Poisoned`] if an initialiser panicked, and those of
@@ -118,8 +121,8 @@ impl<P: Platform> RawOnce<P> {
         self.run(false, how, |_| f())
     }
 
-    /// As [`RawOnce::call_once`], but runs `f` also when an initialiser
-    /// panicked, and tells it so.
+    /// Runs `f` like [`RawOnce::call_once`], but also when an initialiser
+    /// panicked, and tells `f` so.
     ///
     /// # Errors
     /// Those of [`OnceError::NotAwaited`].
@@ -144,7 +147,7 @@ impl<P: Platform> RawOnce<P> {
         Ok(())
     }
 
-    /// Asks to run the initialiser: `None` if that has been done, otherwise the
+    /// Asks to run the initialiser. Returns `None` if that has been done, otherwise the
     /// caller's turn to do it. With `force` also when an initialiser panicked.
     ///
     /// # Errors
@@ -193,7 +196,7 @@ impl<P: Platform> RawOnce<P> {
         }
     }
 
-    /// The turn that [`RawOnce::begin`] gave and the caller has forgotten: for
+    /// Returns the turn that [`RawOnce::begin`] gave and the caller has forgotten: for
     /// callers that can keep no Rust value between the two.
     ///
     /// # Safety
@@ -256,7 +259,7 @@ impl<P: Platform> OnceTurn<'_, P> {
         self.after_poisoning
     }
 
-    /// It is done.
+    /// Says that the initialiser has ended well, and wakes the threads that wait for it.
     pub fn complete(self) {
         self.once.finish(COMPLETE);
         core::mem::forget(self);

@@ -22,7 +22,7 @@
 //!   that it knows.
 //! - **SLOT-LOST** `LOST` is final: the slot of a thread that did not survive `fork` is never
 //!   reused, because locks may still name it.
-//! - PLATFORM-FOREVER, which the platform keeps.
+//! - PLATFORM-FOREVER, which the platform keeps, and by which a slot may be looked at for ever.
 
 use crate::atomic::{Atomic32, Ordering};
 
@@ -49,8 +49,9 @@ const LOST: u32 = 2;
 pub struct Participant<U32, T> {
     /// What locks attach to the slot.
     pub(crate) attached: T,
-    /// A number that goes up each time another thread tells this one that its lock has room.
-    pub(crate) bell: U32,
+    /// The wake sequence: a number that goes up each time another thread calls this one to look
+    /// at the lock that it waits for. The thread sleeps until it changes.
+    pub(crate) wake_sequence: U32,
     status: U32,
     tid: U32,
     /// A word for the platform's own use, at which no lock looks. The Linux platform keeps here
@@ -69,7 +70,7 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
     /// zeroed memory.
     pub const VACANT: Self = Self {
         attached: T::UNUSED,
-        bell: U32::ZERO,
+        wake_sequence: U32::ZERO,
         status: U32::ZERO,
         tid: U32::ZERO,
         note: U32::ZERO,

@@ -15,34 +15,35 @@
 //!  newcomers ───────────────────────────────────────────────▶ word
 //!  readers that wait ────── sleep on the word, all woken ────▶ word
 //!  writers that wait ─┐
-//!  readers past bound ┴─▶ waiting room ─▶ next, on its bell ─▶ word
+//!  readers past bound ┴─▶ waiting room ─▶ next ─────────────▶ word
 //! ```
 //!
 //! # Protocol
-//! Reader: takes the lock if it admits readers. Otherwise sets R and sleeps on
+//! Reader: takes the lock if it admits readers. Otherwise sets *asleep* and sleeps on
 //! the word; past the bound it goes through the waiting room like a writer.
 //!
 //! Writer: takes the lock if it is free. Otherwise takes the waiting room,
 //! queueing there as for any mutex; it is then the only one that waits for the
-//! word as *next*. It spins a little, names itself in the word and sleeps on its
-//! own bell; past the bound it has itself promised the lock. With the lock, or
-//! giving up, it leaves the waiting room to the one behind.
+//! word as *next*. It spins a little, names itself in the word and sleeps on the
+//! wake sequence of its own slot, until that changes; past the bound it has the lock promised to
+//! itself. Once it has the lock, or gives up, it leaves the waiting room to the one behind.
 //!
 //! Releaser: decides in one compare-exchange, by `State::settled`: a promised
-//! lock goes to *next*; otherwise *next* is struck from the word and rung for,
-//! if it can take the lock now; sleeping readers, if they can, are all woken.
+//! lock goes to *next*; otherwise *next* is struck from the word and called, if it can take the
+//! lock now. To call a thread is to count its wake sequence up and to wake it. Sleeping readers
+//! are all woken, if they can take the lock.
 //!
 //! # Invariants
 //! - **RWLOCK-NEXT** *next* is the holder of the waiting room.
 //! - **RWLOCK-PROMISE** promised ⇒ there is a *next*, and the holders leave it no room.
-//! - **RWLOCK-READERS** R ⇒ the lock does not admit readers. A reader sleeps ⇒ R is set, or
-//!   whoever cleared it is about to wake all.
-//! - **RWLOCK-CALLED** *next* sleeps ⇒ the word names it, or its bell has been rung since.
+//! - **RWLOCK-READERS** *asleep* ⇒ the lock does not admit readers. A reader sleeps ⇒ *asleep* is set, or
+//!   the thread that cleared it is about to wake all.
+//! - **RWLOCK-CALLED** *next* sleeps ⇒ the word names it, or it has been called since.
 //! - **RWLOCK-LOOKS** Whoever takes the waiting room looks at the word: a *next* that was
 //!   called and gives up has nothing to pass on.
 //!
-//! RWLOCK-READERS and RWLOCK-CALLED hold because every step that makes room, a release, a downgrade, a
-//! *next* that withdraws its promise, is settled.
+//! RWLOCK-READERS and RWLOCK-CALLED hold because every step that makes room is settled: a release,
+//! a downgrade, a *next* that withdraws its promise.
 //!
 //! # Ordering
 //! Labels `RW-*` in `docs/memory-ordering.md`.
@@ -56,7 +57,7 @@
 //!
 //! # Lifetime
 //! Both releases touch the lock for the last time with the atomic that
-//! releases; what they call is a bell in the table, or an address. The waiting
+//! releases; then they wake by a word in the table of participants, or by address. The waiting
 //! room is left before the lock is, or by a thread inside an acquiring call.
 //!
 //! # Source
@@ -74,7 +75,7 @@ use crate::platform::{LockError, Platform, Wait};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use state::{Mode, State};
-use waiter::{Spin, Waiter, ring};
+use waiter::{Spin, Waiter, call};
 
 /// A reader-writer lock without data. See the module documentation.
 #[repr(C)]
@@ -85,24 +86,24 @@ pub struct RawRwLock<P: Platform, H: Hooks = Off, Y: Policy = Standard> {
 }
 
 impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
-    /// A free lock.
+    /// Makes a free lock.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_state(H::NEW)
     }
 
-    /// A free lock watched with this initial state.
+    /// Makes a free lock watched with this initial state.
     #[must_use]
     pub const fn with_state(state: H::State) -> Self {
         Self { word: P::U64::ZERO, room: RawMutex::new(), state }
     }
 
-    /// What the hooks keep in this lock.
+    /// Returns what the hooks keep in this lock.
     pub const fn state(&self) -> &H::State {
         &self.state
     }
 
-    /// The identity of this lock in reports.
+    /// Returns the identity of this lock in reports.
     pub fn id(&self) -> LockId {
         LockId(core::ptr::from_ref(self).addr())
     }
@@ -238,13 +239,13 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         self.writer().is_some_and(|writer| writer.get() == P::me_or_zero())
     }
 
-    /// The writer that held it at some moment during the call.
+    /// Returns the writer that held it at some moment during the call.
     #[must_use]
     pub fn writer(&self) -> Option<Slot> {
         self.peek().writer()
     }
 
-    /// How many readers held it at some moment during the call.
+    /// Returns how many readers held it at some moment during the call.
     #[must_use]
     pub fn readers(&self) -> u32 {
         self.peek().readers()
@@ -275,7 +276,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         me != 0 && self.exchange(State::IDLE, State::written(me)).is_ok()
     }
 
-    /// Takes a free lock that somebody waits for, or for a thread that has not
+    /// Takes a free lock that another thread waits for, or for a thread that has not
     /// joined.
     #[cold]
     #[inline(never)]
@@ -312,7 +313,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         result
     }
 
-    /// A reader waits on the word.
+    /// Waits as a reader, on the word.
     fn read_slow(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
         let mut spin = Spin::start::<P>(Y::HANDOFF_SPIN);
         loop {
@@ -335,32 +336,33 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             if insist.is_some_and(|insist| P::now() >= insist) {
                 return self.through_the_room(waiter);
             }
-            let asleep = seen.with_readers();
+            let asleep = seen.with_readers_asleep();
             if asleep != seen && self.exchange(seen, asleep).is_err() {
                 continue;
             }
-            waiter.sleep(insist, |nap| P::wait_low(&self.word, asleep.low(), nap));
+            waiter.sleep(insist, |wait| P::wait_low(&self.word, asleep.low(), wait));
         }
     }
 
     fn through_the_room(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
         self.room.lock_how(waiter.how, 0, waiter.site)?;
         let result = self.wait_as_next(waiter);
-        // SAFETY: locked above; nobody else unlocks it.
+        // SAFETY: this thread holds the waiting room: it locked it above, and a mutex is unlocked
+        // by its owner alone.
         unsafe { self.room.unlock() };
         result
     }
 
-    /// The holder of the waiting room waits for the word.
+    /// Waits for the word as the holder of the waiting room.
     fn wait_as_next(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
         let (me, mode) = (waiter.me, waiter.mode);
-        let bell = &P::participant(me).bell;
+        let wake_sequence = &P::participant(me).wake_sequence;
         let mut spin = Spin::start::<P>(Y::SPIN);
         let mut promised = false;
         loop {
             // ord: RW-3 acquire, pairs with BELL-1. Read before the word: a
             // call after our look at the word changes the number we expect.
-            let rung = bell.load(Ordering::Acquire);
+            let sequence = wake_sequence.load(Ordering::Acquire);
             // ord: RW-4 acquire, pairs with RW-2 of whoever handed over.
             let seen = State(self.word.load(Ordering::Acquire));
             let named = seen.next() == Some(me);
@@ -398,13 +400,13 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             if !named && self.exchange(seen, alone.with_next(me, mode)).is_err() {
                 continue;
             }
-            let late = fault!(rwlock_reads_the_bell_late);
-            let rung = if late { bell.load(Ordering::Relaxed) } else { rung };
-            waiter.sleep(insist, |nap| P::wait32(bell, rung, nap));
+            let late = fault!(rwlock_reads_the_wake_sequence_late);
+            let sequence = if late { wake_sequence.load(Ordering::Relaxed) } else { sequence };
+            waiter.sleep(insist, |wait| P::wait32(wake_sequence, sequence, wait));
         }
     }
 
-    /// A release or downgrade that found more than holders in the word.
+    /// Releases or downgrades where there is more in the word than holders.
     #[cold]
     #[inline(never)]
     fn change(&self, step: fn(State) -> State) {
@@ -414,7 +416,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         }
     }
 
-    /// Changes the word to one that may leave more room, with the consequences.
+    /// Changes the word to one that may leave more room, and tells the threads that can take it.
     fn settle(&self, from: State, to: State) -> Result<(), State> {
         let sleepers_at = P::address_low(&self.word);
         let (after, calls) = to.settled();
@@ -424,7 +426,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             let _ = self.peek();
         }
         if let Some(next) = calls.next {
-            ring::<P>(next);
+            call::<P>(next);
         }
         if calls.readers {
             P::wake(sleepers_at, u32::MAX);
@@ -453,7 +455,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 }
 
-/// The word as it is without a *next* that was left behind by `fork`.
+/// Returns `seen` without a *next* that was left behind by `fork`.
 fn living<P: Platform>(seen: State) -> State {
     match seen.next() {
         Some(next) if P::participant(next).lost() => seen.without_next(),

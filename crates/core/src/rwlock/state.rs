@@ -1,27 +1,27 @@
 //! The state word of the reader-writer lock, as pure functions.
 //!
 //! ```text
-//!  63       52 51             32 31  24 23 22 21 20 19             0
-//! ┌───────────┬─────────────────┬──────┬──┬──┬──┬──┬────────────────┐
-//! │     0     │      next       │  0   │N │P │R │S │    subject     │
-//! └───────────┴─────────────────┴──────┴──┴──┴──┴──┴────────────────┘
+//!  63       52 51             32 31  24        23       22       21   20 19         0
+//! ┌───────────┬─────────────────┬──────┬──────────┬────────┬────────┬────┬────────────┐
+//! │     0     │      next       │  0   │next reads│promised│ asleep │read│  subject   │
+//! └───────────┴─────────────────┴──────┴──────────┴────────┴────────┴────┴────────────┘
 //!                                 low half: what sleeping readers compare
 //! ```
 //!
 //! | field | meaning | who changes it |
 //! |---|---|---|
-//! | S, subject | S clear: the writer's slot, 0 = free; S set: how many readers hold it, at least 1 | the acquirer, the releaser |
-//! | R (readers asleep) | readers may sleep on the low half | set by a reader about to sleep; cleared by whoever makes the lock admit readers, and wakes them all |
-//! | next | the slot of the thread that sleeps for the lock as the first of those in the waiting room | set and cleared by itself; cleared by the releaser that rings for it |
-//! | N | *next* wants to read, not to write | with *next* |
-//! | P (promised) | the lock goes to *next* as soon as it can: newcomers are held off | set by *next* past the bound; cleared with *next* |
+//! | read, subject | without *read*: the writer's slot, 0 = free; with *read*: how many readers hold the lock, at least 1 | the acquirer, the releaser |
+//! | asleep | readers may sleep on the low half | set by a reader about to sleep; cleared by the thread that makes the lock admit readers, which wakes them all |
+//! | next | the slot of the thread that sleeps for the lock as the first of those in the waiting room | set and cleared by that thread; cleared by the releaser that calls it |
+//! | next reads | *next* wants to read, not to write | with *next* |
+//! | promised | the lock goes to *next* as soon as it can: newcomers are held off | set by *next* past the bound; cleared with *next* |
 
 use crate::hooks::Access;
 use crate::slot::{MAX_SLOTS, SLOT_BITS, Slot};
 
 const FIELD: u64 = (1 << SLOT_BITS) - 1;
-const SHARED: u64 = 1 << 20;
-const READERS: u64 = 1 << 21;
+const READ: u64 = 1 << 20;
+const ASLEEP: u64 = 1 << 21;
 const PROMISED: u64 = 1 << 22;
 const NEXT_READS: u64 = 1 << 23;
 const NEXT_SHIFT: u32 = 32;
@@ -34,7 +34,7 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    /// As the hooks are told.
+    /// Returns the access that the hooks are told of.
     pub(crate) fn access(self) -> Access {
         match self {
             Mode::Read => Access::Shared,
@@ -47,20 +47,20 @@ impl Mode {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct State(pub(crate) u64);
 
-/// Whom a change of the word concerns.
+/// The threads that must be told of a change of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Calls {
-    /// Ring for this one.
+    /// The thread that was *next*, to be called.
     pub(crate) next: Option<Slot>,
-    /// Wake the readers that sleep on the word.
+    /// Whether the readers that sleep on the word are to be woken.
     pub(crate) readers: bool,
 }
 
 impl State {
-    /// Free, nobody near.
+    /// A free lock with nobody near it.
     pub(crate) const IDLE: Self = State(0);
 
-    /// Held by this writer, nobody near.
+    /// Returns the word of a lock that `writer` holds, with nobody near it.
     #[inline(always)]
     pub(crate) const fn written(writer: u32) -> Self {
         State(writer as u64)
@@ -74,28 +74,28 @@ impl State {
         self.0 & flag != 0
     }
 
-    /// What sleeping readers compare.
+    /// Returns the low half, which sleeping readers compare.
     pub(crate) const fn low(self) -> u32 {
         self.0 as u32
     }
 
-    /// Nobody holds it.
+    /// Whether nobody holds the lock.
     pub(crate) const fn free(self) -> bool {
         self.subject() == 0
     }
 
-    /// The writer that holds it.
+    /// Returns the writer that holds the lock.
     pub(crate) const fn writer(self) -> Option<Slot> {
-        if self.has(SHARED) { None } else { Slot::new(self.subject() as u32) }
+        if self.has(READ) { None } else { Slot::new(self.subject() as u32) }
     }
 
-    /// How many readers hold it.
+    /// Returns how many readers hold the lock.
     #[inline(always)]
     pub(crate) const fn readers(self) -> u32 {
-        if self.has(SHARED) { self.subject() as u32 } else { 0 }
+        if self.has(READ) { self.subject() as u32 } else { 0 }
     }
 
-    /// The first of those in the waiting room, asleep.
+    /// Returns the first of those in the waiting room, if it sleeps.
     pub(crate) const fn next(self) -> Option<Slot> {
         Slot::new((self.0 >> NEXT_SHIFT & FIELD) as u32)
     }
@@ -104,7 +104,7 @@ impl State {
         if self.has(NEXT_READS) { Mode::Read } else { Mode::Write }
     }
 
-    /// Newcomers are held off.
+    /// Whether the lock is promised to *next*, and newcomers are held off.
     pub(crate) const fn promised(self) -> bool {
         self.has(PROMISED)
     }
@@ -116,19 +116,19 @@ impl State {
             Mode::Write => self.free(),
             Mode::Read => {
                 self.free()
-                    || self.has(SHARED) && self.subject() < MAX_SLOTS as u64
+                    || self.has(READ) && self.subject() < MAX_SLOTS as u64
                     || fault!(rwlock_admits_readers_to_writers)
             }
         }
     }
 
-    /// Whether a newcomer may take it.
+    /// Whether a newcomer may take the lock.
     #[inline(always)]
     pub(crate) fn admits(self, mode: Mode) -> bool {
         !self.promised() && self.allows(mode)
     }
 
-    /// After `me` takes it. Only where the holders leave room.
+    /// Returns the word after `me` takes the lock. Only where the holders leave room.
     #[inline(always)]
     pub(crate) const fn take(self, mode: Mode, me: Slot) -> Self {
         match mode {
@@ -137,18 +137,18 @@ impl State {
         }
     }
 
-    /// After a reader takes it. Only where the holders leave room.
+    /// Returns the word after a reader takes the lock. Only where the holders leave room.
     #[inline(always)]
     pub(crate) const fn read(self) -> Self {
-        State((self.0 | SHARED) + 1)
+        State((self.0 | READ) + 1)
     }
 
-    /// After a reader leaves, if that concerns nobody else: it is the only one
-    /// and nobody is near, or one of several, unless it makes room for more.
+    /// Returns the word after a reader leaves, if nobody needs to be told of that: the reader is
+    /// the only one and nobody is near, or it is one of several and the lock was not full.
     #[inline(always)]
     pub(crate) fn quietly_left(self) -> Option<Self> {
         let blind = fault!(rwlock_reader_overlooks_next) && self.readers() == 1;
-        if self.0 == SHARED | 1 || blind {
+        if self.0 == READ | 1 || blind {
             Some(Self::IDLE)
         } else if 1 < self.readers() && self.readers() < MAX_SLOTS {
             Some(State(self.0 - 1))
@@ -157,22 +157,22 @@ impl State {
         }
     }
 
-    /// After a holder leaves. Not settled.
+    /// Returns the word after a holder leaves, not yet [settled](Self::settled).
     pub(crate) const fn left(self) -> Self {
-        if self.readers() > 1 { State(self.0 - 1) } else { State(self.0 & !(FIELD | SHARED)) }
+        if self.readers() > 1 { State(self.0 - 1) } else { State(self.0 & !(FIELD | READ)) }
     }
 
-    /// After the writer becomes a reader. Not settled.
+    /// Returns the word after the writer becomes a reader, not yet [settled](Self::settled).
     pub(crate) const fn downgraded(self) -> Self {
-        State(self.0 & !FIELD | SHARED | 1)
+        State(self.0 & !FIELD | READ | 1)
     }
 
-    /// With readers asleep.
-    pub(crate) const fn with_readers(self) -> Self {
-        State(self.0 | READERS)
+    /// Returns the word that says that readers sleep.
+    pub(crate) const fn with_readers_asleep(self) -> Self {
+        State(self.0 | ASLEEP)
     }
 
-    /// With a *next*, to whom nothing is promised.
+    /// Returns the word with `next` as *next*, to which nothing is promised.
     pub(crate) const fn with_next(self, next: Slot, mode: Mode) -> Self {
         let reads = match mode {
             Mode::Read => NEXT_READS,
@@ -181,19 +181,18 @@ impl State {
         State(self.without_next().0 | reads | (next.get() as u64) << NEXT_SHIFT)
     }
 
-    /// With the lock promised to *next*.
+    /// Returns the word with the lock promised to *next*.
     pub(crate) const fn with_promise(self) -> Self {
         State(self.0 | PROMISED)
     }
 
-    /// Without a *next*, and so without a promise.
+    /// Returns the word without a *next*, and so without a promise.
     pub(crate) const fn without_next(self) -> Self {
         State(self.0 & !(FIELD << NEXT_SHIFT | NEXT_READS | PROMISED))
     }
 
-    /// Draws the consequences of a change that may have made room: the lock is
-    /// handed to *next* if it was promised, and whoever can take it now is
-    /// called.
+    /// Draws the consequences of a change that may have made room: hands the lock to *next* if it
+    /// was promised, and says which threads can take it now and must be told.
     pub(crate) fn settled(self) -> (Self, Calls) {
         let mut after = self;
         let mut calls = Calls::default();
@@ -206,8 +205,8 @@ impl State {
             }
             calls.next = Some(next);
         }
-        if after.has(READERS) && after.admits(Mode::Read) {
-            after = State(after.0 & !READERS);
+        if after.has(ASLEEP) && after.admits(Mode::Read) {
+            after = State(after.0 & !ASLEEP);
             calls.readers = true;
         }
         (after, calls)
@@ -220,7 +219,7 @@ impl core::fmt::Debug for State {
             Some(writer) => write!(f, "{{writer={}", writer.get())?,
             None => write!(f, "{{readers={}", self.readers())?,
         }
-        if self.has(READERS) {
+        if self.has(ASLEEP) {
             f.write_str(" asleep")?;
         }
         if let Some(next) = self.next() {

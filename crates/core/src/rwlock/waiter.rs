@@ -8,19 +8,19 @@ use crate::platform::{LockError, Nanos, OnCpu, Outcome, Platform, Wait};
 use crate::policy::Policy;
 use crate::slot::Slot;
 
-/// Tells a thread to look at the lock that it waits for, and wakes it. May reach a
-/// thread that waits for something else, or a stranger: to that one it is a spurious
-/// wake-up.
-pub(crate) fn ring<P: Platform>(next: Slot) {
-    let bell = &P::participant(next).bell;
-    let address = P::address32(bell);
+/// Calls `next`: tells it to look at the lock that it waits for, and wakes it. If that thread has
+/// begun to wait for something else, or the slot has passed to another one, the call is a
+/// spurious wake-up.
+pub(crate) fn call<P: Platform>(next: Slot) {
+    let sequence = &P::participant(next).wake_sequence;
+    let address = P::address32(sequence);
     // ord: BELL-1 release, pairs with RW-3: the thread that sees the new
     // number sees the lock word as the caller left it.
-    bell.fetch_add(1, Ordering::Release);
+    sequence.fetch_add(1, Ordering::Release);
     P::wake(address, 1);
 }
 
-/// A thread past the fast path.
+/// A thread that waits, past the fast path.
 pub(crate) struct Waiter<'a, P: Platform> {
     pub(crate) me: Slot,
     pub(crate) mode: Mode,
@@ -37,7 +37,7 @@ impl<'a, P: Platform> Waiter<'a, P> {
         Self { me, mode, how, site, reasons: Reasons::new(how), began: P::now(), crowd: 1 }
     }
 
-    /// When its wait passes the bound.
+    /// Returns when the wait passes the bound.
     pub(crate) fn insist<Y: Policy>(&self) -> Nanos {
         self.began.after(Y::BOUND + u64::from(self.crowd) * Y::SHARE)
     }
@@ -46,9 +46,8 @@ impl<'a, P: Platform> Waiter<'a, P> {
         self.reasons.given_up().or_else(|| self.hopeless(seen))
     }
 
-    /// Why waiting would never end: the writer does not exist in this process,
-    /// or it is the caller, perhaps in a signal handler that interrupted its
-    /// own wait as *next*.
+    /// Returns why waiting would never end, if so: the writer does not exist in this process, or
+    /// is the caller, perhaps in a signal handler that interrupted its own wait as *next*.
     fn hopeless(&self, seen: State) -> Option<LockError> {
         let writer = seen.writer()?;
         if writer == self.me {
@@ -60,7 +59,7 @@ impl<'a, P: Platform> Waiter<'a, P> {
         }
     }
 
-    /// Sleeps by `wait`, no longer than until it has to look up or `insist`.
+    /// Sleeps by `wait`, until its deadline or `insist` at the latest.
     pub(crate) fn sleep(
         &mut self,
         insist: Option<Nanos>,
@@ -76,7 +75,7 @@ impl<'a, P: Platform> Waiter<'a, P> {
 
 /// A short wait for the lock without sleeping.
 pub(crate) struct Spin {
-    /// Nanoseconds to spin; 0 when that has been done.
+    /// Nanoseconds to spin; 0 once they are over.
     length: u64,
     until: Option<Nanos>,
     turns: u32,
@@ -87,7 +86,7 @@ impl Spin {
         Spin { length: if P::processors() > 1 { length } else { 0 }, until: None, turns: 0 }
     }
 
-    /// One turn; false when it is time to sleep.
+    /// Pauses once. Returns false when it is time to sleep.
     pub(crate) fn again<P: Platform, Y: Policy>(&mut self, writer: Option<Slot>) -> bool {
         if self.length == 0 {
             return false;

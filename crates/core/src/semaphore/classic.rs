@@ -3,35 +3,35 @@
 //!
 //! # Role
 //! A count that goes negative under contention, a flag that says on whose
-//! behalf, and a queue. It never spins: who fails to get a permit sleeps, and
-//! who is woken looks again, in competition with everybody who comes by.
+//! behalf, and a queue. It never spins: a thread that gets no permit sleeps, and
+//! one that is woken looks again, in competition with every newcomer.
 //!
 //! # State
 //! ```text
-//!  63                    33 32  31                              0
-//! ┌────────────────────────┬───┬─────────────────────────────────┐
-//! │         queued         │ S │           count + 2³¹           │
-//! └────────────────────────┴───┴─────────────────────────────────┘
+//!  63                    33    32    31                              0
+//! ┌────────────────────────┬──────────┬─────────────────────────────────┐
+//! │         queued         │ sleepers │           count + 2³¹           │
+//! └────────────────────────┴──────────┴─────────────────────────────────┘
 //! ```
 //! - *count*: free permits, less one for each thread that has decremented and
-//!   not been accounted for, less one for all the sleepers together when S.
-//! - *S* (sleepers): the sleepers have that one decrement in the count.
+//!   not been accounted for, less one for all the sleepers together if *sleepers*.
+//! - *sleepers*: 1 while the sleepers have that one decrement in the count.
 //! - *queued*: threads in the slow path that have joined the queue.
 //!
 //! # Protocol
-//! Down: decrement; not negative is success. Otherwise join: what S stands for
-//! goes back into the count with the joiner's own decrement taking its place.
-//! Not negative now: got it, S is cleared. Negative: set S and sleep; woken,
-//! put the decrement back if S has been cleared meanwhile, and look again.
-//! Whoever leaves the queue wakes the next, for it may have cleared S over the
-//! heads of those who sleep.
+//! Down: decrement; not negative is success. Otherwise join the queue: the decrement of the
+//! sleepers goes back into the count, and the joiner's own takes its place. If the count is not
+//! negative now, the joiner has a permit and clears *sleepers*. If it is negative, the joiner sets
+//! *sleepers* and sleeps; when it is woken it decrements again if *sleepers* has been cleared
+//! meanwhile, and looks again. A thread that leaves the queue wakes the next one, because it may
+//! have cleared *sleepers* while others sleep.
 //!
 //! Up: increment; if the count is not positive now, wake one.
 //!
 //! # Invariants
 //! - **CLASSIC-COUNT** With no thread between its decrement and its next step, the free
-//!   permits are count + S.
-//! - **CLASSIC-SLEEPERS** Somebody sleeps ⇒ S is set, or a thread that was woken, or that is
+//!   permits are count + *sleepers*.
+//! - **CLASSIC-SLEEPERS** A thread sleeps ⇒ *sleepers* is set, or a thread that was woken, or that is
 //!   about to wake one, has not yet looked at the count again.
 //!
 //! # Ordering
@@ -48,7 +48,7 @@
 //! # Source
 //! The semaphore described in the mutex announcement's time, rebuilt from its
 //! behaviour. Where ours differs:
-//! - The original guarded S and its queue with a spin lock. Here both are in
+//! - The original guarded *sleepers* and its queue with a spin lock. Here both are in
 //!   the word, and each section under that lock is one compare-exchange.
 //! - The queue is the kernel's futex queue of the word. A thread that was woken
 //!   in vain sleeps again at the end of the queue, where the original kept it
@@ -67,7 +67,7 @@ use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::platform::{Address, LockError, Platform, Wait};
 
-/// What stands for a count of zero.
+/// The low half that stands for a count of zero.
 const BIAS: u32 = 1 << 31;
 const SLEEPERS: u64 = 1 << 32;
 const QUEUED: u64 = 1 << 33;
@@ -81,7 +81,7 @@ impl State {
         (self.low() ^ BIAS).cast_signed()
     }
 
-    /// What sleepers compare.
+    /// Returns the low half, which sleepers compare.
     const fn low(self) -> u32 {
         self.0 as u32
     }
@@ -94,22 +94,22 @@ impl State {
         self.0 / QUEUED
     }
 
-    /// The same with a different count and S; the queue stays.
+    /// Returns the word with another count and *sleepers*; the queue stays.
     const fn with(self, count: i32, sleepers: bool) -> Self {
         let low = (count.cast_unsigned() ^ BIAS) as u64;
         let flag = if sleepers { SLEEPERS } else { 0 };
         State((self.queued() * QUEUED) | flag | low)
     }
 
-    /// A thread looks at the count: takes a permit or is among the sleepers.
-    /// `joining`: its own decrement is still in the count.
+    /// Returns the word after a thread of the queue has looked at the count, and has taken a permit
+    /// or is among the sleepers. `joining`: its own decrement is still in the count.
     const fn look(self, joining: bool) -> Self {
         let count = self.count() - 1 + self.sleepers() as i32 + joining as i32;
         self.with(count, count < 0)
     }
 
-    /// A thread gives up: takes what S stands for, and its own decrement if
-    /// `joining`, out of the count.
+    /// Returns the word after a thread has given up, which takes the decrement of the sleepers,
+    /// and its own if `joining`, out of the count.
     const fn back_out(self, joining: bool) -> Self {
         self.with(self.count() + self.sleepers() as i32 + joining as i32, false)
     }
@@ -126,27 +126,27 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     /// The most permits that can be free: 1,073,741,824.
     pub const MAX_PERMITS: u32 = 1 << 30;
 
-    /// The value of the word of a semaphore with this many free permits;
-    /// `None` for more than [`Self::MAX_PERMITS`]. For [`Self::from_word`].
+    /// Returns the word of a semaphore with this many free permits, for [`Self::from_word`];
+    /// `None` for more than [`Self::MAX_PERMITS`].
     #[must_use]
     pub const fn initial_word(permits: u32) -> Option<u64> {
         if permits > Self::MAX_PERMITS { None } else { Some((permits ^ BIAS) as u64) }
     }
 
-    /// A semaphore from an atomic that holds [`Self::initial_word`]: usable in
+    /// Makes a semaphore from an atomic that holds [`Self::initial_word`]: usable in
     /// constants where the platform's atomics are.
     #[must_use]
     pub const fn from_word(word: P::U64) -> Self {
         Self { word, state: H::NEW }
     }
 
-    /// As [`Self::from_word`], watched with this initial state.
+    /// Makes a semaphore like [`Self::from_word`], watched with this initial state.
     #[must_use]
     pub const fn with_state(word: P::U64, state: H::State) -> Self {
         Self { word, state }
     }
 
-    /// A semaphore with this many free permits; `None` for more than
+    /// Makes a semaphore with this many free permits; `None` for more than
     /// [`Self::MAX_PERMITS`].
     #[must_use]
     pub fn new(permits: u32) -> Option<Self> {
@@ -155,12 +155,12 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         Some(Self::from_word(word))
     }
 
-    /// What the hooks keep in this semaphore.
+    /// Returns what the hooks keep in this semaphore.
     pub const fn state(&self) -> &H::State {
         &self.state
     }
 
-    /// The identity of this semaphore in reports.
+    /// Returns the identity of this semaphore in reports.
     pub fn id(&self) -> LockId {
         LockId(core::ptr::from_ref(self).addr())
     }
@@ -181,7 +181,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         self.down_lazily(|| *how, site)
     }
 
-    /// As [`Self::down_how`], but asks for `how` only when there is no free
+    /// Takes a permit like [`Self::down_how`], but asks for `how` only when there is no free
     /// permit: an uncontended timed `down` does not read the clock.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         self.up_slow(before, sleepers_at)
     }
 
-    /// Free permits at some moment during the call; 0 also when threads wait.
+    /// Returns the free permits at some moment during the call; 0 also when threads wait.
     #[must_use]
     pub fn permits(&self) -> u32 {
         let seen = self.peek();
@@ -250,7 +250,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         State(self.word.fetch_sub(1, Ordering::Acquire))
     }
 
-    /// One section under the original's spin lock. Returns the word after it.
+    /// Does in one step what the original did under its spin lock. Returns the word after it.
     fn step(&self, change: impl Fn(State) -> State) -> State {
         let mut seen = self.peek();
         loop {
@@ -315,7 +315,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
             }
             return Ok(());
         }
-        // Take the permit that was one too many back. If others were quicker
+        // Take back the permit that was one too many. If others were quicker
         // there was room for it after all.
         if self.decrement().count() > 0 || self.try_down_slow() {
             return Err(PermitOverflow);
@@ -324,7 +324,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     }
 }
 
-/// Leaving the queue with a permit is the same step as getting it.
+/// Returns `after` without the thread in the queue, if it got a permit: one step does both.
 const fn leave_if_granted(after: State) -> State {
     if after.count() >= 0 { State(after.0 - QUEUED) } else { after }
 }

@@ -23,8 +23,8 @@ pub(super) fn back_off<P: Platform, Y: Policy>(
     let length = (Y::BACKOFF_SLEEP * u64::from(sleepers)) << doublings;
     let until = P::now().after(length).min(insist);
     let until = how.deadline.map_or(until, |deadline| deadline.min(until));
-    let bell = &P::participant(me).bell;
+    let sequence = &P::participant(me).wake_sequence;
     // A thread that counts it up means another lock, and the sleep ends early.
     let deadline = (!fault!(back_off_has_no_end)).then_some(until);
-    P::wait32(bell, bell.load(Ordering::Relaxed), &Wait { deadline, ..*how })
+    P::wait32(sequence, sequence.load(Ordering::Relaxed), &Wait { deadline, ..*how })
 }

@@ -8,20 +8,20 @@ use crate::slot::Slot;
 use core::cell::Cell;
 use core::marker::PhantomData;
 
-/// Who backs off when two contexts want what the other has.
+/// The rule that says which of two contexts backs off when each wants what the other has.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Scheme {
-    /// A younger context does not wait for an older one: it *dies*. An older one
-    /// waits.
+    /// A younger context does not wait for an older one: it *dies*, that is, backs off. An older
+    /// one waits.
     WaitDie,
     /// A younger context waits. An older one that meets a younger holder *wounds*
     /// it: the holder backs off as soon as it waits for anything.
     WoundWait,
 }
 
-/// Locks that contexts acquire together: who is older is decided by the class's
-/// count. All zeros with [`Scheme::WaitDie`].
+/// A class of locks that contexts acquire together. Its count decides which of two contexts is
+/// the older. All zeros with [`Scheme::WaitDie`].
 #[repr(C)]
 pub struct Class<P: Platform> {
     begun: P::U64,
@@ -29,54 +29,57 @@ pub struct Class<P: Platform> {
 }
 
 impl<P: Platform> Class<P> {
-    /// A class of this scheme.
+    /// Makes a class of this scheme.
     #[must_use]
     pub const fn new(scheme: Scheme) -> Self {
         Class { begun: P::U64::ZERO, scheme }
     }
 
-    /// Its scheme.
+    /// Returns the scheme of the class.
     #[must_use]
     pub const fn scheme(&self) -> Scheme {
         self.scheme
     }
 }
 
-/// What others reach of a context.
+/// The part of a context that other threads reach.
 type ContextRecord<P> = Record<<P as Platform>::U32, <P as Platform>::U64>;
 
 fn ticket_of<P: Platform>(record: &ContextRecord<P>) -> Ticket {
     Ticket(record.ticket.load(Ordering::Relaxed))
 }
 
-/// Makes the context look again.
+/// Makes the context of this record look again at what it waits for.
 fn alarm<P: Platform>(record: &ContextRecord<P>) {
     let address = P::address32(&record.told);
-    // ord: WW-3 release, pairs with the swap in `Context::hear`: what it
+    // ord: WW-3 release, pairs with the swap in `Context::hear`: what the context
     // is told of comes first.
     record.told.store(1, Ordering::Release);
     P::wake(address, 1);
 }
 
-/// The record of a context, if that has not ended.
+/// Returns the record of a context, if that has not ended.
 fn record<P: Platform>(ticket: Ticket) -> Option<&'static ContextRecord<P>> {
-    let seat = P::participant(ticket.slot()?);
-    seat.attached.records.get(ticket.place()).filter(|record| ticket_of::<P>(record).is(ticket))
+    let participant = P::participant(ticket.slot()?);
+    participant
+        .attached
+        .records
+        .get(ticket.place())
+        .filter(|record| ticket_of::<P>(record).is(ticket))
 }
 
-/// Makes a context that waits look at what it waits for. Does nothing to one that
-/// has ended; another that got the same number, in another class, looks for
-/// nothing.
+/// Makes a context look at what it waits for. Does nothing to one that has ended. Another that
+/// got the same stamp, in another class, looks in vain.
 pub(super) fn tell<P: Platform>(ticket: Ticket) {
     if let Some(record) = record::<P>(ticket) {
         alarm::<P>(record);
     }
 }
 
-/// Wounds a context; false if it has ended.
+/// Wounds a context. Returns false if it has ended.
 pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
     let Some(record) = record::<P>(ticket) else { return false };
-    let (whole, wounded) = (ticket.plain(), ticket.plain().with_flag());
+    let (whole, wounded) = (ticket.plain(), ticket.plain().with_wound());
     // Relaxed: the order of this and what follows is that of `tell`.
     match record.ticket.compare_exchange(whole.0, wounded.0, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {
@@ -91,7 +94,7 @@ pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
 
 /// One thread's attempt to hold several locks of a class.
 ///
-/// Belongs to the thread that began it. [`Context::finish`] ends it; a context
+/// It belongs to the thread that began it. [`Context::finish`] ends it; a context
 /// that is forgotten takes one of its thread's [`CONTEXTS_PER_THREAD`] places
 /// until the thread ends.
 #[repr(C)]
@@ -100,13 +103,13 @@ pub struct Context<P: Platform> {
     record: &'static ContextRecord<P>,
     acquired: Cell<u32>,
     scheme: Scheme,
-    /// Of one thread.
+    /// A context stays with the thread that began it.
     not_send: PhantomData<*const ()>,
 }
 
 impl<P: Platform> Context<P> {
-    /// Begins: from now on the context is older than all that begin later.
-    /// `None` if the thread has [`CONTEXTS_PER_THREAD`] already.
+    /// Begins a context, which is older than all that begin later.
+    /// Returns `None` if the thread has [`CONTEXTS_PER_THREAD`] already.
     #[must_use]
     pub fn begin(class: &Class<P>) -> Option<Self> {
         let me = P::me();
@@ -124,25 +127,25 @@ impl<P: Platform> Context<P> {
         })
     }
 
-    /// Ends. The context holds no lock, and is not used again.
+    /// Ends the context, which holds no lock and is not used again.
     pub fn finish(&self) {
         self.record.clear();
     }
 
-    /// How many locks it holds.
+    /// Returns how many locks the context holds.
     #[must_use]
     pub fn acquired(&self) -> u32 {
         self.acquired.get()
     }
 
-    /// The scheme of its class.
+    /// Returns the scheme of its class.
     #[must_use]
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// A number that is another for each context of a class, and the larger the
-    /// younger; for reports.
+    /// Returns a number, for reports, that is different for each context of a class; a younger
+    /// context has a larger one.
     #[must_use]
     pub fn stamp(&self) -> u64 {
         self.ticket().stamp()
@@ -167,38 +170,37 @@ impl<P: Platform> Context<P> {
         self.acquired.set(self.acquired.get() - 1);
     }
 
-    /// Whether others may wait for it: one that holds nothing never backs off.
+    /// Whether it may have to back off: a context that holds nothing never does (WW-BARE).
     pub(super) fn mortal(&self) -> bool {
         self.acquired.get() != 0
     }
 
-    /// What ends this thread's sleeps.
+    /// Returns the word that ends this thread's sleeps.
     pub(super) fn alarm(&self) -> &'static P::U32 {
         &self.record.told
     }
 
-    /// Before a wait: an alarm that has rung is silent again, and one that rings
-    /// from now on ends the wait. What it rang for is seen by whoever looks after
-    /// this.
+    /// Prepares for a wait: takes back an alarm that was given, so that only one that is given
+    /// from now on ends the wait. What an earlier one was given for is seen by a look after this.
     pub(super) fn hear(&self) {
         if self.record.told.load(Ordering::Relaxed) != 0 {
             // ord: WW-3 acquire, pairs with the store in `alarm`. A swap: a
-            // store might erase an alarm that rings meanwhile unseen.
+            // store might erase an alarm that is given meanwhile.
             self.record.told.swap(0, Ordering::Acquire);
         }
     }
 
     /// Whether an older context wants a lock that this one holds.
     pub(super) fn wounded(&self) -> bool {
-        ticket_of::<P>(self.record).flagged()
+        ticket_of::<P>(self.record).wounded()
     }
 
-    /// An older context wants the lock that this one has just acquired.
+    /// Wounds this context itself: an older one wants the lock that it has just acquired.
     pub(super) fn wound_self(&self) {
-        self.record.ticket.store(self.ticket().with_flag().0, Ordering::Relaxed);
+        self.record.ticket.store(self.ticket().with_wound().0, Ordering::Relaxed);
     }
 
-    /// It holds nothing: whatever wounded it has what it wanted.
+    /// Heals the context, which holds nothing: the context that wounded it has what it wanted.
     pub(super) fn heal(&self) {
         if self.wounded() {
             self.record.ticket.store(self.ticket, Ordering::Relaxed);

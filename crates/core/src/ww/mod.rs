@@ -13,13 +13,13 @@
 //! | word | holds | written by |
 //! |---|---|---|
 //! | `base` | a mutex, as it ships: who holds the lock | as there |
-//! | `holder` | the ticket of the holder's context; 1 << 1: it has none; 0: free, or the holder has not said yet | the holder, after it has acquired and before it releases |
+//! | `holder` | the ticket of the holder's context; *mortal* alone: it has none; 0: free, or the holder has not said yet | the holder, after it has acquired and before it releases |
 //! | `first` | the ticket of the oldest context that waits; 0: none does | contexts that wait |
 //!
-//! A [ticket](self#tickets) names a context by stamp and slot; what others do to a
-//! context (wound it, tell it to look again) they do to a record in its thread's
-//! seat, by a compare-exchange against the ticket. A context's own memory is
-//! touched by its thread alone.
+//! A [ticket](self#tickets) names a context by stamp and slot. Other threads reach a
+//! context by a record in its thread's slot: they wound it there, by a compare-exchange against
+//! the ticket, and tell it to look again, by a store. A context's own memory is touched by its
+//! thread alone.
 //!
 //! ```text
 //!  newcomers without a context ────────────────────────────▶ base
@@ -28,44 +28,45 @@
 //! ```
 //!
 //! # Protocol
-//! Fast path: take `base`, store the own ticket in `holder`. Release: store 0
-//! there, release `base`. Nothing else.
+//! Fast path: the context takes `base` and stores its ticket in `holder`. Release: it stores 0
+//! there and releases `base`. Nothing else.
 //!
 //! A context that waits:
-//! 1. Become the first, unless an older one is: then sleep behind it (wait-die,
-//!    and holding others: back off). A younger first is deposed, and told.
-//! 2. Set *contexts* in the word of `base`. From here on nobody acquires by the fast path,
+//! 1. It becomes the first, unless an older one is: then it sleeps behind that one, or, in
+//!    wait-die and if it holds other locks, backs off. A younger first is deposed, and told.
+//! 2. It sets *contexts* in the word of `base`. From here on nobody acquires by the fast path,
 //!    and every context that acquires looks at `first`.
-//! 3. Judge the holder. Wait-die: is it older, and do I hold others? Back off.
-//!    Wound-wait: is it younger? Wound it. A holder that has not said who it is
-//!    is asked again a little later.
-//! 4. Wait for `base` as for any mutex, spinning, sleeping, with a hand-off; until
-//!    told to look again, then from 1.
+//! 3. It judges the holder. Wait-die: if the holder is older, and the context holds other locks,
+//!    the context backs off. Wound-wait: if the holder is younger, the context wounds it. If the
+//!    holder has not said who it is, the context asks again a little later.
+//! 4. It waits for `base` as for any mutex, spinning, sleeping, with a hand-off. When it is told
+//!    to look again, it begins again at 1.
 //!
-//! A context that has acquired past the fast path stores its ticket, then: is it
-//! the first? It leaves that place, and wakes those behind it. Is another? Judge:
-//! wound-wait, the first is older: consider oneself wounded. Wait-die, the first
-//! is younger and holds others: tell it. Nobody is first? Clear *contexts*, look again, and
-//! put it back if somebody has come.
+//! A context that has acquired past the fast path stores its ticket and looks at `first`:
+//! - It is the first itself: it leaves that place, and wakes those behind it.
+//! - Another is first: it judges itself. Wound-wait: if the first is older, it wounds itself.
+//!   Wait-die: if the first is younger and holds other locks, it tells the first.
+//! - None is first: it clears *contexts*, looks again, and sets *contexts* again if one has come.
 //!
 //! # Invariants
-//! - **WW-HOLDER** `holder` is 0 whenever `base` is free: whoever finds a ticket there
+//! - **WW-HOLDER** `holder` is 0 whenever `base` is free: a thread that finds a ticket there
 //!   after it saw `base` held has that of this holder or of a later one.
 //! - **WW-CONTEXTS** *contexts* is clear ⇒ no context relies on being first: it has not set *contexts* yet
 //!   (and will judge the holder once it has), or it has left. Only a holder clears
 //!   *contexts*, and looks at `first` again afterwards; nobody can acquire in between.
 //! - **WW-JUDGED** A first that has set *contexts* has judged, or is about to, whoever held `base`
 //!   at that moment; all later holders with a context judge themselves by it.
-//! - **WW-BEHIND** Who sleeps behind the first has set A in its ticket; whoever takes a
-//!   ticket with A out of `first`, but to put an older one with A there, wakes all, or
-//!   in wait-die one. That one sets A again: in its own ticket, or in that of the first
-//!   that it finds; or if it gives up and finds none, wakes another.
+//! - **WW-BEHIND** A context that sleeps behind the first has set *followed* in the first's
+//!   ticket. The thread that takes a followed ticket out of `first`, but to put an older one
+//!   with *followed* there, wakes all, or in wait-die one. That one sets *followed* again: in
+//!   its own ticket, or in that of the first that it finds; or if it gives up and finds none,
+//!   it wakes another.
 //! - **WW-NO-CYCLE** A wait-die context that holds others waits for no older context: not
 //!   for the holder (WW-JUDGED), not behind the first. A wound-wait context waits for a
 //!   younger one only while that is wounded; the wounded one does not wait, or is
-//!   about to find out. Hence no cycle of waits.
+//!   about to find out that it is wounded. Hence no cycle of waits.
 //! - **WW-BARE** A context that holds nothing never backs off.
-//! - After the atomic that releases, nothing here touches the lock.
+//! - **WW-LAST-TOUCH** After the atomic that releases, nothing here touches the lock.
 //!
 //! # Ordering
 //! Labels `WW-*` in `docs/memory-ordering.md`. WW-CONTEXTS and WW-JUDGED rest on the word of
@@ -81,17 +82,17 @@
 //! their way, and in wait-die one that is woken while the older sleeps on, which holds
 //! nothing then.
 //!
-//! Waking all costs: with 8 to 16 threads that take up to 4 of 3 to 16 locks, on 2 busy
+//! To wake all costs time: with 8 to 16 threads that take up to 4 of 3 to 16 locks, on 2 busy
 //! processors, waking one in wait-die made 1.0 to 4 times as many rounds. Wound-wait
 //! cannot: with one woken the same threads stood still within seconds. An older context
-//! that holds others, and sleeps, does not wound the younger one that was woken and
+//! that holds other locks, and sleeps, does not wound the younger one that was woken and
 //! acquires. To wake the oldest alone takes a list that is sorted by age and from which
 //! its members may leave at any time; that is a lock, or a second queue.
 //!
 //! A wound heals when a context that holds nothing waits, or takes the lock that it was
-//! refused. One that comes late, or was meant for a context of another class that got the
-//! same number, or that a context has outlived by releasing what was wanted without being
-//! refused anything, makes it back off once for nothing.
+//! refused. Some wounds make a context back off once for nothing: one that comes late, one that
+//! was meant for a context of another class with the same stamp, and one that outlasts the
+//! release of the lock that was wanted.
 //!
 //! Those behind the first compare half of its ticket. For a change to be missed, a
 //! thread must be kept between its look and its sleep while exactly a multiple of
@@ -104,7 +105,7 @@
 //! Rosenkrantz, Stearns and Lewis, "System level concurrency control for
 //! distributed database systems" (1978), for both schemes; the calls and their
 //! errors are those of the kernel's `ww_mutex`. The kernel keeps a sorted list of
-//! waiters under a spinlock; one first and a crowd behind it is ours, since a
+//! waiters under a spinlock; one first with others behind it is ours, since a
 //! release must not touch two words.
 
 mod context;
@@ -122,32 +123,31 @@ use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use ticket::Ticket;
 
-/// Why a context did not acquire a lock.
+/// The reason why a context did not acquire a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WwError {
-    /// To wait might be to wait for ever: release everything that the context
-    /// holds, then take this lock by [`RawWwMutex::lock_slow`]. The kernel's
-    /// `-EDEADLK`.
+    /// The context must back off, because to wait might be to wait for ever: release everything
+    /// that it holds, then take this lock by [`RawWwMutex::lock_slow`]. The kernel's `-EDEADLK`.
     Deadlock,
     /// The context holds this lock. The kernel's `-EALREADY`.
     Already,
-    /// As for any mutex. [`LockError::Recursive`]: the calling thread holds the
-    /// lock in another context or in none, or a signal handler has interrupted
+    /// The wait ended as that for any mutex may. [`LockError::Recursive`]: the calling thread holds
+    /// the lock in another context or in none, or a signal handler has interrupted
     /// this thread's own wait for it.
     Lock(LockError),
 }
 
-/// When a context stops waiting, besides having to back off.
+/// The reasons for a context to stop waiting, besides having to back off.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Patience {
-    /// Give up at this time.
+    /// The time at which the context gives up.
     pub deadline: Option<crate::platform::Nanos>,
-    /// Give up when a signal handler ran during the sleep.
+    /// Whether the context gives up when a signal handler ran during the sleep.
     pub interruptible: bool,
 }
 
 impl Patience {
-    /// Waits until granted.
+    /// The patience to wait as long as it takes.
     pub const ENDLESS: Self = Patience { deadline: None, interruptible: false };
 }
 
@@ -160,7 +160,7 @@ pub struct RawWwMutex<P: Platform, Y: Policy = Standard> {
 }
 
 impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
-    /// A free lock.
+    /// Makes a free lock.
     #[must_use]
     pub const fn new() -> Self {
         Self { base: RawMutex::new(), holder: P::U64::ZERO, first: P::U64::ZERO }
@@ -195,7 +195,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     }
 
     /// Acquires the lock that a context was refused, once it has released all
-    /// others: as [`RawWwMutex::lock_how`], which then never says
+    /// others. Does what [`RawWwMutex::lock_how`] does, but then never returns
     /// [`WwError::Deadlock`].
     ///
     /// # Errors
@@ -214,7 +214,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         self.lock_how(context, patience, site)
     }
 
-    /// Acquires without a context, as any mutex, unless `how` ends the wait.
+    /// Acquires without a context, like any mutex, unless `how` ends the wait.
     ///
     /// # Errors
     /// As [`RawMutex::lock_how`].
@@ -227,7 +227,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         self.lock_alone_contended(how, site)
     }
 
-    /// Acquires if that needs no waiting, in a context or without.
+    /// Acquires if that needs no waiting, in a context or without one.
     #[inline]
     pub fn try_lock(&self, context: Option<&Context<P>>, site: Site) -> bool {
         if self.base.lock_fast() || self.base.lock_warm() {
@@ -243,7 +243,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         true
     }
 
-    /// Releases.
+    /// Releases the lock.
     ///
     /// # Safety
     /// The calling thread holds the lock, and acquired it in this context, which
@@ -254,26 +254,26 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             context.lost();
         }
         if fault!(ww_release_touches_the_lock_again) {
-            // SAFETY: the caller holds the lock.
+            // SAFETY: the caller holds the lock, as it promises to hold it in `unlock`.
             unsafe { self.base.unlock() };
         }
         self.holder.store(Ticket::NONE.0, Ordering::Relaxed);
         if fault!(ww_release_touches_the_lock_again) {
             return;
         }
-        // SAFETY: the caller holds the lock. Its release publishes the line above
-        // (WW-HOLDER).
+        // SAFETY: the caller promises that this thread holds the lock. `holder` was erased above,
+        // before the release publishes that (WW-HOLDER).
         unsafe { self.base.unlock() }
     }
 
-    /// The rest of [`RawWwMutex::unlock`] for a fast path in another language, which
-    /// has said that there is no holder, and has not released.
+    /// Does the rest of [`RawWwMutex::unlock`] for a fast path in another language, which
+    /// has erased the holder, and has not released.
     ///
     /// # Safety
     /// As [`RawWwMutex::unlock`].
     #[cold]
     pub unsafe fn unlock_slow(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that this thread holds the lock, and has erased `holder`.
         unsafe { self.base.unlock_slow() };
     }
 
@@ -295,7 +295,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         self.base.is_mine() && self.holder(Ordering::Relaxed).is(context.ticket())
     }
 
-    /// The owner at some moment during the call.
+    /// Returns the owner at some moment during the call.
     #[must_use]
     pub fn owner(&self) -> Option<Slot> {
         self.base.owner()
@@ -303,7 +303,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
 
     #[inline(always)]
     fn held_by(&self, ticket: Ticket) {
-        // ord: WW-1 release, pairs with the load by who judges: the context's
+        // ord: WW-1 release, pairs with the load by a thread that judges: the context's
         // record is there before its ticket is seen.
         self.holder.store(ticket.0, Ordering::Release);
     }

@@ -1,25 +1,31 @@
-//! What stands for a context in the words of a lock: when it began, and whose it
-//! is.
+//! The ticket, which stands for a context in the words of a lock: it says when the context
+//! began, and whose it is.
 //!
 //! ```text
-//!  63            44 43  42 41                   2  1   0
-//! ┌────────────────┬──────┬──────────────────────┬───┬───┐
-//! │      slot      │place │        stamp         │ M │ A │
-//! └────────────────┴──────┴──────────────────────┴───┴───┘
+//!  63            44 43  42 41                   2    1            0
+//! ┌────────────────┬──────┬──────────────────────┬────────┬────────────────┐
+//! │      slot      │place │        stamp         │ mortal │ wounded,       │
+//! │                │      │                      │        │ or followed    │
+//! └────────────────┴──────┴──────────────────────┴────────┴────────────────┘
 //! ```
-//! The place says which of its thread's contexts it is: of two classes they may have
-//! the same stamp, and what is meant for one must not reach the other.
+//! The *place* says which of its thread's contexts it is. Two contexts of different classes may
+//! have the same stamp, and what is meant for one must not reach the other.
 //!
-//! A means another thing in each place: in a record *wounded*, in the lock's
-//! `first` that *others* sleep behind it. M, in `first` only: *mortal*, it holds
-//! other locks and may be told to back off. The stamp counts the contexts of a
-//! class; of two, the one that began earlier is the older, as long as fewer than
-//! 2³⁹ began between them.
+//! Bit 0 has a name for each word that holds a ticket. In the record of a context it is
+//! *wounded*: an older context wants a lock that this one holds. In the `first` of a lock it is
+//! *followed*: other contexts sleep behind this one. *mortal* is set in `first` only: the context
+//! holds other locks and may be told to back off.
+//!
+//! The *stamp* counts the contexts of a class. Of two, the one that began earlier is the older,
+//! as long as fewer than 2³⁹ began between them.
 
 use crate::attached::CONTEXTS_PER_THREAD;
 use crate::slot::Slot;
 
-const FLAG: u64 = 1;
+/// In the record of a context.
+const WOUNDED: u64 = 1;
+/// In the `first` of a lock.
+const FOLLOWED: u64 = 1;
 const MORTAL: u64 = 2;
 const STAMP_SHIFT: u32 = 2;
 const PLACE_SHIFT: u32 = 42;
@@ -34,29 +40,29 @@ const _: () = assert!(CONTEXTS_PER_THREAD <= PLACES);
 pub(crate) struct Ticket(pub(crate) u64);
 
 impl Ticket {
-    /// No context; as the holder: nobody, or nobody who has said so yet.
+    /// No context. As the holder: nobody, or a thread that has not said who it is yet.
     pub(crate) const NONE: Self = Ticket(0);
-    /// As the holder: somebody without a context.
+    /// The ticket of a holder without a context.
     pub(crate) const ALONE: Self = Ticket(MORTAL);
 
-    /// The context of `slot`, at this place among the thread's, that began as the
-    /// `stamp`-th of its class.
+    /// Returns the ticket of the context of `slot`, at this place among the thread's, that began
+    /// as the `stamp`-th of its class.
     pub(crate) const fn new(stamp: u64, slot: Slot, place: usize) -> Self {
         let whose = (slot.get() as u64) << SLOT_SHIFT | (place as u64) << PLACE_SHIFT;
         Ticket((stamp << STAMP_SHIFT) & STAMP | whose)
     }
 
-    /// When it began.
+    /// Returns when the context began, counted in its class.
     pub(crate) const fn stamp(self) -> u64 {
         (self.0 & STAMP) >> STAMP_SHIFT
     }
 
-    /// Which of its thread's contexts it is.
+    /// Returns which of its thread's contexts it is.
     pub(crate) const fn place(self) -> usize {
         (self.0 >> PLACE_SHIFT) as usize % PLACES
     }
 
-    /// Whose it is; `None` for those that are no context.
+    /// Returns the slot of its thread; `None` for tickets that are no context.
     pub(crate) const fn slot(self) -> Option<Slot> {
         Slot::new((self.0 >> SLOT_SHIFT) as u32)
     }
@@ -73,32 +79,42 @@ impl Ticket {
         (a.wrapping_sub(b) as i64) < 0
     }
 
-    /// Without flags.
+    /// Returns the ticket without flags.
     pub(crate) const fn plain(self) -> Self {
-        Ticket(self.0 & !(FLAG | MORTAL))
+        Ticket(self.0 & !(WOUNDED | FOLLOWED | MORTAL))
     }
 
-    /// A: wounded, or with others behind it.
-    pub(crate) const fn flagged(self) -> bool {
-        self.0 & FLAG != 0
+    /// Whether an older context wants a lock that this one holds. Only in a record.
+    pub(crate) const fn wounded(self) -> bool {
+        self.0 & WOUNDED != 0
     }
 
-    /// With A.
-    pub(crate) const fn with_flag(self) -> Self {
-        Ticket(self.0 | FLAG)
+    /// Returns the ticket in the record of a context that was wounded.
+    pub(crate) const fn with_wound(self) -> Self {
+        Ticket(self.0 | WOUNDED)
     }
 
-    /// M: it may have to back off.
+    /// Whether other contexts sleep behind this one. Only in `first`.
+    pub(crate) const fn followed(self) -> bool {
+        self.0 & FOLLOWED != 0
+    }
+
+    /// Returns the ticket of a first behind which other contexts sleep.
+    pub(crate) const fn with_followers(self) -> Self {
+        Ticket(self.0 | FOLLOWED)
+    }
+
+    /// Whether it holds other locks, and may have to back off. Only in `first`.
     pub(crate) const fn mortal(self) -> bool {
         self.0 & MORTAL != 0
     }
 
-    /// With M as told.
+    /// Returns the ticket with *mortal* if `mortal`.
     pub(crate) const fn with_mortal(self, mortal: bool) -> Self {
         if mortal { Ticket(self.0 | MORTAL) } else { self }
     }
 
-    /// What those behind it compare.
+    /// Returns the low half, which the contexts behind it compare.
     pub(crate) const fn low(self) -> u32 {
         self.0 as u32
     }
@@ -119,9 +135,9 @@ mod tests {
                 let ticket = Ticket::new(stamp, slot(number), place);
                 assert_eq!((ticket.slot(), ticket.place()), (Some(slot(number)), place));
                 assert_eq!(ticket.stamp(), stamp & ((1 << 40) - 1));
-                assert!(!ticket.flagged() && !ticket.mortal());
-                let marked = ticket.with_flag().with_mortal(true);
-                assert!(marked.flagged() && marked.mortal() && marked.is(ticket));
+                assert!(!ticket.wounded() && !ticket.followed() && !ticket.mortal());
+                let marked = ticket.with_followers().with_mortal(true);
+                assert!(marked.followed() && marked.mortal() && marked.is(ticket));
                 assert_eq!(marked.plain().0, ticket.0);
             }
         }
@@ -139,8 +155,8 @@ mod tests {
         let old = Ticket::new(5, slot(9), 3);
         let young = Ticket::new(6, slot(1), 0);
         assert!(old.older_than(young) && !young.older_than(old));
-        assert!(!old.older_than(old.with_flag()));
-        assert!(old.with_flag().with_mortal(true).older_than(young));
+        assert!(!old.older_than(old.with_wound()));
+        assert!(old.with_followers().with_mortal(true).older_than(young));
         let last = Ticket::new((1 << 40) - 1, slot(3), 0);
         let first = Ticket::new(1 << 40, slot(4), 1);
         assert!(last.older_than(first) && !first.older_than(last));

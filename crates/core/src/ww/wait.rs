@@ -1,4 +1,5 @@
-//! Past the fast path: standing in line, judging, and settling in.
+//! The slow path of the wait/wound mutex: a context stands in line, judges the holder, and
+//! settles in once it has acquired.
 
 use super::context::{self, Context};
 use super::ticket::Ticket;
@@ -9,36 +10,36 @@ use crate::hooks::Site;
 use crate::platform::{LockError, Nanos, Outcome, Platform, Wait};
 use crate::policy::Policy;
 
-/// How often a holder that has not said who it is is asked before its asker goes to
-/// sleep: it says so within a few instructions, unless it was preempted.
+/// The number of looks at a holder that has not said who it is, before the context goes to
+/// sleep. The holder says so within a few instructions, unless it was preempted.
 const LOOKS: u32 = 64;
 
-/// The shortest and the longest time until a holder that has not said who it is
-/// is asked again, in nanoseconds.
+/// The shortest and the longest time, in nanoseconds, until the context looks again at a holder
+/// that has not said who it is.
 const ASK: (u64, u64) = (20_000, 1_000_000);
 
-/// What a context knows of the holder that it waits for.
+/// What a context must do about the holder that it waits for.
 enum Verdict {
-    /// Waiting is safe, until told otherwise.
+    /// Wait, which is safe until the context is told otherwise.
     Wait,
-    /// Ask again: it may be older, or young and not wounded.
+    /// Look again: the holder may be older, or younger and not wounded.
     Unknown,
-    /// Back off.
+    /// Back off, as wait-die demands.
     Die,
 }
 
-/// Where a context stands.
+/// The place of a context among those that wait.
 enum Place {
+    /// The context is the oldest that waits.
     First,
-    /// Behind an older context.
+    /// The context is behind this older one.
     Behind(Ticket),
-    /// Another context of the same thread is first: this one is in a signal
-    /// handler.
+    /// Another context of the same thread is first: this one is in a signal handler.
     Mine,
 }
 
 impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
-    /// Waits for `base`; the caller then settles in, or steps down.
+    /// Waits for `base`. The caller then settles in, or steps down.
     pub(super) fn wait(
         &self,
         context: &Context<P>,
@@ -55,8 +56,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             interruptible: patience.interruptible,
         };
         let mut ask = ASK.0;
-        // A wake-up that was meant for one of those behind the first: they go on
-        // sleeping until somebody is first with A again (WW-BEHIND).
+        // Set by a wake-up that was meant for one of those behind the first: the others go on
+        // sleeping until one is first with *followed* again (WW-BEHIND).
         let mut must_pass_on = false;
         let result = loop {
             context.hear();
@@ -100,13 +101,15 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     }
 
     /// Becomes the first, unless an older context is. A context that is first
-    /// already has set C before, and need not again (WW-JUDGED).
+    /// already has set *contexts* before, and need not set it again (WW-JUDGED).
     fn stand_in_line(&self, context: &Context<P>, must_pass_on: &mut bool) -> Place {
         let mine = context.ticket().with_mortal(context.mortal());
         let mut seen = self.first();
         loop {
             if seen.is(mine) {
-                if *must_pass_on && let Err(found) = self.exchange_first(seen, seen.with_flag()) {
+                if *must_pass_on
+                    && let Err(found) = self.exchange_first(seen, seen.with_followers())
+                {
                     seen = found;
                     continue;
                 }
@@ -121,7 +124,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     return Place::Behind(seen);
                 }
             }
-            let after = if seen.flagged() || *must_pass_on { mine.with_flag() } else { mine };
+            let followed = seen.followed() || *must_pass_on;
+            let after = if followed { mine.with_followers() } else { mine };
             match self.exchange_first(seen, after) {
                 Ok(()) => {
                     *must_pass_on = false;
@@ -154,7 +158,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                         if context::wound::<P>(holder) {
                             return Verdict::Wait;
                         }
-                        // It has gone; whoever has come since judges itself.
+                        // It has gone. A holder that has come since judges itself.
                     }
                     Scheme::WaitDie | Scheme::WoundWait => return Verdict::Wait,
                 }
@@ -164,27 +168,27 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         Verdict::Unknown
     }
 
-    /// The holder's ticket; `None` when there is no holder, or it has no context.
+    /// Returns the holder's ticket; `None` if there is no holder, or it has no context.
     fn seen_holder(&self) -> Option<Ticket> {
         self.base.owner()?;
-        // Of the holder that there was when C was set, or of a later one (WW-HOLDER): that
-        // exchange has acquired what the one before left. If it is a later one, it
+        // The ticket is that of the holder that there was when *contexts* was set, or of a later
+        // one (WW-HOLDER): that exchange has acquired what the holder before left. A later one
         // has judged itself, and whatever is decided here is decided twice.
         // ord: WW-1 acquire, pairs with the store in `held_by`.
         let holder = self.holder(Ordering::Acquire);
         (holder != Ticket::ALONE).then_some(holder)
     }
 
-    /// Sleeps until the first is another one, or told.
+    /// Sleeps until the first is another one, or the context is told to look again.
     fn sleep_behind(
         &self,
         first: Ticket,
         how: &Wait<'_, P>,
         must_pass_on: &mut bool,
     ) -> Result<(), LockError> {
-        let asleep = first.with_flag();
-        // With a debt an exchange even where A is seen: the look may be older than the
-        // wake-up.
+        let asleep = first.with_followers();
+        // A context that must pass a wake-up on makes an exchange even where *followed* is seen:
+        // the look may be older than the wake-up.
         if (asleep != first || *must_pass_on) && self.exchange_first(first, asleep).is_err() {
             return Err(LockError::Cancelled);
         }
@@ -199,7 +203,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         Err(reasons.given_up().unwrap_or(LockError::Cancelled))
     }
 
-    /// After an acquisition past the fast path.
+    /// Settles in after an acquisition past the fast path: says who holds the lock, and looks at
+    /// the first.
     pub(super) fn settle(&self, context: Option<&Context<P>>) {
         let mine = context.map_or(Ticket::ALONE, Context::ticket);
         self.held_by(mine);
@@ -233,7 +238,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         }
     }
 
-    /// After a wait that ended without the lock.
+    /// Leaves the place of the first, if the context has it, after a wait that ended without
+    /// the lock.
     pub(super) fn step_down(&self, context: &Context<P>) {
         let mut seen = self.first();
         while seen.is(context.ticket()) {
@@ -247,22 +253,22 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         }
     }
 
-    /// The first has left. In wait-die those behind it hold nothing, and whichever of
-    /// them comes next makes no ring: one is woken. In wound-wait each older one among
-    /// them must have judged a younger holder.
+    /// Wakes the contexts behind a first that has left. In wait-die they hold nothing, and
+    /// whichever of them comes next makes no cycle: one is woken. In wound-wait each older one
+    /// among them must judge a younger holder: all are woken.
     fn wake_behind(&self, first: Ticket, scheme: Option<Scheme>) {
-        if first.flagged() && !fault!(ww_first_leaves_sleepers_behind) {
+        if first.followed() && !fault!(ww_first_leaves_sleepers_behind) {
             let count = if scheme == Some(Scheme::WaitDie) { 1 } else { u32::MAX };
             P::wake(P::address_low(&self.first), count);
         }
     }
 
-    /// Whoever was woken for those behind the first gives up: the present first wakes
-    /// the next one, or if there is none, the caller does.
+    /// Passes on a wake-up that was meant for those behind the first, because the context gives
+    /// up: the present first will wake the next one, or if there is none, the caller does.
     fn pass_on(&self) {
         let mut seen = self.first();
         while seen != Ticket::NONE {
-            match self.exchange_first(seen, seen.with_flag()) {
+            match self.exchange_first(seen, seen.with_followers()) {
                 Ok(()) => return,
                 Err(found) => seen = found,
             }
@@ -290,7 +296,8 @@ fn dies<P: Platform>(context: &Context<P>) -> bool {
     context.scheme() == Scheme::WaitDie && context.mortal()
 }
 
-/// A context has acquired what another waits for.
+/// Judges a context that has acquired while another is first: it wounds itself, or tells the
+/// first.
 fn yield_to<P: Platform>(context: &Context<P>, first: Ticket) {
     match context.scheme() {
         Scheme::WoundWait if first.older_than(context.ticket()) => context.wound_self(),
@@ -301,7 +308,7 @@ fn yield_to<P: Platform>(context: &Context<P>, first: Ticket) {
     }
 }
 
-/// Whether a first was left behind by `fork`, and never leaves.
+/// Whether the thread of a first was left behind by `fork`, so that it never leaves.
 fn abandoned<P: Platform>(first: Ticket) -> bool {
     first.slot().is_some_and(|slot| P::participant(slot).lost())
 }

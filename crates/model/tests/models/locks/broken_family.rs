@@ -163,7 +163,7 @@ fn last_writer_frees() -> Scenario<(RwLock, Cell<u32>)> {
 #[test]
 fn model_rwlock_misses_broken_variants() {
     missed!(one_of_each(), rwlock_reader_overlooks_next, Kind::Deadlock, two());
-    missed!(one_of_each(), rwlock_reads_the_bell_late, Kind::Deadlock, two());
+    missed!(one_of_each(), rwlock_reads_the_wake_sequence_late, Kind::Deadlock, two());
     missed!(one_of_each(), rwlock_admits_readers_to_writers, Kind::Race | Kind::Panic(_), two());
     // Whom the release calls may have come before the call.
     let config = two().spurious(1);

@@ -376,7 +376,7 @@ fn model_rwlock_misses_each_ordering() {
         let failure = missed(&both, &config, FILE, label);
         assert_eq!(failure.kind, Kind::Race, "{label}");
     }
-    // Without the word's age tied to the bell's, *next* sleeps through a call.
+    // Without the word's age tied to the wake sequence's, *next* sleeps through a call.
     for (file, label) in [(FILE, "RW-3"), ("rwlock/waiter.rs", "BELL-1")] {
         let failure = missed(&both, &config, file, label);
         assert_eq!(failure.kind, Kind::Deadlock, "{label}");
