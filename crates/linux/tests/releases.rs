@@ -28,7 +28,7 @@ struct Shared {
     count: UnsafeCell<u64>,
 }
 
-// SAFETY: the count is touched under the lock only.
+// SAFETY: while threads run, they touch the count under the lock only.
 unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared { lock: RawMutex::new(), count: UnsafeCell::new(0) };

@@ -14,7 +14,7 @@ struct Memory(libc::c_int);
 
 impl Memory {
     fn new() -> Self {
-        // SAFETY: a new file without a path.
+        // SAFETY: the kernel reads the name, which is a static string.
         let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
         assert!(file >= 0, "memfd: {}", std::io::Error::last_os_error());
         // SAFETY: the file was made above; `ftruncate` touches no memory.
@@ -36,7 +36,7 @@ impl Memory {
             )
         };
         assert_ne!(at, libc::MAP_FAILED);
-        // SAFETY: page aligned, zeroed, never unmapped, accessed atomically.
+        // SAFETY: the page is aligned and zeroed, is never unmapped, and holds atomics alone.
         unsafe { &*at.cast() }
     }
 }

@@ -127,7 +127,7 @@ fn a_vforked_child_that_ends_or_runs_a_program_takes_nothing_along() {
         if !runs.is_null() {
             let program = c"/bin/true".as_ptr();
             let arguments = [program, core::ptr::null()];
-            // SAFETY: live strings, and a null at the end.
+            // SAFETY: `execv` reads live strings and, at the end, a null.
             unsafe { libc::execv(program, arguments.as_ptr()) };
         }
         0
@@ -156,7 +156,7 @@ fn who_runs_another_program_has_ended() {
         segment.word(1).store(1, SeqCst);
         let (program, time) = (c"/bin/sleep".as_ptr(), c"30".as_ptr());
         let arguments = [program, time, core::ptr::null()];
-        // SAFETY: live strings, and a null at the end.
+        // SAFETY: `execv` reads live strings and, at the end, a null.
         unsafe { libc::execv(program, arguments.as_ptr()) };
     });
     until("the child has the lock", || segment.word(1).load(SeqCst) == 1);
@@ -235,7 +235,7 @@ fn a_thread_of_the_bare_clone_call_takes_part() {
         return;
     };
     extern "C" fn start(segment: *mut c_void) -> c_int {
-        // SAFETY: the test's segment, which outlives the thread.
+        // SAFETY: the argument is the test's segment, which outlives the thread.
         let segment = unsafe { &*segment.cast::<Segment>() };
         let party = segment.party();
         segment.word(2).store(u64::from(party.me.bits()), SeqCst);

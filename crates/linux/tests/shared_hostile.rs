@@ -93,7 +93,7 @@ fn take_part(segment: &Segment, end: Instant, seed: u64) {
         // Locks that are not recoverable any more would end the test early.
         if random.below(16) == 0 {
             let first = core::ptr::from_ref(segment.lock(lock)).cast::<AtomicU64>();
-            // SAFETY: a lock of eight bytes, made of atomics.
+            // SAFETY: the lock begins with eight bytes of atomics, and the segment lives.
             unsafe { &*first }.store(0, Relaxed);
         }
     }

@@ -34,7 +34,7 @@ impl Theirs {
     }
 
     fn at(mutex: *mut libc::pthread_mutex_t) -> Self {
-        // SAFETY: room for a mutex, which nobody uses yet.
+        // SAFETY: `mutex` points to room for a mutex, which nobody uses yet.
         unsafe {
             let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
             libc::pthread_mutexattr_init(&mut attributes);
@@ -66,7 +66,7 @@ impl Theirs {
         match result {
             0 => Ok(false),
             libc::EOWNERDEAD => {
-                // SAFETY: as above; the caller has it.
+                // SAFETY: `at` has initialised the mutex, and the calling thread has just got it.
                 unsafe { libc::pthread_mutex_consistent(self.0) };
                 Ok(true)
             }
@@ -269,7 +269,7 @@ fn a_forked_child_does_not_stand_for_its_parent() {
     let child = Child::new(|| {
         hold(&segment);
         lose_list();
-        // SAFETY: a forked child that outlives this process.
+        // SAFETY: the child of the fork waits below until it is killed, and does not return.
         let grandchild = unsafe { libc::fork() };
         if grandchild == 0 {
             segment.word(2).store(u64::from(std::process::id()), SeqCst);

@@ -197,7 +197,7 @@ fn in_thread_that_exits<F: Fn() + Sync>(what: &F) {
     extern "C" fn begin<F: Fn()>(what: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: what is given below, which lives until the thread has been joined.
         unsafe { (*what.cast::<F>())() };
-        // SAFETY: ends this thread, which has nothing to drop.
+        // SAFETY: the call ends this thread, which has nothing to drop.
         unsafe { libc::syscall(libc::SYS_exit, 0) };
         core::ptr::null_mut()
     }
@@ -240,7 +240,7 @@ fn a_thread_that_ended_unnoticed_in_another_namespace_is_noticed_by_those_of_its
         in_threads(1, &|| {
             assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
             lose_list();
-            // SAFETY: ends the thread, which nobody else refers to.
+            // SAFETY: the call ends this thread, which nobody else refers to.
             unsafe { libc::syscall(libc::SYS_exit, 0) };
         });
         segment.word(1).store(2, SeqCst);

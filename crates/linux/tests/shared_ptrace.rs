@@ -52,10 +52,10 @@ enum Run {
     Killed { call: u64, slept: Duration, since: Duration },
 }
 
-/// The victim: takes the lock and releases it.
+/// Takes the lock and releases it, as the victim.
 fn victim(segment: &Segment) {
     let party = segment.party();
-    // SAFETY: takes no pointers; then stops, for the tracer.
+    // SAFETY: the calls take no pointers; the process then stops, for the tracer.
     unsafe {
         if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != 0 {
             libc::_exit(REFUSED);
@@ -108,13 +108,13 @@ fn next(victim: &Child, patience: Duration) -> Option<i32> {
 }
 
 fn go_on(victim: &Child) {
-    // SAFETY: our own child, which has stopped.
+    // SAFETY: the victim is our own child, which has stopped; the request carries numbers only.
     unsafe { libc::ptrace(libc::PTRACE_SYSCALL, victim.0, 0, 0) };
 }
 
-/// The system call at which the victim has stopped.
+/// Returns the system call at which the victim has stopped.
 fn call(victim: &Child) -> u64 {
-    // SAFETY: plain bits, filled in by the kernel.
+    // SAFETY: the kernel fills in the registers, which are plain bits and valid as zeroes.
     unsafe {
         let mut registers: libc::user_regs_struct = core::mem::zeroed();
         libc::ptrace(libc::PTRACE_GETREGS, victim.0, null_mut::<u8>(), &raw mut registers);
@@ -139,7 +139,7 @@ fn run(segment: &Segment, plan: Plan) -> Run {
         }
         return Run::Refused;
     }
-    // SAFETY: our own child, which has stopped.
+    // SAFETY: the victim is our own child, which has stopped; the request carries numbers only.
     unsafe {
         let options = libc::PTRACE_O_TRACESYSGOOD | libc::PTRACE_O_EXITKILL;
         libc::ptrace(libc::PTRACE_SETOPTIONS, victim.0, 0, options);

@@ -57,7 +57,7 @@ fn load_and_close(library: &str) {
             is_closed.recv().expect("it is closed");
         });
         assert!(used.recv().expect("it uses the lock") > 0);
-        // SAFETY: nothing of it is called any more.
+        // SAFETY: the handle is open, and nobody calls the library any more.
         assert_eq!(unsafe { libc::dlclose(handle) }, 0);
         closed.send(()).expect("the thread waits");
         thread.join().expect("the thread ends in order");

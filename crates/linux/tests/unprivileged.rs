@@ -41,7 +41,7 @@ fn watch(body: impl FnOnce()) -> Option<Calls> {
             libc::raise(libc::SIGSTOP);
         }
         let right = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
-        // SAFETY: ends the child without the parent's exit handlers.
+        // SAFETY: the call ends the child without the parent's exit handlers.
         unsafe { libc::_exit(if right.is_ok() { 0 } else { 1 }) };
     }
     let mut calls = Calls::default();
@@ -49,7 +49,7 @@ fn watch(body: impl FnOnce()) -> Option<Calls> {
     let mut looking = false;
     loop {
         let mut status = 0;
-        // SAFETY: our own children and their threads.
+        // SAFETY: the kernel writes `status`, which lives until the call returns.
         let thread = unsafe { libc::waitpid(-1, &mut status, libc::__WALL) };
         assert!(thread > 0, "waitpid: {}", std::io::Error::last_os_error());
         if libc::WIFEXITED(status) || libc::WIFSIGNALED(status) {

@@ -92,7 +92,7 @@ mod tests {
 
     fn forgotten(entries: &[&str]) -> Vec<Vec<u8>> {
         with_environment(entries, |envp| {
-            // SAFETY: a vector of strings that ends with null.
+            // SAFETY: `with_environment` passes a vector of strings that ends with null.
             unsafe {
                 forget(envp);
                 (0..)
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn values_are_found_by_whole_names() {
         with_environment(&["LOCKSTEAD_RUNS=1", "LOCKSTEAD_RUN=2", "X=3"], |envp| {
-            // SAFETY: a vector of strings that ends with null.
+            // SAFETY: `with_environment` passes a vector of strings that ends with null.
             unsafe {
                 assert_eq!(find(envp, b"LOCKSTEAD_RUN"), Some(&b"2"[..]));
                 assert_eq!(find(envp, b"X"), Some(&b"3"[..]));

@@ -137,7 +137,8 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
     if base.is_null() {
         return None;
     }
-    // SAFETY: STATE-OWN-LEDGER, kept by `state`: as in `enter`.
+    // SAFETY: `adopt` has set the pointer to a record of this process's ledger, which stays mapped
+    // (STATE-OWN-LEDGER, kept by `state`).
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
     let blocked_at = words.busy_at.load(Relaxed);
     (thread.record.busy.load(Relaxed) == BLOCKED
@@ -155,7 +156,8 @@ pub fn beside_wait(work: impl FnOnce(&Me)) {
     if base.is_null() {
         return;
     }
-    // SAFETY: STATE-OWN-LEDGER, kept by `state`: as in `enter`.
+    // SAFETY: `adopt` has set the pointer to a record of this process's ledger, which stays mapped
+    // (STATE-OWN-LEDGER, kept by `state`).
     let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
     let record = thread.record;
     if record.busy.load(Relaxed) == BLOCKED && record.context.load(Relaxed) != 0 {
@@ -297,8 +299,9 @@ pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const Thread
     }
     // One came before, has used a lock and so made a record: that one stays.
     drop(me);
-    // SAFETY: STATE-OWN-LEDGER, as in `enter`; no handler leaves the thread's first frames but to
-    // come back, so that it is not busy.
+    // SAFETY: the pointer leads to a record of this process's ledger (STATE-OWN-LEDGER, kept by
+    // `state`); no handler leaves the thread's first frames but to come back, so that it is not
+    // busy.
     let own = Me::work(ledger, unsafe {
         Thread::at(words.record.load(Relaxed), STATE.held.load(Relaxed))
     });

@@ -63,7 +63,7 @@ static LAST: Last = Last(UnsafeCell::new(None));
 /// Called before this process has a ledger of its own, by its one thread.
 #[must_use]
 pub unsafe fn of_parent() -> Option<Ledger<'static>> {
-    // SAFETY: the caller promises that there is one thread.
+    // SAFETY: the caller promises that this is the only thread, so that nobody writes it.
     unsafe { *LAST.0.get() }
 }
 

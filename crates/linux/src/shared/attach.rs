@@ -83,7 +83,7 @@ fn duplicate(file: c_int) -> Result<c_int, i32> {
     }
     // A filter of system calls; not all know this way. SAFETY: as of the first call.
     let fresh = unsafe { libc::dup(file) };
-    // SAFETY: DESCRIPTOR-OURS: the fresh one, or none.
+    // SAFETY: DESCRIPTOR-OURS: `dup` has just made the descriptor; the call touches no memory.
     if fresh < 0 || unsafe { libc::ioctl(fresh, libc::FIOCLEX) } != 0 {
         return Err(sys::errno());
     }

@@ -265,7 +265,7 @@ fn of_thread() -> Result<&'static Page, JoinError> {
         let page = process::map_wiped(size_of::<Page>()).map_err(JoinError::NoMemory)?;
         PAGE.set(page.cast::<Page>().as_ptr());
     }
-    // SAFETY: PAGE-UNMAPPED, as in `page::get`; all zeroes are valid (WIPED-ZEROES).
+    // SAFETY: PAGE-UNMAPPED: it is the thread's own page; all zeroes are valid (WIPED-ZEROES).
     let page = unsafe { &*PAGE.get() };
     if page.ready.load(Ordering::Relaxed) == 0 {
         attend();

@@ -85,7 +85,7 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
     // SAFETY: MAPPING-OURS: `mmap` made the mapping above, and nobody else knows it.
     if unsafe { libc::madvise(hold, HOLD, libc::MADV_DONTFORK) } != 0 {
         let error = sys::errno();
-        // SAFETY: MAPPING-OURS: mapped above, and nobody knows it.
+        // SAFETY: MAPPING-OURS: `mmap` made the mapping above, and nobody else knows it.
         unsafe { libc::munmap(hold, HOLD) };
         return Err(JoinError::NoMemory(error));
     }

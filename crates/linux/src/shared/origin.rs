@@ -111,7 +111,7 @@ fn start() -> Option<[u8; 40]> {
     let file = open(c"/proc/sys/kernel/random/boot_id")?;
     #[allow(clippy::unnecessary_cast, reason = "the types differ between libcs")]
     let is_kernels = file_system(file) == Some(libc::PROC_SUPER_MAGIC as i64);
-    // SAFETY: SYSCALL-LIVE: room for so many bytes.
+    // SAFETY: SYSCALL-LIVE: `text` has room for so many bytes, and lives until the call returns.
     let read = unsafe { libc::syscall(libc::SYS_read, file, text.as_mut_ptr(), WRITTEN) };
     close(file);
     (is_kernels && read == WRITTEN as i64).then_some(text)

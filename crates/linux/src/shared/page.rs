@@ -169,7 +169,7 @@ thread_local! {
 
 /// Returns the calling thread's page, if it has one and it is not its forked parent's.
 pub(super) fn get() -> Option<&'static Page> {
-    // SAFETY: PAGE-UNMAPPED: null, or the thread's own page.
+    // SAFETY: PAGE-UNMAPPED: the pointer is null, or leads to the thread's own page.
     let page = unsafe { PAGE.get().as_ref() }?;
     (page.ready.load(Relaxed) != 0).then_some(page)
 }

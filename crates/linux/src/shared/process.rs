@@ -53,7 +53,7 @@ pub(super) fn map_wiped(bytes: usize) -> Result<NonNull<u8>, i32> {
     // SAFETY: MAPPING-OURS: `map_zeroed` made the mapping, and nobody else knows it.
     if unsafe { libc::madvise(pages.as_ptr().cast(), bytes, libc::MADV_WIPEONFORK) } != 0 {
         let error = sys::errno();
-        // SAFETY: MAPPING-OURS: mapped above, and nobody knows it.
+        // SAFETY: MAPPING-OURS: `map_zeroed` made the mapping, and nobody else knows it.
         unsafe { sys::unmap(pages, bytes) };
         return Err(error);
     }

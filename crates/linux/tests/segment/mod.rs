@@ -39,7 +39,7 @@ impl Segment {
     }
 
     pub(crate) fn with(exclusive: bool) -> Self {
-        // SAFETY: a new file without a path.
+        // SAFETY: the kernel reads the name, which is a static string.
         let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
         assert!(file >= 0, "memfd: {}", std::io::Error::last_os_error());
         // SAFETY: the file was made above; `ftruncate` touches no memory.
@@ -53,7 +53,7 @@ impl Segment {
         let parts = parts(base, image, file, exclusive);
         // SAFETY: `mapped` has mapped what the parts describe, and nobody ever unmaps it.
         let handle = unsafe { shared::attach(&parts, None) }.expect("attached");
-        // SAFETY: as above; all zeroes is valid.
+        // SAFETY: `mapped` has mapped the image for good, and all zeroes are a valid one.
         Segment { file, image: unsafe { &*image }, handle: Some(handle) }
     }
 
@@ -113,7 +113,7 @@ fn mapped(file: libc::c_int) -> (NonNull<u8>, *mut Image) {
 
 fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: bool) -> Parts {
     let at = |pointer| NonNull::new(pointer).expect("mapped");
-    // SAFETY: addresses of fields of a mapped image.
+    // SAFETY: `image` points to a mapped image, of which only addresses are taken.
     let (records, claims, doorbell) = unsafe {
         (&raw mut (*image).records, &raw mut (*image).claims, &raw mut (*image).doorbell)
     };
@@ -133,14 +133,14 @@ fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: boo
 
 /// Tries to attach a segment with these parts changed.
 pub(crate) fn attach_with(change: impl FnOnce(&mut Parts)) -> Result<Handle, AttachError> {
-    // SAFETY: a new file without a path.
+    // SAFETY: the kernel reads the name, which is a static string.
     let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
     // SAFETY: the file was made above; `ftruncate` touches no memory.
     assert_eq!(unsafe { libc::ftruncate(file, size_of::<Image>() as libc::off_t) }, 0);
     let (base, image) = mapped(file);
     let mut parts = parts(base, image, file, false);
     change(&mut parts);
-    // SAFETY: mapped above and never unmapped, where the parts lie within it.
+    // SAFETY: the image was mapped above and is never unmapped, and the parts lie within it.
     unsafe { shared::attach(&parts, None) }
 }
 
@@ -176,7 +176,7 @@ impl Child {
     }
 
     pub(crate) fn kill(&self) {
-        // SAFETY: our own child, not waited for yet.
+        // SAFETY: the process is our own child, and was not waited for yet.
         unsafe { libc::kill(self.0, libc::SIGKILL) };
     }
 

@@ -286,8 +286,8 @@ fn is_there(address: u64, high: u64, frame: u32) -> bool {
     if distance == 0 || slot >= high {
         return true;
     }
-    // SAFETY: a word of the thread's own stack above its stack pointer, where the
-    // lock lies, and below its end.
+    // SAFETY: the word lies on the thread's own stack above its stack pointer, where the lock lies,
+    // and below its end.
     let found = unsafe { (slot as *const u32).read_volatile() };
     mark(distance, found) == frame
 }

@@ -206,7 +206,7 @@ fn secret() -> u64 {
     }
     let mut random = 0_u64;
     let arguments = [&raw mut random as usize, size_of::<u64>(), 0, 0, 0, 0];
-    // SAFETY: writes into a live word of this size.
+    // SAFETY: the kernel writes into a live word of this size.
     let asked = unsafe { sys::call(libc::SYS_getrandom, arguments) };
     if asked.is_err() {
         random = hash(sys::now());

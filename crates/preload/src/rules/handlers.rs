@@ -187,8 +187,8 @@ unsafe extern "C" fn action(
             core::ptr::from_ref(copy)
         }
     };
-    // SAFETY: the program's arguments go to the function that it called, the action
-    // with a handler of ours that calls the program's.
+    // SAFETY: INTERPOSE-ARGUMENTS: the program's arguments go to the function that it called, the
+    // action with a handler of ours that calls the program's.
     let answer = unsafe { call::sigaction()(signal, passed.cast(), old.cast()) };
     if answer != 0 {
         put_back(signal, before);
@@ -217,7 +217,8 @@ fn simple(
     real: unsafe extern "C" fn(c_int, usize) -> usize,
 ) -> usize {
     let (passed, before) = replace(signal, handler, one_shot);
-    // SAFETY: the program's arguments go to the function that it called, as above.
+    // SAFETY: INTERPOSE-ARGUMENTS: the program's arguments go to the function that it called, but
+    // for a handler of ours that calls the program's.
     let old = unsafe { real(signal, passed) };
     if old == usize::MAX {
         put_back(signal, before);

@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     fn at_once(name: &str, arguments: [usize; 6]) -> bool {
-        // SAFETY: pointers among them are live or null.
+        // SAFETY: the pointers that the tests pass are live or null.
         unsafe { returns_at_once(name, &arguments) }
     }
 

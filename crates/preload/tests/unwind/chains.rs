@@ -160,7 +160,7 @@ fn agree_with_glibc(flags: &[&str]) {
                 assert_eq!(chain, expected, "{flags:?} {script:?}: {walk:?}");
                 assert_eq!(walk.end, End::Bottom, "{flags:?} {script:?}");
                 assert!(!walk.guessed);
-                // SAFETY: the walk was from the same place.
+                // SAFETY: the walk ran on this stack from the same place, whose caller waits.
                 assert!(unsafe { walk.slots.lead_to(start.sp, &chain) });
             }
             longest = longest.max(expected.len());

@@ -252,7 +252,7 @@ fn random_starts_on_the_live_stack_do_not_fault() {
                 sp: start.sp + random.below(size),
                 bp: start.sp.wrapping_add(random.below(2 * size)),
             };
-            // SAFETY: the part of the stack above a live caller's frame.
+            // SAFETY: the range is the part of the stack above a live caller's frame.
             let stack = unsafe { Stack::new(end - size, end) };
             let mut chain = vec![0; DEPTH];
             let walk = unwinder.walk(start, stack, &mut chain);

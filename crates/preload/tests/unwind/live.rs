@@ -100,9 +100,9 @@ unsafe extern "C" fn leaf(data: *mut c_void) {
     )
 }
 
-/// pc, sp and bp in this order.
+/// Calls what [`through`] was given; `place` has pc, sp and bp in this order.
 unsafe extern "C" fn arrived(place: *const [u64; 3], data: *mut c_void) {
-    // SAFETY: `leaf` passes three words of its frame.
+    // SAFETY: `leaf` passes three words of its frame, which waits.
     let [pc, sp, bp] = unsafe { *place };
     // SAFETY: the caller of `leaf` promises that this is a live `Call`, which waits meanwhile.
     let call = unsafe { &mut *data.cast::<Call<'_>>() };

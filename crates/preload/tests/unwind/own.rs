@@ -73,7 +73,7 @@ fn a_stack_that_ends_early_ends_the_walk_there() {
         let (_, all) = live::walk(Some(loaded), &rules, start);
         let mut before = 0;
         for bytes in (0..2048).step_by(8) {
-            // SAFETY: a part of the thread's stack.
+            // SAFETY: the range is a part of the thread's stack, above a caller that waits.
             let part = unsafe { Stack::new(start.sp, start.sp + bytes) };
             let mut chain = vec![0; DEPTH];
             let walk = Unwinder::new(Some(loaded), &rules).walk(start, part, &mut chain);
@@ -113,7 +113,7 @@ fn a_stack_gives_aligned_words_of_its_own_and_nothing_else() {
     assert_eq!(signal.word(low + 16), None, "the signal's stack was left");
     assert!(!signal.enter(low + 8), "a second time");
 
-    // SAFETY: no address of it is read.
+    // SAFETY: the test reads no word of this stack, which does not exist.
     let high = unsafe { Stack::unnamed(u64::MAX - 100) };
     assert_eq!(high.word(u64::MAX), None);
 }
@@ -191,7 +191,7 @@ fn a_walk_takes_less_than_two_kib_of_stack() {
         len: usize,
     }
     extern "C" fn run(job: u64) {
-        // SAFETY: the address of the job below, which waits.
+        // SAFETY: the number is the address of the job below, which waits meanwhile.
         let job = unsafe { &mut *(job as *mut Job<'_>) };
         job.len = job.unwinder.walk(job.start, job.stack, job.chain).len;
     }

@@ -136,7 +136,7 @@ fn a_handler_on_a_stack_of_its_own_leads_to_the_stack_it_interrupted() {
         assert_eq!(unsafe { libc::sigaltstack(std::ptr::null(), &mut now) }, 0);
         let high = now.ss_sp as u64 + now.ss_size as u64;
         assert!(start.sp < high && start.sp > now.ss_sp as u64, "not on the signal stack");
-        // SAFETY: the two stacks of this thread.
+        // SAFETY: both ranges lie on stacks of this thread, which waits meanwhile.
         let both = unsafe { Stack::new(start.sp, high).over(low, live::stack_end()) };
         let mut chain = vec![0; DEPTH];
         let unwinder = Unwinder::new(Some(loaded), &rules);
