@@ -39,7 +39,7 @@ fn each_lock_has_a_model_and_a_type() {
     let all = locks("crates/core/src/lib.rs", is_lock);
     assert!(all.len() >= 7, "{all:?}");
     for lock in all {
-        let tests = format!("crates/model/tests/{lock}");
+        let tests = format!("crates/model/tests/models/locks/{lock}");
         demand(&lock, "model", &[format!("{tests}.rs"), tests]);
         let types = format!("crates/lockstead/src/{lock}");
         demand(&lock, "type for programs", &[format!("{types}.rs"), types]);
@@ -52,7 +52,7 @@ fn each_lock_between_processes_has_a_model_and_two_types() {
     let all: Vec<_> = all.into_iter().filter(|lock| lock != "outcome").collect();
     assert_eq!(all.len(), 4, "{all:?}");
     for lock in all {
-        demand(&lock, "model", &[format!("crates/model/tests/shared_locks/{lock}.rs")]);
+        demand(&lock, "model", &[format!("crates/model/tests/models/shared_locks/{lock}.rs")]);
         for kind in ["shared", "shared/raw"] {
             demand(&lock, "type for programs", &[format!("crates/lockstead/src/{kind}/{lock}.rs")]);
         }

@@ -15,7 +15,9 @@ fn markers() -> BTreeSet<String> {
             let marked = names.windows(2).filter(|pair| pair[0].text == "fault");
             // What follows the name of the macro or of its module elsewhere is no marker.
             found.extend(
-                marked.filter(|pair| pair[1].text.contains('_')).map(|pair| pair[1].text.clone()),
+                marked
+                    .filter(|pair| pair[1].text.contains('_') && pair[1].text != "macro_rules")
+                    .map(|pair| pair[1].text.clone()),
             );
         }
     }

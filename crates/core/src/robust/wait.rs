@@ -405,8 +405,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             record.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
         }
         let compared = watches.len() - usize::from(fault!(shared_waiter_compares_the_word_first));
-        let watches = &watches[..compared];
-        let ended = self.party.sleep(watches, self.how, &[(theirs.slot, theirs.life)]);
+        let ended = self.party.sleep(&watches[..compared], self.how, &[(theirs.slot, theirs.life)]);
         if let Some(record) = me.filter(|_| ended != Woken::Copied) {
             record.waits_for.store(0, Ordering::Relaxed);
         }
