@@ -11,9 +11,9 @@ pub use core::sync::atomic::Ordering;
 pub trait Atomic32: Sized {
     /// An atomic that holds zero; usable in constants.
     const ZERO: Self;
-    /// Reads the value.
+    /// Reads and returns the value.
     fn load(&self, order: Ordering) -> u32;
-    /// Writes the value.
+    /// Writes `value`, whatever was there.
     fn store(&self, value: u32, order: Ordering);
     /// Writes the value and returns the one before.
     fn swap(&self, value: u32, order: Ordering) -> u32;
@@ -21,9 +21,9 @@ pub trait Atomic32: Sized {
     fn fetch_add(&self, value: u32, order: Ordering) -> u32;
     /// Subtracts, wrapping, and returns the value before.
     fn fetch_sub(&self, value: u32, order: Ordering) -> u32;
-    /// Sets bits and returns the value before.
+    /// Sets the bits that `value` has, and returns the value before.
     fn fetch_or(&self, value: u32, order: Ordering) -> u32;
-    /// Keeps bits and returns the value before.
+    /// Keeps the bits that `value` has, and returns the value before.
     fn fetch_and(&self, value: u32, order: Ordering) -> u32;
     /// Replaces `current` by `new`.
     ///
@@ -42,9 +42,9 @@ pub trait Atomic32: Sized {
 pub trait Atomic64: Sized {
     /// An atomic that holds zero; usable in constants.
     const ZERO: Self;
-    /// Reads the value.
+    /// Reads and returns the value.
     fn load(&self, order: Ordering) -> u64;
-    /// Writes the value.
+    /// Writes `value`, whatever was there.
     fn store(&self, value: u64, order: Ordering);
     /// Adds, wrapping, and returns the value before.
     fn fetch_add(&self, value: u64, order: Ordering) -> u64;
@@ -66,8 +66,8 @@ pub trait Atomic64: Sized {
 /// What a mutex does to the low half of its word (`word.rs`). The functions that a
 /// platform does not write itself go by way of all 64 bits.
 pub trait Halves: Atomic64 {
-    /// Replaces the low half, if it is `current`, by `new`, and says whether it did;
-    /// the high half stays, whatever it is. Only for words of one process: while that
+    /// Replaces the low half by `new` if it is `current`, and returns whether it did. The high
+    /// half stays, whatever it is. Only for words of one process: while that
     /// has one thread, a platform may leave out what orders it for other processors.
     #[inline(always)]
     fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
@@ -82,8 +82,8 @@ pub trait Halves: Atomic64 {
         false
     }
 
-    /// Keeps bits of the low half, and returns the low half before. One
-    /// read-modify-write, never two.
+    /// Keeps the bits of the low half that `mask` has, and returns the low half before, in one
+    /// read-modify-write.
     #[inline]
     fn fetch_and_low(&self, mask: u32, order: Ordering) -> u32 {
         let mut seen = self.load(Ordering::Relaxed);
@@ -96,14 +96,14 @@ pub trait Halves: Atomic64 {
         }
     }
 
-    /// Erases the low half, if it is no more than `most`, and says whether it did; it
+    /// Erases the low half if it is no more than `most`, and returns whether it did. It
     /// may also do nothing for no reason. Only for a low half that holds the calling
-    /// thread's slot, and what others add. Not one step on all platforms: it may look,
-    /// and then
-    /// store zero whatever the low half has become meanwhile. So a change that another
-    /// thread makes to the low half is lost if `erase_low` has looked before it,
-    /// unless that thread calls [`Platform::restart_releases`] after the change and
-    /// still finds it there.
+    /// thread's slot, and what others add.
+    ///
+    /// It is not one step on all platforms: it may look, and then store zero whatever the low
+    /// half has become meanwhile. So a change that another thread makes to the low half is lost
+    /// if `erase_low` has looked before it. That thread calls [`Platform::restart_releases`]
+    /// after the change: if it still finds the change there, it is not lost.
     #[inline(always)]
     fn erase_low(&self, most: u32, order: Ordering) -> bool {
         let seen = self.load(Ordering::Relaxed) as u32;
@@ -111,13 +111,13 @@ pub trait Halves: Atomic64 {
     }
 }
 
-/// The high half.
+/// The bits of the high half.
 const HIGH: u64 = !0 << 32;
 
-/// A plain shared field: the model checker reports a data race on it, the
-/// simulator charges for it, natively it is an `UnsafeCell`.
+/// A plain shared field. The model checker reports a data race on it, the
+/// simulator charges for it, and natively it is an `UnsafeCell`.
 pub trait Plain<T> {
-    /// A cell that holds `value`.
+    /// Makes a cell that holds `value`.
     fn new(value: T) -> Self;
     /// Reads through a shared pointer.
     fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R;

@@ -8,14 +8,14 @@
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::participant::Attachment;
 
-/// How many contexts one thread can have at a time, of whatever classes.
+/// The number of contexts that one thread can have at a time, of whatever classes.
 pub const CONTEXTS_PER_THREAD: usize = 4;
 
-/// What the locks of this crate attach to a slot.
+/// The data that the locks of this crate attach to a slot.
 pub struct Attached<U32, U64> {
     /// The thread's place in at most one queue of spinners.
     pub(crate) node: Node<U32, U64>,
-    /// Where others reach the contexts that the thread acquires locks in.
+    /// The records by which other threads reach the contexts of this one.
     pub(crate) records: [Record<U32, U64>; CONTEXTS_PER_THREAD],
 }
 
@@ -32,18 +32,18 @@ impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
     }
 }
 
-/// In [`Node::state`]: no queue refers to the node.
+/// The [`Node::state`] of a node to which no queue refers.
 pub(crate) const IDLE: u32 = 0;
 
 /// A participant's place in at most one queue (`spin/queue.rs`).
 pub(crate) struct Node<U32, U64> {
     pub(crate) state: U32,
-    /// Slot of the successor, 0, or `CLOSED`.
+    /// The slot of the successor, 0, or `CLOSED`.
     pub(crate) next: U32,
     /// When the thread was last seen to run, in nanoseconds.
     pub(crate) beat: U64,
-    /// Set while the owner spins. Owner only; an atomic because a signal handler of
-    /// the same thread reads it (QUEUE-HANDLER).
+    /// Not zero while the owner spins. The owner alone uses it; it is an atomic because a signal
+    /// handler of the same thread reads it (QUEUE-HANDLER).
     pub(crate) busy: U32,
 }
 

@@ -1,5 +1,5 @@
-//! The condition variable: eight bytes, no list, nothing to do for a
-//! notification that nobody waits for.
+//! The condition variable: eight bytes and no list. A notification that nobody
+//! waits for is one load.
 //!
 //! # Role
 //! Lets a thread that holds a mutex sleep until another says that what the
@@ -86,13 +86,13 @@ impl State {
         self.0 as u32
     }
 
-    /// With one more waiting. Stays at the largest number, which is more than
+    /// Returns the word with one more waiting. Stays at the largest number, which is more than
     /// threads can sleep.
     const fn joined(self) -> Self {
         State(if self.waiting() == u32::MAX as u64 { self.0 } else { self.0 + ONE_WAITING })
     }
 
-    /// With `waiting` as told and the next sequence.
+    /// Returns the word with `waiting` as given and the next sequence.
     fn notified(self, waiting: u64) -> Self {
         let step = if fault!(condvar_sequence_stands_still) { 0 } else { 1 };
         State((waiting * ONE_WAITING) | self.sequence().wrapping_add(step) as u64)
@@ -106,7 +106,7 @@ pub struct RawCondvar<P: Platform> {
 }
 
 impl<P: Platform> RawCondvar<P> {
-    /// A condition variable that nobody waits for: all zeros.
+    /// Makes a condition variable that nobody waits for: all zeros.
     #[must_use]
     pub const fn new() -> Self {
         Self { word: P::U64::ZERO }
@@ -130,7 +130,7 @@ impl<P: Platform> RawCondvar<P> {
         site: Site,
     ) -> Result<(), LockError> {
         let early = (!fault!(condvar_joins_after_the_release)).then(|| self.join());
-        // SAFETY: the caller holds the mutex.
+        // SAFETY: the caller of `wait` promises that this thread holds `mutex`.
         unsafe { mutex.unlock() };
         let noted = early.unwrap_or_else(|| self.join());
         let ended = match P::wait_low(&self.word, noted.sequence(), how) {

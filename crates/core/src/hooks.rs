@@ -18,37 +18,37 @@ use core::panic::Location;
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct LockId(pub usize);
 
-/// Where a call came from.
+/// The place in the source that a call came from.
 pub type Site = &'static Location<'static>;
 
-/// With whom the caller shares what it asks for.
+/// The way in which the caller shares what it asks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// With nobody: a mutex, or a reader-writer lock for writing.
+    /// The caller shares it with nobody: a mutex, or a reader-writer lock for writing.
     Alone,
-    /// With other readers.
+    /// The caller shares it with other readers.
     Shared,
-    /// One unit of a semaphore, which whoever has it need not give back.
+    /// The caller takes one unit of a semaphore, which another thread may give back.
     Unit,
 }
 
-/// How an acquisition was granted.
+/// The path on which an acquisition was granted.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Path {
     /// The inline compare-exchange, or a successful `try_lock`.
     Fast,
-    /// Past the fast path.
+    /// The slow path, after the fast one has failed.
     Slow,
 }
 
-/// What watches a lock. All functions default to nothing.
+/// A watcher of locks, which are told of as they are used. All functions do nothing by default.
 pub trait Hooks: Sized + 'static {
-    /// What the watcher keeps in each lock.
+    /// The data that the watcher keeps in each lock.
     type State: Sized;
     /// The state of a fresh lock.
     const NEW: Self::State;
 
-    /// Before an acquisition that may wait. `subclass` is the nesting level
+    /// Called before an acquisition that may wait. `subclass` is the nesting level
     /// given by the `_nested` calls, else 0. [`acquired`](Self::acquired) or
     /// [`abandoned`](Self::abandoned) follows on the same thread; in between come
     /// only calls of a signal handler's, in the same order.
@@ -62,36 +62,36 @@ pub trait Hooks: Sized + 'static {
     ) {
     }
 
-    /// An acquisition announced by `will_acquire` has failed its fast path.
+    /// Called when the fast path of an acquisition announced by `will_acquire` has failed.
     /// `endless`: nothing but the lock itself ends the wait.
     #[inline(always)]
     fn will_wait(_state: &Self::State, _lock: LockId, _endless: bool) {}
 
-    /// After a successful acquisition, before the caller's critical section;
+    /// Called after a successful acquisition, before the caller's critical section;
     /// without a [`will_acquire`](Self::will_acquire) if it was only tried.
     #[inline(always)]
     fn acquired(_state: &Self::State, _lock: LockId, _access: Access, _path: Path, _site: Site) {}
 
-    /// An acquisition announced by `will_acquire` failed.
+    /// Called when an acquisition announced by `will_acquire` has failed.
     #[inline(always)]
     fn abandoned(_state: &Self::State, _lock: LockId, _site: Site) {}
 
-    /// Before the releasing atomic: the caller still holds the lock.
+    /// Called before the releasing atomic, while the caller still holds the lock.
     #[inline(always)]
     fn releasing(_state: &Self::State, _lock: LockId) {}
 
-    /// The name given to the lock, for messages.
+    /// Returns the name given to the lock, for messages.
     fn name(_state: &Self::State) -> Option<&'static str> {
         None
     }
 
-    /// Where the lock was last acquired, for messages, if the watcher keeps it.
+    /// Returns where the lock was last acquired, for messages, if the watcher keeps it.
     fn acquired_at(_state: &Self::State) -> Option<Site> {
         None
     }
 }
 
-/// Nothing watches.
+/// The watcher that does nothing, and costs nothing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Off;
 

@@ -18,7 +18,7 @@
 //!
 //! LOCK.lock(Location::caller()).expect("this thread does not hold it yet");
 //! assert!(LOCK.is_mine());
-//! // SAFETY: locked above.
+//! // SAFETY: this thread has locked it above, and releases it once.
 //! unsafe { LOCK.unlock() };
 //! assert!(!LOCK.is_locked());
 //! ```
@@ -47,24 +47,24 @@ pub struct RawMutex<P: Platform, H: Hooks = Off, Y: Policy = Standard> {
 }
 
 impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
-    /// A free mutex.
+    /// Makes a free mutex.
     #[must_use]
     pub const fn new() -> Self {
         Self::with_state(H::NEW)
     }
 
-    /// A free mutex watched with this initial state.
+    /// Makes a free mutex watched with this initial state.
     #[must_use]
     pub const fn with_state(state: H::State) -> Self {
         Self { word: P::U64::ZERO, state, policy: PhantomData }
     }
 
-    /// What the hooks keep in this lock.
+    /// Returns what the hooks keep in this lock.
     pub const fn state(&self) -> &H::State {
         &self.state
     }
 
-    /// The identity of this lock in reports.
+    /// Returns the identity of this lock in reports.
     pub fn id(&self) -> LockId {
         LockId(core::ptr::from_ref(self).addr())
     }
@@ -94,7 +94,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         self.lock_slow(how, site)
     }
 
-    /// As [`RawMutex::lock_how`], but asks for `how` only when the fast path
+    /// Acquires like [`RawMutex::lock_how`], but asks for `how` only when the fast path
     /// has failed: an uncontended timed acquisition does not read the clock.
     ///
     /// # Errors
@@ -124,7 +124,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         false
     }
 
-    /// Releases.
+    /// Releases the mutex.
     ///
     /// # Safety
     /// The calling thread holds the mutex.
@@ -134,13 +134,14 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition. Nothing of
         // the lock is touched after it.
         if !self.word.erase_low(MAX_SLOTS, Ordering::Release) {
-            // SAFETY: the caller holds the mutex: that was no release.
+            // SAFETY: the caller promises that this thread holds the mutex, and `erase_low`, which
+            // returned false, has not released it.
             unsafe { self.unlock_slow() };
         }
     }
 
-    /// The rest of [`RawMutex::unlock`], also for a fast path in another language
-    /// that has not released, since there was more in the low half than the owner.
+    /// Does the rest of [`RawMutex::unlock`], also for a fast path in another language
+    /// that has not released because there was more in the low half than the owner.
     ///
     /// # Safety
     /// As [`RawMutex::unlock`].
@@ -155,8 +156,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         };
         // ord: WORD-2 release, pairs with WORD-1 of the next acquisition.
         let erased = self.word.fetch_and_low(left, Ordering::Release);
-        // Nothing of the lock is touched from here on. Before the wake-up, which is a call:
-        // any but the one that gives a processor back loses it.
+        // Nothing of the lock is touched from here on. `lets_go` comes before the wake-up, which is
+        // a system call: a kernel that let the thread keep its processor takes it back at any
+        // call but the one that gives it back.
         P::lets_go();
         sleep::released::<P>(Word(erased.into()), at);
         if fault!(mutex_looks_after_its_release) {
@@ -177,13 +179,13 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         me != 0 && self.peek().subject() == me
     }
 
-    /// The owner at some moment during the call.
+    /// Returns the owner at some moment during the call.
     #[must_use]
     pub fn owner(&self) -> Option<Slot> {
         self.peek().owner()
     }
 
-    /// The state word at some moment during the call, for reports and tests.
+    /// Returns the state word at some moment during the call, for reports and tests.
     #[must_use]
     pub fn peek(&self) -> Word {
         Word(self.word.load(Ordering::Relaxed))
@@ -204,7 +206,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
                     if stands || !seen.contexts() {
                         return;
                     }
-                    // A *waiters* that relied on the slow unlocks is lost, too.
+                    // The release that erased *reserved* may have erased a *waiters* that relied
+                    // on the slow unlocks.
                     P::wake(P::address_low(&self.word), 1);
                 }
                 Err(found) => seen = found,
@@ -212,8 +215,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         }
     }
 
-    /// Clears *contexts*, by the holder; returns false if it was clear. What was done before it
-    /// was set is seen after this.
+    /// Clears *contexts*. The holder calls it. Returns false if it was clear. The holder then sees
+    /// what was done before it was set.
     pub(crate) fn dismiss_contexts(&self) -> bool {
         let mut seen = self.peek();
         while seen.contexts() {
@@ -253,7 +256,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         H::will_wait(&self.state, self.id(), how.is_endless());
         let me = P::me();
         let seen = self.peek();
-        // Free, with somebody near: the usual case for the thread that keeps
+        // The lock is free, with another thread near it: the usual case for a thread that keeps
         // taking the lock while another one spins.
         let result = if Exclusive::free(seen)
             && let Ok(taken) = exchange::<P, Exclusive>(&self.word, seen, Exclusive::take(seen, me))
@@ -264,7 +267,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         } else {
             sleep::acquire::<P, Exclusive, Y>(&self.word, me, how)
         };
-        // Only if the release will come by `unlock_slow`, and say so.
+        // Only if the release will come by `unlock_slow`, which calls `lets_go`.
         if result.is_ok_and(Word::unlocks_slowly) {
             P::holds();
         }
@@ -275,7 +278,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         result.map(|_| ())
     }
 
-    /// Takes a free lock that has waiters, or for a thread that has not joined.
+    /// Takes a free lock that has waiters, or takes it for a thread that has not joined.
     #[cold]
     #[inline(never)]
     fn try_lock_slow(&self) -> bool {

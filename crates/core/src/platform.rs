@@ -39,14 +39,14 @@ pub type Participant<P> = participant::Participant<
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// The time `ns` nanoseconds later; saturates at the end of time, which is
-    /// how "no deadline" is written where a number is needed.
+    /// Returns the time `ns` nanoseconds later. Saturates at the end of time, which
+    /// stands for "no deadline" where a number is needed.
     #[must_use]
     pub const fn after(self, ns: u64) -> Self {
         Nanos(self.0.saturating_add(ns))
     }
 
-    /// Nanoseconds since `earlier`; zero if that lies in the future (the
+    /// Returns the nanoseconds since `earlier`; zero if that lies in the future (the
     /// clocks of two processors may differ by a little).
     #[must_use]
     pub const fn since(self, earlier: Self) -> u64 {
@@ -54,22 +54,22 @@ impl Nanos {
     }
 }
 
-/// What ends a wait besides its being granted.
+/// The reasons that end a wait, besides the lock's being granted.
 ///
 /// The default waits for ever and ignores signals, as the kernel's
 /// `mutex_lock` does.
 pub struct Wait<'a, P: Platform> {
-    /// Give up at this time.
+    /// The time at which the waiter gives up.
     pub deadline: Option<Nanos>,
-    /// Give up when this word is no longer zero. Whoever sets it must wake its
-    /// address afterwards.
+    /// The cancellation word: the waiter gives up when it is no longer zero. The thread that sets
+    /// it must wake its address afterwards.
     pub cancel: Option<&'a P::U32>,
-    /// Give up when a signal handler ran during the sleep.
+    /// Whether the waiter gives up when a signal handler ran during the sleep.
     pub interruptible: bool,
 }
 
 impl<P: Platform> Wait<'_, P> {
-    /// Waits until granted.
+    /// The wait that goes on until the lock is granted.
     pub const FOREVER: Wait<'static, P> =
         Wait { deadline: None, cancel: None, interruptible: false };
 
@@ -96,12 +96,12 @@ impl<P: Platform> Copy for Wait<'_, P> {}
 /// The way in which a call to [`Platform::wait32`] or [`Platform::wait_low`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outcome {
-    /// Woken, perhaps spuriously; the only outcome that may have consumed a
+    /// The thread was woken, perhaps spuriously; the only outcome that may have consumed a
     /// wake-up (PLATFORM-WOKEN).
     Woken,
     /// The word did not hold the expected value; the caller did not sleep.
     Changed,
-    /// The deadline passed.
+    /// The deadline was reached.
     TimedOut,
     /// A signal handler ran.
     Interrupted,
@@ -109,10 +109,10 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// Why an acquisition failed.
+/// The reason why an acquisition failed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum LockError {
-    /// The deadline passed.
+    /// The deadline was reached.
     TimedOut,
     /// A signal handler ran while the caller slept.
     Interrupted,
@@ -129,28 +129,27 @@ pub enum LockError {
 /// are correct whatever it says.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnCpu {
-    /// It runs.
+    /// It occupies a processor.
     Yes,
-    /// It does not run: spinning for it is a waste.
+    /// It occupies none: spinning for it is a waste.
     No,
     /// This platform cannot tell.
     Unknown,
 }
 
-/// The address of a word that waiters sleep on, taken before the release so
-/// that the wake-up need not touch the lock (rule: after the releasing atomic
-/// the lock's memory may be gone).
+/// The address of a word that waiters sleep on. A releaser takes it before the release, so
+/// that the wake-up need not touch the lock, whose memory may be gone by then (SLEEP-LAST-TOUCH).
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Address(pub usize);
 
 /// A machine on which locks run. It keeps the invariants PLATFORM-SLOT to
 /// PLATFORM-ADDRESS of the module.
 pub trait Platform: Sized + 'static {
-    /// Its 32-bit atomic.
+    /// The 32-bit atomic of the platform.
     type U32: Atomic32 + 'static;
-    /// Its 64-bit atomic.
+    /// The 64-bit atomic of the platform.
     type U64: Halves + 'static;
-    /// Its plain shared field.
+    /// The plain shared field of the platform.
     type Cell<T>: Plain<T>;
 
     /// Returns the calling thread's slot number, or 0 before it has joined. The fast paths call
@@ -176,7 +175,7 @@ pub trait Platform: Sized + 'static {
         }
     }
 
-    /// Returns the time.
+    /// Returns the present time.
     fn now() -> Nanos;
 
     /// Returns the number of processors on which threads of this process may run. With 1,
@@ -225,19 +224,19 @@ pub trait Platform: Sized + 'static {
     /// Sleeps while the low half of `word` holds `expected`.
     fn wait_low(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 
-    /// As [`Platform::wait_low`], on a channel of its own: only
+    /// Sleeps like [`Platform::wait_low`], but on a channel of its own: only
     /// [`Platform::wake_handoff`] wakes, not [`Platform::wake`]. (A platform may
-    /// let a wait with a cancellation word hear both.)
+    /// let a wait with a cancellation word be woken by both.)
     fn wait_handoff(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
 
-    /// As [`Platform::wait_low`], on a word that names its owner by its slot. A
-    /// platform may let those who look at the process from outside see that.
+    /// Sleeps like [`Platform::wait_low`], on a word that names its owner by its slot. A
+    /// platform may show that to an observer outside the process.
     #[track_caller]
     fn wait_low_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         Self::wait_low(word, expected, how)
     }
 
-    /// As [`Platform::wait_handoff`], on a word that names its owner by its slot.
+    /// Sleeps like [`Platform::wait_handoff`], on a word that names its owner by its slot.
     #[track_caller]
     fn wait_handoff_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
         Self::wait_handoff(word, expected, how)

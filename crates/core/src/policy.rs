@@ -12,11 +12,11 @@
 use crate::slot::Slot;
 use core::marker::PhantomData;
 
-/// When to spin, for how long, and when to insist.
+/// The choices that say when to spin, for how long, and when to insist.
 pub trait Policy: 'static {
     /// The policy that gives every number and choice which this one does not state itself.
     type Base: Policy;
-    /// Nanoseconds a spinner waits before it goes to sleep.
+    /// Nanoseconds that a spinner spins before it goes to sleep.
     const SPIN: u64 = <Self::Base as Policy>::SPIN;
     /// Nanoseconds from its first look at the clock in which a spinner does not ask whether
     /// the owner runs: a thread that preempted the owner only because its sleep ended is
@@ -31,8 +31,8 @@ pub trait Policy: 'static {
     /// no longer counts as a reason not to wake a sleeper.
     const STALE: u64 = <Self::Base as Policy>::STALE;
     /// The most nanoseconds between two looks at the lock. Looks start close
-    /// together and their distance grows: a look takes the line from the
-    /// owner, who in short sections needs it again at once.
+    /// together and their distance grows: a look takes the cache line from the
+    /// owner, which needs it again at once if its section is short.
     const LOOK: u64 = <Self::Base as Policy>::LOOK;
     /// The distance of two looks as a part of the time that the spinner has spent: a
     /// release is seen late by no more than this part of the wait.
@@ -45,17 +45,17 @@ pub trait Policy: 'static {
     /// costs a sleep and a wake-up, and with many waiters past a fixed bound
     /// the lock would do little else.
     const SHARE: u64 = <Self::Base as Policy>::SHARE;
-    /// Nanoseconds a hand-off waiter spins for the hand-over before it sleeps.
+    /// Nanoseconds that a hand-off waiter spins for the lock before it sleeps.
     const HANDOFF_SPIN: u64 = <Self::Base as Policy>::HANDOFF_SPIN;
-    /// Looks of a spinner before it marks the lock as unreleased: a mark takes the line from
+    /// Looks of a spinner before it sets *unreleased*, which takes the cache line from
     /// an owner whose release may be near.
     const LOOKS_BEFORE_MARK: u32 = <Self::Base as Policy>::LOOKS_BEFORE_MARK;
-    /// How often a waiter sees that the lock was released and taken again by others
+    /// The number of times that a waiter sees that the lock was released and taken again by others
     /// before it takes a back-off sleep, by a timer of its own, and is no longer woken. 0: never.
     const BACKOFF_AFTER: u32 = <Self::Base as Policy>::BACKOFF_AFTER;
     /// Nanoseconds of the first back-off sleep for each thread that sleeps.
     const BACKOFF_SLEEP: u64 = <Self::Base as Policy>::BACKOFF_SLEEP;
-    /// How often a back-off sleep may double.
+    /// The number of times that a back-off sleep may double.
     const BACKOFF_DOUBLINGS: u32 = <Self::Base as Policy>::BACKOFF_DOUBLINGS;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
@@ -117,10 +117,10 @@ impl Policy for Standard {
         }
     }
 
-    /// On two processors, a thread that runs and is neither the owner nor the spinner has taken
-    /// the processor of one of them, in half of the measured cases that of the spinner. Then the
-    /// lock changes hands while the only thread in the queue does not run, and each thread that
-    /// uses the lock would have to sleep for it.
+    /// Returns true on two processors. There a thread that runs and is neither the owner nor the
+    /// spinner has taken the processor of one of them, in half of the measured cases that of the
+    /// spinner. Then the lock changes hands while the only thread in the queue does not run, and
+    /// each thread that uses the lock would have to sleep for it.
     fn beside(processors: u32) -> bool {
         processors == 2
     }
@@ -161,7 +161,7 @@ macro_rules! ingredients {
 const NEVER: u64 = 1 << 60;
 
 ingredients! {
-    /// Spinning before sleeping, in the queue, beside it, and for a hand-over. Without it a
+    /// Spinning before sleeping, in the queue, beside it, and for a hand-off. Without it a
     /// thread sleeps as soon as the fast path fails.
     Spinning {
         const SPIN: u64 = 0;
@@ -203,8 +203,8 @@ ingredients! {
     BackOff { const BACKOFF_AFTER: u32 = 0; }
 }
 
-/// Sleeps as soon as the fast path fails, and only a release wakes it: the simplest waiter,
-/// which models use. It lacks two ingredients; [`Without<Spinning>`](Without) lacks one.
+/// The policy of the simplest waiter, which models use: it sleeps as soon as the fast path fails,
+/// and only a release wakes it. It lacks two ingredients; [`Without<Spinning>`](Without) lacks one.
 pub type NoSpin = Without<Spinning, Without<BackOff>>;
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use core::num::NonZeroU32;
 
-/// Bits of a slot number.
+/// The number of bits of a slot number.
 pub const SLOT_BITS: u32 = 20;
 
 /// The largest number of participants of a domain: 1,048,575.
@@ -13,7 +13,7 @@ pub const MAX_SLOTS: u32 = (1 << SLOT_BITS) - 1;
 pub struct Slot(NonZeroU32);
 
 impl Slot {
-    /// The slot with this number; `None` for 0 and for numbers too large.
+    /// Returns the slot with this number; `None` for 0 and for numbers too large.
     #[inline(always)]
     #[must_use]
     pub const fn new(number: u32) -> Option<Self> {
@@ -26,7 +26,7 @@ impl Slot {
         }
     }
 
-    /// The number.
+    /// Returns the number of the slot.
     #[inline(always)]
     #[must_use]
     pub const fn get(self) -> u32 {

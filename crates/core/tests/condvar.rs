@@ -20,10 +20,10 @@ fn wait<H: Hooks>(
     how: Wait<'_, Alone>,
 ) -> Result<(), LockError> {
     mutex.lock(here()).expect("not held");
-    // SAFETY: the line above.
+    // SAFETY: this participant locked the mutex in the line above.
     let result = unsafe { condvar.wait(mutex, &how, here()) };
     assert!(mutex.is_mine(), "the wait returned without the mutex");
-    // SAFETY: the line above.
+    // SAFETY: this participant owns the mutex, as the line above asserts.
     unsafe { mutex.unlock() };
     result
 }
@@ -46,7 +46,7 @@ fn a_waiter_lets_go_of_the_mutex_and_is_woken() {
         script(move || {
             as_participant(2, || {
                 assert!(mutex.try_lock(here()), "the waiter kept the mutex");
-                // SAFETY: the line above.
+                // SAFETY: this participant locked the mutex in the line above.
                 unsafe { mutex.unlock() };
                 notify(condvar);
             });
@@ -90,7 +90,7 @@ fn the_mutex_is_taken_again_even_if_it_must_be_waited_for() {
         Outcome::TimedOut
     });
     script(|| {
-        // SAFETY: locked by the same participant above.
+        // SAFETY: the same participant locked the mutex above.
         as_participant(2, || unsafe { mutex.unlock() });
         Outcome::Woken
     });

@@ -23,7 +23,7 @@ fn write_how(lock: &Lock, how: Wait<'_, Alone>) -> Result<(), LockError> {
 
 /// Releases what participant `number` read.
 fn read_done(lock: &Lock, number: u32) {
-    // SAFETY: each test that calls this read with the lock as that participant.
+    // SAFETY: each test that calls this has read with the lock as that participant.
     as_participant(number, || unsafe { lock.unlock_read() });
 }
 
@@ -31,7 +31,7 @@ fn read_done(lock: &Lock, number: u32) {
 fn write_done(lock: &Lock, number: u32) {
     as_participant(number, || {
         assert!(lock.is_mine());
-        // SAFETY: the line above.
+        // SAFETY: this participant writes, as the line above asserts.
         unsafe { lock.unlock_write() }
     });
 }
@@ -220,7 +220,7 @@ fn a_downgrade_lets_readers_in_and_no_writer() {
     as_participant(2, || assert!(lock.try_write(here())));
     script(|| {
         wakes();
-        // SAFETY: taken by the same participant above.
+        // SAFETY: the same participant took the lock for writing above.
         as_participant(2, || unsafe { lock.downgrade() });
         assert_eq!(wakes().len(), 1);
         as_participant(3, || assert!(!lock.try_write(here())));

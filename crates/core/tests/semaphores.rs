@@ -261,7 +261,10 @@ fn tuned_a_waiter_past_the_bound_is_handed_the_permit() {
         assert!(time().since(began) >= Standard::BOUND);
         as_participant(2, || {
             semaphore.up().expect("room");
-            assert!(!semaphore.try_down(here()), "a newcomer took the permit of the heir");
+            assert!(
+                !semaphore.try_down(here()),
+                "a newcomer took the permit of the hand-off waiter"
+            );
         });
         assert_eq!(wakes().len(), 1);
         Outcome::Woken

@@ -20,7 +20,7 @@ struct Cell {
     number: UnsafeCell<Option<u32>>,
 }
 
-// SAFETY: `number` is reached under `mutex` only.
+// SAFETY: only the owner of `mutex` reaches `number`.
 unsafe impl Sync for Cell {}
 
 impl Cell {
@@ -44,12 +44,12 @@ impl Cell {
     ) -> R {
         self.mutex.lock(here()).expect("not held");
         loop {
-            // SAFETY: under the mutex.
+            // SAFETY: this thread owns the mutex, which guards `number`.
             if let Some(result) = step(unsafe { &mut *self.number.get() }) {
                 if hasty {
                     other.notify_one();
                 }
-                // SAFETY: locked above.
+                // SAFETY: this thread locked the mutex above, or by a wait.
                 unsafe { self.mutex.unlock() };
                 if !hasty {
                     other.notify_one();
@@ -57,7 +57,7 @@ impl Cell {
                 return result;
             }
             let how = if hasty { within(10) } else { Wait::FOREVER };
-            // SAFETY: locked above.
+            // SAFETY: this thread locked the mutex above, or by a wait.
             match unsafe { condvar.wait(&self.mutex, &how, here()) } {
                 Ok(()) => {}
                 Err(error) => assert_eq!((error, hasty), (LockError::TimedOut, true)),
@@ -138,12 +138,12 @@ fn stress_condvar_notify_all_releases_everybody() {
                 } else {
                     waiting.fetch_add(1, Ordering::Relaxed);
                     while open.load(Ordering::Relaxed) < round {
-                        // SAFETY: locked above, and by each wait.
+                        // SAFETY: this thread locked the mutex above, or by a wait.
                         unsafe { condvar.wait(&mutex, &Wait::FOREVER, here()) }.expect("no end");
                     }
                     waiting.fetch_sub(1, Ordering::Relaxed);
                 }
-                // SAFETY: as above.
+                // SAFETY: this thread locked the mutex above, or by a wait.
                 unsafe { mutex.unlock() };
             }
         });
@@ -158,13 +158,13 @@ fn stress_condvar_a_cancellation_reaches_every_waiter() {
         all_are_cancelled(|how| {
             mutex.lock(here()).expect("not held");
             let result = loop {
-                // SAFETY: locked above, and by each wait.
+                // SAFETY: this thread locked the mutex above, or by a wait.
                 match unsafe { condvar.wait(&mutex, how, here()) } {
                     Ok(()) => {}
                     Err(error) => break Err(error),
                 }
             };
-            // SAFETY: as above.
+            // SAFETY: this thread locked the mutex above, or by a wait.
             unsafe { mutex.unlock() };
             result
         });

@@ -30,18 +30,18 @@ fn stress_rwlock_readers_never_meet_a_writer() {
                     if !granted {
                         continue;
                     }
-                    // SAFETY: locked for writing.
+                    // SAFETY: this thread holds the lock for writing.
                     unsafe { twins.write() };
                     writes.fetch_add(1, Ordering::Relaxed);
                     if turn.is_multiple_of(5) {
-                        // SAFETY: locked for writing, then for reading.
+                        // SAFETY: this thread holds the lock for writing, then for reading.
                         unsafe {
                             lock.downgrade();
                             twins.read();
                             lock.unlock_read();
                         }
                     } else {
-                        // SAFETY: locked for writing.
+                        // SAFETY: this thread holds the lock for writing.
                         unsafe { lock.unlock_write() };
                     }
                 } else {
@@ -51,7 +51,7 @@ fn stress_rwlock_readers_never_meet_a_writer() {
                         _ => lock.read(here()).is_ok(),
                     };
                     if granted {
-                        // SAFETY: locked for reading.
+                        // SAFETY: this thread holds the lock for reading.
                         unsafe {
                             twins.read();
                             lock.unlock_read();
@@ -61,7 +61,7 @@ fn stress_rwlock_readers_never_meet_a_writer() {
             }
         });
         assert!(!lock.is_locked(), "{lock:?}");
-        // SAFETY: the threads have ended.
+        // SAFETY: the threads that wrote have ended.
         assert_eq!(unsafe { twins.read() }, u64::from(writes.into_inner()));
         assert!(lock.try_write(here()));
     });
@@ -103,12 +103,12 @@ fn starve_rwlock_a_writer_gets_in_among_readers_without_pause() {
             |lock| {
                 lock.read(here()).expect("not written by this thread");
                 linger();
-                // SAFETY: locked above.
+                // SAFETY: this thread locked it so above.
                 unsafe { lock.unlock_read() };
             },
             |lock| {
                 lock.write(here()).expect("not held");
-                // SAFETY: locked above.
+                // SAFETY: this thread locked it so above.
                 unsafe { lock.unlock_write() };
             },
         );
@@ -122,12 +122,12 @@ fn starve_rwlock_a_reader_gets_in_among_writers_without_pause() {
             |lock| {
                 lock.write(here()).expect("not held");
                 linger();
-                // SAFETY: locked above.
+                // SAFETY: this thread locked it so above.
                 unsafe { lock.unlock_write() };
             },
             |lock| {
                 lock.read(here()).expect("not written by this thread");
-                // SAFETY: locked above.
+                // SAFETY: this thread locked it so above.
                 unsafe { lock.unlock_read() };
             },
         );
@@ -147,7 +147,7 @@ fn stress_rwlock_a_cancellation_reaches_every_sleeper() {
                 lock.write_lazily(|| *how, 0, here())
             }
         });
-        // SAFETY: locked above.
+        // SAFETY: this thread locked it so above.
         unsafe { lock.unlock_write() };
         assert!(lock.try_write(here()), "those that gave up left something behind: {lock:?}");
     });

@@ -76,12 +76,12 @@ macro_rules! stress_two_threads_pass_the_turn {
         threads(2, |number| {
             for _ in 0..ROUNDS {
                 turns[number as usize].down(here());
-                // SAFETY: one turn in the world, and this thread has it.
+                // SAFETY: there is one turn in all, and this thread has it.
                 unsafe { twins.write() };
                 turns[1 - number as usize].up().expect("one turn in the world");
             }
         });
-        // SAFETY: the threads have ended.
+        // SAFETY: the threads that wrote have ended.
         assert_eq!(unsafe { twins.read() }, 2 * u64::from(ROUNDS));
     }};
 }

@@ -299,7 +299,7 @@ fn steps<K: Subject>(word: Word) -> Vec<Word> {
         }
         if K::available(word) {
             if word.handoff() {
-                // The heir, or a waiter in its place.
+                // The hand-off waiter, or a waiter past the bound in its place.
                 next.extend(either(K::take(word.handoff_taken(), me)));
             }
         } else {

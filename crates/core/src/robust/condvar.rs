@@ -118,13 +118,13 @@ impl<P: Robust> SharedCondvar<P> {
         Ok(Waited { mutex, ended, named })
     }
 
-    /// Wakes one waiter.
+    /// Wakes one of the waiters.
     pub fn notify_one(&self) {
         let count = if fault!(shared_condition_notifies_nobody) { 0 } else { 1 };
         P::add_and_wake(&self.count, Addend::One, count);
     }
 
-    /// Wakes all waiters.
+    /// Wakes all of the waiters.
     pub fn notify_all(&self) {
         P::add_and_wake(&self.count, Addend::One, u32::MAX);
     }

@@ -54,7 +54,7 @@ pub enum Woken {
     Changed,
     /// Nobody woke the sleeper for as long as it relies on being woken: it is to look again.
     Unsure,
-    /// The deadline passed.
+    /// The deadline was reached.
     TimedOut,
     /// A signal handler ran.
     Interrupted,

@@ -61,9 +61,9 @@ pub(super) const PATIENCE: u64 = 5_000_000;
 /// What an acquisition is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Goal {
-    /// To own the lock, with these flags beside the caller's name.
+    /// The caller wants to own the lock, with these flags beside its name.
     Own(u32),
-    /// To make the claim with this number while nobody owns the lock: see
+    /// The caller wants to make the claim with this number while nobody owns the lock: see
     /// [`rwlock`](super::rwlock).
     Share(usize),
 }

@@ -55,27 +55,27 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     /// The most permits that can be free: 1,048,575.
     pub const MAX_PERMITS: u32 = MAX_SLOTS;
 
-    /// The value of the word of a semaphore with this many free permits;
-    /// `None` for more than [`Self::MAX_PERMITS`]. For [`Self::from_word`].
+    /// Returns the word of a semaphore with this many free permits, for [`Self::from_word`];
+    /// `None` for more than [`Self::MAX_PERMITS`].
     #[must_use]
     pub const fn initial_word(permits: u32) -> Option<u64> {
         if permits > Self::MAX_PERMITS { None } else { Some(permits as u64) }
     }
 
-    /// A semaphore from an atomic that holds [`Self::initial_word`]: usable in
+    /// Makes a semaphore from an atomic that holds [`Self::initial_word`]: usable in
     /// constants where the platform's atomics are.
     #[must_use]
     pub const fn from_word(word: P::U64) -> Self {
         Self::with_state(word, H::NEW)
     }
 
-    /// As [`Self::from_word`], watched with this initial state.
+    /// Makes a semaphore like [`Self::from_word`], watched with this initial state.
     #[must_use]
     pub const fn with_state(word: P::U64, state: H::State) -> Self {
         Self { word, state, policy: PhantomData }
     }
 
-    /// A semaphore with this many free permits; `None` for more than
+    /// Makes a semaphore with this many free permits; `None` for more than
     /// [`Self::MAX_PERMITS`].
     #[must_use]
     pub fn new(permits: u32) -> Option<Self> {
@@ -84,12 +84,12 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
         Some(Self::from_word(word))
     }
 
-    /// What the hooks keep in this semaphore.
+    /// Returns what the hooks keep in this semaphore.
     pub const fn state(&self) -> &H::State {
         &self.state
     }
 
-    /// The identity of this semaphore in reports.
+    /// Returns the identity of this semaphore in reports.
     pub fn id(&self) -> LockId {
         LockId(core::ptr::from_ref(self).addr())
     }
@@ -110,7 +110,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
         self.down_lazily(|| *how, site)
     }
 
-    /// As [`Self::down_how`], but asks for `how` only when there is no free
+    /// Takes a permit like [`Self::down_how`], but asks for `how` only when there is no free
     /// permit: an uncontended timed `down` does not read the clock.
     ///
     /// # Errors
@@ -147,16 +147,16 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     #[inline]
     pub fn up(&self) -> Result<(), PermitOverflow> {
         H::releasing(&self.state, self.id());
-        // A guess, the one of a semaphore used as a mutex: a load just after the
-        // locked instruction of the `down` costs as much as the exchange itself,
-        // and a wrong guess brings what a load would.
-        // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+        // A guess: the semaphore is used as a mutex, and its permit is taken. A load just after
+        // the locked instruction of the `down` costs as much as the exchange itself, and a wrong
+        // guess returns what a load would.
+        // ord: WORD-2 release, pairs with WORD-1 of the thread that takes the permit.
         let Err(seen) = self.word.compare_exchange(0, 1, Ordering::Release, Ordering::Relaxed)
         else {
             return Ok(());
         };
-        // Nothing but permits in the word, and room for one more.
-        // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+        // There is nothing but permits in the word, and room for one more.
+        // ord: WORD-2 release, pairs with WORD-1 of the thread that takes the permit.
         if seen < u64::from(Self::MAX_PERMITS)
             && self
                 .word
@@ -168,13 +168,13 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
         self.up_slow()
     }
 
-    /// Free permits at some moment during the call.
+    /// Returns the free permits at some moment during the call.
     #[must_use]
     pub fn permits(&self) -> u32 {
         self.peek().subject()
     }
 
-    /// The state word at some moment during the call, for reports and tests.
+    /// Returns the state word at some moment during the call, for reports and tests.
     #[must_use]
     pub fn peek(&self) -> Word {
         Word(self.word.load(Ordering::Relaxed))
@@ -209,7 +209,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
         result.map(|_| ())
     }
 
-    /// Takes a free permit that others fought over a moment ago.
+    /// Takes a free permit where the guess and the attempt after it have failed.
     #[cold]
     #[inline(never)]
     fn try_down_slow(&self) -> bool {
@@ -232,7 +232,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
             if Counting::full(seen) {
                 return Err(PermitOverflow);
             }
-            // ord: WORD-2 release, pairs with WORD-1 of whoever takes the permit.
+            // ord: WORD-2 release, pairs with WORD-1 of the thread that takes the permit.
             match self.word.compare_exchange(
                 seen.0,
                 seen.counted().0,

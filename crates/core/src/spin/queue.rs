@@ -91,7 +91,8 @@ const LEFT: u32 = 3;
 /// The spinner was preempted and a walk has passed it over; it finds out when it runs again.
 const PASSED_OVER: u32 = 4;
 
-/// In `next`: the spinner that links itself here is the head. No slot has this number.
+/// The `next` of a node at which the spinner that links itself is the head. No slot has this
+/// number.
 const CLOSED: u32 = u32::MAX;
 
 /// Whether the last spinner in the queue was seen to run lately. A hint: the queue covers the
@@ -103,12 +104,12 @@ pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
     })
 }
 
-/// Attempts to join the queue that follow each other at once. From then on a failed one
-/// is a turn of the spinning, with its pause, its bound and its look at the clock.
+/// The number of attempts to join the queue that follow each other at once. From then on a failed
+/// one is a turn of the spinning, with its pause, its bound and its look at the clock.
 const TRIES: u32 = 4;
 
-/// Turns of the spin loop between two attempts from then on, at least: more than before the
-/// first look at the lock, which one at a time takes.
+/// The least number of turns of the spin loop between two attempts from then on. It is more than
+/// before the first look at the lock, which one spinner at a time takes.
 const APART: u32 = 6;
 
 /// Spins for the lock in `word`, in turn.

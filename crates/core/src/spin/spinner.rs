@@ -15,14 +15,14 @@ pub(super) fn beats<P: Platform>(node: &QueueNode<P>, now: Nanos, stale: u64) ->
     now.since(Nanos(node.beat.load(Ordering::Relaxed))) <= stale
 }
 
-/// The caller's node while the caller may use it (QUEUE-HANDLER). Dropping gives it back.
+/// The caller's node while the caller may use it (QUEUE-HANDLER). Dropping this gives it back.
 pub(super) struct OwnNode<P: Platform> {
     pub(super) me: Slot,
     pub(super) node: &'static QueueNode<P>,
 }
 
 impl<P: Platform> OwnNode<P> {
-    /// Takes the node of `me`, the caller; `None` if a queue refers to it (QUEUE-IDLE) or the
+    /// Takes the node of `me`, the caller. Returns `None` if a queue refers to it (QUEUE-IDLE) or the
     /// thread that this handler has interrupted uses it.
     pub(super) fn take(me: Slot) -> Option<Self> {
         let node = &P::participant(me).attached.node;
@@ -48,21 +48,22 @@ impl<P: Platform> Drop for OwnNode<P> {
     }
 }
 
-/// In `beat`: the spinner has joined and has not looked at the clock yet. It counts as alive,
+/// The `beat` of a spinner that has joined and has not looked at the clock yet. It counts as alive,
 /// so that a spinner for a short section never pays for the clock.
 pub(super) const FRESH: u64 = u64::MAX;
 
 /// The pace of a spinner: how often it looks, and when it stops.
 pub(super) struct Pace {
-    /// When to give up, and when the clock was last read; unknown before the
+    /// The time at which to give up, and that of the last reading of the clock; `None` before the
     /// first reading.
     clock: Option<(Nanos, Nanos)>,
     turns: u32,
-    /// Turns since the start.
+    /// The turns since the start.
     spent: u32,
-    /// Turns until the next look, and the most there may be: a turn takes from
-    /// 5 to 60 ns on processors of today, so the limit follows the clock.
+    /// The turns until the next look.
     pub(super) pauses: u32,
+    /// The most turns until a look. A turn takes from 5 to 60 ns on processors of today, so the
+    /// limit follows the clock.
     most: u32,
 }
 
@@ -78,7 +79,7 @@ impl Pace {
         until.since(now) + Y::ASK <= Y::SPIN
     }
 
-    /// Pauses once; false when it is time to leave.
+    /// Pauses until the next look. Returns false when it is time to leave.
     pub(super) fn turn<P: Platform, Y: Policy>(
         &mut self,
         node: &QueueNode<P>,
@@ -124,8 +125,8 @@ pub(crate) enum Spun {
     LeftLoose,
 }
 
-/// Looks at the word once, by a load: a shared line stays shared until there is something to
-/// win. (A policy may have it look by an exchange.)
+/// Looks at the word once, by a load: then a shared cache line stays shared until the lock can be
+/// taken. (A policy may have it look by an exchange.)
 pub(super) fn look<P: Platform, Y: Policy>(word: &P::U64) -> Word {
     if Y::READ_FIRST {
         return Word(word.load(Ordering::Relaxed));

@@ -83,9 +83,9 @@ pub(crate) fn time() -> Nanos {
 
 /// As in the child of a `fork` by somebody else than participant `number`.
 pub(crate) fn lose(number: u32) {
-    let seat = Alone::participant(Slot::new(number).expect("a participant"));
-    assert!(seat.claim(number));
-    seat.lose();
+    let participant = Alone::participant(Slot::new(number).expect("a participant"));
+    assert!(participant.claim(number));
+    participant.lose();
 }
 
 fn sleep(matches: bool, how: &Wait<'_, Alone>) -> Outcome {

@@ -66,7 +66,7 @@ impl Twins {
     /// # Safety
     /// Nobody else reads or writes.
     pub(crate) unsafe fn write(&self) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that nobody else reads or writes.
         let twins = unsafe { &mut *self.0.get() };
         twins[0] += 1;
         std::hint::black_box(&mut *twins);
@@ -76,7 +76,7 @@ impl Twins {
     /// # Safety
     /// Nobody writes.
     pub(crate) unsafe fn read(&self) -> u64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller promises that nobody writes.
         let twins = unsafe { &*self.0.get() };
         assert_eq!(twins[0], twins[1], "somebody writes");
         twins[0]
