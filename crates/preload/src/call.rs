@@ -34,9 +34,9 @@ impl<F: Fn() -> (Kind, u16)> Nature for F {
 /// full.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Place {
-    /// Index of the lock's record.
+    /// The index of the lock's record.
     pub lock: u32,
-    /// Id of the stack that leads to the call.
+    /// The id of the stack that leads to the call.
     pub stack: u32,
 }
 
@@ -51,13 +51,13 @@ impl Place {
 /// A call that acquires a lock, or waits for something.
 #[derive(Clone, Copy, Debug)]
 pub struct Call<'a, N> {
-    /// Address of what is acquired or waited for; of a join the `pthread_t`.
+    /// The address of what is acquired or waited for; of a join the `pthread_t`.
     pub target: u64,
     /// The kind and the attributes of what is acquired.
     pub nature: N,
     /// How the call waits if it has to.
     pub how: How,
-    /// [`Flags::READ`], or no flags.
+    /// The mode: [`Flags::READ`], or no flags.
     pub mode: Flags,
     /// The end of a timed wait in nanoseconds of the clock that `how` says; 0: none.
     pub deadline: u64,

@@ -32,7 +32,7 @@ use lockstead_ledger::thread::{CACHE_LINES, CHAINS};
 /// How frames of known addresses are left, for all threads.
 static RULES: Rules = Rules::new();
 
-/// Multiplier of the cache's hash: 2^32 divided by the golden ratio.
+/// The multiplier of the cache's hash: 2^32 divided by the golden ratio.
 pub const HASH: i32 = 0x9e37_79b1_u32 as i32;
 /// The hash's upper bits choose the line.
 pub const HASH_SHIFT: u32 = 32 - CACHE_LINES.trailing_zeros();

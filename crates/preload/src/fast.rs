@@ -35,7 +35,7 @@ use lockstead_ledger::known::{CacheLine, Known, Set};
 use lockstead_ledger::publish::Flags;
 use lockstead_ledger::thread::{ThreadRecord, cache_offset, chains_offset, held_offset};
 
-/// Numbers for the assembler.
+/// The offsets that the assembler code uses.
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct Offset;
@@ -62,7 +62,7 @@ impl Offset {
 
     // In a line, and the first four in any place of a known lock.
     pub const ADDRESS: usize = offset_of!(CacheLine, known) + offset_of!(Known, address);
-    /// Lock and stack in one load.
+    /// The offset of a line's lock and stack, which one load fetches.
     pub const PLACE: usize = offset_of!(CacheLine, known) + offset_of!(Known, lock);
     pub const STACK: usize = offset_of!(CacheLine, known) + offset_of!(Known, stack);
     pub const NEXT_SAMPLE: usize = offset_of!(CacheLine, known) + offset_of!(Known, next_sample);
@@ -74,7 +74,7 @@ impl Offset {
 
     /// The place of entry number zero; the newest is one entry below that of number `top`.
     pub const HELD: usize = held_offset();
-    /// Flags whose holder's release has more to do.
+    /// The flags of holdings whose release has more to do.
     pub const SPECIAL: u32 = Flags::TIMED.0 | Flags::LENT.0;
 }
 

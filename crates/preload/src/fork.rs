@@ -34,7 +34,7 @@ const MOST: usize = 120;
 /// The most return addresses that are taken over of each.
 const DEEPEST: usize = 32;
 
-/// One held lock, on the way to the child.
+/// A held lock, as the parent describes it to the child.
 #[repr(C)]
 struct Inherited {
     address: u64,

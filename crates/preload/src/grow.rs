@@ -210,7 +210,7 @@ fn more(area: Area, bytes: u64) -> bool {
     }
 }
 
-/// Threads that try to let an area grow.
+/// The number of threads that try to let an area grow.
 static GROWING: AtomicU32 = AtomicU32::new(0);
 
 /// How often a thread waits for another one that tries: that may be the one that it has

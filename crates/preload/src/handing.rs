@@ -26,17 +26,17 @@ const PLACES: usize = 4096;
 /// The last call of a thread on a condition.
 #[repr(align(64))]
 struct LastCall {
-    /// Which thread of which process, and which condition; 0: nobody's.
+    /// The thread and its process, and the condition; 0: the place is nobody's.
     whose: AtomicU64,
     /// How often the thread had acquired the mutex, as far as it knows by heart.
     entered: AtomicU64,
     /// The acquisitions that it had given to the locks by then.
     given_up: AtomicU64,
-    /// When the last wait ended; 0: it has not, or that was long before.
+    /// The time at which the last wait ended; 0: it has not, or that was long before.
     since: AtomicU64,
-    /// Signals of the condition up to then.
+    /// The signals of the condition up to then.
     signals: AtomicU64,
-    /// [`NOTHING`], [`WAITED`] or [`SIGNALLED`].
+    /// What the thread did last: [`NOTHING`], [`WAITED`] or [`SIGNALLED`].
     last: AtomicU32,
     /// The stack of its last wait.
     stack: AtomicU32,
@@ -66,7 +66,7 @@ const SIGNALS: u64 = 256;
 
 /// What the signals of a condition show before anybody waits for it.
 struct Early {
-    /// Which condition of which process; 0: none.
+    /// The condition and its process; 0: the place is free.
     whose: AtomicU64,
     handing: Handing,
 }

@@ -27,9 +27,9 @@ use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::Part;
 use lockstead_ledger::thread::{Thread, ThreadRecord, state as life};
 
-/// `busy` of a thread inside the library.
+/// The value of `busy` of a thread inside the library.
 pub const WORKING: u32 = 1;
-/// `busy` of a thread in a real call that may block.
+/// The value of `busy` of a thread in a real call that may block.
 pub const BLOCKED: u32 = 2;
 
 /// The number of records in use up to which an ended thread's record is kept for the
@@ -170,8 +170,8 @@ pub fn beside_wait(work: impl FnOnce(&Me)) {
     }
 }
 
-/// Bytes of stack between a call that was interrupted and the first call of the
-/// handler: the kernel's frame alone is larger.
+/// The bytes of stack between a call that was interrupted and the first call of the handler: the
+/// kernel's frame alone is larger.
 const HANDLERS_FRAME: usize = 768;
 
 /// Tells whether the thread is busy no more, though it never came back: then it calls

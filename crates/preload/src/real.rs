@@ -321,19 +321,19 @@ table! {
     __recvfrom_chk: fn();
 }
 
-/// Returns the function that a POSIX thread starts with.
+/// The function that a POSIX thread starts with.
 pub type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
-/// Returns the function that is called with a thread's value of a key when the thread ends.
+/// The function that is called with a thread's value of a key when the thread ends.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
-/// Returns the function that a C11 thread starts with.
+/// The function that a C11 thread starts with.
 pub type ThrdRoutine = unsafe extern "C" fn(*mut c_void) -> c_int;
 
 unsafe extern "C" {
     fn dlsym(handle: *mut c_void, name: *const c_char) -> *mut c_void;
 }
 
-/// Returns the type of `dlvsym`, which not every libc has: it is looked up, so that the library can
-/// be loaded (and stay inert) where it is missing.
+/// The type of `dlvsym`, which not every libc has: the library looks it up, so that it can be
+/// loaded (and stay inert) where the function is missing.
 type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 type LibcVersion = unsafe extern "C" fn() -> *const c_char;
 

@@ -35,7 +35,7 @@ struct KeptCell(UnsafeCell<Kept>);
 // thread; it is read only after that.
 unsafe impl Sync for KeptCell {}
 
-/// Room for the name of a socket.
+/// The room for the name of a socket.
 const PATH: usize = 108;
 
 static KEPT: KeptCell = KeptCell(UnsafeCell::new(Kept {
@@ -380,7 +380,7 @@ fn send(command: usize, file: Option<usize>, hello: &Hello) -> sys::Answer {
     unsafe { sys::call(libc::SYS_sendmsg, arguments) }
 }
 
-/// Returns the dynamic loader runs this before all other constructors.
+/// The dynamic loader runs this before all other constructors.
 #[cfg(feature = "shared-object")]
 #[used]
 #[unsafe(link_section = ".init_array")]

@@ -21,13 +21,13 @@ pub const SPARE_THREADS: usize = 64;
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct State {
-    /// Address of the ledger; zero: this process does not record.
+    /// The address of the ledger; zero: this process does not record.
     pub base: AtomicUsize,
-    /// Entries of each thread's held stack.
+    /// The number of entries of each thread's held stack.
     pub held: AtomicUsize,
-    /// Index plus one of records whose threads have ended.
+    /// The records whose threads have ended, by index plus one.
     pub spare: [AtomicU32; SPARE_THREADS],
-    /// Threads beside this one, as far as is known.
+    /// The number of threads beside this one, as far as is known.
     #[cfg(feature = "check")]
     pub others: AtomicU32,
     ledger: UnsafeCell<MaybeUninit<Ledger<'static>>>,

@@ -326,7 +326,7 @@ fn times_each(known: &Known) {
     known.next_sample.store(0, Relaxed);
 }
 
-/// Bits behind the point of a logarithm.
+/// The number of bits behind the point of a logarithm.
 const LOG_BITS: u32 = 10;
 
 /// Minus the binary logarithm of `x / 2^32`, for an `x` that is not zero, in parts of

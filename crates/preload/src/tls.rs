@@ -40,9 +40,9 @@ pub struct Words {
     /// copy, zero outside of `fork`.
     #[cfg(feature = "check")]
     pub left: AtomicUsize,
-    /// Lowest address of the thread's stack; zero while the stack is not known.
+    /// The lowest address of the thread's stack; zero while the stack is not known.
     pub stack_low: AtomicUsize,
-    /// End of the thread's stack.
+    /// The end of the thread's stack.
     pub stack_high: AtomicUsize,
     /// The program's value of our key: see
     /// [`keys`](crate::interpose::keys).

@@ -43,8 +43,8 @@ const ENDED: &[u32] = &[life::ENDED, life::LEAKED];
 /// the order in which they were made.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
 
-/// Which thread a `pthread_t` stood for at some time: index of its record plus
-/// one, and the record's generation. Index 0: it has none.
+/// The thread that a `pthread_t` stood for at some time: the index of its record plus one, and the
+/// record's generation. Index 0: it has none.
 #[derive(Clone, Copy)]
 struct Known {
     index: usize,

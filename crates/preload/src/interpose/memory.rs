@@ -25,8 +25,7 @@ crate::thunk! {
     mremap(5) => remap;
 }
 
-/// `mmap` with what it is to take the place of: six arguments, which all stay in
-/// their registers.
+/// Exports `mmap` under its names. It has six arguments, which all stay in their registers.
 macro_rules! mapping {
     ($($name:ident: $real:ident;)*) => { $(
         /// Stands before glibc's function of this name.

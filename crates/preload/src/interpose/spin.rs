@@ -33,7 +33,7 @@ crate::fast_release! {
 /// How often a waiter tries before it publishes that it waits: a few
 /// microseconds.
 const TRIES: u32 = 100;
-/// Pauses between two tries, lest they disturb the holder.
+/// The number of pauses between two tries, lest they disturb the holder.
 const PAUSES: u32 = 4;
 
 /// A spin lock tells nothing about itself but its kind.

@@ -33,12 +33,12 @@ unsafe extern "C" {
 /// handler may come before the thread has read it, and fork, and the child, which does not
 /// get the ledger, begins with it as well.
 struct Start {
-    /// Claimed for the thread.
+    /// The record that the creator has claimed for the thread.
     record: &'static ThreadRecord,
     begins: Beginning,
 }
 
-/// Routine and argument, in two registers.
+/// The thread's routine and its argument, in two registers.
 #[repr(C)]
 struct Beginning {
     routine: usize,
@@ -47,7 +47,8 @@ struct Beginning {
 
 const BYTES: usize = size_of::<Start>().next_multiple_of(4096);
 
-/// Memory for one, kept for the next: who creates thread after thread maps none.
+/// Memory for one [`Start`], kept for the next thread, so that a program that creates thread after
+/// thread maps none.
 static SPARE: AtomicPtr<Start> = AtomicPtr::new(null_mut());
 
 fn room() -> Option<*mut Start> {

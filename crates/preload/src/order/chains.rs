@@ -27,7 +27,7 @@ use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::witness::Known;
 
-/// Slots of the cache.
+/// The number of slots of the cache.
 pub const SLOTS: usize = 1 << 18;
 
 /// The cache, of which untouched pages cost nothing.
@@ -48,8 +48,7 @@ pub static LIVES: [AtomicU64; LIVES_SLOTS] = [const { AtomicU64::new(0) }; LIVES
 /// compared, and to the lower, which the next step mixes into the upper.
 const LIFE: u64 = 1 << 32 | 1 << 20;
 
-/// Multiplier of keys: 2^64 divided by the golden ratio. In memory, for the fast
-/// path.
+/// The multiplier of keys: 2^64 divided by the golden ratio. In memory, for the fast path.
 pub static MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Where an address lies, in steps of some 31 bytes, is the product with this number
 /// without the lower bits, so that addresses at a stride of a power of two differ.
@@ -69,12 +68,12 @@ pub enum Want {
     Write = 0,
     /// It is asked for with other readers.
     Read = 1,
-    /// Again, after a wait on a condition variable.
+    /// It is asked for again, after a wait on a condition variable.
     Back = 2,
-    /// Alone, until a deadline. Of this and the next the sum is an address inside the lock, which
-    /// is larger: no other lock has it.
+    /// It is asked for alone, until a deadline. Of this and the next the sum is an address inside
+    /// the lock, which is larger: no other lock has it.
     WriteTimed = 4,
-    /// With other readers, until a deadline.
+    /// It is asked for with other readers, until a deadline.
     ReadTimed = 5,
 }
 

@@ -256,8 +256,8 @@ fn note_lowest(owner: &Thread<'_>, address: u64) {
 /// The mark of a lock of which the frame is not known, or that has none.
 const ELSEWHERE: u32 = 1;
 
-/// Bits of a frame's mark that are of the return address; above is its distance
-/// from the lock, in words.
+/// The number of bits of a frame's mark that are of the return address; above is its distance from
+/// the lock, in words.
 const OF_RETURN: u32 = 20;
 
 fn mark(distance: u64, address: u32) -> u32 {

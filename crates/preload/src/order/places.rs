@@ -13,7 +13,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::Part;
 
-/// Bytes in which each address has bits of its own.
+/// The number of bytes in which each address has bits of its own.
 pub const WINDOW: u64 = 1 << 30;
 
 const GRANULE_SHIFT: u32 = 4;
@@ -21,13 +21,13 @@ const PAGE_SHIFT: u32 = 12;
 const GRANULES: usize = (WINDOW >> GRANULE_SHIFT) as usize;
 const PAGES: usize = (WINDOW >> PAGE_SHIFT) as usize;
 
-/// Up to so many bytes the granules are looked at at once.
+/// The number of bytes up to which the granules are looked at directly, without the pages.
 const SMALL: u64 = 16 << PAGE_SHIFT;
 
 static GRANULE: [AtomicU64; GRANULES / 64] = [const { AtomicU64::new(0) }; GRANULES / 64];
 static PAGE: [AtomicU64; PAGES / 64] = [const { AtomicU64::new(0) }; PAGES / 64];
 
-/// Two MiB: a stack has a few of them.
+/// The shift of regions of two MiB, of which a stack has a few.
 pub const REGION_SHIFT: u32 = 21;
 const REGIONS: usize = 1 << 18;
 

@@ -21,7 +21,7 @@ use lockstead_ledger::lock::{Kind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, How};
 use lockstead_ledger::violation::Rule;
 
-/// Return addresses that are kept of each acquisition.
+/// The number of return addresses that are kept of each acquisition.
 const DEEPEST: usize = 32;
 
 /// A lock that was held at the fork, in memory that begins as zeroes.

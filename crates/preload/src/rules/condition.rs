@@ -63,11 +63,11 @@ fn again<N: Nature>(me: &Me, words: &Words, call: &Call<'_, N>, place: Place) {
     }
 }
 
-/// Condition and mutex of the last wait that was looked at, by the condition's
-/// hash: their hash. So only a wait with another mutex looks at the other threads.
+/// The condition and the mutex of the last wait that was looked at: their hash, by the condition's.
+/// So only a wait with another mutex looks at the other threads.
 static PAIRS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
-/// When a condition was last signalled, by its hash. Whoever waited before that may not wait
-/// for the condition any more, but only for its mutex.
+/// The time at which a condition was last signalled, by its hash. A thread that waited before that
+/// may not wait for the condition any more, but only for its mutex.
 static SIGNALLED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 fn changing<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
@@ -100,21 +100,21 @@ fn mix(word: u64) -> u64 {
     word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(31) | 1
 }
 
-/// Locks that are remembered of the signals of a condition: the first ones.
+/// The number of locks that are remembered of the signals of a condition: the first ones.
 const LOCKS: usize = 4;
 
 /// What the signals of one condition had in common.
 struct Signals {
-    /// Its address; 0: free. Never given to another address.
+    /// The address of the condition, which the place keeps for ever; 0: the place is free.
     condition: AtomicU64,
-    /// Which life of a condition there.
+    /// The generation of the condition at that address.
     generation: AtomicU32,
     /// Not zero while a thread works on it; others pass it by.
     busy: AtomicU32,
     /// The thread of the first signal, and whether others have signalled.
     tid: AtomicU32,
     others: AtomicU32,
-    /// Those of the first signal; zero beyond.
+    /// The locks that were held at the first signal; zero beyond.
     locks: [Common; LOCKS],
 }
 
@@ -122,9 +122,9 @@ struct Common {
     address: AtomicU64,
     generation: AtomicU32,
     stack: AtomicU32,
-    /// The holder shared it with other readers.
+    /// Not zero if the holder shared it with other readers.
     shared: AtomicU32,
-    /// There were signals without it.
+    /// Not zero if there were signals without the lock.
     sometimes: AtomicU32,
 }
 
@@ -150,7 +150,7 @@ static SIGNALS: [Signals; 512] = [const { NO_SIGNALS }; 512];
 /// Not zero if any place is taken.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
-/// Places that are looked at for one condition.
+/// The number of places that are looked at for one condition.
 const TRIES: usize = 8;
 
 /// Returns a condition's place; `None` if it has none.

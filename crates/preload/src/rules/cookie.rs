@@ -34,9 +34,10 @@ use lockstead_ledger::lock::{Kind, attribute};
 
 /// The mark of a lock that was destroyed.
 pub const DESTROYED: u64 = 1;
-/// Each use is to be looked at: the fast path leaves it.
+/// The flag beside a lock's own mark that has the library look at each use: the fast path leaves
+/// it.
 pub const LOOK: u64 = 2;
-/// With [`DESTROYED`]: its memory was freed.
+/// The flag beside [`DESTROYED`] that says that the lock's memory was freed.
 pub const FREED: u64 = 4;
 const FLAGS: u64 = 7;
 
@@ -229,7 +230,7 @@ mod tests {
     use super::*;
     use std::boxed::Box;
 
-    /// Room for a lock, aligned as one.
+    /// The room for a lock, aligned as one.
     #[repr(align(8))]
     #[derive(Clone, Copy)]
     struct Room([u8; 56]);

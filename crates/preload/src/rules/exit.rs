@@ -35,7 +35,7 @@ crate::passing! {
     _Exit(1) => by_exit_at_once_too;
 }
 
-/// Stack of the call of `exit`.
+/// The stack that led to the call of `exit`.
 static EXIT: AtomicU32 = AtomicU32::new(0);
 
 /// Does this file's part of [`super::thread_ends`].
@@ -86,7 +86,7 @@ pub extern "C" fn at_end() {
     }
 }
 
-/// Run by the dynamic loader after the program's own.
+/// The dynamic loader runs this after the program's own destructors.
 #[cfg(feature = "shared-object")]
 #[used]
 #[unsafe(link_section = ".fini_array")]

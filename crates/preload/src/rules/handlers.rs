@@ -47,14 +47,14 @@ crate::passing! {
     swapcontext(2) => swap_context;
 }
 
-/// Signals have numbers from 1 to this.
+/// The largest number of a signal; the first is 1.
 const SIGNALS: usize = 64;
 
 /// The handlers that the program has installed.
 static HANDLERS: [AtomicUsize; SIGNALS + 1] = [const { AtomicUsize::new(0) }; SIGNALS + 1];
-/// Signals that have one: bit 0 is signal 1.
+/// The signals that have such a handler: bit 0 is signal 1.
 static INSTALLED: AtomicU64 = AtomicU64::new(0);
-/// Those of them that have it for the next time only.
+/// The signals among them that have it for the next time only.
 static ONE_SHOT: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the bit that stands for a signal.
@@ -100,7 +100,8 @@ fn ours() -> usize {
     on_signal as *const () as usize
 }
 
-/// `SIG_DFL`, `SIG_IGN` and, for `sigset`, `SIG_HOLD`.
+/// The largest of the numbers that are no handlers: `SIG_DFL`, `SIG_IGN` and, for `sigset`,
+/// `SIG_HOLD`.
 const LAST_SPECIAL: usize = 2;
 
 /// Returns what to install in place of the program's handler, and the handler before.
@@ -281,7 +282,7 @@ unsafe extern "C" fn on_signal() {
     )
 }
 
-/// Handler and what was noted before, in two registers.
+/// The handler and what was noted before, in two registers.
 #[repr(C)]
 struct Begun {
     handler: usize,

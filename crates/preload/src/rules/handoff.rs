@@ -13,10 +13,10 @@ crate::thunk! {
     lockstead_handoff(1) => announce;
 }
 
-/// Locks of which it was said before they were known: for the first of them, and
-/// those whose places are taken are not marked, which is counted.
+/// The locks that the program announced before they were known. There is room for the first of
+/// them; one whose places are all taken is not marked, which is counted.
 static ANNOUNCED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
-/// Places that are looked at for one lock.
+/// The number of places that are looked at for one lock.
 const TRIES: usize = 16;
 
 fn places(address: u64) -> impl Iterator<Item = &'static AtomicU64> {

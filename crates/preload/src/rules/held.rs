@@ -15,9 +15,9 @@ use lockstead_ledger::violation::Rule;
 pub enum Gone {
     /// It is freed or reallocated.
     Freed,
-    /// Reallocated: it may stay.
+    /// It is reallocated, and may stay.
     Moved,
-    /// Unmapped, or another mapping takes its place.
+    /// It is unmapped, or another mapping takes its place.
     Unmapped,
     /// A frame was left, or the thread whose stack it is has ended.
     StackLeft,

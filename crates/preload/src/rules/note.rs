@@ -82,16 +82,16 @@ impl Note {
     }
 }
 
-/// Causes that are told apart. What comes when all places are taken is lost, and
+/// The number of causes that are told apart. What comes when all places are taken is lost, and
 /// counted so.
 const CAUSES: usize = 4096;
-/// Places that are looked at for one cause.
+/// The number of places that are looked at for one cause.
 const TRIES: usize = 64;
 
 struct Cause {
-    /// Hash of rule, stack and origin of the lock; 0: not in use.
+    /// The hash of rule, stack and origin of the lock; 0: not in use.
     key: AtomicU64,
-    /// Number of the violation in the ledger plus one; 0 while it is being written.
+    /// The number of the violation in the ledger plus one; 0 while it is being written.
     violation: AtomicU32,
 }
 

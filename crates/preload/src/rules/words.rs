@@ -22,7 +22,7 @@ use crate::sys;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use lockstead_ledger::lock::Kind;
 
-/// Words of the largest lock.
+/// The number of words of the largest lock.
 pub const MOST: usize = 14;
 
 /// The holder of a lock, as far as its words tell.
@@ -47,7 +47,7 @@ pub struct Words {
     words: [u32; MOST],
 }
 
-/// Bits of a mutex's kind.
+/// The bits of a mutex's kind.
 mod mutex {
     pub(super) const TYPE: u32 = 3;
     pub(super) const ROBUST: u32 = 16;
@@ -62,7 +62,7 @@ mod mutex {
     pub(super) const BELOW_CEILING: u32 = 0x7_ffff;
 }
 
-/// Bits of a reader-writer lock's first word.
+/// The bits of a reader-writer lock's first word.
 mod rwlock {
     pub(super) const WRITER: u32 = 2;
     pub(super) const READERS_SHIFT: u32 = 3;

@@ -43,8 +43,8 @@ use lockstead_ledger::violation::{Rule, Violation};
 
 /// One use of a lock, in a handler or outside.
 struct Use {
-    /// Address of the lock xor generation, so that a later life is another lock;
-    /// 0: free. Written last.
+    /// The address of the lock xor generation, so that a later life is another lock; 0: free.
+    /// Written last.
     lock: AtomicU64,
     signals: AtomicU64,
     stack: AtomicU32,
@@ -71,10 +71,10 @@ struct Seen {
     tid: u32,
 }
 
-/// Uses of locks, by lock.
+/// A table of uses of locks, by lock.
 struct Uses<const N: usize>([Use; N]);
 
-/// Places that are looked at for one lock.
+/// The number of places that are looked at for one lock.
 const TRIES: usize = 32;
 
 impl<const N: usize> Uses<N> {

@@ -72,8 +72,8 @@ pub struct Slots {
     /// How many of `words` are known: fewer than [`SLOTS`] where the walk ended
     /// before, or where a frame is larger than half a MiB.
     pub known: u8,
-    /// Distances from [`Start::sp`], in words of eight bytes. Each is of a word
-    /// that the walk has read.
+    /// The distances from [`Start::sp`], in words of eight bytes. Each is of a word that the walk
+    /// has read.
     pub words: [u16; SLOTS],
 }
 

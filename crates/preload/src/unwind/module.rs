@@ -26,8 +26,8 @@ impl<M: Modules> Modules for Option<M> {
     }
 }
 
-/// Returns the type of `_dl_find_object`: the address to look up, and the place for the answer, a
-/// `struct dl_find_object`. Returns 0 if it found a module.
+/// The type of `_dl_find_object`, which takes the address to look up and the place for the answer,
+/// a `struct dl_find_object`. It returns 0 if it found a module.
 pub type FindObject = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// `struct dl_find_object` as the glibc manual documents it, for x86-64.

@@ -22,9 +22,9 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstead_unwind::{Cfa, Followed, Found, Image, RBP, RSP, Saved};
 
-/// Log2 of the number of words.
+/// The binary logarithm of the number of words.
 const ORDER: u32 = 13;
-/// Bits of a user-space address.
+/// The number of bits of a user-space address.
 const ADDRESS: u32 = 47;
 const PLACES: usize = 1 << ORDER;
 

@@ -1,6 +1,6 @@
 //! Reads the parts of memory that a walk may take for stack, and no others.
 
-/// Words of a thread's stack, and no other memory.
+/// Access to the words of a thread's stack, and to no other memory.
 pub trait Memory {
     /// Returns the word at `address`, if it is aligned and lies in the stack.
     fn word(&self, address: u64) -> Option<u64>;
@@ -13,9 +13,9 @@ pub trait Memory {
 /// The stack of the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stack {
-    /// Lowest address that may be read.
+    /// The lowest address that may be read.
     low: u64,
-    /// End of the stack.
+    /// The address at which the stack ends.
     high: u64,
     /// The stack below the signal stack that the thread is on, if it is.
     interrupted: Option<(u64, u64)>,
