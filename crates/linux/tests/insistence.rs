@@ -1,5 +1,5 @@
-//! Waiters that ask to be handed the mutex after 10 µs, many of them, for long: heirs come
-//! and go at nearly every release. Nobody is lost, the count is right.
+//! Waiters that ask to be handed the mutex after 10 µs, many of them, for long: hand-off
+//! waiters come and go at nearly every release. No waiter is lost, the count is right.
 //!
 //! The usual test is short. The long one takes some minutes:
 //! `cargo test --release -p lockstead-linux --test insistence -- --ignored --nocapture`,

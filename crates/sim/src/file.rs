@@ -3,14 +3,14 @@
 use serde::de::DeserializeOwned;
 use std::fmt;
 
-/// What is wrong with a file, and where.
+/// An error that says what is wrong with a file, and where.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct FileError {
     /// The name of the file.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// What was found, or expected.
+    /// The thing that was found, or expected.
     pub what: String,
 }
 

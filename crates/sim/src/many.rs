@@ -16,7 +16,7 @@ impl std::fmt::Display for Stopped {
 
 impl std::error::Error for Stopped {}
 
-/// Between two reports of progress.
+/// The time between two reports of progress.
 const GLANCE: Duration = Duration::from_millis(100);
 
 /// Runs `simulate` for each number below `count`; the results are in order, whichever

@@ -139,7 +139,7 @@ impl Platform for Sim {
     }
 
     fn participant(slot: Slot) -> &'static Participant<Self> {
-        with(|w| w.seats[slot.get() as usize - 1])
+        with(|w| w.slots[slot.get() as usize - 1])
     }
 
     fn relax() {
@@ -199,13 +199,13 @@ impl Platform for Sim {
 
     fn begin_sleep() -> u32 {
         with(|w| {
-            w.dozing += 1;
-            w.dozing
+            w.asleep += 1;
+            w.asleep
         })
     }
 
     fn end_sleep() {
-        with(|w| w.dozing -= 1);
+        with(|w| w.asleep -= 1);
     }
 
     fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {

@@ -2,7 +2,7 @@
 
 use crate::engine::time::Ps;
 
-/// What is counted for one lock.
+/// The figures that are counted for one lock.
 #[derive(Clone, Debug, Default)]
 pub struct LockFigures {
     /// Its name in the workload.
@@ -11,7 +11,7 @@ pub struct LockFigures {
     pub taken: u64,
     /// The number of acquisitions that took more than a microsecond.
     pub waited: u64,
-    /// All waiting, in picoseconds.
+    /// The time of all waiting, in picoseconds.
     pub wait: Ps,
     /// The longest wait of all.
     pub longest: Ps,
@@ -19,15 +19,15 @@ pub struct LockFigures {
     pub held: Ps,
 }
 
-/// Counts from the end of the warm-up on.
+/// The counts from the end of the warm-up on.
 #[derive(Default)]
 pub(crate) struct Tally {
     pub(crate) from: Ps,
     pub(crate) locks: Vec<LockFigures>,
     holders: Vec<Option<usize>>,
-    /// Work done, in rounds.
+    /// The work done, in rounds.
     pub(crate) rounds: f64,
-    /// Two tasks had one lock.
+    /// The number of times that two tasks had one lock.
     pub(crate) violations: u64,
 }
 

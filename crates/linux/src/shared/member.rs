@@ -212,7 +212,7 @@ fn take(
     let record = &domain.records[slot as usize];
     let before = list::name(life_word(record));
     introduce(record, attached);
-    // ord: SHL-4 (release): the fields before the note that vouches for them.
+    // ord: SHL-4 (release): the fields before the note that speaks for them.
     record.note.store(life.high(), Ordering::Release);
     member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
     member.life.store(life.0, Ordering::Relaxed);
@@ -232,7 +232,7 @@ fn take(
     Ok(Ok(member))
 }
 
-/// Frees the slot of a tenant that leaves, and takes its note along: that would vouch for the next
+/// Frees the slot of a tenant that leaves, and takes its note along: that would speak for the next
 /// one that comes under the same life word, before it has introduced itself.
 fn vacate(record: &SlotRecord<Linux>, tenant: Life) {
     record.note.store(0, Ordering::Relaxed);

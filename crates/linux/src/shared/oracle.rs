@@ -20,12 +20,12 @@
 //! - *Its process has.* Its number is n, and nobody holds the lock of n for writing. A
 //!   process holds that lock before it puts n into any life word, and until its memory is
 //!   gone.
-//! - *The thread has*, of a process that goes on: the note vouches for the slot's other words,
+//! - *The thread has*, of a process that goes on: the note says whose the slot's other words are,
 //!   and the kernel knows no thread of X's number in X's process, or knows another process by
-//!   X's number. Who leaves takes its note along, so that no note vouches for a newcomer before
+//!   X's number. Who leaves takes its note along, so that no note speaks for a newcomer before
 //!   that has said who it is.
 //! - *X was of another start of the system, or of the file of which this one is a copy*: the note
-//!   vouches, and X has noted another [`origin`](super::origin) than this one.
+//!   is of X, and X has noted another [`origin`](super::origin) than this one.
 //!
 //! And without a question: who gets the number n declares dead whoever has a slot under n then.
 //!
@@ -182,7 +182,7 @@ pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
 fn came_elsewhere(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
     let (here, there) = (attached.origin(), &record.origin[0]);
     // Who prepares a slot has not said who it is; its predecessor may have, under the same note.
-    !life.is_prepared() && is_vouched(record, life) && differ(here, there.load(Ordering::Relaxed))
+    !life.is_prepared() && is_noted(record, life) && differ(here, there.load(Ordering::Relaxed))
 }
 
 /// Tells whether both numbers are certain, and are not the same.
@@ -202,21 +202,21 @@ fn thread_ended(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> 
         || noted != 0 && differ(noted, origin::of_process(process))
 }
 
-/// Tells whether what the slot says of its tenant is said by the one with this life word.
-fn is_vouched(record: &SlotRecord<Linux>, life: Life) -> bool {
-    // ord: SHL-4 (acquire): what the note vouches for.
+/// Tells whether the tenant with this life word has written what the slot says of its tenant.
+fn is_noted(record: &SlotRecord<Linux>, life: Life) -> bool {
+    // ord: SHL-4 (acquire): what the note speaks for.
     record.note.load(Ordering::Acquire) == life.high()
 }
 
 /// Returns the process of the tenant, as this one's namespace numbers it; `None`: it is in another
 /// one, or has not said so.
 fn process_of(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> Option<u32> {
-    let vouched = is_vouched(record, life);
+    let noted = is_noted(record, life);
     let here = process::namespace();
     // Where `/proc` does not tell, a process knows its own.
     let known = here != 0 || life.process() == attached.place()?.number.load(Ordering::Relaxed);
     let same = known && record.namespace.load(Ordering::Relaxed) == here;
-    (vouched && same).then(|| record.process.load(Ordering::Relaxed))
+    (noted && same).then(|| record.process.load(Ordering::Relaxed))
 }
 
 /// Tells whether there is no such thread in this process namespace.

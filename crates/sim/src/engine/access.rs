@@ -105,7 +105,7 @@ impl World {
         }
     }
 
-    /// How long an owner keeps a line that another wants: a race, which varies.
+    /// Returns how long an owner keeps a line that another wants: a race, which varies.
     fn hold(&mut self, writes: bool) -> Ps {
         let costs = &self.machine.cost;
         let hold = if writes { costs.hold_write } else { costs.hold_read };
@@ -231,7 +231,7 @@ impl World {
         there.unwrap_or(self.machine.memory_class())
     }
 
-    /// `cpu` has the line from now on.
+    /// Notes that `cpu` has the line from now on.
     fn give(&mut self, line: usize, cpu: usize, want: Want) {
         let core = self.cpus[cpu].core;
         let row = line * self.stride;
@@ -250,7 +250,7 @@ impl World {
         self.copies[row + core / 64] |= 1 << (core % 64);
     }
 
-    /// What was asked for has come; returns the task that goes on.
+    /// Finishes a request whose line has come. Returns the task that goes on.
     pub(crate) fn arrived(&mut self, line: usize) -> Option<usize> {
         let request = self.lines[line].serving.take().expect("a request is being served");
         self.lines[line].leaves = Ps::MAX;
@@ -297,7 +297,7 @@ impl World {
         task.debt = task.debt.saturating_sub(spared);
     }
 
-    /// Time for a plain cost.
+    /// Lets the time of a plain cost pass.
     pub(crate) fn pay(&mut self, ns: f64) {
         self.charge(ns);
     }

@@ -12,17 +12,17 @@ pub(crate) struct Cpu {
     pub(super) queue: Vec<usize>,
     /// Whether its task should make room.
     pub(crate) resched: bool,
-    /// Switching, or waking up.
+    /// Whether it switches tasks, or wakes up from idleness.
     pub(super) switching: bool,
     pub(super) idle_since: Ps,
-    /// Until when the task that left it last is on its way.
+    /// The time until which the task that left it last is on its way.
     pub(super) left_at: Ps,
-    /// What its tasks have had, never less than before.
+    /// The processor time that its tasks have had, never less than before.
     pub(super) floor: i64,
     pub(super) slice: u32,
     /// The line of the store that is on its way.
     pub(crate) store: Option<usize>,
-    /// Tasks that wait for that.
+    /// The tasks that wait for that store.
     pub(crate) drainers: Vec<usize>,
     pub(crate) busy: Ps,
 }

@@ -2,7 +2,7 @@
 
 use super::time::Ps;
 
-/// What happens at some time.
+/// An event, which happens at some time.
 #[derive(Clone, Copy)]
 pub(crate) enum What {
     /// A task has passed the time it wanted to, unless the number is out of date.
@@ -35,7 +35,7 @@ const NONE: u32 = u32::MAX;
 /// A digit of a time has so many bits.
 const DIGIT: u32 = 6;
 
-/// Digits of a time.
+/// The number of digits of a time.
 const WHEELS: usize = Ps::BITS.div_ceil(DIGIT) as usize;
 
 /// Events whose times have the same digits up to one of them, in the order of their
@@ -65,7 +65,7 @@ pub(super) struct Queue {
     last: Ps,
     /// The time of the first event to come, or the end of time.
     earliest: Ps,
-    /// Which wheels have events, and which of their slots.
+    /// The wheels that have events, and those of their slots that have some.
     wheels: u32,
     used: [u64; WHEELS],
     slots: Vec<[Slot; 1 << DIGIT]>,
@@ -93,7 +93,7 @@ impl Queue {
         self.earliest
     }
 
-    /// Announces what happens at a time.
+    /// Announces an event that happens at a time.
     #[inline]
     pub(super) fn push(&mut self, at: Ps, what: What) {
         debug_assert!(at >= self.last);
@@ -135,7 +135,7 @@ impl Queue {
         Some((wheel, self.used.get(wheel)?.trailing_zeros() as usize))
     }
 
-    /// Nothing is left of a slot.
+    /// Notes that a slot has no events left.
     #[inline]
     fn clear(&mut self, wheel: usize, digit: usize) {
         self.slots[wheel][digit] = EMPTY;
@@ -145,7 +145,7 @@ impl Queue {
         }
     }
 
-    /// Takes the first event: when it happens, and what.
+    /// Takes the first event. Returns when it happens, and what it is.
     #[inline]
     pub(super) fn pop(&mut self) -> Option<(Ps, What)> {
         let (mut wheel, mut digit) = self.foremost()?;
@@ -193,7 +193,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// From 0 to below 1.
+    /// Returns a number from 0 to below 1.
     pub(crate) fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -20,7 +20,7 @@ use super::task::NOBODY;
 use super::time::Ps;
 use crate::machine::Machine;
 
-/// What an access wants.
+/// The right to a line that an access wants.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Want {
     Read,
@@ -37,7 +37,7 @@ pub(crate) struct Store {
 
 pub(super) struct Request {
     pub(super) cpu: usize,
-    /// Waits for it, unless it is a store.
+    /// The task that waits for it, unless it is a store.
     pub(super) task: usize,
     pub(super) want: Want,
     pub(super) store: Option<Store>,
@@ -49,20 +49,21 @@ pub(crate) struct Line {
     pub(super) owner: usize,
     /// The thread of the owner that did so.
     pub(super) keeper: usize,
-    /// The owner alone has it, and may write.
+    /// Whether the owner alone has it, and may write.
     pub(super) exclusive: bool,
-    /// Last-level caches in which it is.
+    /// The last-level caches in which it is.
     pub(super) caches: u128,
-    /// When the owner got it.
+    /// The time at which the owner got it.
     pub(super) since: Ps,
-    /// When the request that is being served takes it away.
+    /// The time at which the request that is being served takes it away.
     pub(super) leaves: Ps,
-    /// When the next read of the shared line may begin, and the last one ends.
+    /// The time at which the next read of the shared line may begin.
     pub(super) port: Ps,
+    /// The time at which the last read of the shared line ends.
     pub(super) reads_until: Ps,
     pub(super) serving: Option<Request>,
     pub(super) queue: Requests<Request>,
-    /// Tasks that are parked while it does not change, with the numbers of their parking.
+    /// The tasks that are parked while it does not change, with the numbers of their parking.
     pub(crate) watchers: Vec<(u32, u32)>,
 }
 
@@ -117,7 +118,7 @@ impl Reach {
     }
 }
 
-/// How an access went.
+/// The way in which an access went.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Went {
     /// The access is done at once.

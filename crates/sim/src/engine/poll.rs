@@ -23,26 +23,26 @@
 
 use super::time::Ps;
 
-/// Reads of one turn that are remembered; longer turns are not elided.
+/// The number of reads of one turn that are remembered. Longer turns are not elided.
 const MOST: usize = 6;
 
-/// What is known of a task's spin loop.
+/// The state of a task's spin loop, as far as it is known.
 #[derive(Default)]
 pub(crate) struct Poll {
     /// Whether the loop is between two pauses.
     on: bool,
-    /// Neither wrote nor exchanged.
+    /// Whether the turn has neither written nor exchanged.
     pure: bool,
-    /// Read something that was not in its cache.
+    /// Whether the turn has read a line that was not in its cache.
     missed: bool,
-    /// Looked whether its processor is wanted.
+    /// Whether the turn has looked if its processor is wanted.
     pub(super) asked: bool,
     reads: usize,
     now: [(u32, u64); MOST],
     /// The reads of the turn before.
     pub(super) last_reads: usize,
     pub(super) last: [(u32, u64); MOST],
-    /// When the latest turn began.
+    /// The time at which the latest turn began.
     began: Ps,
     period: Ps,
     /// The loop in which it was parked last, while it cannot have left it.
@@ -55,7 +55,7 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
-    /// Something that an idle loop does not do.
+    /// Notes something that an idle loop does not do.
     #[inline]
     pub(crate) fn spoil(&mut self) {
         self.pure = false;
@@ -74,7 +74,7 @@ impl Poll {
         self.asked = true;
     }
 
-    /// What a read of a line has found.
+    /// Notes what a read of a line has found.
     #[inline]
     pub(crate) fn read(&mut self, line: usize, value: u64) {
         if !self.on {

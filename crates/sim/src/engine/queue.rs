@@ -8,12 +8,12 @@
 
 use std::collections::VecDeque;
 
-/// What waits for a line.
+/// The requests that wait for a line.
 pub(super) struct Requests<T> {
     order: VecDeque<Option<(usize, T)>>,
     /// The number of the first one, counted from the first there ever was.
     first: u64,
-    /// How many there are.
+    /// The number of requests that wait.
     len: usize,
     /// The caches from which there are any.
     caches: u128,
@@ -31,13 +31,13 @@ impl<T> Requests<T> {
         self.len
     }
 
-    /// How often others were served before the one that came first.
+    /// Returns how often others were served before the one that came first.
     #[inline]
     pub(super) fn passed_over(&self) -> usize {
         self.order.len() - self.len
     }
 
-    /// One more, from a core of `cache`.
+    /// Adds a request, from a core of `cache`.
     pub(super) fn push(&mut self, cache: usize, request: T) {
         if self.by_cache.len() <= cache {
             self.by_cache.resize_with(cache + 1, VecDeque::new);

@@ -10,36 +10,36 @@ use std::collections::{HashMap, VecDeque};
 /// The index of no task.
 pub(crate) const NOBODY: usize = usize::MAX;
 
-/// What a task is doing, for the share of processor time by function.
+/// The thing that a task is doing, for the share of processor time by function.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Activity {
     /// The task computes outside of locks.
     Think,
-    /// Between acquisition and release.
+    /// The task is between acquisition and release.
     Section,
-    /// Acquiring and releasing, apart from what follows.
+    /// The task acquires or releases, apart from what follows.
     Lock,
-    /// The path of a mutex of the kernel when the first try has failed.
+    /// The task is in the slow path of a mutex of the kernel.
     SlowPath,
-    /// Spinning for a mutex whose owner runs.
+    /// The task spins for a mutex whose owner runs.
     SpinOnOwner,
-    /// Waiting in the queue of spinners.
+    /// The task waits in the queue of spinners.
     SpinQueue,
-    /// Spinning for the lock of a wait list.
+    /// The task spins for the lock of a wait list.
     SpinLock,
-    /// Spinning for a lock to read.
+    /// The task spins for a lock to read.
     ReadLock,
-    /// Spinning for a lock to write.
+    /// The task spins for a lock to write.
     WriteLock,
-    /// In the kernel: switching, sleeping, waking.
+    /// The task is in the kernel: it switches, sleeps or wakes another.
     Kernel,
 }
 
-/// How many places there are.
+/// The number of activities that there are.
 pub(crate) const PLACES: usize = 10;
 
-/// Where a task is with the processors.
+/// The state of a task for the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum State {
     Running,
@@ -54,26 +54,27 @@ pub(crate) struct Task {
     pub(crate) state: State,
     /// The processor it runs on, is queued for, or ran on last.
     pub(crate) cpu: usize,
-    /// More than 0 while the task may not be preempted.
+    /// The number of reasons why the task may not be preempted.
     pub(crate) kernel: u32,
-    /// Time that has passed for it and not for the world yet.
+    /// The time that has passed for it and not for the world yet.
     pub(crate) debt: Ps,
-    /// Time it still has to pass, at full speed.
+    /// The time it still has to pass, at full speed.
     pub(crate) left: Ps,
     /// Whether a busy sibling slows that down.
     pub(crate) scaled: bool,
-    /// Since when it passes it, and how fast.
+    /// The time since which it passes that.
     pub(crate) began: Ps,
+    /// The speed at which it passes that.
     pub(crate) speed: f64,
     pub(crate) planned: bool,
     pub(crate) number: u32,
     pub(crate) timer: u32,
-    /// Going to sleep unless woken before.
+    /// Whether it is about to sleep, unless it is woken before.
     pub(crate) sleepy: bool,
-    /// Stands among the sleepers of an address.
+    /// Whether it is among the sleepers of an address.
     pub(crate) lying: bool,
     pub(crate) timed_out: bool,
-    /// Processor time so far, as the scheduler weighs it.
+    /// Its processor time so far, as the scheduler weighs it.
     pub(crate) virtual_time: i64,
     pub(crate) since: Ps,
     pub(crate) poll: Poll,

@@ -2,16 +2,16 @@
 
 use super::time::Ps;
 
-/// What a task did.
+/// The kinds of steps of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StepKind {
     /// The task read a word.
     Load,
     /// The task wrote a word.
     Store,
-    /// Changed a word, or tried to, in one step.
+    /// The task changed a word, or tried to, in one step.
     Update,
-    /// Began to want a lock.
+    /// The task began to want a lock.
     Ask,
     /// The task has the lock.
     Take,
@@ -23,7 +23,7 @@ pub enum StepKind {
     Wake,
     /// The task got a processor.
     Run,
-    /// Lost its processor to another task.
+    /// The task lost its processor to another one.
     Preempted,
 }
 
@@ -36,9 +36,9 @@ pub struct Step {
     pub task: u32,
     /// The processor it ran on.
     pub cpu: u32,
-    /// What the task did.
+    /// The kind of the step.
     pub kind: StepKind,
-    /// To which address of simulated memory, or which lock.
+    /// The address in simulated memory, or the number of the lock, that it did this to.
     pub offset: usize,
     /// The value read or written, the task woken.
     pub value: u64,

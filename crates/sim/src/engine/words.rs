@@ -33,7 +33,7 @@ macro_rules! word {
 
             /// Sets the value, at no cost.
             pub(crate) fn set(&self, value: $value) {
-                // SAFETY: by STRAND-TURN, as in `get`.
+                // SAFETY: by STRAND-TURN, which the engine keeps, nobody else uses the word now.
                 unsafe { self.0.get().write(value) }
             }
         }

@@ -40,14 +40,14 @@ pub(crate) struct World {
     pub(crate) tasks: Vec<Task>,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) idle: Cpus,
-    /// Processors whose queues have more tasks than they are about to take themselves.
+    /// The processors whose queues have more tasks than they are about to take themselves.
     pub(crate) spare: Cpus,
     pub(crate) arena: Arena,
     pub(crate) lines: Vec<Line>,
     pub(crate) copies: Vec<u64>,
     pub(crate) stride: usize,
     pub(crate) reach: Reach,
-    pub(crate) seats: Vec<&'static Participant<Sim>>,
+    pub(crate) slots: Vec<&'static Participant<Sim>>,
     pub(crate) sleepers: Sleepers,
     /// The lines of the kernel's buckets of waiters.
     pub(crate) buckets: Vec<&'static U32>,
@@ -60,10 +60,11 @@ pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) every_poll: bool,
     pub(crate) trace: Trace,
-    pub(crate) dozing: u32,
-    /// Nobody can tell whether an owner runs.
+    /// The number of tasks that sleep for a lock.
+    pub(crate) asleep: u32,
+    /// Whether tasks cannot tell if an owner runs.
     pub(crate) blind: bool,
-    /// A mutex that was fought over is not hot.
+    /// Whether a contended mutex goes through no slow unlocks.
     pub(crate) cold: bool,
     pub(crate) events: u64,
     pub(crate) accesses: u64,
@@ -76,14 +77,14 @@ thread_local! {
     static WORLD: Cell<*mut World> = const { Cell::new(std::ptr::null_mut()) };
 }
 
-/// The world of the calling task. Not to be held across a suspension (WORLD-BORROW).
+/// Runs `f` with the world of the calling task. `f` must not suspend (WORLD-BORROW).
 #[inline]
 pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     let world = WORLD.get();
     assert!(!world.is_null(), "outside of a simulation");
-    // SAFETY: set by `with_world`, which outlives all that runs under it. The world is
-    // used by whoever has the turn (STRAND-TURN), and `f` does not suspend (WORLD-BORROW)
-    // nor call back here.
+    // SAFETY: `with_world` has set the pointer, and its world outlives all that runs under it.
+    // Only the task that has the turn uses the world (STRAND-TURN), and `f` neither suspends
+    // (WORLD-BORROW) nor calls back here, which each caller keeps.
     f(unsafe { &mut *world })
 }
 
@@ -105,16 +106,16 @@ pub(crate) fn with_world<R>(world: *mut World, f: impl FnOnce() -> R) -> R {
     f()
 }
 
-/// How a simulation is run, apart from what is simulated.
+/// The way in which a simulation is run, apart from what is simulated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct How {
-    /// What chance depends on.
+    /// The number that all chance depends on.
     pub seed: u64,
-    /// Simulates each turn of an idle spin loop instead of the first and the last.
+    /// Whether each turn of an idle spin loop is simulated, instead of the first and the last.
     pub every_poll: bool,
-    /// Runs tasks on threads of the operating system: slow, to check the engine.
+    /// Whether tasks run on threads of the operating system: slow, to check the engine.
     pub oracle: bool,
-    /// Notes the steps of the tasks.
+    /// Whether the steps of the tasks are noted.
     pub trace: bool,
 }
 
@@ -134,7 +135,7 @@ impl World {
             copies: Vec::new(),
             stride: machine.cores().div_ceil(64),
             reach: Reach::new(machine),
-            seats: Vec::new(),
+            slots: Vec::new(),
             sleepers: Sleepers::default(),
             buckets: Vec::new(),
             lists: Vec::new(),
@@ -146,7 +147,7 @@ impl World {
             random: Random::new(how.seed ^ 0x51_7c_c1_b7_27_22_0a_95),
             every_poll: how.every_poll,
             trace: Trace::new(how.trace),
-            dozing: 0,
+            asleep: 0,
             blind: false,
             cold: false,
             events: 0,
@@ -162,7 +163,7 @@ impl World {
     pub(crate) fn spawn(&mut self, body: impl Fn() + 'static) {
         let number = self.tasks.len();
         let on_cpu = self.arena.place(U32::ZERO);
-        self.seats.push(self.arena.place(Participant::<Sim>::VACANT));
+        self.slots.push(self.arena.place(Participant::<Sim>::VACANT));
         let seed = self.random.next();
         self.tasks.push(Task {
             turn: Turn::None,
@@ -343,7 +344,7 @@ impl World {
         self.now + self.tasks.get(self.current).map_or(0, |task| task.debt)
     }
 
-    /// From now on the running task is somewhere else; returns where it was.
+    /// Notes that the running task begins something else. Returns what it was doing.
     pub(crate) fn go(&mut self, place: Activity) -> Activity {
         let now = self.local_now();
         let task = &mut self.tasks[self.current];

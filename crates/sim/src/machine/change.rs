@@ -2,7 +2,7 @@
 
 use super::Machine;
 
-/// Numbers that can be changed, by the name that they have in a file.
+/// The numbers that can be changed, by the names that they have in a file.
 pub const NUMBERS: [&str; 24] = [
     "hit",
     "exchange",
@@ -30,7 +30,7 @@ pub const NUMBERS: [&str; 24] = [
     "restart",
 ];
 
-/// Lists that can be scaled as a whole.
+/// The lists that can be scaled as a whole.
 pub const LISTS: [&str; 3] = ["transfer", "occupied", "contended"];
 
 impl Machine {
@@ -67,7 +67,7 @@ impl Machine {
     }
 
     /// Replaces the number with this name by what `change` makes of it. A list is changed
-    /// as a whole; contention is changed in what it adds to 1. False if there is none.
+    /// as a whole; contention is changed in what it adds to 1. Returns false if there is none.
     pub fn change(&mut self, name: &str, change: impl Fn(f64) -> f64) -> bool {
         match name {
             "transfer" => self.lines.transfer.iter_mut().for_each(|v| *v = change(*v)),

@@ -8,12 +8,12 @@ use crate::engine::time::ps;
 pub(crate) struct Cost {
     pub(crate) hit: u64,
     pub(crate) exchange: u64,
-    /// An exchange beside a busy sibling.
+    /// The cost of an exchange beside a busy sibling.
     pub(crate) exchange_beside: u64,
     pub(crate) pause: u64,
     pub(crate) hold_write: u64,
     pub(crate) hold_read: u64,
-    /// By distance, then siblings, then memory.
+    /// The cost of a transfer, by distance, then between siblings, then from memory.
     pub(crate) transfer: Vec<u64>,
     pub(crate) occupied: Vec<u64>,
     pub(crate) latency: u64,

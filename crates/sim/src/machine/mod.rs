@@ -1,6 +1,6 @@
 //! A machine: its processors, its caches, its scheduler, in numbers.
 //!
-//! Read from a file in TOML ([`Machine::parse`]), several of which are built in
+//! It is read from a file in TOML ([`Machine::parse`]), several of which are built in
 //! ([`Machine::bundled`]). `docs/simulator.md` gives the source of each number.
 
 mod change;
@@ -23,38 +23,38 @@ use std::ops::Range;
 pub struct Machine {
     /// The name that files give it.
     pub name: String,
-    /// What it is, in a sentence.
+    /// A sentence that says what it is.
     pub about: String,
-    /// How many of what.
+    /// The numbers of its nodes, caches, cores and threads.
     pub layout: Layout,
-    /// What accesses to memory cost.
+    /// The costs of accesses to memory.
     pub lines: Lines,
-    /// What sharing a core costs.
+    /// The cost of sharing a core.
     pub smt: Smt,
-    /// What the scheduler does.
+    /// The numbers of the scheduler.
     pub scheduler: Scheduler,
-    /// What the kernel costs.
+    /// The costs of the kernel.
     pub kernel: Kernel,
     /// The same costs in picoseconds, worked out when the file is read.
     #[serde(skip)]
     pub(crate) cost: Cost,
 }
 
-/// How many processors there are: `nodes` × `caches` × `cores` × `threads`.
+/// The layout of the processors, of which there are `nodes` × `caches` × `cores` × `threads`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layout {
     /// The number of memory nodes.
     pub nodes: usize,
-    /// Last-level caches of a node.
+    /// The number of last-level caches of a node.
     #[serde(default = "one")]
     pub caches: usize,
-    /// Cores that share such a cache.
+    /// The number of cores that share such a cache.
     pub cores: usize,
-    /// Threads of a core.
+    /// The number of threads of a core.
     #[serde(default = "one")]
     pub threads: usize,
-    /// How much longer than in a workload's file computing takes.
+    /// The factor by which computing takes longer than a workload's file says.
     #[serde(default = "as_it_says")]
     pub pace: f64,
     /// The index in `lines.transfer` of the distance of each pair of nodes; empty if all are
@@ -71,43 +71,43 @@ fn one() -> usize {
     1
 }
 
-/// What accesses to cache lines cost, in nanoseconds. Distances: 0 within a last-level cache, 1
+/// The costs of accesses to cache lines, in nanoseconds. Distances: 0 within a last-level cache, 1
 /// between two of a node, 2 and more between nodes.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Lines {
-    /// An access in the core's own cache.
+    /// The cost of an access in the core's own cache.
     pub hit: f64,
-    /// An atomic exchange there.
+    /// The cost of an atomic exchange there.
     pub exchange: f64,
-    /// Between two threads of a core: what their common cache costs.
+    /// The cost of a line that the other thread of the core has written.
     pub sibling: f64,
-    /// A transfer, by distance.
+    /// The cost of a transfer, by distance.
     pub transfer: Vec<f64>,
-    /// How long a read of a shared line keeps the next one waiting, by distance.
+    /// The time for which a read of a shared line keeps the next one waiting, by distance.
     pub occupied: Vec<f64>,
-    /// A line that nobody has.
+    /// The cost of a line that no cache has.
     pub memory: f64,
-    /// How long an owner keeps a line that another wants to write.
+    /// The time for which an owner keeps a line that another wants to write.
     pub hold_write: f64,
-    /// How long an owner keeps a line that another wants to read.
+    /// The time for which an owner keeps a line that another wants to read.
     pub hold_read: f64,
-    /// By what share both vary.
+    /// The share by which both vary.
     #[serde(default)]
     pub hold_variation: f64,
-    /// How much longer a transfer takes while others wait, by distance.
+    /// The factor by which a transfer takes longer while others wait, by distance.
     #[serde(default)]
     pub contended: Vec<f64>,
     /// The chance that the nearest request is served before the first.
     #[serde(default)]
     pub preference: f64,
-    /// How often a request may be passed over for that.
+    /// The number of times that a request may be passed over for that.
     #[serde(default = "some_patience")]
     pub patience: u32,
-    /// By what share transfers and calls of the kernel vary.
+    /// The share by which transfers and calls of the kernel vary.
     #[serde(default)]
     pub jitter: f64,
-    /// One turn of a spin loop.
+    /// The time that one turn of a spin loop takes.
     pub pause: f64,
 }
 
@@ -115,7 +115,7 @@ fn some_patience() -> u32 {
     8
 }
 
-/// Threads of a core.
+/// The numbers of the threads that share a core.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Smt {
@@ -132,48 +132,48 @@ pub struct Smt {
 pub struct Scheduler {
     /// The time in which each ready task of a processor has its turn.
     pub latency: f64,
-    /// But none for less than this.
+    /// The shortest turn that a task has.
     pub slice: f64,
     /// A task that wakes up takes the processor of one that is ahead by more than this.
     pub granularity: f64,
-    /// How far a task that slept may be behind.
+    /// The most processor time that a task may be behind after a sleep.
     pub credit: f64,
     /// The time that a change of tasks takes.
     pub switch: f64,
-    /// Waking a task, for the one that wakes it.
+    /// The time that it takes to wake a task, for the one that wakes it.
     pub wake: f64,
-    /// What the waker pays beyond that for a processor that was idle.
+    /// The time that the waker pays beyond that for a processor that was idle.
     #[serde(default)]
     pub kick: f64,
-    /// From there to an idle processor that notices.
+    /// The time from the wake-up until an idle processor notices it.
     pub signal: f64,
-    /// Whether who wakes a task waits until it has left its processor, whose queue is
+    /// Whether the waker of a task waits until that has left its processor, whose queue is
     /// locked meanwhile.
     #[serde(default)]
     pub leaving: bool,
-    /// Leaving an idle state: after so many microseconds of idleness it costs so many.
+    /// The costs of leaving idle states: after so many microseconds of idleness, so many.
     #[serde(default)]
     pub idle: Vec<(f64, f64)>,
 }
 
-/// What system calls cost, in nanoseconds.
+/// The costs of system calls, in nanoseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Kernel {
     /// The time to enter and leave the kernel.
     pub call: f64,
-    /// Finding the bucket of an address.
+    /// The time to find the bucket of an address.
     pub futex: f64,
     /// The time that one reading of the clock takes.
     pub clock: f64,
-    /// Restarting the releases of other threads; 0: there are none that can be restarted,
-    /// and a release is an exchange.
+    /// The time to restart the releases of other threads; 0: none can be restarted, and a
+    /// release is an exchange.
     #[serde(default)]
     pub restart: f64,
 }
 
 impl Machine {
-    /// A machine of these parts.
+    /// Makes a machine of these parts.
     #[must_use]
     pub fn new(
         (name, about): (&str, &str),
@@ -245,12 +245,12 @@ impl Machine {
         self.lines.transfer.len()
     }
 
-    /// The class after that: a line that nobody has.
+    /// Returns the class after that: a line that no cache has.
     pub(crate) fn memory_class(&self) -> usize {
         self.lines.transfer.len() + 1
     }
 
-    /// What it costs to leave the state that a processor is in after so much idleness.
+    /// Returns the cost of leaving the state that a processor is in after so much idleness.
     pub(crate) fn idle_exit(&self, idle: u64) -> u64 {
         self.cost.idle.iter().rev().find(|&&(after, _)| idle >= after).map_or(0, |&(_, exit)| exit)
     }

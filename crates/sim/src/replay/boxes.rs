@@ -22,25 +22,25 @@ use serde::Deserialize;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-/// One set of numbers for both boxes. Times in microseconds.
+/// A set of numbers for both boxes, with times in microseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct BoxFit {
-    /// Returns the name that reports write.
+    /// The name that reports write.
     pub name: String,
-    /// Changing tasks on the 8-way box.
+    /// The time to change tasks on the 8-way box.
     pub switch: f64,
-    /// Waking a task there.
+    /// The time to wake a task there.
     pub wake: f64,
-    /// Until an idle processor notices, there.
+    /// The time until an idle processor there notices a wake-up.
     pub signal: f64,
-    /// A section of the test.
+    /// The length of a section of the test.
     pub section: f64,
-    /// Between its two sections.
+    /// The time between its two sections.
     pub gap: f64,
     /// The rest of a loop.
     pub compute: f64,
-    /// The P4's switches and wake-ups: this multiple.
+    /// The factor of the switches and wake-ups of the smaller box, a P4.
     pub kernel: f64,
     /// The signal time of the smaller box.
     pub signal_p4: f64,
@@ -48,7 +48,7 @@ pub struct BoxFit {
     pub pace: f64,
 }
 
-/// What is drawn, from where to where, on a logarithmic scale.
+/// The ranges from which numbers are drawn, on a logarithmic scale.
 pub const BOX_RANGES: [(&str, f64, f64); 9] = [
     ("switch", 2.0, 12.0),
     // A switch does what a wake-up does, and changes the address space.

@@ -7,39 +7,39 @@ use crate::work::{Use, Workload};
 use serde::Deserialize;
 use std::fmt;
 
-/// One set of numbers. What each is: [`Machine`] and [`Workload`].
+/// A set of numbers, which [`Machine`] and [`Workload`] explain.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fit {
-    /// Returns the name that reports write.
+    /// The name that reports write.
     pub name: String,
-    /// How long an owner keeps a line that another wants to write, in nanoseconds.
+    /// The time for which an owner keeps a line that another wants to write, in nanoseconds.
     pub hold_write: f64,
     /// The time for which it keeps one that another wants to read.
     pub hold_read: f64,
     /// The chance that the nearest request is served first.
     pub preference: f64,
-    /// How often a request may be passed over.
+    /// The number of times that a request may be passed over.
     pub patience: u32,
-    /// Transfers to the node next door and beyond, in nanoseconds.
+    /// The cost of transfers to the node next door and beyond, in nanoseconds.
     pub transfer: [f64; 2],
-    /// How much longer those take while others wait.
+    /// The factors by which those take longer while others wait.
     pub contended: [f64; 2],
-    /// How long a read keeps the next one waiting, there.
+    /// The times for which a read there keeps the next one waiting.
     pub occupied: [f64; 2],
-    /// Changing tasks, in microseconds.
+    /// The time to change tasks, in microseconds.
     pub switch: f64,
-    /// Waking a task, in microseconds.
+    /// The time to wake a task, in microseconds.
     pub wake: f64,
-    /// Rounds of a job of high_systime.
+    /// The number of rounds of a job of high_systime.
     pub rounds: u32,
-    /// Acquisitions of the hot lock in such a job.
+    /// The number of acquisitions of the hot lock in such a job.
     pub acquisitions: f64,
-    /// Its section, in microseconds.
+    /// The length of its section, in microseconds.
     pub section: f64,
-    /// Between two acquisitions of a burst, in microseconds.
+    /// The time between two acquisitions of a burst, in microseconds.
     pub gap: f64,
-    /// Lines that the section changes.
+    /// The number of lines that the section changes.
     pub lines: usize,
 }
 

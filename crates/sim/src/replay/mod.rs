@@ -240,7 +240,7 @@ impl Value {
 }
 
 impl Entry {
-    /// From values in order.
+    /// Makes the row of this entry from the values of its points, in order.
     fn row(&self, values: &[f64]) -> ReplayRow {
         let row = if self.column.is_empty() {
             self.row.clone()

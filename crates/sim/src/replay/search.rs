@@ -20,7 +20,7 @@ use crate::engine::event::Random;
 use crate::many::{Stopped, many};
 use std::sync::atomic::AtomicBool;
 
-/// What is drawn, from where to where; on a logarithmic scale where that is above 0.
+/// The ranges from which numbers are drawn, on a logarithmic scale where they are above 0.
 pub const RANGES: [(&str, f64, f64); 11] = [
     // Some ten cycles: the time in which an instruction that has got its line is done, or not.
     ("hold_write", 2.5, 6.0),
@@ -39,32 +39,32 @@ pub const RANGES: [(&str, f64, f64); 11] = [
     ("lines", 1.0, 2.99),
 ];
 
-/// How much longer a transfer beyond takes while others wait: this one is not drawn, but solved
-/// for. A request that meets others is tried again, but not for ever.
+/// The range of the factor by which a transfer beyond takes longer while others wait. It is not
+/// drawn, but solved for. A request that meets others is tried again, but not for ever.
 pub const CONTENDED: (f64, f64) = (1.0, 2.5);
 
 /// The value with which the search starts.
 const START: f64 = 1.5;
 
-/// Halvings of that range.
+/// The number of halvings of that range.
 const HALVINGS: usize = 5;
 
-/// Between two acquisitions of a burst, as a multiple of the section.
+/// The range of the time between two acquisitions of a burst, as a multiple of the section.
 const GAP: (f64, f64) = (0.2, 1.5);
 
-/// Transfers next door and beyond, of published tables.
+/// The costs of transfers next door and beyond, from published tables.
 const TRANSFER: [f64; 2] = [140.0, 230.0];
 
-/// What a search is asked for.
+/// The settings of a search.
 #[derive(Clone, Debug)]
 pub struct Search {
     /// The number of draws.
     pub draws: usize,
-    /// What chance depends on.
+    /// The number that all chance depends on.
     pub seed: u64,
-    /// How many fits are wanted.
+    /// The number of fits that are wanted.
     pub keep: usize,
-    /// Seeds of the simulations in the second round.
+    /// The number of seeds of the simulations in the second round.
     pub seeds: u64,
 }
 
@@ -79,12 +79,12 @@ pub struct Found {
     pub rows: Vec<ReplayRow>,
 }
 
-/// How many times more are judged again than are wanted: near the collapse few seeds say little,
+/// The number of fits judged again for each one that is wanted: near the collapse few seeds say little,
 /// and the best by few seeds are the luckiest.
 pub(super) const AGAIN: usize = 8;
 
-/// Seeds by which the contention is solved for, and by which those are chosen that are judged
-/// again.
+/// The number of seeds by which the contention is solved for, and by which those fits are chosen
+/// that are judged again.
 const FEW: u64 = 3;
 
 /// A draw whose score with the patch is beyond this is not simulated without it.
@@ -166,8 +166,8 @@ fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
     (score(&rows), rows)
 }
 
-/// From a number between 0 and 1: one between two others, on a logarithmic scale where those
-/// are above 0.
+/// Returns the number between `low` and `high` that `unit`, between 0 and 1, stands for, on a
+/// logarithmic scale where those are above 0.
 pub(super) fn between(unit: f64, low: f64, high: f64) -> f64 {
     if low > 0.0 { low * (high / low).powf(unit) } else { low + (high - low) * unit }
 }

@@ -22,13 +22,13 @@ use serde::Deserialize;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
 
-/// How a job uses its locks. Times in microseconds.
+/// The way in which a job uses its locks, with times in microseconds.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerFit {
     /// Returns the name that reports write.
     pub name: String,
-    /// Acquisitions of the reader-writer lock in a job.
+    /// The number of acquisitions of the reader-writer lock in a job.
     pub shared: f64,
     /// A section of its readers.
     pub read_section: f64,
@@ -36,15 +36,15 @@ pub struct ServerFit {
     pub write_section: f64,
     /// The share of those acquisitions that write.
     pub writes: f64,
-    /// How many mutexes there are.
+    /// The number of mutexes that there are.
     pub mutexes: usize,
-    /// Acquisitions of mutexes in a job.
+    /// The number of acquisitions of mutexes in a job.
     pub acquisitions: f64,
     /// A section of theirs.
     pub section: f64,
 }
 
-/// What is drawn, from where to where, on a logarithmic scale.
+/// The ranges from which numbers are drawn, on a logarithmic scale.
 pub const SERVER_RANGES: [(&str, f64, f64); 7] = [
     ("shared", 20.0, 300.0),
     ("read_section", 0.1, 0.6),
@@ -124,7 +124,7 @@ impl ServerFit {
 pub struct FoundServer {
     /// The numbers that were found.
     pub fit: ServerFit,
-    /// How far its rows are from the published ones: see [`score`].
+    /// The distance of its rows from the published ones: see [`score`].
     pub score: f64,
     /// The calibrated rows, simulated with these numbers.
     pub rows: Vec<ReplayRow>,

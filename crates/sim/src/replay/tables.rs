@@ -31,22 +31,22 @@ pub(super) struct TablePoint {
     pub(super) users: usize,
 }
 
-/// What is read off some simulations.
+/// A value that is read off some simulations.
 #[derive(Clone, Debug)]
 pub(super) enum Value {
-    /// Jobs a minute, the mean.
+    /// The mean number of jobs a minute.
     PerMinute(Vec<TablePoint>),
     /// The number of loops a second.
     PerSecond(TablePoint),
-    /// By how many per cent the second are better.
+    /// The per cent by which the second are better.
     Change(Vec<TablePoint>, Vec<TablePoint>),
-    /// Per cent of the time used at a place.
+    /// The per cent of the time used that an activity took.
     Share(TablePoint, Activity),
-    /// Per cent of the processors used.
+    /// The per cent of the processors that were used.
     Busy(TablePoint),
-    /// Loops of the first over those of the second.
+    /// The loops of the first over those of the second.
     Faster(TablePoint, TablePoint),
-    /// Loops by processor time, likewise.
+    /// The loops by processor time, likewise.
     Thriftier(TablePoint, TablePoint),
 }
 

@@ -17,27 +17,27 @@ use serde::Deserialize;
 pub struct Workload {
     /// The name that files give it.
     pub name: String,
-    /// What it is, in a sentence.
+    /// A sentence that says what it is.
     pub about: String,
-    /// How many tasks, unless one says otherwise.
+    /// The number of tasks, unless the caller says otherwise.
     pub tasks: usize,
     /// Whether lock and section belong to the kernel, where nobody is preempted.
     #[serde(default)]
     pub kernel: bool,
-    /// Processor time of a job outside of sections, in microseconds.
+    /// The processor time of a job outside of sections, in microseconds.
     pub compute: f64,
-    /// Time away from the processor in a job, in microseconds.
+    /// The time of a job away from the processor, in microseconds.
     #[serde(default)]
     pub away: f64,
-    /// Into how many rounds a job is divided.
+    /// The number of rounds into which a job is divided.
     #[serde(default = "one_round")]
     pub rounds: u32,
-    /// By what share computing times vary.
+    /// The share by which computing times vary.
     #[serde(default)]
     pub variation: f64,
-    /// Simulated milliseconds before counting begins.
+    /// The simulated milliseconds before counting begins.
     pub warm_up: f64,
-    /// Simulated milliseconds that are counted.
+    /// The simulated milliseconds that are counted.
     pub length: f64,
     /// The locks that tasks use.
     #[serde(default)]
@@ -48,29 +48,29 @@ fn one_round() -> u32 {
     1
 }
 
-/// How a round uses one lock, or one of several of a kind.
+/// The way in which a round uses one lock, or one of several of a kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Use {
-    /// Returns the name that reports write.
+    /// The name that reports write.
     pub name: String,
-    /// What kind it is.
+    /// The kind of the lock.
     #[serde(default)]
     pub kind: UseKind,
-    /// How many of them there are; each burst takes one at random.
+    /// The number of such locks, of which each burst takes one at random.
     #[serde(default = "one_lock")]
     pub many: usize,
-    /// Acquisitions in a row.
+    /// The number of acquisitions in a row.
     pub burst: f64,
-    /// The section, in microseconds.
+    /// The length of the section, in microseconds.
     pub section: f64,
     /// The section of writers of a reader-writer lock, if it is another.
     #[serde(default)]
     pub write_section: Option<f64>,
-    /// Between two acquisitions of a burst, in microseconds.
+    /// The time between two acquisitions of a burst, in microseconds.
     #[serde(default)]
     pub gap: f64,
-    /// Cache lines that the section changes.
+    /// The number of cache lines that the section changes.
     #[serde(default)]
     pub lines: usize,
     /// The share of acquisitions of a reader-writer lock that write.
@@ -82,7 +82,7 @@ fn one_lock() -> usize {
     1
 }
 
-/// Kinds of locks in a workload.
+/// The kinds of locks in a workload.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum UseKind {

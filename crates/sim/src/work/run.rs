@@ -24,24 +24,24 @@ pub struct RunFigures {
     pub shares: Vec<(Activity, f64)>,
     /// The locks that tasks use.
     pub locks: Vec<LockFigures>,
-    /// Times that two tasks had one lock: 0.
+    /// The number of times that two tasks had one lock: 0.
     pub violations: u64,
-    /// Events of the simulation.
+    /// The number of events of the simulation.
     pub events: u64,
-    /// Reads and writes of the tasks.
+    /// The number of reads and writes of the tasks.
     pub accesses: u64,
-    /// Simulated seconds that were counted.
+    /// The simulated seconds that were counted.
     pub seconds: f64,
 }
 
 impl RunFigures {
-    /// The share of the time used that was spent at `place`.
+    /// Returns the share of the time used that was spent at `place`.
     #[must_use]
     pub fn share(&self, place: Activity) -> f64 {
         self.shares.iter().find(|&&(p, _)| p == place).map_or(0.0, |&(_, share)| share)
     }
 
-    /// The longest wait of all locks, in seconds.
+    /// Returns the longest wait of all locks, in seconds.
     #[must_use]
     pub fn longest(&self) -> f64 {
         self.locks.iter().map(|lock| lock.longest).max().unwrap_or(0) as f64 / 1e12
@@ -62,7 +62,7 @@ const ALL: [Activity; PLACES] = [
     Activity::Kernel,
 ];
 
-/// Lines that sections change: one a cache line.
+/// The data that sections change: one word a cache line.
 type Data = &'static U64;
 
 /// One of a workload's locks.
@@ -138,7 +138,7 @@ pub fn run_traced(
     (figures, std::mem::take(&mut world.trace.steps))
 }
 
-/// What tasks look at while they run: it outlives them, in the world.
+/// The plan that tasks look at while they run. The world keeps it, so that it outlives them.
 pub(crate) struct Plan {
     workload: Workload,
     sites: Vec<UseSite>,
@@ -165,14 +165,14 @@ fn vary(mean: f64, variation: f64) -> Ps {
     ps(mean * 1e3 * pace * (1.0 + variation * (2.0 * chance() - 1.0)))
 }
 
-/// A time that has no memory, with this mean.
+/// Returns a time that is exponentially distributed, with this mean.
 fn waiting(mean: f64) -> Ps {
     ps(mean * 1e3 * -(1.0 - chance()).ln())
 }
 
 fn task(plan: *const Plan) {
-    // SAFETY: the plan belongs to the world, which outlives the task, and nobody changes
-    // it meanwhile.
+    // SAFETY: the plan belongs to the world, which outlives the task, and no task changes
+    // it: `World::keep` gives it to them by a shared pointer.
     let plan = unsafe { &*plan };
     let workload = &plan.workload;
     let rounds = f64::from(workload.rounds);
@@ -195,7 +195,7 @@ fn task(plan: *const Plan) {
     }
 }
 
-/// Computing that is credited in pieces: jobs would be done in clumps.
+/// The time of computing that is credited at once. Whole jobs would be credited in clumps.
 const PIECE: Ps = 250_000_000;
 
 fn compute(time: Ps) {
@@ -206,7 +206,7 @@ fn compute(time: Ps) {
     }
 }
 
-/// Part of a round is done.
+/// Credits a part of a round that is done.
 fn progress(rounds: f64) {
     with(|w| {
         let now = w.local_now();
