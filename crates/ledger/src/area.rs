@@ -12,7 +12,7 @@ use crate::usage::{Token, Usage};
 use crate::violation::ViolationRecord;
 
 impl Area {
-    /// Where it lies.
+    /// Returns where the area lies.
     #[must_use]
     pub fn region(self, layout: &Layout) -> Region {
         match self {
@@ -33,7 +33,7 @@ impl Area {
         }
     }
 
-    /// Bytes from one element to the next.
+    /// Returns the number of bytes from one element to the next.
     #[must_use]
     pub fn element(self, layout: &Layout) -> u64 {
         let bytes = match self {
@@ -52,7 +52,7 @@ impl Area {
         bytes as u64
     }
 
-    /// Bytes of all its elements.
+    /// Returns the number of bytes of all its elements.
     #[must_use]
     pub fn bytes(self, layout: &Layout) -> u64 {
         self.region(layout).capacity * self.element(layout)

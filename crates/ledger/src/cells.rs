@@ -37,11 +37,12 @@ impl Cells for Native {
 pub struct NativeWord(AtomicU64);
 
 impl NativeWord {
-    /// The same word.
+    /// Returns the same word, as generic code takes it.
     #[inline(always)]
     #[must_use]
     pub fn of(word: &AtomicU64) -> &NativeWord {
-        // SAFETY: transparent: the same layout and the same accesses.
+        // SAFETY: `NativeWord` is transparent: it has the layout of its only field, and
+        // makes the same accesses.
         unsafe { &*core::ptr::from_ref(word).cast() }
     }
 }

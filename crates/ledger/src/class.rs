@@ -13,12 +13,11 @@ pub const GRAVES: u32 = 64;
 pub struct Class {
     /// Locks that began a life at this place, if the stack is a place alone.
     pub created: AtomicU32,
-    /// Graves made.
+    /// The number of graves that were made.
     pub graves: AtomicU32,
-    /// Index of the record of the mass grave, 0: there is none.
+    /// Index of the record of the mass grave; 0: there is none.
     pub mass_grave: AtomicU32,
-    /// Index of the first [`Usage`](crate::usage::Usage) of its semaphores, 0: there
-    /// is none.
+    /// Index of the first [`Usage`](crate::usage::Usage) of its semaphores; 0: there is none.
     pub usages: AtomicU32,
 }
 

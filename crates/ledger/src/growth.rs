@@ -3,7 +3,7 @@
 //! # Role
 //! The file is as large as its layout; the process that writes it need not have all
 //! of it in its address space, of which it may have little. Each area is mapped from
-//! its beginning up to where it was reached, and whoever wants more asks for it.
+//! its beginning up to where it was reached, and a thread that wants more asks for it.
 //!
 //! # Invariants
 //! - **GROWTH-MAPPED** Below what [`Growth::reached`] says of an area the memory is mapped, and
@@ -34,11 +34,11 @@ pub enum Area {
     Shares,
 }
 
-/// How many there are.
+/// The number of areas there are.
 pub const AREAS: usize = 14;
 
 impl Area {
-    /// All, in the order in which they lie.
+    /// All areas, in the order in which they lie.
     pub const ALL: [Area; AREAS] = [
         Area::Threads,
         Area::Extensions,
@@ -60,14 +60,14 @@ impl Area {
 /// How far a ledger is mapped.
 #[derive(Debug)]
 pub struct Growth {
-    /// Bytes of each area.
+    /// The bytes of each area that are mapped.
     pub reached: [AtomicU64; AREAS],
     /// Maps an area up to so many bytes, or says that this cannot be.
     pub more: fn(Area, u64) -> bool,
 }
 
 impl Growth {
-    /// Bytes of the area that are mapped.
+    /// Returns the number of bytes of the area that are mapped.
     #[inline]
     #[must_use]
     pub fn reached(&self, area: Area) -> u64 {
@@ -75,7 +75,7 @@ impl Growth {
         self.reached[area as usize].load(Acquire)
     }
 
-    /// Whether so many bytes of the area are mapped, by now.
+    /// Tells whether so many bytes of the area are mapped, and maps them if they are not.
     #[inline]
     #[must_use]
     pub fn reach(&self, area: Area, bytes: u64) -> bool {

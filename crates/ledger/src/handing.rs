@@ -1,13 +1,14 @@
 //! Whether a condition serves, with a mutex and a flag, as a lock.
 //!
 //! # Role
-//! Programs make locks of their own: who wants one waits on a condition as long as a flag
-//! is set; who gives it back clears the flag and signals. CPython's global lock is one.
-//! Waiting for such a lock is waiting, and not being idle. The library counts what tells
-//! these conditions from those of queues, and the reader concludes ([`Handing::is_lock`]).
+//! Programs make locks of their own: a thread that wants one waits on a condition as long
+//! as a flag is set; a thread that gives it back clears the flag and signals. CPython's
+//! global lock is one. Waiting for such a lock is waiting, and not being idle. The library
+//! counts what tells these conditions from those of queues, and the reader concludes
+//! ([`Handing::is_lock`]).
 //!
 //! # The pattern
-//! Whoever has such a lock enters the mutex twice each time: to take the lock, where it may
+//! A thread that uses such a lock enters the mutex twice each time: to take the lock, where it may
 //! have to wait, and to give it back, where it may signal. So
 //!
 //! 1. of a thread's own acquisitions of the mutex every other one is for taking: from a wait
@@ -31,37 +32,38 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Signals after a wait that are the least to conclude from.
+/// The least number of signals after a wait from which anything is concluded.
 const LEAST: u64 = 4;
 /// One call in so many may break the first rule.
 const BROKEN: u64 = 32;
 /// One signal after a wait in so many may break the third.
 const OVERLAPPING: u64 = 16;
 
-/// What the waits for and the signals of a condition came to.
+/// The counts that a condition's waits and signals came to.
 #[repr(C)]
 #[derive(Debug, Default)]
 pub struct Handing {
     /// The mutex of the first wait; before that, what was held at a signal.
     pub mutex: AtomicU64,
-    /// Signals and broadcasts.
+    /// The number of signals and broadcasts.
     pub signals: AtomicU64,
-    /// Signals by threads that had waited since their last one.
+    /// The number of signals by threads that had waited since their last one.
     pub after_wait: AtomicU64,
-    /// Of these, those that keep the first rule.
+    /// The number of `after_wait` signals that keep the first rule.
     pub taken: AtomicU64,
-    /// Waits by threads that had waited, had entered the mutex since and had not signalled.
+    /// The number of waits by threads that had waited, had entered the mutex since and had
+    /// not signalled.
     pub ungiven: AtomicU64,
-    /// Signals that break the third rule.
+    /// The number of signals that break the third rule.
     pub overlapping: AtomicU64,
-    /// Signals that show what the fourth rule wants.
+    /// The number of signals that show what the fourth rule wants.
     pub again: AtomicU64,
-    /// Calls that were judged by the first rule.
+    /// The number of calls that were judged by the first rule.
     pub judged: AtomicU64,
-    /// Those that broke it, and waits with another mutex.
+    /// The number of judged calls that broke the first rule, and of waits with another mutex.
     pub broken: AtomicU64,
-    /// Nanoseconds of waits that threads have counted as waiting, when the condition was
-    /// known to be a lock.
+    /// Nanoseconds of waits that threads counted as waiting, because the condition was known
+    /// to be a lock by then.
     pub counted: AtomicU64,
     /// Serial number of the thread that signalled last.
     pub last: AtomicU32,
@@ -69,7 +71,7 @@ pub struct Handing {
 }
 
 impl Handing {
-    /// Nothing yet.
+    /// Returns the counts of a condition that was not used yet.
     #[must_use]
     pub const fn new() -> Handing {
         Handing {
@@ -88,7 +90,7 @@ impl Handing {
         }
     }
 
-    /// Whether the waits for the condition were waits for a lock.
+    /// Tells whether the waits for the condition were waits for a lock.
     #[must_use]
     pub fn is_lock(&self) -> bool {
         let [taken, ungiven, overlapping, again, judged, broken] = [

@@ -15,16 +15,16 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// First word of every ledger: "lockstea" in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
-/// Version of the layout. The command reads its own library's ledgers only.
+/// The version of the layout. The command reads its own library's ledgers only.
 pub const VERSION: u32 = 4;
 
-/// The most holds that one stands for that is timed.
+/// The most holds for which one timed hold stands.
 pub const SAMPLE: u32 = 1 << RAREST;
 
-/// One step of the coarse clock is `2^TICK_SHIFT` nanoseconds, 66 µs.
+/// The binary logarithm of the nanoseconds in a step of the coarse clock: 66 µs.
 pub const TICK_SHIFT: u32 = 16;
 
-/// The step of the coarse clock at a time of `CLOCK_MONOTONIC` in nanoseconds: the
+/// Returns the step of the coarse clock at a time of `CLOCK_MONOTONIC` in nanoseconds. The
 /// number comes again after three days.
 #[inline(always)]
 #[must_use]
@@ -38,52 +38,52 @@ pub const fn tick_of(ns: u64) -> u32 {
 pub struct Region {
     /// Bytes from the beginning of the ledger.
     pub offset: u64,
-    /// Number of elements.
+    /// The number of its elements.
     pub capacity: u64,
 }
 
-/// Where everything lies. Written once, before the ledger is shared.
+/// Where everything lies. The library writes it once, before it shares the ledger.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Layout {
-    /// Bytes of the whole ledger; most of them never touched.
+    /// Bytes of the whole ledger, most of which nobody ever touches.
     pub size: u64,
-    /// Threads; elements are [`thread::stride`] of `held` bytes apart.
+    /// The threads, whose parts are [`thread::stride`] of `held` bytes apart.
     pub threads: Region,
-    /// Entries of each thread's held stack.
+    /// The number of entries of each thread's held stack.
     pub held: u64,
-    /// [`LockRecord`]s. Index 0 is never used.
+    /// The array of [`LockRecord`]s. Index 0 is never used.
     pub locks: Region,
-    /// [`Extension`]s. Index 0 is never used.
+    /// The array of [`Extension`]s. Index 0 is never used.
     pub extensions: Region,
-    /// [`ModuleRecord`]s.
+    /// The array of [`ModuleRecord`]s.
     pub modules: Region,
-    /// Words of 8 bytes for stacks. Word 0 is never used.
+    /// The words of 8 bytes in which stacks are stored. Word 0 is never used.
     pub stacks: Region,
-    /// [`Class`](crate::class::Class)es, one for each word of `stacks`.
+    /// The array of [`Class`](crate::class::Class)es, one for each word of `stacks`.
     pub classes: Region,
     /// Slots of the table from address to lock, all levels together.
     pub address_table: Region,
     /// Slots of the table from hash to stack, all levels together.
     pub stack_table: Region,
-    /// [`EdgeRecord`]s.
+    /// The array of [`EdgeRecord`]s.
     pub edges: Region,
     /// Slots of the table from hash to edge, all levels together.
     pub edge_table: Region,
-    /// [`ViolationRecord`]s.
+    /// The array of [`ViolationRecord`]s.
     pub violations: Region,
-    /// [`Token`]s, one for each of `locks`.
+    /// The array of [`Token`]s, one for each of `locks`.
     pub tokens: Region,
-    /// [`Usage`]s. Index 0 is never used.
+    /// The array of [`Usage`]s. Index 0 is never used.
     pub usages: Region,
-    /// [`ShareChunk`]s. Index 0 is never used.
+    /// The array of [`ShareChunk`]s. Index 0 is never used.
     pub shares: Region,
 }
 
 impl Layout {
-    /// The smallest ledger that is of any use.
+    /// The smallest ledger that is of any use, in bytes.
     pub const SMALLEST: u64 = 1 << 24;
-    /// The largest that is asked for: address space, not memory.
+    /// The largest ledger that is asked for, in bytes of address space, not of memory.
     pub const LARGEST: u64 = 1 << 36;
 
     /// Divides `size` bytes of address space, a power of two.
@@ -146,8 +146,8 @@ impl Layout {
         }
     }
 
-    /// Whether this is a layout that [`Layout::divide`] makes: a reader trusts
-    /// no other.
+    /// Tells whether this is a layout that [`Layout::divide`] makes: a reader trusts no
+    /// other.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         (Self::SMALLEST..=Self::LARGEST).contains(&self.size)
@@ -158,93 +158,93 @@ impl Layout {
 
 const _: () = assert!(size_of::<Held<Native>>() == 32);
 
-/// What could not be recorded. Each is said at the end of a run.
+/// The numbers of what could not be recorded. The command says each at the end of a run.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Losses {
-    /// Locks without a record.
+    /// Locks that have no record.
     pub locks: AtomicU64,
     /// Locks whose statistics found no room.
     pub extensions: AtomicU64,
     /// Stacks that found no room.
     pub stacks: AtomicU64,
-    /// Threads without a record.
+    /// Threads that have no record.
     pub threads: AtomicU64,
-    /// Modules without a record.
+    /// Modules that have no record.
     pub modules: AtomicU64,
-    /// Acquisitions counted by a thread for a lock that had been destroyed and
-    /// replaced by one of another class before they were added to its count.
+    /// Acquisitions that a thread added too late: the lock had been destroyed and replaced by
+    /// one of another class.
     pub late: AtomicU64,
     /// Edges between locks that found no room.
     pub edges: AtomicU64,
     /// Violations of rules that found no room.
     pub violations: AtomicU64,
-    /// What rules about signals, conditions and hand-offs are judged by, as far as
-    /// it found no room.
+    /// Facts that found no room, by which rules about signals, conditions and hand-offs are
+    /// judged.
     pub facts: AtomicU64,
-    /// Semaphores of which it is not known what they were used for, for there was
-    /// no room.
+    /// Semaphores whose use found no room, so that nobody knows what they were used for.
     pub usages: AtomicU64,
 }
 
-/// A word that has its cache line for itself: others write it, everybody reads.
+/// A word that has its cache line for itself, because others write it and everybody reads it.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct OwnLine(pub AtomicU64);
 
-/// The first page.
+/// The first page of a ledger.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct Header {
-    /// [`MAGIC`]; stored last.
+    /// Holds [`MAGIC`], which the library stores last.
     pub magic: AtomicU64,
-    /// [`VERSION`].
+    /// The [`VERSION`] of the layout.
     pub version: AtomicU32,
-    /// Process id, in its own PID namespace.
+    /// The process id, in the process's own PID namespace.
     pub pid: AtomicU32,
     /// When the library began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub began: AtomicU64,
     /// When the process ended in order; 0 before that.
     pub ended: AtomicU64,
-    /// Where everything lies.
+    /// Where each part lies.
     pub layout: Layout,
 
-    /// Thread records ever used.
+    /// The number of thread records that were ever used.
     pub threads_used: AtomicU64,
-    /// Thread records whose threads have ended and that may be claimed anew.
+    /// The number of thread records whose threads have ended and that may be claimed anew.
     pub threads_ended: AtomicU64,
-    /// Lock records ever used, index 0 included.
+    /// The number of lock records that were ever used, index 0 included.
     pub locks_used: AtomicU64,
-    /// Extensions ever used, index 0 included.
+    /// The number of extensions that were ever used, index 0 included.
     pub extensions_used: AtomicU64,
-    /// Words of stacks used, word 0 included.
+    /// The number of words of stacks in use, word 0 included.
     pub stack_words_used: AtomicU64,
-    /// Modules recorded.
+    /// The number of modules that were recorded.
     pub modules_used: AtomicU64,
-    /// Levels of the address table in use, less one.
+    /// The number of levels of the address table in use, less one.
     pub address_level: AtomicU64,
-    /// Levels of the stack table in use, less one.
+    /// The number of levels of the stack table in use, less one.
     pub stack_level: AtomicU64,
-    /// Entries in the newest level of the address table.
+    /// The number of entries in the newest level of the address table.
     pub address_fill: AtomicU64,
-    /// Entries in the newest level of the stack table.
+    /// The number of entries in the newest level of the stack table.
     pub stack_fill: AtomicU64,
-    /// Edges between locks recorded.
+    /// The number of edges between locks that were recorded.
     pub edges_used: AtomicU64,
-    /// Levels of the edge table in use, less one.
+    /// The number of levels of the edge table in use, less one.
     pub edge_level: AtomicU64,
-    /// Entries in the newest level of the edge table.
+    /// The number of entries in the newest level of the edge table.
     pub edge_fill: AtomicU64,
-    /// Violations of rules recorded.
+    /// The number of violations of rules that were recorded.
     pub violations_used: AtomicU64,
-    /// Usages ever used, index 0 included.
+    /// The number of usages that were ever used, index 0 included.
     pub usages_used: AtomicU64,
-    /// Chunks of shares ever used, index 0 included.
+    /// The number of chunks of shares that were ever used, index 0 included.
     pub shares_used: AtomicU64,
-    /// Threads ever, for their serial numbers.
+    /// The number of threads that ever were, from which each has its serial number.
     pub serials: AtomicU32,
     spare: AtomicU32,
-    /// Set by `dlclose`: addresses of code may have changed their meaning.
+    /// The number of calls of `dlclose` that succeeded: addresses of code may have changed
+    /// their meaning.
     pub unloads: AtomicU64,
     /// What could not be recorded.
     pub losses: Losses,
@@ -254,8 +254,8 @@ pub struct Header {
     /// The coarse clock: nanoseconds of `CLOCK_MONOTONIC`. The command sets it every few
     /// milliseconds, and the program whenever one of its threads reads the real one.
     pub clock: OwnLine,
-    /// What the clock showed before it was last set. Two that set it at one moment may
-    /// leave something older.
+    /// What the clock showed before it was last set. Two threads that set it at one moment
+    /// may leave something older.
     pub clock_before: AtomicU64,
 }
 
@@ -270,8 +270,8 @@ impl Header {
         }
     }
 
-    /// Moves the coarse clock to another step, so that whoever holds a lock now sees at
-    /// its release that something was before the end of its hold. That may be a step
+    /// Moves the coarse clock to another step, so that a thread that holds a lock at present
+    /// sees at its release that its hold lasted longer than this step. That may be a step
     /// ahead of the time, and one is enough for all of them.
     pub fn push_clock(&self, now: u64) {
         let shown = self.clock.0.load(Relaxed);
@@ -282,14 +282,15 @@ impl Header {
     }
 
     fn move_clock(&self, from: u64, to: u64) {
-        // Relaxed: whoever sees it late takes a hold for shorter than a step. Where
-        // another was faster, the clock has moved.
+        // Relaxed: a thread that sees the step late takes a hold for shorter than a
+        // step. If the exchange fails, another thread has moved the clock.
         if self.clock.0.compare_exchange(from, to, Relaxed, Relaxed).is_ok() {
             self.clock_before.store(from, Relaxed);
         }
     }
 
-    /// When the step began that an entry of now has noted.
+    /// Returns when the step began that an entry has noted, in nanoseconds. The entry must be
+    /// younger than the three days after which numbers come again.
     #[must_use]
     pub fn time_of(&self, tick: u32) -> u64 {
         let clock = self.clock.0.load(Relaxed);
@@ -306,7 +307,7 @@ mod tests {
 
     #[test]
     fn the_coarse_clock_goes_forward_in_steps() {
-        // SAFETY: zero is a valid header: it consists of numbers.
+        // SAFETY: zero is a valid header, for it consists of numbers (LEDGER-ZERO).
         let header: Header = unsafe { MaybeUninit::zeroed().assume_init() };
         let both = || (header.clock.0.load(Relaxed), header.clock_before.load(Relaxed));
         let start = (5 << TICK_SHIFT) + 7;
@@ -324,7 +325,7 @@ mod tests {
 
     #[test]
     fn a_step_is_the_latest_of_its_number() {
-        // SAFETY: as above.
+        // SAFETY: zero is a valid header, for it consists of numbers (LEDGER-ZERO).
         let header: Header = unsafe { MaybeUninit::zeroed().assume_init() };
         let around = 1 << (32 + TICK_SHIFT);
         header.clock.0.store(around + 5, Relaxed);

@@ -17,41 +17,41 @@
 
 use core::fmt;
 
-/// The environment variable.
+/// The environment variable that says where the command listens.
 pub const VARIABLE: &str = "LOCKSTEAD_RUN";
 
-/// File name of the library.
+/// The file name of the library.
 pub const LIBRARY: &str = "liblockstead_preload.so";
 
-/// Beginning of the file name of the command's second socket, which lies beside
-/// the library; the token follows.
+/// The beginning of the file name of the command's second socket, which lies beside the
+/// library; the token follows.
 pub const SOCKET: &str = "socket-";
 
-/// Longest wait for room in the command's queue, in milliseconds.
+/// The longest wait for room in the command's queue, in milliseconds.
 pub const PATIENCE_MS: u64 = 2000;
 
-/// Longest token.
+/// The bytes of the longest token.
 pub const TOKEN: usize = 64;
 
 /// First word of every message: "lsHello" and a zero byte.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lsHello\0");
 
-/// What the command tells the library: the value of [`VARIABLE`] is
-/// `token;option,option...`.
+/// What the command tells the library: the value of [`VARIABLE`] is `token;option,option...`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Settings<'a> {
-    /// What tells this command from all others: letters, digits and `-`.
+    /// Tells this command from all others: letters, digits and `-`.
     pub token: &'a [u8],
-    /// Record the children of the process too.
+    /// Whether the library records the children of the process too.
     pub follow: bool,
-    /// Note blocking calls under a lock; for the library that checks.
+    /// Whether the library that checks notes blocking calls under a lock.
     pub sleepy: bool,
-    /// Note what semaphores are used for; for the library that checks.
+    /// Whether the library that checks notes what semaphores are used for.
     pub semaphores: bool,
 }
 
 impl<'a> Settings<'a> {
-    /// Reads the value of [`VARIABLE`]. `None` if it is none of this version's.
+    /// Reads the value of [`VARIABLE`]. Returns `None` if this version does not write such a
+    /// value.
     #[must_use]
     pub fn parse(value: &'a [u8]) -> Option<Self> {
         let semicolon = value.iter().position(|&byte| byte == b';')?;
@@ -73,7 +73,7 @@ impl<'a> Settings<'a> {
     }
 }
 
-/// The value of [`VARIABLE`].
+/// Writes the value of [`VARIABLE`].
 impl fmt::Display for Settings<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.token.iter().try_for_each(|&byte| write!(f, "{}", byte as char))?;
@@ -87,8 +87,8 @@ impl fmt::Display for Settings<'_> {
     }
 }
 
-/// The abstract name of the command's socket, without the zero byte in front:
-/// a buffer and the length used.
+/// Returns the abstract name of the command's socket, without the zero byte in front, as a
+/// buffer and the length used.
 #[must_use]
 pub fn socket_name(token: &[u8]) -> ([u8; 10 + TOKEN], usize) {
     let mut name = [0; 10 + TOKEN];
@@ -98,34 +98,34 @@ pub fn socket_name(token: &[u8]) -> ([u8; 10 + TOKEN], usize) {
     (name, 10 + token.len())
 }
 
-/// The message.
+/// The message with which a process hands over its ledger.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Hello {
-    /// [`MAGIC`].
+    /// Holds [`MAGIC`], by which a message is known.
     pub magic: u64,
-    /// [`VERSION`](crate::header::VERSION) of the ledger.
+    /// The [`VERSION`](crate::header::VERSION) of the ledger.
     pub version: u32,
-    /// Process id in the process's own namespace.
+    /// The process id, in the process's own namespace.
     pub pid: u32,
-    /// Its parent's, in the same namespace.
+    /// The process id of its parent, in the same namespace.
     pub parent: u32,
     /// 1: a child made by `fork` that has not called `exec` since; 0: a new
     /// program.
     pub forked: u32,
-    /// Bytes of the ledger; 0: there is none.
+    /// The bytes of the ledger; 0: there is none.
     pub size: u64,
-    /// When the library began in this process, `CLOCK_MONOTONIC` nanoseconds.
+    /// When the library began in this process, in nanoseconds of `CLOCK_MONOTONIC`.
     pub began: u64,
-    /// Why there is no ledger: the kernel's number; 0: there is one.
+    /// Why there is no ledger, as the kernel's number; 0: there is one.
     pub error: u32,
-    /// Nothing.
+    /// Zero; makes the size of the fields that of the whole.
     pub spare: u32,
-    /// Bytes of `program` in use.
+    /// The bytes of `program` in use.
     pub program_length: u32,
-    /// Bytes of `arguments` in use.
+    /// The bytes of `arguments` in use.
     pub arguments_length: u32,
-    /// Path of the program's file.
+    /// The path of the program's file.
     pub program: [u8; 512],
     /// Its arguments, each followed by a zero byte; cut at the end.
     pub arguments: [u8; 440],
@@ -134,7 +134,7 @@ pub struct Hello {
 const _: () = assert!(size_of::<Hello>() == 1008);
 
 impl Hello {
-    /// A message to fill in.
+    /// A message without content, to fill in.
     pub const EMPTY: Hello = Hello {
         magic: MAGIC,
         version: crate::header::VERSION,
@@ -151,33 +151,34 @@ impl Hello {
         arguments: [0; 440],
     };
 
-    /// The bytes to send.
+    /// Returns the bytes to send.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
-        // SAFETY: plain numbers and bytes in C layout without padding (asserted
-        // above: the sizes of the fields add up to that of the whole).
+        // SAFETY: the message consists of numbers and bytes in C layout without padding, as
+        // the assertion above keeps: the sizes of the fields add up to that of the whole.
         unsafe { core::slice::from_raw_parts(core::ptr::from_ref(self).cast(), size_of::<Hello>()) }
     }
 
-    /// A message that was received. `None` if it has another length or does not
-    /// begin like one; the version is for the caller to look at.
+    /// Reads a message that was received. Returns `None` if it has another length or does not
+    /// begin like one. The caller looks at the version.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Hello> {
         if bytes.len() != size_of::<Hello>() {
             return None;
         }
-        // SAFETY: as long as a message; any bytes are valid for its fields.
+        // SAFETY: the check above has found the bytes to be as many as a message has, and
+        // every bit pattern is valid for its fields.
         let hello: Hello = unsafe { bytes.as_ptr().cast::<Hello>().read_unaligned() };
         (hello.magic == MAGIC).then_some(hello)
     }
 
-    /// Path of the program's file.
+    /// Returns the path of the program's file.
     #[must_use]
     pub fn program(&self) -> &[u8] {
         &self.program[..(self.program_length as usize).min(self.program.len())]
     }
 
-    /// The arguments, the program's own name first.
+    /// Returns the arguments, the program's own name first.
     pub fn arguments(&self) -> impl Iterator<Item = &[u8]> {
         let all = &self.arguments[..(self.arguments_length as usize).min(self.arguments.len())];
         let all = all.strip_suffix(b"\0").unwrap_or(all);

@@ -3,11 +3,11 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Buckets: bucket 0 is "below 2 ns", bucket `b` is `2^b ..2^(b+1)` ns, the
+/// The number of buckets: bucket 0 is "below 2 ns", bucket `b` is `2^b ..2^(b+1)` ns, the
 /// last (two days and more) has no upper end.
 pub const BUCKETS: usize = 48;
 
-/// The bucket of a duration.
+/// Returns the bucket of a duration in nanoseconds.
 #[inline(always)]
 #[must_use]
 pub const fn bucket(ns: u64) -> usize {
@@ -15,8 +15,8 @@ pub const fn bucket(ns: u64) -> usize {
     if log < BUCKETS { log } else { BUCKETS - 1 }
 }
 
-/// A histogram in a ledger. Whoever adds to it does so with relaxed atomics:
-/// the counts are independent of each other.
+/// A histogram in a ledger. Threads add to it with relaxed atomics, for the counts are
+/// independent of each other.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Histogram {
@@ -51,13 +51,13 @@ impl Histogram {
         }
     }
 
-    /// The sum of all durations in nanoseconds, for who needs no more.
+    /// Returns the sum of all durations in nanoseconds, for callers that need no more.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.total.load(Relaxed)
     }
 
-    /// A copy to compute with.
+    /// Returns a copy to compute with.
     #[must_use]
     pub fn read(&self) -> Times {
         let mut times = Times {
@@ -76,11 +76,11 @@ impl Histogram {
 /// The content of a [`Histogram`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Times {
-    /// How many durations fell into each bucket.
+    /// The number of durations in each bucket.
     pub counts: [u64; BUCKETS],
-    /// Sum of all durations in nanoseconds.
+    /// The sum of all durations in nanoseconds.
     pub total: u64,
-    /// The longest in nanoseconds.
+    /// The longest duration in nanoseconds.
     pub max: u64,
     /// Id of the stack at which the longest was measured.
     pub max_stack: u32,
@@ -93,16 +93,16 @@ impl Default for Times {
 }
 
 impl Times {
-    /// The number of durations. Counts of a damaged ledger may be any, here and
-    /// below: a sum stays at the most there is.
+    /// Returns the number of durations. The counts of a damaged ledger may be any, so this
+    /// and all sums below stop at the largest number.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
-    /// An upper estimate of the quantile `q` (0.5 is the median): the geometric
-    /// middle of the bucket in which it lies, never more than the maximum. Zero
-    /// of nothing.
+    /// Returns an upper estimate of the quantile `q` (0.5 is the median) in nanoseconds: the
+    /// geometric middle of the bucket in which it lies, never more than the maximum. Returns
+    /// zero if there are no durations.
     #[must_use]
     pub fn quantile(&self, q: f64) -> u64 {
         let count = self.count();
@@ -123,7 +123,7 @@ impl Times {
         self.max
     }
 
-    /// Adds another histogram's content.
+    /// Adds the content of another histogram.
     pub fn absorb(&mut self, other: &Times) {
         for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
             *mine = mine.saturating_add(*theirs);

@@ -29,7 +29,7 @@ use crate::thread::{NEAR_SETS, SETS_IN_PAGE, Thread, ThreadRecord, far_offset};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// A lock known to a thread.
+/// A lock that a thread knows.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Known {
@@ -39,16 +39,17 @@ pub struct Known {
     pub lock: AtomicU32,
     /// Id of the stack of the last acquisition; in a line, that of its chain.
     pub stack: AtomicU32,
-    /// Acquisitions since this was made: they belong to the lock's count, and
-    /// are added to its record when the place is given to another.
+    /// Acquisitions since this was made. They belong to the lock's count, and are added to
+    /// its record when the place is given to another.
     pub count: AtomicU32,
     /// Generation of the lock's record when this was made.
     pub generation: AtomicU32,
     /// The value of `count` at which the next hold is timed; 0: each is.
     pub next_sample: AtomicU32,
-    /// When the last one was, in steps of `2^PACE_SHIFT` nanoseconds.
+    /// When the last hold was timed, in steps of `2^PRICE_SHIFT` nanoseconds (`timing.rs` of the
+    /// preload library).
     pub timed_at: AtomicU16,
-    /// One in `2^rarity` holds is timed, on average.
+    /// The binary logarithm of the holds of which one is timed, on average.
     pub rarity: AtomicU8,
     /// The last byte of `count` when another lock last wanted the place. That count
     /// has gone on by a multiple of 256 since costs that lock its place, no more.
@@ -57,7 +58,7 @@ pub struct Known {
 
 const _: () = assert!(size_of::<Known>() == 32);
 
-/// Two places in one cache line.
+/// Two places for locks in one cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Set(pub [Known; 2]);
@@ -67,26 +68,26 @@ pub struct Set(pub [Known; 2]);
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct CacheLine {
-    /// The lock.
+    /// The lock that was acquired.
     pub known: Known,
-    /// Where the return address of the call lies: the stack pointer at the
-    /// call, below it. 0: no chain.
+    /// Where the return address of the call lies: the stack pointer at the call, below it. 0:
+    /// the line has no chain.
     pub sp: AtomicU64,
-    /// Low half of that return address.
+    /// The low half of that return address.
     pub site: AtomicU32,
-    /// Low halves of the next three return addresses up the stack.
+    /// The low halves of the next three return addresses up the stack.
     pub returns: [AtomicU32; 3],
-    /// Where they lie: eightfold distance from `sp`. A chain that is known
-    /// less far repeats the return address itself: distance 0.
+    /// Where `returns` lie: eightfold distance from `sp`. A chain that is known less far
+    /// repeats the return address itself, at distance 0.
     pub distances: [AtomicU16; 3],
     spare: AtomicU16,
 }
 
 const _: () = assert!(size_of::<CacheLine>() == 64);
 
-/// The set of an address, in bytes from the first, before the mask: by the cache
-/// line it lies in, moved by odd multiples of what lies further up, lest locks at
-/// a large stride meet in few sets. The fast path computes the same.
+/// Returns the set of an address, in bytes from the first, before the mask. It is the number
+/// of the cache line it lies in, moved by odd multiples of what lies further up, lest locks
+/// at a large stride meet in few sets. The fast path computes the same.
 #[inline(always)]
 #[must_use]
 pub fn set_of(address: u64) -> u32 {
@@ -96,8 +97,8 @@ pub fn set_of(address: u64) -> u32 {
 }
 
 impl Known {
-    /// Whether another lock may have the place: there is nothing, or it was not
-    /// used since the last time that this was asked.
+    /// Tells whether another lock may have the place: there is nothing in it, or the lock in
+    /// it was not used since the last time that this was asked.
     #[must_use]
     pub fn yields(&self) -> bool {
         let count = self.count.load(Relaxed) as u8;
@@ -108,7 +109,7 @@ impl Known {
 }
 
 impl<'a> Thread<'a> {
-    /// All places of known locks; for everybody.
+    /// Returns all places of known locks. Any thread may call this.
     pub fn known(&self) -> impl Iterator<Item = &'a Known> + use<'a> {
         let lines = self.cache.iter().map(|line| &line.known);
         let pages = self.record.far_pages.load(Relaxed);
@@ -117,8 +118,8 @@ impl<'a> Thread<'a> {
         lines.chain(self.record.near.iter().chain(far).flat_map(|set| &set.0))
     }
 
-    /// The places outside of the lines in which a lock of this address may be
-    /// known; for the thread itself.
+    /// Returns the places outside of the lines in which a lock of this address may be known.
+    /// Only the thread itself calls this.
     pub fn known_by_address(&self, address: u64) -> impl Iterator<Item = &'a Known> + use<'a> {
         let thread = *self;
         let far = [self.first_far_mask(), self.last_far_mask()].into_iter();
@@ -128,7 +129,7 @@ impl<'a> Thread<'a> {
         core::iter::once(&self.record.near[near]).chain(far).flat_map(|set| &set.0)
     }
 
-    /// The set of a lock of this address; for the thread itself.
+    /// Returns the set of a lock of this address. Only the thread itself calls this.
     #[must_use]
     pub fn set(&self, address: u64) -> &'a Set {
         let (mask, is_near) = self.sets();
@@ -143,17 +144,17 @@ impl<'a> Thread<'a> {
         &self.far[at]
     }
 
-    /// The sets are those of the first page, and no lock lies on the stack; for a
-    /// record that is claimed.
+    /// Makes the sets those of the first page, and notes that no lock lies on the stack. Only
+    /// whoever has claimed the record calls this.
     pub fn first_sets(&self) {
         self.record.lowest_lock.store(u64::MAX, Relaxed);
         self.record.displaced.store(0, Relaxed);
         self.record.sets.store(sets(NEAR, NEAR_MASK), Relaxed);
     }
 
-    /// A lock loses its place in its set to another; by the thread itself, while
-    /// its fast path does not run. Says whether that has happened so often that
-    /// there are more sets from now on.
+    /// Notes that a lock loses its place in its set to another. Says whether that has
+    /// happened so often that there are more sets from now on. Only the thread itself calls
+    /// this, while its fast path does not run.
     #[must_use]
     pub fn more_sets(&self) -> bool {
         let record = self.record;
@@ -169,7 +170,7 @@ impl<'a> Thread<'a> {
         more != mask
     }
 
-    /// The mask of the sets in use, and whether they are those of the first page.
+    /// Returns the mask of the sets in use, and whether they are those of the first page.
     fn sets(&self) -> (u32, bool) {
         let sets = self.record.sets.load(Relaxed);
         (sets as u32, sets >> 32 == NEAR as u64)
@@ -188,11 +189,11 @@ impl<'a> Thread<'a> {
     }
 }
 
-/// Offset of the first page's sets.
+/// The offset of the first page's sets.
 const NEAR: usize = offset_of!(ThreadRecord, near);
 const NEAR_MASK: u32 = mask(NEAR_SETS);
 
-/// What [`ThreadRecord::sets`] says.
+/// Returns what [`ThreadRecord::sets`] holds for these sets.
 const fn sets(offset: usize, mask: u32) -> u64 {
     (offset as u64) << 32 | mask as u64
 }
@@ -214,14 +215,16 @@ mod tests {
 
     fn with_thread(test: impl FnOnce(Thread<'_>)) {
         let memory = Layout::from_size_align(stride(HELD), 4096).unwrap();
-        // SAFETY: the size is not zero; freed below with the same layout.
+        // SAFETY: the size is not zero, and the block is freed below with the same layout.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
-        // SAFETY: a thread's part for so many entries, alive until `test` ends.
+        // SAFETY: the block is as large as a thread's part with so many entries, all zero,
+        // and stays until `test` has ended.
         let thread = unsafe { Thread::at(base, HELD) };
         thread.first_sets();
         test(thread);
-        // SAFETY: as above; nothing refers to it any more.
+        // SAFETY: the block was allocated above with this layout, and `test`, which alone
+        // had references into it, has ended.
         unsafe { dealloc(base, memory) };
     }
 

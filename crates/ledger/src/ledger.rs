@@ -24,14 +24,15 @@ use core::sync::atomic::{
 pub struct Ledger<'a> {
     base: *const u8,
     layout: Layout,
-    /// How far it is mapped; `None`: the whole of it.
+    /// How far the ledger is mapped; `None`: the whole of it.
     growth: Option<&'static Growth>,
     mapping: PhantomData<&'a Header>,
 }
 
-// SAFETY: a ledger is shared memory whose every field is an atomic.
+// SAFETY: LEDGER-ZERO, kept by the record types: all that changes in the shared memory is
+// an atomic, so that any thread may use a view that another one made.
 unsafe impl Send for Ledger<'_> {}
-// SAFETY: as above.
+// SAFETY: LEDGER-ZERO, as for `Send`: several threads may use one view.
 unsafe impl Sync for Ledger<'_> {}
 
 impl fmt::Debug for Ledger<'_> {
@@ -43,11 +44,11 @@ impl fmt::Debug for Ledger<'_> {
 /// Why a mapping is not a ledger that this version can read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum NotALedger {
-    /// The first words are others.
+    /// The first words are others than a ledger's.
     Magic,
-    /// Made by another version; the number.
+    /// Another version made the ledger; the number says which.
     Version(u32),
-    /// The layout is none that this version makes, or larger than the mapping.
+    /// The layout is none that this version makes, or it is larger than the mapping.
     Layout,
 }
 
@@ -70,28 +71,28 @@ impl core::error::Error for NotALedger {}
 /// A part in which room is claimed by raising a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Part {
-    /// Thread records.
+    /// The records of threads.
     Threads,
-    /// Lock records.
+    /// The records of locks, and their tokens.
     Locks,
-    /// Statistics.
+    /// The statistics of locks.
     Extensions,
-    /// Words of stacks.
+    /// The words in which stacks are stored.
     StackWords,
-    /// Modules.
+    /// The records of modules.
     Modules,
-    /// Edges between locks.
+    /// The edges between two locks.
     Edges,
-    /// Violations of rules.
+    /// The violations of the rules.
     Violations,
-    /// Usages of semaphores.
+    /// The usages of semaphores, by their origin.
     Usages,
-    /// Shares of stacks in the statistics of locks.
+    /// The chunks of further shares of stacks in the statistics of locks.
     Shares,
 }
 
 impl Part {
-    /// The areas in which an element of the part has its place.
+    /// Returns the areas in which an element of the part has its place.
     fn areas(self) -> &'static [Area] {
         match self {
             Part::Threads => &[Area::Threads],
@@ -107,15 +108,15 @@ impl Part {
     }
 }
 
-/// How many parts there are.
+/// The number of parts there are.
 pub const PARTS: usize = 9;
 
-/// How many elements of each part have been claimed.
+/// How many elements of each part have been claimed, in the order of [`Part`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extent(pub [u64; PARTS]);
 
 impl Extent {
-    /// In the order of the numbers.
+    /// All parts, in the order of their numbers.
     const PARTS: [Part; PARTS] = [
         Part::Threads,
         Part::Locks,
@@ -128,8 +129,8 @@ impl Extent {
         Part::Shares,
     ];
 
-    /// Bytes of the file that exist if so many were claimed: whoever claims an
-    /// element writes to it. Less, if more.
+    /// Returns the number of bytes of the file that exist if so many were claimed, for
+    /// whoever claims an element writes to it. The file has more if more were claimed.
     #[must_use]
     pub fn least_bytes(&self) -> u64 {
         let sizes = [
@@ -149,14 +150,14 @@ impl Extent {
 }
 
 impl<'a> Ledger<'a> {
-    /// How much of it has been claimed.
+    /// Returns how much of the ledger has been claimed.
     #[must_use]
     pub fn extent(&self) -> Extent {
         Extent(Extent::PARTS.map(|part| self.used(part) as u64))
     }
 
-    /// A view in which nothing lies beyond these numbers: for a reader who does
-    /// not believe the counters.
+    /// Returns a view in which nothing lies beyond these numbers, for a reader who does not
+    /// believe the counters.
     #[must_use]
     pub fn within(mut self, most: &Extent) -> Ledger<'a> {
         let [threads, locks, extensions, words, modules, edges, violations, usages, shares] =
@@ -188,7 +189,8 @@ impl<'a> Ledger<'a> {
     /// nobody else knows yet.
     #[must_use]
     pub unsafe fn create(base: *mut u8, layout: Layout, pid: u32, now: u64) -> Ledger<'a> {
-        // SAFETY: the caller's mapping; nobody else reads it yet.
+        // SAFETY: the caller promises a mapping of `layout.size` bytes, which begin with
+        // the header, and that nobody else knows of it yet.
         unsafe { (&raw mut (*base.cast::<Header>()).layout).write(layout) };
         let ledger = Ledger { base, layout, growth: None, mapping: PhantomData };
         let header = ledger.header();
@@ -196,7 +198,7 @@ impl<'a> Ledger<'a> {
         header.pid.store(pid, Relaxed);
         header.began.store(now, Relaxed);
         header.clock.0.store(now, Relaxed);
-        // Index 0 means "none" in these.
+        // Index 0 means "none" in these parts, so that it counts as used.
         for first in [
             &header.locks_used,
             &header.extensions_used,
@@ -210,7 +212,7 @@ impl<'a> Ledger<'a> {
         ledger
     }
 
-    /// A ledger that was made before, in this process or another.
+    /// Returns a view of a ledger that was made before, in this process or another.
     ///
     /// # Errors
     /// Says why `base` is no ledger. Nothing in it is trusted: every index that
@@ -224,7 +226,8 @@ impl<'a> Ledger<'a> {
         if size < Layout::SMALLEST {
             return Err(NotALedger::Layout);
         }
-        // SAFETY: the mapping is larger than a header.
+        // SAFETY: the caller promises `size` mapped bytes, which are more than a header by
+        // the check above. What changes in it is an atomic (LEDGER-ZERO).
         let header = unsafe { &*base.cast::<Header>() };
         if header.magic.load(Acquire) != MAGIC {
             return Err(NotALedger::Magic);
@@ -233,8 +236,9 @@ impl<'a> Ledger<'a> {
         if version != VERSION {
             return Err(NotALedger::Version(version));
         }
-        // SAFETY: the field lies in the mapping; a copy, read volatile, since a
-        // hostile peer could change it between a check and a use.
+        // SAFETY: the field lies in the caller's mapping, and all bit patterns are numbers.
+        // The read is volatile and makes a copy, since a hostile peer could change the
+        // field between a check and a use (LEDGER-UNTRUSTED).
         let layout = unsafe { (&raw const header.layout).read_volatile() };
         if !layout.is_sound() || layout.size > size {
             return Err(NotALedger::Layout);
@@ -242,36 +246,36 @@ impl<'a> Ledger<'a> {
         Ok(Ledger { base, layout, growth: None, mapping: PhantomData })
     }
 
-    /// The same ledger, of which only as much is mapped as `growth` says.
+    /// Returns the same ledger, of which only as much is mapped as `growth` says.
     #[must_use]
     pub fn growing(self, growth: &'static Growth) -> Self {
         Ledger { growth: Some(growth), ..self }
     }
 
-    /// The address of the mapping.
+    /// Returns the address of the mapping.
     #[must_use]
     pub fn base(&self) -> *const u8 {
         self.base
     }
 
-    /// Whether an address lies in it.
+    /// Tells whether an address lies in the ledger.
     #[must_use]
     pub fn spans(&self, address: *const u8) -> bool {
         (address as usize).wrapping_sub(self.base as usize) < self.layout.size as usize
     }
 
-    /// Where everything lies.
+    /// Returns where each part lies.
     #[must_use]
     pub fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// The first page.
+    /// Returns the first page.
     #[inline(always)]
     #[must_use]
     pub fn header(&self) -> &'a Header {
-        // SAFETY: by the contract of `create` and `open` the mapping begins with
-        // a header, whose changing fields are atomics.
+        // SAFETY: the callers of `create` and `open` promise a mapping that begins with a
+        // header. What changes in it is an atomic (LEDGER-ZERO).
         unsafe { &*self.base.cast() }
     }
 
@@ -281,9 +285,9 @@ impl<'a> Ledger<'a> {
             None => region.capacity,
             Some(growth) => region.capacity.min(growth.reached(area) / size_of::<T>() as u64),
         };
-        // SAFETY: the region lies in the layout (`Layout::is_sound`), and is mapped up
-        // to there (GROWTH-MAPPED); the element types consist of atomics, and zero is valid for
-        // all of them.
+        // SAFETY: `Layout::divide` and `Layout::is_sound` keep the region inside the
+        // ledger, and `Growth` says up to where it is mapped (GROWTH-MAPPED). The elements
+        // consist of atomics, for which every bit pattern is valid (LEDGER-ZERO).
         unsafe {
             core::slice::from_raw_parts(
                 self.base.add(region.offset as usize).cast(),
@@ -292,11 +296,12 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// All slots of a table, of which the levels that are open are mapped.
+    /// Returns all slots of a table, of which the levels that are open are mapped.
     fn slots(&self, area: Area) -> &'a [NativeWord] {
         let region = area.region(&self.layout);
-        // SAFETY: as in `part`; the table touches no level that is not open, and opens
-        // none that is not mapped (GROWTH-UNTOUCHED).
+        // SAFETY: `Layout::divide` and `Layout::is_sound` keep the region inside the
+        // ledger. The table touches no level that is not open, and opens none that is not
+        // mapped (GROWTH-UNTOUCHED).
         unsafe {
             core::slice::from_raw_parts(
                 self.base.add(region.offset as usize).cast(),
@@ -305,30 +310,31 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Whether the first `count` elements of the area can be used.
+    /// Tells whether the first `count` elements of the area can be used, and maps them if it
+    /// must.
     fn reach(&self, area: Area, count: u64) -> bool {
         self.growth.is_none_or(|growth| growth.reach(area, count * area.element(&self.layout)))
     }
 
-    /// All lock records, used or not.
+    /// Returns all lock records, used or not.
     #[must_use]
     pub fn locks(&self) -> &'a [LockRecord] {
         self.part(Area::Locks)
     }
 
-    /// All statistics, used or not.
+    /// Returns all statistics, used or not.
     #[must_use]
     pub fn extensions(&self) -> &'a [Extension] {
         self.part(Area::Extensions)
     }
 
-    /// All modules, used or not.
+    /// Returns all modules, used or not.
     #[must_use]
     pub fn modules(&self) -> &'a [ModuleRecord] {
         self.part(Area::Modules)
     }
 
-    /// All classes, used or not: by the id of their stack.
+    /// Returns all classes, used or not, by the id of their stack.
     #[must_use]
     pub fn classes(&self) -> &'a [Class] {
         self.part(Area::Classes)
@@ -358,7 +364,7 @@ impl<'a> Ledger<'a> {
         self.part(Area::Stacks)
     }
 
-    /// The table from address to lock record.
+    /// Returns the table from address to lock record.
     #[inline]
     #[must_use]
     pub fn address_table(&self) -> Table<'a> {
@@ -381,7 +387,7 @@ impl<'a> Ledger<'a> {
         .growing(self.growth, Area::StackTable)
     }
 
-    /// The table from the hash of an edge to its first record.
+    /// Returns the table from the hash of an edge to its first record.
     #[must_use]
     pub fn edge_table(&self) -> Table<'a> {
         let header = self.header();
@@ -393,7 +399,7 @@ impl<'a> Ledger<'a> {
         .growing(self.growth, Area::EdgeTable)
     }
 
-    /// The thread with this index, used or not.
+    /// Returns the thread with this index, used or not; `None` beyond what is mapped.
     #[inline]
     #[must_use]
     pub fn thread(&self, index: usize) -> Option<Thread<'a>> {
@@ -405,12 +411,12 @@ impl<'a> Ledger<'a> {
             return None;
         }
         let at = self.layout.threads.offset as usize + index * thread::stride(held);
-        // SAFETY: the index is below the capacity, so the thread's part lies in
-        // the layout, and it is mapped (GROWTH-MAPPED).
+        // SAFETY: the index is below the capacity, so the layout has room for the thread's
+        // part, and `Growth` says that it is mapped (GROWTH-MAPPED).
         Some(unsafe { Thread::at(self.base.add(at), held) })
     }
 
-    /// All threads whose records have ever been used.
+    /// Returns all threads whose records have ever been used.
     pub fn threads(&self) -> impl Iterator<Item = Thread<'a>> + use<'a> {
         let ledger = *self;
         (0..self.used(Part::Threads)).filter_map(move |index| ledger.thread(index))
@@ -431,7 +437,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The number of elements that have been claimed, never above the capacity.
+    /// Returns the number of elements that have been claimed, never above the capacity.
     #[must_use]
     pub fn used(&self, part: Part) -> usize {
         let (counter, capacity) = self.counter(part);
@@ -441,12 +447,12 @@ impl<'a> Ledger<'a> {
             all.min().unwrap_or(0)
         };
         let capacity = self.growth.map_or(capacity, |growth| capacity.min(mapped(growth)));
-        // Index as 32 bits is all that records can say.
+        // Records have 32 bits for an index.
         counter.load(Acquire).min(capacity).min(u64::from(u32::MAX)) as usize
     }
 
-    /// Claims `count` elements in a row and returns the first; `None` when there
-    /// is no room (the caller counts the loss).
+    /// Claims `count` elements in a row and returns the first. Returns `None` when there is
+    /// no room; the caller counts the loss.
     pub fn claim(&self, part: Part, count: u64) -> Option<usize> {
         let (counter, capacity) = self.counter(part);
         let limit = capacity.min(u64::from(u32::MAX));
@@ -456,8 +462,8 @@ impl<'a> Ledger<'a> {
             if !part.areas().iter().all(|&area| self.reach(area, after)) {
                 return None;
             }
-            // Acq_rel: readers take indices below the counter; what they find
-            // there is complete or recognisably not (zero).
+            // Acq_rel: readers take indices below the counter. What they find there is
+            // complete, or zero, by which they know that it is not.
             match counter.compare_exchange_weak(
                 used,
                 after,
@@ -470,8 +476,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Leaves a violation, and returns its number. A loss is counted when there is
-    /// no room.
+    /// Leaves a violation, and returns its number. Counts a loss when there is no room.
     pub fn add_violation(&self, violation: &Violation) -> Option<usize> {
         let Some(index) = self.claim(Part::Violations, 1) else {
             self.header().losses.violations.fetch_add(1, Relaxed);
@@ -481,7 +486,7 @@ impl<'a> Ledger<'a> {
         Some(index)
     }
 
-    /// The record with this number: `None` beyond the last one.
+    /// Returns the record with this number; `None` beyond the last one.
     #[must_use]
     pub fn violation(&self, index: usize) -> Option<&'a ViolationRecord> {
         self.violations().get(index).filter(|_| index < self.used(Part::Violations))

@@ -7,15 +7,19 @@
 //! process. This crate has both sides, so that they cannot disagree.
 //!
 //! # Map
-//! [`publish`]: what a thread holds and waits for, the one part that is a
-//! protocol between processes; it is generic, so that the model checker runs
-//! it. [`thread`], [`lock`], [`shares`], [`class`], [`stacks`], [`module`]: the records.
-//! [`order`], [`witness`], [`violation`]: what a run that checks leaves. [`usage`],
-//! [`semaphore`]: what semaphores are used for.
-//! [`handing`]: which conditions serve as locks.
-//! [`table`]: from key to record. [`lives`]: what happens to a lock.
-//! [`header`]: where everything lies. [`growth`]: how much of it the program has mapped.
-//! [`hello`]: how the command gets it. [`ledger`]: the view of it all.
+//! A file imports only those above it in the table or beside it.
+//!
+//! | | |
+//! |---|---|
+//! | [`cells`], [`growth`], [`table`] | words that models can replace, how much of a ledger is mapped, from key to record |
+//! | [`publish`] | what a thread holds and waits for: the one protocol between processes, generic, so that the model checker runs it |
+//! | [`histogram`], [`shares`], [`handing`] | statistics: times, stacks, whether a condition serves as a lock |
+//! | [`thread`], [`known`], [`lock`], [`class`], [`module`] | the records of a run |
+//! | [`order`], [`violation`], [`usage`] | the records of a run that checks |
+//! | [`header`], `area` | where everything lies |
+//! | [`ledger`] | the view of it all, and how room is claimed |
+//! | [`stacks`], [`witness`], [`lives`], [`semaphore`] | how stacks, edges, locks and semaphores get their records |
+//! | [`hello`] | how the command gets a ledger |
 //!
 //! # Invariants
 //! - **LEDGER-ZERO** Zero is a valid empty state of everything: the area is a sparse

@@ -19,18 +19,18 @@ use crate::shares::{Share, Shares};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// The end of a stack that stands for its first return address only. No walk ends
-/// so.
+/// The end of a stack that stands for its first return address only. The unwinder lets no
+/// walk end so.
 const PLACE_ALONE: u32 = u32::MAX;
 
 /// What is known of a lock when it is first seen or initialised.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Birth {
-    /// Its address.
+    /// The address of the lock.
     pub address: u64,
-    /// Its kind.
+    /// What kind of lock it is.
     pub kind: Kind,
-    /// Its attributes ([`attribute`](crate::lock::attribute)).
+    /// The attributes of the lock, bits of [`attribute`](crate::lock::attribute).
     pub attributes: u16,
     /// Id of the stack of its initialisation; 0 when only its use was seen.
     pub init_stack: u32,
@@ -41,7 +41,7 @@ pub struct Birth {
 }
 
 impl<'a> Ledger<'a> {
-    /// The index of the record of a lock, if there is one.
+    /// Returns the index of the record of a lock, if there is one.
     #[inline]
     #[must_use]
     pub fn find_lock(&self, address: u64) -> Option<u32> {
@@ -54,15 +54,15 @@ impl<'a> Ledger<'a> {
         lock.is_some_and(|lock| lock.address.load(Relaxed) == address)
     }
 
-    /// The record with this index.
+    /// Returns the record with this index; `None` for 0 and beyond the last.
     #[inline]
     #[must_use]
     pub fn lock(&self, index: u32) -> Option<&'a LockRecord> {
         self.locks().get(index as usize).filter(|_| index != 0)
     }
 
-    /// A use of the lock was seen: its record, made if there is none. `None`,
-    /// and the loss counted, when there is no room.
+    /// Notes a use of the lock and returns the index of its record, made if there is none.
+    /// Returns `None`, and counts the loss, when there is no room.
     pub fn use_lock(&self, birth: &Birth) -> Option<u32> {
         if let Some(index) = self.find_lock(birth.address) {
             let lock = &self.locks()[index as usize];
@@ -97,7 +97,8 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The lock is being initialised: a life that was not ended is ended.
+    /// Notes that the lock is being initialised, and returns the index of its record. A life
+    /// that was not ended ends.
     pub fn init_lock(&self, birth: &Birth) -> Option<u32> {
         if let Some(index) = self.find_lock(birth.address) {
             self.end_life(index, Life::Destroyed);
@@ -107,22 +108,22 @@ impl<'a> Ledger<'a> {
         self.use_lock(birth)
     }
 
-    /// The lock has been destroyed.
+    /// Notes that the lock has been destroyed.
     pub fn destroy_lock(&self, address: u64) {
         if let Some(index) = self.find_lock(address) {
             self.end_life(index, Life::Destroyed);
         }
     }
 
-    /// The lock's memory has become something else.
+    /// Notes that the lock's memory has become something else.
     pub fn lose_lock(&self, index: u32) {
         if (index as usize) < self.locks().len() {
             self.end_life(index, Life::Gone);
         }
     }
 
-    /// The statistics of a lock, made if there are none. `None`, and the loss
-    /// counted, when there is no room.
+    /// Returns the statistics of a lock, made if there are none. Returns `None`, and counts
+    /// the loss, when there is no room.
     pub fn extension(&self, index: u32) -> Option<&'a Extension> {
         let lock = self.lock(index)?;
         let found = lock.extension.load(Relaxed);
@@ -137,7 +138,7 @@ impl<'a> Ledger<'a> {
         extensions[made].lock.store(u64::from(index), Relaxed);
         match lock.extension.compare_exchange(0, made as u32, Relaxed, Relaxed) {
             Ok(_) => extensions.get(made),
-            // Another thread was first; this one stays empty, of no lock.
+            // Another thread was first: the one made here stays empty, of no lock.
             Err(other) => {
                 extensions[made].lock.store(0, Relaxed);
                 self.extensions().get(other as usize)
@@ -145,7 +146,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The statistics of a lock, if there are any.
+    /// Returns the statistics of a lock, if there are any.
     #[must_use]
     pub fn existing_extension(&self, lock: &LockRecord) -> Option<&'a Extension> {
         let index = lock.extension.load(Relaxed);
@@ -217,7 +218,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// A record to bury `lock` in.
+    /// Makes a record to bury `lock` in, or returns the mass grave of its class.
     fn grave(&self, lock: &LockRecord) -> Option<u32> {
         let init_stack = lock.init_stack.load(Relaxed);
         let first_stack = lock.first_stack.load(Relaxed);
@@ -238,7 +239,7 @@ impl<'a> Ledger<'a> {
         grave.module.store(lock.module.load(Relaxed), Relaxed);
         grave.set_shape(kind, if mass { Life::MassGrave } else { Life::Grave }, attributes);
         if mass {
-            // Two at once: each is a mass grave, the later one gets the rest.
+            // Two threads may make one each at once: the later one gets the rest.
             class.mass_grave.store(index, Relaxed);
         }
         Some(index)
@@ -264,11 +265,11 @@ impl<'a> Ledger<'a> {
         self.move_shares(&from.held_at, &to.held_at);
     }
 
-    /// Adds to the share of `stack`, or to that of all others. `total` is the sum of
-    /// `count` times.
+    /// Adds to the share of `stack`, or to that of all others, and returns it. `total` is the
+    /// sum of `count` times in nanoseconds.
     pub fn add_share(&self, shares: &'a Shares, stack: u32, count: u64, total: u64) -> &'a Share {
-        // Asked for at each index, for a chunk that was claimed just now lies beyond
-        // what the slice had before.
+        // `chunk` asks for the slice each time: a chunk that `more` has claimed just now
+        // lies beyond the end that the slice had before.
         let chunk = |index: u32| self.share_chunks().get(index as usize);
         let more = || self.claim(Part::Shares, 1).map(|index| index as u32);
         let share = shares.of(stack, chunk, more);
@@ -276,7 +277,7 @@ impl<'a> Ledger<'a> {
         share
     }
 
-    /// All shares in use; that of all other stacks, whose `stack` is 0, comes last.
+    /// Returns all shares in use. That of all other stacks, whose `stack` is 0, comes last.
     pub fn shares(&self, shares: &'a Shares) -> impl Iterator<Item = &'a Share> + use<'a> {
         let chunks = self.share_chunks();
         shares.all(move |index| chunks.get(index as usize))

@@ -9,24 +9,24 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// Not known: seen only at its release.
+    /// The kind is not known: the lock was seen only at its release.
     Unknown = 0,
     /// A mutex, POSIX or C11.
     Mutex = 1,
-    /// A reader-writer lock.
+    /// A reader-writer lock of POSIX.
     RwLock = 2,
-    /// A spin lock.
+    /// A spin lock of POSIX.
     Spin = 3,
-    /// A semaphore.
+    /// A semaphore, named or not.
     Semaphore = 4,
-    /// A condition variable.
+    /// A condition variable, POSIX or C11.
     Condition = 5,
-    /// A barrier.
+    /// A barrier of POSIX.
     Barrier = 6,
 }
 
 impl Kind {
-    /// The kind with this number; unknown for a number of no kind.
+    /// Returns the kind with this number; unknown for a number of no kind.
     #[must_use]
     pub const fn from_raw(raw: u8) -> Kind {
         match raw {
@@ -41,27 +41,26 @@ impl Kind {
     }
 }
 
-/// Whose statistics a record carries.
+/// The life whose statistics a record carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
 pub enum Life {
-    /// Not in use.
+    /// The record is not in use.
     Unused = 0,
-    /// The lock at this address, alive as far as is known.
+    /// The lock at this address lives, as far as is known.
     Live = 1,
-    /// The address of a lock that was destroyed; its statistics have moved.
+    /// The lock at this address was destroyed; its statistics have moved.
     Destroyed = 2,
-    /// The statistics of one destroyed lock.
+    /// The record keeps the statistics of one destroyed lock.
     Grave = 3,
-    /// The statistics of all further destroyed locks of one class.
+    /// The record keeps the statistics of all further destroyed locks of one class.
     MassGrave = 4,
-    /// As [`Destroyed`](Life::Destroyed), but nobody has destroyed it: its
-    /// memory went.
+    /// The lock at this address ended without being destroyed: its memory went.
     Gone = 5,
 }
 
-/// Attributes of a lock that change what its waiters wait for, and its type as
-/// a report names it. The meaning of a bit depends on the kind.
+/// Attributes of a lock that change what its waiters wait for, and its type as a report names
+/// it. The meaning of a bit depends on the kind.
 pub mod attribute {
     /// A mutex that its owner may lock again.
     pub const RECURSIVE: u16 = 1;
@@ -71,25 +70,25 @@ pub mod attribute {
     pub const ADAPTIVE: u16 = 4;
     /// A mutex that survives its owner.
     pub const ROBUST: u16 = 8;
-    /// Priority inheritance.
+    /// The owner inherits the priority of its waiters.
     pub const INHERIT: u16 = 16;
-    /// Priority ceiling.
+    /// The owner has a priority ceiling.
     pub const PROTECT: u16 = 32;
-    /// Shared between processes.
+    /// Several processes share the lock.
     pub const SHARED: u16 = 64;
     /// A reader-writer lock whose new readers wait for waiting writers.
     pub const WRITERS_FIRST: u16 = 128;
-    /// Initialised by the C11 function.
+    /// The C11 function initialised the lock.
     pub const C11: u16 = 256;
     /// A condition variable whose deadlines are times of `CLOCK_MONOTONIC`.
     pub const MONOTONIC: u16 = 512;
-    /// The program has said that others than the one who acquired it give it back.
+    /// The program has said that other threads than the one that acquired it give it back.
     pub const HAND_OFF: u16 = 1024;
     /// A semaphore that began with one token.
     pub const BINARY: u16 = 2048;
-    /// A semaphore that was given back by the thread that had taken it.
+    /// The thread that took a semaphore gave it back.
     pub const GIVEN_BACK: u16 = 4096;
-    /// Its attributes have been read from it.
+    /// The library has read the attributes from the lock.
     pub const KNOWN: u16 = 1 << 15;
 }
 
@@ -97,49 +96,49 @@ pub mod attribute {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct LockRecord {
-    /// Address of the lock, never zero in a record that is in use, and never
-    /// changed: the record of an address stays its record.
+    /// The address of the lock, never zero in a record that is in use, and never changed: the
+    /// record of an address stays its record.
     pub address: AtomicU64,
     /// Raised whenever a lock at the address begins or ends a life.
     pub generation: AtomicU32,
-    /// [`Kind`] in bits 0..8, [`Life`] in bits 8..16, attributes above.
+    /// The [`Kind`] in bits 0..8, the [`Life`] in bits 8..16, the attributes above.
     pub shape: AtomicU32,
-    /// Stack of the initialisation; 0 for a static initialiser.
+    /// The stack of the initialisation; 0 for a static initialiser.
     pub init_stack: AtomicU32,
-    /// Stack of the first acquisition seen.
+    /// The stack of the first acquisition seen.
     pub first_stack: AtomicU32,
-    /// The how-manieth lock of its class (same initialisation or, failing
-    /// that, first acquisition), from 1.
+    /// The number of the lock in its class (same initialisation or, failing that, first
+    /// acquisition), from 1.
     pub serial: AtomicU32,
     /// Index of the statistics, 0 as long as there are none.
     pub extension: AtomicU32,
-    /// Acquisitions counted so far; threads keep some for themselves, see
+    /// The acquisitions counted so far. Threads keep some for themselves, see
     /// [`CacheLine`](crate::thread::CacheLine).
     pub acquisitions: AtomicU64,
-    /// Of a mass grave: the number of locks buried in it.
+    /// The number of locks buried in a mass grave.
     pub buried: AtomicU32,
     /// Index of the module in which a static lock lies plus one, else 0.
     pub module: AtomicU32,
-    /// How long it was held before there were statistics, in units of
-    /// `2^HELD_SHIFT` nanoseconds.
+    /// How long the lock was held before there were statistics, in units of `2^HELD_SHIFT`
+    /// nanoseconds.
     pub held_before: AtomicU32,
-    /// How often a thread released it that did not hold it: it serves as a
-    /// signal, and whoever holds it is not whom its waiters wait for.
+    /// How often a thread released the lock that did not hold it. Such a lock serves as a
+    /// signal: its waiters do not wait for the thread that has it.
     pub handed_on: AtomicU32,
-    /// Not zero: there are edges of this life in the ledger.
+    /// Not zero when the ledger has edges of this life.
     pub ordered: AtomicU32,
-    /// For the library that checks, of a lock on a stack: what tells whether its
-    /// frame is still there.
+    /// What tells whether the frame of a lock on a stack is still there. The library that
+    /// checks keeps it.
     pub frame: AtomicU32,
 }
 
 const _: () = assert!(size_of::<LockRecord>() == 64);
 
-/// See [`LockRecord::held_before`].
+/// The binary logarithm of the unit of [`LockRecord::held_before`] in nanoseconds.
 pub const HELD_SHIFT: u32 = 6;
 
 impl LockRecord {
-    /// Kind, life and attributes.
+    /// Returns kind, life and attributes.
     #[must_use]
     pub fn shape(&self) -> (Kind, Life, u16) {
         let shape = self.shape.load(Relaxed);
@@ -170,7 +169,7 @@ impl LockRecord {
     }
 }
 
-/// The statistics of a lock that was waited for, or held for a while.
+/// The statistics of a lock that threads waited for, or held for a while.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Extension {
@@ -182,31 +181,32 @@ pub struct Extension {
     pub timed_out: AtomicU64,
     /// Trylocks that found the lock taken.
     pub refused: AtomicU64,
-    /// Times of waiting.
+    /// The times of waiting, in nanoseconds.
     pub wait: Histogram,
-    /// Times of holding; each that was timed counts for [`Flags::weight`] of its like.
+    /// The times of holding, in nanoseconds. Each that was timed counts for [`Flags::weight`]
+    /// of its like.
     ///
     /// [`Flags::weight`]: crate::publish::Flags::weight
     pub hold: Histogram,
-    /// How many holds were timed.
+    /// The number of holds that were timed.
     pub timed: AtomicU64,
-    /// The part of the total of `hold` that stands for holds which were not.
+    /// The part of the total of `hold` that stands for holds that were not timed.
     pub scaled: AtomicU64,
-    /// Holds whose beginning is known to the coarse clock only.
+    /// The number of holds whose beginning only the coarse clock knows.
     pub coarse: AtomicU64,
-    /// The sum of their times, as estimated.
+    /// The sum of the times of `coarse` holds, as estimated, in nanoseconds.
     pub coarse_total: AtomicU64,
-    /// Where it was waited.
+    /// The stacks of calls that waited for the lock.
     pub waited_at: Shares,
-    /// Where it was acquired by those that held it.
+    /// The stacks of the acquisitions by threads that held it.
     pub held_at: Shares,
-    /// Of a condition: whether it serves as a lock.
+    /// What tells whether a condition serves as a lock.
     pub handing: Handing,
 }
 
 impl Extension {
-    /// How often what it is about was acquired, and how often after waiting, if it is a
-    /// condition that serves as a lock.
+    /// Returns how often a condition that serves as a lock was acquired, and how often after
+    /// waiting. Returns `None` for anything else.
     #[must_use]
     pub fn as_lock(&self) -> Option<(u64, u64)> {
         let handing = &self.handing;

@@ -3,22 +3,22 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-/// Longest path that is recorded; a longer one is cut at its front.
+/// The longest path that is recorded, in bytes; a longer one is cut at its front.
 pub const PATH: usize = 448;
 
 /// One file that was mapped for execution.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ModuleRecord {
-    /// First address; stored last, 0 in a record that is not complete.
+    /// The first address, which is stored last: 0 in a record that is not complete.
     pub start: AtomicU64,
-    /// Address after the last.
+    /// The address after the last.
     pub end: AtomicU64,
-    /// What was added to the addresses in the file.
+    /// What the loader added to the addresses in the file.
     pub bias: AtomicU64,
-    /// Value of [`Header::unloads`](crate::Header::unloads) when it was seen.
+    /// The value of [`Header::unloads`](crate::Header::unloads) when the module was seen.
     pub unloads: AtomicU64,
-    /// Bytes of the path. None for the program itself.
+    /// The bytes of the path; 0 for the program itself.
     pub path_length: AtomicU64,
     spare: [AtomicU64; 3],
     path: [AtomicU64; PATH / 8],
@@ -27,7 +27,7 @@ pub struct ModuleRecord {
 const _: () = assert!(size_of::<ModuleRecord>() == 512);
 
 impl ModuleRecord {
-    /// Writes the record; by whoever claimed it.
+    /// Writes the record. Only whoever claimed it calls this.
     pub fn write(&self, start: u64, end: u64, bias: u64, unloads: u64, path: &[u8]) {
         let path = &path[path.len().saturating_sub(PATH)..];
         self.end.store(end, Ordering::Relaxed);
@@ -43,7 +43,7 @@ impl ModuleRecord {
         self.start.store(start, Ordering::Release);
     }
 
-    /// The path, in `buffer`.
+    /// Returns the path, which is copied into `buffer`.
     #[must_use]
     pub fn path<'b>(&self, buffer: &'b mut [u8; PATH]) -> &'b [u8] {
         for (bytes, word) in buffer.chunks_mut(8).zip(&self.path) {

@@ -1,17 +1,17 @@
 //! In which order locks were taken: written by the library that checks.
 //!
 //! # Role
-//! A thread that holds locks and asks for another one leaves an edge for each
-//! of them: once, and once more whenever a further thread does it or does it
-//! with other locks held (a *witness* of the same edge; [`witness`](crate::witness)
-//! decides). When a lock that has edges ends its life, that is said by an edge
-//! from it to itself. The command reads them in the order of their numbers and
-//! looks for cycles.
+//! A thread that holds locks and asks for another one leaves an edge from each
+//! of them. It leaves a further record of the same edge, a *witness*, if another
+//! thread was the first or other locks are held; [`witness`](crate::witness)
+//! decides. When a lock that has edges ends its life, an edge from the lock to
+//! itself says so. The command reads the edges in the order of their numbers
+//! and looks for cycles.
 //!
 //! # Protocol
-//! A record is claimed by raising [`Part::Edges`](crate::Part::Edges), filled, and `ready` stored
-//! last. A reader that comes to a record that is not ready comes again; if the
-//! process has ended, it passes over it.
+//! The thread claims a record of [`Part::Edges`](crate::Part::Edges), fills it and stores
+//! `ready` last. A reader that finds a record not ready comes again; if the process
+//! has ended, it passes over the record.
 
 use core::sync::atomic::{
     AtomicU32,
@@ -22,7 +22,7 @@ use core::sync::atomic::{
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Mode {
-    /// Alone.
+    /// Alone, without any other holder.
     Write = 0,
     /// With other readers; a reader waits behind a waiting writer.
     Read = 1,
@@ -43,40 +43,41 @@ impl Mode {
 /// One edge, as a thread saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Edge {
-    /// Index of the lock that was held.
+    /// The index of the lock that was held.
     pub from: u32,
-    /// Its [`LockRecord::generation`](crate::lock::LockRecord::generation).
+    /// The [generation](crate::lock::LockRecord::generation) of the lock that was held.
     pub from_generation: u32,
     /// How it was held.
     pub from_mode: Mode,
-    /// It was taken by trylock.
+    /// Whether it was taken by trylock.
     pub from_tried: bool,
-    /// Stack of its acquisition.
+    /// The stack of its acquisition.
     pub from_stack: u32,
-    /// Index of the lock that was asked for.
+    /// The index of the lock that was asked for.
     pub to: u32,
-    /// Its generation.
+    /// The generation of the lock that was asked for.
     pub to_generation: u32,
     /// How it was asked for.
     pub to_mode: Mode,
-    /// The request had a deadline.
+    /// Whether the request had a deadline.
     pub to_timed: bool,
-    /// Stack of the call.
+    /// The stack of the call that asked for it.
     pub to_stack: u32,
-    /// [`ThreadRecord::serial`](crate::thread::ThreadRecord::serial) of the thread.
+    /// The [serial number](crate::thread::ThreadRecord::serial) of the thread that asked.
     pub thread: u32,
-    /// Its number.
+    /// The kernel's number of that thread.
     pub tid: u32,
-    /// Id of the [list](crate::Ledger::lock_list) of all other locks that it held.
+    /// The id of the [list](crate::Ledger::lock_list) of all other locks that the thread
+    /// held.
     pub gates: u32,
-    /// The process had one thread.
+    /// Whether the process had one thread then.
     pub alone: bool,
-    /// In a signal handler.
+    /// Whether the thread was in a signal handler.
     pub in_handler: bool,
 }
 
 impl Edge {
-    /// Says that the life of a lock that has edges is over.
+    /// Returns the edge that says that the life of a lock that has edges is over.
     #[must_use]
     pub fn end_of(lock: u32, generation: u32) -> Edge {
         Edge {
@@ -99,7 +100,7 @@ impl Edge {
     }
 }
 
-/// Bits of [`EdgeRecord::how`].
+/// The bits of a record's `how` above the modes.
 mod how {
     pub(super) const TO_SHIFT: u32 = 2;
     pub(super) const TRIED: u32 = 1 << 4;
@@ -123,14 +124,14 @@ pub struct EdgeRecord {
     tid: AtomicU32,
     gates: AtomicU32,
     how: AtomicU32,
-    /// Number plus one of a further witness of the same edge; 0: there is none.
+    /// The number plus one of a further witness of the same edge; 0: there is none.
     pub(crate) further: AtomicU32,
 }
 
 const _: () = assert!(size_of::<EdgeRecord>() == 64);
 
 impl EdgeRecord {
-    /// Fills the record; by whoever claimed it.
+    /// Fills the record. Only whoever claimed it calls this.
     pub(crate) fn write(&self, edge: &Edge) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let how = edge.from_mode as u32
@@ -157,7 +158,7 @@ impl EdgeRecord {
         self.ready.store(1, Release);
     }
 
-    /// What it says; `None` if it is not complete yet.
+    /// Returns what the record says; `None` if it is not complete yet.
     #[must_use]
     pub fn read(&self) -> Option<Edge> {
         // ord: LED-9 (acquire): what was stored before is seen.
@@ -185,7 +186,8 @@ impl EdgeRecord {
     }
 }
 
-/// A lock in a list: its index, and whether it was held with other readers.
+/// Returns a lock as it stands in a list: its index, and whether it was held with other
+/// readers.
 #[must_use]
 pub const fn gate(lock: u32, shared: bool) -> u64 {
     lock as u64 | (shared as u64) << 32

@@ -80,17 +80,17 @@ pub struct Wait<C: Cells> {
 /// A wait, as a thread publishes it and as a reader sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
-    /// What kind of wait.
+    /// The kind of the wait.
     pub how: How,
     /// Id of the stack of return addresses that leads to the wait.
     pub stack: u32,
     /// Address of the lock, or `pthread_t` of the joined thread.
     pub target: u64,
-    /// Begin, nanoseconds of `CLOCK_MONOTONIC`.
+    /// When the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub since: u64,
-    /// Deadline in nanoseconds of its clock; zero for an untimed wait.
+    /// The deadline in nanoseconds of its clock; zero for an untimed wait.
     pub deadline: u64,
-    /// The mutex given back by a wait on a condition variable, else zero.
+    /// The mutex that a wait on a condition variable gives back, else zero.
     pub companion: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Waiting {
 pub struct Episode(pub u64);
 
 impl<C: Cells> Wait<C> {
-    /// Nothing is waited for.
+    /// A thread that waits for nothing.
     pub const NONE: Self = Wait {
         episode: C::Word::ZERO,
         how: C::Word::ZERO,
@@ -109,8 +109,8 @@ impl<C: Cells> Wait<C> {
         companion: C::Word::ZERO,
     };
 
-    /// Publishes a wait; by the thread itself, before it may block. A wait that
-    /// was never ended (its thread left it by `longjmp`) is replaced.
+    /// Publishes a wait. The thread itself calls this before it may block. A wait that was
+    /// never ended (its thread left it by `longjmp`) is replaced.
     pub fn begin(&self, waiting: &Waiting) {
         let episode = self.episode.load(Relaxed);
         let even = episode + (episode & 1);
@@ -128,8 +128,8 @@ impl<C: Cells> Wait<C> {
         self.episode.store(even + 1, Release);
     }
 
-    /// Withdraws the wait; by the thread itself, after the blocking call and
-    /// before its held stack changes. Does nothing if none is published.
+    /// Withdraws the wait. The thread itself calls this after the blocking call and before
+    /// its held stack changes. Does nothing if none is published.
     pub fn end(&self) {
         let episode = self.episode.load(Relaxed);
         if episode & 1 != 0 && !fault!(ledger_forgets_to_end) {
@@ -140,13 +140,13 @@ impl<C: Cells> Wait<C> {
         }
     }
 
-    /// Whether the thread itself has a wait published; for its own use.
+    /// Tells whether the thread has a wait published, for its own use.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
         self.episode.load(Relaxed) & 1 != 0
     }
 
-    /// Reads the wait, if there is one; by anybody.
+    /// Reads the wait, if there is one. Any thread of any process may call this.
     #[must_use]
     pub fn read(&self) -> Option<(Episode, Waiting)> {
         // ord: LED-2 (acquire): the fields and the held stack of this episode.
@@ -167,8 +167,8 @@ impl<C: Cells> Wait<C> {
         self.is_still(Episode(episode)).then_some((Episode(episode), waiting))
     }
 
-    /// Whether the thread is in the same wait still, so that all that was read
-    /// since [`Wait::read`] is of one piece (LEDGER-STILL).
+    /// Tells whether the thread is in the same wait still, so that all that was read since
+    /// [`Wait::read`] is of one piece (LEDGER-STILL).
     #[must_use]
     pub fn is_still(&self, episode: Episode) -> bool {
         // Relaxed: the loads before it are acquires, which keeps this one last.
@@ -176,19 +176,19 @@ impl<C: Cells> Wait<C> {
     }
 }
 
-/// One held lock.
+/// An entry of the held stack: one lock.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Held<C: Cells> {
-    /// Address of the lock; zero: nothing here.
+    /// The address of the lock; zero: the entry is empty.
     address: C::Word,
     /// `lock index | stack id << 32`.
     place: C::Word,
     /// `tick | flags << 32 | timed << 63`: the coarse time of acquisition,
     /// [`Flags`], and whether the exact one is known.
     how: C::Word,
-    /// Exact time of acquisition in nanoseconds; left over from an earlier use
-    /// of the entry if `how` says that it is not known.
+    /// The exact time of acquisition in nanoseconds; left over from an earlier use of the
+    /// entry if `how` says that it is not known.
     started: C::Word,
 }
 
@@ -198,22 +198,22 @@ const TIMED: u64 = 1 << 63;
 /// A held lock, as a thread publishes it and as a reader sees it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Holding {
-    /// Address of the lock.
+    /// The address of the lock.
     pub address: u64,
-    /// Index of its record.
+    /// The index of its record.
     pub lock: u32,
     /// Id of the stack of return addresses at the acquisition.
     pub stack: u32,
-    /// Coarse time of the acquisition, in [ticks](crate::header::tick_of).
+    /// The coarse time of the acquisition, in [ticks](crate::header::tick_of).
     pub tick: u32,
-    /// What is special.
+    /// What is special about the hold.
     pub flags: Flags,
-    /// Exact time of the acquisition, or zero.
+    /// The exact time of the acquisition in nanoseconds, or zero.
     pub started: u64,
 }
 
 impl<C: Cells> Held<C> {
-    /// An empty entry.
+    /// An entry without a lock.
     pub const NONE: Self = Held {
         address: C::Word::ZERO,
         place: C::Word::ZERO,
@@ -271,27 +271,27 @@ impl<C: Cells> Held<C> {
         })
     }
 
-    /// The address alone; zero if the entry is empty.
+    /// Returns the address alone; zero if the entry is empty.
     #[inline(always)]
     #[must_use]
     pub fn address(&self) -> u64 {
         self.address.load(Acquire)
     }
 
-    /// Changes the flags; by the holder.
+    /// Changes the flags. Only the holder calls this.
     pub fn set_flags(&self, flags: Flags) {
         let how = self.how.load(Relaxed);
         // ord: LED-3 (release), as in `fill`.
         self.how.store(how & (TIMED | 0xffff_ffff) | u64::from(flags.0) << 32, Release);
     }
 
-    /// Begins a new time of holding; by the holder, after a wait on a condition
+    /// Begins a new time of holding. The holder calls this after a wait on a condition
     /// variable.
     pub fn restart(&self, tick: u32, flags: Flags, started: u64) {
         self.write_how(tick, flags, started);
     }
 
-    /// The exact time is not touched if there is none: one store less for most.
+    /// Writes `how`, and the exact time only if there is one: one store less for most.
     #[inline(always)]
     fn write_how(&self, tick: u32, flags: Flags, started: u64) {
         let mut how = u64::from(tick) | u64::from(flags.0) << 32;
@@ -321,14 +321,14 @@ impl<C: Cells> Clone for Stack<'_, C> {
 impl<C: Cells> Copy for Stack<'_, C> {}
 
 impl<'a, C: Cells> Stack<'a, C> {
-    /// The view of a thread's count and entries.
+    /// Makes the view of a thread's count and entries.
     #[inline(always)]
     #[must_use]
     pub fn new(top: &'a C::Word, entries: &'a [Held<C>]) -> Self {
         Stack { top, entries }
     }
 
-    /// The number of entries in use, empty ones included.
+    /// Returns the number of entries in use, empty ones included.
     #[inline(always)]
     #[must_use]
     pub fn depth(&self) -> usize {
@@ -336,14 +336,14 @@ impl<'a, C: Cells> Stack<'a, C> {
         (self.top.load(Acquire) as usize).min(self.entries.len())
     }
 
-    /// The entry at `index`.
+    /// Returns the entry at `index`.
     #[inline(always)]
     #[must_use]
     pub fn entry(&self, index: usize) -> &'a Held<C> {
         &self.entries[index]
     }
 
-    /// Records an acquisition; by the thread itself, after it.
+    /// Records an acquisition. The thread itself calls this after it.
     ///
     /// # Errors
     /// [`Full`] when there is no entry left: nothing was recorded.
@@ -363,8 +363,8 @@ impl<'a, C: Cells> Stack<'a, C> {
         Ok(())
     }
 
-    /// Removes the newest entry of `address` and returns it; by the thread
-    /// itself, before the real release. `None` if it holds no such lock.
+    /// Removes the newest entry of `address` and returns it. The thread itself calls this
+    /// before the real release. Returns `None` if it holds no such lock.
     #[inline(always)]
     pub fn pop(&self, address: u64) -> Option<Holding> {
         let top = self.top.load(Relaxed) as usize;
@@ -379,10 +379,10 @@ impl<'a, C: Cells> Stack<'a, C> {
         self.pop_below(address)
     }
 
-    /// Removes the newest entry of `address` on behalf of the thread that holds
-    /// it; by whoever releases a lock in its place, before the real release.
-    /// Says what was held. The entry stays as an empty one until its thread
-    /// comes across it.
+    /// Removes the newest entry of `address` on behalf of the thread that holds it, and
+    /// returns what was held. A thread that releases a lock in the holder's place calls this
+    /// before the real release. The entry stays as an empty one until its own thread comes
+    /// across it.
     ///
     /// The thread may move its entries down meanwhile (`pop_below`).
     /// Then the search begins anew, once for each move; a copy that has been
@@ -400,7 +400,7 @@ impl<'a, C: Cells> Stack<'a, C> {
         }
     }
 
-    /// The newest entry of `address`, not removed.
+    /// Returns the newest entry of `address`, without removing it.
     #[must_use]
     pub fn find(&self, address: u64) -> Option<(usize, Holding)> {
         (0..self.depth()).rev().find_map(|index| {
@@ -409,17 +409,17 @@ impl<'a, C: Cells> Stack<'a, C> {
         })
     }
 
-    /// Out-of-order release: the entries above move down, or hand-over-hand
-    /// locking would climb for ever. Readers of a running thread may miss an
-    /// entry meanwhile or see it twice; of a waiting one never (LEDGER-EPISODE). No handler
-    /// of this thread may record meanwhile: the caller has marked it busy.
-    /// Others may revoke entries: hence the exchange.
+    /// Removes an entry that is not on top. The entries above move down, or hand-over-hand
+    /// locking would climb for ever. Readers of a running thread may miss an entry meanwhile
+    /// or see it twice; of a waiting one never (LEDGER-EPISODE). No handler of this thread
+    /// may record meanwhile: the caller has marked it busy. Others may revoke entries: hence
+    /// the exchange.
     #[cold]
     #[inline(never)]
     fn pop_below(&self, address: u64) -> Option<Holding> {
         let mut top = self.depth();
         while top > 0 && self.entries[top - 1].address() == 0 {
-            // Left behind by `revoke`.
+            // `revoke` has left the empty entry behind.
             top -= 1;
             self.top.store(top as u64, Release);
         }
@@ -431,7 +431,7 @@ impl<'a, C: Cells> Stack<'a, C> {
                 if fault!(ledger_moves_what_was_revoked) {
                     self.entries[above].clear();
                 } else if !self.entries[above].take(moved.address) {
-                    // Revoked, after it was read.
+                    // Another thread has revoked the entry since it was read.
                     self.entries[above - 1].clear();
                 }
             }
@@ -441,6 +441,6 @@ impl<'a, C: Cells> Stack<'a, C> {
     }
 }
 
-/// No entry left to record a held lock in.
+/// There is no entry left to record a held lock in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Full;

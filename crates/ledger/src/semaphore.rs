@@ -13,43 +13,43 @@ use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 pub struct Semaphore<'a> {
     token: &'a Token,
     generation: u32,
-    /// What those of its origin came to.
+    /// The usage of the origin that the semaphore comes from.
     pub usage: &'a Usage,
-    /// Its life begins with this look at it.
+    /// Whether its life begins with this look at it.
     pub is_new: bool,
 }
 
 impl Semaphore<'_> {
-    /// Notes who has it now, and returns who had it.
+    /// Notes that `taker` has the token now, and returns who had it.
     pub fn take(&self, taker: Taker) -> Option<Taker> {
         let word = taker.pack(self.generation);
         Taker::unpack(self.token.taker.swap(word, Relaxed), self.generation)
     }
 
-    /// Notes that nobody has it, and returns who had it.
+    /// Notes that nobody has the token, and returns who had it.
     pub fn give(&self) -> Option<Taker> {
         Taker::unpack(self.token.taker.swap(0, Relaxed), self.generation)
     }
 
-    /// Who has it.
+    /// Returns who has the token.
     #[must_use]
     pub fn taker(&self) -> Option<Taker> {
         Taker::unpack(self.token.taker.load(Relaxed), self.generation)
     }
 
-    /// The bits of the [`Reason`]s that were found.
+    /// Returns the bits of the [`Reason`]s that were found, which `word` holds.
     fn marks(&self, word: u32) -> u32 {
         if word >> REASONS == self.generation << REASONS >> REASONS { word & MARKS } else { 0 }
     }
 
-    /// Whether any of these was found.
+    /// Tells whether any of these reasons was found.
     #[must_use]
     pub fn is_marked(&self, reasons: &[Reason]) -> bool {
         let marks = self.marks(self.token.marks.load(Relaxed));
         reasons.iter().any(|reason| marks & reason.bit() != 0)
     }
 
-    /// Notes an act at this call site, which `details` are asked of if it is the first
+    /// Notes an act at the call site `site`. Asks `details` for the rest if it is the first
     /// one there.
     pub fn act(&self, reason: Reason, site: u64, details: impl FnOnce() -> Act) {
         let bit = reason.bit();
@@ -63,7 +63,7 @@ impl Semaphore<'_> {
 const MARKS: u32 = (1 << REASONS) - 1;
 
 impl<'a> Ledger<'a> {
-    /// The semaphore with this index, if its use was noted in this life.
+    /// Returns the semaphore with this index, if its use was noted in this life.
     #[must_use]
     pub fn semaphore(&self, lock: u32) -> Option<Semaphore<'a>> {
         let token = self.tokens().get(lock as usize)?;
@@ -72,8 +72,8 @@ impl<'a> Ledger<'a> {
         Some(Semaphore { token, generation, usage, is_new: false })
     }
 
-    /// A semaphore that lives, and that comes from there if this life is new. `None`,
-    /// and the loss counted, where there is no room.
+    /// Returns a semaphore that lives, and begins its life, as one of `origin`, if it is new.
+    /// Returns `None`, and counts the loss, where there is no room.
     pub fn use_semaphore(&self, lock: u32, origin: Origin) -> Option<Semaphore<'a>> {
         if let Some(known) = self.semaphore(lock) {
             return Some(known);
@@ -99,14 +99,14 @@ impl<'a> Ledger<'a> {
         Some(Semaphore { token, generation, usage, is_new })
     }
 
-    /// The usage with this index: `None` beyond the last one.
+    /// Returns the usage with this index; `None` beyond the last one.
     #[must_use]
     pub fn usage(&self, index: u32) -> Option<&'a Usage> {
         let used = self.used(Part::Usages) as u32;
         self.usages().get(index as usize).filter(|_| (1..used).contains(&index))
     }
 
-    /// The index of the usage of this origin, made if there is none.
+    /// Returns the index of the usage of this origin, made if there is none.
     fn usage_of(&self, origin: Origin) -> Option<u32> {
         let class = self.classes().get(origin.stack as usize)?;
         // ord: LED-9 (acquire): the record that was stored before.
@@ -114,7 +114,7 @@ impl<'a> Ledger<'a> {
         let mut made = None;
         loop {
             if let Some(found) = self.find_usage(first, origin) {
-                // One that was made in vain stays without an origin.
+                // A record that was made in vain stays without an origin.
                 return Some(found);
             }
             let index = match made {
@@ -136,7 +136,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn find_usage(&self, first: u32, origin: Origin) -> Option<u32> {
-        // As many as there are kinds of origins, however damaged the list is.
+        // A list is no longer than there are kinds of origins, however damaged it is.
         let mut index = first;
         for _ in 0..16 {
             let usage = self.usage(index)?;

@@ -1,11 +1,11 @@
 //! The parts of call stacks in the waiting for a lock, or in its holding.
 //!
 //! # Role
-//! Whoever waited for a lock, or held it, adds to the [`Share`] of the stack that led
-//! to its call. A return address would not do as the key: where the program calls
-//! locks through a function of its own, all callers have that function's. Which frame
-//! of a stack is the place that a reader wants is for the command to say, which knows
-//! names; what it needs for that is a stack by which such a hold ended.
+//! A thread that waited for a lock, or held it, adds to the [`Share`] of the stack that
+//! led to its call. A return address would not do as the key: where the program calls
+//! locks through a function of its own, all callers have that function's. The command,
+//! which knows names, chooses the frame of a stack that is the place a reader wants; for
+//! that it needs a stack by which such a hold ended.
 //!
 //! # State
 //! The first stacks of a lock have their shares beside its statistics, the others in
@@ -14,9 +14,9 @@
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-/// Shares beside the statistics.
+/// The number of shares beside the statistics.
 pub const FIRST: usize = 4;
-/// Shares in a chunk.
+/// The number of shares in a chunk.
 pub const CHUNK: usize = 21;
 /// The most chunks of one lock on one side.
 const CHUNKS: usize = 12;
@@ -27,13 +27,13 @@ pub const STACKS: usize = FIRST + CHUNKS * CHUNK;
 #[repr(C)]
 #[derive(Debug)]
 pub struct Share {
-    /// Id of the stack; 0: not in use.
+    /// Id of the stack; 0: the share is not in use.
     pub stack: AtomicU32,
     /// Id of a stack by which a hold that began here was ended; 0: none is known.
     pub released: AtomicU32,
-    /// How often.
+    /// How often the stack led to a wait or a hold.
     pub count: AtomicU64,
-    /// For how long altogether, in nanoseconds.
+    /// The sum of these times, in nanoseconds.
     pub total: AtomicU64,
 }
 
@@ -53,7 +53,7 @@ impl Share {
         self.total.fetch_add(total, Relaxed);
     }
 
-    /// Its stack, a stack that ended a hold, how often, how long.
+    /// Returns the stack, a stack that ended a hold, how often, and how long in nanoseconds.
     #[must_use]
     pub fn read(&self) -> (u32, u32, u64, u64) {
         let [stack, released] = [&self.stack, &self.released].map(|word| word.load(Relaxed));
@@ -78,7 +78,7 @@ const _: () = assert!(size_of::<ShareChunk>() == 512);
 #[derive(Debug)]
 pub struct Shares {
     first: [Share; FIRST],
-    /// All stacks without a share: `stack` stays 0.
+    /// The share of all stacks without one of their own: its `stack` stays 0.
     others: Share,
     /// Index of the first chunk; 0: there is none.
     more: AtomicU32,
@@ -129,7 +129,7 @@ impl Shares {
             0 => None,
             index => chunk(index),
         };
-        // No more than there can be, however damaged the links are.
+        // Stops at the most chunks there can be, however damaged the links are.
         let further =
             core::iter::successors(linked(&self.more), move |last| linked(&last.next)).take(CHUNKS);
         let own = self.first.iter().chain(further.flat_map(|chunk| &chunk.shares));

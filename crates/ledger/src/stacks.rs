@@ -8,14 +8,14 @@ use crate::ledger::{Ledger, Part};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
-/// The deepest stack that is stored.
+/// The return addresses of the deepest stack that is stored.
 pub const DEEPEST: usize = 128;
 
 /// A stack in the ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct StoredStack<'a> {
     words: &'a [core::sync::atomic::AtomicU64],
-    /// Why it ends where it ends: a number of the unwinder's.
+    /// Why the stack ends where it ends: a number of the unwinder's.
     pub end: u32,
 }
 
@@ -24,12 +24,12 @@ impl<'a> StoredStack<'a> {
         self.words
     }
 
-    /// The return addresses, innermost first.
+    /// Returns the return addresses, innermost first.
     pub fn returns(&self) -> impl ExactSizeIterator<Item = u64> + Clone + '_ {
         self.words.iter().map(|word| word.load(Relaxed))
     }
 
-    /// The return address of the call itself; 0 of an empty stack.
+    /// Returns the return address of the call itself; 0 of an empty stack.
     #[must_use]
     pub fn site(&self) -> u64 {
         self.returns().next().unwrap_or(0)
@@ -41,7 +41,7 @@ fn hash_of(returns: &[u64], end: u32) -> u64 {
 }
 
 impl<'a> Ledger<'a> {
-    /// The stack with this id, if there is one.
+    /// Returns the stack with this id, if there is one.
     #[must_use]
     pub fn stack(&self, id: u32) -> Option<StoredStack<'a>> {
         let words = self.stack_words();
@@ -54,9 +54,9 @@ impl<'a> Ledger<'a> {
         Some(StoredStack { words: words.get(first..first + depth)?, end })
     }
 
-    /// The id of a stack, which is stored if it is new. Returns 0, and counts
-    /// the loss, when there is no room. What lies beyond [`DEEPEST`] is cut off:
-    /// the caller has said so by `end`.
+    /// Returns the id of a stack, which is stored if it is new. Returns 0, and counts the
+    /// loss, when there is no room. What lies beyond [`DEEPEST`] is cut off: the caller has
+    /// said so by `end`.
     pub fn intern_stack(&self, returns: &[u64], end: u32) -> u32 {
         let returns = &returns[..returns.len().min(DEEPEST)];
         let hash = hash_of(returns, end);

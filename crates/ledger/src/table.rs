@@ -1,8 +1,8 @@
 //! A hash table in shared memory that grows without moving anything.
 //!
 //! # Role
-//! From the address of a lock to its record, from the hash of a stack to the
-//! stack. Entries are never removed.
+//! A table leads from the address of a lock to its record, from the hash of a stack
+//! to the stack, and from that of an edge to its first record. Entries are never removed.
 //!
 //! # State
 //! Levels of 2^[`FIRST`], 2^([`FIRST`]+1), ... slots at fixed places; zero is an
@@ -32,17 +32,17 @@ use crate::growth::{Area, Growth};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use lockstead_core::{Atomic64, fault};
 
-/// Logarithm of the slots of the first level.
+/// The binary logarithm of the slots of the first level.
 pub const FIRST: u32 = 12;
 
-/// Levels above the first that any table can have: more slots than bytes of
-/// address space.
+/// The levels above the first that any table can have: more slots than bytes of address
+/// space.
 const MOST_LEVELS: u32 = 32;
 
-/// Slots an insertion looks at before it goes to a new level.
+/// The slots that an insertion looks at before it goes to a new level.
 const PROBES: usize = 128;
 
-/// Bytes of all levels that a table for `elements` needs.
+/// Returns the bytes of all levels that a table for `elements` needs.
 #[must_use]
 pub const fn bytes(elements: u64) -> u64 {
     // The newest level is opened when the one before is half full, so twice
@@ -58,7 +58,7 @@ pub struct Table<'a, C: Cells = Native, const START: u32 = FIRST> {
     slots: &'a [C::Word],
     level: &'a C::Word,
     fill: &'a C::Word,
-    /// How far the slots are mapped, and which area they are; `None`: all are.
+    /// How far the slots are mapped, and which area they are; `None`: all are mapped.
     growth: Option<(&'static Growth, Area)>,
 }
 
@@ -82,19 +82,19 @@ pub enum Inserted {
 }
 
 impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
-    /// The view of `slots` with its two words in the header.
+    /// Makes the view of `slots` with its two words in the header.
     #[must_use]
     pub fn new(slots: &'a [C::Word], level: &'a C::Word, fill: &'a C::Word) -> Self {
         Table { slots, level, fill, growth: None }
     }
 
-    /// The same table, of which only those slots may be touched that are mapped.
+    /// Returns the same table, of which only those slots may be touched that are mapped.
     #[must_use]
     pub fn growing(self, growth: Option<&'static Growth>, area: Area) -> Self {
         Table { growth: growth.map(|growth| (growth, area)), ..self }
     }
 
-    /// The slots of a level.
+    /// Returns the slots of a level, if it is there and mapped.
     fn level(&self, level: u32) -> Option<&'a [C::Word]> {
         let slots = (1usize << START).checked_shl(level).filter(|_| level <= MOST_LEVELS)?;
         let start = slots - (1 << START);
@@ -105,7 +105,7 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
         self.growth.is_none_or(is_mapped).then_some(found)
     }
 
-    /// Whether there is such a level, and it can be touched by now.
+    /// Tells whether there is such a level, and maps it if it is not.
     fn reach(&self, level: u32) -> bool {
         let end = (1usize << START).checked_shl(level + 1).map(|end| end - (1 << START));
         end.is_some_and(|end| {
@@ -116,12 +116,12 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
         })
     }
 
-    /// The newest level, or, of a damaged ledger, one that can be.
+    /// Returns the newest level, or, of a damaged ledger, one that can be.
     fn newest(&self) -> u32 {
         self.level.load(Acquire).min(u64::from(MOST_LEVELS)) as u32
     }
 
-    /// The element with this hash for which `is` says yes.
+    /// Returns the element with this hash for which `is` says yes.
     #[inline]
     pub fn find(&self, hash: u64, is: impl Fn(u32) -> bool) -> Option<u32> {
         let newest = self.newest();
@@ -165,7 +165,7 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
         }
     }
 
-    /// Opens the level after `newest`; says whether there is one.
+    /// Opens the level after `newest`, and says whether there is one.
     fn open(&self, newest: u64) -> bool {
         if !self.reach(newest as u32 + 1) {
             return false;
@@ -176,13 +176,6 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
             self.fill.store(0, Relaxed);
         }
         true
-    }
-
-    /// Slots in the levels that are open, and how many of them are taken in the
-    /// newest: for a reader that reports memory.
-    #[must_use]
-    pub fn open_slots(&self) -> usize {
-        ((2usize << self.newest()) - 1) << START
     }
 }
 

@@ -18,37 +18,36 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
 pub use crate::known::{CacheLine, Known, Set};
 
-/// Lines of the acquisition cache.
+/// The lines of the acquisition cache.
 pub const CACHE_LINES: usize = 64;
 
-/// Call chains that are remembered beside the acquisition cache.
+/// The call chains that are remembered beside the acquisition cache.
 pub const CHAINS: usize = 64;
 
-/// Keys of what is held: a page.
+/// The number of keys of what is held: a page of them.
 pub const KEYS: usize = 512;
 
-/// Sets for locks that find no line in the acquisition cache, in the thread's
-/// first page.
+/// The sets in the thread's first page, for locks that find no line in the acquisition cache.
 pub const NEAR_SETS: usize = 32;
 
-/// Sets in a page.
+/// The number of sets in a page.
 pub const SETS_IN_PAGE: usize = 4096 / size_of::<Set>();
 
-/// The held locks for which a thread's first 16 KiB suffice.
+/// The number of held locks for which a thread's first 16 KiB suffice.
 pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<Held<Native>>();
 
-/// States of a record, in [`ThreadRecord::state`].
+/// The states of a record, in [`ThreadRecord::state`].
 pub mod state {
-    /// Not used yet.
+    /// The record was not used yet.
     pub const FREE: u32 = 0;
-    /// Claimed by the creator of a thread that does not run yet.
+    /// The creator of a thread that does not run yet has claimed the record.
     pub const CLAIMED: u32 = 1;
-    /// Its thread runs.
+    /// The thread of the record runs.
     pub const LIVE: u32 = 2;
-    /// Its thread has ended; may be claimed anew.
+    /// The thread of the record has ended; the record may be claimed anew.
     pub const ENDED: u32 = 3;
-    /// Its thread has ended and left locks behind, which the held stack shows:
-    /// never claimed anew.
+    /// The thread of the record has ended and left locks behind, which the held stack shows.
+    /// The record is never claimed anew.
     pub const LEAKED: u32 = 4;
 }
 
@@ -56,8 +55,8 @@ pub mod state {
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct ThreadRecord {
-    // What the fast path touches, in one line.
-    /// Number of entries on the held stack.
+    // The fast path touches these, which lie in one cache line.
+    /// The number of entries on the held stack.
     pub top: NativeWord,
     /// Not zero while the library works for this thread outside its fast path:
     /// a signal handler that finds it set passes through unrecorded.
@@ -67,16 +66,16 @@ pub struct ThreadRecord {
     pub context: AtomicU32,
     /// The highest address of the thread's stack; 0 when it is not known.
     pub stack_high: AtomicU64,
-    /// The lowest.
+    /// The lowest address of the thread's stack.
     pub stack_low: AtomicU64,
-    /// Index of this record.
+    /// The index of this record.
     pub index: AtomicU32,
-    /// One of [`state`].
+    /// What the record is used for: one of [`state`].
     pub state: AtomicU32,
-    /// Of the library that checks: the lowest lock that may live on the thread's
-    /// stack; the largest number if there is none.
+    /// The lowest lock that may live on the thread's stack; the largest number if there is
+    /// none. The library that checks keeps it.
     pub lowest_lock: AtomicU64,
-    /// Pseudo-random state of the library, for this thread.
+    /// The pseudo-random state of the library, for this thread.
     pub dice: AtomicU64,
     /// Which sets are in use. Lower half: their number less one, times the size
     /// of one. Upper half: where they begin, in bytes from here.
@@ -84,18 +83,18 @@ pub struct ThreadRecord {
 
     /// What the thread waits for.
     pub wait: Wait<Native>,
-    /// Raised each time the record is claimed.
+    /// The number of times that the record was claimed.
     pub generation: AtomicU32,
     spare_wait: AtomicU32,
-    /// Acquisitions of this thread that are not in its cache's counts.
+    /// The acquisitions of this thread that are not in its cache's counts.
     pub acquisitions: AtomicU64,
 
     /// The kernel's thread id, in the process's own PID namespace.
     pub tid: AtomicU32,
-    /// Of the library that checks: the bit that stands for this thread and others
-    /// where threads are marked.
+    /// The bit that stands for this thread, and for others, where threads are marked. The
+    /// library that checks keeps it.
     pub mark: AtomicU32,
-    /// Its `pthread_t`.
+    /// The `pthread_t` of the thread.
     pub handle: AtomicU64,
     /// The function it began with; 0 for the first thread and for threads that
     /// were not created through `pthread_create`.
@@ -103,19 +102,20 @@ pub struct ThreadRecord {
     spare_start: AtomicU64,
     /// Index of the creator's record plus one; 0 when it is not known.
     pub creator: AtomicU32,
-    /// Stack of the call that created it.
+    /// The stack of the call that created the thread.
     pub creation_stack: AtomicU32,
-    /// Created, or first seen if nobody saw that, in nanoseconds of
+    /// When the thread was created, or first seen if nobody saw that, in nanoseconds of
     /// `CLOCK_MONOTONIC`.
     pub began: AtomicU64,
-    /// Ended; 0 while it runs.
+    /// When the thread ended, in nanoseconds of `CLOCK_MONOTONIC`; 0 while it runs.
     pub ended: AtomicU64,
     /// The name as the kernel has it, zero-terminated, when it is known.
     pub name: [AtomicU64; 2],
-    /// Joined or detached: its `handle` may stand for another thread now.
+    /// Not zero when the thread was joined or detached: its `handle` may stand for another
+    /// thread now.
     pub handle_released: AtomicU32,
-    /// In the first thread of a forked child: the number of the parent's thread
-    /// that forked, which locks taken before the fork still name as their owner.
+    /// The number of the parent's thread that forked, in the first thread of a forked child.
+    /// Locks taken before the fork still name that one as their owner.
     pub forked_by: AtomicU32,
 
     /// Acquisitions that found the lock taken.
@@ -129,30 +129,30 @@ pub struct ThreadRecord {
     pub skipped: AtomicU64,
     /// Locks that could not be put on the held stack.
     pub held_dropped: AtomicU64,
-    /// Which pages of the further sets have ever been used.
+    /// The pages of the further sets that have ever been used, a bit for each.
     pub far_pages: AtomicU64,
-    /// The how-manieth thread of the process it is, from 1: never that of
+    /// The number of the thread among all that the process ever had, from 1; never that of
     /// another one.
     pub serial: AtomicU32,
-    /// Locks that have lost their place in the sets to others.
+    /// The number of locks that have lost their place in the sets to others.
     pub displaced: AtomicU32,
-    /// Up to when the thread has paid for the holds that it has timed, in nanoseconds
-    /// of `CLOCK_MONOTONIC`.
+    /// Up to when the thread has paid for the holds that it has timed, in nanoseconds of
+    /// `CLOCK_MONOTONIC`.
     pub paid_until: AtomicU64,
     /// When the thread last read the clock while it held nothing.
     pub clock_read: AtomicU64,
-    /// The first sets.
+    /// The first sets of the thread.
     pub near: [Set; NEAR_SETS],
 }
 
-/// What threads counted whose records have been given to others: added up when
-/// a record is claimed anew, so that the totals of a process stay right.
+/// What threads counted whose records have been given to others. It is added up when a record
+/// is claimed anew, so that the totals of a process stay right.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Retired {
-    /// Threads.
+    /// The number of these threads.
     pub threads: AtomicU64,
-    /// Nanoseconds that they lived.
+    /// The nanoseconds that they lived.
     pub lived: AtomicU64,
     /// Their acquisitions that found the lock taken.
     pub contended: AtomicU64,
@@ -169,10 +169,11 @@ pub struct Retired {
 const _: () = assert!(size_of::<ThreadRecord>() == 4096);
 const _: () = assert!(offset_of!(ThreadRecord, wait) == 64);
 
-/// Sets beyond those in the first page, for `held` entries of the held stack.
+/// Returns the number of sets beyond those in the first page, for `held` entries of the held
+/// stack.
 #[must_use]
 pub const fn far_sets(held: usize) -> usize {
-    // One page at least, and no more than one word has bits for pages.
+    // One page at least, and at most 64: `far_pages` has a bit for each.
     let sets = (held / 4).next_power_of_two();
     if sets < SETS_IN_PAGE {
         SETS_IN_PAGE
@@ -183,37 +184,37 @@ pub const fn far_sets(held: usize) -> usize {
     }
 }
 
-/// Bytes from a thread's record to the next one's, for `held` entries.
+/// Returns the bytes from a thread's record to the next one's, for `held` entries.
 #[must_use]
 pub const fn stride(held: usize) -> usize {
     (far_offset(held) + far_sets(held) * size_of::<Set>()).next_multiple_of(4096)
 }
 
-/// Bytes from a thread's record to its acquisition cache.
+/// Returns the bytes from a thread's record to its acquisition cache.
 #[must_use]
 pub const fn cache_offset() -> usize {
     size_of::<ThreadRecord>()
 }
 
-/// Bytes from a thread's record to its call chains.
+/// Returns the bytes from a thread's record to its call chains.
 #[must_use]
 pub const fn chains_offset() -> usize {
     cache_offset() + CACHE_LINES * size_of::<CacheLine>()
 }
 
-/// Bytes from a thread's record to its held stack.
+/// Returns the bytes from a thread's record to its held stack.
 #[must_use]
 pub const fn held_offset() -> usize {
     keys_offset() + KEYS * size_of::<u64>()
 }
 
-/// Bytes from a thread's record to its keys.
+/// Returns the bytes from a thread's record to its keys.
 #[must_use]
 pub const fn keys_offset() -> usize {
     chains_offset() + CHAINS * size_of::<CacheLine>()
 }
 
-/// Bytes from a thread's record to its further sets.
+/// Returns the bytes from a thread's record to its further sets, for `held` entries.
 #[must_use]
 pub const fn far_offset(held: usize) -> usize {
     (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
@@ -222,25 +223,25 @@ pub const fn far_offset(held: usize) -> usize {
 /// A thread's whole part of the ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct Thread<'a> {
-    /// The first page.
+    /// The first page of the thread.
     pub record: &'a ThreadRecord,
-    /// The acquisition cache.
+    /// The lines of the acquisition cache.
     pub cache: &'a [CacheLine; CACHE_LINES],
-    /// Call chains that the thread has walked, whatever the lock: lines whose
-    /// address and count mean nothing. So a lock that is new to the cache does
-    /// not cost a walk when its caller is known.
+    /// Call chains that the thread has walked, whatever the lock. In these lines address and
+    /// count mean nothing. So a lock that is new to the cache does not cost a walk when its
+    /// caller is known.
     pub chains: &'a [CacheLine; CHAINS],
-    /// The held stack.
+    /// The entries of the held stack.
     pub held: &'a [Held<Native>],
-    /// Locks that find no place elsewhere.
+    /// The further sets, for locks that find no place elsewhere.
     pub far: &'a [Set],
-    /// Of the library that checks, for itself: what the thread holds up to each of
-    /// the first entries of the held stack, as a number.
+    /// What the thread holds up to each of the first entries of the held stack, as a number.
+    /// The library that checks keeps it for itself.
     pub keys: &'a [AtomicU64; KEYS],
 }
 
 impl<'a> Thread<'a> {
-    /// The thread whose record lies at `base`.
+    /// Returns the thread whose record lies at `base`.
     ///
     /// # Safety
     /// `base` is the address of a thread's part of a mapped ledger with `held`
@@ -248,10 +249,10 @@ impl<'a> Thread<'a> {
     #[inline(always)]
     #[must_use]
     pub unsafe fn at(base: *const u8, held: usize) -> Thread<'a> {
-        // SAFETY: by the contract the parts lie one after the other in
-        // memory that stays mapped; all their fields are atomics, so that
-        // concurrent changes by other threads and processes are no data races,
-        // and any bit pattern is a valid value.
+        // SAFETY: the caller promises that the parts lie one after the other in memory that
+        // stays mapped. All their fields are atomics, so that concurrent changes by other
+        // threads and processes are no data races, and every bit pattern is valid
+        // (LEDGER-ZERO).
         unsafe {
             Thread {
                 record: &*base.cast(),
@@ -264,12 +265,12 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// Empties the record of a thread that has ended, for another one; what it
-    /// has counted goes to `totals`. Its number of episodes stays, so that none
-    /// is ever used twice.
+    /// Empties the record of a thread that has ended, for another one, and adds what it has
+    /// counted to `totals`. The number of its episodes stays, so that none is ever used
+    /// twice.
     pub fn retire(&self, totals: &Retired) {
         let record = self.record;
-        // One that was never to run has not ended either.
+        // A thread that was never to run has not ended either, and does not count.
         totals.threads.fetch_add(u64::from(record.ended.load(Relaxed) != 0), Relaxed);
         let lived = record.ended.load(Relaxed).saturating_sub(record.began.load(Relaxed));
         totals.lived.fetch_add(lived, Relaxed);
@@ -316,7 +317,7 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// The held locks.
+    /// Returns the held locks, as their thread publishes them.
     #[inline(always)]
     #[must_use]
     pub fn stack(&self) -> Stack<'a, Native> {

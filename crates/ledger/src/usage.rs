@@ -8,9 +8,9 @@
 //! shortly. A [`Token`] is the state of one that lives.
 //!
 //! # Protocol
-//! Who took the token is noted after the real call and erased before the real call
-//! that gives it back. So of a semaphore that serves as a mutex each taker finds that
-//! nobody has it, and each giver that it has it itself: whatever else is found shows
+//! A thread notes that it took the token after the real call, and erases that before the
+//! real call that gives it back. So if a semaphore serves as a mutex, each taker finds that
+//! nobody has the token, and each giver that it has it itself. Whatever else is found shows
 //! that it does not serve as one, and no race can make it seem so.
 
 use crate::lock::LockRecord;
@@ -42,11 +42,11 @@ pub enum Reason {
     DestroyedTaken = 7,
 }
 
-/// How many there are.
+/// The number of reasons there are.
 pub const REASONS: usize = 8;
 
 impl Reason {
-    /// All of them, in the order of their numbers.
+    /// All reasons, in the order of their numbers.
     pub const ALL: [Reason; REASONS] = [
         Reason::BeginsTaken,
         Reason::BeginsAbove,
@@ -58,19 +58,19 @@ impl Reason {
         Reason::DestroyedTaken,
     ];
 
-    /// The reason with this number.
+    /// Returns the reason with this number; `None` for a number of no reason.
     #[must_use]
     pub fn from_raw(raw: u32) -> Option<Reason> {
         Reason::ALL.get(raw as usize).copied()
     }
 
-    /// Its bit among the marks of a semaphore.
+    /// Returns its bit among the marks of a semaphore.
     pub(crate) const fn bit(self) -> u32 {
         1 << self as u32
     }
 }
 
-/// Who took a token, and the stack of the call.
+/// The thread that took a token, and the stack of the call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Taker {
     /// The thread, as [`Taker::number_of`] has it; 0 in an [`Act`] without one.
@@ -80,11 +80,12 @@ pub struct Taker {
 }
 
 impl Taker {
-    /// A thread without a record: it may be any.
+    /// The number of a thread without a record: it may be any thread.
     pub const UNKNOWN: u32 = (1 << 24) - 1;
 
-    /// What stands for the thread with this [serial
-    /// number](crate::thread::ThreadRecord::serial): 24 bits of it.
+    /// Returns what stands for the thread with this [serial
+    /// number](crate::thread::ThreadRecord::serial): 24 bits of it, neither 0 nor
+    /// [`Taker::UNKNOWN`].
     #[must_use]
     pub const fn number_of(serial: u32) -> u32 {
         match serial & Taker::UNKNOWN {
@@ -93,8 +94,8 @@ impl Taker {
         }
     }
 
-    /// With the generation of the semaphore, so that what is left of an earlier one
-    /// is nobody's.
+    /// Packs it with 8 bits of the generation of the semaphore, so that what is left of an
+    /// earlier one is nobody's.
     pub(crate) fn pack(self, generation: u32) -> u64 {
         u64::from(self.thread | generation << 24) | u64::from(self.stack) << 32
     }
@@ -122,55 +123,55 @@ pub struct Origin {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
 pub enum Sharing {
-    /// One.
+    /// The process that made it.
     Private = 0,
-    /// Those that have its memory.
+    /// All processes that have its memory.
     Memory = 1,
-    /// Those that know its name.
+    /// All processes that know its name.
     Named = 2,
 }
 
-/// [`Usage::least`] of semaphores whose initialisation was not seen.
+/// The class of values of semaphores whose initialisation was not seen.
 const UNSEEN: u32 = u32::MAX;
 
 impl Origin {
-    /// Values that mean the same: none, one, several.
+    /// Returns the class of the value, by which origins differ: none, one, several, not seen.
     fn class(self) -> u32 {
         self.value.map_or(UNSEEN, |value| value.min(2))
     }
 }
 
-/// Acts that a usage remembers.
+/// The number of acts that a usage remembers.
 pub const ACTS: usize = 16;
 
 /// Something that was done to a semaphore and shows that it is no mutex. The first
 /// time counts, for each reason and stack.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Act {
-    /// What it shows.
+    /// The reason that the act shows.
     pub reason: Reason,
     /// Stack of the call.
     pub stack: u32,
     /// The thread that did it, as [`Taker::number_of`] has it.
     pub thread: u32,
-    /// Its number.
+    /// The kernel's number of that thread.
     pub tid: u32,
-    /// Who had the token then.
+    /// The thread that had the token then.
     pub other: Taker,
-    /// The number of that thread; 0 if it is not known.
+    /// The kernel's number of the thread that had the token; 0 if it is not known.
     pub other_tid: u32,
     /// A count or a signal, as the reason has it.
     pub number: u32,
 }
 
-/// An [`Act`] in the ledger.
+/// An [`Act`] as it lies in the ledger.
 #[repr(C)]
 #[derive(Debug)]
 pub struct ActRecord {
-    /// Reason and stack; 0: not in use.
+    /// The call site, and the reason plus one in the top byte; 0: the record is not in use.
     key: AtomicU64,
     other: AtomicU64,
-    /// How often.
+    /// How often the act was done.
     pub count: AtomicU64,
     ready: AtomicU32,
     reason: AtomicU32,
@@ -199,7 +200,7 @@ impl ActRecord {
         self.ready.store(1, Release);
     }
 
-    /// What it says; `None` if there is nothing, or it is not complete yet.
+    /// Returns the act; `None` if there is none, or if it is not complete yet.
     #[must_use]
     pub fn read(&self) -> Option<Act> {
         // ord: LED-9 (acquire): what was stored before is seen.
@@ -223,7 +224,7 @@ impl ActRecord {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Usage {
-    /// Index of the next one with the same stack; 0: none.
+    /// The index of the next one with the same stack; 0: there is none.
     pub(crate) next: AtomicU32,
     /// Not zero when all that tells its origin is there.
     pub(crate) ready: AtomicU32,
@@ -233,56 +234,57 @@ pub struct Usage {
     sharing: AtomicU32,
     /// The largest value of an initialisation.
     most: AtomicU32,
-    /// The smallest one, from above: that much less than the largest number.
+    /// The smallest value of an initialisation, as the difference from the largest number.
     least: AtomicU32,
     spare: AtomicU32,
-    /// As [`LockRecord::module`](crate::lock::LockRecord::module), of the first one.
+    /// The [module](crate::lock::LockRecord::module) of the first semaphore.
     pub module: AtomicU32,
-    /// How-manieth lock of its class the first one was.
+    /// The number of the first semaphore in its class.
     pub serial: AtomicU32,
-    /// Address of the first one.
+    /// The address of the first semaphore.
     pub address: AtomicU64,
-    /// Semaphores.
+    /// The number of semaphores of the origin.
     pub lives: AtomicU64,
-    /// Those that lay elsewhere than the first one.
+    /// The number of semaphores that lay elsewhere than the first one.
     pub elsewhere: AtomicU64,
-    /// Those that somebody had when they ended or were initialised anew.
+    /// The number of semaphores whose token somebody had when they ended or were initialised
+    /// anew.
     pub left: AtomicU64,
-    /// Serial number of the first thread that took one.
+    /// The serial number of the first thread that took a token.
     pub first_thread: AtomicU32,
-    /// Not zero: other threads took one too.
+    /// Not zero when other threads took a token too.
     pub several: AtomicU32,
     /// The highest count that was seen.
     pub highest: AtomicU32,
-    /// A stack of somebody who asked for the count.
+    /// The stack of a call that asked for the count.
     pub read_stack: AtomicU32,
-    /// How often somebody did.
+    /// How often the program asked for the count.
     pub reads: AtomicU64,
-    /// How often one was taken.
+    /// How often a token was taken.
     pub taken: AtomicU64,
-    /// How often it was given.
+    /// How often a token was given.
     pub given: AtomicU64,
-    /// Attempts that found no token.
+    /// The number of attempts that found no token.
     pub refused: AtomicU64,
-    /// How often a thread waited and got one.
+    /// How often a thread waited and got a token.
     pub contended: AtomicU64,
-    /// How long altogether, in nanoseconds.
+    /// The sum of these waits, in nanoseconds.
     pub waited: AtomicU64,
-    /// The longest time.
+    /// The longest of these waits, in nanoseconds.
     pub longest: AtomicU64,
-    /// Waits that gave up at a deadline.
+    /// The number of waits that gave up at a deadline.
     pub timed_out: AtomicU64,
-    /// Waits that a signal handler has ended.
+    /// The number of waits that a signal handler ended.
     pub interrupted: AtomicU64,
-    /// Calls of which it is not known by which thread.
+    /// The number of calls whose thread is not known.
     pub unjudged: AtomicU64,
-    /// Acts that found no room below.
+    /// The number of acts that found no room among those below.
     pub more_acts: AtomicU64,
-    /// Semaphores of which each reason is true.
+    /// The number of semaphores of which each reason is true.
     pub shown: [AtomicU64; REASONS],
-    /// Where they were taken.
+    /// The stacks of the calls that took a token.
     pub taken_at: Shares,
-    /// Where they were given.
+    /// The stacks of the calls that gave one.
     pub given_at: Shares,
     acts: [ActRecord; ACTS],
 }
@@ -308,8 +310,8 @@ impl Usage {
             && self.sharing.load(Relaxed) == origin.sharing as u32
     }
 
-    /// Where it comes from, with the smallest value; `None` if it is not complete, or
-    /// nothing came from there yet.
+    /// Returns the origin, with the smallest value. Returns `None` if the record is not
+    /// complete, or no semaphore came from there yet.
     #[must_use]
     pub fn origin(&self) -> Option<Origin> {
         // ord: LED-9 (acquire): what was stored before is seen.
@@ -328,7 +330,7 @@ impl Usage {
         })
     }
 
-    /// A semaphore of this origin begins its life.
+    /// Notes that a semaphore of this origin begins its life.
     pub(crate) fn one_more(&self, record: &LockRecord, origin: Origin) {
         self.lives.fetch_add(1, Relaxed);
         self.most.fetch_max(origin.value.unwrap_or(0), Relaxed);
@@ -346,7 +348,7 @@ impl Usage {
         }
     }
 
-    /// The largest value of an initialisation.
+    /// Returns the largest value of an initialisation.
     #[must_use]
     pub fn most(&self) -> u32 {
         self.most.load(Relaxed)
@@ -385,7 +387,7 @@ impl Usage {
         };
     }
 
-    /// The acts that are complete, with how often each was done.
+    /// Returns the acts that are complete, with how often each was done.
     pub fn acts(&self) -> impl Iterator<Item = (Act, u64)> + '_ {
         self.acts.iter().filter_map(|record| Some((record.read()?, record.count.load(Relaxed))))
     }
@@ -399,9 +401,9 @@ impl Usage {
 #[repr(C)]
 #[derive(Debug)]
 pub struct Token {
-    /// A [`Taker`]; 0: nobody.
+    /// The [`Taker`] of the token; 0: nobody has it.
     pub(crate) taker: AtomicU64,
-    /// Generation of the lock's record in bits 0..32, index of the [`Usage`] above.
+    /// The generation of the lock's record in bits 0..32, the index of the [`Usage`] above.
     life: AtomicU64,
     /// The [`Reason`]s that were found, by their bits, and the lower bits of the
     /// generation above them.
@@ -412,15 +414,14 @@ pub struct Token {
 const _: () = assert!(size_of::<Token>() == 24);
 
 impl Token {
-    /// The index of the usage, if the state is of this generation.
+    /// Returns the index of the usage, if the state is of this generation.
     pub(crate) fn usage(&self, generation: u32) -> Option<u32> {
         let life = self.life.load(Relaxed);
         (life as u32 == generation && life >> 32 != 0).then_some((life >> 32) as u32)
     }
 
-    /// A new life begins, which belongs to `usage`; false if another thread has begun
-    /// it. And the usage that the life before belonged to, if somebody had the token
-    /// still.
+    /// Begins a life, which belongs to `usage`. Returns false if another thread has begun it,
+    /// and the usage that the life before belonged to if somebody still had the token.
     pub(crate) fn begin(&self, generation: u32, usage: u32) -> (bool, Option<u32>) {
         let before = self.life.load(Relaxed);
         let life = u64::from(generation) | u64::from(usage) << 32;

@@ -1,12 +1,12 @@
 //! Violations of the rules of locks: written by the library that checks.
 //!
 //! # Role
-//! Whoever notices one leaves a record, once for each rule, call stack and
-//! origin of the lock; the command reads them in the order of their numbers and
-//! names and prints them. A violation that is repeated is counted.
+//! The thread that notices a violation leaves a record, once for each rule, call stack
+//! and origin of the lock. The command reads the records in the order of their numbers,
+//! and prints them. A violation that is repeated is counted.
 //!
 //! # Protocol
-//! As of [`order`](crate::order).
+//! The protocol is that of [`order`](crate::order).
 
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
@@ -61,36 +61,36 @@ pub const BLOCKING: [&str; 42] = [
     "system",
 ];
 
-/// One violation.
+/// One violation of a rule, as a thread saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Violation {
-    /// Of which rule.
+    /// The rule that was broken.
     pub rule: Rule,
-    /// Index of the lock; 0 if it has no record.
+    /// The index of the lock; 0 if it has no record.
     pub lock: u32,
-    /// Its generation then.
+    /// The generation of the lock at that time.
     pub generation: u32,
-    /// Its address.
+    /// The address of the lock.
     pub address: u64,
-    /// Stack of the call that broke the rule; 0 if there was none.
+    /// The stack of the call that broke the rule; 0 if there was none.
     pub stack: u32,
-    /// [`ThreadRecord::serial`](crate::thread::ThreadRecord::serial) of the
-    /// thread that called; 0 if it is not known.
+    /// The [serial number](crate::thread::ThreadRecord::serial) of the thread that called; 0
+    /// if it is not known.
     pub thread: u32,
-    /// Its number.
+    /// The kernel's number of that thread.
     pub tid: u32,
-    /// Number of the other thread that has a part in it: the owner, say. 0 if
-    /// there is none.
+    /// The number of the other thread that has a part in it, such as the owner; 0 if there is
+    /// none.
     pub other_tid: u32,
-    /// Stack of what that thread, or the same thread, did earlier: the
-    /// acquisition, say.
+    /// The stack of what that thread, or the same thread, did earlier, such as the
+    /// acquisition.
     pub other_stack: u32,
-    /// Index of the other lock that has a part in it; 0 if there is none.
+    /// The index of the other lock that has a part in it; 0 if there is none.
     pub other_lock: u32,
-    /// The number of a signal, an address, an error: as the rule has it.
+    /// The number of a signal, an address or an error, as the rule has it.
     pub number: u64,
-    /// It breaks the rule if what was seen before comes again, of which nothing
-    /// tells whether it does.
+    /// Whether the rule is broken only if what was seen before comes again, which nothing
+    /// tells.
     pub weak: bool,
 }
 
@@ -111,7 +111,7 @@ pub struct ViolationRecord {
     other_stack: AtomicU32,
     other_lock: AtomicU32,
     weak: AtomicU32,
-    /// How often it was repeated.
+    /// How often the violation was repeated.
     pub repeated: AtomicU32,
 }
 
@@ -139,8 +139,8 @@ impl ViolationRecord {
         self.ready.store(1, Release);
     }
 
-    /// Returns what the record says; `None` if it is not complete yet, or of a rule that no library
-    /// inside a program decides.
+    /// Returns what the record says; `None` if it is not complete yet, or of a rule that no
+    /// library inside a program decides.
     #[must_use]
     pub fn read(&self) -> Option<Violation> {
         // ord: LED-9 (acquire): what was stored before is seen.

@@ -30,17 +30,16 @@ use crate::order::{Edge, EdgeRecord, gate};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-/// Different threads that witness an edge; a proof needs no two edges by the same
-/// one, and a cycle of more locks than this that the same few threads close is
-/// rare.
+/// The number of different threads that witness an edge. A proof needs no two edges by the
+/// same one, and a cycle of more locks than this that the same few threads close is rare.
 pub const THREADS: usize = 4;
 
-/// Witnesses of one edge. Beyond them there were as many sets of other locks, none
-/// contained in another.
+/// The number of witnesses of one edge. Beyond them there were as many sets of other locks,
+/// none contained in another.
 pub const MOST: usize = 64;
 
-/// [`StoredStack::end`](crate::stacks::StoredStack::end) of a list of locks:
-/// no unwinder's.
+/// The [`StoredStack::end`](crate::stacks::StoredStack::end) of a list of locks, which is no
+/// unwinder's.
 const LIST: u32 = u32::MAX;
 
 /// What is known of an edge after [`Ledger::witness`].
@@ -48,11 +47,11 @@ const LIST: u32 = u32::MAX;
 pub enum Known {
     /// The same thread will add nothing if it does the same again.
     ToThis,
-    /// No thread will.
+    /// No thread will add anything if it does the same.
     ToAll,
 }
 
-/// The hash of what makes an edge the same edge.
+/// Returns the hash of what makes an edge the same edge.
 fn hash_of(edge: &Edge) -> u64 {
     let ends = u64::from(edge.from) | u64::from(edge.to) << 32;
     let lives = u64::from(edge.from_generation) << 2 | u64::from(edge.to_generation) << 34;
@@ -71,9 +70,8 @@ impl EdgeRecord {
 }
 
 impl Ledger<'_> {
-    /// A thread that holds `edge.from` and `gates` ([`gate`]s,
-    /// in ascending order) asks for `edge.to`: leaves a record if that is worth
-    /// one. `edge.gates` is filled in here.
+    /// Notes that a thread that holds `edge.from` and `gates` ([`gate`]s, in ascending order)
+    /// asks for `edge.to`, and leaves a record if that is worth one. Fills in `edge.gates`.
     pub fn witness(&self, mut edge: Edge, gates: &[u64]) -> Known {
         let hash = hash_of(&edge);
         let record = |index: u32| self.edges().get(index as usize);
@@ -84,7 +82,7 @@ impl Ledger<'_> {
             return known;
         }
         edge.gates = self.intern_lock_list(gates);
-        // Without its gates it would prove too much.
+        // Without its gates the edge would prove too much.
         let complete = edge.gates != 0 || gates.is_empty();
         let Some(index) = complete.then(|| self.claim(Part::Edges, 1)).flatten() else {
             self.header().losses.edges.fetch_add(1, Relaxed);
@@ -101,7 +99,7 @@ impl Ledger<'_> {
             Inserted::New => None,
             Inserted::Found(first) => Some(first),
             Inserted::Full => {
-                // It can be read, but not found: it will be left again.
+                // The record can be read, but not found: another one will be left.
                 self.header().losses.edges.fetch_add(1, Relaxed);
                 None
             }
@@ -125,7 +123,7 @@ impl Ledger<'_> {
         }
     }
 
-    /// Whether the witnesses of an edge make one more needless.
+    /// Tells whether the witnesses of an edge make one more needless, and to which threads.
     fn known_of(&self, first: u32, edge: &Edge, gates: &[u64]) -> Option<Known> {
         let mut threads = [0; THREADS];
         let (mut different, mut own) = (0, false);
@@ -152,7 +150,7 @@ impl Ledger<'_> {
         Some(Known::ToAll)
     }
 
-    /// Whether `other` proves all that `edge` would with these gates, but for the
+    /// Tells whether `other` proves all that `edge` would with these gates, but for the
     /// thread.
     fn proves(&self, other: &Edge, edge: &Edge, gates: &[u64]) -> bool {
         (edge.alone || !other.alone)
@@ -165,7 +163,7 @@ impl Ledger<'_> {
 }
 
 impl<'a> Ledger<'a> {
-    /// Leaves an edge. A loss is counted when there is no room.
+    /// Leaves an edge. Counts a loss when there is no room.
     pub fn add_edge(&self, edge: &Edge) {
         match self.claim(Part::Edges, 1) {
             Some(index) => self.edges()[index].write(edge),
@@ -175,23 +173,22 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// The edge with this number: `None` beyond the last one, `Some(None)` if it
-    /// is not complete yet.
+    /// Returns the edge with this number: `None` beyond the last one, `Some(None)` if it is
+    /// not complete yet.
     #[must_use]
     pub fn edge(&self, index: usize) -> Option<Option<Edge>> {
         let record = self.edges().get(index).filter(|_| index < self.used(Part::Edges))?;
         Some(record.read())
     }
 
-    /// The id of a list of locks, each a [`gate`], stored once; 0 for none, and
-    /// when there is no room, which is counted. At most
-    /// [`DEEPEST`](crate::stacks::DEEPEST) are kept, the first ones.
+    /// Returns the id of a list of locks, each a [`gate`], stored once. Returns 0 for an
+    /// empty list, and, counting the loss, when there is no room. Keeps the first
+    /// [`DEEPEST`](crate::stacks::DEEPEST) locks at most.
     pub fn intern_lock_list(&self, locks: &[u64]) -> u32 {
         if locks.is_empty() { 0 } else { self.intern_stack(locks, LIST) }
     }
 
-    /// The locks of a list, by index, and whether each was held with other
-    /// readers.
+    /// Returns the locks of a list, by index, and whether each was held with other readers.
     pub fn lock_list(&self, id: u32) -> impl Iterator<Item = (u32, bool)> + 'a {
         let list = self.stack(id).filter(|list| list.end == LIST);
         let words = list.map_or(&[][..], |list| list.words());

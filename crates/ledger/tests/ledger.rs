@@ -18,7 +18,7 @@ struct Area {
 impl Area {
     fn new(size: u64) -> Area {
         let memory = Memory::from_size_align(size as usize, 4096).unwrap();
-        // SAFETY: the size is not zero.
+        // SAFETY: the caller gives no size of zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
         Area { base, memory }
@@ -26,14 +26,16 @@ impl Area {
 
     fn ledger(&self) -> Ledger<'_> {
         let layout = Layout::divide(self.memory.size() as u64);
-        // SAFETY: the area is fresh, page-aligned, of that size, and lives on.
+        // SAFETY: the block is zeroed, page-aligned and of that size, and lives as long as
+        // the area.
         unsafe { Ledger::create(self.base, layout, 42, 1_000_000) }
     }
 }
 
 impl Drop for Area {
     fn drop(&mut self) {
-        // SAFETY: allocated in `new` with this layout.
+        // SAFETY: `new` has allocated the block with this layout, and no view outlives the
+        // area.
         unsafe { dealloc(self.base, self.memory) };
     }
 }
@@ -69,7 +71,7 @@ fn layouts_of_all_sizes_fit() {
 fn foreign_memory_is_refused_with_a_reason() {
     let area = Area::new(Layout::SMALLEST);
     let size = Layout::SMALLEST;
-    // SAFETY: the area is mapped and lives on.
+    // SAFETY: the block has `size` bytes and lives until the end of the test.
     let open = || unsafe { Ledger::open(area.base, size) }.map(|_| ());
     assert_eq!(open(), Err(NotALedger::Magic));
     let ledger = area.ledger();
@@ -77,7 +79,7 @@ fn foreign_memory_is_refused_with_a_reason() {
     ledger.header().version.store(77, Relaxed);
     assert_eq!(open(), Err(NotALedger::Version(77)));
     ledger.header().version.store(lockstead_ledger::header::VERSION, Relaxed);
-    // SAFETY: as above, but only half of it.
+    // SAFETY: the block has more than these bytes and lives until the end of the test.
     assert_eq!(unsafe { Ledger::open(area.base, size / 2) }.err(), Some(NotALedger::Layout));
 }
 

@@ -11,8 +11,8 @@ use std::sync::atomic::Ordering::Relaxed;
 /// The smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
     let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).expect("sound");
-    // SAFETY: not of size zero; the memory is never freed, zeroed, and nobody
-    // else's.
+    // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never
+    // freed, and nobody else knows of it.
     unsafe { Ledger::create(alloc_zeroed(memory), Layout::divide(Layout::SMALLEST), 1, 1) }
 }
 
