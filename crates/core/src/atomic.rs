@@ -2,7 +2,7 @@
 //! 64-bit one, and plain fields.
 //!
 //! # Role
-//! The bottom of the crate: knows no lock and no thread. Every platform implements these
+//! This is the bottom of the crate: it knows no lock and no thread. Every platform implements these
 //! traits, natively by `core`'s atomics.
 
 pub use core::sync::atomic::Ordering;
@@ -63,8 +63,8 @@ pub trait Atomic64: Sized {
     ) -> Result<u64, u64>;
 }
 
-/// What a mutex does to the low half of its word (`word.rs`). The functions that a
-/// platform does not write itself go by way of all 64 bits.
+/// The operations of a mutex on the low half of its word (`word.rs`). The functions that a
+/// platform does not implement change all 64 bits.
 pub trait Halves: Atomic64 {
     /// Replaces the low half by `new` if it is `current`, and returns whether it did. The high
     /// half stays, whatever it is. Only for words of one process: while that

@@ -1,9 +1,9 @@
-//! What locks attach to a slot: the place in a queue of spinners, and what wait/wound contexts
-//! show to others.
+//! The data that locks attach to a slot: the place in a queue of spinners, and the records of
+//! wait/wound contexts.
 //!
 //! # Role
-//! Data only. `spin/queue.rs` and `ww/context.rs` have the protocols and stand above the
-//! platform; the table below the platform has to hold what they need.
+//! This module has data only. `spin/queue.rs` and `ww/context.rs` have the protocols and stand
+//! above the platform; the table below the platform has to hold what they need.
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::participant::Attachment;
@@ -40,7 +40,7 @@ pub(crate) struct Node<U32, U64> {
     pub(crate) state: U32,
     /// The slot of the successor, 0, or `CLOSED`.
     pub(crate) next: U32,
-    /// When the thread was last seen to run, in nanoseconds.
+    /// The time at which the thread was last seen to run, in nanoseconds.
     pub(crate) beat: U64,
     /// Not zero while the owner spins. The owner alone uses it; it is an atomic because a signal
     /// handler of the same thread reads it (QUEUE-HANDLER).

@@ -193,7 +193,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         Some(hold)
     }
 
-    /// Releases the lock.
+    /// Releases the lock, which the caller holds.
     ///
     /// # Safety
     /// The calling thread holds the lock, and acquired it with `hold`.

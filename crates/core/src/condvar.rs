@@ -39,7 +39,7 @@
 //!
 //! # Ordering
 //! Everything is relaxed. What the waiter is told about is guarded by the
-//! mutex, and so is the order of (1) before the notifier's look: whoever changes
+//! mutex, and so is the order of (1) before the notifier's look: a thread that changes
 //! the condition under the mutex after the waiter looked at it took the mutex
 //! after (2).
 //!
@@ -58,7 +58,7 @@
 //! # Lifetime
 //! A notifier touches the condition variable for the last time when it changes
 //! the word, a waiter when it goes to sleep. So a waiter may free it once its
-//! wait has ended, if whoever notifies does so under the mutex. A notifier may
+//! wait has ended, if every notifier notifies under the mutex. A notifier may
 //! not: a thread between (2) and (3) has been notified and still looks.
 //!
 //! # Source

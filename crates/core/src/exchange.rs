@@ -17,8 +17,8 @@ pub(crate) fn exchange<P: Platform, K: Subject>(
 ) -> Result<Word, Word> {
     let to = K::written(to, P::slow_unlocks());
     // ord: WORD-1 acq_rel: acquire pairs with WORD-2 (the release of the lock we
-    // may be taking), release pairs with WORD-1 of whoever finds our node through
-    // the tail.
+    // may be taking), release pairs with WORD-1 of the spinner that finds our node
+    // through the tail.
     match word.compare_exchange(from.0, to.0, Ordering::AcqRel, Ordering::Relaxed) {
         Ok(_) => Ok(to),
         Err(found) => Err(Word(found)),

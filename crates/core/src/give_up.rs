@@ -2,7 +2,7 @@
 
 use crate::platform::{LockError, Outcome, Platform, Wait};
 
-/// What a waiter found out between its sleeps about when to stop waiting.
+/// The reasons to give up that a waiter has, and those that its sleeps have told it.
 pub(crate) struct Reasons<'a, P: Platform> {
     how: &'a Wait<'a, P>,
     told: Option<LockError>,
@@ -26,7 +26,7 @@ impl<'a, P: Platform> Reasons<'a, P> {
         }
     }
 
-    /// Whether to give up now, and why. Reads the clock only for a deadline.
+    /// Returns the reason to give up now, if there is one. Reads the clock only for a deadline.
     pub(crate) fn given_up(&self) -> Option<LockError> {
         if self.told.is_some() {
             self.told

@@ -1,16 +1,17 @@
-//! What watches a lock: nothing, by default, at no cost.
+//! Hooks, by which a watcher is told of what happens to a lock. By default nothing watches, at
+//! no cost.
 //!
 //! # Role
 //! A lock takes a type parameter `H: Hooks`. With [`Off`] every call below is
 //! empty and inlined away, the state is zero bytes, and the fast path is the
-//! same instructions as without hooks (a test counts them). With another type
+//! same instructions as without hooks (`bench/tests/instructions.rs` counts them). With another type
 //! the *same* fast path still runs: a build that watches exercises the code
 //! that ships.
 //!
 //! # Rules
-//! A hook never takes a lock of this crate, never panics while the lock is
-//! held by somebody else's protocol step, and does not allocate through the
-//! program's allocator if it is to serve under an interposed program.
+//! A hook never takes a lock of this crate and never panics between two steps of a protocol. It
+//! does not allocate through the program's allocator if it is to serve under an interposed
+//! program.
 
 use core::panic::Location;
 

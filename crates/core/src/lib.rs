@@ -7,14 +7,14 @@
 //! `lockstead-linux`, the model checker and the simulator.
 //!
 //! Read in this order: [`word`] (the state), [`mutex`] (the fast paths),
-//! `spin`, `sleep` (and handing over), [`platform`]. Then the
+//! `spin`, `sleep` (and the hand-off), [`platform`]. Then the
 //! rest of the family in any order: [`semaphore`], [`condvar`], [`rwlock`],
 //! [`once`], [`ww`], [`biased`].
 
 #![no_std]
 
 // The modules stand in layers, the lowest first: each imports only from those above it in
-// this list (`xtask/tests/layers.rs`). Blank lines keep rustfmt from sorting them.
+// this list (`xtask/tests/project/layers.rs`). Blank lines keep rustfmt from sorting them.
 
 // Where the checker's tests break an algorithm: false in every lock that runs.
 #[macro_use]
@@ -29,7 +29,7 @@ pub mod slot;
 // The word of a lock: pure functions.
 pub mod word;
 
-// Who takes part, and what locks hang on each.
+// The threads that take part, and what locks attach to each.
 pub mod participant;
 
 mod attached;

@@ -124,7 +124,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         false
     }
 
-    /// Releases the mutex.
+    /// Releases the mutex, which the caller holds.
     ///
     /// # Safety
     /// The calling thread holds the mutex.

@@ -48,7 +48,7 @@ const WAITERS: u32 = 1 << 20;
 const COMPLETE: u32 = 1 << 21;
 const POISONED: u32 = 1 << 22;
 
-/// How far a [`RawOnce`] has come.
+/// The state of a [`RawOnce`], which says how far it has come.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum OnceState {
     /// No initialiser has begun.

@@ -26,7 +26,7 @@
 
 use crate::atomic::{Atomic32, Ordering};
 
-/// What locks attach to a slot. All zeros natively while nothing uses it.
+/// The data that locks attach to a slot. All zeros natively while nothing uses it.
 pub trait Attachment {
     /// The attachment of a slot that was never used.
     const UNUSED: Self;
@@ -47,7 +47,7 @@ const LOST: u32 = 2;
 /// disturbs a neighbour (the adjacent-line prefetcher pairs lines).
 #[repr(align(128))]
 pub struct Participant<U32, T> {
-    /// What locks attach to the slot.
+    /// The data that locks attach to the slot.
     pub(crate) attached: T,
     /// The wake sequence: a number that goes up each time another thread calls this one to look
     /// at the lock that it waits for. The thread sleeps until it changes.

@@ -19,7 +19,7 @@
 //!   change of the word is never lost on a waiter that expected the old value.
 //!   They may return at any time with [`Outcome::Woken`] (a spurious wake-up).
 //! - **PLATFORM-WOKEN** A waiter that consumed a wake-up reports [`Outcome::Woken`], never
-//!   a time-out: whoever is told of a time-out owes nobody anything.
+//!   a time-out: a waiter that is told of a time-out has no wake-up to pass on.
 //! - **PLATFORM-ADDRESS** [`Platform::wake`] takes an address, not a reference, and does not
 //!   read the memory there.
 

@@ -163,7 +163,7 @@ impl Word {
         self.0 & HANDOFF != 0
     }
 
-    /// Whether the high half says who may take the lock.
+    /// Whether the lock is reserved: the high half says which threads may take it.
     #[must_use]
     pub const fn reserved(self) -> bool {
         self.0 & RESERVED != 0

@@ -39,7 +39,7 @@
 //! - **RWLOCK-READERS** *asleep* ⇒ the lock does not admit readers. A reader sleeps ⇒ *asleep* is set, or
 //!   the thread that cleared it is about to wake all.
 //! - **RWLOCK-CALLED** *next* sleeps ⇒ the word names it, or it has been called since.
-//! - **RWLOCK-LOOKS** Whoever takes the waiting room looks at the word: a *next* that was
+//! - **RWLOCK-LOOKS** A thread that takes the waiting room looks at the word. So a *next* that was
 //!   called and gives up has nothing to pass on.
 //!
 //! RWLOCK-READERS and RWLOCK-CALLED hold because every step that makes room is settled: a release,
@@ -363,7 +363,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             // ord: RW-3 acquire, pairs with BELL-1. Read before the word: a
             // call after our look at the word changes the number we expect.
             let sequence = wake_sequence.load(Ordering::Acquire);
-            // ord: RW-4 acquire, pairs with RW-2 of whoever handed over.
+            // ord: RW-4 acquire, pairs with RW-2 of the thread that handed over.
             let seen = State(self.word.load(Ordering::Acquire));
             let named = seen.next() == Some(me);
             if promised && !named {

@@ -26,7 +26,7 @@ const PROMISED: u64 = 1 << 22;
 const NEXT_READS: u64 = 1 << 23;
 const NEXT_SHIFT: u32 = 32;
 
-/// How a thread wants the lock.
+/// The way in which a thread wants the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Mode {
     Read,

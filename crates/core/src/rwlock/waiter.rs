@@ -1,4 +1,4 @@
-//! What a thread that waits for a reader-writer lock knows about its wait.
+//! The state of a thread that waits for a reader-writer lock, and how others call it.
 
 use super::state::{Mode, State};
 use crate::atomic::{Atomic32, Ordering};
@@ -27,7 +27,7 @@ pub(crate) struct Waiter<'a, P: Platform> {
     pub(crate) how: &'a Wait<'a, P>,
     reasons: Reasons<'a, P>,
     began: Nanos,
-    /// How many threads slept when this one last went to sleep.
+    /// The number of threads that slept when this one last went to sleep.
     crowd: u32,
     pub(crate) site: Site,
 }

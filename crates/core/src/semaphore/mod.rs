@@ -1,5 +1,5 @@
-//! Counting semaphores: the one the announcement of 2005 measured against, and
-//! one with every trick of the mutex.
+//! The counting semaphores: the one that the announcement of 2005 measured against, and
+//! one with all that the mutex has.
 //!
 //! # Role
 //! Both count permits, have the same operations and 8 bytes. [`ClassicSemaphore`]
@@ -11,8 +11,8 @@ mod tuned;
 pub use classic::ClassicSemaphore;
 pub use tuned::TunedSemaphore;
 
-/// The semaphore already has the largest number of free permits it can count:
-/// `up` was called more often than `down`. The permits are unchanged.
+/// The error of an `up` of a semaphore that already has the largest number of free permits that it
+/// can count: `up` was called more often than `down`. The permits are unchanged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct PermitOverflow;
 

@@ -1,9 +1,9 @@
-//! The semaphore with every trick of the mutex: eight bytes, inline fast
-//! paths, one spinner at a time on the word, hand-over past the bound.
+//! The semaphore with all that the mutex has: eight bytes, inline fast
+//! paths, one spinner at a time on the word, the hand-off past the bound.
 //!
 //! # Role
 //! Counts up to [`MAX_SLOTS`] permits. The spin queue, the sleep and the
-//! hand-over are the mutex's own code (`sleep/`), with
+//! hand-off are the mutex's own code (`sleep/`), with
 //! [`Counting`] rules for the subject of the word.
 //!
 //! # State
@@ -11,14 +11,13 @@
 //!
 //! # Invariants
 //! WORD-IDLE to WORD-SLEEPERS of [`word`](crate::word). WORD-HELD is a mutex's; here instead:
-//! - **PERMIT-NEWS** Somebody sleeps and permits are free ⇒ a thread that was woken, a
+//! - **PERMIT-NEWS** A thread sleeps and permits are free ⇒ a thread that was woken, a
 //!   spinner, or the hand-off waiter has yet to look at the word. An `up` that finds *waiters*
-//!   erased, for the thread that an earlier one woke is still on its way, wakes
+//!   erased, because the thread that an earlier one woke is still on its way, wakes
 //!   nobody; that thread announces the sleepers again as it takes and, if
-//!   permits are left, wakes the next. So does the last spinner, and the hand-off waiter,
-//!   when it takes over the sleepers that it covered. A thread that takes
-//!   on the fast path leaves all that as it was: whoever then finds no permit
-//!   sets *waiters* before it sleeps.
+//!   permits are left, wakes the next. So do the last spinner and the hand-off waiter
+//!   for the sleepers that they covered. A thread that takes on the fast path leaves all that
+//!   as it was: a thread that then finds no permit sets *waiters* before it sleeps.
 //! - **PERMIT-RESERVED** While a hand-off waiter is registered all free permits are reserved for it, not
 //!   only one. It takes one as soon as it comes, and the rest are free.
 //!
@@ -26,7 +25,7 @@
 //! The labels `WORD-*` of the mutex.
 //!
 //! # Progress
-//! A waiter past the bound is kept the next permit, as in the mutex.
+//! The next permits are reserved for a waiter past the bound, as in the mutex.
 //!
 //! # Lifetime
 //! `up` touches the semaphore for the last time with the atomic that adds the

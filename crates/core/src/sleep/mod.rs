@@ -89,15 +89,15 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
             sleep::<P, K, Y>(word, me, how, !fault!(last_spinner_leaves_waiters_loose), barging)?
         }
     };
-    // Permits are left and somebody may sleep: the release that woke us could
-    // wake only one. Never happens to a mutex, where the branch folds away.
+    // Permits are left and a thread may sleep: the release that woke us could
+    // wake only one. This never happens to a mutex, where the branch folds away.
     if K::free(taken) && taken.waiters() && !fault!(tuned_taker_wakes_nobody) {
         P::wake(P::address_low(word), 1);
     }
     Ok(taken)
 }
 
-/// Wakes whom a release must wake that found `erased` in the low half of the word at `at`.
+/// Wakes the threads that a release must wake that found `erased` in the low half of the word at `at`.
 #[inline]
 pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
     if erased.handoff_asleep() && !fault!(release_wakes_no_handoff_waiter) {

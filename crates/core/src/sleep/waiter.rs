@@ -1,4 +1,4 @@
-//! What a waiter knows about itself between two sleeps.
+//! The state of a waiter between two sleeps: what it must pass on, and why it gives up.
 
 use crate::give_up::Reasons;
 use crate::platform::{Outcome, Platform};

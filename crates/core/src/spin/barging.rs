@@ -1,8 +1,8 @@
 //! Being barged past: a waiter finds out that others take the lock again and again.
 //!
 //! # Role
-//! A lock that is taken again as soon as it is released cannot be had by looking at it now and
-//! then, nor by asking its releases for a wake-up, for the woken thread finds it taken. Both
+//! A waiter cannot get a lock that is taken again as soon as it is released by looking at it now
+//! and then, nor by asking its releases for a wake-up: the woken thread finds it taken. Both
 //! cost the owner more than a short section does: its cache line, slow unlocks, a system call
 //! for each wake-up. A waiter that sees this happen *backs off*: it sleeps by a timer of its own
 //! (`sleep/backoff.rs`), and the lock knows nothing of it. So few threads at a time use the
@@ -34,7 +34,7 @@
 //! # Source
 //! Fewer threads at a lock than there are: Johnson, Stoica, Ailamaki and Mowry, "Decoupling
 //! contention management from scheduling" (2010); Dice, "Malthusian locks" (2017), which have
-//! the releaser choose who rests. Here the waiter finds out, and the release is not told.
+//! the releaser choose the thread that rests. Here the waiter finds out, and the release is not told.
 
 use crate::exchange::exchange;
 use crate::platform::Platform;
@@ -42,7 +42,7 @@ use crate::policy::Policy;
 use crate::word::{Subject, Word};
 use core::marker::PhantomData;
 
-/// What a waiter knows of being barged past.
+/// The state of a waiter that counts how often it was barged past.
 pub(crate) struct Barging<P: Platform, K: Subject, Y: Policy> {
     count: u32,
     /// The owner at the time at which this waiter set *unreleased*; 0: it has not.
@@ -106,7 +106,7 @@ impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
         }
     }
 
-    /// Whether waiters back off at all. Not for a semaphore: nobody knows who would release it,
-    /// or whether anybody will.
+    /// Whether waiters back off at all. They do not for a semaphore: no word names the thread that
+    /// would release it.
     const BACKS_OFF: bool = K::OWNED && Y::BACKOFF_AFTER != 0;
 }

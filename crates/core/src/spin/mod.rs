@@ -1,4 +1,4 @@
-//! Spinning: what a thread does between a failed fast path and sleep.
+//! Spinning, which a thread does between a failed fast path and sleep.
 //!
 //! # Role
 //! ```text

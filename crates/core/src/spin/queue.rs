@@ -137,7 +137,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
             }
             continue;
         }
-        // A tail left behind by fork: its whole queue is, for whoever joined
+        // If `fork` left the tail behind, it left the whole queue behind: a spinner that joined
         // after the fork would be the tail.
         let tail = seen.tail().filter(|&t| !P::participant(t).lost());
         if !Y::joins(tail, P::processors()) {
@@ -157,7 +157,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
         }
         node.state.store(IDLE, Ordering::Relaxed);
         tries += 1;
-        // Hundreds who try at once keep the line from one another, and from the owner.
+        // Hundreds that try at once keep the line from one another, and from the owner.
         if tries > TRIES {
             pace.pauses = pace.pauses.max(APART);
             if !pace.turn::<P, Y>(node, how, K::holder(seen)) {
@@ -176,7 +176,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
     spin_as_head::<P, K, Y>(word, &own, &mut pace, how, barging)
 }
 
-/// Hangs `me` behind `predecessor`; true if that makes `me` the head.
+/// Links `me` behind `predecessor`. Returns true if that makes `me` the head.
 fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
     let before = &P::participant(predecessor).attached.node;
     // ord: OSQ-3 acq_rel: release pairs with OSQ-4 (the walk sees a node that
@@ -190,7 +190,7 @@ fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
     true
 }
 
-/// Spins in the queue; true once the caller is the head.
+/// Spins in the queue. Returns true once the caller is the head, false if it has left.
 fn wait_for_turn<P: Platform, Y: Policy>(
     node: &QueueNode<P>,
     pace: &mut Pace,
@@ -250,12 +250,13 @@ fn spin_as_head<P: Platform, K: Subject, Y: Policy>(
     }
 }
 
-/// The head leaves: the first live successor becomes head, or the queue ends.
-/// With `owned`, the caller has the lock. Without, it wants to sleep; then the
-/// lock is taken after all if it is found free at the moment the queue ends, for
-/// a release that saw the queue woke nobody (W3). Returns the word as left by an
-/// end of the queue that leaves the caller with the lock: only now does it show
-/// the sleepers that the queue answered for, for whom permits may be left.
+/// Leaves the queue as its head: the first live successor becomes head, or the queue ends.
+///
+/// With `owned` the caller has the lock. Without, it wants to sleep; but it takes the lock after
+/// all if that is free at the moment at which the queue ends, because a release that saw the queue
+/// woke nobody (WORD-SLEEPERS). If the queue ends and the caller has the lock, the result has the
+/// word as it is then: only now does it show the sleepers that the queue covered, for which
+/// permits may be left.
 fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bool) -> Spun {
     let mut at = me;
     loop {
@@ -280,7 +281,7 @@ fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bo
                     Err(found) => seen = found,
                 }
             }
-            // Somebody is behind us in the tail but not linked yet.
+            // A spinner is behind us in the tail but not linked yet.
             // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
             // the node), acquire pairs with OSQ-3 when it linked meanwhile.
             match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {

@@ -1,4 +1,4 @@
-//! What one spinner has: its node, its pace, and its look at the word.
+//! The parts of one spinner: its node, its pace, and its look at the word.
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::attached::Node;

@@ -54,7 +54,7 @@
 //! - **WW-CONTEXTS** *contexts* is clear ⇒ no context relies on being first: it has not set *contexts* yet
 //!   (and will judge the holder once it has), or it has left. Only a holder clears
 //!   *contexts*, and looks at `first` again afterwards; nobody can acquire in between.
-//! - **WW-JUDGED** A first that has set *contexts* has judged, or is about to, whoever held `base`
+//! - **WW-JUDGED** A first that has set *contexts* has judged, or is about to, the holder of `base`
 //!   at that moment; all later holders with a context judge themselves by it.
 //! - **WW-BEHIND** A context that sleeps behind the first has set *followed* in the first's
 //!   ticket. The thread that takes a followed ticket out of `first`, but to put an older one
@@ -243,7 +243,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         true
     }
 
-    /// Releases the lock.
+    /// Releases the lock, which the caller holds.
     ///
     /// # Safety
     /// The calling thread holds the lock, and acquired it in this context, which

@@ -22,9 +22,9 @@
 use crate::attached::CONTEXTS_PER_THREAD;
 use crate::slot::Slot;
 
-/// In the record of a context.
+/// The flag of a ticket in the record of a context.
 const WOUNDED: u64 = 1;
-/// In the `first` of a lock.
+/// The flag of a ticket in the `first` of a lock.
 const FOLLOWED: u64 = 1;
 const MORTAL: u64 = 2;
 const STAMP_SHIFT: u32 = 2;
