@@ -15,10 +15,10 @@ use lockstead_core::{
 };
 use std::cell::UnsafeCell;
 
-/// Slow unlocks to come after a contended one, as natively.
+/// The number of slow unlocks to come after a contended one, as natively.
 const SLOW_UNLOCKS: u32 = 127;
 
-/// Added to an address for those who wait for a hand-over.
+/// The number that is added to an address for the threads that wait for a hand-off there.
 const HANDOFF: usize = 1;
 
 impl Atomic32 for U32 {
@@ -80,9 +80,9 @@ impl Atomic64 for U64 {
     }
 }
 
-/// Where there is a restartable release, it is as cheap as a store and loses nothing: what
-/// restarting costs is the business of [`Platform::restart_releases`]. The machines of the
-/// documents have none: there it is an exchange.
+/// Where releases can be restarted, `erase_low` is as cheap as a store and loses nothing; the cost
+/// of restarting is paid by [`Platform::restart_releases`]. On the machines of the documents
+/// releases cannot be restarted: there `erase_low` is an exchange.
 impl Halves for U64 {
     fn compare_exchange_low(&self, current: u32, new: u32, _: Ordering) -> bool {
         let fits = |old: u64| old as u32 == current;
@@ -237,7 +237,7 @@ impl Platform for Sim {
     }
 }
 
-/// Enters the kernel and has the bucket of an address to itself.
+/// Enters the kernel, and lets it have the bucket of an address to itself.
 fn call(address: usize) {
     let bucket = with(|w| {
         // Two that call in turn would stay in step for ever.

@@ -1,11 +1,11 @@
-//! What is counted while a simulation runs.
+//! The figures that are counted while a simulation runs.
 
 use crate::engine::time::Ps;
 
 /// The figures that are counted for one lock.
 #[derive(Clone, Debug, Default)]
 pub struct LockFigures {
-    /// Its name in the workload.
+    /// The name of the lock in the workload.
     pub name: String,
     /// The number of acquisitions.
     pub taken: u64,

@@ -9,10 +9,10 @@
 use std::alloc::{Layout, alloc_zeroed, handle_alloc_error};
 use std::cell::Cell;
 
-/// Bytes of a cache line.
+/// The number of bytes of a cache line.
 pub(crate) const LINE: usize = 64;
 
-/// Bytes of an arena: pages that are not touched cost nothing.
+/// The number of bytes of an arena: pages that are not touched cost nothing.
 const BYTES: usize = 32 << 20;
 
 /// The alignment of the whole.

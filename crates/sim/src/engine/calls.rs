@@ -1,4 +1,4 @@
-//! What tasks can do besides reading and writing memory.
+//! The calls by which tasks do what they can do besides reading and writing memory.
 
 use super::strand::suspend;
 use super::task::{Activity, State};
@@ -86,7 +86,7 @@ pub(crate) fn in_kernel<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-/// One pause of a loop that may be elided: see `poll`.
+/// Pauses once, in a loop that may be elided: see `poll`.
 pub(crate) fn pause() {
     let parked = with(|w| {
         let pause = w.machine.cost.pause;

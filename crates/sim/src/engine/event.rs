@@ -1,4 +1,4 @@
-//! What happens when, and chance.
+//! The events to come, in the order of their times, and the source of chance.
 
 use super::time::Ps;
 
@@ -38,7 +38,7 @@ const DIGIT: u32 = 6;
 /// The number of digits of a time.
 const WHEELS: usize = Ps::BITS.div_ceil(DIGIT) as usize;
 
-/// Events whose times have the same digits up to one of them, in the order of their
+/// The events whose times have the same digits up to one of them, in the order of their
 /// announcement.
 #[derive(Clone, Copy)]
 struct Slot {

@@ -1,4 +1,4 @@
-//! Cache lines: who has a copy, who waits for it, what an access costs.
+//! Cache lines: which cores have a copy, which tasks wait for it, and what an access costs.
 //!
 //! # Role
 //! A directory knows for each line which cores have a copy and which one may write. An

@@ -1,10 +1,15 @@
 //! The engine: virtual time, tasks, cache lines, processors.
 //!
-//! From the ground up: what there is are `time`, `words`, `event`, `task`, `line`, `cpu`,
-//! `trace`; `world` holds it all, and says whose turn it is. What happens in it: `access` (what
-//! an access costs), `parking` (spin loops that are idle), `sched` (who runs where), `wait`
-//! (sleeping and waking). On top: `strand` (what runs a task), `run`, and what tasks can do:
-//! `calls`, `atomics`.
+//! ```text
+//!   calls, atomics              what tasks can do
+//!   run, strand                 the simulation, and what runs a task
+//!   access, parking, sched, wait
+//!                               what happens: the cost of an access, idle spin loops, which task
+//!                               runs where, sleeping and waking
+//!   world                       holds all that there is, and says whose turn it is
+//!   time, words, event, task, line, cpu, trace
+//! ```
+//! Each layer uses those below it.
 
 mod access;
 mod arena;

@@ -53,7 +53,7 @@ impl World {
         poll.parked && poll.number == number
     }
 
-    /// A line was written: whoever spins on it looks again.
+    /// Lets the tasks that spin on a line look again, because it was written.
     pub(crate) fn notice(&mut self, line: usize) {
         if self.lines[line].watchers.is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! Processors: who runs where, and for how long.
+//! The scheduler, which decides what task runs on what processor, and for how long.
 //!
 //! # Role
 //! Each processor has a queue of tasks that are ready; the one that has had least
@@ -22,7 +22,7 @@ use super::trace::StepKind;
 use super::world::World;
 
 impl World {
-    /// How fast a processor computes: its sibling may be busy.
+    /// Returns how fast a processor computes, whose sibling may be busy.
     pub(crate) fn speed(&self, cpu: usize) -> f64 {
         if self.beside(cpu) { self.machine.smt.speed } else { 1.0 }
     }
@@ -39,7 +39,7 @@ impl World {
         self.spare.set(cpu, cpu_.queue.len() > usize::from(cpu_.task.is_none()));
     }
 
-    /// What a step of the kernel takes on `cpu`.
+    /// Returns the time that a step of the kernel takes on `cpu`.
     pub(crate) fn kernel_time(&self, time: Ps, cpu: usize) -> Ps {
         at_speed(time, self.speed(cpu))
     }
@@ -230,7 +230,7 @@ impl World {
         Some(task)
     }
 
-    /// Work from another processor's queue, the nearest first.
+    /// Returns a task from another processor's queue, the nearest first.
     fn steal(&mut self, cpu: usize) -> Option<usize> {
         let longest = |range: std::ops::Range<usize>| {
             let there = self.spare.within(range);

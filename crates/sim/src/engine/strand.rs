@@ -21,7 +21,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Bytes of a task's stack; pages that are not touched cost nothing.
+/// The number of bytes of a task's stack; pages that are not touched cost nothing.
 const STACK: usize = 64 * 1024;
 
 /// A stack that begins somewhat below the end of its memory. All would begin at the same
@@ -31,7 +31,7 @@ struct Shifted {
     by: usize,
 }
 
-/// Steps of that, and how many there are: half of a page.
+/// The size of such a step in bytes, and the number of steps: half of a page in all.
 const STEP: usize = 64;
 const STEPS: usize = 32;
 
@@ -59,7 +59,7 @@ unsafe impl Stack for Shifted {
 type Routine = Coroutine<(), (), (), Shifted>;
 
 thread_local! {
-    /// Stacks of simulations that are over.
+    /// The stacks of simulations that are over.
     static MADE: Cell<usize> = const { Cell::new(0) };
     static STACKS: RefCell<Vec<Shifted>> = const { RefCell::new(Vec::new()) };
 }
@@ -90,7 +90,7 @@ impl<T> Carried<T> {
 }
 
 impl Strand {
-    /// Will run `body` as a coroutine.
+    /// Makes a strand that will run `body` as a coroutine.
     pub(crate) fn routine(body: Body) -> Strand {
         let stack = STACKS.with_borrow_mut(Vec::pop);
         let stack = stack.unwrap_or_else(Shifted::new);
@@ -100,7 +100,7 @@ impl Strand {
         })))
     }
 
-    /// Will run `body` on a thread of its own.
+    /// Makes a strand that will run `body` on a thread of its own.
     pub(crate) fn thread(body: Body, world: *mut World) -> Strand {
         let (go, told) = channel();
         let (say, done) = channel();

@@ -74,7 +74,7 @@ pub(crate) struct Task {
     /// Whether it is among the sleepers of an address.
     pub(crate) lying: bool,
     pub(crate) timed_out: bool,
-    /// Its processor time so far, as the scheduler weighs it.
+    /// The processor time of the task so far, as the scheduler weighs it.
     pub(crate) virtual_time: i64,
     pub(crate) since: Ps,
     pub(crate) poll: Poll,

@@ -27,7 +27,7 @@ pub enum StepKind {
     Preempted,
 }
 
-/// One step of one task.
+/// A step of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Step {
     /// The time of the step, in picoseconds.

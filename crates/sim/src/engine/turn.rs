@@ -1,15 +1,15 @@
-//! What a running task has in hand to give its turn back.
+//! The handle by which a running task gives its turn back.
 
 use corosensei::Yielder;
 use std::sync::mpsc::{Receiver, Sender};
 
-/// What a task does.
+/// The function that a task runs.
 pub(crate) type Body = &'static dyn Fn();
 
-/// How a running task gives its turn back.
+/// The way in which a running task gives its turn back.
 #[derive(Clone, Copy)]
 pub(crate) enum Turn {
-    /// No task has the turn.
+    /// The turn that no task has.
     None,
     Routine(*const Yielder<(), ()>),
     Thread(*const Baton),

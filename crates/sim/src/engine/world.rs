@@ -1,4 +1,4 @@
-//! What there is, and whose turn it is.
+//! The world of a simulation: all that there is in it, and whose turn it is.
 //!
 //! # Role
 //! A [`World`] is one simulation: the machine, the tasks, the events to come. Time is

@@ -1,10 +1,10 @@
 //! A mutex whose spinners queue, in the order of their coming or by memory node.
 //!
 //! # Role
-//! What the order of a queue of spinners is worth by itself: nobody sleeps, one spinner at a
-//! time looks at the lock, newcomers may take it past the queue. In the plain one the queue
+//! It shows what the order of a queue of spinners is worth by itself: nobody sleeps, one spinner
+//! at a time looks at the lock, newcomers may take it past the queue. In the plain one the queue
 //! is that of Mellor-Crummey and Scott. In the other one each memory node has such a queue,
-//! and the first of each stands in a queue of the nodes; who leaves hands its node's place to
+//! and the first of each stands in a queue of the nodes; a spinner that leaves hands its node's place to
 //! the next of its own node, a limited number of times in a row.
 //!
 //! # Source
@@ -16,7 +16,7 @@ use crate::engine::words::QueueNode;
 use crate::engine::words::{U32, U64};
 use crate::engine::world::{World, with};
 
-/// Hand-overs within a node before another one has its turn.
+/// The number of hand-overs within a node before another one has its turn.
 const IN_A_ROW: u32 = 64;
 
 /// The word of a spinner's node whose turn it is, without the place of its memory node.
@@ -38,12 +38,12 @@ pub(crate) struct NodeQueue {
     /// The last one's task, from 1.
     tail: U64,
     place: QueueNode,
-    /// Hand-overs in a row; written by who has the place.
+    /// The number of hand-overs in a row, which the task that has the place writes.
     passed: U32,
 }
 
 impl SpinMutex {
-    /// Places the mutex; with `by_node` its queue goes by memory node.
+    /// Makes the mutex. With `by_node` its queue goes by memory node.
     pub(crate) fn place(w: &mut World, by_node: bool) -> &'static Self {
         let nodes = if by_node { w.machine.layout.nodes } else { 1 };
         let queues: Vec<NodeQueue> = (0..nodes)
@@ -163,7 +163,7 @@ impl SpinMutex {
     }
 }
 
-/// What stands there as soon as something does.
+/// Returns what stands there as soon as something does.
 fn linked(next: &U64) -> u64 {
     loop {
         match next.read() {

@@ -1,12 +1,12 @@
 //! The counter mutex: of 2006, and with the spinning of 2009 to 2013.
 //!
 //! # Role
-//! 1 is free, 0 held, less: held, and somebody may sleep. Written from what the documents
+//! 1 is free, 0 held, less: held, and a task may sleep. It is written from what the documents
 //! say of it. The fields lie as they did on 64 bits: count, the lock of the wait list and
 //! its head, owner and queue of spinners share a line.
 //!
 //! # The steps of its history
-//! - 2006: who fails sleeps ([`Steps::spins`] off).
+//! - 2006: a task that fails sleeps ([`Steps::spins`] off).
 //! - 2013, "without patch": spins while the owner runs; each try is an exchange.
 //! - patch 2: reads before each exchange ([`Steps::reads_first`]).
 //! - patch 3: spinners stand in a queue ([`Steps::queues`]).
@@ -20,7 +20,7 @@ use crate::engine::task::Activity;
 use crate::engine::words::{U32, U64};
 use crate::engine::world::{World, with};
 
-/// Which steps of its history a mutex has taken.
+/// The steps of its history that a mutex has taken.
 #[derive(Clone, Copy)]
 pub(crate) struct Steps {
     pub(crate) spins: bool,
@@ -33,7 +33,7 @@ pub(crate) struct Steps {
 pub(crate) struct CounterMutex {
     count: U32,
     wait_lock: ListLock,
-    /// Head of the list of sleepers: two pointers.
+    /// The head of the list of sleepers: two pointers.
     list: [U64; 2],
     owner: U64,
     queue: QueueLock,
@@ -80,7 +80,7 @@ impl CounterMutex {
         }
     }
 
-    /// True if it has the mutex; false if it is time to sleep.
+    /// Spins. Returns true if the task has the mutex, false if it is time to sleep.
     fn spin(&self) -> bool {
         if self.steps.queues {
             let owner = self.owner.read();
@@ -113,7 +113,7 @@ impl CounterMutex {
         }
     }
 
-    /// Spins while `owner` has it and runs; false if somebody else has it then.
+    /// Spins while `owner` has it and runs. Returns false if another task has it then.
     fn spin_on(&self, owner: u64) -> bool {
         at(Activity::SpinOnOwner, || {
             while self.owner.read() == owner && runs(owner as usize - 1) && !need_resched() {
@@ -123,7 +123,7 @@ impl CounterMutex {
         })
     }
 
-    /// Whether it was free, saying that somebody sleeps.
+    /// Marks the mutex so that a task sleeps. Returns whether it was free.
     fn free_or_marked(&self) -> bool {
         (!self.steps.reads_first || signed(self.count.read()) >= 0)
             && signed(self.count.update(|_| u32::MAX)) == 1

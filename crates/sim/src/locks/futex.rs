@@ -1,8 +1,8 @@
 //! The mutex of today's C libraries: a word that one sleeps on.
 //!
 //! # Role
-//! What a program uses that has not heard of any other: 0 is free, 1 held, 2 held and
-//! somebody may sleep. Nobody spins. After Drepper, "Futexes are tricky" (2004).
+//! Programs use it that use no other. 0 is free, 1 held, 2 held while a task may sleep. No task
+//! spins. After Drepper, "Futexes are tricky" (2004).
 
 use crate::engine::calls::at;
 use crate::engine::task::Activity;

@@ -1,7 +1,7 @@
 //! The locks of wait lists, by their time.
 //!
 //! # Role
-//! Until 2008 a spin lock of the kernel on x86 was a byte: who finds it free takes it, in no
+//! Until 2008 a spin lock of the kernel on x86 was a byte: a processor that finds it free takes it, in no
 //! order, so that the processor that has just released it is ahead of all others. Since then
 //! they take turns.
 

@@ -52,17 +52,17 @@ pub enum LockName {
     LocksteadCold,
     /// lockstead's semaphore of 2005, with one permit.
     SemaphoreClassic,
-    /// lockstead's semaphore with the mutex's tricks, with one permit.
+    /// lockstead's semaphore with all that the mutex has, with one permit.
     SemaphoreTuned,
     /// A word that one sleeps on: the C library's mutex.
     Futex,
-    /// Nobody sleeps, spinners queue in the order of their coming.
+    /// A mutex for which nobody sleeps, and whose spinners queue in the order of their coming.
     SpinQueue,
     /// A mutex that only spins, in a queue for each memory node.
     SpinQueueNuma,
 }
 
-/// All of them, with their names.
+/// The locks, each with its name and what it is.
 pub const LOCKS: [(LockName, &str, &str); 17] = [
     (LockName::Semaphore2005, "semaphore-2005", "the kernel's semaphore of 2005"),
     (LockName::Counter2006, "counter-2006", "the kernel's mutex of 2006, which does not spin"),
@@ -91,7 +91,7 @@ pub const LOCKS: [(LockName, &str, &str); 17] = [
     (LockName::SpinQueueNuma, "spin-queue-numa", "the same, its queue goes by memory node"),
 ];
 
-/// lockstead's mutex, and the same with one ingredient left out each: which one.
+/// The ingredients of lockstead's mutex, each with the lock that lacks it; the first lacks none.
 pub const INGREDIENTS: [(LockName, &str); 7] = [
     (LockName::Lockstead, "none"),
     (LockName::LocksteadSleeping, "spinning"),

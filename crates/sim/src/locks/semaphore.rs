@@ -2,7 +2,7 @@
 //!
 //! # Role
 //! A count, the number of sleepers whose wishes are in it (0 or 1), and a wait queue with a
-//! lock. Who is woken looks again; who gets it, wakes the next one too, which looks in
+//! lock. A task that is woken looks again; one that gets it wakes the next one too, which looks in
 //! vain. A wake-up reaches the first of the queue that really sleeps.
 
 use super::list::ListLock;

@@ -37,7 +37,7 @@ impl TicketLock {
 #[repr(transparent)]
 pub(crate) struct RwSpinLock(U32);
 
-/// What a writer takes; the word counts downwards from there, but starts at 0 here.
+/// The amount that a writer takes; the word counts downwards from there, but starts at 0 here.
 const WRITER: u32 = 1 << 24;
 
 impl RwSpinLock {

@@ -62,7 +62,7 @@ pub const BOX_RANGES: [(&str, f64, f64); 9] = [
     ("pace", 0.35, 0.65),
 ];
 
-/// Leaving the idle state takes this part of a signal.
+/// The part of a signal that leaving the idle state takes.
 const EXIT: f64 = 1.0 / 3.0;
 
 /// The larger box, whose name the smaller one does not have.

@@ -76,7 +76,7 @@ pub fn shipped() -> Vec<Fit> {
     fits.fit
 }
 
-/// Processor time of a job of high_systime on one node, in microseconds: 10 processors do
+/// The processor time of a job of high_systime on one node, in microseconds: 10 processors do
 /// 126,036 jobs a minute (a calibrated row).
 const DEMAND: f64 = 4750.0;
 

@@ -27,12 +27,12 @@ use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 use tables::{Entry, TablePoint, TableSamples, Value, entries};
 
-/// What is to be replayed.
+/// The settings of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// Few numbers of users, the best fit (all of those of 2005), one seed.
+    /// Whether to be quick: few numbers of users, the best fit (all of those of 2005), one seed.
     pub quick: bool,
-    /// Seeds of each simulation, unless quick.
+    /// The number of seeds of each simulation, unless quick.
     pub seeds: u64,
     /// The only table that is replayed, if there is one.
     pub table: Option<String>,
@@ -116,11 +116,11 @@ pub fn replay(
     Ok(rows_of(&entries, &points, &figures))
 }
 
-/// Shares in per cent below this count as this: how far below does not matter.
+/// The least share in per cent: smaller ones count as this, however small they are.
 const SMALL: f64 = 2.0;
 
-/// How far rows are from the published ones: the mean logarithm of the ratio. Sees the
-/// calibrated rows alone. Of those in per cent it looks at the shares of the slow path, with
+/// Returns how far rows are from the published ones: the mean logarithm of the ratio. It looks
+/// at the calibrated rows alone. Of those in per cent it looks at the shares of the slow path, with
 /// less weight; changes follow from other rows.
 #[must_use]
 pub fn score(rows: &[ReplayRow]) -> f64 {
@@ -187,7 +187,7 @@ fn first_like(point: &TablePoint, points: &[TablePoint]) -> usize {
     points.iter().position(alike).expect("it is like itself")
 }
 
-/// What a built-in workload does, without what it is called.
+/// Returns what a built-in workload does, without its name.
 fn content(name: &str) -> String {
     let workload = Workload::bundled(name).expect("it is built in");
     format!("{:?}", Workload { name: String::new(), about: String::new(), ..workload })
@@ -205,7 +205,7 @@ impl Lookup<'_> {
         &self.figures[at]
     }
 
-    /// Jobs a second, the mean.
+    /// Returns the mean number of jobs a second.
     fn mean(&self, points: &[TablePoint]) -> f64 {
         points.iter().map(|point| self.get(point).jobs).sum::<f64>() / points.len() as f64
     }
@@ -269,7 +269,7 @@ struct Numbers<'a> {
     server: &'a ServerFit,
 }
 
-/// All fits that are shipped.
+/// The fits that are shipped.
 struct Shipped {
     fits: Vec<Fit>,
     boxes: Vec<BoxFit>,

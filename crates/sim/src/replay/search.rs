@@ -73,7 +73,7 @@ pub struct Search {
 pub struct Found {
     /// The numbers that were found.
     pub fit: Fit,
-    /// Its score in the second round: see [`score`].
+    /// The score of the fit in the second round: see [`score`].
     pub score: f64,
     /// The calibrated rows, simulated with these numbers.
     pub rows: Vec<ReplayRow>,

@@ -1,4 +1,4 @@
-//! What the numbers that no document gives do to the figures.
+//! The effect of the numbers that no document gives on the figures.
 
 use super::tables::TablePoint;
 use super::{Fit, Numbers, Shipped};
@@ -8,7 +8,7 @@ use crate::many::{Stopped, many};
 use crate::work::RunFigures;
 use std::sync::atomic::AtomicBool;
 
-/// Each number of the best fit is multiplied by these.
+/// The factors by which each number of the best fit is multiplied.
 pub const FACTORS: [f64; 2] = [0.8, 1.25];
 
 /// The numbers of a fit, by the names that they have in its file. Lists change as a whole.
@@ -36,18 +36,18 @@ pub const WATCHED: [&str; 5] = [
     "8 nodes, HT on, without patch, jobs a minute",
 ];
 
-/// What is changed, and how often it is simulated.
+/// The settings: what is changed, and how often it is simulated.
 #[derive(Clone, Debug)]
 pub struct Turns {
     /// The numbers that are changed, some of [`DIALS`].
     pub dials: Vec<&'static str>,
     /// The number of users of high_systime.
     pub users: usize,
-    /// Seeds of each simulation; the figures are medians.
+    /// The number of seeds of each simulation; the figures are medians.
     pub seeds: u64,
 }
 
-/// What a change does.
+/// The effect of a change.
 #[derive(Clone, Debug)]
 pub struct NumberEffect {
     /// The number that is changed; empty for the fit as it is.

@@ -55,7 +55,7 @@ pub const SERVER_RANGES: [(&str, f64, f64); 7] = [
     ("section", 1.0, 10.0),
 ];
 
-/// Processor time of a job on one node: ten processors do 197,972 jobs a minute (a calibrated
+/// The processor time of a job on one node: ten processors do 197,972 jobs a minute (a calibrated
 /// row).
 const DEMAND: f64 = 10.0 * 60e6 / 197_972.0;
 

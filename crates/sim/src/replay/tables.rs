@@ -56,7 +56,7 @@ pub(super) struct Entry {
     pub(super) table: &'static str,
     /// The row that calibrates, or does not.
     pub(super) row: String,
-    /// Which of its figures, if it has several.
+    /// The figure of the row, if that has several.
     pub(super) column: &'static str,
     pub(super) unit: &'static str,
     pub(super) published: f64,
@@ -72,7 +72,7 @@ impl Entry {
     }
 }
 
-/// How finely a range of users is sampled.
+/// The way in which a range of users is sampled.
 pub(super) struct TableSamples {
     pub(super) low: &'static [usize],
     pub(super) middle: &'static [usize],
@@ -101,7 +101,7 @@ const BEFORE: LockName = LockName::Spinning2013;
 const PATCH_2: LockName = LockName::ReadFirst2013;
 const PATCH_3: LockName = LockName::Queued2013;
 
-/// All figures of all tables.
+/// Returns all figures of all tables.
 pub(super) fn entries(samples: &TableSamples) -> Vec<Entry> {
     let mut all = high_systime(samples);
     all.extend(slow_path());

@@ -1,4 +1,4 @@
-//! Runs a workload.
+//! Running a workload: its tasks, its locks, and the figures that come out of it.
 
 use super::{Use, UseKind, Workload};
 use crate::engine::Step;
@@ -48,7 +48,7 @@ impl RunFigures {
     }
 }
 
-/// All activities, in the order of reports.
+/// The activities, in the order of reports.
 const ALL: [Activity; PLACES] = [
     Activity::Think,
     Activity::Section,
@@ -65,7 +65,7 @@ const ALL: [Activity; PLACES] = [
 /// The data that sections change: one word a cache line.
 type Data = &'static U64;
 
-/// One of a workload's locks.
+/// A lock of a workload.
 #[derive(Clone, Copy)]
 struct UseSite {
     number: usize,
