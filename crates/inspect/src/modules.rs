@@ -22,14 +22,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-/// To what an address belongs.
+/// What an address belongs to.
 #[derive(Clone, Debug)]
 pub enum CodePlace {
-    /// To nothing that the process has mapped.
+    /// It belongs to nothing that the process has mapped.
     Nowhere,
-    /// To memory without a file or name: heap, thread stacks, generated code.
+    /// It belongs to memory without a file or name: heap, thread stacks, generated code.
     Anonymous,
-    /// To what the kernel calls by this name.
+    /// It belongs to what the kernel calls by this name.
     Special(String),
     /// It belongs to a file.
     File {

@@ -44,7 +44,7 @@ pub fn mutex_sleep(wait: &FutexWait) -> Option<bool> {
     }
 }
 
-/// Who holds a mutex.
+/// The owner of a mutex, as its word names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
     /// This thread, by its own number.
@@ -62,7 +62,7 @@ pub enum Owner {
 pub struct OwnMutex {
     /// The address of its first byte.
     pub address: u64,
-    /// Who holds the lock.
+    /// The thread that holds the mutex, if one does.
     pub owner: Owner,
     /// The sleeper sleeps until it is woken. Others look at the mutex from time
     /// to time, and what limit their waiting has cannot be seen.

@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// How long it may take until the thread is held. It stops when it is next on a
 /// processor, for which it may have to wait.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks whether it is held.
+/// The time between two looks whether it is held.
 const PAUSE: Duration = Duration::from_micros(50);
 /// Bytes of stack that are copied: some thousand ordinary frames.
 const STACK: usize = 256 << 10;

@@ -107,7 +107,7 @@ impl Default for Checker {
 }
 
 impl Checker {
-    /// With an order graph of this size.
+    /// Makes a checker with an order graph of this size.
     #[must_use]
     pub fn new(limits: Limits) -> Checker {
         Checker {
@@ -177,7 +177,7 @@ impl Checker {
         }
     }
 
-    /// What was read so far.
+    /// Returns what was read so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         Counts {
@@ -188,7 +188,7 @@ impl Checker {
         }
     }
 
-    /// The locks that it met.
+    /// Returns the locks that it met.
     #[must_use]
     pub fn into_lives(self) -> Lives {
         self.lives
@@ -240,7 +240,7 @@ impl Checker {
         self.found = found;
     }
 
-    /// A record that a lock is taken in a handler (other lock 0), or with some
+    /// Meets a record that a lock is taken in a handler (other lock 0), or with some
     /// signals open (their mask): no violation by itself.
     fn used(&mut self, ledger: &Ledger<'_>, record: &Violation, news: &mut Vec<Facts>) {
         let Some(id) = self.meet(ledger, record.lock, record.generation, record.stack) else {
@@ -278,7 +278,7 @@ impl Checker {
         self.found = found;
     }
 
-    /// The id of a life that a record speaks of, in the graph as in the list.
+    /// Returns the id of a life that a record speaks of, in the graph as in the list.
     fn meet(&mut self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<u32> {
         match self.lives.meet(ledger, index, generation, seen) {
             Known::Id(id) => Some(id),
@@ -293,7 +293,7 @@ impl Checker {
         }
     }
 
-    /// What is known of a lock that a violation names, which may be over by now.
+    /// Returns what is known of a lock that a violation names, which may be over by now.
     fn life(&self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
         let known = self.lives.latest(index).and_then(|id| self.lives.get(id));
         known
@@ -301,13 +301,13 @@ impl Checker {
             .or_else(|| Life::of(ledger, index, generation, seen))
     }
 
-    /// The lock with this index as it is now.
+    /// Returns the lock with this index as it is now.
     fn now(&self, ledger: &Ledger<'_>, index: u32, seen: u32) -> Option<Life> {
         let generation = ledger.lock(index)?.generation.load(Relaxed);
         Life::of(ledger, index, generation, seen)
     }
 
-    /// A finding by what it is about. None if it leads over a lock that has
+    /// Returns a finding by what it is about; `None` if it leads over a lock that has
     /// turned out to be a signal.
     fn facts(&self, ledger: &Ledger<'_>, mut finding: graph::Finding) -> Option<Facts> {
         // Of one lock in both worlds there is a violation, which says more.

@@ -12,10 +12,10 @@ use lockstead_ledger::thread::{Thread, state};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Who holds what at a look.
+/// The locks that threads hold at the moment of a look at the process.
 #[derive(Debug, Default)]
 pub struct Holders {
-    /// By address the indices of the threads.
+    /// The indices of the threads that hold the lock at an address.
     of: HashMap<u64, HashSet<usize>>,
 }
 

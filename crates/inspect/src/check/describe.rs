@@ -14,7 +14,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 /// Frames by which two violations are told to be of one place.
 const PLACE: usize = 12;
 
-/// Who knows the names.
+/// Turns the facts of an inversion or a violation into texts, by the names that it looks up.
 pub struct Describer<'a> {
     /// Where stacks and locks are looked up.
     pub ledger: Ledger<'a>,
@@ -117,7 +117,7 @@ impl Describer<'_> {
         }
     }
 
-    /// A lock by its names.
+    /// Returns a lock by its names.
     pub fn lock(&mut self, life: &Life) -> Lock {
         let facts = life.facts(&self.ledger);
         let name = self.names.lock(&facts);
@@ -126,7 +126,7 @@ impl Describer<'_> {
         Lock { name, type_name, class, address: life.address }
     }
 
-    /// A stack by its id.
+    /// Returns a stack by its id.
     pub fn stack(&mut self, id: u32) -> Option<Stack> {
         let stored = self.ledger.stack(id)?;
         let returns: Vec<u64> = stored.returns().collect();
@@ -139,7 +139,7 @@ impl Describer<'_> {
         Thread { tid: facts.tid, name: (self.threads)(facts) }
     }
 
-    /// The places of a stack as they are in every process of the program.
+    /// Hashes the places of a stack as they are in every process of the program.
     fn places(&mut self, id: u32, most: usize, into: &mut impl Hasher) {
         let stack = self.stack(id);
         for frame in stack.iter().flat_map(|stack| stack.frames.iter().take(most)) {
@@ -184,7 +184,7 @@ impl Describer<'_> {
     }
 }
 
-/// Where a frame is, wherever the loader put its file, and by whichever of its paths the
+/// Returns where a frame is, wherever the loader put its file, and by whichever of its paths the
 /// file is known: `/lib` may be a link, of which the kernel knows nothing.
 fn place(frame: &Frame) -> (Option<&str>, u64) {
     let name = |path: &'_ str| path.rfind('/').map_or(0, |slash| slash + 1);

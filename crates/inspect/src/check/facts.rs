@@ -43,7 +43,7 @@ pub struct OrderFacts {
     pub kind: Kind,
     /// Each begins with the lock that the one before it asks for.
     pub steps: Vec<StepFacts>,
-    /// Of a way that a signal handler closes: who was seen to run it.
+    /// The thread that was seen to run the signal handler, of a way that a handler closes.
     pub handler: Option<ThreadFacts>,
     /// What speaks against a deadlock.
     pub excuse: Option<ExcuseFacts>,
@@ -75,7 +75,7 @@ pub enum ExcuseFacts {
     Gate(Life),
     /// The process had one thread.
     Alone,
-    /// Other locks of the same classes.
+    /// The locks are not the same, but of the same classes.
     OtherInstances,
 }
 
@@ -109,7 +109,7 @@ pub struct StepFacts {
 /// A violation, with the locks that it names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViolationFacts {
-    /// As it was written.
+    /// The violation as the process wrote it.
     pub violation: Violation,
     /// The lock, if it has a record.
     pub lock: Option<Life>,

@@ -38,7 +38,7 @@ pub struct Life {
 }
 
 impl Life {
-    /// The life of the lock with this index, if there is one. What was never
+    /// Returns the life of the lock with this index, if there is one. What was never
     /// claimed is not looked at.
     pub(super) fn of(ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
         let used = ledger.used(Part::Locks);
@@ -46,7 +46,7 @@ impl Life {
         Some(Life::read(record, index, generation, seen))
     }
 
-    /// What the record says of the lock with this generation; if there is a
+    /// Returns what the record says of the lock with this generation; if there is a
     /// later lock at the address by now, that it was used at `seen`.
     fn read(record: &LockRecord, index: u32, generation: u32, seen: u32) -> Life {
         let (kind, _, attributes) = record.shape();
@@ -71,7 +71,7 @@ impl Life {
         Life { serial: 0, init_stack: 0, first_stack: seen, late: true, attributes: 0, ..life }
     }
 
-    /// What it is named by.
+    /// Returns what it is named by.
     #[must_use]
     pub fn facts(&self, ledger: &Ledger<'_>) -> LockFacts {
         let returns = |id| ledger.stack(id).map_or(Vec::new(), |stack| stack.returns().collect());
@@ -93,7 +93,7 @@ impl Life {
         }
     }
 
-    /// What all locks of its origin have in common.
+    /// Returns what all locks of its origin have in common.
     fn origin(&self) -> Origin {
         match (self.module, self.init_stack) {
             (0, 0) if self.first_stack == 0 => Origin::Alone(self.address, self.generation),
@@ -126,7 +126,7 @@ pub(super) enum Known {
     Begins {
         /// The number that it has from now on.
         id: u32,
-        /// Of the same index.
+        /// The id of the former life of the same index, which has ended.
         ended: Option<u32>,
     },
     /// It has ended, or there is no such lock, or no room.
@@ -146,7 +146,7 @@ pub struct Lives {
 }
 
 impl Lives {
-    /// The life with this id.
+    /// Returns the life with this id.
     #[must_use]
     pub fn get(&self, id: u32) -> Option<Life> {
         self.all.get(id as usize).copied()
@@ -157,7 +157,7 @@ impl Lives {
         self.classes[id as usize]
     }
 
-    /// How many there were.
+    /// Returns how many there were.
     #[must_use]
     pub fn len(&self) -> usize {
         self.all.len()
@@ -169,18 +169,18 @@ impl Lives {
         self.all.is_empty()
     }
 
-    /// All of them, by their ids.
+    /// Returns all of them, by their ids.
     #[must_use]
     pub fn all(&self) -> &[Life] {
         &self.all
     }
 
-    /// The life that is known last of the lock with this index.
+    /// Returns the life that is known last of the lock with this index.
     pub(super) fn latest(&self, index: u32) -> Option<u32> {
         self.current.get(&index).copied()
     }
 
-    /// A record speaks of this life; at the stack `seen` it was used.
+    /// Meets a life that a record speaks of, which was used at the stack `seen`.
     pub(super) fn meet(
         &mut self,
         ledger: &Ledger<'_>,
@@ -215,7 +215,7 @@ impl Lives {
         Known::Begins { id, ended: before }
     }
 
-    /// The life with this generation is over; the id it had.
+    /// Ends the life with this generation, and returns the id that it had.
     pub(super) fn end(&mut self, index: u32, generation: u32) -> Option<u32> {
         let over = self.over.entry(index).or_insert(generation);
         if is_later(generation, *over) {

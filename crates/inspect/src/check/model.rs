@@ -17,12 +17,12 @@ pub struct Lock {
     pub type_name: String,
     /// What all locks of its origin are called; of a variable its name.
     pub class: String,
-    /// Where it lay.
+    /// The address at which it lay.
     pub address: u64,
 }
 
 impl Lock {
-    /// The name; with the type, where the name does not say it.
+    /// Returns the name; with the type, where the name does not say it.
     #[must_use]
     pub fn text(&self) -> String {
         if self.type_name.is_empty() || self.name.starts_with(&self.type_name) {
@@ -33,7 +33,7 @@ impl Lock {
     }
 }
 
-/// A thread.
+/// A thread, by what the kernel calls it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Thread {
     /// The kernel's number; 0 if it is not known.
@@ -46,12 +46,12 @@ pub struct Thread {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum How {
-    /// Alone.
+    /// The lock is for this thread alone.
     #[default]
     Write,
-    /// With other readers.
+    /// The lock is shared with other readers; a reader waits behind a waiting writer.
     Read,
-    /// With other readers, past waiting writers.
+    /// The lock is shared with other readers, past waiting writers.
     RecursiveRead,
 }
 
@@ -69,13 +69,12 @@ impl From<lockstead_lockdep::Mode> for How {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CycleKind {
-    /// Of locks.
+    /// The steps go through locks.
     Locks,
-    /// Of classes: a step begins with a lock of the same class as the one that
+    /// The steps go through classes: a step begins with a lock of the same class as the one that
     /// the step before it asks for.
     Classes,
-    /// A way from a lock that a signal handler takes to one under which it may
-    /// run.
+    /// The steps lead from a lock that a signal handler takes to one under which it may run.
     Handler,
 }
 
@@ -83,24 +82,24 @@ pub enum CycleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Excuse {
-    /// One thread, or fewer threads than steps.
+    /// One thread took all steps, or there were fewer threads than steps.
     OneThread,
-    /// All hold a further lock.
+    /// The threads of all steps hold a further lock.
     Gate,
     /// The process had one thread.
     Alone,
-    /// Other locks of the same classes.
+    /// The locks are not the same, but of the same classes.
     OtherInstances,
 }
 
 /// One step of an order: a thread held one lock and asked for another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Step {
-    /// Who.
+    /// The thread that took this step.
     pub thread: Thread,
     /// The lock that it held.
     pub holds: Lock,
-    /// How.
+    /// How it held that lock.
     pub holds_how: How,
     /// It had taken that one by trylock.
     pub tried: bool,
@@ -108,12 +107,12 @@ pub struct Step {
     pub acquired: Option<Stack>,
     /// The lock that it asked for.
     pub asks: Lock,
-    /// How.
+    /// How it asked for that lock.
     pub asks_how: How,
     /// It would have given up at a deadline.
     #[serde(default)]
     pub timed: bool,
-    /// Where.
+    /// Where it asked for that lock.
     pub asked: Option<Stack>,
     /// All other locks that it held.
     pub gates: Vec<Lock>,
@@ -127,9 +126,9 @@ pub struct Order {
     /// What the steps go through; reports of version 1 call it `ring`.
     #[serde(alias = "ring")]
     pub cycle: CycleKind,
-    /// Of a handler: the signal.
+    /// The signal whose handler closes the cycle.
     pub signal: Option<u8>,
-    /// Of a handler: who was seen to run it.
+    /// The thread that was seen to run the handler that closes the cycle.
     #[serde(default)]
     pub handler: Option<Thread>,
     /// Why it is not called a potential deadlock.
@@ -143,9 +142,9 @@ pub struct Order {
 /// A rule that was broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Violation {
-    /// Who broke it.
+    /// The thread that broke the rule.
     pub thread: Thread,
-    /// The lock.
+    /// The lock that the rule is about.
     pub lock: Lock,
     /// Where it was broken.
     pub stack: Option<Stack>,
@@ -177,7 +176,7 @@ pub struct Details {
     /// `FILE:LINE` of the suppression that kept it from being printed; `the shipped list:LINE` of
     /// one that comes with lockstead.
     pub suppressed: Option<String>,
-    /// Of an inversion.
+    /// What an inversion is made of; null of other findings.
     pub order: Option<Order>,
     /// The rule that was broken; reports of version 1 call it `breach`.
     #[serde(alias = "breach")]
@@ -185,7 +184,7 @@ pub struct Details {
 }
 
 impl Details {
-    /// The locks that have a part in it, each once.
+    /// Returns the locks that have a part in it, each once.
     #[must_use]
     pub fn locks(&self) -> Vec<&Lock> {
         let mut locks: Vec<&Lock> = Vec::new();

@@ -79,7 +79,7 @@ impl<K: std::hash::Hash + Eq, T> Numbered<K, T> {
     }
 }
 
-/// The order that a ledger holds, of the locks that its checker met.
+/// Returns the order that a ledger holds, of the locks that its checker met.
 pub fn record(lives: &Lives, with: &mut Describer<'_>) -> Recorded {
     let ledger = with.ledger;
     let ids: HashMap<(u32, u32), usize> = lives

@@ -82,7 +82,7 @@ impl Suppressions {
         Ok(())
     }
 
-    /// How many findings the shipped ones fit so far, by their reasons.
+    /// Returns how many findings the shipped ones fit so far, by their reasons.
     #[must_use]
     pub fn shipped(&self) -> Vec<(String, u64)> {
         let used = self.all.iter().filter(|one| one.is_shipped && one.used != 0);
@@ -132,14 +132,14 @@ impl Suppressions {
         Ok(())
     }
 
-    /// Where the first one stands that fits a finding, with this text.
+    /// Returns where the first one stands that fits a finding, with this text.
     pub fn fit(&mut self, details: &Details, text: &str) -> Option<String> {
         let found = self.all.iter_mut().find(|suppression| suppression.fits(details, text))?;
         found.used += 1;
         Some(found.place.clone())
     }
 
-    /// Where those stand that fitted nothing.
+    /// Returns where those stand that fitted nothing.
     pub fn unused(&self) -> impl Iterator<Item = &str> {
         self.all.iter().filter(|one| one.used == 0 && !one.is_shipped).map(|one| one.place.as_str())
     }
@@ -212,7 +212,7 @@ fn is_rule(text: &str) -> Result<(), String> {
     Err(format!("there is no rule `{text}`; `lockstead check --list-rules` lists them"))
 }
 
-/// The suppression of one finding, as it stands in a file.
+/// Returns the suppression of one finding, as it stands in a file.
 #[must_use]
 pub fn suggestion(details: &Details, title: &str) -> String {
     let quoted = |text: &str| toml::Value::from(text).to_string();

@@ -29,7 +29,7 @@ pub struct Way {
     pub by_class: bool,
 }
 
-/// Which locks a word means: a name, a class, or a part of one name.
+/// Returns which locks a word means: a name, a class, or a part of one name.
 #[must_use]
 pub fn meant(order: &Recorded, word: &str) -> Meant {
     let that = |fits: &dyn Fn(&super::model::Lock) -> bool| -> BTreeSet<usize> {
@@ -53,7 +53,7 @@ pub fn meant(order: &Recorded, word: &str) -> Meant {
     }
 }
 
-/// The shortest way from one of these locks to one of those.
+/// Returns the shortest way from one of these locks to one of those.
 #[must_use]
 pub fn way(order: &Recorded, from: &BTreeSet<usize>, to: &BTreeSet<usize>) -> Option<Way> {
     let itself = |at: usize| at as u64;
@@ -72,7 +72,7 @@ pub fn way(order: &Recorded, from: &BTreeSet<usize>, to: &BTreeSet<usize>) -> Op
         .or_else(|| shortest(order, from, to, &of_class).map(|edges| Way { edges, by_class: true }))
 }
 
-/// A search in breadth over what `node` makes of locks.
+/// Searches in breadth over what `node` makes of locks.
 fn shortest(
     order: &Recorded,
     from: &BTreeSet<usize>,

@@ -16,8 +16,8 @@ use std::ops::Range;
 const NUMBER: u64 = 0x2d0;
 /// No version has what a join sleeps on further in.
 const FURTHEST: u64 = 0x800;
-/// From version 2.43 on a join sleeps on a word of its own: the state of a
-/// thread that runs, and of one that is about to end.
+/// The states of a thread that runs and of one that is about to end: from version 2.43 on a join
+/// sleeps on a word of its own, which holds one of them.
 const STATES: std::ops::RangeInclusive<u32> = 1..=2;
 
 /// Returns the thread that a join waits for, by the number that it has for itself.

@@ -37,7 +37,7 @@ impl Drop for Beside {
 /// Listens for the processes of one run.
 #[derive(Debug)]
 pub struct Listener {
-    /// For those that the abstract one is hidden from.
+    /// A second socket, with a name in the file system, for those that cannot see the abstract one.
     beside: Option<Beside>,
     socket: OwnedFd,
     token: String,
@@ -77,7 +77,7 @@ pub enum Call {
     Question {
         /// The process that it is about.
         pid: u32,
-        /// Who asks, and where to answer.
+        /// The process that asks, and the connection for the answer.
         caller: Caller,
     },
 }

@@ -25,7 +25,7 @@ pub struct Mapped {
     base: *mut u8,
     size: usize,
     writable: bool,
-    /// For no longer than this value lives.
+    /// The ledger in that memory, which nobody may use for longer than this value lives.
     ledger: Option<Ledger<'static>>,
     /// How far the file was seen to bear out the counters of what is claimed.
     borne_out: [AtomicU64; PARTS],

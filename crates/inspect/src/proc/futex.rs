@@ -46,14 +46,14 @@ pub enum Operation {
 pub enum Limit {
     /// It never ends by itself.
     None,
-    /// At a time of a clock; the time lies at this address.
+    /// It ends at a time of a clock; the time lies at this address.
     At {
-        /// Of the wall clock, not the monotonic one.
+        /// Whether that is the wall clock, not the monotonic one.
         realtime: bool,
         /// Where the time is.
         time: u64,
     },
-    /// Some time after its start; the span lies at this address.
+    /// It ends some time after its start; the span lies at this address.
     After {
         /// Where the span is.
         span: u64,

@@ -8,9 +8,9 @@ use std::io;
 /// What a thread is doing, as far as the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Doing {
-    /// On a processor, or waiting for one.
+    /// It is on a processor, or waits for one.
     Running,
-    /// In a system call.
+    /// It sleeps in a system call.
     Call(Call),
     /// Asleep outside any system call: stopped by a fault or a signal.
     Stopped {

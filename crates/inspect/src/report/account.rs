@@ -20,7 +20,7 @@ pub(super) struct Unfinished {
     pub(super) stack: u32,
 }
 
-/// By index of the lock's record.
+/// What only the records of threads tell of locks, by the index of the lock's record.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     acquisitions: HashMap<u32, u64>,

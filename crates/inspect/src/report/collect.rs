@@ -69,7 +69,7 @@ pub struct RunFacts {
     pub command: Vec<String>,
     /// How long it took.
     pub wall_ns: u64,
-    /// On how many processors it could run; 0: unknown.
+    /// The number of processors that it could run on; 0: unknown.
     pub processors: u64,
     /// Processor time of the program, and of its children that somebody waited for; 0: unknown.
     pub cpu_ns: u64,

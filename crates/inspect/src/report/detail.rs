@@ -21,7 +21,7 @@ struct Sum {
     hold: Times,
     waited_at: Vec<Share>,
     held_at: Vec<Share>,
-    /// Of the holds, those timed, and what was added for others.
+    /// The number of holds that were timed; `scaled`: the time that was added for the others.
     timed: u64,
     scaled: u64,
     coarse: u64,

@@ -21,9 +21,9 @@ pub struct Finding {
     pub title: String,
     /// The report as it was printed.
     pub text: String,
-    /// Of a cycle its members, each waiting for what the next one holds, the last for what the
-    /// first one does; of a blocked thread itself, those that hold the lock (three at most), and
-    /// whom these wait for; empty of an `order` and a `violation`.
+    /// The threads that have a part in it: the members of a cycle, each waiting for what the next
+    /// one holds, the last for what the first one does; a blocked thread, those that hold the lock
+    /// (three at most), and whom these wait for; empty of an `order` and a `violation`.
     pub threads: Vec<FindingThread>,
     /// What there is to say of a finding of `--check`.
     #[serde(flatten)]
@@ -109,7 +109,7 @@ pub struct FindingHold {
 /// What a thread does.
 #[derive(Clone, Debug, Default, Serialize, JsonSchema)]
 pub struct HolderActivity {
-    /// In words: `is now in the system call read`.
+    /// What it does, in words: `is now in the system call read`.
     pub what: String,
     /// Its stack, where it can be seen.
     pub stack: Option<Stack>,

@@ -23,9 +23,9 @@ struct Sums {
     generation: u32,
     acquisitions: u64,
     contended: u64,
-    /// Of the waits that have ended, and of those that last up to now.
+    /// How long the waits took that have ended, and those that last have taken up to now.
     waited_ns: u64,
-    /// Of a condition that serves as a lock: its acquisitions.
+    /// The acquisitions of a condition that serves as a lock.
     as_lock: Option<u64>,
 }
 

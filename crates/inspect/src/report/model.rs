@@ -18,7 +18,7 @@ pub const SCHEMA: &str = "lockstead-run";
 /// Version of the fields.
 pub const VERSION: u32 = 2;
 
-/// In which order locks stand.
+/// The order in which locks stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
@@ -99,7 +99,7 @@ pub struct RunReport {
     pub command: Vec<String>,
     /// How long the run took.
     pub wall_ns: u64,
-    /// On how many processors the command could run, and so the program; 0 if unknown.
+    /// The number of processors that the command could run on, and so the program; 0 if unknown.
     pub processors: u64,
     /// Processor time of the program, and of its children that it or the command waited for; 0 if
     /// unknown.
@@ -156,7 +156,7 @@ pub struct ProcessReport {
     pub command: Vec<String>,
     /// How it ended, where lockstead saw it: `exit status 0`, `killed by SIGKILL`.
     pub exit: Option<String>,
-    /// From the first to the last that was seen of it.
+    /// The time from the first to the last that was seen of it.
     pub lived_ns: u64,
     /// The threads of the process.
     pub threads: ThreadsReport,
@@ -174,7 +174,7 @@ pub struct ProcessReport {
     pub more_idle: LockTotals,
     /// What could not be recorded.
     pub losses: Losses,
-    /// In which order locks were taken, with `--check`.
+    /// What was recorded of the order in which locks were taken, with `--check`.
     pub order: Option<Recorded>,
 }
 
@@ -265,7 +265,7 @@ pub struct LockReport {
     /// mutex` of a condition that serves as a lock.
     #[serde(rename = "type")]
     pub type_name: String,
-    /// Of such a condition: what its mutex is called.
+    /// What the mutex of a condition that serves as a lock is called.
     pub mutex: Option<String>,
     /// Where it lies; null for several.
     pub address: Option<u64>,
@@ -318,7 +318,7 @@ pub struct Durations {
     pub max_ns: u64,
     /// The place where that was.
     pub max_at: Option<String>,
-    /// From the first power of two that occurred to the last.
+    /// The counts by power of two, from the first one that occurred to the last.
     pub histogram: Vec<DurationBucket>,
     /// How many were timed; the others are counted by those.
     pub timed: u64,

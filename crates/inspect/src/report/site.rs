@@ -27,7 +27,7 @@ pub struct ReportSite {
     pub through: Option<String>,
     /// The stack that led there with the largest part.
     pub stack: Option<Stack>,
-    /// Who called the function of the place, the largest part first; at most 16.
+    /// The places that called the function of this one, the largest part first; at most 16.
     pub callers: Vec<SiteCaller>,
 }
 

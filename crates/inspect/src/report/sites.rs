@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 /// What places have their parts in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum By {
-    /// By the time that they took altogether.
+    /// The time that they took altogether.
     Time,
     /// How often it happened.
     Count,

@@ -69,7 +69,7 @@ pub(super) struct KnownWait {
 /// What a snapshot is made of, beside the threads.
 pub(super) struct SnapshotFacts {
     pub(super) source: SnapshotSource,
-    /// By the threads' ids.
+    /// What each thread waits for, by its id.
     pub(super) waits: HashMap<u32, ThreadWait>,
     pub(super) locks: BTreeMap<u64, SnapshotLock>,
     pub(super) cycles: Vec<JudgedCycle>,
@@ -80,12 +80,12 @@ pub(super) struct SnapshotFacts {
 pub(super) struct Looking {
     pub(super) pid: u32,
     pub(super) tasks: Vec<Task>,
-    /// From the number that a thread has for itself to its number here.
+    /// A thread's number here, by the number that it has for itself.
     pub(super) numbers: HashMap<u32, u32>,
-    /// Of those threads that [`Looking::find_waits`] was asked for.
+    /// The waits of those threads that [`Looking::find_waits`] was asked for.
     pub(super) waits: BTreeMap<u32, KnownWait>,
     pub(super) stacks: BTreeMap<u32, Stack>,
-    /// Of threads whose stacks were read, the part that is the C library's own.
+    /// The part of a stack that is the C library's own, of threads whose stacks were read.
     library_frames: BTreeMap<u32, Range<u64>>,
     pub(super) memory: ProcessMemory,
     /// `None` where the maps may not be read.

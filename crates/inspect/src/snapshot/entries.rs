@@ -31,7 +31,7 @@ pub(super) struct Waits {
 
 /// What a ledger says at one moment.
 pub(super) struct Entries {
-    /// By the threads' ids here.
+    /// What each thread waits for, by its id here.
     pub(super) waits: BTreeMap<u32, Waits>,
     /// The locks by their addresses.
     pub(super) locks: BTreeMap<u64, SnapshotLock>,

@@ -167,20 +167,20 @@ pub struct SnapshotLock {
     pub attributes: Vec<String>,
     /// What it is called.
     pub name: String,
-    /// Who holds the lock.
+    /// The threads that hold the lock, as far as that is known.
     #[serde(flatten)]
     pub held: LockHeld,
     /// The ids of the threads that wait for it.
     pub waiting: Vec<u32>,
 }
 
-/// Who holds an object.
+/// The holders of an object, as far as they are known.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(tag = "held", rename_all = "snake_case")]
 pub enum LockHeld {
     /// Threads of the process hold it.
     By {
-        /// Who holds it, and how.
+        /// The threads that hold it, and how.
         holders: Vec<LockHolder>,
     },
     /// Readers hold it, and who they are is not known.

@@ -23,14 +23,14 @@ use crate::slots::OwnMutex;
 use crate::stack::Stack;
 use std::ops::Range;
 
-/// Who made the call.
+/// The code that made the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// Code of the C library that is no mere system call.
     Library,
     /// The program has no C library beside it: it may be inside.
     Whole,
-    /// Somebody else made the call.
+    /// Other code made the call.
     Other,
 }
 

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 /// Looks at a cycle until its threads sleep, so often.
 const ROUNDS: u32 = 5;
-/// Between two of them.
+/// The time between two of these looks.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Looks at a process that has a ledger. `everything`: also the stacks of

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 /// Attempts at a proof.
 const ROUNDS: u32 = 5;
-/// Between the two readings of a round.
+/// The time between the two readings of a round.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// What one waiting thread is known to wait for.
@@ -40,7 +40,7 @@ pub struct Fact {
     pub switches: Option<(u64, u64)>,
 }
 
-/// By the threads' ids.
+/// What is known of each thread, by its id.
 pub type Facts = BTreeMap<u32, Fact>;
 
 impl Fact {

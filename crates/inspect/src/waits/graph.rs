@@ -36,18 +36,18 @@ pub type LockId = u64;
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wants {
-    /// To hold the lock alone.
+    /// It wants to hold the lock alone.
     Exclusive(LockId),
-    /// To hold the lock with others.
+    /// It wants to hold the lock with others.
     Shared(LockId),
-    /// The end of a thread.
+    /// It waits for the end of a thread.
     Join(ThreadId),
 }
 
 /// One thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wait {
-    /// The threads that have a part in it.
+    /// The thread that waits.
     pub thread: ThreadId,
     /// What the thread waits for.
     pub wants: Wants,

@@ -62,7 +62,7 @@ impl Descriptor {
 /// A descriptor that leads to the same file.
 struct Opener {
     pid: u32,
-    /// By what its open file was opened for.
+    /// Whether its open file was opened for reading; `writes`: for writing.
     reads: bool,
     writes: bool,
 }

@@ -9,7 +9,7 @@ pub(super) enum FileLockKind {
 }
 
 impl FileLockKind {
-    /// As the kernel's lists have it.
+    /// Returns the word that `/proc/locks` has for this kind.
     pub(super) fn word(self) -> &'static str {
         match self {
             FileLockKind::Flock => "FLOCK",

@@ -45,7 +45,7 @@ impl Surroundings {
         self.opened.get_or_init(opened)
     }
 
-    /// As if no process had been seen.
+    /// Builds surroundings in which no process was seen.
     #[cfg(test)]
     pub(super) fn with_nobody(complete: bool) -> Self {
         let opened = Opened { complete, ..Opened::default() };

@@ -195,12 +195,12 @@ fn judge(origin: &mut SemaphoreOrigin) {
     origin.next = next::steps(origin);
 }
 
-/// Who has semaphores when the process ends, by the usage.
+/// The semaphores of one usage that somebody has when the process ends.
 #[derive(Default)]
 struct End {
-    /// All semaphores that somebody has.
+    /// The number of semaphores that somebody has.
     taken: u64,
-    /// Those whose threads had ended.
+    /// The takers of those whose threads had ended.
     orphaned: Vec<Taker>,
 }
 

@@ -142,7 +142,7 @@ pub struct SemaphoreOrigin {
 pub struct NoMutexReason {
     /// What was seen of it.
     pub reason: NoMutexWhy,
-    /// Of how many semaphores it is true.
+    /// The number of semaphores of which it is true.
     pub semaphores: u64,
     /// What shows it, by stack.
     pub acts: Vec<SemaphoreAct>,
