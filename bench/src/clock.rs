@@ -27,7 +27,7 @@ impl Ticks {
         ticks
     }
 
-    /// The time, in ticks.
+    /// Returns the time, in ticks.
     #[inline(always)]
     pub(crate) fn now(self) -> u64 {
         #[cfg(target_arch = "x86_64")]
@@ -38,7 +38,7 @@ impl Ticks {
         monotonic().as_nanos() as u64
     }
 
-    /// A number of ticks in nanoseconds.
+    /// Converts a number of ticks to nanoseconds.
     pub(crate) fn ns(self, ticks: u64) -> u64 {
         (ticks as f64 * self.ns_per_tick).round() as u64
     }
@@ -60,22 +60,22 @@ fn steady_counter() -> bool {
     false
 }
 
-/// Processor time of all threads of this process, living and ended.
+/// Returns the processor time of all threads of this process, living and ended.
 pub(crate) fn process_cpu() -> Duration {
     clock(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Processor time of the calling thread.
+/// Returns the processor time of the calling thread.
 pub(crate) fn thread_cpu() -> Duration {
     clock(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// The system's monotonic clock, the same in every process.
+/// Returns the time of the system's monotonic clock, the same in every process.
 pub(crate) fn monotonic() -> Duration {
     clock(libc::CLOCK_MONOTONIC)
 }
 
-/// Processor time of all children that have been waited for.
+/// Returns the processor time of all children that have been waited for.
 pub(crate) fn children_cpu() -> Duration {
     // SAFETY: zeroes are a value of it, and the pointer is to a local variable.
     let usage = unsafe {

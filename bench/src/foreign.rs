@@ -23,7 +23,7 @@ impl Observation {
         Self { start: Instant::now(), machine: Usage::now(), own: process_cpu() }
     }
 
-    /// Per cent of all processors that others used since the beginning, time
+    /// Returns the per cent of all processors that others used since the beginning, time
     /// stolen by the hypervisor included; `None` if the system does not tell
     /// or too little time has passed.
     pub(crate) fn foreign_percent(&self) -> Option<f64> {

@@ -69,7 +69,7 @@ impl Worker<'_> {
         !self.over.load(Ordering::Relaxed)
     }
 
-    /// A turn is done.
+    /// Counts a turn that is done.
     #[inline(always)]
     pub(crate) fn turn(&mut self) {
         self.turns += 1;
@@ -82,7 +82,7 @@ impl Worker<'_> {
     }
 }
 
-/// On lines of its own, so that counting disturbs no neighbour.
+/// A counter on lines of its own, so that counting disturbs no neighbour.
 #[repr(align(128))]
 #[derive(Default)]
 struct Counter(AtomicU64);
@@ -150,9 +150,9 @@ impl Slice {
     }
 
     fn watch(&self, session: &Session<'_>, shared: &WindowShared) -> Window {
-        nap((self.length / 10).max(Duration::from_millis(2)), session);
+        sleep_within((self.length / 10).max(Duration::from_millis(2)), session);
         let (before, cpu, start) = (shared.counts(), process_cpu(), Instant::now());
-        nap(self.length, session);
+        sleep_within(self.length, session);
         let (elapsed, cpu, after) = (start.elapsed(), process_cpu() - cpu, shared.counts());
         let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
         Window { elapsed, cpu, turns }
@@ -191,7 +191,7 @@ impl Slice {
 }
 
 /// Sleeps, but not past the session's end.
-pub(crate) fn nap(length: Duration, session: &Session<'_>) {
+pub(crate) fn sleep_within(length: Duration, session: &Session<'_>) {
     let end = Instant::now() + length;
     while !session.stopped() {
         let left = end.saturating_duration_since(Instant::now());

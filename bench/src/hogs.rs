@@ -45,7 +45,7 @@ impl Hogs {
         Ok(hogs)
     }
 
-    /// Processor time that they have used.
+    /// Returns the processor time that they have used.
     pub(crate) fn cpu(&self) -> Duration {
         self.0.iter().map(|&pid| cpu_of(pid)).sum()
     }
@@ -67,7 +67,7 @@ impl Drop for Hogs {
     }
 }
 
-/// The life of a hog.
+/// Computes until it is killed: the life of a hog.
 fn be_busy(parent: libc::pid_t) -> ! {
     // SAFETY: system calls on constants. A group of its own: SIGINT at the terminal is the
     // parent's to handle; and no handler of the parent's shall run here. The parent may
@@ -88,7 +88,7 @@ fn be_busy(parent: libc::pid_t) -> ! {
     }
 }
 
-/// Processor time of a child that has not been waited for.
+/// Returns the processor time of a child that has not been waited for.
 fn cpu_of(pid: libc::pid_t) -> Duration {
     let mut clock = 0;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

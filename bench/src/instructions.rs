@@ -100,7 +100,7 @@ fn locks(instruction: &[u8]) -> bool {
     false
 }
 
-/// The sum of what `weigh` says of each instruction, before it is executed.
+/// Returns the sum of what `weigh` says of each instruction, before it is executed.
 fn count(f: impl Fn(), weigh: impl Fn(&Tracee) -> u64) -> Result<f64, Why> {
     // The thread joins here, so that its child's sections are known.
     Linux::me();
@@ -194,7 +194,7 @@ impl Tracee {
         }
     }
 
-    /// The first bytes of the instruction that comes next.
+    /// Returns the first bytes of the instruction that comes next.
     #[cfg(target_arch = "x86_64")]
     fn next_instruction(&self) -> Option<[u8; 8]> {
         // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.

@@ -173,7 +173,7 @@ pub fn measure(
     })
 }
 
-/// By the truth (off, on) and the answer (off, on, unknown).
+/// The number of answers by the truth (off, on) and the answer (off, on, unknown).
 type Counts = [[u64; 3]; 2];
 
 impl Source {
@@ -229,7 +229,7 @@ fn compare(source: Oracle, options: &OncpuOptions, session: &Session<'_>) -> Cou
     counts.into_inner().unwrap_or_else(|e| e.into_inner())
 }
 
-/// A question about the owner of `lock`, with the truth, if that stayed the same.
+/// Asks about the owner of `lock`; returns the truth and the answer, if the truth stayed the same.
 fn question(lock: &RawMutex<Linux>, source: Oracle) -> Option<(usize, usize)> {
     let owner = lock.owner()?;
     // A clock wants to be asked for a while.
@@ -343,7 +343,7 @@ fn switch_ns() -> f64 {
     })
 }
 
-/// What the process has used; while a switch is measured, only two threads of it run.
+/// Returns what the process has used; while a switch is measured, only two threads of it run.
 fn processor_time() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a live timespec; the clock always exists.

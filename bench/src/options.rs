@@ -4,7 +4,7 @@ use crate::{Error, LockName};
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// `given` must lie in `range`; `unit` follows the numbers in the message.
+/// Checks that `given` lies in `range`; `unit` follows the numbers in the message.
 pub(crate) fn within<T: PartialOrd + Display>(
     option: &'static str,
     given: T,
@@ -18,7 +18,7 @@ pub(crate) fn within<T: PartialOrd + Display>(
     Err(Error::Option { option, given: format!("{given}{unit}"), allowed })
 }
 
-/// A list must not be empty.
+/// Checks that a list is not empty.
 pub(crate) fn some<T>(option: &'static str, list: &[T], allowed: &str) -> Result<(), Error> {
     if list.is_empty() {
         return Err(Error::Option { option, given: String::new(), allowed: allowed.to_owned() });

@@ -105,7 +105,7 @@ impl Quota {
         text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
     }
 
-    /// The generation of control groups, as people call it.
+    /// Returns the generation of control groups, as people call it.
     pub(crate) fn generation(&self) -> &'static str {
         if self.unified { "v2" } else { "v1" }
     }
@@ -147,7 +147,7 @@ fn homes(list: &str) -> Vec<(PathBuf, bool)> {
     homes
 }
 
-/// The path of the process's group, from the text of `/proc/self/cgroup`.
+/// Returns the path of the process's group, from the text of `/proc/self/cgroup`.
 fn own_group(list: &str, unified: bool) -> Option<&str> {
     list.lines().find_map(|line| {
         let mut fields = line.splitn(3, ':');

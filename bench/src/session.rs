@@ -20,7 +20,7 @@ pub struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    /// A session that ends early when `stop` becomes true (a signal handler may
+    /// Returns a session that ends early when `stop` becomes true (a signal handler may
     /// set it) and calls `progress` with steps done, steps in all and what is
     /// measured next. The number in all grows when a disturbed round is redone.
     pub fn new(stop: &'a AtomicBool, progress: &'a mut dyn FnMut(u64, u64, &str)) -> Self {
@@ -48,7 +48,7 @@ impl Progress {
         Self { done: 0, total: total as u64 }
     }
 
-    /// The next step begins.
+    /// Notes that the next step begins.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the session was stopped.
@@ -63,7 +63,7 @@ impl Progress {
         self.total += steps as u64;
     }
 
-    /// The last step has ended.
+    /// Notes that the last step has ended.
     ///
     /// # Errors
     /// [`Error::Interrupted`] if the session was stopped.

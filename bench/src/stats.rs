@@ -17,7 +17,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The smallest and the largest value.
+/// Returns the smallest and the largest value.
 ///
 /// # Panics
 /// If `values` is empty.
@@ -29,7 +29,7 @@ pub fn spread(values: &[f64]) -> (f64, f64) {
     })
 }
 
-/// The geometric mean, the right one for ratios.
+/// Returns the geometric mean, the right one for ratios.
 ///
 /// # Panics
 /// If `values` is empty or one is not positive.

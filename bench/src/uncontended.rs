@@ -37,7 +37,7 @@ pub struct UncontendedOptions {
 }
 
 impl Default for UncontendedOptions {
-    /// All available locks, 151 rounds of 1 ms.
+    /// Returns options for all available locks, 151 rounds of 1 ms.
     fn default() -> Self {
         Self {
             locks: crate::locks::available(),

@@ -181,7 +181,7 @@ mod counted {
     /// Sleeps that have begun.
     pub(super) static ASLEEP: AtomicU32 = AtomicU32::new(0);
 
-    static SEATS: [Participant<Counted>; 3] = [const { Participant::<Counted>::VACANT }; 3];
+    static SLOTS: [Participant<Counted>; 3] = [const { Participant::<Counted>::VACANT }; 3];
 
     /// The calling thread is number `me` from here on.
     pub(super) fn sit(me: u32) {
@@ -323,10 +323,10 @@ mod counted {
             ME.get()
         }
         fn me() -> Slot {
-            Slot::new(ME.get()).expect("a seat")
+            Slot::new(ME.get()).expect("a slot")
         }
         fn participant(slot: Slot) -> &'static Participant<Self> {
-            &SEATS[slot.get() as usize]
+            &SLOTS[slot.get() as usize]
         }
         fn relax() {
             Linux::relax();
@@ -430,7 +430,7 @@ mod handed_over {
         (given[0], taken[0])
     }
 
-    /// The two tests share the seats and the counter of sleeps.
+    /// The two tests share the slots and the counter of sleeps.
     static ONE: std::sync::Mutex<()> = std::sync::Mutex::new(());
 
     #[test]

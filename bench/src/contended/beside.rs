@@ -22,14 +22,15 @@ impl Beside {
         Ok(Self { hogs, quota: options.quota.map(enter).transpose()? })
     }
 
-    /// From now on, who uses the processors? As [`Observation::foreign_percent`], when it is
-    /// asked; the busy processes of the run are its own.
+    /// Begins to observe who uses the processors, and returns a function that tells what others
+    /// have used since, as [`Observation::foreign_percent`] does. The busy processes of the run
+    /// count as its own.
     pub(crate) fn observe(&self) -> impl Fn() -> Option<f64> {
         let (observation, before) = (Observation::begin(), self.hogs.cpu());
         move || observation.foreign_percent_beside(self.hogs.cpu().saturating_sub(before))
     }
 
-    /// The quota so far.
+    /// Returns the quota so far.
     pub(crate) fn quota_used(&self) -> Option<QuotaUsed> {
         self.quota.as_ref().map(|(percent, quota)| QuotaUsed {
             percent: *percent,

@@ -52,8 +52,8 @@ pub struct GridFigures {
 }
 
 impl Grid {
-    /// Without the cells of pinned threads, if there are others: a cell is then known by
-    /// its threads, section and think time.
+    /// Returns the grid without the cells of pinned threads, if there are others: a cell is then
+    /// known by its threads, section and think time.
     #[must_use]
     pub fn plain(&self) -> Self {
         let all_pinned = self.cells.iter().all(|cell| cell.pinned);
@@ -62,7 +62,7 @@ impl Grid {
         Self { machine: self.machine.clone(), cells }
     }
 
-    /// All locks, in the order of their first appearance.
+    /// Returns all locks, in the order of their first appearance.
     #[must_use]
     pub fn locks(&self) -> Vec<&str> {
         let mut locks: Vec<&str> = Vec::new();
@@ -74,7 +74,7 @@ impl Grid {
         locks
     }
 
-    /// The locks that lockstead's mutex is to be compared with ([`LockName::is_rival`]).
+    /// Returns the locks that lockstead's mutex is to be compared with ([`LockName::is_rival`]).
     #[must_use]
     pub fn rivals(&self) -> Vec<&str> {
         self.locks().into_iter().filter(|lock| is_rival(lock)).collect()
@@ -88,7 +88,7 @@ impl GridPlace {
         self.results.iter().find(|figures| figures.lock == lock)
     }
 
-    /// The rival with the most of `figure`, and how much.
+    /// Returns the rival with the most of `figure`, and how much.
     #[must_use]
     pub fn best(&self, figure: impl Fn(&GridFigures) -> Option<f64>) -> Option<(&str, f64)> {
         self.results

@@ -22,7 +22,7 @@ impl MapMeasure {
     pub const ALL: [MapMeasure; 3] =
         [MapMeasure::Throughput, MapMeasure::WorkPerCpuS, MapMeasure::LongestWait];
 
-    /// What it is, for people.
+    /// Returns what it is, for people.
     #[must_use]
     pub const fn title(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl MapMeasure {
         }
     }
 
-    /// A figure of which more is better.
+    /// Returns a figure of which more is better.
     fn of(self, figures: &GridFigures) -> Option<f64> {
         match self {
             MapMeasure::Throughput => Some(figures.ops_per_s),
@@ -121,7 +121,7 @@ impl Panel {
         }
     }
 
-    /// The cell of so many threads and that section.
+    /// Returns the cell of so many threads and that section.
     #[must_use]
     pub fn cell(&self, threads: usize, section_ns: u64) -> Option<&MapCell> {
         self.cells.iter().find(|cell| (cell.threads, cell.section_ns) == (threads, section_ns))

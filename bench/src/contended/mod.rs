@@ -148,14 +148,14 @@ impl Bench<'_> {
     }
 }
 
-/// A cell in the words of the progress.
+/// Returns a cell in the words of the progress.
 pub(crate) fn label((pinned, threads, section, think): Spot) -> String {
     let pinned = if pinned { " pinned" } else { "" };
     let plural = if threads == 1 { "" } else { "s" };
     format!("{threads}{pinned} thread{plural}, {section:?} section, {think}x think")
 }
 
-/// How long threads may take to end when they are told to: each may first have its turn.
+/// Returns how long threads may take to end when they are told to: each may first have its turn.
 pub(crate) fn patience((_, threads, section, think): Spot, options: &ContendedOptions) -> Duration {
     let sleep = options.sleep.map_or(Duration::ZERO, |sleep| sleep.length);
     Duration::from_secs(20) + 4 * (section.mul_f64(1.0 + think) + sleep) * threads as u32

@@ -50,7 +50,7 @@ pub const MAX_THINK: f64 = 1000.0;
 pub const MAX_TURN: f64 = 1.0;
 
 impl Default for ContendedOptions {
-    /// The grid of `lockstead bench contended`, 5 rounds of 100 ms.
+    /// Returns the grid of `lockstead bench contended`, 5 rounds of 100 ms.
     fn default() -> Self {
         Self {
             locks: crate::locks::for_several_threads(),
@@ -75,7 +75,7 @@ impl ContendedOptions {
     }
 }
 
-/// A section as users write it: `0`, `50ns`, `1us`, `20us`.
+/// Parses a section as users write it: `0`, `50ns`, `1us`, `20us`.
 ///
 /// # Errors
 /// [`Error::Option`] naming `--section`.
@@ -91,7 +91,7 @@ pub fn parse_section(text: &str) -> Result<Duration, Error> {
     })
 }
 
-/// A sleep inside of sections as users write it: `50us`, in every section, or `1ms:100`,
+/// Parses a sleep inside of sections as users write it: `50us`, in every section, or `1ms:100`,
 /// in every hundredth.
 ///
 /// # Errors
@@ -111,7 +111,7 @@ pub fn parse_sleep(text: &str) -> Result<Sleep, Error> {
     })
 }
 
-/// A think ratio as users write it: `0`, `1x`, `10x`, `0.5x`.
+/// Parses a think ratio as users write it: `0`, `1x`, `10x`, `0.5x`.
 ///
 /// # Errors
 /// [`Error::Option`] naming `--think`.

@@ -31,8 +31,8 @@ pub(crate) fn pin(index: usize) {
     }
 }
 
-/// From now on the calling thread's sleeps are as long as it says: by default the kernel
-/// adds some 50 µs to save timers.
+/// Has the calling thread sleep no longer than it says: by default the kernel adds some 50 µs to
+/// save timers.
 pub(crate) fn sleep_exactly() {
     // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1_usize, 0, 0, 0) };

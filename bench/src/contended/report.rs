@@ -106,7 +106,7 @@ pub struct ContendedRow {
 }
 
 impl ContendedReport {
-    /// How holders slept inside of sections: nanoseconds, and in every so many.
+    /// Returns how holders slept inside of sections: nanoseconds, and in every so many.
     #[must_use]
     pub fn sleep(&self) -> Option<(u64, u64)> {
         self.sleep_in_section_ns.zip(self.sleep_every)
@@ -114,13 +114,13 @@ impl ContendedReport {
 }
 
 impl ContendedCell {
-    /// The row of `lock`.
+    /// Returns the row of `lock`.
     #[must_use]
     pub fn row(&self, lock: LockName) -> Option<&ContendedRow> {
         self.results.iter().find(|row| row.lock == lock)
     }
 
-    /// The peer with the highest throughput: what the ratios are to.
+    /// Returns the peer with the highest throughput: what the ratios are to.
     #[must_use]
     pub fn best_peer(&self) -> Option<&ContendedRow> {
         self.results

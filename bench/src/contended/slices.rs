@@ -35,7 +35,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    /// So many steps, and nothing else.
+    /// Builds a workload of so many steps, and nothing else.
     pub(crate) const fn steps(section: u64, think: u64) -> Self {
         Self { section, think, sleep: (0, 0), pinned: false }
     }
@@ -47,7 +47,7 @@ impl Load {
         Self { section, think, sleep, pinned }
     }
 
-    /// What a thread does before its first turn.
+    /// Prepares a thread before its first turn.
     fn settle(self, worker: &Worker<'_>) {
         if self.pinned {
             pinning::pin(worker.index);
@@ -57,7 +57,7 @@ impl Load {
         }
     }
 
-    /// What the holder does, whose work outside has come to `seed`.
+    /// Does the section of a holder, whose work outside has come to `seed`.
     #[inline(always)]
     fn inside(self, shared: &SectionWork, seed: u64) -> u64 {
         let end = shared.section(self.section, seed);
@@ -68,7 +68,7 @@ impl Load {
         end
     }
 
-    /// What a thread does outside, after a section that has come to `seed`.
+    /// Does the work of a thread outside, after a section that has come to `seed`.
     #[inline(always)]
     fn outside(self, seed: u64) -> u64 {
         if self.think > 0 { busy(self.think, seed) } else { seed }
@@ -100,7 +100,7 @@ impl Waits {
         self.histogram.add(&other.histogram).expect("all histograms have the same bounds");
     }
 
-    /// The wait that the share `quantile` of all acquisitions did not exceed.
+    /// Returns the wait that the share `quantile` of all acquisitions did not exceed.
     pub(crate) fn quantile_ns(&self, quantile: f64, clock: Ticks) -> u64 {
         clock.ns(self.histogram.value_at_quantile(quantile).min(self.longest))
     }
@@ -110,7 +110,7 @@ impl Waits {
     }
 }
 
-/// A slice that only counts.
+/// Runs a slice that only counts.
 pub(crate) fn throughput<L: BenchLock>(
     slice: &Slice,
     load: Load,
@@ -135,7 +135,7 @@ pub(crate) fn throughput<L: BenchLock>(
     Ok(window)
 }
 
-/// A slice that times every acquisition.
+/// Runs a slice that times every acquisition.
 pub(crate) fn waits<L: BenchLock>(
     slice: &Slice,
     load: Load,

@@ -72,7 +72,7 @@ pub enum Unit {
     Ns,
 }
 
-/// On which side of its limit a value is to be.
+/// The side of its limit on which a value is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Side {
@@ -140,7 +140,7 @@ impl Overall {
     }
 }
 
-/// The peer that is best over all cells that have it, and the geometric mean of the
+/// Returns the peer that is best over all cells that have it, and the geometric mean of the
 /// ratios to it.
 fn single(grid: &Grid, rivals: &[String], figure: Figure) -> Option<(String, f64)> {
     rivals
@@ -152,7 +152,7 @@ fn single(grid: &Grid, rivals: &[String], figure: Figure) -> Option<(String, f64
         .min_by(|a, b| a.1.total_cmp(&b.1))
 }
 
-/// The geometric mean of what is positive: where a lock did nothing in the time there was,
+/// Returns the geometric mean of what is positive: where a lock did nothing in the time there was,
 /// there is no ratio.
 fn mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
     let ratios: Vec<f64> = ratios.filter(|ratio| ratio.is_finite() && *ratio > 0.0).collect();
@@ -169,13 +169,13 @@ fn spot(cell: &GridPlace, peer: Option<&str>, value: f64) -> Spot {
     }
 }
 
-/// The ratio to a peer in a cell.
+/// Returns the ratio to a peer in a cell.
 fn to(cell: &GridPlace, peer: &str, figure: Figure) -> Option<Spot> {
     let ratio = figure(cell.of(SUBJECT)?) / figure(cell.of(peer)?);
     ratio.is_finite().then(|| spot(cell, Some(peer), ratio))
 }
 
-/// The ratio to the best peer of a cell.
+/// Returns the ratio to the best peer of a cell.
 fn to_best(cell: &GridPlace, figure: Figure) -> Option<Spot> {
     let (peer, _) = cell.best(|figures| Some(figure(figures)))?;
     to(cell, peer, figure)
@@ -209,7 +209,7 @@ fn target(
     }
 }
 
-/// An aim that is about all cells together, and is missed by none of them.
+/// Returns an aim that is about all cells together, and is missed by none of them.
 fn over_all(name: &'static str, wanted: &str, limit: f64, value: Option<f64>) -> GridAim {
     let met = value.map(|value| value >= limit);
     let limits = (Side::AtLeast, limit, Unit::Ratio);
@@ -326,17 +326,17 @@ fn targets(grid: &Grid, rivals: &[String]) -> Vec<GridAim> {
     ]
 }
 
-/// When a waiter asks for the lock that so many threads want, in nanoseconds.
+/// Returns when a waiter asks for the lock that so many threads want, in nanoseconds.
 fn bound(threads: u64) -> f64 {
     (Standard::BOUND + (threads - 1) * Standard::SHARE) as f64
 }
 
-/// How long a thread may wait for a processor that it shares with its fellows.
+/// Returns how long a thread may wait for a processor that it shares with its fellows.
 fn scheduler(threads: u64, processors: f64) -> f64 {
     (threads as f64 / processors).ceil() * SCHEDULER_SLICE
 }
 
-/// Throughput of this cell over that of the same with two threads.
+/// Returns the throughput of this cell over that of the same with two threads.
 fn many_to_two(grid: &Grid, cell: &GridPlace) -> Option<Spot> {
     let two = grid.cells.iter().find(|two| {
         (two.threads, two.section_ns) == (2, cell.section_ns) && two.think_ratio == cell.think_ratio
@@ -346,7 +346,7 @@ fn many_to_two(grid: &Grid, cell: &GridPlace) -> Option<Spot> {
 }
 
 impl GridSummary {
-    /// The cells that miss an aim, each once.
+    /// Returns the cells that miss an aim, each once.
     #[must_use]
     pub fn cells_missed(&self) -> usize {
         let missed = self.targets.iter().flat_map(|target| &target.missed);

@@ -15,7 +15,7 @@ pub(crate) struct SectionWork {
 }
 
 impl SectionWork {
-    /// A section of `steps` steps, from where the last section and the caller's work
+    /// Does a section of `steps` steps, from where the last section and the caller's work
     /// outside of it, which came to `seed`, have ended; returns where it ends itself.
     /// A load and a store and not an atomic addition: two sections at once lose a count.
     #[inline(always)]
@@ -30,13 +30,13 @@ impl SectionWork {
         end
     }
 
-    /// Sections that the counter has seen.
+    /// Returns the number of sections that the counter has seen.
     pub(crate) fn sections(&self) -> u64 {
         self.sections.load(Ordering::Relaxed)
     }
 }
 
-/// A chain of dependent multiplications that touches no memory. What begins with `seed`
+/// Does a chain of dependent multiplications that touches no memory. What begins with `seed`
 /// cannot begin before `seed` is known: a thread passes what one piece of work comes to on
 /// to its next, or its processor would do both at a time, in half of the time.
 ///

@@ -9,7 +9,7 @@ use lockstead_linux::{Linux, U32};
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 
-/// A system call that does nothing.
+/// Measures a system call that does nothing.
 pub(super) fn call(cpu: usize) -> Result<f64, Error> {
     each(cpu, 2_000, || {
         // SAFETY: takes nothing. Not by the C library, which may remember.
@@ -17,7 +17,7 @@ pub(super) fn call(cpu: usize) -> Result<f64, Error> {
     })
 }
 
-/// A wake-up of nobody, beyond the call.
+/// Measures what a wake-up of nobody takes beyond the call.
 pub(super) fn futex(cpu: usize, call: f64) -> Result<f64, Error> {
     let word = U32::new(0);
     let all = each(cpu, 2_000, || {
@@ -26,14 +26,14 @@ pub(super) fn futex(cpu: usize, call: f64) -> Result<f64, Error> {
     Ok((all - call).max(0.0))
 }
 
-/// Reading the clock as the locks do.
+/// Measures reading the clock as the locks do.
 pub(super) fn clock(cpu: usize) -> Result<f64, Error> {
     each(cpu, 5_000, || {
         black_box(Linux::now());
     })
 }
 
-/// [`Platform::restart_releases`] while another thread of the process runs.
+/// Measures [`Platform::restart_releases`] while another thread of the process runs.
 pub(super) fn restart(pair: (usize, usize)) -> Result<f64, Error> {
     const TURNS: u64 = 200;
     let ticks = Ticks::calibrated();
@@ -73,7 +73,7 @@ fn wait(word: &U32, expected: u32) {
 pub(super) struct Rousing {
     /// What the call takes whoever makes it, in nanoseconds.
     pub(super) call: f64,
-    /// From its beginning until the woken thread runs.
+    /// The time from its beginning until the woken thread runs, in nanoseconds.
     pub(super) run: f64,
 }
 
@@ -119,7 +119,7 @@ pub(super) fn rouse(pair: (usize, usize), idle: u64, turns: u32) -> Result<Rousi
     Ok(both(pair, waker, sleeper)?.0)
 }
 
-/// Half a round of two threads of one processor that wake each other and sleep.
+/// Measures half a round of two threads of one processor that wake each other and sleep.
 pub(super) fn relay(cpu: usize) -> Result<f64, Error> {
     const ROUNDS: u32 = 500;
     let ticks = Ticks::calibrated();
@@ -148,7 +148,7 @@ pub(super) fn relay(cpu: usize) -> Result<f64, Error> {
     Ok(median(&mut tries))
 }
 
-/// How long one of two threads that compute on one processor runs before the other does.
+/// Measures how long one of two threads that compute on one processor runs before the other does.
 pub(super) fn slice(cpu: usize) -> Result<f64, Error> {
     const LENGTH: u64 = 120_000_000;
     /// A thread that saw no time for so long had lost the processor.
@@ -174,7 +174,7 @@ pub(super) fn slice(cpu: usize) -> Result<f64, Error> {
     Ok(median(&mut one))
 }
 
-/// How long a thread that has slept waits for a processor on which another one computes.
+/// Measures how long a thread that has slept waits for a processor on which another one computes.
 pub(super) fn intrude(pair: (usize, usize)) -> Result<f64, Error> {
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {

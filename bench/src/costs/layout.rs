@@ -38,7 +38,7 @@ pub(super) type Pair = (usize, usize);
 const PAIRS: usize = 6;
 
 impl Layout {
-    /// The layout of the processors that this process may use.
+    /// Returns the layout of the processors that this process may use.
     pub(super) fn here() -> Self {
         Self::of(allowed().into_iter().map(processor).collect())
     }
@@ -77,7 +77,7 @@ impl Layout {
         self.processors.first().map_or(0, |p| p.number)
     }
 
-    /// Two threads of one core.
+    /// Returns two threads of one core.
     pub(super) fn siblings(&self) -> Option<Pair> {
         if self.threads < 2 {
             return None;
@@ -100,7 +100,7 @@ impl Layout {
         ]
     }
 
-    /// Some of the pairs for which that holds, spread over all.
+    /// Returns some of the pairs for which that holds, spread over all.
     fn pairs_where(&self, holds: impl Fn(&Processor, &Processor) -> bool) -> Vec<Pair> {
         let mut all = Vec::new();
         for (at, one) in self.processors.iter().enumerate() {
@@ -113,7 +113,7 @@ impl Layout {
     }
 }
 
-/// The processors that the calling thread may use.
+/// Returns the processors that the calling thread may use.
 pub(crate) fn allowed() -> Vec<usize> {
     // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -139,7 +139,7 @@ fn processor(number: usize) -> Processor {
     Processor { number, core, cache: last.unwrap_or(0), node: node.unwrap_or(0) }
 }
 
-/// The numbers of a list such as `0-3,8`.
+/// Returns the numbers of a list such as `0-3,8`.
 fn list(file: &str) -> Vec<usize> {
     fs::read_to_string(file).map(|text| numbers(text.trim())).unwrap_or_default()
 }

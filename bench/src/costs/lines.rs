@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 #[derive(Default)]
 struct Alone<T>(T);
 
-/// The least of several tries.
+/// Returns the least of several tries.
 fn least(tries: usize, mut once: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
     let mut least = f64::INFINITY;
     for _ in 0..tries {
@@ -40,7 +40,7 @@ pub(super) fn each(cpu: usize, turns: u64, f: impl Fn() + Sync) -> Result<f64, E
     })
 }
 
-/// A load or a store of a line at hand.
+/// Measures a load or a store of a line at hand.
 pub(super) fn hit(cpu: usize) -> Result<f64, Error> {
     let word = Alone(AtomicU64::new(0));
     let both = each(cpu, 100_000, || {
@@ -50,7 +50,7 @@ pub(super) fn hit(cpu: usize) -> Result<f64, Error> {
     Ok(both / 2.0)
 }
 
-/// A locked instruction on a line at hand.
+/// Measures a locked instruction on a line at hand.
 pub(super) fn exchange(cpu: usize) -> Result<f64, Error> {
     let word = Alone(AtomicU64::new(0));
     each(cpu, 100_000, || {
@@ -58,12 +58,12 @@ pub(super) fn exchange(cpu: usize) -> Result<f64, Error> {
     })
 }
 
-/// One turn of a spin loop.
+/// Measures one turn of a spin loop.
 pub(super) fn pause(cpu: usize) -> Result<f64, Error> {
     each(cpu, 20_000, spin_loop)
 }
 
-/// A line that no processor has: a walk through more memory than caches hold.
+/// Measures a load of a line that no processor has, by a walk through more memory than caches hold.
 pub(super) fn memory(cpu: usize) -> Result<f64, Error> {
     const LINES: usize = 1 << 20;
     const STEPS: usize = 100_000;
@@ -85,8 +85,8 @@ pub(super) fn memory(cpu: usize) -> Result<f64, Error> {
     })
 }
 
-/// A transfer between two processors: half of what a ball takes from one to the other. (The
-/// catcher's copy is withdrawn, then it fetches the line.)
+/// Measures a transfer between two processors: half of what a ball takes from one to the other.
+/// (The catcher's copy is withdrawn, then it fetches the line.)
 pub(super) fn transfer(pair: (usize, usize)) -> Result<f64, Error> {
     const ROUNDS: u64 = 2_000;
     let clock = Ticks::calibrated();
@@ -167,7 +167,7 @@ pub(super) fn hold_read(pair: (usize, usize), transfer: f64) -> Result<f64, Erro
     Ok((median(&mut turns) - 1.5 * transfer).max(0.0))
 }
 
-/// How fast a thread computes while the other one of its core does.
+/// Measures how fast a thread computes while the other one of its core does.
 pub(super) fn sibling_speed(pair: (usize, usize)) -> Result<f64, Error> {
     const STEPS: u64 = 2_000_000;
     let clock = Ticks::calibrated();

@@ -31,9 +31,10 @@ pub struct Costs {
     pub pause: f64,
     /// A line that nobody has.
     pub memory: f64,
-    /// Between two threads of a core, if there are such.
+    /// A transfer of a line between two threads of a core, if there are such.
     pub sibling: Option<f64>,
-    /// Between cores, by distance; a distance that does not exist has none.
+    /// A transfer of a line between cores, by distance; a distance that does not exist has no
+    /// entry.
     pub transfer: Vec<f64>,
     /// How long an owner keeps a line that another one wants to write.
     pub hold_write: f64,
@@ -53,7 +54,7 @@ pub struct Costs {
     pub wake: f64,
     /// What the waker pays beyond that if its processor was idle.
     pub kick: f64,
-    /// From there until that processor notices, if it has been idle for a moment only.
+    /// The time from the call until that processor notices, if it has been idle for a moment only.
     pub signal: f64,
     /// The time that a change of threads takes.
     pub switch: f64,

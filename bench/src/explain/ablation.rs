@@ -45,7 +45,7 @@ pub struct AblationReport {
 }
 
 impl AblationReport {
-    /// How holders slept inside of sections: nanoseconds, and in every so many.
+    /// Returns how holders slept inside of sections: nanoseconds, and in every so many.
     #[must_use]
     pub fn sleep(&self) -> Option<(u64, u64)> {
         self.sleep_in_section_ns.zip(self.sleep_every)
@@ -185,7 +185,7 @@ pub fn measure(
     })
 }
 
-/// The whole mutex first, then each without.
+/// Returns the whole mutex, then the mutex without each of the ingredients.
 fn chosen(ingredients: &[Ingredient]) -> Result<Vec<Subject>, Error> {
     crate::options::some("--ingredients", ingredients, "at least one ingredient")?;
     let mut all = subjects::mutexes();

@@ -20,7 +20,7 @@ pub struct Answer {
     pub conclusions: Vec<String>,
 }
 
-/// All questions, answered from the measured parts of `report`.
+/// Returns all questions, answered from the measured parts of `report`.
 #[must_use]
 pub fn from(report: &ExplainReport) -> Vec<Answer> {
     let answer = |question, conclusions| Answer { question, conclusions };
@@ -41,7 +41,7 @@ pub fn from(report: &ExplainReport) -> Vec<Answer> {
     ]
 }
 
-/// `1.42x (1.30 to 1.55)`.
+/// Writes an estimate: `1.42x (1.30 to 1.55)`.
 fn times(figure: &RoundsFigure) -> String {
     format!("{:.2}x ({:.2} to {:.2})", figure.median, figure.low, figure.high)
 }
@@ -128,7 +128,7 @@ fn text(report: &ExplainReport) -> Vec<String> {
     said
 }
 
-/// What the announcement saved of a kernel's text, in per cent.
+/// Returns what the announcement saved of a kernel's text, in per cent.
 fn announced_saving() -> f64 {
     let rows = crate::published::size_2005();
     let text = rows.iter().find(|row| row.what == "kernel text bytes");
@@ -201,7 +201,7 @@ fn fast(report: &ExplainReport) -> Vec<String> {
     ]
 }
 
-/// The ingredients of a lock by what they give, the largest first, and those of which
+/// Returns the ingredients of a lock by what they give, the largest first, and those of which
 /// nothing clear can be said.
 fn shares(
     cell: &ExplainCell,

@@ -55,7 +55,7 @@ pub(super) fn build_all() -> Result<Vec<Object>, String> {
     Ok(objects)
 }
 
-/// A library of functions that each change two fields under the lock beside them.
+/// Returns a library of functions that each change two fields under the lock beside them.
 fn source(kind: &str, take: &str, give: &str) -> String {
     let mut source = format!(
         "#include \"lockstead/mutex.h\"\n#include \"lockstead/semaphore.h\"\n\

@@ -84,13 +84,13 @@ pub struct Versus {
 }
 
 impl ExplainCell {
-    /// The effect of an ingredient of a lock.
+    /// Returns the effect of an ingredient of a lock.
     #[must_use]
     pub fn effect(&self, lock: ExplainedLock, ingredient: Ingredient) -> Option<&IngredientEffect> {
         self.effects.iter().find(|e| e.lock == lock && e.ingredient == ingredient)
     }
 
-    /// The mutex over that lock.
+    /// Returns the mutex over that lock.
     #[must_use]
     pub fn versus(&self, lock: ExplainedLock) -> Option<&Versus> {
         self.versus.iter().find(|versus| versus.lock == lock)

@@ -19,7 +19,7 @@ pub struct ExplainOptions {
 }
 
 impl Default for ExplainOptions {
-    /// A minute and a half.
+    /// Returns options for a run of a minute and a half.
     fn default() -> Self {
         Self { rounds: 15, slice: Duration::from_millis(100), pairs: 151 }
     }
@@ -105,7 +105,7 @@ impl ExplainSamples {
         (RoundsFigure::of(&self.jain), RoundsFigure::of(&self.wait_max_ns))
     }
 
-    /// These over `others`, round by round.
+    /// Divides these by `others`, round by round.
     pub(super) fn over(&self, others: &ExplainSamples) -> [RoundsFigure; 3] {
         [
             RoundsFigure::ratio(&self.ops_per_s, &others.ops_per_s),

@@ -32,7 +32,7 @@ pub enum Ingredient {
     OneAtomic,
     /// A lock that was contended keeps to releases that need not be restarted, for a while.
     SlowUnlocks,
-    /// On two processors, a thread that finds the only spinner's place taken spins beside it.
+    /// A thread that finds the only spinner's place taken spins beside it, on two processors.
     Beside,
     /// A spinner that was itself preempted leaves.
     Preemption,
@@ -100,7 +100,7 @@ impl Ingredient {
         }
     }
 
-    /// What it is, and what there is without it.
+    /// Returns what it is, and what there is without it.
     #[must_use]
     pub const fn description(self) -> &'static str {
         match self {

@@ -3,7 +3,7 @@
 //! released.
 //!
 //! # Invariants
-//! All that is not the one thing is passed on to [`Linux`]. The seats of the table are
+//! All that is not the one thing is passed on to [`Linux`]. The slots of the table are
 //! the only part that cannot be, for their type says of which machine they are: a
 //! machine has as many as the processes that measure ever use, at the numbers that
 //! [`Linux`] gives out.
@@ -14,9 +14,9 @@ use lockstead_core::{
 };
 use lockstead_linux::{Cell, Linux, U32, U64};
 
-/// Seats of a machine. The table of [`Linux`] gives out no higher number before so many
+/// Slots of a machine. The table of [`Linux`] gives out no higher number before so many
 /// threads take locks at a time.
-const SEATS: usize = 1024;
+const SLOTS: usize = 1024;
 
 /// A word that is released by a locked instruction.
 #[derive(Debug, Default)]
@@ -110,8 +110,8 @@ macro_rules! machine {
             }
 
             fn participant(slot: Slot) -> &'static Participant<Self> {
-                static TABLE: [Participant<$name>; SEATS] =
-                    [const { Participant::<$name>::VACANT }; SEATS];
+                static TABLE: [Participant<$name>; SLOTS] =
+                    [const { Participant::<$name>::VACANT }; SLOTS];
                 &TABLE[slot.get() as usize]
             }
 
@@ -222,7 +222,8 @@ machine!(
     wakes: |count| count
 );
 machine!(
-    /// Where a contended lock has no slow unlocks to come: whoever goes to sleep restarts the others' releases.
+    /// Where a contended lock has no slow unlocks to come: whoever goes to sleep restarts the
+    /// others' releases.
     Cold, words: U64, me: Linux::me_or_zero(), slow: 0, restarts: true, wakes: |count| count
 );
 

@@ -224,7 +224,7 @@ impl Subject {
     }
 }
 
-/// What a lock without an ingredient is called.
+/// Returns what a lock without an ingredient is called.
 #[must_use]
 pub fn label(lock: ExplainedLock, without: Option<Ingredient>) -> String {
     match without {
@@ -251,7 +251,7 @@ impl Drop for Unasked {
     }
 }
 
-/// The mutex whole, and without each of [`Ingredient::MUTEX`].
+/// Returns the mutex whole, and without each of [`Ingredient::MUTEX`].
 pub(crate) fn mutexes() -> Vec<Subject> {
     let mutex = |subject: &Subject| subject.lock == ExplainedLock::Mutex;
     let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
@@ -269,7 +269,7 @@ pub(crate) fn mutexes() -> Vec<Subject> {
     subjects
 }
 
-/// All subjects, each whole lock before its parts.
+/// Returns all subjects, each whole lock before its parts.
 pub(crate) fn all() -> Vec<Subject> {
     let mut subjects = Vec::new();
     macro_rules! makes {
@@ -304,7 +304,7 @@ pub(crate) fn all() -> Vec<Subject> {
     subjects
 }
 
-/// The subjects of the pair that nobody disputes, where only the fast path counts.
+/// Returns the subjects of the pair that nobody disputes, where only the fast path counts.
 pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
     fn pair<L: BenchLock>(
         lock: ExplainedLock,

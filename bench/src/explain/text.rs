@@ -57,7 +57,7 @@ impl Text {
         self.sites.iter().find(|site| site.lock == lock).map(|site| site.bytes_per_pair)
     }
 
-    /// The object built in this way.
+    /// Returns the object built in this way.
     #[must_use]
     pub fn object(&self, way: &str) -> Option<&Object> {
         self.objects.iter().find(|object| object.way == way)

@@ -33,11 +33,11 @@ use std::str::FromStr;
 
 /// A lock under test, without data.
 pub trait BenchLock: Send + Sync + 'static {
-    /// A free lock that may still be moved.
+    /// Returns a free lock that may still be moved.
     fn new() -> Self;
 
-    /// Called once, at the final address, before the first use: where locks
-    /// that must not move are initialised.
+    /// Initialises a lock that must not move: it is called once, at the final address, before
+    /// the first use.
     fn settle(&self) {}
 
     /// Runs `section` with the lock held. The section must not panic: some of
@@ -59,7 +59,7 @@ pub trait BenchLock: Send + Sync + 'static {
 pub struct Placed<L>(L);
 
 impl<L: BenchLock> Placed<L> {
-    /// A free lock, ready for use.
+    /// Returns a free lock, ready for use.
     #[must_use]
     pub fn new() -> Box<Self> {
         let placed = Box::new(Placed(L::new()));
@@ -89,7 +89,7 @@ macro_rules! names {
             /// All names, in the order of the reports.
             pub const ALL: &[LockName] = &[$(LockName::$variant),*];
 
-            /// The name as users type it.
+            /// Returns the name as users type it.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -97,7 +97,7 @@ macro_rules! names {
                 }
             }
 
-            /// The lock in a few words.
+            /// Returns the lock in a few words.
             #[must_use]
             pub const fn description(self) -> &'static str {
                 match self {
@@ -160,7 +160,7 @@ impl LockName {
     }
 }
 
-/// The locks that can be measured here, in the order of the reports.
+/// Returns the locks that can be measured here, in the order of the reports.
 #[must_use]
 pub fn available() -> Vec<LockName> {
     LockName::ALL.iter().copied().filter(|lock| lock.bytes().is_ok()).collect()
@@ -173,7 +173,7 @@ pub fn for_several_threads() -> Vec<LockName> {
     available().into_iter().filter(|&lock| lock != LockName::Biased).collect()
 }
 
-/// The locks that cannot be measured here, each with the reason.
+/// Returns the locks that cannot be measured here, each with the reason.
 #[must_use]
 pub fn unavailable() -> Vec<(LockName, String)> {
     LockName::ALL

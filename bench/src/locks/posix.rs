@@ -8,9 +8,9 @@ use std::time::Duration;
 
 /// Which kind of pthread mutex.
 pub trait PthreadKind: Send + Sync + 'static {
-    /// The `PTHREAD_MUTEX_…` type.
+    /// The type of the mutex: a `PTHREAD_MUTEX_…` constant.
     const KIND: libc::c_int;
-    /// The `PTHREAD_PRIO_…` protocol.
+    /// The protocol of the mutex: a `PTHREAD_PRIO_…` constant.
     const PROTOCOL: libc::c_int;
     /// Whether several processes may use it.
     const SHARED: bool = false;
@@ -170,13 +170,13 @@ impl Pthread<Robust> {
         })
     }
 
-    /// The caller, who has it, says that what it protects is in order.
+    /// Says for the caller, who has it, that what it protects is in order.
     pub fn mark_consistent(&self) {
         // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.
         succeed(unsafe { libc::pthread_mutex_consistent(self.0.get()) }, "mutex_consistent");
     }
 
-    /// The caller, who has it, gives it back.
+    /// Gives it back for the caller, who has it.
     ///
     /// # Panics
     /// If the C library refuses.
@@ -184,7 +184,7 @@ impl Pthread<Robust> {
         self.try_give_back().expect("who has a mutex may unlock it");
     }
 
-    /// The caller gives it back if it is the one that has it.
+    /// Gives it back if the caller is the one that has it.
     ///
     /// # Errors
     /// That of the C library, which knows the owner.

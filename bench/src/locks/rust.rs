@@ -3,7 +3,7 @@
 use super::BenchLock;
 use std::sync::PoisonError;
 
-/// The mutex `std::sync::Mutex`.
+/// The mutex of the standard library, `std::sync::Mutex`.
 pub struct Std(std::sync::Mutex<()>);
 
 impl BenchLock for Std {
@@ -18,7 +18,7 @@ impl BenchLock for Std {
     }
 }
 
-/// The mutex `parking_lot::Mutex`.
+/// The mutex of the crate parking_lot, `parking_lot::Mutex`.
 pub struct ParkingLot(parking_lot::Mutex<()>);
 
 impl BenchLock for ParkingLot {
@@ -33,7 +33,7 @@ impl BenchLock for ParkingLot {
     }
 }
 
-/// The mutex `usync::Mutex`.
+/// The mutex of the crate usync, `usync::Mutex`.
 pub struct Usync(usync::Mutex<()>);
 
 impl BenchLock for Usync {

@@ -45,11 +45,11 @@ pub struct RtOptions {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RtLock {
-    /// The mutex `lockstead::rt::RtMutex`.
+    /// This project's mutex that lends priorities, `lockstead::rt::RtMutex`.
     LocksteadRt,
     /// The C library's mutex with `PTHREAD_PRIO_INHERIT`.
     PthreadPi,
-    /// The mutex `lockstead::Mutex`.
+    /// This project's ordinary mutex, `lockstead::Mutex`.
     Lockstead,
     /// The C library's mutex.
     Pthread,

@@ -7,7 +7,7 @@ use std::time::Duration;
 /// The priorities under `SCHED_FIFO`: low, middle, high.
 pub(super) const PRIORITIES: [i32; 3] = [10, 20, 30];
 
-/// The last processor that the process may use: the first one tends to have the
+/// Returns the last processor that the process may use: the first one tends to have the
 /// machine's other work.
 pub(super) fn processor() -> usize {
     // SAFETY: a set of processors is plain bits, for which zero is valid.
@@ -54,7 +54,7 @@ pub(super) fn burn(time: Duration, over: impl Fn() -> bool) {
     }
 }
 
-/// The processor time that the calling thread has used.
+/// Returns the processor time that the calling thread has used.
 fn used() -> Duration {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call fills in.

@@ -45,7 +45,7 @@ pub struct SharedOptions {
 }
 
 impl Default for SharedOptions {
-    /// 2, 4 and 16 processes, 5 rounds of 100 ms.
+    /// Returns options for 2, 4 and 16 processes, 5 rounds of 100 ms.
     fn default() -> Self {
         Self {
             processes: vec![2, 4, 16],
@@ -223,7 +223,7 @@ struct CellControl {
     turns: [Counter; MAX_PROCESSES],
 }
 
-/// On lines of its own, so that counting disturbs no neighbour.
+/// A counter on lines of its own, so that counting disturbs no neighbour.
 #[repr(C, align(128))]
 struct Counter(AtomicU64);
 
@@ -305,11 +305,11 @@ impl Slice {
     }
 
     fn watch(&self, session: &Session<'_>, control: &CellControl, workers: &[Worker]) -> Window {
-        let nap = |length| crate::harness::nap(length, session);
+        let sleep = |length| crate::harness::sleep_within(length, session);
         let cpu = || workers.iter().map(Worker::cpu).sum::<Duration>();
-        nap((self.length / 10).max(Duration::from_millis(2)));
+        sleep((self.length / 10).max(Duration::from_millis(2)));
         let (before, used, start) = (control.counts(self.processes), cpu(), Instant::now());
-        nap(self.length);
+        sleep(self.length);
         let (elapsed, used) = (start.elapsed(), cpu() - used);
         let after = control.counts(self.processes);
         let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();

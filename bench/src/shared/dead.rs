@@ -52,10 +52,10 @@ pub struct DeadCount {
     pub reported: usize,
     /// The number of locks that stay taken by a dead process.
     pub stuck: usize,
-    /// From the kill until a waiter had the one of the locks that tells last, and
-    /// the word of the death.
+    /// The time from the kill until a waiter had the one of the locks that tells last, and knew of
+    /// the death.
     pub known_ms: f64,
-    /// From there until all others had been asked, and put in order.
+    /// The time from there until all others had been asked, and put in order.
     pub swept_ms: f64,
 }
 
@@ -78,7 +78,7 @@ pub fn measure(locks: usize, session: &mut Session<'_>) -> Result<DeadReport, Er
 trait Field: Sized + Sync {
     const LOCK: SharedLock;
 
-    /// The one that tells of the death last, of those that do.
+    /// Returns the lock that tells of the death last, of those that do.
     fn last_told(locks: usize) -> usize;
 
     fn create(locks: usize) -> Result<Self, Error>;
@@ -111,7 +111,7 @@ fn refused(why: impl std::fmt::Display) -> Error {
 impl Field for Segment<Many> {
     const LOCK: SharedLock = SharedLock::Lockstead;
 
-    /// All tell at the same time: any of them.
+    /// Returns any of them, for all tell at the same time.
     fn last_told(locks: usize) -> usize {
         locks - 1
     }

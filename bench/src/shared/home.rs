@@ -31,7 +31,7 @@ impl SharedLock {
     pub const ALL: [SharedLock; 3] =
         [SharedLock::Lockstead, SharedLock::GlibcRobust, SharedLock::GlibcShared];
 
-    /// The name as reports show it.
+    /// Returns the name as reports show it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

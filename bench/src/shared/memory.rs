@@ -52,7 +52,7 @@ impl<T: Plain> Memory<T> {
         Self::map(file.into())
     }
 
-    /// The memory that another process has made.
+    /// Returns the memory that another process has made.
     pub(crate) fn open(file: OwnedFd) -> Result<Self, Error> {
         let what = "cannot use the shared memory of the parent";
         let file = File::from(file);

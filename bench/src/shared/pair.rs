@@ -20,7 +20,7 @@ pub struct SharedPairOptions {
 }
 
 impl Default for SharedPairOptions {
-    /// 151 rounds of 1 ms.
+    /// Returns options for 151 rounds of 1 ms.
     fn default() -> Self {
         Self { rounds: 151, slice: Duration::from_millis(1) }
     }

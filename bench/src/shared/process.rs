@@ -96,7 +96,7 @@ impl Namespaces {
         Err(Error::Namespaces { source: refused })
     }
 
-    /// The next child of this process, which has one thread, is the first of a new namespace.
+    /// Has the next child of this process, which has one thread, be the first of a new namespace.
     pub(crate) fn enter(self) -> io::Result<()> {
         // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
         match unsafe { libc::unshare(self.flags) } {
@@ -282,7 +282,7 @@ impl Worker {
         stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
     }
 
-    /// Processor time that it has used; nothing once it has ended.
+    /// Returns the processor time that it has used; nothing once it has ended.
     pub(crate) fn cpu(&self) -> Duration {
         let mut clock = 0;
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -323,7 +323,7 @@ pub(super) fn try_in_child(what: impl FnOnce() -> bool) -> io::Result<()> {
     }
 }
 
-/// A child that waits to be killed.
+/// Starts a child that waits to be killed.
 pub(super) fn wait_for_child() -> io::Result<Worker> {
     // SAFETY: the child, a copy of this thread, makes one system call again and again.
     match unsafe { clone(0) }? {
@@ -335,8 +335,8 @@ pub(super) fn wait_for_child() -> io::Result<Worker> {
     }
 }
 
-/// A child that outlives this process: its number. It ends by itself within a minute, should
-/// nobody kill it.
+/// Starts a child that outlives this process, and returns its number. It ends by itself within a
+/// minute, should nobody kill it.
 pub(super) fn leave_child() -> io::Result<libc::pid_t> {
     // SAFETY: the child, a copy of this thread, makes system calls again and again.
     match unsafe { clone(0) }? {
@@ -351,7 +351,7 @@ pub(super) fn leave_child() -> io::Result<libc::pid_t> {
     }
 }
 
-/// How a process ended, in words.
+/// Returns how a process ended, in words.
 pub(crate) fn ending(status: libc::c_int) -> String {
     if libc::WIFSIGNALED(status) {
         format!("signal {}", libc::WTERMSIG(status))
@@ -374,7 +374,7 @@ pub(crate) fn until(patience: Duration, mut done: impl FnMut() -> bool) -> bool 
     }
 }
 
-/// What `fork` does, and no more: the C library does not learn of it.
+/// Does what `fork` does, and no more: the C library does not learn of it.
 ///
 /// # Safety
 /// The child may make system calls, and nothing else, until it executes a
@@ -411,7 +411,7 @@ unsafe fn become_worker(
     }
 }
 
-/// What every worker begins with.
+/// Does what every worker begins with.
 fn live_as_worker() {
     // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     unsafe {
@@ -421,7 +421,7 @@ fn live_as_worker() {
     }
 }
 
-/// The environment, made once: respawning a worker copies nothing.
+/// Returns the environment, made once: starting a worker again copies nothing.
 fn environment() -> &'static [CString] {
     static ENVIRONMENT: OnceLock<Vec<CString>> = OnceLock::new();
     ENVIRONMENT.get_or_init(|| {

@@ -42,7 +42,7 @@ pub struct RivalsOptions {
 }
 
 impl Default for RivalsOptions {
-    /// 15 rounds of 5 ms.
+    /// Returns options for 15 rounds of 5 ms.
     fn default() -> Self {
         RivalsOptions { rounds: 15, slice: Duration::from_millis(5) }
     }

@@ -47,7 +47,7 @@ pub struct StepsOptions {
 }
 
 impl Default for StepsOptions {
-    /// Everything, at each instruction.
+    /// Returns options for everything, at each instruction.
     fn default() -> Self {
         StepsOptions { kinds: LockKind::ALL.to_vec(), every: 1, limit: LIMIT }
     }

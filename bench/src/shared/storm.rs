@@ -28,7 +28,7 @@
 //!   worker was stopped meanwhile (`stops`). Most waits have no deadline of their own, so
 //!   that a lost wake-up is not mended by one. Who stalls is killed as well, so that the
 //!   storm ends.
-//! - *Lost*: a seat in which somebody still seems to live when nobody is left (`seats`).
+//! - *Lost*: a slot in which somebody still seems to live when nobody is left (`slots`).
 //! - *Broken*: a lock refuses, or a worker ends by itself. The storm ends then.
 //!
 //! # What can happen to workers
@@ -64,8 +64,8 @@ mod part;
 mod protected;
 mod report;
 mod rwlock;
-mod seats;
 mod semaphore;
+mod slots;
 mod stops;
 mod suspicion;
 mod tally;

@@ -50,7 +50,7 @@ impl Directory {
         }
     }
 
-    /// How many entries were added and removed.
+    /// Returns how many entries were added and removed.
     ///
     /// # Safety
     /// Nobody changes the directory meanwhile.

@@ -69,7 +69,7 @@ impl Folders {
     }
 }
 
-/// The system's own words: the crate puts the path into the message, where
+/// Returns the system's own words: the crate puts the path into the message, where
 /// ours already stands.
 fn system(error: io::Error) -> io::Error {
     error.raw_os_error().map_or(error, io::Error::from_raw_os_error)

@@ -98,7 +98,7 @@ pub struct VfsRow {
 }
 
 impl VfsReport {
-    /// The row of `lock`.
+    /// Returns the row of `lock`.
     #[must_use]
     pub fn row(&self, lock: LockName) -> Option<&VfsRow> {
         self.results.iter().find(|row| row.lock == lock)
@@ -154,7 +154,7 @@ impl VfsOptions {
         options::within("--seconds", self.time.as_secs_f64(), seconds, "")
     }
 
-    /// The locks take turns: a slice a second, but at least three for a median
+    /// Returns how often the locks take turns: a slice a second, but at least three for a median
     /// and at most twenty.
     fn rounds(&self) -> u32 {
         (self.time.as_secs() as u32).clamp(3, 20)

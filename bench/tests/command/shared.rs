@@ -318,7 +318,7 @@ fn a_storm_has_a_summary_and_tells_how_far_it_is() {
         "told of a death",
         "torn without a word 0",
         "longest wait",
-        "seats lost          0",
+        "slots lost          0",
         "2 of 1 thread",
         "kills/s",
     ] {

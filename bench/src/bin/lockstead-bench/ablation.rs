@@ -101,7 +101,7 @@ const FAIRNESS: [Figure; 2] = [
     ("longest wait", |fairness| &fairness.wait_max_ns, table::time),
 ];
 
-/// A cell in few words: threads, section, think time.
+/// Returns a cell in few words: threads, section, think time.
 fn place(cell: &Extreme) -> String {
     let pinned = if cell.pinned { " pinned" } else { "" };
     let (section, think) = (table::section(cell.section_ns), table::think(cell.think_ratio));

@@ -8,7 +8,7 @@ pub(crate) fn ours(name: &str) -> bool {
     name.parse().is_ok_and(|lock: LockName| !lock.is_peer())
 }
 
-/// The best peer's figure of one run, more being better; without any peer the
+/// Returns the best peer's figure of one run, more being better; without any peer the
 /// best figure.
 pub(crate) fn best<'a>(figures: impl Iterator<Item = (&'a str, f64)> + Clone) -> f64 {
     let largest = |figures: &mut dyn Iterator<Item = (&'a str, f64)>| {

@@ -28,7 +28,7 @@ pub(crate) fn run(flags: &Contended) -> Result<(), Failure> {
     output::print(&(render(&report) + &scaling))
 }
 
-/// The tables, one a cell, and what they come to.
+/// Returns the tables, one a cell, and what they come to.
 fn render(report: &ContendedReport) -> String {
     let mut text = String::new();
     let around = surroundings(report.foreign_processes, report.quota.as_ref(), report.sleep());
@@ -48,7 +48,7 @@ fn render(report: &ContendedReport) -> String {
         of the slowest round from the fastest. Longest waits include waiting for a processor.\n"
 }
 
-/// What a measurement had around it, each with a comma before it.
+/// Returns what a measurement had around it, each with a comma before it.
 pub(crate) fn surroundings(
     foreign: usize,
     quota: Option<&QuotaUsed>,
@@ -127,12 +127,12 @@ fn grid(cell: &ContendedCell) -> String {
     table.render()
 }
 
-/// The best peer's figure where more is better.
+/// Returns the best peer's figure where more is better.
 fn highest(cell: &ContendedCell, figure: impl Fn(&ContendedRow) -> f64) -> f64 {
     best(cell.results.iter().map(|row| (row.lock.name(), figure(row))))
 }
 
-/// The best peer's figure where less is better.
+/// Returns the best peer's figure where less is better.
 fn lowest(cell: &ContendedCell, figure: impl Fn(&ContendedRow) -> f64) -> f64 {
     -highest(cell, |row| -figure(row))
 }

@@ -34,8 +34,8 @@ pub(crate) struct Contended {
     #[arg(long, default_value = "0,1x,10x", value_name = "LIST")]
     #[arg(value_parser = values::thinks)]
     pub(crate) think: List<f64>,
-    /// From one thread to twice as many as there are processors, pinned and not, and a table of
-    /// the throughput by threads
+    /// Measure from one thread to twice as many as there are processors, pinned and not, and show
+    /// a table of the throughput by threads
     #[arg(long, conflicts_with_all = ["threads", "pin"])]
     pub(crate) scaling: bool,
     #[command(flatten)]
@@ -142,19 +142,19 @@ pub(crate) struct Conduct {
     pub(crate) pin: Pin,
 }
 
-/// `--pin`.
+/// Which threads `--pin` pins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Pin {
     /// The scheduler places the threads
     Off,
     /// Each thread has its processor
     On,
-    /// Measure both
+    /// Measure both, one after the other
     Both,
 }
 
 impl Contended {
-    /// What to measure.
+    /// Returns what the command is to measure.
     pub(crate) fn options(&self) -> ContendedOptions {
         let grid = (&self.threads, &self.section, &self.think);
         let mut options = self.conduct.options(grid, Some(&self.locks));
@@ -170,7 +170,7 @@ impl Contended {
 }
 
 impl Conduct {
-    /// These cells with these locks, conducted so.
+    /// Returns the options for these cells with these locks, conducted so.
     pub(crate) fn options(
         &self,
         (threads, sections, thinks): (&List<usize>, &List<Duration>, &List<f64>),

@@ -20,7 +20,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::path::Path;
 
-/// What `--json` writes.
+/// The report that `--json` writes.
 #[derive(Serialize)]
 struct MapReport<'a> {
     machine: &'a Value,
@@ -80,7 +80,7 @@ fn measure(flags: &Flags) -> Result<Grid, Failure> {
     Ok(Grid::from(&report))
 }
 
-/// Why there is no map.
+/// Returns why there is no map.
 fn nothing(flags: &Flags, grid: &Grid) -> Failure {
     let locks = grid.locks();
     if !locks.contains(&contended::summary::SUBJECT) || grid.rivals().is_empty() {
@@ -110,7 +110,7 @@ fn store(file: &Path, text: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The map for a terminal.
+/// Returns the map for a terminal.
 fn render(map: &Map, summary: Option<&GridSummary>) -> String {
     let mut text = format!(
         "{} over the best peer of each cell; above 1 it is ahead. Rows: threads; columns: section.\n\n",
@@ -141,7 +141,7 @@ fn rows(panel: &Panel) -> String {
     text
 }
 
-/// A cell, coloured where it is clearly ahead or behind.
+/// Writes a cell, coloured where it is clearly ahead or behind.
 fn shown(cell: Option<&MapCell>) -> String {
     let Some(cell) = cell else { return format!("{:>COLUMN$}", "-") };
     let style = if cell.ratio < plot::TIE.start {
@@ -154,7 +154,7 @@ fn shown(cell: Option<&MapCell>) -> String {
     format!("{style}{:>COLUMN$}{style:#}", plot::short(cell.ratio))
 }
 
-/// The picture and the aims as one page that fetches nothing.
+/// Returns the picture and the aims as one page that fetches nothing.
 fn page(svg: &str, summary: Option<&GridSummary>) -> String {
     let text = summary.map(summary::render).unwrap_or_default();
     let text = anstream::adapter::strip_str(&text).to_string();
@@ -167,7 +167,7 @@ fn page(svg: &str, summary: Option<&GridSummary>) -> String {
     )
 }
 
-/// Text for XML, line by line: the lines stay.
+/// Escapes text for XML, line by line: the lines stay.
 fn lines(text: &str) -> String {
     text.lines().map(|line| escape(line) + "\n").collect()
 }

@@ -3,7 +3,7 @@
 use crate::table::{self, Table};
 use lockstead_bench::contended::{ContendedCell, ContendedReport};
 
-/// A table for each section and think time: a row for each lock, a column for each number
+/// Returns a table for each section and think time: a row for each lock, a column for each number
 /// of threads; the ratio is to the lock's own throughput with the fewest threads.
 pub(crate) fn render(report: &ContendedReport) -> String {
     let place = |cell: &ContendedCell| (cell.section_ns, cell.think_ratio);

@@ -3,7 +3,7 @@
 use crate::table::{self, Table};
 use lockstead_bench::contended::summary::{GridAim, GridSummary, Overall, Spot, Unit};
 
-/// The table of the aims and the list of the cells.
+/// Returns the table of the aims and the list of the cells.
 pub(crate) fn render(summary: &GridSummary) -> String {
     let mut aims = Table::new(&["aim", "worst", "reached"]);
     for target in &summary.targets {
@@ -57,7 +57,7 @@ fn reached(target: &GridAim) -> String {
     }
 }
 
-/// A cell by name.
+/// Returns a cell by name.
 fn place(spot: &Spot) -> String {
     let cell = (spot.section_ns, spot.think_ratio);
     table::cell_title(spot.threads, ("thread", "threads"), cell)

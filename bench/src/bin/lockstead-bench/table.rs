@@ -3,7 +3,7 @@
 use lockstead_bench::contended::Disturbance;
 pub(crate) use lockstead_render::table::*;
 
-/// A length of critical section as it is given: `0`, `50ns`, `1us`.
+/// Returns a length of critical section as it is given: `0`, `50ns`, `1us`.
 pub(crate) fn section(ns: u64) -> String {
     if ns == 0 {
         return "0".into();
@@ -14,12 +14,12 @@ pub(crate) fn section(ns: u64) -> String {
     format!("{}{name}", ns / unit)
 }
 
-/// A think time as it is given: `0`, `1x`.
+/// Returns a think time as it is given: `0`, `1x`.
 pub(crate) fn think(ratio: f64) -> String {
     if ratio == 0.0 { "0".into() } else { format!("{ratio}x") }
 }
 
-/// What a table of one cell of a grid is headed with: how many of what, at which section
+/// Returns what a table of one cell of a grid is headed with: how many of what, at which section
 /// and think time.
 pub(crate) fn cell_title(
     number: usize,
@@ -30,7 +30,7 @@ pub(crate) fn cell_title(
     format!("{number} {unit}, section {}, think {}", section(section_ns), think(think_ratio))
 }
 
-/// The rest of such a heading: what disturbed the cell.
+/// Returns the rest of such a heading: what disturbed the cell.
 pub(crate) fn disturbance(by: &Disturbance) -> String {
     let mut text = String::new();
     if let Some(foreign) = by.foreign_cpu_percent {

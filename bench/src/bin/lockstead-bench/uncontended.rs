@@ -68,7 +68,7 @@ pub(crate) fn measure(
     Ok(report)
 }
 
-/// The table, with the ratios to one of the locks.
+/// Returns the table, with the ratios to one of the locks.
 pub(crate) fn render<N: Display>(report: &UncontendedReport<N>, peer: &str) -> String {
     let peer_row = report.results.iter().find(|row| row.lock.to_string() == peer);
     let to_peer = format!("to {peer}");

@@ -7,7 +7,7 @@ pub(crate) use lockstead_render::values::{List, seconds};
 use lockstead_render::values::{list, whole};
 use std::time::Duration;
 
-/// What the measuring library finds wrong, without its own name of the option.
+/// Returns what the measuring library finds wrong, without its own name of the option.
 fn reason(error: Error) -> String {
     match error {
         Error::Option { given, allowed, .. } => {
@@ -17,32 +17,32 @@ fn reason(error: Error) -> String {
     }
 }
 
-/// A number of tasks.
+/// Parses a number of tasks.
 pub(crate) fn tasks(text: &str) -> Result<usize, String> {
     whole(text, vfs::MAX_TASKS)
 }
 
-/// A list of numbers of threads.
+/// Parses a list of numbers of threads.
 pub(crate) fn threads(text: &str) -> Result<List<usize>, String> {
     list(text, |item| whole(item, contended::MAX_THREADS))
 }
 
-/// A list of numbers of processes.
+/// Parses a list of numbers of processes.
 pub(crate) fn processes(text: &str) -> Result<List<usize>, String> {
     list(text, |item| whole(item, shared::contended::MAX_PROCESSES))
 }
 
-/// A number of workers in a storm.
+/// Parses a number of workers in a storm.
 pub(crate) fn storm_processes(text: &str) -> Result<usize, String> {
     whole(text, shared::storm::MAX_PROCESSES)
 }
 
-/// A number of threads of a worker in a storm.
+/// Parses a number of threads of a worker in a storm.
 pub(crate) fn storm_threads(text: &str) -> Result<usize, String> {
     whole(text, shared::storm::MAX_THREADS)
 }
 
-/// A number of locks in a storm.
+/// Parses a number of locks in a storm.
 pub(crate) fn storm_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::storm::MAX_LOCKS)
 }
@@ -61,7 +61,7 @@ pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::LockKind>, S
     })
 }
 
-/// Where the workers of a storm live.
+/// Parses where the workers of a storm live.
 pub(crate) fn storm_namespaces(text: &str) -> Result<shared::storm::Namespacing, String> {
     match text {
         "each" => Ok(shared::storm::Namespacing::Each),
@@ -70,12 +70,12 @@ pub(crate) fn storm_namespaces(text: &str) -> Result<shared::storm::Namespacing,
     }
 }
 
-/// A number of locks that a process holds when it is killed.
+/// Parses a number of locks that a process holds when it is killed.
 pub(crate) fn dead_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::dead::MAX_LOCKS)
 }
 
-/// A number of busy processes beside a run.
+/// Parses a number of busy processes beside a run.
 pub(crate) fn hogs(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(number) if number <= MAX_HOGS => Ok(number),
@@ -83,7 +83,7 @@ pub(crate) fn hogs(text: &str) -> Result<usize, String> {
     }
 }
 
-/// A processor quota in per cent of one processor.
+/// Parses a processor quota in per cent of one processor.
 pub(crate) fn quota(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('%').unwrap_or(text);
     match number.parse() {
@@ -95,12 +95,12 @@ pub(crate) fn quota(text: &str) -> Result<u32, String> {
     }
 }
 
-/// How long, and in which sections, a holder sleeps.
+/// Parses how long, and in which sections, a holder sleeps.
 pub(crate) fn sleep(text: &str) -> Result<contended::Sleep, String> {
     contended::parse_sleep(text).map_err(reason)
 }
 
-/// A list of ingredients of the contended mutex.
+/// Parses a list of ingredients of the contended mutex.
 pub(crate) fn ingredients(text: &str) -> Result<List<Ingredient>, String> {
     list(text, |item| {
         Ingredient::MUTEX.into_iter().find(|ingredient| ingredient.name() == item).ok_or_else(
@@ -112,23 +112,23 @@ pub(crate) fn ingredients(text: &str) -> Result<List<Ingredient>, String> {
     })
 }
 
-/// What `--ingredients` takes, for its help.
+/// Returns what `--ingredients` takes, for its help.
 pub(crate) fn ingredients_help() -> String {
     let names = Ingredient::MUTEX.map(Ingredient::name).join(", ");
     format!("Only these ingredients, in this order; of {names} [default: all]")
 }
 
-/// A list of critical sections.
+/// Parses a list of critical sections.
 pub(crate) fn sections(text: &str) -> Result<List<Duration>, String> {
     list(text, |item| contended::parse_section(item).map_err(reason))
 }
 
-/// A list of think times.
+/// Parses a list of think times.
 pub(crate) fn thinks(text: &str) -> Result<List<f64>, String> {
     list(text, |item| contended::parse_think(item).map_err(reason))
 }
 
-/// A list of locks that are built in.
+/// Parses a list of locks that are built in.
 fn locks(text: &str) -> Result<List<LockName>, String> {
     list(text, |item| {
         let lock: LockName = item.parse().map_err(|unknown| format!("{unknown}"))?;
@@ -137,7 +137,7 @@ fn locks(text: &str) -> Result<List<LockName>, String> {
     })
 }
 
-/// What `--locks` takes, for its help.
+/// Returns what `--locks` takes, for its help.
 fn locks_help() -> String {
     let names =
         |locks: &[LockName]| locks.iter().map(|lock| lock.name()).collect::<Vec<_>>().join(", ");

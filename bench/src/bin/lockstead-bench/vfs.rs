@@ -78,7 +78,7 @@ pub(crate) fn measure(options: &VfsOptions, interrupt: &Interrupt) -> Result<Vfs
     Ok(report)
 }
 
-/// The announcement's form, three locks beside each other.
+/// Shows the announcement's form, three locks beside each other.
 pub(crate) fn announce(report: &VfsReport) -> String {
     const WIDTH: usize = 30;
     let block = |row: &VfsRow| {
@@ -104,7 +104,7 @@ pub(crate) fn announce(report: &VfsReport) -> String {
     text
 }
 
-/// The table with the ratios to the classic semaphore.
+/// Returns the table with the ratios to the classic semaphore.
 pub(crate) fn comparison(report: &VfsReport) -> String {
     let classic = report.row(LockName::SemaphoreClassic);
     let mut table = Table::new(&[
@@ -146,13 +146,13 @@ pub(crate) fn comparison(report: &VfsReport) -> String {
     text
 }
 
-/// Half the distance of the slowest slice from the fastest, relative to the
+/// Returns half the distance of the slowest slice from the fastest, relative to the
 /// median.
 fn spread(row: &VfsRow) -> f64 {
     (row.loops_per_s_max - row.loops_per_s_min) / 2.0 / row.loops_per_s
 }
 
-/// The announcement's own rows, each mutex with its ratios to the semaphore
+/// Shows the announcement's own rows, each mutex with its ratios to the semaphore
 /// above it.
 pub(crate) fn published(rows: &[Vfs2005]) -> String {
     let mut table = Table::new(&[

@@ -6,7 +6,7 @@ use crate::{Row, Target};
 use std::io::Write;
 use std::process::Stdio;
 
-/// Text-like data of a fixed seed: words of a small vocabulary.
+/// Makes text-like data of a fixed seed: words of a small vocabulary.
 fn text(bytes: usize) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(2005);
     let words: Vec<Vec<u8>> = (0..4096)

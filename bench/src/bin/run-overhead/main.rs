@@ -31,7 +31,7 @@ struct Options {
     /// Repetitions of each measurement, 1 to 99
     #[arg(long, default_value = "7", value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: u32,
-    /// What to measure
+    /// The parts that are measured
     #[arg(long, value_delimiter = ',', default_value = "micro,memcached,compress,peers")]
     only: Vec<Part>,
     /// Measure `lockstead run --check`
@@ -81,12 +81,12 @@ pub(crate) enum Target {
     AtMost(f64),
     /// A quotient of at least this.
     AtLeast(f64),
-    /// At most this much, in the unit, not as a quotient.
+    /// A value of at most this much, in the unit, not a quotient.
     Below(f64),
 }
 
 impl Row {
-    /// The row of some rounds' pairs of (native, under run).
+    /// Returns the row of some rounds' pairs of (native, under run).
     pub(crate) fn of(
         name: &str,
         unit: &'static str,

@@ -61,7 +61,7 @@ fn start(tools: &Tools, program: &Path, under_run: bool) -> Result<Server> {
     Ok(server)
 }
 
-/// One connection's rounds until told to stop.
+/// Runs the rounds of one connection until it is told to stop.
 fn client(port: u16, number: usize, stop: &AtomicBool, done: &AtomicU64) -> Result<()> {
     let mut stream = TcpStream::connect(("127.0.0.1", port))?;
     stream.set_nodelay(true)?;

@@ -64,7 +64,7 @@ pub(crate) fn build(tools: &Tools, name: &str, flags: &[&str]) -> Result<PathBuf
     }
 }
 
-/// CPU nanoseconds of one iteration, as the program says.
+/// Returns the CPU nanoseconds of one iteration, as the program says.
 pub(crate) fn time(mut program: Command, what: &str, iterations: u32) -> Result<f64> {
     let output = program.args([what, &iterations.to_string()]).output()?;
     let text = String::from_utf8_lossy(&output.stdout);

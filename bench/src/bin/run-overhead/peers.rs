@@ -81,7 +81,7 @@ fn peers(tools: &Tools, program: &Path) -> Vec<Peer> {
     peers
 }
 
-/// The newest of LLVM's preloadable deadlock detectors.
+/// Returns the newest of LLVM's preloadable deadlock detectors.
 fn dyndd() -> Option<PathBuf> {
     let versions = |path: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(path).into_iter().flatten().flatten();

@@ -35,7 +35,7 @@ impl Tools {
         Ok(Tools { lockstead, check, folder: tempfile::tempdir()? })
     }
 
-    /// `program`, by itself or under `lockstead run`, which writes its report
+    /// Returns `program`, by itself or under `lockstead run`, which writes its report
     /// to a file nobody reads.
     pub(crate) fn command(&self, under_run: bool, program: impl AsRef<OsStr>) -> Command {
         let mut command = if under_run {
@@ -53,7 +53,7 @@ impl Tools {
         command
     }
 
-    /// The file of an installed program; a note if there is none.
+    /// Returns the file of an installed program; a note if there is none.
     pub(crate) fn installed(name: &str) -> Option<PathBuf> {
         let folders = std::env::var_os("PATH").unwrap_or_default();
         let found = std::env::split_paths(&folders)
@@ -66,7 +66,7 @@ impl Tools {
     }
 }
 
-/// CPU seconds of all children that have been waited for.
+/// Returns the CPU seconds of all children that have been waited for.
 pub(crate) fn children_cpu() -> f64 {
     // SAFETY: zero is a valid rusage, and the call only writes to it.
     let usage = unsafe {
@@ -78,7 +78,7 @@ pub(crate) fn children_cpu() -> f64 {
     seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
-/// CPU seconds of all threads of a live process, to the nanosecond where the
+/// Returns the CPU seconds of all threads of a live process, to the nanosecond where the
 /// kernel keeps scheduler statistics, otherwise to its clock tick.
 pub(crate) fn process_cpu(pid: u32) -> Result<f64> {
     let mut nanoseconds = 0u64;
@@ -90,7 +90,7 @@ pub(crate) fn process_cpu(pid: u32) -> Result<f64> {
     Ok(nanoseconds as f64 * 1e-9)
 }
 
-/// The first child of a process.
+/// Returns the first child of a process.
 pub(crate) fn child_of(pid: u32) -> Result<Option<u32>> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
     Ok(text.split_whitespace().next().map(str::parse).transpose()?)

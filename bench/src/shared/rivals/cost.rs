@@ -10,7 +10,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Between two looks at the clock.
+/// The number of turns between two looks at the clock.
 const TURNS: u32 = 64;
 
 /// Nanoseconds that a lock and an unlock take, or a share and its end.

@@ -77,7 +77,7 @@ impl Calls {
     }
 }
 
-/// The version of the library; or why there is none.
+/// Returns the version of the library; or why there is none.
 pub(super) fn version() -> Result<String, String> {
     let calls = Calls::get()?;
     let (mut major, mut minor, mut patch) = (0, 0, 0);

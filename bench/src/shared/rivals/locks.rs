@@ -79,7 +79,7 @@ impl Ground {
         self.folder.path()
     }
 
-    /// The file that locks of files are about, opened anew.
+    /// Returns the file that locks of files are about, opened anew.
     pub(super) fn file(&self) -> Result<File, Error> {
         File::options().read(true).write(true).open(self.path()).map_err(|source| Error::Process {
             what: "cannot open the file with the locks",
@@ -124,7 +124,7 @@ fn whole<G: Held>(got: Locked<G>) -> Result<(G, bool), Error> {
     }
 }
 
-/// What is got by trying: `None` if somebody has it.
+/// Returns what a trylock acquired: `None` if somebody has it.
 fn tried<G: Held>(got: Result<Locked<G>, SharedError>) -> Result<Option<G>, Error> {
     match got {
         Ok(got) => Ok(Some(whole(got)?.0)),

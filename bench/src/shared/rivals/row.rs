@@ -22,7 +22,7 @@ pub struct RivalRow {
     pub disputed: Option<Disputed>,
     /// What a waiter gets when the holder is killed.
     pub after_kill: AfterKill,
-    /// From the kill until it has that: the median of nine kills.
+    /// The time from the kill until it has that: the median of nine kills.
     pub known_ms: Option<f64>,
     /// What a waiter gets when the holder is killed, and a forked child of it lives on.
     pub after_kill_with_child: Option<AfterKill>,

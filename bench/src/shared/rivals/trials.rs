@@ -82,7 +82,7 @@ enum TrialScene {
     HasChild,
 }
 
-/// A child that takes the lock, and keeps it until it is killed.
+/// Starts a child that takes the lock, and keeps it until it is killed.
 fn holder<'g, R: Rival<'g>>(
     ground: &'g Ground,
     board: &Board,

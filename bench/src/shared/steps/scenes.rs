@@ -63,7 +63,7 @@ impl Stage {
         self.at.load(Ordering::SeqCst) == ENDED
     }
 
-    /// The waiter is the only one inside.
+    /// Checks that the waiter is the only one inside.
     fn alone(&self) -> Result<(), Error> {
         let others = self.inside.fetch_add(1, Ordering::SeqCst);
         // Time for another one to be seen.
@@ -166,8 +166,8 @@ fn turn(stage: &Stage) -> Result<(SharedMutexGuard<'_, Turn>, bool), Error> {
     settled(stage, stage.turn.lock())
 }
 
-/// The mutex of the condition as it was got. Who died with it may not have notified: so all
-/// are to look.
+/// Returns the mutex of the condition, and whether its owner died. An owner that died may not have
+/// notified: so all are to look.
 fn settled<'a>(
     stage: &Stage,
     got: Result<Locked<SharedMutexGuard<'a, Turn>>, SharedError>,
@@ -193,7 +193,7 @@ fn takes(stage: &Stage) -> Result<bool, Error> {
     Ok(told)
 }
 
-/// Two tokens, and two are notified one by one.
+/// Makes two tokens, and notifies two waiters one by one.
 fn gives<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
     let (mut turn, _) = turn(stage)?;
     turn.tokens = 2;
@@ -202,7 +202,7 @@ fn gives<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where the victim has died with the mutex: in its place.
+/// Notifies in the place of a victim that has died with the mutex.
 fn mends<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
     turn(stage).map(drop)
 }
@@ -237,14 +237,14 @@ macro_rules! contended {
     };
 }
 
-/// On a lock that is free.
+/// Declares a scene in which the lock is free.
 macro_rules! free {
     ($kind:ident, $name:literal, $victim:expr, $waiter:ident) => {
         StepScene { asleep: false, keeps: true, ..scene!($kind, $name, $victim, $waiter) }
     };
 }
 
-/// Around an operation that ends with having something.
+/// Marks the instructions of an operation that acquires something.
 macro_rules! gets {
     (|$stage:ident| $get:expr) => {
         |$stage, marks| {
@@ -256,7 +256,7 @@ macro_rules! gets {
     };
 }
 
-/// Around one that gives it back.
+/// Marks the instructions of giving back what an operation acquired.
 macro_rules! gives_back {
     (|$stage:ident| $get:expr) => {
         |$stage, marks| {
@@ -269,7 +269,7 @@ macro_rules! gives_back {
     };
 }
 
-/// Around one of who has the mutex of the condition, and gives that back.
+/// Marks the instructions of notifying a condition with its mutex held, and of giving that back.
 macro_rules! notifies {
     (|$stage:ident| $notify:expr) => {
         |$stage, marks| {

@@ -40,7 +40,7 @@ enum Step {
 }
 
 impl<'a> Victim<'a> {
-    /// One that has come to the operation.
+    /// Starts a victim, and returns it when it has come to the operation.
     pub(super) fn new(
         segment: &'a Segment<Stage>,
         scene: &'static StepScene,
@@ -137,7 +137,7 @@ impl<'a> Victim<'a> {
         }
     }
 
-    /// By which signal it stops; `None`: it does not in this time.
+    /// Returns the signal by which it stops; `None` if it does not within this time.
     fn stops(&mut self, patience: Duration) -> Result<Option<libc::c_int>, Error> {
         let end = Instant::now() + patience;
         loop {

@@ -85,7 +85,7 @@ impl Waiter {
         Ok(Waiter { thread, go, through, busy })
     }
 
-    /// Twice, some time apart, since a short rest is a sleep too.
+    /// Looks twice, some time apart, since a short rest is a sleep too.
     fn is_asleep(&self) -> bool {
         let asleep = || sleeps(std::process::id() as libc::pid_t, self.thread);
         let first = asleep();

@@ -2,7 +2,7 @@
 //!
 //! Each protects two counters, as ours do. A thread takes some before it takes locks of
 //! ours, which gives one order; with a lock of ours it gives one back, or takes one more
-//! if that needs no wait; and it gives up its seat and takes another between them. So
+//! if that needs no wait; and it gives up its slot and takes another between them. So
 //! the thread's list has entries of both kinds, which come and go in all orders.
 //!
 //! Waits for them look again every [`GLANCE`]: where a thread is killed between its
@@ -39,7 +39,7 @@ pub(super) struct Others([Theirs; MUTEXES]);
 // SAFETY: robust mutexes for several processes, which `fresh` sets up once, and atomics.
 unsafe impl Plain for Others {}
 
-/// Memory with all of them free.
+/// Makes memory with all of them free.
 pub(super) fn fresh() -> Result<Memory<Others>, Error> {
     let others = Memory::<Others>::create()?;
     others.0.iter().for_each(|theirs| theirs.mutex.settle());
@@ -130,7 +130,7 @@ impl<'a> Beside<'a> {
     }
 }
 
-/// When nobody is left: how many cannot be taken.
+/// Returns how many cannot be taken, when nobody is left.
 pub(super) fn inspect(others: &Others, tally: &Tally) -> u64 {
     let stuck = others.0.iter().filter(|theirs| {
         let free = theirs.take(GLANCE, tally);

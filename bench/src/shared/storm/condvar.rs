@@ -24,7 +24,7 @@ use lockstead::shared::{Locked, SharedError, SharedMutexGuard};
 
 type Guard<'a> = SharedMutexGuard<'a, Turn>;
 
-/// A section in ring `at`; false if there was nothing to do.
+/// Does a section in ring `at`; false if there was nothing to do.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let ring = &hand.field().rings[at];
     let how = hand.how();
@@ -91,7 +91,7 @@ fn finish(hand: &Hand<'_>, turn: &mut Turn) {
     count(&hand.tally(LockKind::Condvar).torn, u64::from(torn));
 }
 
-/// The mutex as it was got. After a death all are to look: the dead one may have been
+/// Returns the mutex as it was acquired. After a death all are to look: the dead one may have been
 /// about to notify.
 fn received<'a>(
     control: &StormControl,

@@ -50,9 +50,9 @@ pub(super) struct Course<'a> {
 }
 
 impl<'a> Course<'a> {
-    /// The turn of a storm that has `own` kills, of several, which began at `begin` and have so
-    /// many `kills` together; `None` if all is over. So many, with this one, are still `to_come`
-    /// before the first one's next turn, and are to have as much.
+    /// Returns the turn of a storm that has `own` kills, of several, which began at `begin` and
+    /// have so many `kills` together; `None` if all is over. So many, with this one, are still
+    /// `to_come` before the first one's next turn, and are to have as much.
     pub(super) fn turn(
         length: &'a Length,
         begin: Instant,

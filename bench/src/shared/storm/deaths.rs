@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(super) enum Death {
     /// A signal kills it: SIGKILL.
     Kill,
-    /// By SIGKILL, and its memory was gone before its threads ended.
+    /// SIGKILL kills it, and its memory is gone before its threads have ended.
     Reap,
     /// It becomes another program, by a call of one of its threads.
     Exec,

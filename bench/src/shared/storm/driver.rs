@@ -28,7 +28,7 @@ const LAST_US: u64 = 400;
 /// One of so many begins as a new program, in the namespaces of its parent; the others as
 /// copies of it, which takes a fifth of the time.
 const ANEW: u64 = 16;
-/// Between two looks at the workers.
+/// The time between two looks at the workers.
 pub(super) const BLINK: Duration = Duration::from_micros(50);
 /// A storm that goes on.
 pub(super) struct Storm<'a> {
@@ -88,8 +88,8 @@ impl<'a> Storm<'a> {
         })
     }
 
-    /// Runs phases of kills and quiet ones, until it is somebody else's turn or all is over. That the locks
-    /// refuse is a finding, and ends this storm only.
+    /// Runs phases of kills and quiet ones, until it is somebody else's turn or all is over. That
+    /// the locks refuse is a finding, and ends this storm only.
     pub(super) fn run_turn(
         &mut self,
         course: &Course<'_>,
@@ -112,7 +112,7 @@ impl<'a> Storm<'a> {
     }
 
     fn run_phases(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
-        self.ground.sit()?;
+        self.ground.take_slot()?;
         while !course.is_over(self.kills) {
             self.kill_phase(course, session)?;
             self.quiesce(course, session)?;
@@ -139,14 +139,14 @@ impl<'a> Storm<'a> {
                 }
                 self.attend(index)?;
             }
-            self.unmarked.look(&self.ground.seats);
+            self.unmarked.look(&self.ground.slots);
             std::thread::sleep(BLINK);
         }
         Ok(())
     }
 
-    /// Nobody begins anything new, and nobody comes: some are killed, and the others must
-    /// come to an end; what all leave must be whole.
+    /// Runs a quiet phase. Nobody begins anything new, and nobody comes: some are killed, and the
+    /// others must come to an end; what all leave must be whole.
     pub(super) fn quiesce(
         &mut self,
         course: &Course<'_>,
@@ -178,7 +178,7 @@ impl<'a> Storm<'a> {
         }
         self.victims.clear();
         self.inspect();
-        self.count_seats()?;
+        self.count_slots()?;
         self.unmarked.end_quiet();
         self.quiet_phases += 1;
         Ok(())
@@ -186,12 +186,12 @@ impl<'a> Storm<'a> {
 
     /// Counts the slots when nobody is left. If some are lost, there would be fewer and fewer, so
     /// the storm goes on in a new segment.
-    fn count_seats(&mut self) -> Result<(), Error> {
-        let lost = self.ground.seats.lost()?;
+    fn count_slots(&mut self) -> Result<(), Error> {
+        let lost = self.ground.slots.lost()?;
         if lost != 0 {
             self.lost += lost;
             self.ground = Ground::new(self.mix)?;
-            self.ground.sit()?;
+            self.ground.take_slot()?;
         }
         Ok(())
     }
@@ -278,7 +278,7 @@ impl<'a> Storm<'a> {
     }
 }
 
-/// A time of at most so many microseconds.
+/// Returns a time of at most so many microseconds.
 pub(super) fn random(most_us: u64) -> Duration {
     Duration::from_micros(fastrand::u64(..most_us))
 }

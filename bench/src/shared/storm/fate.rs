@@ -12,7 +12,7 @@ use super::deaths::{self, Death};
 use super::driver::{BLINK, Storm, random};
 use super::exec;
 use super::limits::STALL;
-use super::seats::Seats;
+use super::slots::Slots;
 use super::tally::{LockKind, now_ns};
 use crate::Error;
 use crate::shared::process::{Worker, ending};
@@ -34,7 +34,7 @@ const LONG: u64 = 16;
 const AGAIN: Duration = Duration::from_millis(20);
 /// So long those who wait have to find a death by themselves.
 const TO_FIND: Duration = STALL.saturating_add(Duration::from_millis(500));
-/// Between two deaths that are left to them.
+/// The least time between two deaths that are left to them.
 const BETWEEN: Duration = Duration::from_secs(4);
 /// So long after such a death the parent asks, again and again: somebody else may be asking
 /// just then, and what keeps its record lock goes a little later than the process.
@@ -53,15 +53,15 @@ pub(super) struct Victim {
 pub(super) enum Fate {
     /// Its fate is decided when it has its first lock.
     Begins,
-    /// To be stopped then.
+    /// The parent is going to stop it then.
     StopsAt(Instant),
-    /// Is stopped, until then.
+    /// It is stopped, until then.
     Stopped(Instant),
-    /// To be killed then.
+    /// The parent is going to kill it then.
     DiesAt(Instant),
-    /// Was killed, and not yet waited for; counts or does not.
+    /// It was killed, and not yet waited for; `counts`: as one of the kills of the storm.
     Dying { how: Death, counts: bool, since: Instant },
-    /// Is to come to an end by itself.
+    /// It is to come to an end by itself.
     Survives,
     /// The process has ended.
     Gone,
@@ -94,7 +94,7 @@ impl Unmarked {
         !(self.is_left() || self.quiet && self.left_within(BETWEEN))
     }
 
-    /// There is going to be one; `alone`: and no other one at the same time.
+    /// Notes that there is going to be one; `alone`: and no other one at the same time.
     fn strikes(&mut self, alone: bool) {
         if self.quiet || (alone && self.asks.is_none() && !self.left_within(BETWEEN)) {
             self.leave();
@@ -106,7 +106,7 @@ impl Unmarked {
         self.open = true;
     }
 
-    /// There has been one.
+    /// Notes that there has been one.
     fn struck(&mut self) {
         if !self.quiet && !self.is_left() {
             self.asks = Some(Instant::now() + ASKS);
@@ -114,9 +114,9 @@ impl Unmarked {
     }
 
     /// Asks, if that is to be done.
-    pub(super) fn look(&mut self, seats: &Seats) {
+    pub(super) fn look(&mut self, slots: &Slots) {
         if let Some(until) = self.asks {
-            seats.ask();
+            slots.ask();
             self.asks = Some(until).filter(|&until| Instant::now() < until);
         }
     }
@@ -126,12 +126,12 @@ impl Unmarked {
         self.asks.is_none()
     }
 
-    /// From here on nobody asks.
+    /// Begins a quiet phase, in which the parent does not ask.
     fn begin_quiet(&mut self) {
         self.quiet = true;
     }
 
-    /// Nobody is left, and all seats have been looked at.
+    /// Ends the quiet phase: nobody is left, and all slots have been looked at.
     pub(super) fn end_quiet(&mut self) {
         *self = Unmarked { left: self.left, ..Unmarked::default() };
     }
@@ -210,8 +210,8 @@ impl Storm<'_> {
         }
     }
 
-    /// A quiet phase is to begin, in which the parent does not ask. So before, it asks about those
-    /// that are dying already.
+    /// Prepares a quiet phase, in which the parent does not ask: so it asks before about those that
+    /// are dying already.
     pub(super) fn before_quiet(&mut self) -> Result<(), Error> {
         self.go_on();
         while self.dies_unmarked() || !self.unmarked.is_known() {
@@ -220,7 +220,7 @@ impl Storm<'_> {
                     self.attend(index)?;
                 }
             }
-            self.unmarked.look(&self.ground.seats);
+            self.unmarked.look(&self.ground.slots);
             std::thread::sleep(BLINK);
         }
         self.unmarked.begin_quiet();
@@ -235,7 +235,7 @@ impl Storm<'_> {
         })
     }
 
-    /// Nobody is stopped any more.
+    /// Has all that are stopped go on.
     pub(super) fn go_on(&mut self) {
         for index in 0..self.victims.len() {
             let victim = &mut self.victims[index];
@@ -265,7 +265,7 @@ impl Storm<'_> {
         Ok(())
     }
 
-    /// The ways to die now of which the kernel does not tell.
+    /// Returns the ways to die now of which the kernel does not tell.
     fn unmarked_ways(&self, lives: bool) -> Vec<Death> {
         let mut ways = Vec::new();
         if self.unmarked.may_be() {
@@ -306,7 +306,7 @@ impl Storm<'_> {
         Ok(())
     }
 
-    /// A worker has ended, as it was to or not.
+    /// Buries a worker that has ended, as it was to or not.
     fn bury(&mut self, index: usize, status: libc::c_int) -> Result<(), Error> {
         let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
         let executed = exec::has_ended_another(status);
@@ -340,7 +340,7 @@ impl Storm<'_> {
             .all(|party| party.sections.load(Ordering::Relaxed) > 0)
     }
 
-    /// What one of its threads has waited for too long; `Some(None)`: a seat.
+    /// Returns what one of its threads has waited for too long; `Some(None)`: a slot.
     pub(super) fn stalled(&self, index: usize) -> Option<Option<LockKind>> {
         let parties = &self.control.parties[index][..self.mix.threads];
         let stops = &self.control.stops;
@@ -399,7 +399,7 @@ mod tests {
         assert!(!unmarked.is_known(), "not so soon again");
     }
 
-    /// A storm with one worker, in nothing but this.
+    /// Returns a storm with one worker, in nothing but this.
     fn with_one(mix: &Mix, worker: Worker, fate: Fate) -> Storm<'_> {
         let mut storm = Storm::new(mix, None).expect("memory");
         let now = Instant::now();

@@ -18,7 +18,7 @@ pub(super) struct Field {
     pub(super) rings: [Ring; MAX_LOCKS],
 }
 
-/// A segment with all locks free.
+/// Returns a segment with all locks free.
 pub(super) fn segment(options: &Options) -> Result<Segment<Field>, Error> {
     Segment::memfd_with("lockstead-storm", options, fill).map_err(refused)
 }

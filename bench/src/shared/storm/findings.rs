@@ -98,7 +98,7 @@ mod tests {
     use super::super::course::{Course, Length};
     use super::super::field::Field;
     use super::super::mix::Mix;
-    use super::super::tally::FOR_A_SEAT;
+    use super::super::tally::FOR_A_SLOT;
     use super::*;
     use crate::Session;
     use lockstead::shared::Segment;
@@ -111,10 +111,10 @@ mod tests {
         run(&mut Session::new(&stop, &mut progress))
     }
 
-    /// A storm in which nobody is killed, for nobody is there.
+    /// Returns a storm in which nobody is killed, for nobody is there.
     fn still(mix: &Mix) -> Storm<'_> {
         let mut storm = Storm::new(mix, None).expect("memory");
-        storm.ground.seats.sit(&storm.ground.segment).expect("room");
+        storm.ground.slots.take_slot(&storm.ground.segment).expect("room");
         storm
     }
 
@@ -206,18 +206,18 @@ mod tests {
     }
 
     #[test]
-    fn a_seat_that_is_not_to_be_had_is_lost() {
+    fn a_slot_that_is_not_to_be_had_is_lost() {
         let mix = Mix::default();
         let storm = still(&mix);
         let party = &storm.control.parties[0][0];
         let long = (STALL + Duration::from_millis(1)).as_nanos() as u64;
-        party.waits_for.store(FOR_A_SEAT, Ordering::Relaxed);
+        party.waits_for.store(FOR_A_SLOT, Ordering::Relaxed);
         party.waits_since.store(now_ns() - long, Ordering::Relaxed);
         assert_eq!(storm.stalled(0), Some(None));
     }
 
     #[test]
-    fn a_seat_that_is_taken_when_nobody_is_left_is_lost_and_the_storm_goes_on_without_it() {
+    fn a_slot_that_is_taken_when_nobody_is_left_is_lost_and_the_storm_goes_on_without_it() {
         let mix = Mix::default();
         let mut storm = still(&mix);
         let there = std::sync::Barrier::new(2);

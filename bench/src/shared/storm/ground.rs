@@ -1,8 +1,8 @@
-//! The segment that the workers of a storm share, and its seats.
+//! The segment that the workers of a storm share, and its slots.
 
 use super::field::{self, Field};
 use super::mix::Mix;
-use super::seats::Seats;
+use super::slots::Slots;
 use crate::Error;
 use lockstead::shared::{Options, Segment};
 use std::fs::Permissions;
@@ -10,15 +10,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// Seats beyond those that all threads and the parent need. Few, so that a seat that somebody
-/// has left is taken again soon; a thread that ends keeps its seat for a moment longer than
+/// Slots beyond those that all threads and the parent need. Few, so that a slot that somebody
+/// has left is taken again soon; a thread that ends keeps its slot for a moment longer than
 /// the one that comes in its place has to wait.
 const SPARE: usize = 2;
 
 /// A segment, seen by the parent.
 pub(super) struct Ground {
     pub(super) segment: Segment<Field>,
-    pub(super) seats: Seats,
+    pub(super) slots: Slots,
     /// Where its file has a name, the folder in which that is.
     folder: Option<TempDir>,
 }
@@ -27,7 +27,7 @@ pub(super) struct Ground {
 const NAME: &str = "segment";
 
 impl Ground {
-    /// One with all locks free.
+    /// Makes one with all locks free.
     pub(super) fn new(mix: &Mix) -> Result<Self, Error> {
         let participants = mix.processes * mix.threads + 1 + SPARE;
         let options = Options::new()
@@ -39,22 +39,22 @@ impl Ground {
             Some(folder) => field::named(&folder.path().join(NAME), &options)?,
             None => field::segment(&options)?,
         };
-        let seats = Seats::new(&segment)?;
-        Ok(Ground { segment, seats, folder })
+        let slots = Slots::new(&segment)?;
+        Ok(Ground { segment, slots, folder })
     }
 
-    /// By which path workers open it; `None`: by the descriptor that they inherit.
+    /// Returns the path by which workers open it; `None`: by the descriptor that they inherit.
     pub(super) fn path(&self) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.path().join(NAME))
     }
 
-    /// Has the calling thread sit down, where nobody else is.
-    pub(super) fn sit(&mut self) -> Result<(), Error> {
-        self.seats.sit(&self.segment)
+    /// Has the calling thread take a slot of a segment that nobody else is in.
+    pub(super) fn take_slot(&mut self) -> Result<(), Error> {
+        self.slots.take_slot(&self.segment)
     }
 }
 
-/// A folder in which other users find what they know the name of, in memory if possible.
+/// Returns a folder in which other users find what they know the name of, in memory if possible.
 fn folder() -> Result<TempDir, Error> {
     let memory = Path::new("/dev/shm");
     let made = |place: &Path| {

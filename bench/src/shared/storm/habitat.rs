@@ -30,7 +30,8 @@ fn checked(code: libc::c_int) -> io::Result<()> {
     if code == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// By the bare calls: those of the C library wait for threads that a copied process has lost.
+/// Becomes the user nobody, by the bare calls: those of the C library wait for threads that a
+/// copied process has lost.
 fn become_nobody() -> io::Result<()> {
     // SAFETY: by CALL-NUMBERS: numbers, and a list of no entries.
     unsafe {
@@ -41,7 +42,7 @@ fn become_nobody() -> io::Result<()> {
     }
 }
 
-/// From here on there is no `/proc`, in a mount namespace of the process's own.
+/// Hides `/proc` from the process for good, in a mount namespace of its own.
 fn lose_proc() -> io::Result<()> {
     let mount = |from: &std::ffi::CStr, to: &std::ffi::CStr, kind: &std::ffi::CStr, flags| {
         // SAFETY: the strings are constants that end with a zero, and there are no data.

@@ -4,7 +4,7 @@ use super::beside::{Beside, Others};
 use super::field::Field;
 use super::part::StormPart;
 use super::suspicion::Suspicion;
-use super::tally::{FOR_A_SEAT, LockKind, Party, StormControl, Tally, now_ns};
+use super::tally::{FOR_A_SLOT, LockKind, Party, StormControl, Tally, now_ns};
 use crate::Error;
 use crate::contended::work::busy;
 use lockstead::shared::{JoinError, Segment};
@@ -55,7 +55,7 @@ pub(super) struct Hand<'a> {
     pub(super) name: u64,
     /// How often it has held units of a semaphore.
     pub(super) holds: u64,
-    /// To be cleared up when it holds nothing.
+    /// A suspicion that it is to clear up when it holds nothing.
     pub(super) suspicion: Option<Suspicion>,
     segment: &'a Segment<Field>,
     pub(super) part: &'a StormPart,
@@ -85,22 +85,22 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// What the thread that comes in its place is to know.
+    /// Returns what the thread that comes in its place is to know.
     pub(super) fn past(self) -> Past {
         let Hand { thread, random, holds, .. } = self;
         Past { thread, random, holds }
     }
 
-    /// Takes part, if it does not already. That all seats are taken is so for a moment
+    /// Takes part, if it does not already. That all slots are taken is so for a moment
     /// only: there are more than threads that work.
-    pub(super) fn sit(&self) -> Result<(), Error> {
+    pub(super) fn take_slot(&self) -> Result<(), Error> {
         let refused = |error| match error {
             JoinError::Full | JoinError::WornOut => Ok(()),
             error => Err(Error::Worker { how: format!("a thread cannot take part: {error}") }),
         };
         let Err(error) = self.segment.participate() else { return Ok(()) };
         refused(error)?;
-        self.watched(FOR_A_SEAT, || {
+        self.watched(FOR_A_SLOT, || {
             while let Err(error) = self.segment.participate() {
                 refused(error)?;
                 std::thread::sleep(Duration::from_micros(50));
@@ -128,7 +128,7 @@ impl<'a> Hand<'a> {
         (self.part.index * self.part.threads + self.thread).is_multiple_of(2)
     }
 
-    /// One of the ways to acquire a lock, seldom another one than to wait.
+    /// Chooses one of the ways to acquire a lock, seldom another one than to wait.
     pub(super) fn how(&mut self) -> How {
         match self.random.u32(..16) {
             0 => How::Try,
@@ -137,13 +137,13 @@ impl<'a> Hand<'a> {
         }
     }
 
-    /// A lock behind `at`, now and then, to be held as well.
+    /// Returns a lock behind `at`, now and then, to be held as well.
     pub(super) fn another(&mut self, at: usize) -> Option<usize> {
         let wanted = self.random.u32(..8) == 0 && at + 1 < self.part.locks;
         wanted.then(|| self.random.usize(at + 1..self.part.locks))
     }
 
-    /// An acquisition, which is to come to an end.
+    /// Acquires a lock, and watches that this comes to an end.
     pub(super) fn waiting<T>(&self, kind: LockKind, acquire: impl FnOnce() -> T) -> T {
         let stops = &self.control.stops;
         let begin = now_ns();
@@ -155,8 +155,8 @@ impl<'a> Hand<'a> {
         outcome
     }
 
-    /// A wait that somebody is to end, be it for a lock or not; for a kind of lock, as a
-    /// number, or [`FOR_A_SEAT`].
+    /// Watches a wait that somebody is to end, be it for a lock or not; for a kind of lock, as a
+    /// number, or [`FOR_A_SLOT`].
     pub(super) fn watched<T>(&self, what: u32, wait: impl FnOnce() -> T) -> T {
         let now = now_ns();
         self.party.waits_for.store(what, Ordering::Relaxed);
@@ -203,7 +203,7 @@ pub(super) mod tests {
     }
 
     impl Stands {
-        /// The only thread of worker `index`.
+        /// Returns the only thread of worker `index`.
         pub(in super::super) fn hand(&self, index: usize) -> Hand<'_> {
             let part = &self.parts[index];
             let (control, segment) = (&*self.control, &self.segment);

@@ -52,7 +52,7 @@ pub struct Mix {
 }
 
 impl Default for Mix {
-    /// 4 processes of one thread, 8 mutexes, nothing but kills.
+    /// Returns 4 processes of one thread, 8 mutexes, nothing but kills.
     fn default() -> Self {
         Self {
             kinds: vec![LockKind::Mutex],
@@ -106,7 +106,7 @@ impl Mix {
         Ok(())
     }
 
-    /// All that `measure_all` lets happen, each for a while.
+    /// Returns all that `measure_all` lets happen, each for a while.
     pub(super) fn all() -> Vec<Mix> {
         let plain = Mix { kinds: LockKind::ALL.to_vec(), ..Mix::default() };
         let (two, three) =
@@ -133,7 +133,7 @@ impl Mix {
 }
 
 impl fmt::Display for Mix {
-    /// What it has that is not usual.
+    /// Returns what it has that is not usual.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let threads = if self.threads == 1 { "1 thread" } else { "threads" };
         if self.threads > 1 {

@@ -34,7 +34,7 @@ impl Protected for Pair {
 }
 
 impl Pair {
-    /// The first half of a section.
+    /// Does the first half of a section.
     pub(super) fn enter(&mut self, name: u64) {
         store(&mut self.inside, name);
         let first = load(&self.first);
@@ -87,7 +87,7 @@ impl Protected for Turn {
     }
 }
 
-/// Semaphore `at` as a storm begins.
+/// Makes semaphore `at` as a storm begins.
 pub(super) fn fresh(at: usize) -> SharedSemaphore {
     let on_death = if reports(at) { OnDeath::Report } else { OnDeath::Return };
     SharedSemaphore::new(UNITS, on_death)
@@ -98,14 +98,14 @@ pub(super) fn reports(at: usize) -> bool {
     at.is_multiple_of(2)
 }
 
-/// A load that no compiler leaves out: somebody who should not be there may have
+/// Does a load that no compiler leaves out: somebody who should not be there may have
 /// written.
 pub(super) fn load(from: &u64) -> u64 {
     // SAFETY: a reference is aligned and valid for reads of its type.
     unsafe { std::ptr::from_ref(from).read_volatile() }
 }
 
-/// A store that no compiler puts off or joins with another.
+/// Does a store that no compiler puts off or joins with another.
 pub(super) fn store(to: &mut u64, new: u64) {
     // SAFETY: a unique reference is aligned and valid for writes of its type.
     unsafe { std::ptr::from_mut(to).write_volatile(new) };

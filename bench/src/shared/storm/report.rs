@@ -42,7 +42,7 @@ pub struct StormRound {
     pub counts: Counts,
     /// Why it came to an end too early: a lock refused, or a worker ended by itself.
     pub broken: Option<String>,
-    /// The combination itself.
+    /// The parts of the combination.
     #[serde(flatten)]
     pub mix: Mix,
 }
@@ -79,13 +79,13 @@ pub struct Counts {
     pub owner_died: u64,
     /// How often it did not, and its invariant did not hold.
     pub torn: u64,
-    /// Waits beyond [`STALL`](super::STALL).
+    /// The number of waits beyond [`STALL`](super::STALL).
     pub stalls: u64,
     /// The longest wait for a lock.
     pub longest_wait_ms: f64,
     /// Deaths told of beyond those that there were.
     pub unfounded: u64,
-    /// Seats in which somebody seemed to live when nobody was left, and waits beyond
+    /// Slots in which somebody seemed to live when nobody was left, and waits beyond
     /// [`STALL`](super::STALL) for one.
     pub lost: u64,
     /// The counts of each kind of lock.
@@ -143,7 +143,7 @@ impl Counts {
     }
 }
 
-/// So many in a second; 0 of nothing.
+/// Returns how many there are in a second; 0 of no time at all.
 pub(super) fn rate(kills: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { kills as f64 / seconds } else { 0.0 }
 }
@@ -162,7 +162,7 @@ pub struct KindReport {
     pub torn: u64,
     /// Deaths told of beyond those that there were.
     pub unfounded: u64,
-    /// Waits beyond [`STALL`](super::STALL).
+    /// The number of waits beyond [`STALL`](super::STALL).
     pub stalls: u64,
     /// The longest wait for a lock.
     pub longest_wait_ms: f64,

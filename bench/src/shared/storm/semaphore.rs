@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 /// One of so many sections does.
 const TAKES_MOST: u32 = 4;
-/// A section with some units of semaphore `at`; false if they were not to be had.
+/// Does a section with some units of semaphore `at`; false if they were not to be had.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let semaphore = &hand.field().semaphores[at];
     let units = if hand.random.u32(..TAKES_MOST) == 0 { MOST_TAKEN } else { 1 };
@@ -63,8 +63,8 @@ fn received<'a>(
     }
 }
 
-/// When nobody is left: whether all units can be taken in time. Counts it if there are
-/// more of them.
+/// Whether all units can be taken in time, when nobody is left. Counts it if there are more of
+/// them.
 pub(super) fn inspect(
     tally: &Tally,
     semaphore: &SharedSemaphore,

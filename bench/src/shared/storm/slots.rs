@@ -1,4 +1,4 @@
-//! Seats in which somebody still seems to live when nobody is left.
+//! Slots in which somebody still seems to live when nobody is left.
 
 use super::field::Field;
 use super::limits::STALL;
@@ -8,8 +8,8 @@ use lockstead::shared::Segment;
 use lockstead::shared::inspect::{Mender, View};
 use std::os::fd::{AsFd, AsRawFd};
 
-/// The seats of a segment, seen by the parent, which sits in one of them while it storms.
-pub(super) struct Seats {
+/// The slots of a segment, seen by the parent, which has one of them while it storms.
+pub(super) struct Slots {
     view: View,
     mender: Mender,
     /// The parent's, if it has one.
@@ -17,21 +17,21 @@ pub(super) struct Seats {
 }
 
 fn refused(why: impl std::fmt::Display) -> Error {
-    Error::Segment { what: "cannot look at the seats of the segment", why: why.to_string() }
+    Error::Segment { what: "cannot look at the slots of the segment", why: why.to_string() }
 }
 
-impl Seats {
+impl Slots {
     /// Begins with a segment in which nobody is.
     pub(super) fn new(segment: &Segment<Field>) -> Result<Self, Error> {
         let file = segment.as_fd().try_clone_to_owned().map_err(refused)?;
         let path = format!("/proc/self/fd/{}", segment.as_fd().as_raw_fd());
         let view = View::from_file(file.into()).map_err(refused)?;
         let mender = Mender::open(path).map_err(refused)?;
-        Ok(Seats { view, mender, own: None })
+        Ok(Slots { view, mender, own: None })
     }
 
-    /// Has the calling thread sit down, where nobody else is.
-    pub(super) fn sit(&mut self, segment: &Segment<Field>) -> Result<(), Error> {
+    /// Has the calling thread take a slot of a segment that nobody else is in.
+    pub(super) fn take_slot(&mut self, segment: &Segment<Field>) -> Result<(), Error> {
         self.own = None;
         segment.participate().map_err(refused)?;
         match self.taken()?[..] {
@@ -53,9 +53,9 @@ impl Seats {
         let _ = self.mender.declare_dead();
     }
 
-    /// How many seats are lost, now that nobody is left: those that the second source does
+    /// Returns how many slots are lost, now that nobody is left: those that the second source does
     /// not give back, which every thread asks that finds none. Of a few deaths the kernel
-    /// never tells, be it those of threads that have taken a seat and have not yet said so to
+    /// never tells, be it those of threads that have taken a slot and have not yet said so to
     /// the kernel.
     pub(super) fn lost(&self) -> Result<u64, Error> {
         let mut taken = self.taken()?;
@@ -78,11 +78,11 @@ mod tests {
     use lockstead::shared::Options;
 
     #[test]
-    fn a_seat_of_somebody_who_lives_is_lost_when_nobody_should() {
+    fn a_slot_of_somebody_who_lives_is_lost_when_nobody_should() {
         let segment = field::segment(&Options::new().participants(4)).expect("a segment");
-        let mut seats = Seats::new(&segment).expect("seats");
-        seats.sit(&segment).expect("room");
-        assert_eq!(seats.lost().expect("readable"), 0);
+        let mut slots = Slots::new(&segment).expect("slots");
+        slots.take_slot(&segment).expect("room");
+        assert_eq!(slots.lost().expect("readable"), 0);
         let there = std::sync::Barrier::new(2);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
@@ -92,10 +92,10 @@ mod tests {
             });
             there.wait();
             // The second source knows that it lives.
-            assert_eq!(seats.lost().expect("readable"), 1);
+            assert_eq!(slots.lost().expect("readable"), 1);
             there.wait();
             other.join().expect("it ends");
         });
-        assert_eq!(seats.lost().expect("readable"), 0);
+        assert_eq!(slots.lost().expect("readable"), 0);
     }
 }

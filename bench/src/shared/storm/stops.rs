@@ -22,13 +22,13 @@ unsafe impl Plain for Stops {}
 const STOPPED: u64 = 1 << 63;
 
 impl Stops {
-    /// From `now` on somebody is stopped; nobody was.
+    /// Notes that somebody is stopped from `now` on, and that nobody was before.
     pub(super) fn begin(&self, now: u64) {
         let total = self.0.load(Ordering::Relaxed);
         self.0.store(STOPPED | now.saturating_sub(total), Ordering::Relaxed);
     }
 
-    /// From `now` on nobody is stopped any more.
+    /// Notes that nobody is stopped any more from `now` on.
     pub(super) fn end(&self, now: u64) {
         self.0.store(self.until(now), Ordering::Relaxed);
     }

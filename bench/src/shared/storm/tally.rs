@@ -30,7 +30,7 @@ impl LockKind {
     pub const ALL: [LockKind; 4] =
         [LockKind::Mutex, LockKind::RwLock, LockKind::Semaphore, LockKind::Condvar];
 
-    /// The name as flags and reports have it.
+    /// Returns the name as flags and reports have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl LockKind {
         }
     }
 
-    /// How many deaths one thread that dies can be told of as: locks that it holds at
+    /// Returns how many deaths one thread that dies can be told of as: locks that it holds at
     /// once, or units.
     pub(super) const fn told_at_most(self) -> u64 {
         match self {
@@ -81,7 +81,7 @@ impl StormControl {
 }
 
 /// What a thread waits for that is no lock.
-pub(super) const FOR_A_SEAT: u32 = LockKind::ALL.len() as u32;
+pub(super) const FOR_A_SLOT: u32 = LockKind::ALL.len() as u32;
 
 /// One thread of one worker.
 #[repr(C, align(128))]
@@ -92,7 +92,7 @@ pub(super) struct Party {
     pub(super) waits_since: AtomicU64,
     /// What `Control::stops` said then.
     pub(super) waits_stopped: AtomicU64,
-    /// The kind of lock that it waits for, if it does; or [`FOR_A_SEAT`].
+    /// The kind of lock that it waits for, if it does; or [`FOR_A_SLOT`].
     pub(super) waits_for: AtomicU32,
     /// The number of the thread, as it sees itself.
     pub(super) thread: AtomicU32,
@@ -112,7 +112,7 @@ impl Party {
         self.sections.store(0, Ordering::Relaxed);
     }
 
-    /// How long it has waited while nobody was stopped, and for what; `None`: a seat.
+    /// Returns how long it has waited while nobody was stopped, and for what; `None`: a slot.
     pub(super) fn waits(&self, stops: &Stops) -> Option<(Option<LockKind>, u64)> {
         // ord: with the store in `Hand::watched`, what this wait began with.
         let since = self.waits_since.load(Ordering::Acquire);
@@ -187,7 +187,7 @@ impl Tally {
     }
 }
 
-/// The system's monotonic clock, which is the same in every process.
+/// Returns the time of the system's monotonic clock, which is the same in every process.
 pub(super) fn now_ns() -> u64 {
     crate::clock::monotonic().as_nanos() as u64
 }

@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering;
 use std::thread::Scope;
 use std::time::{Duration, Instant};
 
-/// One of so many sections is followed by giving up the seat, where threads do not come and
+/// One of so many sections is followed by giving up the slot, where threads do not come and
 /// go all the time.
 const LEAVES: u32 = 128;
 /// Where they do, so many are followed by that for one after which the thread ends.
@@ -77,7 +77,7 @@ pub(super) fn work(part: StormPart, handed: Handed) -> Result<(), Error> {
     Ok(())
 }
 
-/// Else the others would work on, and nobody learn of it.
+/// Has the first panic end the process: else the others would work on, and nobody learn of it.
 fn end_with_the_first_panic() {
     let usual = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |about| {
@@ -135,7 +135,7 @@ fn fail(error: &Error) -> ! {
 /// know, if there is to be one.
 fn work_on(mut hand: Hand<'_>) -> Result<Option<Past>, Error> {
     while hand.control.over.load(Ordering::Relaxed) == 0 {
-        hand.sit()?;
+        hand.take_slot()?;
         operate(&mut hand)?;
         if !hand.part.churn {
             if hand.random.u32(..LEAVES) == 0 {
@@ -151,7 +151,7 @@ fn work_on(mut hand: Hand<'_>) -> Result<Option<Past>, Error> {
     Ok(None)
 }
 
-/// One section, or what comes of trying.
+/// Does one section, or what comes of trying.
 fn operate(hand: &mut Hand<'_>) -> Result<(), Error> {
     let kind = hand.part.kinds[hand.random.usize(..hand.part.kinds.len())];
     let at = hand.random.usize(..hand.part.locks);

@@ -100,7 +100,7 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     containers::show(&interrupt)
 }
 
-/// What the first table shows, in words that its figures choose.
+/// Returns what the first table shows, in words that its figures choose.
 fn verdict(report: &vfs::VfsReport) -> String {
     let row = |lock| report.row(lock).expect("every lock asked for has a row");
     let (mutex, classic) = (row(LockName::Lockstead), row(LockName::SemaphoreClassic));

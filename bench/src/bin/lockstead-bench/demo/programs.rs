@@ -83,8 +83,8 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
     }
 }
 
-/// The command `lockstead`, its standard output and error in one pipe each: beside this program,
-/// else in PATH.
+/// Returns the command `lockstead`, its standard output and error in one pipe each: beside this
+/// program, else in PATH.
 fn command(arguments: &[&str]) -> Result<Command, Failure> {
     let own = std::env::current_exe().map_err(|e| failed("lockstead-bench itself", &e))?;
     let beside = own.with_file_name("lockstead");
@@ -124,7 +124,7 @@ fn indented(text: &str) -> String {
 struct Running(Child);
 
 impl Running {
-    /// All that it prints until it ends.
+    /// Returns all that it prints until it ends.
     fn finish(&mut self, interrupt: &Interrupt) -> io::Result<String> {
         let drain = |stream: Option<Box<dyn Read + Send>>| {
             std::thread::spawn(move || {

@@ -14,8 +14,8 @@ const FIGURES: u32 = 110;
 /// The width of a character of a figure.
 const LETTER: f64 = 7.0;
 
-/// Where a figure of so many characters begins that would begin at `x`: behind the line that
-/// would run through it.
+/// Returns where a figure of so many characters begins that would begin at `x`: behind the line
+/// that would run through it.
 fn figure_at(x: f64, characters: usize, line: f64) -> f64 {
     let runs_through = x - 3.0 < line && line < x + characters as f64 * LETTER;
     if runs_through { line + 6.0 } else { x }

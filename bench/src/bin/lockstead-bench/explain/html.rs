@@ -56,12 +56,12 @@ pub(super) fn render(report: &ExplainReport) -> Result<String, askama::Error> {
     .render()
 }
 
-/// A figure without a spread.
+/// Returns a figure without a spread.
 fn exact(value: f64) -> RoundsFigure {
     between(value, value, value)
 }
 
-/// A median and the rounds around it.
+/// Returns a median and the rounds around it.
 fn between(median: f64, min: f64, max: f64) -> RoundsFigure {
     RoundsFigure { median, min, max, low: min, high: max }
 }

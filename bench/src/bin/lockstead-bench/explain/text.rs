@@ -11,7 +11,7 @@ const HEAD: Style = Style::new().bold();
 /// Columns of the running text.
 const WIDTH: usize = 92;
 
-/// Everything, in the order of the questions.
+/// Returns everything, in the order of the questions.
 pub(super) fn render(report: &ExplainReport) -> String {
     let mut text = String::new();
     let mut part = |title: &str, body: String| {
@@ -41,7 +41,7 @@ One share in twenty seems to be on one side by chance.\n\n";
     text
 }
 
-/// What a cell is headed with.
+/// Returns what a cell is headed with.
 pub(super) fn title(cell: &ExplainCell) -> String {
     let shape = (cell.section_ns, cell.think_ratio);
     let by = Disturbance { foreign_cpu_percent: cell.foreign_cpu_percent, ..Default::default() };
@@ -107,7 +107,7 @@ fn grid(cell: &ExplainCell) -> String {
     table.render()
 }
 
-/// The whole lock's name, and below it what is left out.
+/// Returns the whole lock's name, and below it what is left out.
 pub(super) fn name(row: &ExplainRow) -> String {
     match row.without {
         None => label(row.lock, None),
@@ -115,7 +115,7 @@ pub(super) fn name(row: &ExplainRow) -> String {
     }
 }
 
-/// The share of throughput and of efficiency, each with its spread.
+/// Returns the share of throughput and of efficiency, each with its spread.
 fn shares(effect: Option<&IngredientEffect>) -> [(String, String); 2] {
     let Some(effect) = effect else { return Default::default() };
     [&effect.throughput, &effect.efficiency].map(|figure| {
@@ -136,7 +136,7 @@ fn owners(report: &ExplainReport) -> String {
     text
 }
 
-/// A sentence as an entry of a list.
+/// Returns a sentence as an entry of a list.
 fn wrap(sentence: &str) -> String {
     let mut text = String::new();
     let mut line = String::from("  *");

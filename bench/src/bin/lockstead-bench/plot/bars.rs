@@ -51,7 +51,7 @@ pub(super) fn draw(
     canvas.line((place.left, place.top), (place.left, y - ROW / 2), RULE, 1)
 }
 
-/// A value's length in pixels.
+/// Returns a value's length in pixels.
 pub(super) fn length(value: f64, most: f64, width: i32) -> i32 {
     if most > 0.0 { (value / most * f64::from(width)).round() as i32 } else { 0 }
 }

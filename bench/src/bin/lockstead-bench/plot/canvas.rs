@@ -27,7 +27,7 @@ pub(super) enum Align {
     Left,
     Middle,
     Right,
-    /// From the point upwards, turned by 90°.
+    /// It runs upwards from the point, turned by 90°.
     Up,
 }
 

@@ -65,7 +65,7 @@ pub(super) fn draw(grid: &Grid) -> Result<String, Failure> {
     })
 }
 
-/// Small numbers of things as pixels; `report::parse` bounds them.
+/// Converts small numbers of things to pixels; `report::parse` bounds them.
 fn pixels(number: usize) -> i32 {
     i32::try_from(number).unwrap_or(i32::MAX / 4096)
 }
@@ -74,7 +74,7 @@ fn same_threads(a: &GridPlace, b: &GridPlace) -> bool {
     (a.threads, a.pinned) == (b.threads, b.pinned)
 }
 
-/// The cells with the height of their rows' middles; a gap before each group
+/// Returns the cells with the height of their rows' middles; a gap before each group
 /// of threads, of which the first row is marked.
 fn rows(cells: &[GridPlace], first: i32) -> impl Iterator<Item = (&GridPlace, i32, bool)> {
     let mut y = first - ROW / 2;
@@ -153,7 +153,7 @@ fn figures(
     Ok(())
 }
 
-/// The ground for a ratio and an ink that is legible on it: white at 1, more
+/// Returns the ground for a ratio and an ink that is legible on it: white at 1, more
 /// orange below, more blue above, by its logarithm.
 fn shade(ratio: f64) -> (RGBColor, RGBColor) {
     const WORSE: RGBColor = RGBColor(196, 78, 24);
@@ -172,7 +172,7 @@ fn shade(ratio: f64) -> (RGBColor, RGBColor) {
     (RGBColor(mix(end.0), mix(end.1), mix(end.2)), ink)
 }
 
-/// What the colours mean.
+/// Returns what the colours mean.
 fn key(canvas: &Canvas<'_>, y: i32) -> Result<(), Failure> {
     let ratios = [0.125, 0.25, 0.5, 0.71, 0.84, 1.0, 1.19, 1.41, 2.0, 4.0];
     let left = MARGIN + LABELS + ABSOLUTE;

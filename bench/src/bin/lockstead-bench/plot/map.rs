@@ -90,7 +90,7 @@ fn draw_panel(canvas: &Canvas<'_>, panel: &Panel, (x, y): (i32, i32)) -> Result<
     canvas.line((x + LABELS, foot), (right, foot), RULE, 1)
 }
 
-/// Short enough for a panel of one column.
+/// Makes it short enough for a panel of one column.
 fn title(measure: MapMeasure) -> &'static str {
     match measure {
         MapMeasure::Throughput | MapMeasure::WorkPerCpuS => measure.title(),
@@ -98,7 +98,7 @@ fn title(measure: MapMeasure) -> &'static str {
     }
 }
 
-/// The ground of a ratio and an ink that is legible on it: white for a tie, orange below
+/// Returns the ground of a ratio and an ink that is legible on it: white for a tie, orange below
 /// and blue above, full at half and twice. The two differ for every kind of colour
 /// blindness, and in lightness neither is needed: the figure is there.
 fn shade(ratio: f64) -> (RGBColor, RGBColor) {
@@ -116,7 +116,7 @@ fn shade(ratio: f64) -> (RGBColor, RGBColor) {
     (RGBColor(mix(end.0), mix(end.1), mix(end.2)), ink)
 }
 
-/// What the colours mean.
+/// Returns what the colours mean.
 fn key(canvas: &Canvas<'_>, y: i32) -> Result<(), Failure> {
     const RATIOS: [f64; 9] = [0.5, 0.63, 0.8, 0.9, 1.0, 1.1, 1.25, 1.6, 2.0];
     let left = MARGIN + LABELS;

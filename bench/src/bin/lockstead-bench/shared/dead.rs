@@ -28,7 +28,7 @@ pub(crate) fn measure(locks: usize, interrupt: &Interrupt) -> Result<DeadReport,
     Ok(measured(interrupt, |session| dead::measure(locks, session))?)
 }
 
-/// The name of the table.
+/// Returns the name of the table.
 pub(crate) fn render(report: &DeadReport) -> String {
     let mut table = Table::new(&["lock", "held", "reported", "stuck", "known after", "swept in"]);
     for (lock, count) in [

@@ -53,10 +53,10 @@ Examples:
 Exit status:
   0    the locks held
   1    an invariant was torn, a wait took longer than 2 s, a lock told of a death that was
-       not, or refused, or a seat was lost; or it could not be done
+       not, or refused, or a slot was lost; or it could not be done
   2    wrong usage")]
 pub(crate) struct Storm {
-    /// Workers to kill
+    /// How many workers to kill
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_KILLS))]
     pub(crate) kills: Option<u64>,
     /// How long it lasts, if --kills do not come first [default: 60, unless --kills is given]
@@ -125,7 +125,7 @@ pub(crate) struct Combination {
     /// Have the same threads use robust mutexes of the C library as well, and count both
     #[arg(long, conflicts_with_all = ["exclusive", "namespaces", "reap", "exec"])]
     pub(crate) beside_robust: bool,
-    /// Have threads give up their seats after every operation, or end and be replaced
+    /// Have threads give up their slots after every operation, or end and be replaced
     #[arg(long)]
     pub(crate) churn: bool,
     /// Stop workers for a while, at any moment; then they go on or are killed
@@ -147,7 +147,7 @@ pub(crate) struct Combination {
 }
 
 impl Combination {
-    /// As the measuring library has it; `None` if nothing was given.
+    /// Returns the combination as the measuring library has it; `None` if nothing was given.
     pub(crate) fn mix(&self) -> Option<Mix> {
         let usual = Mix::default();
         let mix = Mix {

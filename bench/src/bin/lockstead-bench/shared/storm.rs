@@ -35,7 +35,7 @@ pub(crate) fn run(flags: &Storm) -> Result<(), Failure> {
     Err(Failure::Run(failed(&report)))
 }
 
-/// The one combination that is wanted; `None`: all of them.
+/// Returns the one combination that is wanted; `None`: all of them.
 fn mix(flags: &Storm) -> Option<Mix> {
     let usual = (flags.kills.is_some() && !flags.all).then(Mix::default);
     flags.combination.mix().or(usual)
@@ -51,7 +51,7 @@ fn failed(report: &StormReport) -> String {
         text += &format!(", {} deaths told of that there were not", total.unfounded);
     }
     if total.lost != 0 {
-        text += &format!(", {} seats lost", total.lost);
+        text += &format!(", {} slots lost", total.lost);
     }
     if let Some(robust) = &total.robust {
         text += &format!("; of the C library's {} torn, {} stuck", robust.torn, robust.stuck);
@@ -83,7 +83,7 @@ fn render(report: &StormReport) -> String {
          \x20 torn without a word {}\n\
          \x20 waits beyond {} s    {}\n\
          \x20 longest wait        {}\n\
-         \x20 seats lost          {}\n",
+         \x20 slots lost          {}\n",
         count(total.kills),
         total.seconds,
         table::count(total.kills_per_s.round()),

@@ -111,7 +111,7 @@ pub(super) fn run(flags: &Check) -> Result<(), Failure> {
     output::print(&render(&report))
 }
 
-/// The median size of the error.
+/// Returns the median size of the error.
 fn median(cells: Vec<&Compared>) -> f64 {
     let mut errors: Vec<f64> = cells.iter().map(|cell| cell.error_percent.abs()).collect();
     errors.sort_by(f64::total_cmp);
@@ -172,7 +172,7 @@ impl<'a> Job<'a> {
     }
 }
 
-/// What a cell's threads do: think, and a section that counts on one line.
+/// Returns what a cell's threads do: think, and a section that counts on one line.
 fn workload(cell: &ContendedCell, machine: &Machine) -> Workload {
     let section = cell.section_ns as f64 / 1e3;
     let crowd = cell.threads.saturating_sub(machine.cpus()) as f64;

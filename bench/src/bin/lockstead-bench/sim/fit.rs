@@ -47,7 +47,7 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// What was searched for, and where.
+/// Returns what was searched for, and where.
 fn head(wanted: &Search, ranges: &[(&str, f64, f64)]) -> String {
     let mut text = format!(
         "# Numbers that no document gives: the best of {} draws (seed {}), judged by the\n\
@@ -68,7 +68,7 @@ fn or_none(found: String, how: &str) -> String {
     }
 }
 
-/// A fit, with what it explains.
+/// Returns a fit, with what it explains.
 fn entry(score: f64, rows: &[ReplayRow], fit: &impl Display) -> String {
     let mut text = format!("\n# Logarithm of simulated over published: {score:.3}\n");
     for row in rows {

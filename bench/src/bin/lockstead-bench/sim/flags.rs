@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// `lockstead sim`.
+/// The commands below `lockstead sim`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sim {
     /// Simulate the published tables, and print each figure beside the simulated one
@@ -60,7 +60,7 @@ pub(crate) struct Replay {
     /// Seeds of each simulation
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
-    /// Only this table
+    /// Simulate only this table
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
     /// Write the rows as JSON to standard output, and nothing else
@@ -79,10 +79,10 @@ Examples:
   lockstead sim fit --boxes --draws 1000 > fits-2005.toml
   lockstead sim fit --fserver > fits-fserver.toml")]
 pub(crate) struct Fit {
-    /// For the two boxes of 2005 instead of that of 2013
+    /// Fit the two boxes of 2005 instead of that of 2013
     #[arg(long)]
     pub(crate) boxes: bool,
-    /// For the locks of fserver, on the best fit of the box of 2013
+    /// Fit the locks of fserver, on the best fit of the box of 2013
     #[arg(long, conflicts_with = "boxes")]
     pub(crate) fserver: bool,
     /// How many sets of numbers are drawn
@@ -108,7 +108,7 @@ pub(crate) struct Sensitivity {
     /// Only this number of the fits; may be given several times
     #[arg(long, value_name = "NAME")]
     pub(crate) number: Vec<String>,
-    /// Users of high_systime
+    /// Number of users of high_systime
     #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) users: u64,
     /// Seeds of each simulation; figures are medians
@@ -119,7 +119,7 @@ pub(crate) struct Sensitivity {
     pub(crate) json: bool,
 }
 
-/// Machine and workload.
+/// The machine and the workload that are simulated.
 #[derive(Debug, Args)]
 pub(crate) struct SceneFlags {
     /// A machine that is built in, or a file
@@ -131,7 +131,7 @@ pub(crate) struct SceneFlags {
     /// Tasks [default: the workload's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
     pub(crate) tasks: Option<u64>,
-    /// Without hyper-threads
+    /// Use one thread of each core: no hyper-threads
     #[arg(long)]
     pub(crate) no_threads: bool,
     /// Change a number of the machine: NAME=VALUE, as in its file; several times
@@ -150,7 +150,7 @@ Examples:
 pub(crate) struct RunOne {
     #[command(flatten)]
     pub(crate) scene: SceneFlags,
-    /// The lock
+    /// Name of the lock to simulate
     #[arg(long, value_name = "NAME")]
     pub(crate) lock: String,
     /// Cores in use [default: all]
@@ -190,7 +190,7 @@ pub(crate) struct Sweep {
     /// Only these numbers of cores [default: doubling]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
-    /// As many tasks as processors
+    /// Run as many tasks as processors
     #[arg(long, conflicts_with = "tasks")]
     pub(crate) task_each: bool,
     /// Seeds; figures are medians
@@ -237,7 +237,7 @@ Examples:
 pub(crate) struct Trace {
     #[command(flatten)]
     pub(crate) scene: SceneFlags,
-    /// The lock
+    /// Name of the lock to simulate
     #[arg(long, value_name = "NAME")]
     pub(crate) lock: String,
     /// Microseconds to show, from the end of the warm-up

@@ -70,7 +70,7 @@ impl Task {
     }
 }
 
-/// The spans of all tasks between `begin` (in picoseconds) and `length` microseconds later.
+/// Returns the spans of all tasks between `begin` (in picoseconds) and `length` microseconds later.
 pub(super) fn lives(steps: &[Step], begin: f64, length: f64) -> Vec<Span> {
     let start = Task { wants: false, has: false, runs: false, sleeps: false, since: 0.0 };
     let mut tasks: BTreeMap<u32, Task> = BTreeMap::new();

@@ -22,7 +22,7 @@ pub(super) fn run(_: &MeasureFlags) -> Result<(), Failure> {
     output::print(&machine.text())
 }
 
-/// The machine that this process runs on, measured.
+/// Returns the machine that this process runs on, measured.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -35,7 +35,7 @@ pub(super) fn here(interrupt: &Interrupt, progress: &mut Progress) -> Result<Mac
     Ok(machine(&costs, &format!("{cpu}, Linux {}, measured", place.kernel.unwrap_or_default())))
 }
 
-/// What a measurement's error means to the command.
+/// Returns what a measurement's error means to the command.
 pub(super) fn failed(error: Error) -> Failure {
     match error {
         Error::Interrupted => Failure::Interrupted,
@@ -43,7 +43,7 @@ pub(super) fn failed(error: Error) -> Failure {
     }
 }
 
-/// A time to a hundredth: more is not known.
+/// Returns a time to a hundredth: more is not known.
 fn rounded(time: f64) -> f64 {
     (time * 100.0).round() / 100.0
 }
@@ -98,7 +98,7 @@ fn machine(costs: &Costs, about: &str) -> Machine {
     Machine::new(("here", about), layout, lines, smt, scheduler, kernel)
 }
 
-/// A transfer for each distance that a machine of this layout has. What does not exist
+/// Returns a transfer for each distance that a machine of this layout has. What does not exist
 /// between the others (one cache a node) costs what the next one does.
 fn distances(costs: &Costs) -> Vec<f64> {
     let found = &costs.transfer;

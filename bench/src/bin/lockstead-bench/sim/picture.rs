@@ -19,7 +19,7 @@ const FOOT: f64 = 50.0;
 const COLOURS: [&str; 8] =
     ["#8a5a2b", "#c4a470", "#be3c28", "#d98b1f", "#6a4fa3", "#1f66a8", "#4aa3c7", "#9eaab8"];
 
-/// From one line of text to the next.
+/// The distance from one line of text to the next.
 const LINE: f64 = 15.0;
 /// The width of a character.
 const LETTER: f64 = 7.0;
@@ -45,7 +45,7 @@ fn apart(wanted: &[f64], least: f64, (low, high): (f64, f64)) -> Vec<f64> {
     places
 }
 
-/// A white picture of this height with its title.
+/// Returns a white picture of this height with its title.
 fn begin(height: u32, title: &str) -> String {
     let mut svg = open(WIDTH, height, title);
     let _ = write!(
@@ -127,7 +127,7 @@ pub(super) fn curves(title: &str, curves: &[Curve]) -> String {
     svg + "</svg>\n"
 }
 
-/// A bar for each share, in per cent, with its name.
+/// Returns a bar for each share, in per cent, with its name.
 pub(super) fn bars(title: &str, shares: &[(String, f64)]) -> String {
     let height = 60 + 26 * shares.len() as u32;
     let longest = shares.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
@@ -154,7 +154,7 @@ pub(super) fn bars(title: &str, shares: &[(String, f64)]) -> String {
     svg + "</svg>\n"
 }
 
-/// A row for each task, time from left to right.
+/// Returns a row for each task, time from left to right.
 pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
     let mut tasks: Vec<u32> = spans.iter().map(|span| span.task).collect();
     tasks.sort_unstable();

@@ -9,7 +9,7 @@ use std::path::Path;
 #[derive(Deserialize)]
 struct RecordedReport {
     schema: String,
-    /// On how many processors it was recorded; 0: unknown.
+    /// The number of processors on which it was recorded; 0: unknown.
     #[serde(default)]
     processors: u64,
     /// Processor time of the program and its children; 0: unknown.
@@ -82,7 +82,7 @@ struct Bucket {
 const PREEMPTED: u64 = 8;
 
 impl Durations {
-    /// The mean, in nanoseconds. Without those whose thread lost its processor: the
+    /// Returns the mean, in nanoseconds. Without those whose thread lost its processor: the
     /// simulated machine takes it away by itself.
     fn mean(&self) -> f64 {
         let mean = self.total_ns as f64 / self.count.max(1) as f64;
@@ -104,7 +104,7 @@ const REPORT: &str = "a report of `lockstead run --json`";
 /// The most locks that are simulated: the worst by waiting come first in a report.
 const MOST: usize = 16;
 
-/// By default a report names only what somebody has waited for.
+/// What is wrong with a report without mutexes: by default it names only those waited for.
 const NONE_NAMED: &str = "names no mutex that was taken; if nobody waited for any, record it \
      with `lockstead run --sort acquisitions --json FILE -- PROGRAM`";
 
@@ -182,7 +182,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
     })
 }
 
-/// The most processor time that a process can have had, in nanoseconds: who waits for a
+/// Returns the most processor time that a process can have had, in nanoseconds: who waits for a
 /// processor looks as if it computed. With one process it is known; others may have
 /// children that nobody waited for.
 fn most(process: &Process, report: &RecordedReport) -> f64 {
@@ -192,9 +192,9 @@ fn most(process: &Process, report: &RecordedReport) -> f64 {
     known.into_iter().filter(|&time| time > 0).min().map_or(f64::INFINITY, |time| time as f64)
 }
 
-/// What the threads did in all, in nanoseconds: computing (what a thread did when it neither
-/// waited nor idled) and idling. Threads that wait are listed one by one: what they did stands
-/// for all that use locks, so that one which only starts the others does not count.
+/// Returns what the threads did in all, in nanoseconds: computing (what a thread did when it
+/// neither waited nor idled) and idling. Threads that wait are listed one by one: what they did
+/// stands for all that use locks, so that one which only starts the others does not count.
 fn work(process: &Process, locks: &[&RecordedLock]) -> (f64, f64) {
     let running = |lived: u64, waited: u64, idled: u64| {
         lived.saturating_sub(waited.saturating_add(idled)) as f64

@@ -92,7 +92,7 @@ pub(super) fn off(row: &ReplayRow) -> String {
     format!("{:+.1} %", (row.simulated / row.published - 1.0) * 100.0)
 }
 
-/// A figure with as many places as it deserves.
+/// Returns a figure with as many places as it deserves.
 pub(super) fn figure(row: &ReplayRow, value: f64) -> String {
     match row.unit {
         "percent" => format!("{value:.1}"),
@@ -128,7 +128,7 @@ fn text(rows: &[ReplayRow]) -> String {
             predictions.\n"
 }
 
-/// What a quick replay has left out, and how to have it.
+/// Returns what a quick replay has left out, and how to have it.
 fn left_out(quick: bool) -> &'static str {
     if quick {
         "Quick: left out were all fits but the best, all seeds but one, and most numbers of users; \

@@ -39,7 +39,7 @@ fn read<T>(
     parse(name, &text).map_err(|error| Failure::Usage(error.to_string()))
 }
 
-/// A file's content as text; `what` was expected.
+/// Returns a file's content as text; `what` was expected.
 ///
 /// # Errors
 /// With file and line, if it is none.
@@ -63,7 +63,7 @@ pub(super) fn lock(name: &str) -> Result<LockName, Failure> {
 }
 
 impl SceneFlags {
-    /// Machine and workload, with what was changed.
+    /// Returns the machine and the workload, with what was changed.
     ///
     /// # Errors
     /// If one of them is wrong.
@@ -88,13 +88,13 @@ impl SceneFlags {
         Ok((machine, workload(&self.workload)?))
     }
 
-    /// How many tasks there are.
+    /// Returns how many tasks there are.
     pub(super) fn tasks(&self, workload: &Workload) -> usize {
         self.tasks.map_or(workload.tasks, |tasks| tasks as usize)
     }
 }
 
-/// The machine with so many cores.
+/// Returns the machine with so many cores.
 ///
 /// # Errors
 /// If it has fewer.
@@ -102,7 +102,7 @@ pub(super) fn with_cores(machine: &Machine, cores: usize) -> Result<Machine, Fai
     machine.with_cores(cores).map_err(|error| Failure::option("--cores <LIST>", cores, error))
 }
 
-/// 1, 2, 4 … and all: those numbers of cores that the machine can be had with.
+/// Returns 1, 2, 4 … and all: those numbers of cores that the machine can be had with.
 pub(super) fn doubling(machine: &Machine) -> Vec<usize> {
     let all = machine.cores();
     let mut cores: Vec<usize> = std::iter::successors(Some(1), |&n| Some(2 * n))

@@ -106,7 +106,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// A row for each lock, a column for each number of cores.
+/// Returns a row for each lock, a column for each number of cores.
 fn grid(
     title: &str,
     cores: &[usize],
@@ -124,7 +124,7 @@ fn grid(
     table.render()
 }
 
-/// The longest wait in any of the runs, in nanoseconds.
+/// Returns the longest wait in any of the runs, in nanoseconds.
 fn longest(runs: &[RunFigures]) -> u64 {
     runs.iter().map(|run| (run.longest() * 1e9) as u64).max().unwrap_or(0)
 }

@@ -73,7 +73,7 @@ pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
     output::print(&text)
 }
 
-/// The steps after the warm-up in words.
+/// Returns the steps after the warm-up in words.
 fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
     let mut story = Story::default();
     let mut lines = Vec::new();
@@ -94,8 +94,9 @@ fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
 struct Story {
     /// Since when each task asks, and how often it has slept for that.
     asks: HashMap<u32, (u64, u32)>,
-    /// Who has each lock, and since when; who had it last.
+    /// The task that has each lock, and since when.
     holders: HashMap<u64, (u32, u64)>,
+    /// The task that had each lock last.
     last: HashMap<u64, u32>,
 }
 
