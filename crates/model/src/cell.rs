@@ -4,21 +4,10 @@
 //! what happened before what, not on which came first in the schedule.
 
 use crate::engine::{Engine, halt, with};
-use crate::memory::MAX_THREADS;
+use crate::memory::Accesses;
 use crate::report::{Kind, Step};
 use std::cell::UnsafeCell;
 use std::panic::Location;
-
-/// The last accesses of a field: the clocks of their threads.
-#[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Accesses {
-    writer: usize,
-    written: u16,
-    read: [u16; MAX_THREADS],
-}
-
-/// By address.
-pub(crate) type Cells = Vec<(usize, Accesses)>;
 
 /// A plain field. The checker reports a data race on it.
 #[derive(Debug, Default)]
@@ -88,15 +77,7 @@ impl Engine {
             self.cells.push((address, Accesses::default()));
             self.cells.len() - 1
         });
-        let cell = &mut self.cells[index].1;
-        let after_write = cell.written <= clock[cell.writer];
-        let after_reads = cell.read.iter().zip(&clock).all(|(read, known)| read <= known);
-        if write {
-            (cell.writer, cell.written) = (me, clock[me]);
-        } else {
-            cell.read[me] = clock[me];
-        }
-        let fine = after_write && (!write || after_reads);
+        let fine = self.cells[index].1.note(me, &clock, write);
         if !fine {
             self.fail(Kind::Race);
         }

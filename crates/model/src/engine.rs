@@ -2,8 +2,8 @@
 //!
 //! # Role
 //! Every operation on model memory first calls [`point`], where the engine
-//! decides which thread goes next; the operations themselves are in `ops.rs`
-//! and `futex.rs`. Threads are coroutines on one thread of the operating
+//! decides which thread goes next; the operations themselves are in
+//! `engine/accesses.rs` and `futex.rs`. Threads are coroutines on one thread of the operating
 //! system, so a decision is a function call and, at most, a switch of stacks.
 //!
 //! # Reduction
@@ -29,6 +29,7 @@
 //!   something else after a number of turns must do it after one, which the
 //!   policies of the models see to; or when time passes, which is a change.)
 
+mod accesses;
 pub(crate) mod death;
 mod marks;
 mod merged;
@@ -36,18 +37,19 @@ mod schedule;
 mod states;
 mod threads;
 
+pub(crate) use accesses::Visible;
 pub(crate) use death::has_ended;
 pub(crate) use marks::Mark;
-pub use merged::{aside, disembody, embody, forget, guard};
+pub use merged::{disembody, embody, forget, guard};
 pub(crate) use merged::{here, turn};
 
 pub(crate) use threads::{Awoken, Entry, MOST_WATCHES, Queued, Sleeper, Status, Thread};
 
-use crate::atomic::Atom;
+use crate::atom::Atom;
 use crate::choices::{Choices, Lean};
 use crate::config::{Budget, Config};
 use crate::fingerprint::{Map, mix};
-use crate::memory::Memory;
+use crate::memory::{Accesses, Memory};
 use crate::report::{Event, Kind, Step};
 use crate::space::Space;
 use std::cell::Cell;
@@ -144,8 +146,8 @@ pub(crate) struct Engine {
     pub(crate) marking: bool,
     /// The thread that is to begin anew.
     pub(crate) reborn: Option<usize>,
-    /// The same of plain fields.
-    pub(crate) cells: crate::cell::Cells,
+    /// The accesses to each plain field, by its address.
+    pub(crate) cells: Vec<(usize, Accesses)>,
     pub(crate) generation: u32,
     pub(crate) watched: Vec<u64>,
     /// The fingerprint at the last decision.
@@ -211,6 +213,22 @@ pub(crate) fn check() {
     if with(|engine| engine.stop.is_some()) {
         halt();
     }
+}
+
+/// Runs `body`, whose accesses to model memory are no steps of the model: for what a
+/// model notes and looks at for its own checks under
+/// [`Config::merged`](crate::Config::merged). Nothing that a thread does may follow
+/// from what it reads there.
+pub fn aside<R>(body: impl FnOnce() -> R) -> R {
+    let before = with(|engine| {
+        if !engine.config.merged {
+            engine.fail(Kind::Misuse("accesses aside need a merged search".into()));
+        }
+        std::mem::replace(&mut engine.aside, true)
+    });
+    let result = body();
+    with(|engine| engine.aside = before);
+    result
 }
 
 /// Before an operation that others can see: somebody else may go first.
@@ -291,7 +309,7 @@ impl Engine {
             again: false,
             marking: false,
             reborn: None,
-            cells: Default::default(),
+            cells: Vec::new(),
             generation: 0,
             watched,
             state: 0,

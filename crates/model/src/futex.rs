@@ -11,7 +11,8 @@
 //! sleep and was not scheduled. Timers are different, for they move the clock
 //! that others see: a sleeper's timer fires at any later moment.
 
-use crate::atomic::{Atom, access, glance};
+use crate::atom::Atom;
+use crate::atomic::{access, glance};
 use crate::choices::Lean;
 use crate::config::{Fault, Futex, Hint};
 use crate::engine::{Awoken, Engine, Phase, Sleeper, Status, check, halt, point, rest, with};

@@ -10,6 +10,7 @@
 //! turn it is), `memory` (what a load may read), `futex` (how waiting works).
 //! `docs/verification.md` says what all this shows, and what not.
 
+mod atom;
 mod atomic;
 mod cell;
 mod choices;

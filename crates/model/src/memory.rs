@@ -82,6 +82,28 @@ impl View {
     }
 }
 
+/// The last accesses to a plain field: the clocks of their threads.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Accesses {
+    writer: usize,
+    written: u16,
+    read: [u16; MAX_THREADS],
+}
+
+impl Accesses {
+    /// Notes an access of thread `me`, whose view has this clock; false if it races.
+    pub(crate) fn note(&mut self, me: usize, clock: &[u16; MAX_THREADS], write: bool) -> bool {
+        let after_write = self.written <= clock[self.writer];
+        let after_reads = self.read.iter().zip(clock).all(|(read, known)| read <= known);
+        if write {
+            (self.writer, self.written) = (me, clock[me]);
+        } else {
+            self.read[me] = clock[me];
+        }
+        after_write && (!write || after_reads)
+    }
+}
+
 /// The distance in the modification order that leaves room for others.
 const GAP: u32 = 1 << 16;
 

@@ -5,7 +5,8 @@
 //! wake-up may come in between, also to one that will find that it must not sleep, or
 //! that dies. Of those who sleep at a word any may be woken first.
 
-use crate::atomic::{Atom, access};
+use crate::atom::Atom;
+use crate::atomic::access;
 use crate::choices::Lean;
 use crate::engine::{
     Awoken, Engine, Entry, Phase, Queued, Status, check, death, point, rest, with,

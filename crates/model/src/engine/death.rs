@@ -9,8 +9,7 @@
 //! Where the model says so, all but the first may fail to happen: then the others have to
 //! ask ([`has_ended`]).
 
-use super::{Engine, Next, Queued, Status, Thread, check, halt, point, with};
-use crate::atomic::access;
+use super::{Engine, Next, Queued, Status, Thread, aside, check, halt, point, with};
 use crate::choices::Lean;
 use crate::fingerprint::mix;
 use crate::report::Step;
@@ -206,7 +205,12 @@ fn mark(site: Site) {
     // SAFETY: the word lies in the shared value, which outlives all threads of an
     // execution.
     let life = unsafe { &*life };
-    access(life, true, site);
+    // No signal comes before this step: the machine makes it.
+    with(|engine| engine.touch(life));
+    check();
+    point(site);
+    with(|engine| engine.begin(life.address()));
+    check();
     with(|engine| {
         let dead = |value: u64| value & !u64::from(u32::MAX) | DEAD;
         engine.update(life, Ordering::Release, site, true, dead);
@@ -226,7 +230,7 @@ fn mourn() {
     });
     if let Some(mourn) = mourn {
         // SAFETY: the engine keeps it for the whole search.
-        super::aside(|| unsafe { (*mourn)(me) });
+        aside(|| unsafe { (*mourn)(me) });
     }
 }
 

@@ -1,9 +1,8 @@
 //! What an engine puts down of an execution, to go on from there once more.
 
 use super::{Engine, Phase, Thread};
-use crate::cell::Cells;
 use crate::config::Budget;
-use crate::memory;
+use crate::memory::{self, Accesses};
 
 /// An engine at a decision that is to be made.
 #[derive(Default)]
@@ -13,7 +12,7 @@ pub(crate) struct Mark {
     state: u64,
     memory: memory::Mark,
     threads: Vec<Thread>,
-    cells: Cells,
+    cells: Vec<(usize, Accesses)>,
     words: Words,
     /// How many there were.
     trace: usize,

@@ -24,7 +24,6 @@
 
 use super::{Engine, with};
 use crate::fingerprint::mix;
-use crate::report::Kind;
 use crate::{U32, U64};
 use std::panic::Location;
 
@@ -55,22 +54,6 @@ pub fn forget(place: u64) {
             engine.threads[me].history = mix(place, 11);
         }
     });
-}
-
-/// Runs `body`, whose accesses to model memory are no steps of the model: for what a
-/// model notes and looks at for its own checks under
-/// [`Config::merged`](crate::Config::merged). Nothing that a thread does may follow
-/// from what it reads there.
-pub fn aside<R>(body: impl FnOnce() -> R) -> R {
-    let before = with(|engine| {
-        if !engine.config.merged {
-            engine.fail(Kind::Misuse("accesses aside need a merged search".into()));
-        }
-        std::mem::replace(&mut engine.aside, true)
-    });
-    let result = body();
-    with(|engine| engine.aside = before);
-    result
 }
 
 /// The calling thread is the participant with this life word from now on, and may be

@@ -1,7 +1,7 @@
 //! States that were reached before, and need not be explored again.
 
 use super::{Awoken, Engine, Status};
-use crate::atomic::Atom;
+use crate::atom::Atom;
 use crate::fingerprint::mix;
 
 impl Engine {

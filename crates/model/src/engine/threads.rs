@@ -1,6 +1,6 @@
 //! What the engine knows of a thread.
 
-use crate::atomic::Atom;
+use crate::atom::Atom;
 use corosensei::Yielder;
 use lockstead_core::Outcome;
 use std::ops::{Deref, DerefMut};
