@@ -289,6 +289,8 @@ pub struct Usage {
     acts: [ActRecord; ACTS],
 }
 
+const _: () = assert!(size_of::<Usage>() == 1408);
+
 impl Usage {
     /// Fills in the origin and the index of the usage after this one. Only whoever claimed
     /// the record calls this, before others can find it.
