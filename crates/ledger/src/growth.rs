@@ -10,7 +10,7 @@
 //!   stays so. It only ever rises while others can see it.
 //! - **GROWTH-UNTOUCHED** Nothing of an area is touched above that: its arrays end there, an
 //!   element is claimed, and a level of a table opened, when it lies below. An array is as long
-//!   as when it was asked for: whoever has claimed an element asks for it anew.
+//!   as when it was asked for: a thread that has claimed an element asks for it anew.
 
 use core::sync::atomic::{AtomicU64, Ordering::Acquire};
 

@@ -14,10 +14,10 @@
 //! 1. of a thread's own acquisitions of the mutex every other one is for taking: from a wait
 //!    to its next signal, and from a signal to its next wait, there is an odd number of
 //!    them, from a signal to its next an even number, and never none. A queue has one
-//!    section for each thing that is put or got: whoever puts signals at each, whoever gets
+//!    section for each thing that is put or got: a thread that puts signals at each, one that gets
 //!    waits at each, and with one condition for both sides the wait and the signal are in
 //!    the same one;
-//! 2. whoever has waited signals itself, sooner or later;
+//! 2. a thread that has waited signals itself, sooner or later;
 //! 3. from the end of a thread's wait to its signal no other thread signals: nobody else
 //!    had the lock;
 //! 4. a thread that has given the lock back takes it again without anybody else's signal.

@@ -145,7 +145,7 @@ impl<'a> Thread<'a> {
     }
 
     /// Makes the sets those of the first page, and notes that no lock lies on the stack. Only
-    /// whoever has claimed the record calls this.
+    /// the thread that has claimed the record calls this.
     pub fn first_sets(&self) {
         self.record.lowest_lock.store(u64::MAX, Relaxed);
         self.record.displaced.store(0, Relaxed);

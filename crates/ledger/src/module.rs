@@ -27,7 +27,7 @@ pub struct ModuleRecord {
 const _: () = assert!(size_of::<ModuleRecord>() == 512);
 
 impl ModuleRecord {
-    /// Writes the record. Only whoever claimed it calls this.
+    /// Writes the record. Only the thread that claimed it calls this.
     pub fn write(&self, start: u64, end: u64, bias: u64, unloads: u64, path: &[u8]) {
         let path = &path[path.len().saturating_sub(PATH)..];
         self.end.store(end, Ordering::Relaxed);

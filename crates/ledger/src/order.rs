@@ -131,7 +131,7 @@ pub struct EdgeRecord {
 const _: () = assert!(size_of::<EdgeRecord>() == 64);
 
 impl EdgeRecord {
-    /// Fills the record. Only whoever claimed it calls this.
+    /// Fills the record. Only the thread that claimed it calls this.
     pub(crate) fn write(&self, edge: &Edge) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let how = edge.from_mode as u32

@@ -117,7 +117,7 @@ impl<C: Cells> Wait<C> {
         if even != episode {
             self.episode.store(even, Release);
         }
-        // ord: LED-1 (release): after the even episode, so that whoever reads a
+        // ord: LED-1 (release): after the even episode, so that a reader of a
         // field of this wait cannot confirm the one before.
         self.how.store(u64::from(waiting.how.0) | u64::from(waiting.stack) << 32, Release);
         self.target.store(waiting.target, Release);
@@ -242,8 +242,8 @@ impl<C: Cells> Held<C> {
 
     /// Clears the entry if it is still that of `address`; says whether it was.
     fn take(&self, address: u64) -> bool {
-        // ord: LED-3 (release), as in `fill`; also when it is not the holder who
-        // clears: what comes after is the real release.
+        // ord: LED-3 (release), as in `fill`; also when another thread than
+        // the holder clears: what comes after is the real release.
         self.address.compare_exchange(address, 0, Release, Relaxed).is_ok()
     }
 

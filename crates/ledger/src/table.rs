@@ -11,12 +11,12 @@
 //!
 //! # Protocol
 //! Find: newest level first, linear probing up to an empty slot. Insert: find;
-//! then compare-exchange into the first empty slot of the newest level; whoever
-//! loses looks at what won.
+//! then compare-exchange into the first empty slot of the newest level; a thread
+//! that loses looks at what won.
 //!
 //! # Invariants
 //! - **LEDGER-TABLE-COMPLETE** An element is complete before its slot is written (release), so
-//!   whoever finds it (acquire) sees it.
+//!   a thread that finds it (acquire) sees it.
 //! - **LEDGER-TABLE-DOUBLE** Two threads that insert the same key at the same time may both
 //!   succeed only if a level was opened in between. Then the table has the key
 //!   twice, finds are free to return either, and readers add up what they find:

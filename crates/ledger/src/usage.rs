@@ -292,8 +292,8 @@ pub struct Usage {
 const _: () = assert!(size_of::<Usage>() == 1408);
 
 impl Usage {
-    /// Fills in the origin and the index of the usage after this one. Only whoever claimed
-    /// the record calls this, before others can find it.
+    /// Fills in the origin and the index of the usage after this one. Only the thread
+    /// that claimed the record calls this, before others can find it.
     pub(crate) fn write(&self, origin: Origin, next: u32) {
         for (word, value) in [
             (&self.stack, origin.stack),

@@ -13,7 +13,7 @@
 //!
 //! # Invariants
 //! - **WITNESS-COMPLETE** A record is complete before it is in the table (LEDGER-TABLE-COMPLETE) or
-//!   in a list (release), so whoever finds it (acquire) sees it.
+//!   in a list (release), so a thread that finds it (acquire) sees it.
 //! - **WITNESS-DOUBLE** Threads that see an edge first at one instant each leave a record; all
 //!   but one of them find another in the table and hang theirs on that. In the
 //!   rare case of LEDGER-TABLE-DOUBLE there are two lists. Likewise two threads may both leave a
