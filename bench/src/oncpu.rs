@@ -192,7 +192,7 @@ impl Source {
     }
 }
 
-/// Threads fight for a mutex; who finds it taken asks about the owner.
+/// Has threads fight for a mutex; one that finds it taken asks about the owner.
 fn compare(source: Oracle, options: &OncpuOptions, session: &Session<'_>) -> Counts {
     let lock = RawMutex::<Linux>::new();
     let counts = Mutex::new([[0; 3]; 2]);
@@ -307,9 +307,9 @@ fn question_ns(source: Oracle, peer: Peer) -> f64 {
     })
 }
 
-/// Nanoseconds of processor time from one thread to another on the same processor, and
-/// what it takes to write a byte and wait for one. Not of the clock: other processes may
-/// come between.
+/// Measures the nanoseconds of processor time from one thread to another on the same processor,
+/// and what it takes to write a byte and wait for one. Not of the clock: other processes may come
+/// between.
 fn switch_ns() -> f64 {
     const TRIPS: u32 = 20_000;
     let ((mut there, mut at_there), (mut back, mut at_back)) = match (pipe(), pipe()) {

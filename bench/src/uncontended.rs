@@ -115,7 +115,7 @@ pub fn measure(
     compare(limit, subjects, options.rounds, options.slice, session)
 }
 
-/// Threads of this process.
+/// Returns the number of threads of this process.
 fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }

@@ -2,7 +2,7 @@
 
 use std::mem::{size_of, zeroed};
 
-/// Processors that this thread may run on, ascending; none if the kernel does not say.
+/// Returns the processors that this thread may run on, ascending; none if the kernel does not say.
 fn processors() -> Vec<usize> {
     // SAFETY: all zeroes is an empty set, which the kernel fills.
     let (set, code) = unsafe {

@@ -74,7 +74,7 @@ impl Pace {
         Self { steps_per_ns: STEPS as f64 / fastest.as_nanos() as f64 }
     }
 
-    /// Steps that take `length`: none for none, else at least one.
+    /// Returns the number of steps that take `length`: none for none, else at least one.
     pub(crate) fn steps(self, length: Duration) -> u64 {
         if length.is_zero() {
             return 0;

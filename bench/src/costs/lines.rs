@@ -26,7 +26,7 @@ fn least(tries: usize, mut once: impl FnMut() -> Result<f64, Error>) -> Result<f
     Ok(least)
 }
 
-/// Nanoseconds that one turn of `f` takes, of the least of ten tries.
+/// Returns the nanoseconds that one turn of `f` takes, of the least of ten tries.
 pub(super) fn each(cpu: usize, turns: u64, f: impl Fn() + Sync) -> Result<f64, Error> {
     let clock = Ticks::calibrated();
     least(10, || {
@@ -109,8 +109,8 @@ pub(super) fn transfer(pair: (usize, usize)) -> Result<f64, Error> {
 /// How long a stretch of two processors' steps on one line takes.
 const STRETCH: u64 = 2_000_000;
 
-/// Nanoseconds that a processor which exchanges in a row keeps the line from another that
-/// does the same.
+/// Measures for how many nanoseconds a processor which exchanges in a row keeps the line from
+/// another that does the same.
 pub(super) fn hold_write(pair: (usize, usize), transfer: f64) -> Result<f64, Error> {
     let clock = Ticks::calibrated();
     let mut turns = Vec::new();

@@ -114,7 +114,7 @@ fn places() -> [CellPlace; 2] {
     ]
 }
 
-/// Steps that [`measure`] takes.
+/// Returns the number of steps that [`measure`] takes.
 pub(super) fn steps(options: &ExplainOptions) -> usize {
     places().len() * options.rounds * subjects::all().len()
 }

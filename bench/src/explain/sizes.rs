@@ -25,7 +25,7 @@ pub struct Size {
 const ANNOUNCED: &str = "the announcement of 2005";
 const KERNEL: &str = "the kernel, without debugging";
 
-/// This project's, the C library's, and the kernel's.
+/// Returns the sizes of this project's locks, the C library's, and the kernel's.
 #[must_use]
 pub fn all() -> Vec<Size> {
     let here =

@@ -51,7 +51,7 @@ pub struct Object {
 }
 
 impl Text {
-    /// Bytes of a pair in this program.
+    /// Returns the bytes of a pair in this program.
     #[must_use]
     pub fn site(&self, lock: ExplainedLock) -> Option<f64> {
         self.sites.iter().find(|site| site.lock == lock).map(|site| site.bytes_per_pair)
@@ -100,7 +100,7 @@ macro_rules! site {
                 static END: u8;
             }
 
-            /// Bytes of the function.
+            /// Returns the bytes of the function.
             pub(super) fn bytes() -> usize {
                 // What nobody refers to is not linked.
                 black_box(site as fn(&$lock));

@@ -44,7 +44,7 @@ pub trait BenchLock: Send + Sync + 'static {
     /// the locks would stay locked.
     fn with<R>(&self, section: impl FnOnce() -> R) -> R;
 
-    /// Bytes of the lock itself.
+    /// Returns the bytes of the lock itself.
     fn bytes() -> usize
     where
         Self: Sized,
@@ -150,7 +150,7 @@ impl LockName {
         self.is_peer() && !matches!(self, LockName::PthreadPi | LockName::SemT)
     }
 
-    /// Bytes of the lock itself.
+    /// Returns the bytes of the lock itself.
     ///
     /// # Errors
     /// [`Error::Unavailable`] if the lock cannot be had here, with the reason and

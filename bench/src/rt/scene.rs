@@ -35,7 +35,7 @@ impl Gate {
         }
     }
 
-    /// Waits for the round; false: there will be none.
+    /// Waits for the round; returns false if there will be none.
     fn pass(&self, round: u64, over: &AtomicBool) -> bool {
         while self.round.load(Ordering::Acquire) < round {
             if over.load(Ordering::Acquire) {

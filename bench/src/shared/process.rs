@@ -387,6 +387,8 @@ unsafe fn clone(flags: libc::c_int) -> io::Result<libc::pid_t> {
     if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid as libc::pid_t) }
 }
 
+/// Becomes a worker with these files open: executes the program of this process anew.
+///
 /// # Safety
 /// In a fresh child; both lists of strings end with a null pointer.
 unsafe fn become_worker(

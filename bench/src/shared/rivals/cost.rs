@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 /// The number of turns between two looks at the clock.
 const TURNS: u32 = 64;
 
-/// Nanoseconds that a lock and an unlock take, or a share and its end.
+/// Measures the nanoseconds that a lock and an unlock take, or a share and its end.
 pub(super) fn pair<'g, R: Rival<'g>>(
     ground: &'g Ground,
     slice: Duration,

@@ -173,7 +173,7 @@ impl Text<'_> {
         }
     }
 
-    /// Waits for what somebody holds come first, for what nobody does last.
+    /// Ranks a wait: those for what somebody holds come first, those for what nobody does last.
     fn rank(&self, wait: &ThreadWait) -> u8 {
         match &wait.target {
             WaitTarget::Lock { address } => {

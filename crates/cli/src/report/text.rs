@@ -348,7 +348,7 @@ impl Page {
         }
     }
 
-    /// Waits that no ledger has; those of one kind in one line.
+    /// Shows the waits that no ledger has, those of one kind in one line.
     fn glimpses(&mut self, report: &RunReport) {
         let mut groups: Vec<(&Glimpse, u64, u64)> = Vec::new();
         for glimpse in &report.glimpses {

@@ -196,7 +196,7 @@ impl Reader {
         }
     }
 
-    /// Records that were read of those that run.
+    /// Returns how many records were read of the processes that run.
     fn read(&self) -> u64 {
         let counts = self.live.iter().map(|(_, checker)| checker.counts());
         counts.map(|counts| counts.edges + counts.violations).sum()

@@ -214,7 +214,7 @@ impl Glances {
         reading.all != 0 && reading.all == same && !ended_any
     }
 
-    /// Waits for what others hold that the ledger does not have.
+    /// Finds the waits that the ledger does not have, for what others hold.
     fn unrecorded(&mut self, process: &Observed, now: Instant, sights: &mut Vec<Sight>) {
         let recorded = recorded(process);
         let memory = ProcessMemory::new(process.pid);

@@ -162,8 +162,8 @@ impl Checker {
         more
     }
 
-    /// Locks that nothing but handlers took until the process ended. They are in nobody's way,
-    /// and no handler may use a lock.
+    /// Reports the locks that nothing but handlers took until the process ended. They are in
+    /// nobody's way, and yet no handler may use a lock.
     fn handlers_only(&mut self, ledger: &Ledger<'_>, news: &mut Vec<Facts>) {
         for (id, mut violation) in std::mem::take(&mut self.handled) {
             if self.outside.contains(&id) {

@@ -201,7 +201,7 @@ impl Details {
         locks
     }
 
-    /// Its stacks, those first where it became one.
+    /// Returns its stacks, those first where it became one.
     #[must_use]
     pub fn stacks(&self) -> Vec<&Stack> {
         let steps = self.order.iter().flat_map(|order| &order.steps);

@@ -120,7 +120,7 @@ impl Mapped {
         self.damaged.load(Relaxed)
     }
 
-    /// Bytes of the file that exist.
+    /// Returns the number of bytes of the file that exist.
     fn bytes(&self) -> u64 {
         let mut facts = MaybeUninit::<libc::stat>::zeroed();
         // SAFETY: asks about an open descriptor, into a live structure, of which

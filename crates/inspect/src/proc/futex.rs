@@ -139,7 +139,7 @@ impl FutexWait {
         self.limit != Limit::None
     }
 
-    /// Seconds and nanoseconds of the limit, read where the call left them.
+    /// Returns seconds and nanoseconds of the limit, read where the call left them.
     #[must_use]
     pub fn limit_time(&self, memory: &dyn Memory) -> Option<(i64, i64)> {
         let (Limit::At { time: address, .. } | Limit::After { span: address }) = self.limit else {

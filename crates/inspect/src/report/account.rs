@@ -45,17 +45,17 @@ impl Account {
         account
     }
 
-    /// Acquisitions that threads still count for themselves.
+    /// Returns the number of acquisitions that threads still count for themselves.
     pub(super) fn acquisitions(&self, index: u32) -> u64 {
         self.acquisitions.get(&index).copied().unwrap_or(0)
     }
 
-    /// Waits that had not ended.
+    /// Returns the waits that had not ended.
     pub(super) fn waits(&self, index: u32) -> &[Unfinished] {
         self.waits.get(&index).map_or(&[], Vec::as_slice)
     }
 
-    /// Holds that had not ended.
+    /// Returns the holds that had not ended.
     pub(super) fn holds(&self, index: u32) -> &[Unfinished] {
         self.holds.get(&index).map_or(&[], Vec::as_slice)
     }

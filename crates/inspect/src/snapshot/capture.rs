@@ -168,8 +168,8 @@ impl Looking {
         }
     }
 
-    /// Stacks and objects of the threads that sleep in futex calls, of those
-    /// that are asked for by their ids.
+    /// Finds stacks and objects of the threads that sleep in futex calls, of those that are asked
+    /// for by their ids.
     pub(super) fn find_waits(&mut self, which: impl Fn(u32) -> bool) {
         let waiting: Vec<(Task, FutexWait)> = self
             .tasks
@@ -243,8 +243,8 @@ impl Looking {
         walk.pointers.last().copied().flatten().filter(|_| walk.end.is_complete())
     }
 
-    /// Stacks of threads whose stacks have not been read, and that are asked for or wait for what
-    /// others hold.
+    /// Reads the stacks of threads whose stacks have not been read, and that are asked for or wait
+    /// for what others hold.
     pub(super) fn read_other_stacks(&mut self, which: impl Fn(u32) -> bool) {
         let missing: Vec<Task> = self
             .tasks

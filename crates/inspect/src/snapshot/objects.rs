@@ -225,7 +225,7 @@ pub(super) fn ledger_now() -> u64 {
     seconds.unsigned_abs() * 1_000_000_000 + nanos.unsigned_abs()
 }
 
-/// Seconds and nanoseconds of a clock.
+/// Returns the time of a clock, in seconds and nanoseconds.
 pub(super) fn now(clock: libc::clockid_t) -> (i64, i64) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: writes to a live timespec; both clocks always exist.

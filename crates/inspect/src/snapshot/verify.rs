@@ -44,7 +44,7 @@ pub struct Fact {
 pub type Facts = BTreeMap<u32, Fact>;
 
 impl Fact {
-    /// Owners are translated by `numbers` to ids of here.
+    /// Makes a fact of a wait; `numbers` translates owners to ids of here.
     pub(super) fn new(known: &KnownWait, numbers: &HashMap<u32, u32>) -> Fact {
         let here = |own: &u32| numbers.get(own).copied();
         let (wants, holder) = match &known.found {
