@@ -35,7 +35,7 @@ impl<T> Cell<T> {
 }
 
 impl<T: Copy> Cell<T> {
-    /// The value.
+    /// Returns the value, a copy.
     #[track_caller]
     pub fn get(&self) -> T {
         // SAFETY: `with` has found no access that races with this one, and all
@@ -43,10 +43,11 @@ impl<T: Copy> Cell<T> {
         self.with(|value| unsafe { *value })
     }
 
-    /// Sets the value.
+    /// Replaces the value by this one.
     #[track_caller]
     pub fn set(&self, value: T) {
-        // SAFETY: as in `get`.
+        // SAFETY: `with_mut` has found no access that races with this one, and all
+        // threads of a scenario share one thread of the operating system.
         self.with_mut(|place| unsafe { *place = value });
     }
 }

@@ -12,9 +12,9 @@ struct Branch {
 /// How a random search leans: the chance, of 256, to take the first option.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Lean {
-    /// All options alike.
+    /// Takes each option with the same chance.
     Even,
-    /// The first one: it is what mostly happens.
+    /// Takes the first one with this chance: it is what mostly happens.
     First(u8),
 }
 

@@ -17,10 +17,10 @@ pub enum Futex {
     Cheap,
 }
 
-/// What `on_cpu` answers.
+/// The answers that `on_cpu` gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hint {
-    /// Always the same.
+    /// Always the same answer.
     Always(OnCpu),
     /// `Yes` or `No`, explored both ways at every question.
     Either,
@@ -33,7 +33,7 @@ pub enum Fault {
     SplitWait,
     /// A waiter whose timer fires after it was woken reports a time-out (PLATFORM-WOKEN).
     SwallowedWake,
-    /// Wake-ups reach nobody.
+    /// No wake-up reaches anybody.
     NoWake,
     /// Restarting other threads' sections does nothing.
     NoRestart,
@@ -44,7 +44,7 @@ pub enum Fault {
 /// Whether threads can have others execute a fence.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Membarrier {
-    /// They can.
+    /// The machine has such a call.
     Works,
     /// The machine has no such call, and says so.
     Absent,
@@ -55,9 +55,9 @@ pub enum Membarrier {
 /// One access by its kind, for [`Config::orderings`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Access {
-    /// A load.
+    /// A load, of the whole atomic.
     Load,
-    /// A store.
+    /// A store, of the whole atomic.
     Store,
     /// A read-modify-write that cannot fail.
     Update,
@@ -135,7 +135,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The default settings.
+    /// Returns the default settings.
     #[must_use]
     pub fn new() -> Self {
         Config {
@@ -253,9 +253,9 @@ impl Config {
         self
     }
 
-    /// Of those that end in one execution, so many may end without a trace: the machine
-    /// neither marks them nor wakes anybody. Another one comes in the place of such a one
-    /// when somebody else has marked it.
+    /// Lets up to `most` of the participants that end in one execution do so without a trace:
+    /// the machine neither marks them nor wakes anybody. Another one comes in the place of
+    /// such a participant when somebody else has marked it.
     #[must_use]
     pub fn unmarked(mut self, most: u32) -> Self {
         self.budget.unmarked = most;
@@ -352,7 +352,7 @@ impl Config {
         self
     }
 
-    /// For how many acquisitions a mutex stays hot. One unless set; 0: it never is.
+    /// Sets how many slow unlocks a mutex goes through after contention. One unless set.
     #[must_use]
     pub fn slow_unlocks(mut self, acquisitions: u32) -> Self {
         self.slow_unlocks = acquisitions;

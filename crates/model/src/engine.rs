@@ -72,7 +72,7 @@ pub(crate) enum Phase {
     Setup,
     /// Threads run to their first step.
     Start,
-    /// Threads run.
+    /// The threads take their steps.
     Run,
     /// All have ended; the result is checked.
     After,
@@ -81,7 +81,7 @@ pub(crate) enum Phase {
 /// Why an execution is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Stop {
-    /// All threads ended.
+    /// All threads have ended.
     Done,
     /// The state is known.
     Known,
@@ -101,7 +101,7 @@ enum Next {
     Kill(usize),
     /// Another participant comes in its place.
     Respawn(usize),
-    /// Time passes.
+    /// Time passes, for nobody can go on.
     Pass,
 }
 
@@ -125,7 +125,7 @@ pub(crate) struct Engine {
     pub(crate) clock: u64,
     /// How often a value, the clock or a queue of sleepers has changed.
     pub(crate) changes: u64,
-    /// Sleeps so far.
+    /// The number of sleeps so far.
     pub(crate) sleeps: u64,
     pub(crate) steps: u32,
     pub(crate) trace: Vec<Event>,
@@ -134,7 +134,7 @@ pub(crate) struct Engine {
     pub(crate) shared: HashSet<u64>,
     /// Places at which somebody was ever woken.
     pub(crate) called: HashSet<u64>,
-    /// In an access that is no part of the model.
+    /// Whether accesses are no part of the model now.
     pub(crate) aside: bool,
     /// Memory that only the owner of a lock touches, and its word.
     pub(crate) guards: Vec<(Range<usize>, *const Atom)>,
@@ -180,9 +180,9 @@ pub(crate) fn enter<R>(engine: &mut Engine, body: impl FnOnce() -> R) -> R {
 pub(crate) fn with<R>(body: impl FnOnce(&mut Engine) -> R) -> R {
     let engine = CURRENT.get();
     assert!(!engine.is_null(), "model memory may be used only inside a scenario");
-    // SAFETY: `enter` keeps the engine borrowed while it is current, nobody
-    // else uses it meanwhile, and `body` neither switches nor comes back here,
-    // so this is the only reference.
+    // SAFETY: `enter` keeps the engine borrowed while it is current, so nobody else
+    // uses it; every caller sees to it that `body` neither switches nor comes back
+    // here, so this is the only reference.
     body(unsafe { &mut *engine })
 }
 
@@ -196,8 +196,8 @@ pub(crate) fn suspend() {
         engine.deepest = (&raw const here).addr();
         engine.threads[engine.running].yielder
     });
-    // SAFETY: the runner put the yielder of the coroutine that runs there, and
-    // it lives as long as the coroutine.
+    // SAFETY: `Strand::begin` has put it there, the yielder of the coroutine that
+    // runs here; it lives as long as the coroutine does.
     unsafe { &*yielder }.suspend(());
 }
 

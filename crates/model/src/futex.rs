@@ -27,7 +27,7 @@ type Site = &'static Location<'static>;
 
 /// What ends a wait besides being woken.
 pub(crate) struct Ends<'a> {
-    /// Added to the address that wake-ups name: the heir of a lock hears its own.
+    /// What is added to the address that wake-ups name: the hand-off waiter of a lock has its own.
     pub(crate) channel: usize,
     /// When its timer fires.
     pub(crate) deadline: Option<u64>,

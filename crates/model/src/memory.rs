@@ -43,7 +43,7 @@ pub(crate) const MAX_THREADS: usize = 8;
 /// Most locations that an execution touches.
 pub(crate) const MAX_LOCATIONS: usize = 96;
 
-/// What somebody knows.
+/// What a thread or a store knows of others.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     /// Steps of each thread that happened before.
@@ -119,7 +119,7 @@ struct Store {
     view: Option<Rc<View>>,
 }
 
-/// Who has touched a location in this execution.
+/// The threads that have touched a location in this execution.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Touched {
     Nobody,
@@ -273,7 +273,7 @@ impl Memory {
         }
     }
 
-    /// The newest value.
+    /// Returns the newest value of a location.
     pub(crate) fn newest(&self, location: usize) -> u64 {
         self.locations[location].newest().value
     }

@@ -130,13 +130,13 @@ impl Platform for Model {
     fn participant(slot: Slot) -> &'static Participant<Self> {
         std::thread_local! {
             /// One for each thread of a model, and the one that sets up.
-            static SEATS: &'static [Participant<Model>; MAX_THREADS] = {
-                let seats = Box::leak(Box::new([const { Participant::<Model>::VACANT }; MAX_THREADS]));
-                space::announce_seats(seats);
-                seats
+            static SLOTS: &'static [Participant<Model>; MAX_THREADS] = {
+                let slots = Box::leak(Box::new([const { Participant::<Model>::VACANT }; MAX_THREADS]));
+                space::announce_slots(slots);
+                slots
             };
         }
-        SEATS.with(|seats| &seats[slot.get() as usize - 1])
+        SLOTS.with(|slots| &slots[slot.get() as usize - 1])
     }
 
     #[track_caller]

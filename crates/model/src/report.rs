@@ -15,37 +15,37 @@ use std::sync::atomic::Ordering;
 pub enum Step {
     /// Read a value; `stale` if it had been overwritten.
     Load {
-        /// The value.
+        /// The value that was read.
         value: u64,
         /// Whether a newer one existed.
         stale: bool,
     },
-    /// Wrote a value.
+    /// Wrote a value to an atomic.
     Store {
-        /// The value.
+        /// The value that was written.
         value: u64,
     },
     /// Replaced a value: any read-modify-write that succeeded.
     Exchange {
-        /// The value before.
+        /// The value that was there before.
         from: u64,
-        /// The value after.
+        /// The value that is there after.
         to: u64,
     },
     /// A compare-exchange that did not find what it wanted.
     FailedExchange {
-        /// The value found.
+        /// The value that was found.
         found: u64,
-        /// The value wanted.
+        /// The value that was wanted.
         wanted: u64,
         /// Whether a newer one existed.
         stale: bool,
     },
-    /// A fence.
+    /// Executed a fence of this ordering.
     Fence(Ordering),
     /// Had others begin their sections anew.
     Restart,
-    /// Went to sleep.
+    /// Went to sleep at a word.
     Sleep,
     /// A wait ended, or did not begin.
     Wait(Outcome),
@@ -71,7 +71,7 @@ pub enum Step {
     Timer,
     /// A signal came to a sleeping thread.
     Signal,
-    /// The thread ended.
+    /// The thread has ended.
     End,
     /// Began to queue at several words.
     Queue,
@@ -79,9 +79,9 @@ pub enum Step {
     Watches(&'static str),
     /// Named what is woken when it ends, or nothing.
     Names,
-    /// Was killed.
+    /// The machine killed the thread.
     Killed,
-    /// Is dead, and the machine has done its part.
+    /// The thread is dead, and the machine has done its part.
     Gone,
 }
 
@@ -90,9 +90,9 @@ pub enum Step {
 pub struct Event {
     /// The thread, from 0; the one after the last sets up and checks.
     pub thread: usize,
-    /// The source line.
+    /// The source line of the step.
     pub site: &'static Location<'static>,
-    /// What it did.
+    /// What the thread did there.
     pub step: Step,
     /// The address of what it concerns, or 0.
     pub(crate) address: usize,
@@ -128,7 +128,7 @@ impl Event {
 }
 
 impl Event {
-    /// As a line of a report; `place` is where the step took place.
+    /// Describes the step in a line of a report; `place` is where the step took place.
     pub(crate) fn describe(&self, place: Option<Place>) -> String {
         let mut line = String::new();
         let written = self.write(place, &mut line);
@@ -245,7 +245,7 @@ impl fmt::Display for Stats {
     }
 }
 
-/// What went wrong.
+/// What goes wrong in an execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Kind {
     /// Two threads touched plain memory, one of them writing, with neither
@@ -307,7 +307,7 @@ impl FromStr for Schedule {
 /// A failed search, with the execution that shows it.
 #[derive(Clone)]
 pub struct Failure {
-    /// What went wrong.
+    /// What went wrong in it.
     pub kind: Kind,
     /// The steps that led there.
     pub trace: Vec<Event>,

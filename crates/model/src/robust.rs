@@ -86,7 +86,8 @@ impl Robust for Model {
 
     #[track_caller]
     fn at_death_wake(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
-        // SAFETY: who names a word sees to it that it lies still until another is named.
+        // SAFETY: the core, which names the word, keeps it where it is until it names another
+        // (DEATH-NAMED-WORD).
         let word = word.map(|word| unsafe { &*word.as_ptr() });
         let named = watch::at_death_wake(word, Location::caller());
         named.and_then(|named| NonNull::new(named.cast_mut()))

@@ -70,8 +70,8 @@ impl<'a, S: 'static> Runner<'a, S> {
         engine.again = scenario.again.is_some();
         engine.mourn = scenario.mourn.clone().map(|mourn| {
             let value = place.get().cast::<S>();
-            // SAFETY: the value was written before any thread began, and is only shared
-            // until all have ended.
+            // SAFETY: the main thread has written the value before any other began, and it is
+            // only shared until all have ended (`start`).
             Rc::new(move |thread| mourn(unsafe { &*value }, thread)) as Rc<dyn Fn(usize)>
         });
         // A value that is put back must not own what it has freed since.
@@ -188,7 +188,7 @@ impl<S: 'static> Stage<'_, S> {
         }
     }
 
-    /// Puts everything down.
+    /// Puts down what [`put_back`](Self::put_back) needs.
     fn mark(&mut self) {
         if self.marked == self.marks.len() {
             self.marks.push(Mark::new());
@@ -200,7 +200,8 @@ impl<S: 'static> Stage<'_, S> {
         }
         self.marked += 1;
         with(|engine| engine.save(&mut mark.engine));
-        // SAFETY: both are as large; the bytes are copied, whatever they are.
+        // SAFETY: all strands are suspended (STRAND-SUSPENDED), so nobody uses the value;
+        // both places are as large, and bytes are copied, whatever they are.
         unsafe { std::ptr::copy_nonoverlapping(self.place.get(), &raw mut *mark.value, 1) };
         mark.images.clear();
         mark.images.extend(self.strands.iter_mut().map(Strand::image));
@@ -209,8 +210,9 @@ impl<S: 'static> Stage<'_, S> {
     /// Puts everything back as it was at the last mark, and decides.
     fn put_back(&mut self) {
         let mark = &self.marks[self.marked - 1];
-        // SAFETY: as in `mark`. What the value was in between is not to be dropped: only
-        // values without anything to drop are marked.
+        // SAFETY: all strands are suspended (STRAND-SUSPENDED), and both places are as large.
+        // The value that is overwritten is not dropped, nor need it be: `Runner::new` has
+        // only values marked that have nothing to drop.
         unsafe { std::ptr::copy_nonoverlapping(&raw const *mark.value, self.place.get(), 1) };
         for (strand, image) in self.strands.iter_mut().zip(&mark.images) {
             strand.put_back(image);
@@ -232,8 +234,9 @@ impl<S: 'static> Stage<'_, S> {
         match self.scenario.threads.get(thread) {
             Some(body) => {
                 let body = Rc::as_ptr(body);
-                // SAFETY: the value was written before any thread began, and is only
-                // shared until all have ended; the scenario outlives the search.
+                // SAFETY: the main thread has written the value before any other began, and
+                // it is only shared until all have ended (`start`); the scenario, which
+                // owns the body, outlives the search.
                 strand.begin(move || unsafe { (*body)(&*value) });
             }
             None => {
@@ -244,7 +247,8 @@ impl<S: 'static> Stage<'_, S> {
                     // execution has been dropped.
                     unsafe { value.write((*make)()) };
                     suspend();
-                    // SAFETY: written above; all other threads have ended.
+                    // SAFETY: this thread has written the value above, and `start` resumes it only
+                    // when all others have ended.
                     unsafe { (*after)(&*value) };
                 });
             }
@@ -255,7 +259,8 @@ impl<S: 'static> Stage<'_, S> {
     fn begin_again(&mut self, thread: usize) {
         let value = self.place.get().cast::<S>();
         let body = Rc::as_ptr(self.scenario.again.as_ref().expect("else nobody comes again"));
-        // SAFETY: as any other thread.
+        // SAFETY: as for the threads of `begin`: the main thread has written the value,
+        // which is only shared until all have ended; the scenario outlives the search.
         self.strands[thread].begin(move || unsafe { (*body)(&*value) });
     }
 

@@ -42,7 +42,7 @@ type Mourner<S> = Rc<dyn Fn(&S, usize)>;
 pub struct Scenario<S> {
     pub(crate) make: Rc<dyn Fn() -> S>,
     pub(crate) threads: Vec<Body<S>>,
-    /// For each thread, the first that does the same.
+    /// The first thread that does the same, for each.
     pub(crate) groups: Vec<usize>,
     pub(crate) after: Body<S>,
     /// What one does that comes in the place of a dead participant.
@@ -63,7 +63,7 @@ impl<S: 'static> Scenario<S> {
         }
     }
 
-    /// One more thread.
+    /// Adds a thread that runs `body`.
     ///
     /// # Panics
     /// If there are seven already.
@@ -129,7 +129,7 @@ impl<S: 'static> Scenario<S> {
         self
     }
 
-    /// Explores the executions.
+    /// Explores the executions of the scenario.
     ///
     /// # Errors
     /// The first execution found in which something went wrong.

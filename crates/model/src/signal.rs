@@ -12,9 +12,9 @@ type Site = &'static Location<'static>;
 /// [`Config::signals`](crate::Config::signals) says.
 pub fn with_handler<R>(handler: impl Fn(), body: impl FnOnce() -> R) -> R {
     let handler: &dyn Fn() = &handler;
-    // SAFETY: the lifetime is erased only: the pointer is taken out again below,
-    // before `handler` goes away, and an execution that ends early forgets its
-    // threads altogether (`Engine::reset`).
+    // SAFETY: only the lifetime is erased: this function takes the pointer out again below,
+    // before `handler` goes away, and `Engine::reset` forgets the threads of an execution
+    // that has ended early, whose strands run no more.
     let handler: &'static dyn Fn() = unsafe { std::mem::transmute(handler) };
     with(|engine| {
         let me = engine.current;
@@ -61,7 +61,8 @@ pub(crate) fn run(site: Site) {
         thread.handler
     });
     if let Some(handler) = handler {
-        // SAFETY: `with_handler` has not returned, or the pointer were gone.
+        // SAFETY: `with_handler` has not returned: it takes the pointer out before it does, and
+        // keeps the handler until then.
         unsafe { (*handler)() };
     }
     with(|engine| {

@@ -16,13 +16,13 @@ struct Region {
 enum Name {
     /// The value shared by the threads of a scenario.
     Shared,
-    /// The table of participants, with the size of a seat.
-    Seats(usize),
+    /// The table of participants, with the size of a slot.
+    Slots(usize),
     /// The stack of a thread.
     Stack(usize),
 }
 
-/// A named address.
+/// An address, by the region in which it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
     name: Name,
@@ -30,10 +30,10 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether a 64-bit value here may be a lock's state word: in a seat it is
+    /// Whether a 64-bit value here may be a lock's state word: in a slot it is
     /// a heartbeat.
     pub(crate) fn may_hold_a_word(&self) -> bool {
-        !matches!(self.name, Name::Seats(_))
+        !matches!(self.name, Name::Slots(_))
     }
 }
 
@@ -41,10 +41,10 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name {
             Name::Shared => write!(f, "shared+{:#x}", self.offset),
-            Name::Seats(size) => {
+            Name::Slots(size) => {
                 write!(f, "slot {}+{:#x}", self.offset / size + 1, self.offset % size)
             }
-            Name::Stack(thread) => write!(f, "stack of T{thread}-{:#x}", self.offset),
+            Name::Stack(thread) => write!(f, "stack of thread {thread}-{:#x}", self.offset),
         }
     }
 }
@@ -52,14 +52,14 @@ impl fmt::Display for Place {
 thread_local! {
     /// Tables of participants live for ever (PLATFORM-FOREVER), one for
     /// each thread of the operating system that runs searches.
-    static SEATS: RefCell<Vec<(Range<usize>, usize)>> = const { RefCell::new(Vec::new()) };
+    static SLOTS: RefCell<Vec<(Range<usize>, usize)>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Makes a table of participants known to the searches of this thread.
-pub(crate) fn announce_seats<T>(seats: &'static [T]) {
-    let range = seats.as_ptr_range();
+pub(crate) fn announce_slots<T>(slots: &'static [T]) {
+    let range = slots.as_ptr_range();
     let range = range.start.addr()..range.end.addr();
-    SEATS.with_borrow_mut(|all| all.push((range, size_of::<T>())));
+    SLOTS.with_borrow_mut(|all| all.push((range, size_of::<T>())));
 }
 
 /// The memory of one search.
@@ -81,9 +81,9 @@ impl Space {
 
     /// The place at `address`; `None` for memory that may move.
     pub(crate) fn place(&mut self, address: usize) -> Option<Place> {
-        SEATS.with_borrow(|all| {
+        SLOTS.with_borrow(|all| {
             for (range, size) in &all[self.tables..] {
-                self.regions.push(Region { range: range.clone(), name: Name::Seats(*size) });
+                self.regions.push(Region { range: range.clone(), name: Name::Slots(*size) });
             }
             self.tables = all.len();
         });
@@ -105,7 +105,7 @@ impl Space {
     pub(crate) fn key(place: Place) -> u64 {
         let region = match place.name {
             Name::Shared => 1,
-            Name::Seats(_) => 2,
+            Name::Slots(_) => 2,
             Name::Stack(thread) => 3 + thread as u64,
         };
         region << 40 | place.offset as u64

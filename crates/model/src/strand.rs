@@ -36,7 +36,7 @@ type Thread = Coroutine<(), (), (), DefaultStack>;
 pub(crate) struct Strand {
     /// Its stack, while nothing runs there.
     idle: Option<DefaultStack>,
-    /// What runs there.
+    /// What runs on that stack.
     thread: Option<Thread>,
     range: Range<usize>,
     /// The lowest byte of the stack in use.
@@ -102,8 +102,9 @@ impl Strand {
         self.image = None;
         self.bottom = self.range.end;
         if let Some(mut thread) = self.thread.take() {
-            // SAFETY: nothing on the stack needs to be dropped (STRAND-OWNS-NOTHING), and the engine keeps
-            // no reference to it past `reset`.
+            // SAFETY: nothing on the stack needs to be dropped (STRAND-OWNS-NOTHING: the checker
+            // and the scenario keep it), and the engine, which had pointers there, forgets
+            // them in `reset`.
             unsafe { thread.force_reset() };
             self.idle = Some(thread.into_stack());
         }
@@ -115,9 +116,10 @@ impl Strand {
             let mut thread = MaybeUninit::uninit();
             let length = self.range.end - self.bottom;
             let mut stack = Box::new_uninit_slice(length);
-            // SAFETY: the coroutine is suspended (STRAND-SUSPENDED), so nobody else uses it or its stack,
-            // of which the bytes from `bottom` on lie above the guard page. They are copied
-            // as bytes, whatever they are, and nobody drops the copies.
+            // SAFETY: the coroutine is suspended (STRAND-SUSPENDED: the runner calls this only
+            // between two steps), so nobody else uses it or its stack, of which the bytes
+            // from `bottom` on lie above the guard page. They are copied as bytes, whatever
+            // they are, and nobody drops the copies.
             unsafe {
                 std::ptr::copy_nonoverlapping(&raw const self.thread, thread.as_mut_ptr(), 1);
                 let from = std::ptr::with_exposed_provenance::<MaybeUninit<u8>>(self.bottom);
@@ -132,8 +134,10 @@ impl Strand {
         if self.image.as_ref().is_some_and(|now| Rc::ptr_eq(now, image)) {
             return;
         }
-        // SAFETY: as in `image`. The coroutine that is overwritten has the same stack, the
-        // only thing that it owns, and is not dropped; nor is what lies on it (STRAND-OWNS-NOTHING, STRAND-SAME-STACK).
+        // SAFETY: the coroutine is suspended (STRAND-SUSPENDED, which the runner keeps). The one
+        // that is overwritten has the same stack (STRAND-SAME-STACK: the runner puts an image
+        // back on its own strand), the only thing that it owns, and is not dropped; nor is
+        // what lies on it (STRAND-OWNS-NOTHING).
         unsafe {
             std::ptr::copy_nonoverlapping(image.thread.as_ptr(), &raw mut self.thread, 1);
             let to = std::ptr::with_exposed_provenance_mut::<MaybeUninit<u8>>(image.bottom);

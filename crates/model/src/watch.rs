@@ -23,7 +23,7 @@ type Site = &'static Location<'static>;
 #[derive(Clone, Copy)]
 pub(crate) struct Watched<'a> {
     pub(crate) atom: &'a Atom,
-    /// By how many bits the value is shifted before the lower half is compared.
+    /// The number of bits by which the value is shifted before the lower half is compared.
     pub(crate) shift: u32,
     pub(crate) expected: u32,
     /// Whether a wake-up there ends the sleep.
@@ -32,9 +32,9 @@ pub(crate) struct Watched<'a> {
 
 /// How a sleep on several words ended.
 pub(crate) enum Ended {
-    /// By a wake-up, at the word with this index last.
+    /// A wake-up ended it, at the word with this index last.
     At(usize),
-    /// As this says.
+    /// It ended as this says.
     As(Outcome),
 }
 

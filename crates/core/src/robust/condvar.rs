@@ -93,7 +93,7 @@ impl<P: Robust> SharedCondvar<P> {
             watches.len() - usize::from(fault!(shared_condition_compares_the_count_first));
         let ended = match party.sleep(&watches[..compared], how, &[]) {
             Woken::At(index) => {
-                if !fault!(shared_condition_rings_nobody) {
+                if !fault!(shared_condition_wakes_nobody) {
                     party.domain.after_wake(index, bell);
                 }
                 None

@@ -174,7 +174,7 @@ impl<'a, P: Robust> Domain<'a, P> {
     pub fn erase_claims(&self, slot: u32) -> bool {
         let claims = self.claims_of(slot);
         let stood = claims.iter().any(|claim| claim.what.load(Ordering::Relaxed) != 0);
-        if stood && !fault!(shared_newcomer_rings_nobody) {
+        if stood && !fault!(shared_newcomer_wakes_nobody) {
             self.wake_everybody();
         }
         for claim in claims {
@@ -234,8 +234,8 @@ impl<'a, P: Robust> Domain<'a, P> {
     /// Wakes everybody if it was the machine that woke the caller, at the watch with this index:
     /// 1 is the doorbell, and those above are life words.
     pub(super) fn after_wake(&self, index: usize, bell: u32) {
-        let silent = fault!(shared_woken_by_a_death_rings_nobody)
-            || fault!(shared_woken_by_the_doorbell_rings_nobody) && index == 1;
+        let silent = fault!(shared_woken_by_a_death_wakes_nobody)
+            || fault!(shared_woken_by_the_doorbell_wakes_nobody) && index == 1;
         if (index > 1 || index == 1 && self.bell() == bell) && !silent {
             self.wake_everybody();
         }

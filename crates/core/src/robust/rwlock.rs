@@ -331,7 +331,7 @@ impl<P: Robust> Reader<'_, P> {
         let watched = if fault!(shared_writer_watches_no_reader) { 2 } else { watches.len() };
         match party.sleep(&watches[..watched], how, &[(self.slot, self.life)]) {
             Woken::At(index) => {
-                if !fault!(shared_draining_writer_rings_nobody) {
+                if !fault!(shared_draining_writer_wakes_nobody) {
                     party.domain.after_wake(index, bell);
                 }
                 None

@@ -43,8 +43,8 @@ impl Engine {
 
     /// Whether the life word of a thread that was killed says so.
     fn is_marked(&mut self, thread: usize) -> bool {
-        // SAFETY: the word lies in the shared value, which outlives all threads of an
-        // execution.
+        // SAFETY: `embody` was given a word of the shared value, which the runner keeps
+        // until all threads of an execution have ended.
         let life = self.threads[thread].life.map(|life| unsafe { &*life });
         life.is_some_and(|life| self.holds(life) & u64::from(u32::MAX) == DEAD)
     }
@@ -114,8 +114,8 @@ pub(super) fn if_doomed() {
     }
 }
 
-/// At a step of the calling thread that nobody else sees: it may die before. That
-/// others go on in between makes no difference.
+/// Lets the calling thread die before a step of it that nobody else sees: that others go
+/// on in between would make no difference.
 pub(crate) fn may_come() {
     let comes = with(|engine| {
         let it = &engine.threads[engine.current];
@@ -166,7 +166,8 @@ fn die(now: bool) -> ! {
         if let Some(named) = named {
             step(4);
             with(|engine| {
-                // SAFETY: as the life word.
+                // SAFETY: whoever names a word keeps it in the shared value, which the
+                // runner keeps until all threads of an execution have ended.
                 let named = unsafe { &*named };
                 if engine.holds(named) & NAMED == 0 {
                     engine.rouse(named.address(), 1, site);
@@ -202,8 +203,8 @@ fn mark(site: Site) {
         step(2, site);
         return mourn();
     };
-    // SAFETY: the word lies in the shared value, which outlives all threads of an
-    // execution.
+    // SAFETY: `embody` was given a word of the shared value, which the runner keeps until
+    // all threads of an execution have ended.
     let life = unsafe { &*life };
     // No signal comes before this step: the machine makes it.
     with(|engine| engine.touch(life));
@@ -229,7 +230,7 @@ fn mourn() {
         (mourn, engine.current)
     });
     if let Some(mourn) = mourn {
-        // SAFETY: the engine keeps it for the whole search.
+        // SAFETY: the engine holds the count of `mourn` for the whole search (`Runner::new`).
         aside(|| unsafe { (*mourn)(me) });
     }
 }

@@ -93,7 +93,8 @@ impl Engine {
     pub(crate) fn guarded(&mut self, address: usize) -> Option<bool> {
         let at = self.guards.iter().position(|(range, _)| range.contains(&address))?;
         let lock = self.guards[at].1;
-        // SAFETY: a part of the shared value, as what it guards.
+        // SAFETY: `guard` was given a lock of the shared value, which the runner keeps until
+        // all threads of an execution have ended.
         let word = self.holds(unsafe { &*lock });
         let slot = lockstead_core::robust::Identity::from_bits(word as u32).map(|who| who.slot());
         Some(slot == Some(self.current as u32 + 1))

@@ -34,7 +34,7 @@ impl Engine {
         }
     }
 
-    /// Of threads that do the same, the first one begins first.
+    /// Whether the thread may begin: of those that do the same, the first one begins first.
     pub(super) fn may_start(&self, thread: usize) -> bool {
         let it = &self.threads[thread];
         let before = thread.checked_sub(1).map(|t| &self.threads[t]);

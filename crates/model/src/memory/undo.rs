@@ -10,7 +10,7 @@ use crate::fingerprint::mix;
 pub(super) enum Change {
     /// A location is used.
     Registered(u16),
-    /// Who has touched a location, before.
+    /// A location was touched; who had touched it before.
     Touched(u16, Touched),
     /// The only store of a location was replaced; value and hash before.
     Replaced(u16, u64, u64),

@@ -8,8 +8,8 @@ pub(crate) const NEVER: u64 = 1 << 62;
 
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
-     heir $heir:expr, joins $joins:expr $(, ask $ask:expr)? $(, beside $beside:literal)?
-     $(, misses $misses:expr)?) => {
+     handoff $handoff:expr, joins $joins:expr $(, ask $ask:expr)? $(, beside $beside:literal)?
+     $(, backoff $backoff:expr)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) struct $name;
@@ -29,9 +29,9 @@ macro_rules! policy {
             const FIRST: u32 = 1;
             const BOUND: u64 = $bound;
             const SHARE: u64 = 0;
-            const HANDOFF_SPIN: u64 = $heir;
+            const HANDOFF_SPIN: u64 = $handoff;
             const LOOKS_BEFORE_MARK: u32 = 0;
-            const BACKOFF_AFTER: u32 = 0 $(+ $misses)?;
+            const BACKOFF_AFTER: u32 = 0 $(+ $backoff)?;
             const BACKOFF_SLEEP: u64 = 10;
             const BACKOFF_DOUBLINGS: u32 = 1;
             const QUEUE: bool = true;
@@ -52,70 +52,70 @@ macro_rules! policy {
 
 policy!(
     /// Sleeps at once.
-    Sleeps: spin 0, stale 0, bound NEVER, heir 0, joins |_, _| false
+    Sleeps: spin 0, stale 0, bound NEVER, handoff 0, joins |_, _| false
 );
 policy!(
     /// Spins until it gets the lock, or time jumps.
-    Spins: spin 1 << 40, stale 1 << 40, bound NEVER, heir 1 << 40, joins |_, _| true
+    Spins: spin 1 << 40, stale 1 << 40, bound NEVER, handoff 1 << 40, joins |_, _| true
 );
 policy!(
     /// Spins if nobody else does.
-    Pairs: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0, joins |tail, _| tail.is_none()
+    Pairs: spin 1 << 40, stale 1 << 40, bound NEVER, handoff 0, joins |tail, _| tail.is_none()
 );
 policy!(
     /// The same, and would ask for the owner later than it spins.
-    PairsUnasked: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0,
+    PairsUnasked: spin 1 << 40, stale 1 << 40, bound NEVER, handoff 0,
     joins |tail, _| tail.is_none(), ask 1 << 41
 );
 policy!(
     /// One stands in the queue and the others spin beside it, like the standard policy
     /// on two processors.
-    Beside: spin 1 << 40, stale 1 << 40, bound NEVER, heir 0,
+    Beside: spin 1 << 40, stale 1 << 40, bound NEVER, handoff 0,
     joins |tail, _| tail.is_none(), beside true
 );
 policy!(
-    /// The same, each until it is passed by once, and naps.
-    BesideAndNaps: spin 1 << 40, stale 1 << 40, bound u64::MAX, heir 0,
-    joins |tail, _| tail.is_none(), beside true, misses 1
+    /// The same, each until it is barged past once, and sleeps to back off.
+    BesideAndBacksOff: spin 1 << 40, stale 1 << 40, bound u64::MAX, handoff 0,
+    joins |tail, _| tail.is_none(), beside true, backoff 1
 );
 policy!(
     /// One stands in the queue and the others spin beside it, each for one turn.
-    LeavesBeside: spin 0, stale 1 << 40, bound NEVER, heir 0,
+    LeavesBeside: spin 0, stale 1 << 40, bound NEVER, handoff 0,
     joins |tail, _| tail.is_none(), beside true
 );
 policy!(
     /// The same, and asks to be handed the lock.
-    BesideAndInsists: spin 0, stale 1 << 40, bound 1, heir 0,
+    BesideAndInsists: spin 0, stale 1 << 40, bound 1, handoff 0,
     joins |tail, _| tail.is_none(), beside true
 );
 policy!(
     /// Leaves the queue after one turn.
-    Leaves: spin 0, stale 1 << 40, bound NEVER, heir 0, joins |_, _| true
+    Leaves: spin 0, stale 1 << 40, bound NEVER, handoff 0, joins |_, _| true
 );
 policy!(
     /// Spins; whoever has not been seen since the clock jumped is passed over.
-    Passes: spin 1 << 40, stale 100, bound NEVER, heir 0, joins |_, _| true
+    Passes: spin 1 << 40, stale 100, bound NEVER, handoff 0, joins |_, _| true
 );
 policy!(
     /// Asks to be handed the lock as soon as it has slept once or time moved.
-    Insists: spin 0, stale 0, bound 1, heir 0, joins |_, _| false
+    Insists: spin 0, stale 0, bound 1, handoff 0, joins |_, _| false
 );
 policy!(
     /// Everything at once: spins, leaves, and asks for the lock.
-    Mixed: spin 0, stale 100, bound 1, heir 0, joins |_, _| true
+    Mixed: spin 0, stale 100, bound 1, handoff 0, joins |_, _| true
 );
 policy!(
-    /// Spins until it is passed by once, and naps. Nothing else has a timer.
-    SpinsAndNaps: spin 1 << 40, stale 1 << 40, bound u64::MAX, heir 0,
-    joins |tail, _| tail.is_none(), misses 1
+    /// Spins until it is barged past once, and sleeps to back off. Nothing else has a timer.
+    SpinsAndBacksOff: spin 1 << 40, stale 1 << 40, bound u64::MAX, handoff 0,
+    joins |tail, _| tail.is_none(), backoff 1
 );
 policy!(
-    /// Sleeps at once, and naps when woken in vain.
-    SleepsAndNaps: spin 0, stale 0, bound u64::MAX, heir 0, joins |_, _| false, misses 1
+    /// Sleeps at once, and sleeps to back off when woken in vain.
+    SleepsAndBacksOff: spin 0, stale 0, bound u64::MAX, handoff 0, joins |_, _| false, backoff 1
 );
 policy!(
     /// The same, until it insists.
-    NapsAndInsists: spin 0, stale 0, bound 30, heir 0, joins |_, _| false, misses 1
+    BacksOffAndInsists: spin 0, stale 0, bound 30, handoff 0, joins |_, _| false, backoff 1
 );
 
 /// Checks that `$scenario` passes with the locks as they ship, and fails as `$kind` says with

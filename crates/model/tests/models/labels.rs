@@ -41,7 +41,7 @@ pub(crate) fn weaker(config: &Config, file: &'static str, labels: &[&str], part:
     }))
 }
 
-/// As [`weaker`], where all other sequentially consistent accesses are acquire and
+/// Does what [`weaker`] does, where all other sequentially consistent accesses are acquire and
 /// release: the checker takes each of them for a fence as well, which hides what an
 /// access before it lacks.
 pub(crate) fn weaker_without_fences(
@@ -94,7 +94,7 @@ fn labelled(file: &str, label: &str) -> Vec<u32> {
     lines
 }
 
-/// That a correct scenario fails without the ordering, and how.
+/// Checks that a correct scenario fails without the ordering, and how.
 ///
 /// # Panics
 /// If it fails with it, or does not fail without.

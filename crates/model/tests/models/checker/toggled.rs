@@ -14,7 +14,7 @@ fn mutex<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
         .threads(threads, |(lock, count)| {
             lock.lock(Location::caller()).expect("not held by this thread");
             count.set(count.get() + 1);
-            // SAFETY: locked above.
+            // SAFETY: this thread has locked it above.
             unsafe { lock.unlock() };
         })
         .after(move |(lock, count)| {

@@ -23,7 +23,7 @@ impl Guarded {
         let before = self.count.get();
         self.pulse.load(Ordering::Relaxed);
         self.count.set(before + 1);
-        // SAFETY: locked above, so.
+        // SAFETY: this thread locked it above, and so.
         unsafe { self.lock.unlock(hold) };
     }
 }
@@ -44,7 +44,7 @@ fn two_and_a_timed_one() -> Scenario<Guarded> {
         let how = || Wait { deadline: Some(Nanos(100)), ..Wait::FOREVER };
         if let Ok(hold) = guarded.lock.lock_lazily(how, 0, Location::caller()) {
             guarded.count.set(guarded.count.get() + 1);
-            // SAFETY: locked above, so.
+            // SAFETY: this thread locked it above, and so.
             unsafe { guarded.lock.unlock(hold) };
         }
     })
@@ -75,7 +75,7 @@ fn last_frees() -> Scenario<Guarded> {
         let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
         guarded.count.set(guarded.count.get() + 1);
         let last = guarded.count.get() == 2;
-        // SAFETY: locked above, so.
+        // SAFETY: this thread locked it above, and so.
         unsafe { guarded.lock.unlock(hold) };
         if last {
             freed(guarded);
@@ -90,7 +90,7 @@ fn twice() -> Scenario<Guarded> {
             let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
             let again = guarded.lock.lock(Location::caller());
             assert!(again.is_err(), "it has it already");
-            // SAFETY: locked above, so.
+            // SAFETY: this thread locked it above, and so.
             unsafe { guarded.lock.unlock(hold) };
         }
     })

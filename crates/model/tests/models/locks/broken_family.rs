@@ -68,13 +68,13 @@ fn store(deadline: Option<Nanos>) -> Scenario<Store> {
                 }
             }
             thing.get();
-            // SAFETY: as above.
+            // SAFETY: the last wait has locked it again.
             unsafe { mutex.unlock() };
         })
         .thread(|(mutex, more, thing)| {
             mutex.lock(Location::caller()).expect("not recursive");
             thing.set(true);
-            // SAFETY: locked above.
+            // SAFETY: this thread has locked it above.
             unsafe { mutex.unlock() };
             more.notify_one();
         })
@@ -95,7 +95,7 @@ type RwLock = RawRwLock<Model, Off, NoSpin>;
 fn reads(lock: &RwLock, inside: impl FnOnce()) {
     lock.read(Location::caller()).expect("not recursive");
     inside();
-    // SAFETY: held for reading.
+    // SAFETY: this thread has locked it for reading.
     unsafe { lock.unlock_read() };
 }
 
@@ -103,7 +103,7 @@ fn reads(lock: &RwLock, inside: impl FnOnce()) {
 fn writes<R>(lock: &RwLock, inside: impl FnOnce() -> R) -> R {
     lock.write(Location::caller()).expect("not recursive");
     let result = inside();
-    // SAFETY: held for writing.
+    // SAFETY: this thread has locked it for writing.
     unsafe { lock.unlock_write() };
     result
 }
@@ -141,7 +141,7 @@ fn a_writer_withdraws() -> Scenario<(RwLock, U32, U32)> {
         .thread(|(lock, cancel, _)| {
             let how = || Wait { cancel: Some(cancel), ..FOREVER };
             if lock.write_lazily(how, 0, Location::caller()).is_ok() {
-                // SAFETY: held for writing.
+                // SAFETY: this thread has locked it for writing.
                 unsafe { lock.unlock_write() };
             }
         })

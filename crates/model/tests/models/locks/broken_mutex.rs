@@ -1,6 +1,6 @@
 //! The mutex and the spin queue with one step broken: the models notice.
 
-use crate::common::{Insists, Leaves, LeavesBeside, Pairs, Sleeps, SleepsAndNaps, Spins};
+use crate::common::{Insists, Leaves, LeavesBeside, Pairs, Sleeps, SleepsAndBacksOff, Spins};
 use lockstead_core::{Nanos, Off, Platform, Policy, RawMutex, Wait};
 use lockstead_model::{Cell, Config, Fault, Kind, Model, Scenario, freed, with_handler};
 use std::panic::Location;
@@ -20,7 +20,7 @@ fn guarded<Y: Policy>() -> Guarded<Y> {
 fn add<Y: Policy>((lock, count): &Guarded<Y>, how: &Wait<'_, Model>) {
     if lock.lock_how(how, 0, Location::caller()).is_ok() {
         count.set(count.get() + 1);
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked it above.
         unsafe { lock.unlock() };
     }
 }
@@ -41,7 +41,7 @@ fn last_frees<Y: Policy>() -> Scenario<Guarded<Y>> {
         lock.lock(Location::caller()).expect("not recursive");
         count.set(count.get() + 1);
         let last = count.get() == 2;
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked it above.
         unsafe { lock.unlock() };
         if last {
             freed(lock);
@@ -57,7 +57,7 @@ fn three_and_again<Y: Policy>() -> Scenario<Guarded<Y>> {
             lock.lock(Location::caller()).expect("not recursive");
             Model::relax();
             count.set(count.get() + 1);
-            // SAFETY: locked above.
+            // SAFETY: this thread has locked it above.
             unsafe { lock.unlock() };
             Model::relax();
         }
@@ -82,7 +82,7 @@ fn handled<Y: Policy>() -> Scenario<[Mutex<Y>; 2]> {
         .after(|locks| assert!(locks.iter().all(|lock| lock.peek().tail().is_none())))
 }
 
-/// Nothing stays hot: what a lock does when it is hot, it does less often.
+/// Locks count on no slow unlocks, with which they would take the broken steps less often.
 fn small() -> Config {
     Config::new().slow_unlocks(0).processors(4).spurious(0).preemptions(2).stale_reads(1)
 }
@@ -109,7 +109,7 @@ fn model_mutex_misses_forgotten_wake_ups() {
 }
 
 #[test]
-fn model_mutex_misses_broken_heirs() {
+fn model_mutex_misses_broken_hand_off_waiters() {
     let timed = small().timeouts(1);
     missed!(adders::<Insists>(2), release_wakes_no_handoff_waiter, Kind::Deadlock, timed);
     let timed = small().timeouts(2);
@@ -138,7 +138,7 @@ fn model_mutex_misses_loose_announcements() {
     missed!(adders_and_a_timed_one::<Sleeps>(3), leaver_leaves_waiters_loose, Kind::Deadlock, late);
     let timed = small().timeouts(2);
     missed!(adders::<Insists>(3), handoff_waiter_sleeps_on_a_loose_flag, Kind::Deadlock, timed);
-    // Its time is up just when it has become the heir.
+    // Its time is up just when it has become the hand-off waiter.
     let late = small().jumps(2, 60);
     missed!(
         adders_and_a_timed_one::<Insists>(3),
@@ -148,9 +148,9 @@ fn model_mutex_misses_loose_announcements() {
     );
 }
 
-/// Heat of one's own making is no reason to leave before it stands.
+/// A count of slow unlocks of one's own making is no reason to leave before it stands.
 #[test]
-fn model_mutex_misses_trust_in_its_own_heat() {
+fn model_mutex_misses_trust_in_its_own_slow_unlocks() {
     let late = small().slow_unlocks(1).jumps(2, 60);
     missed!(
         adders_and_a_timed_one::<Insists>(3),
@@ -179,11 +179,16 @@ fn three_twice<Y: Policy>() -> Scenario<Guarded<Y>> {
 }
 
 #[test]
-fn model_mutex_misses_broken_naps() {
+fn model_mutex_misses_broken_back_off_sleeps() {
     let config = || small().rescue(true).stale_reads(0);
-    missed!(three_twice::<SleepsAndNaps>(), back_off_forgets_to_pass_on, Kind::Deadlock, config());
-    missed!(three_twice::<SleepsAndNaps>(), back_off_has_no_end, Kind::Deadlock, config());
-    missed!(three_twice::<SleepsAndNaps>(), release_leaves_unreleased, _, config());
+    missed!(
+        three_twice::<SleepsAndBacksOff>(),
+        back_off_forgets_to_pass_on,
+        Kind::Deadlock,
+        config()
+    );
+    missed!(three_twice::<SleepsAndBacksOff>(), back_off_has_no_end, Kind::Deadlock, config());
+    missed!(three_twice::<SleepsAndBacksOff>(), release_leaves_unreleased, _, config());
 }
 
 /// A platform that breaks its promise to restart releases is noticed.

@@ -38,7 +38,7 @@ impl<Y: Policy> Store<Y> {
     }
 
     fn wait(&self, how: &Wait<'_, Model>) -> Result<(), LockError> {
-        // SAFETY: every caller has locked it.
+        // SAFETY: every caller of this has locked it.
         let ended = unsafe { self.more.wait(&self.lock, how, Location::caller()) };
         assert!(self.lock.is_mine(), "a wait takes the mutex again, however it ended");
         ended

@@ -21,7 +21,7 @@ impl<Y: Policy> Two<Y> {
 fn add<Y: Policy>((lock, count): &(RawMutex<Model, Off, Y>, Cell<u32>)) {
     lock.lock(Location::caller()).expect("not recursive");
     count.set(count.get() + 1);
-    // SAFETY: locked above.
+    // SAFETY: this thread has locked it above.
     unsafe { lock.unlock() };
 }
 
@@ -75,7 +75,7 @@ fn model_handler_locks_while_its_thread_inherits_2t() {
 #[test]
 fn model_handler_wants_the_lock_that_its_thread_wants_2t() {
     // Where the thread holds the lock already, the handler is told; elsewhere it
-    // gets the lock before its thread does, past the bound if that is the heir.
+    // gets the lock before its thread does, past the bound if that is the hand-off waiter.
     let config = Config::new().stale_reads(0).spurious(0).timeouts(2).rescue(true);
     let stats = Scenario::new(Two::<Mixed>::new)
         .thread(|two| {
@@ -83,7 +83,7 @@ fn model_handler_wants_the_lock_that_its_thread_wants_2t() {
             let handler = || match lock.lock(Location::caller()) {
                 Ok(()) => {
                     count.set(count.get() + 1);
-                    // SAFETY: locked above.
+                    // SAFETY: this thread has locked it above.
                     unsafe { lock.unlock() };
                 }
                 Err(error) => assert_eq!(error, LockError::Recursive),

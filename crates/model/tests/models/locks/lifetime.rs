@@ -20,7 +20,7 @@ fn released<Y: Policy>(name: &str, threads: usize, config: &Config) -> Stats {
             counted.lock.lock(Location::caller()).expect("not recursive");
             let left = counted.references.get() - 1;
             counted.references.set(left);
-            // SAFETY: locked above.
+            // SAFETY: this thread has locked it above.
             unsafe { counted.lock.unlock() };
             if left == 0 {
                 freed(counted);

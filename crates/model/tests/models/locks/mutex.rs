@@ -1,8 +1,8 @@
 //! The mutex: exclusion, no lost wake-up, under every policy.
 
 use crate::common::{
-    Beside, BesideAndInsists, BesideAndNaps, Insists, Leaves, LeavesBeside, Mixed, NapsAndInsists,
-    Pairs, PairsUnasked, Passes, Sleeps, SleepsAndNaps, Spins, SpinsAndNaps, depth,
+    BacksOffAndInsists, Beside, BesideAndBacksOff, BesideAndInsists, Insists, Leaves, LeavesBeside,
+    Mixed, Pairs, PairsUnasked, Passes, Sleeps, SleepsAndBacksOff, Spins, SpinsAndBacksOff, depth,
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
@@ -25,7 +25,7 @@ impl<Y: Policy> Guarded<Y> {
     fn add(&self) {
         self.lock.lock(Location::caller()).expect("not recursive");
         self.count.set(self.count.get() + 1);
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked it above.
         unsafe { self.lock.unlock() };
     }
 }
@@ -92,13 +92,23 @@ fn model_mutex_excludes_without_sections() {
     adds::<Insists>("mutex, insisting, releases in one step, 3 threads", 3, 1, &config);
 }
 
-/// Locks that never stay hot, and that do for longer than the model takes.
+/// Locks that count on no slow unlock, and on more than the model has.
 #[test]
-fn model_mutex_excludes_at_any_heat_3t() {
-    for heat in [0, 255] {
-        let config = three().stale_reads(0).slow_unlocks(heat).timeouts(1);
-        adds::<Insists>(&format!("mutex, insisting, heat of {heat}, 3 threads"), 3, 1, &config);
-        adds::<Leaves>(&format!("mutex, leaving, heat of {heat}, 3 threads"), 3, 1, &config);
+fn model_mutex_excludes_at_any_count_of_slow_unlocks_3t() {
+    for unlocks in [0, 255] {
+        let config = three().stale_reads(0).slow_unlocks(unlocks).timeouts(1);
+        adds::<Insists>(
+            &format!("mutex, insisting, {unlocks} slow unlocks, 3 threads"),
+            3,
+            1,
+            &config,
+        );
+        adds::<Leaves>(
+            &format!("mutex, leaving, {unlocks} slow unlocks, 3 threads"),
+            3,
+            1,
+            &config,
+        );
     }
 }
 
@@ -129,7 +139,12 @@ fn model_mutex_excludes_beside_the_queue_3t() {
     let name = "mutex, spinning beside the queue and insisting, 3 threads";
     adds::<BesideAndInsists>(name, 3, 1, &config.clone().preemptions(depth(2, 3)).timeouts(1));
     let config = config.rescue(true).stale_reads(depth(0, 1));
-    adds::<BesideAndNaps>("mutex, spinning beside the queue and napping, 3 threads", 3, 1, &config);
+    adds::<BesideAndBacksOff>(
+        "mutex, spinning beside the queue and backing off, 3 threads",
+        3,
+        1,
+        &config,
+    );
 }
 
 /// One holds the lock, one stands in the queue, one sleeps because of that, one takes: as
@@ -156,23 +171,25 @@ fn model_mutex_excludes_mixed_3t() {
     adds::<Mixed>("mutex, mixed, 3 threads", 3, 1, &config);
 }
 
-/// A nap ends by its timer; nothing else here has one, so that a lost wake-up is lost.
+/// A back-off sleep ends by its timer; nothing else here has one, so that a lost wake-up is lost.
 #[test]
-fn model_mutex_excludes_napping_2t() {
+fn model_mutex_excludes_backing_off_2t() {
     let config = Config::new().rescue(true);
-    let stats = adds::<SpinsAndNaps>("mutex, spinning and napping, 2 threads", 2, 2, &config);
+    let stats =
+        adds::<SpinsAndBacksOff>("mutex, spinning and backing off, 2 threads", 2, 2, &config);
     assert_eq!(stats.coverage, Coverage::Complete);
-    let stats = adds::<SleepsAndNaps>("mutex, sleeping and napping, 2 threads", 2, 2, &config);
+    let stats =
+        adds::<SleepsAndBacksOff>("mutex, sleeping and backing off, 2 threads", 2, 2, &config);
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
 #[test]
-fn model_mutex_excludes_napping_3t() {
+fn model_mutex_excludes_backing_off_3t() {
     let config = three().rescue(true).stale_reads(depth(0, 1));
-    adds::<SpinsAndNaps>("mutex, spinning and napping, 3 threads", 3, 1, &config);
-    adds::<SleepsAndNaps>("mutex, sleeping and napping, 3 threads", 3, 2, &config);
+    adds::<SpinsAndBacksOff>("mutex, spinning and backing off, 3 threads", 3, 1, &config);
+    adds::<SleepsAndBacksOff>("mutex, sleeping and backing off, 3 threads", 3, 2, &config);
     let config = config.timeouts(1);
-    adds::<NapsAndInsists>("mutex, napping and insisting, 3 threads", 3, 1, &config);
+    adds::<BacksOffAndInsists>("mutex, backing off and insisting, 3 threads", 3, 1, &config);
 }
 
 #[test]
@@ -205,7 +222,7 @@ fn model_mutex_excludes_on_one_processor_2t() {
         "mutex, standard policy, one processor, 2 threads",
         2,
         1,
-        // Woken for nothing, it naps, and a nap ends by its timer.
+        // Woken for nothing, it sleeps to back off, which ends by its timer.
         &Config::new().processors(1).rescue(true),
     );
     assert_eq!(stats.coverage, Coverage::Complete);
@@ -230,7 +247,7 @@ fn model_mutex_try_lock_3t() {
         .thread(|g| {
             if g.lock.try_lock(Location::caller()) {
                 g.count.set(g.count.get() + 1);
-                // SAFETY: locked above.
+                // SAFETY: this thread has locked it above.
                 unsafe { g.lock.unlock() };
             }
         })

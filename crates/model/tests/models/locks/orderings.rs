@@ -1,4 +1,4 @@
-//! Every labelled ordering of the mutex, the spin queue and the seats: the
+//! Every labelled ordering of the mutex, the spin queue and the slots: the
 //! models notice when it is weaker, or it is shown not to matter.
 
 use crate::common::{Leaves, Passes, Sleeps};
@@ -33,7 +33,7 @@ impl<Y: Policy> Two<Y> {
     fn add(&self) {
         self.locks[0].lock(Location::caller()).expect("not recursive");
         self.count.set(self.count.get() + 1);
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked it above.
         unsafe { self.locks[0].unlock() };
     }
 

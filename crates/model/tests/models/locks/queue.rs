@@ -22,12 +22,12 @@ impl<Y: Policy> Two<Y> {
         let (lock, count) = &self.locks[which];
         lock.lock(Location::caller()).expect("not recursive");
         count.set(count.get() + 1);
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked it above.
         unsafe { lock.unlock() };
     }
 
     /// Nothing is left behind: free locks, and nodes that no queue refers to (a
-    /// seat can be claimed only then).
+    /// slot can be claimed only then).
     fn clean(&self, threads: u32) {
         for (lock, _) in &self.locks {
             assert_eq!(lock.peek().without_slow_unlocks(), Word::IDLE);

@@ -304,7 +304,7 @@ fn model_rwlock_downgrades_3t() {
                 b.lock.write(Location::caller()).expect("not recursive");
                 let mine = b.text.get() + 1;
                 b.text.set(mine);
-                // SAFETY: held for writing.
+                // SAFETY: this thread has locked it for writing.
                 unsafe { b.lock.downgrade() };
                 b.readers.fetch_add(1, Ordering::Relaxed);
                 assert_eq!(b.text.get(), mine, "a writer came between");

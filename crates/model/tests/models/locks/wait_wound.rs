@@ -28,7 +28,7 @@ impl<Y: Policy> Two<Y> {
     }
 
     pub(super) fn leave(&self, which: usize, context: &Context<Model>) {
-        // SAFETY: taken in this context.
+        // SAFETY: every caller has taken it in this context.
         unsafe { self.locks[which].unlock(Some(context)) };
     }
 
@@ -73,7 +73,7 @@ impl<Y: Policy> Two<Y> {
         let taken = self.locks[which].lock_alone(&Wait::FOREVER, Location::caller());
         assert_eq!(taken, Ok(()));
         self.add(which);
-        // SAFETY: taken without a context.
+        // SAFETY: every caller has taken it without a context.
         unsafe { self.locks[which].unlock(None) };
     }
 

@@ -29,7 +29,7 @@ impl<Y: Policy> Room<Y> {
         match self.lock.lock_how(how, 0, Location::caller()) {
             Ok(()) => {
                 self.count.set(self.count.get() + 1);
-                // SAFETY: locked above.
+                // SAFETY: this thread has locked it above.
                 unsafe { self.lock.unlock() };
             }
             Err(error) => {

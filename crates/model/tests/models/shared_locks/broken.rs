@@ -17,9 +17,9 @@ misses! {
     no_pending: shared_waiter_names_nothing, Kind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
     pending_cleared_early: shared_waiter_stops_naming_before_it_passes_on, Kind::Deadlock, killing(2).no_deferred_wakes(),
         { locks(&[ONE, ONE, ONE]) }
-    no_ring: shared_woken_by_a_death_rings_nobody, Kind::Deadlock, killing(2),
+    no_wake_after_a_death: shared_woken_by_a_death_wakes_nobody, Kind::Deadlock, killing(2),
         { locks(&[NESTED, ONE, OTHER]) }
-    no_ring_of_the_doorbell: shared_woken_by_the_doorbell_rings_nobody, Kind::Deadlock, killing(1),
+    no_wake_by_the_doorbell: shared_woken_by_the_doorbell_wakes_nobody, Kind::Deadlock, killing(1),
         { locks(&[CROSSED, ONE, ONE, OTHER]) }
     no_generation: shared_waiter_compares_no_generation, Kind::Deadlock, killing(1).respawns(1),
         { locks_again(&[ONE, ONE], IDLE) }
@@ -37,28 +37,28 @@ misses! {
     no_wake: shared_release_overlooks_waiters, Kind::Deadlock, killing(0), { locks(&[ONE, ONE]) }
     no_late_wake: shared_late_release_wakes_nobody, Kind::Deadlock, killing(0),
         { locks(&[ONE, ONE]) }
-    heir_not_woken_late: shared_late_release_overlooks_the_handoff, Kind::Deadlock, killing(0).jumps(1, 5_000_000),
+    hand_off_waiter_not_woken_late: shared_late_release_overlooks_the_handoff, Kind::Deadlock, killing(0).jumps(1, 5_000_000),
         { locks(&[TWICE, TWICE]) }
     death_not_told: shared_successor_tells_nobody, Kind::Panic(_), killing(1),
         { locks(&[ONE, ONE]) }
-    heir_stays: shared_handoff_waiter_stays_when_it_leaves, Kind::Deadlock, killing(0).jumps(1, 5_000_000).timeouts(1),
+    hand_off_waiter_stays: shared_handoff_waiter_stays_when_it_leaves, Kind::Deadlock, killing(0).jumps(1, 5_000_000).timeouts(1),
         { locks(&[MAYBE, ONE, ONE]) }
-    heir_not_woken: shared_release_overlooks_the_handoff, Kind::Deadlock, killing(0).jumps(1, 5_000_000),
+    hand_off_waiter_not_woken: shared_release_overlooks_the_handoff, Kind::Deadlock, killing(0).jumps(1, 5_000_000),
         { locks(&[TWICE, TWICE]) }
-    heir_of_a_lost_lock: shared_loser_overlooks_the_handoff, Kind::Deadlock, killing(1).jumps(1, 5_000_000),
+    hand_off_waiter_of_a_lost_lock: shared_loser_overlooks_the_handoff, Kind::Deadlock, killing(1).jumps(1, 5_000_000),
         { locks(&[ONE, ONE, CARELESS]) }
     no_baton_when_cancelled: shared_cancelled_waiter_passes_nothing_on, Kind::Deadlock, killing(0),
         { locks(&[YIELDS, ONE, TWICE_AND_CANCELS]) }
     doubt: shared_leaver_overlooks_a_doubt, Kind::Panic(_), killing(0), { doubted() }
     newcomers_doubt: shared_newcomer_overlooks_a_doubt, Kind::Panic(_), killing(0),
         { doubted_newcomer() }
-    heir_abdicates_first: shared_handoff_ends_before_it_is_unmarked, Kind::Deadlock, killing(0).jumps(1, 5_000_000).timeouts(1),
+    hand_off_waiter_abdicates_first: shared_handoff_ends_before_it_is_unmarked, Kind::Deadlock, killing(0).jumps(1, 5_000_000).timeouts(1),
         { locks(&[MAYBE, ONE, ONE]) }
 }
 
 misses! {
     in readers;
-    heir_shares: shared_handoff_waiter_reads_and_passes_nothing_on, Kind::Deadlock, killing(0).jumps(1, 5_000_000),
+    hand_off_waiter_shares: shared_handoff_waiter_reads_and_passes_nothing_on, Kind::Deadlock, killing(0).jumps(1, 5_000_000),
         { readers(&[READS, READS, WRITES]) }
     readers_overlooked: shared_writer_overlooks_readers, Kind::Panic(_), killing(0),
         { readers(&[READS, READS, WRITES]) }
@@ -78,7 +78,7 @@ misses! {
     in mixed;
     writer_inside_names_nothing: shared_draining_writer_names_nothing, Kind::Deadlock, killing(2),
         { nested() }
-    writer_inside_rings_nobody: shared_draining_writer_rings_nobody, Kind::Deadlock, killing(1),
+    writer_inside_wakes_nobody: shared_draining_writer_wakes_nobody, Kind::Deadlock, killing(1),
         { nested() }
 }
 
@@ -86,7 +86,7 @@ misses! {
     in units;
     units_stay: shared_newcomer_keeps_units, _, killing(1).respawns(1).preemptions(2),
         { units_again(2, &[ONE, TWO], ONE) }
-    newcomer_rings_nobody: shared_newcomer_rings_nobody, Kind::Deadlock, killing(1).respawns(1).preemptions(2),
+    newcomer_wakes_nobody: shared_newcomer_wakes_nobody, Kind::Deadlock, killing(1).respawns(1).preemptions(2),
         { units_again(1, &[ONE, ONE], IDLE) }
     units_lost_twice: shared_newcomer_has_what_a_dead_one_claimed, Kind::Panic(_), killing(1).respawns(1).preemptions(2),
         { units_again(2, &[KEEPS, ONE, TWO_IF_THERE_ARE], IDLE) }
@@ -106,7 +106,7 @@ misses! {
         { tokens(0, &[TAKES, PUTS]) }
     condition_named_until_woken: shared_condition_names_nothing_once_woken, Kind::Deadlock, killing(1),
         { tokens(1, &[PASSES, PASSES, PUTS]) }
-    condition_rings_nobody: shared_condition_rings_nobody, Kind::Deadlock, killing(1),
+    condition_wakes_nobody: shared_condition_wakes_nobody, Kind::Deadlock, killing(1),
         { tokens(1, &[VISITS, TAKES, PUTS]) }
     condition_not_named: shared_condition_names_nothing, Kind::Deadlock, killing(1),
         { tokens(1, &[PASSES, PASSES, PUTS]) }
@@ -119,7 +119,7 @@ misses! {
 /// Found after three minutes, since it needs more preemptions than a bounded search has: so the
 /// long searches look for it, and no others.
 #[test]
-fn two_heirs() {
+fn two_hand_off_waiters() {
     if !crate::common::deep() {
         println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
         return;

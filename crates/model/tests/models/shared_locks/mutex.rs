@@ -130,5 +130,5 @@ fn shared_mutex_released_by_exchange() {
     locks(&[TWICE, TWICE]).verify("2 threads", &killing(2));
     locks(&[ONE, ONE, ONE]).verify("3 threads", &killing(2));
     locks(&[CARELESS, ONE, ONE]).verify("one is careless", &killing(1));
-    locks(&[TWICE, TWICE]).verify("an heir", &killing(1).jumps(1, 5_000_000));
+    locks(&[TWICE, TWICE]).verify("a hand-off waiter", &killing(1).jumps(1, 5_000_000));
 }

@@ -45,7 +45,7 @@ fn shared_mutex_misses_each_ordering() {
     assert_eq!(without.expect_err("SHR-3 is missed").kind, Kind::Race);
 }
 
-/// Who overlooks the heir takes the lock from it, which is not fair, and nothing else.
+/// A waiter that overlooks the hand-off waiter takes the lock from it, which is not fair, and nothing else.
 #[test]
 fn shared_mutex_is_as_safe_without_the_handoff_ordering() {
     let config = small().jumps(1, 5_000_000);
