@@ -16,7 +16,7 @@ pub(crate) fn glance(atom: &Atom) {
     }
 }
 
-/// Before an access: others may go first, and a signal may come.
+/// Lets others go first before an access, and a signal come.
 pub(crate) fn access(atom: &Atom, always: bool, site: Site) {
     let visible = with(|engine| engine.touch(atom));
     match visible {
@@ -143,7 +143,7 @@ atomic!(
     U64, u64, true
 );
 
-/// A fence, for protocols that use one (the locks do not).
+/// Executes a fence, for protocols that use one (the locks do not).
 #[track_caller]
 pub fn fence(order: Ordering) {
     let site = Location::caller();

@@ -14,7 +14,7 @@ use std::panic::Location;
 pub struct Cell<T>(UnsafeCell<T>);
 
 impl<T> Cell<T> {
-    /// A cell that holds `value`.
+    /// Returns a cell that holds `value`.
     pub const fn new(value: T) -> Self {
         Cell(UnsafeCell::new(value))
     }

@@ -27,29 +27,29 @@ pub(crate) struct Choices {
 }
 
 impl Choices {
-    /// The next execution makes these decisions, then the first option always.
+    /// Has the next execution make these decisions, then take the first option always.
     pub(crate) fn replay(choices: &[u16]) -> Self {
         let branches = choices.iter().map(|&choice| Branch { choice, of: 0 }).collect();
         Choices { branches, at: 0, random: None }
     }
 
-    /// The next execution decides by chance.
+    /// Has the next execution decide by chance.
     pub(crate) fn random(seed: u64) -> Self {
         Choices { branches: Vec::new(), at: 0, random: Some(Random(seed)) }
     }
 
-    /// How many decisions were made.
+    /// Returns how many decisions were made.
     pub(crate) fn at(&self) -> usize {
         self.at
     }
 
-    /// How many the next execution makes as they are noted, after
+    /// Returns how many the next execution makes as they are noted, after
     /// [`advance`](Self::advance).
     pub(crate) fn planned(&self) -> usize {
         self.branches.len()
     }
 
-    /// The next decision is the one after so many.
+    /// Goes back: the next decision is the one after so many.
     pub(crate) fn go_back(&mut self, decisions: usize) {
         self.at = decisions;
     }
@@ -106,7 +106,7 @@ impl Choices {
         false
     }
 
-    /// The decisions made so far.
+    /// Returns the decisions made so far.
     pub(crate) fn made(&self) -> Vec<u16> {
         self.branches[..self.at].iter().map(|b| b.choice).collect()
     }

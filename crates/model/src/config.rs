@@ -191,7 +191,7 @@ impl Config {
         self
     }
 
-    /// How waiting is modelled.
+    /// Sets how waiting is modelled.
     #[must_use]
     pub fn futex(mut self, futex: Futex) -> Self {
         self.futex = futex;
@@ -270,7 +270,7 @@ impl Config {
         self
     }
 
-    /// The machine promises nothing to participants that have named nothing: those that
+    /// Has the machine promise nothing to participants that have named nothing: those that
     /// would defer a wake-up pass it on at once.
     #[must_use]
     pub fn no_deferred_wakes(mut self) -> Self {
@@ -286,7 +286,7 @@ impl Config {
         self
     }
 
-    /// Whether a shared mutex is released by a subtraction where it can be, as on processors
+    /// Sets whether a shared mutex is released by a subtraction where it can be, as on processors
     /// that are sooner done with it, or always by a compare-exchange. On unless set.
     #[must_use]
     pub fn subtracts(mut self, on: bool) -> Self {
@@ -314,7 +314,7 @@ impl Config {
         self
     }
 
-    /// Whether the earliest timer fires when nothing else can happen. Off
+    /// Sets whether the earliest timer fires when nothing else can happen. Off
     /// unless set, so that a protocol which needs a timer to get going again
     /// is reported as deadlocked.
     #[must_use]
@@ -323,21 +323,21 @@ impl Config {
         self
     }
 
-    /// The answer of `processors()`.
+    /// Sets the answer of `processors()`.
     #[must_use]
     pub fn processors(mut self, number: u32) -> Self {
         self.processors = number;
         self
     }
 
-    /// The answer of `on_cpu()`.
+    /// Sets the answer of `on_cpu()`.
     #[must_use]
     pub fn hint(mut self, hint: Hint) -> Self {
         self.hint = hint;
         self
     }
 
-    /// Whether the erasure of half a word is a look and a store, as in a section that
+    /// Sets whether the erasure of half a word is a look and a store, as in a section that
     /// the kernel restarts, or one exchange. On unless set.
     #[must_use]
     pub fn sections(mut self, on: bool) -> Self {
@@ -345,7 +345,7 @@ impl Config {
         self
     }
 
-    /// Whether threads can have others execute a fence. They can unless set.
+    /// Sets whether threads can have others execute a fence. They can unless set.
     #[must_use]
     pub fn membarrier(mut self, answer: Membarrier) -> Self {
         self.membarrier = answer;
@@ -359,7 +359,7 @@ impl Config {
         self
     }
 
-    /// Whether equal states are explored once and accesses that concern one
+    /// Sets whether equal states are explored once and accesses that concern one
     /// thread alone are not branched at. On unless set; off shows that it
     /// makes no difference.
     #[must_use]

@@ -176,7 +176,7 @@ pub(crate) fn enter<R>(engine: &mut Engine, body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// The engine of this thread. `body` must not switch coroutines, nor call this.
+/// Calls `body` with the engine of this thread. `body` must not switch coroutines, nor call this.
 pub(crate) fn with<R>(body: impl FnOnce(&mut Engine) -> R) -> R {
     let engine = CURRENT.get();
     assert!(!engine.is_null(), "model memory may be used only inside a scenario");
@@ -201,7 +201,7 @@ pub(crate) fn suspend() {
     unsafe { &*yielder }.suspend(());
 }
 
-/// The execution is over: never returns, the runner drops the stack.
+/// Suspends the thread for good, for the execution is over: the runner drops its stack.
 pub(crate) fn halt() -> ! {
     loop {
         suspend();
@@ -231,7 +231,7 @@ pub fn aside<R>(body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Before an operation that others can see: somebody else may go first.
+/// Lets somebody else go first before an operation that others can see.
 pub(crate) fn point(site: &'static Location<'static>) {
     let go = with(|engine| {
         engine.threads[engine.current].site = site;
@@ -254,7 +254,7 @@ pub(crate) fn point(site: &'static Location<'static>) {
     death::if_doomed();
 }
 
-/// The thread cannot go on by itself (its status says why): others go.
+/// Lets others go, for the thread cannot go on by itself (its status says why).
 pub(crate) fn rest() {
     let go = with(|engine| {
         let me = engine.current;
@@ -323,7 +323,7 @@ impl Engine {
         }
     }
 
-    /// Before an execution with the threads of these groups, and the main one.
+    /// Prepares an execution with the threads of these groups, and the main one.
     pub(crate) fn reset(&mut self, groups: &[usize]) {
         let threads = groups.len();
         self.memory.reset(threads + 1, self.config.merged);
@@ -356,7 +356,7 @@ impl Engine {
         GENERATION.set(self.generation);
     }
 
-    /// The thread that sets up and checks.
+    /// Returns the thread that sets up and checks.
     pub(crate) fn main(&self) -> usize {
         self.threads.len() - 1
     }
@@ -424,7 +424,7 @@ impl Engine {
         self.stop.is_none()
     }
 
-    /// The thread that ran has ended.
+    /// Notes that the thread that ran has ended.
     pub(crate) fn ended(&mut self) {
         let me = self.current;
         self.threads[me].status = Status::Done;
@@ -435,13 +435,13 @@ impl Engine {
         self.event(site, Step::End, 0, false);
     }
 
-    /// The steps so far, as text.
+    /// Returns the steps so far, as text.
     pub(crate) fn story(&mut self) -> Vec<String> {
         let Engine { trace, space, .. } = self;
         trace.iter().map(|event| event.describe(space.place(event.address))).collect()
     }
 
-    /// What each thread was doing, for a report.
+    /// Says what each thread was doing, for a report.
     pub(crate) fn describe(&mut self) -> Vec<String> {
         let main = self.main();
         let mut lines = Vec::new();

@@ -72,7 +72,7 @@ pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site:
     }
 }
 
-/// `None` if the wait starts again after a signal.
+/// Sleeps; `None` if the wait starts again after a signal.
 fn sleep(atom: &Atom, ends: &Ends<'_>, site: Site) -> Option<Outcome> {
     with(|engine| engine.fall_asleep(atom, ends));
     rest();
@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// The kernel's look at a word: the newest value, published to nobody.
+    /// Looks at a word as the kernel does: at the newest value, published to nobody.
     fn peek(&mut self, atom: &Atom) -> u64 {
         let (me, location) = (self.current, self.locate(atom));
         let newest = self.memory.last_index(location);
@@ -204,7 +204,7 @@ pub(crate) fn wake(address: usize, count: u32, site: Site) -> u32 {
     woken
 }
 
-/// One turn of a spin loop.
+/// Ends a turn of a spin loop.
 pub(crate) fn relax(site: Site) {
     signal::may_come(site);
     let on = with(|engine| {
@@ -219,7 +219,7 @@ pub(crate) fn relax(site: Site) {
     rest();
 }
 
-/// The clock; a jump is a choice where the configuration allows one.
+/// Returns the time; a jump of the clock is a choice where the configuration allows one.
 pub(crate) fn now(site: Site) -> u64 {
     // Where nothing but the passing of time moves the clock any more, and time
     // passes only while no thread can run, nobody can come between.
@@ -261,7 +261,7 @@ pub(crate) fn on_cpu() -> OnCpu {
     answer
 }
 
-/// The number of the thread that runs, from 0.
+/// Returns the number of the thread that runs, from 0.
 #[must_use]
 pub fn thread() -> usize {
     with(|engine| engine.current)

@@ -212,7 +212,7 @@ impl Memory {
         self.hash = 0;
     }
 
-    /// The location of a new variable at this place, which holds zero, and which
+    /// Returns the location of a new variable at this place, which holds zero, and which
     /// everybody knows; `None` if there are too many.
     pub(crate) fn register(&mut self, place: u64) -> Option<usize> {
         // On a stack several variables may follow each other at one place.
@@ -252,7 +252,7 @@ impl Memory {
         Some(index)
     }
 
-    /// The name of a location.
+    /// Returns the name of a location.
     pub(crate) fn key(&self, location: usize) -> u64 {
         self.locations[location].key
     }
@@ -290,13 +290,13 @@ impl Memory {
         &mut self.minds[thread].now
     }
 
-    /// Everything `thread` does comes before everything `other` will do.
+    /// Notes that everything `thread` does comes before everything `other` will do.
     pub(crate) fn happens_before(&mut self, thread: usize, other: usize) {
         let view = self.minds[thread].now.clone();
         self.minds[other].now.join(&view);
     }
 
-    /// Nobody may read anything but the newest stores.
+    /// Lets nobody read anything but the newest stores.
     pub(crate) fn catch_up(&mut self) {
         for mind in &mut self.minds {
             for (number, location) in self.locations[..self.live].iter().enumerate() {
@@ -305,7 +305,7 @@ impl Memory {
         }
     }
 
-    /// The index of the oldest store that `thread` may read.
+    /// Returns the index of the oldest store that `thread` may read.
     pub(crate) fn oldest(&self, thread: usize, location: usize) -> u16 {
         let stores = &self.locations[location].stores;
         let floor = self.minds[thread].now.floor[location];
@@ -346,7 +346,7 @@ impl Memory {
         indices.truncate(kept);
     }
 
-    /// `thread` reads the store with `index`; returns its value and name.
+    /// Lets `thread` read the store with `index`; returns its value and name.
     pub(crate) fn read(
         &mut self,
         thread: usize,
@@ -367,7 +367,7 @@ impl Memory {
         (store.value, store.id)
     }
 
-    /// `thread` puts a store named `id` right behind the one with index
+    /// Lets `thread` put a store named `id` right behind the one with index
     /// `behind`; `glued` when it is the write of a read-modify-write. False if
     /// there is no room between two stores any more.
     #[expect(clippy::too_many_arguments, reason = "a store has that many properties")]
@@ -416,7 +416,7 @@ impl Memory {
         place != before
     }
 
-    /// The only store of a location becomes one of this value.
+    /// Replaces the only store of a location by one of this value.
     fn replace(&mut self, location: usize, value: u64) {
         let number = location;
         let location = &mut self.locations[number];
@@ -430,7 +430,7 @@ impl Memory {
         self.hash = self.hash.wrapping_add(location.hash);
     }
 
-    /// All that `thread` has done comes before what others will do, and all that
+    /// Notes that all that `thread` has done comes before what others will do, and all that
     /// others have done before what it will do.
     pub(crate) fn meet(&mut self, thread: usize) {
         if self.merged {
@@ -444,7 +444,7 @@ impl Memory {
         }
     }
 
-    /// A fence of `thread`. A sequentially consistent one returns a word that
+    /// Executes a fence of `thread`. A sequentially consistent one returns a word that
     /// stands for what it learnt; `seen` stands for all the thread knows.
     pub(crate) fn fence(&mut self, thread: usize, order: Ordering, seen: u64) -> u64 {
         if self.merged {

@@ -220,7 +220,7 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// How often the watch with this name matched.
+    /// Returns how often the watch with this name matched.
     ///
     /// # Panics
     /// If no watch has this name.

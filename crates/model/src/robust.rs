@@ -9,7 +9,7 @@ use lockstead_core::{Outcome, Wait};
 use std::panic::Location;
 use std::ptr::NonNull;
 
-/// The cancellation word of a wait.
+/// Returns how the cancellation word of a wait is watched.
 fn cancelling(word: &U32) -> Watched<'_> {
     Watched { atom: &word.atom, shift: 0, expected: 0, queues: true }
 }

@@ -150,7 +150,7 @@ impl<'a, S: 'static> Runner<'a, S> {
         })
     }
 
-    /// One execution, from the last mark or from the beginning.
+    /// Runs an execution, from the last mark or from the beginning.
     fn one(&mut self) -> Result<Stop, Box<Failure>> {
         if self.executions.is_power_of_two() || self.executions.is_multiple_of(ANEW) {
             (self.stage.due, self.stage.marked) = (self.stage.marked, 0);

@@ -51,7 +51,7 @@ pub struct Scenario<S> {
 }
 
 impl<S: 'static> Scenario<S> {
-    /// A scenario whose executions each begin with the value of `make`.
+    /// Returns a scenario whose executions each begin with the value of `make`.
     pub fn new(make: impl Fn() -> S + 'static) -> Self {
         Scenario {
             make: Rc::new(make),
@@ -72,7 +72,7 @@ impl<S: 'static> Scenario<S> {
         self.threads(1, body)
     }
 
-    /// So many more threads, all of which do the same: to exchange their
+    /// Adds so many threads, all of which do the same: to exchange their
     /// numbers must make no difference to anybody.
     ///
     /// # Panics
@@ -89,7 +89,7 @@ impl<S: 'static> Scenario<S> {
         self
     }
 
-    /// A thread for each of these programs, which does it; equal ones stand together, and to
+    /// Adds a thread for each of these programs, which does it; equal ones stand together, and to
     /// exchange the numbers of their threads must make no difference to anybody.
     ///
     /// # Panics
@@ -113,7 +113,7 @@ impl<S: 'static> Scenario<S> {
         self
     }
 
-    /// What a participant does that comes in the place of one that was killed, as the
+    /// Says what a participant does that comes in the place of one that was killed, as the
     /// same thread: see [`Config::respawns`].
     #[must_use]
     pub fn again(mut self, body: impl Fn(&S) + 'static) -> Self {
@@ -121,7 +121,7 @@ impl<S: 'static> Scenario<S> {
         self
     }
 
-    /// What a model notes when a participant has just been marked dead, in the same
+    /// Says what a model notes when a participant has just been marked dead, in the same
     /// step, as by [`aside`](crate::aside). Only under [`Config::merged`].
     #[must_use]
     pub fn mourn(mut self, note: impl Fn(&S, usize) + 'static) -> Self {

@@ -79,7 +79,7 @@ impl U64 {
     }
 }
 
-/// The calling thread has others begin their sections anew.
+/// Has others begin their sections anew.
 pub(crate) fn restart(site: Site) {
     if with(|engine| !engine.config.sections || engine.config.fault == Some(Fault::NoRestart)) {
         return;
@@ -87,7 +87,7 @@ pub(crate) fn restart(site: Site) {
     membarrier(site, true);
 }
 
-/// A fence of all threads, which restarts their sections or not.
+/// Executes a fence of all threads, which restarts their sections or not.
 pub(crate) fn membarrier(site: Site, restarts: bool) {
     point(site);
     let on = with(|engine| {

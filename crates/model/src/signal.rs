@@ -28,7 +28,7 @@ pub fn with_handler<R>(handler: impl Fn(), body: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Before a step: a signal may come, and its handler run, here.
+/// Lets a signal come before a step, and its handler run, here.
 pub(crate) fn may_come(site: Site) {
     let comes = with(|engine| {
         let thread = &engine.threads[engine.current];

@@ -79,7 +79,7 @@ impl Space {
         self.regions.push(Region { range, name: Name::Stack(thread) });
     }
 
-    /// The place at `address`; `None` for memory that may move.
+    /// Returns the place at `address`; `None` for memory that may move.
     pub(crate) fn place(&mut self, address: usize) -> Option<Place> {
         SLOTS.with_borrow(|all| {
             for (range, size) in &all[self.tables..] {
@@ -96,12 +96,12 @@ impl Space {
         Some(Place { name: region.name, offset })
     }
 
-    /// The name of what lies at this address, as a number.
+    /// Returns the name of what lies at this address, as a number.
     pub(crate) fn key_at(&mut self, address: usize) -> Option<u64> {
         self.place(address).map(Space::key)
     }
 
-    /// The name of a place as a number.
+    /// Returns the name of a place as a number.
     pub(crate) fn key(place: Place) -> u64 {
         let region = match place.name {
             Name::Shared => 1,

@@ -60,7 +60,7 @@ impl Strand {
         Strand { bottom: range.end, idle: Some(stack), thread: None, range, image: None }
     }
 
-    /// Where its stack lies.
+    /// Returns where its stack lies.
     pub(crate) fn range(&self) -> Range<usize> {
         self.range.clone()
     }
@@ -97,7 +97,7 @@ impl Strand {
         ended
     }
 
-    /// What ran there is not run any more.
+    /// Forgets what ran there.
     pub(crate) fn forget(&mut self) {
         self.image = None;
         self.bottom = self.range.end;
@@ -110,7 +110,7 @@ impl Strand {
         }
     }
 
-    /// What it looks like now.
+    /// Returns what it looks like now.
     pub(crate) fn image(&mut self) -> Rc<Image> {
         Rc::clone(self.image.get_or_insert_with(|| {
             let mut thread = MaybeUninit::uninit();

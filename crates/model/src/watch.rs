@@ -130,7 +130,7 @@ impl Engine {
         fits
     }
 
-    /// Queued everywhere: how the wait ends without a sleep; `None` if it sleeps.
+    /// Returns how a wait that queues everywhere ends without a sleep; `None` if it sleeps.
     fn begin_watch(&mut self, deadline: Option<u64>, interruptible: bool) -> Option<Outcome> {
         let me = self.current;
         if self.threads[me].entries.iter().any(|entry| entry.queued == Queued::Woken) {
@@ -155,7 +155,7 @@ impl Engine {
         }
     }
 
-    /// The newest value, published to nobody: a look of the kernel.
+    /// Looks at a word as the kernel does: at the newest value, published to nobody.
     pub(crate) fn holds(&mut self, atom: &Atom) -> u64 {
         let location = self.locate(atom);
         self.memory.newest(location)

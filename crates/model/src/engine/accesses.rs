@@ -27,7 +27,7 @@ pub(crate) enum Visible {
 }
 
 impl Engine {
-    /// The location of `atom`.
+    /// Returns the location of `atom`.
     pub(crate) fn locate(&mut self, atom: &Atom) -> usize {
         if atom.generation.get() == self.generation {
             return atom.location.get() as usize;
@@ -42,7 +42,7 @@ impl Engine {
         location
     }
 
-    /// A name for a fresh location at `address`.
+    /// Returns a name for a fresh location at `address`.
     fn name(&mut self, address: usize) -> u64 {
         let Some(place) = self.space.place(address) else {
             self.fail(Kind::Misuse(
@@ -89,7 +89,7 @@ impl Engine {
         Visible::Over
     }
 
-    /// Whether the thread may take this step at all.
+    /// Begins a step; whether the thread may take it at all.
     pub(crate) fn begin(&mut self, address: usize) -> bool {
         if self.freed.iter().any(|range| range.contains(&address)) {
             self.fail(Kind::UseAfterFree);
@@ -101,7 +101,7 @@ impl Engine {
         self.config.orderings.as_ref().map_or(order, |replace| replace(site, access, order))
     }
 
-    /// A sequentially consistent access is preceded by such a fence.
+    /// Executes the fence that precedes a sequentially consistent access.
     fn order(&mut self, order: Ordering) {
         if order == Ordering::SeqCst {
             let me = self.current;

@@ -59,7 +59,7 @@ impl Engine {
         unmarked
     }
 
-    /// It is the turn of `thread`, which makes the first step of its end.
+    /// Gives the turn to `thread`, which makes the first step of its end.
     pub(super) fn kill(&mut self, thread: usize) {
         self.budget.kills -= 1;
         let it = &mut self.threads[thread];
@@ -70,7 +70,7 @@ impl Engine {
         self.current = thread;
     }
 
-    /// It is the turn of `thread`, from the beginning.
+    /// Gives the turn to `thread`, from the beginning.
     pub(super) fn respawn(&mut self, thread: usize) {
         self.budget.respawns -= 1;
         let group = self.threads[thread].group;
@@ -132,7 +132,7 @@ pub(crate) fn may_come() {
     }
 }
 
-/// The end of the calling thread; `now` if its first step is to follow at once.
+/// Ends the calling thread; `now` if its first step is to follow at once.
 fn die(now: bool) -> ! {
     let site = with(|engine| {
         let me = engine.current;
@@ -187,7 +187,7 @@ fn die(now: bool) -> ! {
     halt()
 }
 
-/// A step of the end of the calling thread.
+/// Makes a step of the end of the calling thread.
 fn step(phase: u64, site: Site) {
     point(site);
     with(|engine| {
@@ -222,7 +222,7 @@ fn mark(site: Site) {
     with(|engine| engine.rouse(life.address(), 1, site));
 }
 
-/// What the model notes of the end of the calling thread.
+/// Has the model note the end of the calling thread.
 fn mourn() {
     let (mourn, me) = with(|engine| {
         // Not the reference count: what lies on this stack may be put back.

@@ -34,7 +34,7 @@ struct Words {
 }
 
 impl Mark {
-    /// How many decisions came before.
+    /// Returns how many decisions came before.
     pub(crate) fn decisions(&self) -> usize {
         self.decisions
     }
@@ -108,7 +108,7 @@ impl Engine {
         (mark.trace, mark.freed, mark.guards) = (trace.len(), freed.len(), guards.len());
     }
 
-    /// Everything is as it was when `mark` was put down, and the decision is made.
+    /// Restores all that was when `mark` was put down, and makes the decision.
     pub(crate) fn put_back(&mut self, mark: &Mark) {
         self.choices.go_back(mark.decisions);
         self.memory.put_back(&mark.memory);

@@ -32,7 +32,7 @@ pub(crate) fn here() -> u64 {
     with(|engine| engine.threads[engine.current].history)
 }
 
-/// The calling thread knows no more than when it was `here`, but `kept`.
+/// Says that the calling thread knows no more than when it was `here`, but `kept`.
 pub(crate) fn turn(here: u64, kept: u64, site: &'static Location<'static>) {
     with(|engine| {
         if engine.config.merged {
@@ -56,7 +56,7 @@ pub fn forget(place: u64) {
     });
 }
 
-/// The calling thread is the participant with this life word from now on, and may be
+/// Makes the calling thread the participant with this life word from now on, and may be
 /// killed before any of its steps.
 pub fn embody(life: &U64) {
     with(|engine: &mut Engine| {
@@ -66,7 +66,7 @@ pub fn embody(life: &U64) {
     });
 }
 
-/// The calling thread is a participant no longer, and no life word is marked should it be
+/// Makes the calling thread no participant any longer, and no life word is marked should it be
 /// killed. Whether it may be is as before.
 pub fn disembody() {
     with(|engine: &mut Engine| {
@@ -75,9 +75,9 @@ pub fn disembody() {
     });
 }
 
-/// Called by each thread first of all: only the participant whose slot, the thread's number from
-/// 1, stands in the lower bits of the word at `lock` touches the atomics of `object`.
-/// That is checked at every access.
+/// Says that only the participant whose slot, the thread's number from 1, stands in the
+/// lower bits of the word at `lock` touches the atomics of `object`. Each thread calls this
+/// first of all. It is checked at every access.
 pub fn guard<T>(object: *const T, lock: *const U32) {
     with(|engine| {
         let start = object.addr();
@@ -89,7 +89,7 @@ pub fn guard<T>(object: *const T, lock: *const U32) {
 }
 
 impl Engine {
-    /// `None` if an address is not guarded; else whether the current thread has the lock.
+    /// Returns `None` if an address is not guarded; else whether the current thread has the lock.
     pub(crate) fn guarded(&mut self, address: usize) -> Option<bool> {
         let at = self.guards.iter().position(|(range, _)| range.contains(&address))?;
         let lock = self.guards[at].1;

@@ -14,7 +14,7 @@ impl Engine {
         self.changes - self.threads[thread].own
     }
 
-    /// The current thread ends a turn of a spin loop.
+    /// Ends a turn of a spin loop of the current thread.
     pub(crate) fn idle(&mut self) {
         let others = self.by_others(self.current);
         let thread = &mut self.threads[self.current];
@@ -183,7 +183,7 @@ impl Engine {
         self.event_of(thread, site, Step::Timer, 0, false);
     }
 
-    /// Nobody can do anything but spin: time passes, and all stores arrive.
+    /// Lets time pass and all stores arrive, for nobody can do anything but spin.
     fn pass(&mut self) {
         self.passes += 1;
         if self.passes > MAX_PASSES {

@@ -21,7 +21,7 @@ impl Engine {
         false
     }
 
-    /// No longer looks for known states, nor puts anything down (random searches,
+    /// Stops looking for known states and putting anything down (random searches,
     /// replays).
     pub(crate) fn seal(&mut self) {
         self.sealed = true;

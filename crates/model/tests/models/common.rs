@@ -137,12 +137,12 @@ pub(crate) fn deep() -> bool {
     std::env::var("LOCKSTEAD_MODEL_DEEP").is_ok_and(|v| v == "1")
 }
 
-/// `usual`, or `thorough` when the long searches are asked for.
+/// Returns `usual`, or `thorough` when the long searches are asked for.
 pub(crate) fn depth<T>(usual: T, thorough: T) -> T {
     if deep() { thorough } else { usual }
 }
 
-/// What happens in the queue of spinners, counted.
+/// Counts what happens in the queue of spinners.
 pub(crate) fn watch_queue(config: Config) -> Config {
     let config = config.watch("left", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 3));
     let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));

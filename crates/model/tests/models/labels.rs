@@ -23,7 +23,7 @@ impl Part {
     }
 }
 
-/// `config`, on a machine where the accesses that carry one of `labels` in
+/// Returns `config`, on a machine where the accesses that carry one of `labels` in
 /// `file`, a source file of the core or of the ledger, lack `part`.
 ///
 /// # Panics
@@ -66,7 +66,7 @@ pub(crate) fn weaker_without_fences(
     }))
 }
 
-/// The lines from each occurrence of the label to the next label, or to the
+/// Returns the lines from each occurrence of the label to the next label, or to the
 /// end of its function.
 fn labelled(file: &str, label: &str) -> Vec<u32> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -25,7 +25,7 @@ fn mutex<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
         .coverage
 }
 
-/// The same with a semaphore of one permit.
+/// Does the same with a semaphore of one permit.
 fn semaphore<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
     let new = || (TunedSemaphore::<Model, Off, Y>::new(1).expect("a permit"), Cell::new(0));
     Scenario::new(new)

@@ -5,7 +5,7 @@ use super::scenes;
 use crate::labels::{Part, weaker};
 use lockstead_model::{Config, Kind, Scenario};
 
-/// That a scene fails without each half of each ordering.
+/// Checks that a scene fails without each half of each ordering.
 fn missed<S: 'static>(scene: &Scenario<S>, labels: &[&'static str]) {
     let config = Config::new().signals(0);
     scene.check(&config).expect("correct as shipped");

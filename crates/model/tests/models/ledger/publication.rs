@@ -10,14 +10,14 @@ fn calm() -> Config {
     Config::new().spurious(0).signals(0)
 }
 
-/// Every execution.
+/// Explores every execution.
 fn complete<S: 'static>(name: &str, scene: &Scenario<S>, config: &Config) -> Stats {
     let stats = scene.verify(name, config);
     assert_eq!(stats.coverage, Coverage::Complete, "{name}");
     stats
 }
 
-/// Some executions; says in how many steps of them a cycle was reported.
+/// Explores some executions; says in how many steps of them a cycle was reported.
 fn found<S: 'static>(name: &str, scene: &Scenario<S>, config: Config) -> u64 {
     let config = config.watch("found", |e| {
         e.in_file("world.rs") && matches!(e.step, Step::Exchange { to, .. } if to > OVER.into())

@@ -124,7 +124,7 @@ fn model_mutex_excludes_in_pairs_3t() {
     assert!(stats.seen("slept") > 0, "who finds the queue taken sleeps");
 }
 
-/// `config`, counting who goes to sleep.
+/// Returns `config`, which counts who goes to sleep.
 fn watch_sleep(config: &Config) -> Config {
     config.clone().watch("slept", |event| event.step == Step::Sleep)
 }

@@ -81,7 +81,7 @@ fn small() -> Config {
     Config::new().processors(4).spurious(0).preemptions(2).stale_reads(1)
 }
 
-/// That a scenario, correct as it is, fails without each of these.
+/// Checks that a scenario, correct as it is, fails without each of these.
 fn missed<S: 'static>(
     scenario: &Scenario<S>,
     file: &'static str,

@@ -21,7 +21,7 @@ impl<Y: Policy> Two<Y> {
         }
     }
 
-    /// By a context that holds nothing.
+    /// Takes a lock in a context that holds nothing.
     pub(super) fn take(&self, which: usize, context: &Context<Model>) {
         let taken = self.locks[which].lock_slow(context, &Patience::ENDLESS, Location::caller());
         assert_eq!(taken, Ok(()), "holds nothing");

@@ -137,7 +137,7 @@ fn model_wait_interrupted_leaving_2t() {
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
-/// As `ends`, with one more thread that cancels the hasty one's wait.
+/// Adds to `ends` one more thread that cancels the hasty one's wait.
 fn cancelled<Y: Policy>(name: &str, patient: usize, config: &Config) -> Stats {
     let stats = Scenario::new(Room::<Y>::new)
         .threads(patient, Room::patient)

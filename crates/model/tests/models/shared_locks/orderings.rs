@@ -9,7 +9,7 @@ fn small() -> Config {
     Config::new().spurious(0).preemptions(2).stale_reads(1)
 }
 
-/// That a scenario, correct as it is, fails without each of these.
+/// Checks that a scenario, correct as it is, fails without each of these.
 fn missed<S: 'static>(
     scenario: &Scenario<S>,
     config: &Config,
@@ -45,7 +45,8 @@ fn shared_mutex_misses_each_ordering() {
     assert_eq!(without.expect_err("SHR-3 is missed").kind, Kind::Race);
 }
 
-/// A waiter that overlooks the hand-off waiter takes the lock from it, which is not fair, and nothing else.
+/// A waiter that overlooks the hand-off waiter takes the lock from it, which is not fair, and
+/// nothing else.
 #[test]
 fn shared_mutex_is_as_safe_without_the_handoff_ordering() {
     let config = small().jumps(1, 5_000_000);

@@ -80,8 +80,8 @@ impl Common {
         Party { domain: self.domain(), me }
     }
 
-    /// Before there are threads: so many participants sit there, each with its slot as
-    /// its number and its process's.
+    /// Prepares a segment before there are threads: so many participants sit there, each with
+    /// its slot as its number and its process's.
     fn populate(&self, lives: usize) {
         for slot in 1..=lives {
             let life = Life::alive(1, slot as u32, slot as u32);
@@ -137,12 +137,12 @@ impl Common {
     }
 }
 
-/// A time limit that the model decides when to reach.
+/// Returns a wait with a time limit, which the model decides when to reach.
 fn limited() -> Wait<'static, Model> {
     Wait { deadline: Some(Nanos(1000)), ..Wait::FOREVER }
 }
 
-/// Until this word is set.
+/// Returns a wait until this word is set.
 fn cancelled_by(word: &U32) -> Wait<'_, Model> {
     Wait { cancel: Some(word), ..Wait::FOREVER }
 }

@@ -29,7 +29,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    /// Of which lock.
+    /// Returns the lock that is meant.
     fn lock(self) -> usize {
         match self {
             Op::Lock(lock)
