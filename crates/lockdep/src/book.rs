@@ -204,6 +204,12 @@ pub struct Member<S> {
     pub hold: Hold<S>,
 }
 
+/// The threads that hold what blocks a request, each with how.
+pub type Holders<S> = Vec<(ThreadId, Hold<S>)>;
+
+/// A thread on the way of a search, what it wants, and the holders that were not followed yet.
+type Step<S> = (ThreadId, Want<S>, Holders<S>);
+
 /// Returns the cycle of waits that `me` closes, if it does, the members in the order in which they
 /// wait.
 ///
@@ -215,12 +221,11 @@ pub struct Member<S> {
 pub fn closing_cycle<S>(
     me: ThreadId,
     wants: &dyn Fn(ThreadId) -> Option<Want<S>>,
-    holders: &dyn Fn(&Want<S>) -> Vec<(ThreadId, Hold<S>)>,
+    holders: &dyn Fn(&Want<S>) -> Holders<S>,
 ) -> Option<Vec<Member<S>>> {
-    // The way so far, each with the holders that were not followed yet.
     let mut seen: HashSet<ThreadId> = HashSet::new();
     seen.insert(me);
-    let mut path: Vec<(ThreadId, Want<S>, Vec<(ThreadId, Hold<S>)>)> = Vec::new();
+    let mut path: Vec<Step<S>> = Vec::new();
     let step = |thread| wants(thread).map(|want| (thread, holders(&want), want));
     let (thread, ahead, want) = step(me)?;
     path.push((thread, want, ahead));
