@@ -46,7 +46,7 @@ pub(crate) fn help() -> Option<Failure> {
     let (first, asked) = words.split_first()?;
     let theirs =
         |name: &&[&str]| name.len() <= asked.len() && name.iter().zip(asked).all(|(a, b)| b == a);
-    if first != "help" || !ELSEWHERE.iter().any(|name| theirs(name)) {
+    if first != "help" || !ELSEWHERE.iter().any(theirs) {
         return None;
     }
     Some(become_it(asked.iter().cloned().chain(["--help".into()])))

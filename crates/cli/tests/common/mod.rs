@@ -9,10 +9,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 /// The program of the package that includes this file.
-const PROGRAM: &str = match option_env!("CARGO_BIN_EXE_lockstead") {
-    Some(program) => program,
-    None => option_env!("CARGO_BIN_EXE_lockstead-bench").expect("a program of ours"),
-};
+const PROGRAM: &str =
+    match (option_env!("CARGO_BIN_EXE_lockstead"), option_env!("CARGO_BIN_EXE_lockstead-bench")) {
+        (Some(program), _) | (None, Some(program)) => program,
+        (None, None) => panic!("the package has neither program"),
+    };
 
 /// No run of these tests takes longer, unless it hangs.
 const DEADLINE: Duration = Duration::from_secs(60);
