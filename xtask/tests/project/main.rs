@@ -10,3 +10,4 @@ mod invariants;
 mod layers;
 mod orderings;
 mod reading;
+mod sentences;

@@ -26,7 +26,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ServerFit {
-    /// Returns the name that reports write.
+    /// The name that reports write for it.
     pub name: String,
     /// The number of acquisitions of the reader-writer lock in a job.
     pub shared: f64,
