@@ -2,7 +2,7 @@
 //!
 //! The lock is in the cache and the process has a second thread, asleep: with
 //! one thread glibc and lockstead leave out what orders their instructions for
-//! others. That can be measured, too ([`Options::alone`]), in a process that
+//! others. That can be measured, too ([`UncontendedOptions::alone`]), in a process that
 //! never had a second thread. The limit
 //! is the bare pair of locked instructions that a lock with sleepers needs, in
 //! the same kind of loop. All locks and the limit take turns, in shuffled

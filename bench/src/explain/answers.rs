@@ -2,7 +2,7 @@
 //!
 //! No conclusion is written beforehand: each sentence is chosen by comparing figures,
 //! and a difference counts only where the rounds tell its sign
-//! ([`Figure::is_clear`]).
+//! ([`RoundsFigure::is_clear`]).
 
 use super::contended::{ExplainCell, IngredientEffect};
 use super::figures::RoundsFigure;

@@ -102,7 +102,7 @@ pub trait Halves: Atomic64 {
     ///
     /// It is not one step on all platforms: it may look, and then store zero whatever the low
     /// half has become meanwhile. So a change that another thread makes to the low half is lost
-    /// if `erase_low` has looked before it. That thread calls [`Platform::restart_releases`]
+    /// if `erase_low` has looked before it. That thread calls `Platform::restart_releases`
     /// after the change: if it still finds the change there, it is not lost.
     #[inline(always)]
     fn erase_low(&self, most: u32, order: Ordering) -> bool {

@@ -95,7 +95,7 @@ pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
 /// One thread's attempt to hold several locks of a class.
 ///
 /// It belongs to the thread that began it. [`Context::finish`] ends it; a context
-/// that is forgotten takes one of its thread's [`CONTEXTS_PER_THREAD`] places
+/// that is forgotten takes one of its thread's `CONTEXTS_PER_THREAD` places
 /// until the thread ends.
 #[repr(C)]
 pub struct Context<P: Platform> {
@@ -109,7 +109,7 @@ pub struct Context<P: Platform> {
 
 impl<P: Platform> Context<P> {
     /// Begins a context, which is older than all that begin later.
-    /// Returns `None` if the thread has [`CONTEXTS_PER_THREAD`] already.
+    /// Returns `None` if the thread has `CONTEXTS_PER_THREAD` already.
     #[must_use]
     pub fn begin(class: &Class<P>) -> Option<Self> {
         let me = P::me();
