@@ -63,7 +63,7 @@ pub(crate) struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    /// Whether to do another turn.
+    /// Tells whether to do another turn.
     #[inline(always)]
     pub(crate) fn goes_on(&self) -> bool {
         !self.over.load(Ordering::Relaxed)

@@ -81,7 +81,7 @@ pub fn count_locked(f: impl Fn()) -> Result<f64, Why> {
     count(f, |tracee| u64::from(tracee.next_instruction().is_some_and(|bytes| locks(&bytes))))
 }
 
-/// Whether an instruction locks a line.
+/// Tells whether an instruction locks a line.
 #[cfg(target_arch = "x86_64")]
 fn locks(instruction: &[u8]) -> bool {
     let mut rest = instruction;

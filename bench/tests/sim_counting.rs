@@ -109,7 +109,7 @@ mod stepped {
         }
     }
 
-    /// Whether releases can be restarted here.
+    /// Tells whether releases can be restarted here.
     fn restart() -> bool {
         Linux::me();
         !lockstead_linux::sections().is_null()
@@ -196,7 +196,7 @@ mod counted {
         STEPS.get()
     }
 
-    /// Whether the calling thread slept once, until it was woken.
+    /// Tells whether the calling thread slept once, until it was woken.
     pub(super) fn slept_once() -> bool {
         SLEPT.get() == (1, Some(Outcome::Woken))
     }

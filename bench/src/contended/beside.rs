@@ -82,7 +82,7 @@ struct Rounds {
 }
 
 impl Rounds {
-    /// Whether the round that has ended counts, in which others used so much.
+    /// Tells whether the round that has ended counts, in which others used so much.
     fn counts(&mut self, others: Option<f64>) -> bool {
         let disturbed = others.is_some_and(|percent| percent > TOLERATED);
         if disturbed && self.discarded < self.wanted {

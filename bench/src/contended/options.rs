@@ -135,7 +135,7 @@ pub fn parse_think(text: &str) -> Result<f64, Error> {
 /// Whether pinned, threads, section, think ratio.
 pub(crate) type Spot = (bool, usize, Duration, f64);
 
-/// Whether sections and think times, as multiples of them, can be measured.
+/// Tells whether sections and think times, as multiples of them, can be measured.
 pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), Error> {
     options::some("--section", sections, "at least one duration")?;
     options::some("--think", thinks, "at least one multiple")?;

@@ -75,7 +75,7 @@ impl RoundsFigure {
         Self::of(&ratios)
     }
 
-    /// Whether the rounds tell on which side of 1 the median is.
+    /// Tells whether the rounds tell on which side of 1 the median is.
     #[must_use]
     pub fn is_clear(&self) -> bool {
         self.low > 1.0 || self.high < 1.0

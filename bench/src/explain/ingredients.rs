@@ -155,7 +155,7 @@ impl Ingredient {
         }
     }
 
-    /// Whether it is not left out but chosen otherwise.
+    /// Tells whether it is not left out but chosen otherwise.
     #[must_use]
     pub const fn is_choice(self) -> bool {
         matches!(self, Ingredient::ShortBound)

@@ -128,7 +128,7 @@ names! {
 }
 
 impl LockName {
-    /// Whether this is somebody else's lock: what lockstead's own are
+    /// Tells whether this is somebody else's lock: what lockstead's own are
     /// compared with.
     #[must_use]
     pub const fn is_peer(self) -> bool {
@@ -143,7 +143,7 @@ impl LockName {
         )
     }
 
-    /// Whether it is a mutex that sleeps and does no more than exclude: what lockstead's
+    /// Tells whether it is a mutex that sleeps and does no more than exclude: what lockstead's
     /// mutex is to be ahead of. Not so a peer that lends priorities, nor a semaphore.
     #[must_use]
     pub const fn is_rival(self) -> bool {
@@ -182,7 +182,7 @@ pub fn unavailable() -> Vec<(LockName, String)> {
         .collect()
 }
 
-/// Whether this build has the lock. Loads nothing: the library of one that is
+/// Tells whether this build has the lock. Loads nothing: the library of one that is
 /// built in may still be missing.
 #[must_use]
 pub const fn is_built_in(lock: LockName) -> bool {

@@ -71,7 +71,7 @@ impl RtLock {
         }
     }
 
-    /// Whether who waits for it lends its priority.
+    /// Tells whether who waits for it lends its priority.
     #[must_use]
     pub const fn inherits(self) -> bool {
         matches!(self, RtLock::LocksteadRt | RtLock::PthreadPi)

@@ -35,7 +35,7 @@ pub(super) fn enter(processor: usize, priority: i32) -> io::Result<()> {
     if done { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Whether threads may do that.
+/// Tells whether threads may do that.
 pub(super) fn probe(processor: usize) -> Result<(), Error> {
     let highest = PRIORITIES[2];
     let thread = std::thread::Builder::new()

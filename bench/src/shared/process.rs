@@ -270,12 +270,12 @@ impl Worker {
         }
     }
 
-    /// Whether its first thread sleeps.
+    /// Tells whether its first thread sleeps.
     pub(crate) fn sleeps(&self) -> bool {
         Worker::process_sleeps(self.pid)
     }
 
-    /// Whether the first thread of this process sleeps.
+    /// Tells whether the first thread of this process sleeps.
     pub(crate) fn process_sleeps(pid: libc::pid_t) -> bool {
         let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
         // The name, in brackets, may contain anything.

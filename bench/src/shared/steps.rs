@@ -90,7 +90,7 @@ pub struct Operation {
 }
 
 impl StepsReport {
-    /// Whether nobody waited for longer than the limit.
+    /// Tells whether nobody waited for longer than the limit.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.operations.iter().all(|operation| operation.longest_ms <= self.limit_ms)

@@ -124,7 +124,7 @@ pub fn measure_all(length: &Length, session: &mut Session<'_>) -> Result<StormRe
     Ok(StormReport::new(storms.iter().map(Storm::report).collect(), skipped))
 }
 
-/// Whether all that it needs is to be had here; and how namespaces are made, if it needs
+/// Tells whether all that it needs is to be had here; and how namespaces are made, if it needs
 /// them.
 fn at_hand(mix: &Mix) -> Result<Option<Namespaces>, Error> {
     if mix.reap {

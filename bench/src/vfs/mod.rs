@@ -105,7 +105,7 @@ impl VfsReport {
     }
 }
 
-/// Whether [`measure`] could use these options: for whoever has something else
+/// Tells whether [`measure`] could use these options: for whoever has something else
 /// to do first. Leaves nothing behind.
 ///
 /// # Errors

@@ -14,7 +14,7 @@ fn number(report: &Value, key: &str) -> u64 {
     report[key].as_u64().unwrap_or_else(|| panic!("no count {key}: {report}"))
 }
 
-/// Whether this machine lets this user make namespaces of process ids; says so if
+/// Tells whether this machine lets this user make namespaces of process ids; says so if
 /// not.
 fn namespaces() -> bool {
     let outcome = run(&["bench", "storm", "--kills=1", "--processes=1", "--namespaces"]);

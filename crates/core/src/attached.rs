@@ -50,7 +50,7 @@ pub(crate) struct Node<U32, U64> {
 impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
     const IDLE: Self = Node { state: U32::ZERO, next: U32::ZERO, beat: U64::ZERO, busy: U32::ZERO };
 
-    /// Whether no queue refers to this node (QUEUE-IDLE).
+    /// Tells whether no queue refers to this node (QUEUE-IDLE).
     pub(crate) fn idle(&self) -> bool {
         // ord: OSQ-1 acquire, pairs with OSQ-2: reuse comes after the unlinking.
         self.state.load(Ordering::Acquire) == IDLE

@@ -99,8 +99,8 @@ const LONGEST_PAUSE: u64 = 1_000_000;
 
 /// A platform on which one thread can have fences executed by all others.
 pub trait Fences: Platform {
-    /// Whether [`Fences::fence_others`] will have the fence executed, for all that is known. If
-    /// not, no lock becomes biased.
+    /// Tells whether [`Fences::fence_others`] will have the fence executed, for all that is known.
+    /// If not, no lock becomes biased.
     fn can_fence() -> bool;
 
     /// Has all other threads execute a fence. Returns true if each other thread of the process
@@ -232,7 +232,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         Slot::new(self.own.load(Ordering::Relaxed) & !FREE)
     }
 
-    /// Whether anybody holds it, at some moment during the call.
+    /// Tells whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.holder().is_some()

@@ -166,13 +166,13 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         }
     }
 
-    /// Whether anybody holds it, at some moment during the call.
+    /// Tells whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.owner().is_some()
     }
 
-    /// Whether the calling thread holds it.
+    /// Tells whether the calling thread holds it.
     #[must_use]
     pub fn is_mine(&self) -> bool {
         let me = P::me_or_zero();

@@ -85,7 +85,7 @@ impl<P: Platform> RawOnce<P> {
         Self { word: P::U32::ZERO }
     }
 
-    /// Whether it is done. If so, the caller can read what the initialiser wrote.
+    /// Tells whether it is done. If so, the caller can read what the initialiser wrote.
     #[inline]
     #[must_use]
     pub fn is_completed(&self) -> bool {
@@ -253,7 +253,7 @@ pub struct OnceTurn<'a, P: Platform> {
 }
 
 impl<P: Platform> OnceTurn<'_, P> {
-    /// Whether the initialiser before this one panicked.
+    /// Tells whether the initialiser before this one panicked.
     #[must_use]
     pub fn after_poisoning(&self) -> bool {
         self.after_poisoning

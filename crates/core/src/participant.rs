@@ -30,7 +30,7 @@ use crate::atomic::{Atomic32, Ordering};
 pub trait Attachment {
     /// The attachment of a slot that was never used.
     const UNUSED: Self;
-    /// Whether no lock refers to it, so that the slot may change hands (SLOT-REUSE).
+    /// Tells whether no lock refers to it, so that the slot may change hands (SLOT-REUSE).
     fn is_unlinked(&self) -> bool;
     /// Forgets what the thread before has left. The new thread of the slot calls it.
     fn forget(&self);
@@ -123,7 +123,7 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
         self.tid.store(tid, Ordering::Relaxed);
     }
 
-    /// Whether the thread was left behind by `fork`.
+    /// Tells whether the thread was left behind by `fork`.
     #[must_use]
     pub fn lost(&self) -> bool {
         self.status.load(Ordering::Relaxed) == LOST

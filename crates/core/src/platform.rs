@@ -73,12 +73,12 @@ impl<P: Platform> Wait<'_, P> {
     pub const FOREVER: Wait<'static, P> =
         Wait { deadline: None, cancel: None, interruptible: false };
 
-    /// Whether nothing ends the wait but its being granted.
+    /// Tells whether nothing ends the wait but its being granted.
     pub fn is_endless(&self) -> bool {
         self.deadline.is_none() && self.cancel.is_none() && !self.interruptible
     }
 
-    /// Whether the cancellation word has been set.
+    /// Tells whether the cancellation word has been set.
     pub fn cancelled(&self) -> bool {
         // ord: WAIT-1 (relaxed): a request to stop publishes nothing.
         self.cancel.is_some_and(|word| word.load(Ordering::Relaxed) != 0)
@@ -182,7 +182,7 @@ pub trait Platform: Sized + 'static {
     /// spinning can never help.
     fn processors() -> u32;
 
-    /// Whether the participant in `slot` occupies a processor.
+    /// Tells whether the participant in `slot` occupies a processor.
     fn on_cpu(slot: Slot) -> OnCpu;
 
     /// Returns how many slow unlocks a contended mutex goes through after the contention

@@ -68,12 +68,12 @@ pub trait Policy: 'static {
     /// sleepers behind wakes one.
     const COVER: bool = <Self::Base as Policy>::COVER;
 
-    /// Whether a thread may join a queue of spinners whose last one is `tail`.
+    /// Tells whether a thread may join a queue of spinners whose last one is `tail`.
     fn joins(tail: Option<Slot>, processors: u32) -> bool {
         Self::Base::joins(tail, processors)
     }
 
-    /// Whether a thread that may not join spins beside the queue. Only locks with an owner do
+    /// Tells whether a thread that may not join spins beside the queue. Only locks with an owner do
     /// that: a spinner has to be able to ask whether the owner runs.
     fn beside(processors: u32) -> bool {
         Self::Base::beside(processors)

@@ -132,44 +132,44 @@ impl Word {
     /// The bits of the low half that a release leaves.
     pub const LEFT_BY_RELEASE: u32 = (RESERVED | SLOW_UNLOCKS) as u32;
 
-    /// Whether the release wakes a sleeper.
+    /// Tells whether the release wakes a sleeper.
     #[must_use]
     pub const fn waiters(self) -> bool {
         self.0 & WAITERS != 0
     }
 
-    /// Whether a thread prepares to sleep because a running thread covers it.
+    /// Tells whether a thread prepares to sleep because a running thread covers it.
     #[must_use]
     pub const fn preparing(self) -> bool {
         self.0 & PREPARING != 0
     }
 
-    /// Whether the hand-off waiter sleeps, so that the release wakes it.
+    /// Tells whether the hand-off waiter sleeps, so that the release wakes it.
     #[must_use]
     pub const fn handoff_asleep(self) -> bool {
         self.0 & HANDOFF_ASLEEP != 0
     }
 
-    /// Whether a running thread, a spinner or the hand-off waiter, covers the sleepers.
+    /// Tells whether a running thread, a spinner or the hand-off waiter, covers the sleepers.
     #[must_use]
     pub const fn covered(self) -> bool {
         self.0 & COVERED != 0
     }
 
-    /// Whether a hand-off waiter is registered.
+    /// Tells whether a hand-off waiter is registered.
     #[inline(always)]
     #[must_use]
     pub const fn handoff(self) -> bool {
         self.0 & HANDOFF != 0
     }
 
-    /// Whether the lock is reserved: the high half says which threads may take it.
+    /// Tells whether the lock is reserved: the high half says which threads may take it.
     #[must_use]
     pub const fn reserved(self) -> bool {
         self.0 & RESERVED != 0
     }
 
-    /// Whether contexts wait for a wait/wound mutex.
+    /// Tells whether contexts wait for a wait/wound mutex.
     #[must_use]
     pub const fn contexts(self) -> bool {
         self.0 & CONTEXTS != 0
@@ -276,7 +276,7 @@ impl Word {
         Word((self.0 & !(WAITERS | PREPARING | HANDOFF_ASLEEP)) + 1)
     }
 
-    /// Whether the lock was not released since a waiter set this.
+    /// Tells whether the lock was not released since a waiter set this.
     #[must_use]
     pub const fn unreleased(self) -> bool {
         self.0 & UNRELEASED != 0
@@ -288,7 +288,7 @@ impl Word {
         Word(self.0 | UNRELEASED)
     }
 
-    /// Whether the unlocks to come stay off the fast path.
+    /// Tells whether the unlocks to come stay off the fast path.
     #[must_use]
     pub const fn unlocks_slowly(self) -> bool {
         self.0 & SLOW_UNLOCKS != 0
@@ -367,9 +367,9 @@ impl core::fmt::Debug for Word {
 pub trait Subject: 'static {
     /// Whether the subject is an owner.
     const OWNED: bool;
-    /// Whether the hand-off waiter may take.
+    /// Tells whether the hand-off waiter may take.
     fn available(word: Word) -> bool;
-    /// Whether a newcomer may take.
+    /// Tells whether a newcomer may take.
     #[inline(always)]
     fn free(word: Word) -> bool {
         Self::available(word) && !word.handoff()
@@ -412,7 +412,7 @@ impl Subject for Exclusive {
 pub struct Counting;
 
 impl Counting {
-    /// Whether there is no room for one more permit.
+    /// Tells whether there is no room for one more permit.
     #[must_use]
     pub const fn full(word: Word) -> bool {
         word.subject() == MAX_SLOTS

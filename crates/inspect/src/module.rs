@@ -145,7 +145,7 @@ impl Module {
         Some(address.wrapping_sub(stated))
     }
 
-    /// Whether the stated address is of memory that the loader made for the
+    /// Tells whether the stated address is of memory that the loader made for the
     /// file, zero-filled memory behind it included.
     #[must_use]
     pub fn covers(&self, stated: u64) -> bool {

@@ -100,7 +100,7 @@ impl Modules {
         self.maps = maps;
     }
 
-    /// Whether `path` is that of the program itself, not of a library.
+    /// Tells whether `path` is that of the program itself, not of a library.
     #[must_use]
     pub fn is_main(&self, path: &Path) -> bool {
         self.main.as_deref() == Some(path)

@@ -27,13 +27,13 @@ const HANDOFF: u32 = 1;
 /// Those of all sleeps for lockstead's locks.
 const ALL: [u32; 4] = [WAITER, HANDOFF, !3, 3];
 
-/// Whether the sleep hears what only the sleepers of lockstead's locks do.
+/// Tells whether the sleep hears what only the sleepers of lockstead's locks do.
 #[must_use]
 pub fn is_lockstead(wait: &FutexWait) -> bool {
     matches!(wait.operation, Operation::Wait { bits } if ALL.contains(&bits))
 }
 
-/// Whether it is a sleep for a mutex that will end only when it is woken; `None`
+/// Tells whether it is a sleep for a mutex that will end only when it is woken; `None`
 /// if it is for no mutex. Others look at the mutex from time to time.
 #[must_use]
 pub fn mutex_sleep(wait: &FutexWait) -> Option<bool> {

@@ -115,21 +115,21 @@ impl Frame {
         self.function.as_deref().map(called)
     }
 
-    /// Whether the frame is lockstead's own, put under the program.
+    /// Tells whether the frame is lockstead's own, put under the program.
     #[must_use]
     pub fn is_lockstead(&self) -> bool {
         // A library handed over as a memory file shows as `/memfd:NAME`.
         self.module.as_deref().is_some_and(|module| base_name(module).contains(LIBRARY))
     }
 
-    /// Whether the frame is the C library's.
+    /// Tells whether the frame is the C library's.
     #[must_use]
     pub fn is_libc(&self) -> bool {
         self.module.as_deref().is_some_and(is_libc)
     }
 }
 
-/// Whether a file is the C library, its loader, or the kernel's part of it.
+/// Tells whether a file is the C library, its loader, or the kernel's part of it.
 #[must_use]
 pub fn is_libc(path: &str) -> bool {
     let name = base_name(path);
@@ -197,7 +197,7 @@ pub enum StackEnd {
 }
 
 impl StackEnd {
-    /// Whether every frame is there.
+    /// Tells whether every frame is there.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         *self == StackEnd::Bottom

@@ -69,7 +69,7 @@ impl Counter {
     }
 }
 
-/// Whether locks are biased on this machine at all; says so if not.
+/// Tells whether locks are biased on this machine at all; says so if not.
 fn biased_here() -> bool {
     let works = Linux::can_fence();
     if !works {

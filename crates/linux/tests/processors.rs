@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Whether threads that find a mutex taken queue up to spin: the queue is part of its
+/// Tells whether threads that find a mutex taken queue up to spin: the queue is part of its
 /// word. Tried until somebody does, or for so long.
 fn somebody_spins(long: Duration) -> bool {
     let lock = RawMutex::<Linux>::new();

@@ -92,7 +92,7 @@ fn case() -> Option<String> {
     std::env::var(CASE).ok()
 }
 
-/// Whether the libc registers threads here at all.
+/// Tells whether the libc registers threads here at all.
 fn registered() -> bool {
     SHARED.lock.lock(Location::caller()).expect("free");
     // SAFETY: this thread has locked it above, and only the holder releases it.

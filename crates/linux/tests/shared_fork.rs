@@ -24,7 +24,7 @@ fn alone() -> (Watchdog, std::sync::MutexGuard<'static, ()>) {
     (Watchdog::new(60), ALONE.lock().unwrap_or_else(|e| e.into_inner()))
 }
 
-/// Whether the lock's owner lives, asked by a process of its own.
+/// Tells whether the lock's owner lives, asked by a process of its own.
 fn is_held(segment: &Segment, lock: usize) -> bool {
     segment.word(9).store(0, SeqCst);
     let child = Child::new(|| {

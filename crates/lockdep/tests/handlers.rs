@@ -215,7 +215,7 @@ fn waits(asked: Mode, held: Mode) -> bool {
     asked != ReadRecursive || held == Write
 }
 
-/// Whether a lock that is asked for in the mode leads to one that is open.
+/// Tells whether a lock that is asked for in the mode leads to one that is open.
 fn connected(events: &[Event], lock: u32, mode: Mode, seen: &mut Vec<(u32, bool)>) -> bool {
     let state = (lock, mode == ReadRecursive);
     if seen.contains(&state) {

@@ -124,7 +124,7 @@ impl Stepped<'_> {
         while !self.step() {}
     }
 
-    /// Whether its next instruction locks a line.
+    /// Tells whether its next instruction locks a line.
     fn is_about_to_lock(&self) -> bool {
         // SAFETY: plain bits, filled in by the call; the child is stopped.
         let at = unsafe {

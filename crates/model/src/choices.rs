@@ -54,7 +54,7 @@ impl Choices {
         self.at = decisions;
     }
 
-    /// Whether the execution has left the path of an earlier one.
+    /// Tells whether the execution has left the path of an earlier one.
     pub(crate) fn fresh(&self) -> bool {
         self.at == self.branches.len()
     }

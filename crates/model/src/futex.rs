@@ -247,7 +247,7 @@ pub(crate) fn now(site: Site) -> u64 {
     now
 }
 
-/// Whether a thread is on a processor, as configured.
+/// Tells whether a thread is on a processor, as configured.
 pub(crate) fn on_cpu() -> OnCpu {
     let answer = with(|engine| match engine.config.hint {
         Hint::Always(answer) => answer,

@@ -75,7 +75,7 @@ impl View {
         }
     }
 
-    /// Whether `other` knows everything that this one knows.
+    /// Tells whether `other` knows everything that this one knows.
     fn within(&self, other: &View) -> bool {
         self.clock.iter().zip(&other.clock).all(|(a, b)| a <= b)
             && self.floor.iter().zip(&other.floor).all(|(a, b)| a <= b)
@@ -312,7 +312,7 @@ impl Memory {
         stores.partition_point(|store| store.place < floor) as u16
     }
 
-    /// Whether another store may come right behind the one with `index`.
+    /// Tells whether another store may come right behind the one with `index`.
     pub(crate) fn open(&self, location: usize, index: u16) -> bool {
         let behind = self.locations[location].stores.get(usize::from(index) + 1);
         behind.is_none_or(|store| !store.glued)

@@ -101,26 +101,26 @@ pub struct Event {
 }
 
 impl Event {
-    /// Whether the step lies in a source file of this name.
+    /// Tells whether the step lies in a source file of this name.
     #[must_use]
     pub fn in_file(&self, name: &str) -> bool {
         let rest = self.site.file().strip_suffix(name);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with(['/', '\\']))
     }
 
-    /// Whether the step replaced `from` by `to`.
+    /// Tells whether the step replaced `from` by `to`.
     #[must_use]
     pub fn exchanged(&self, from: u64, to: u64) -> bool {
         self.step == Step::Exchange { from, to }
     }
 
-    /// Whether the step replaced `value` by something.
+    /// Tells whether the step replaced `value` by something.
     #[must_use]
     pub fn replaced(&self, value: u64) -> bool {
         matches!(self.step, Step::Exchange { from, .. } if from == value)
     }
 
-    /// Whether the step wrote `value`.
+    /// Tells whether the step wrote `value`.
     #[must_use]
     pub fn wrote(&self, value: u64) -> bool {
         matches!(self.step, Step::Store { value: v } | Step::Exchange { to: v, .. } if v == value)

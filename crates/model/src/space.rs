@@ -30,7 +30,7 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Whether a 64-bit value here may be a lock's state word: in a slot it is
+    /// Tells whether a 64-bit value here may be a lock's state word: in a slot it is
     /// a heartbeat.
     pub(crate) fn may_hold_a_word(&self) -> bool {
         !matches!(self.name, Name::Slots(_))

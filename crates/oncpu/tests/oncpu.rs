@@ -205,7 +205,7 @@ fn those_without_privileges_may_read_and_not_write() {
     });
 }
 
-/// Whether the map of this name can be mapped for writing, or changed by a call.
+/// Tells whether the map of this name can be mapped for writing, or changed by a call.
 fn writable(path: &CStr) -> bool {
     #[repr(C)]
     struct Open {

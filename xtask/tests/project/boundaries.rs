@@ -61,7 +61,7 @@ fn refuse(folder: &str, banned: impl Fn(&str) -> Option<&'static str>) {
     assert!(seen > 1000, "{folder}: only {seen} names were read");
 }
 
-/// Whether `lib.rs` in `folder` has the attribute `name`, or `name(argument)`.
+/// Tells whether `lib.rs` in `folder` has the attribute `name`, or `name(argument)`.
 fn has_attribute(folder: &str, name: &str, argument: Option<&str>) -> bool {
     parsed(&root().join(folder).join("lib.rs")).attrs.iter().any(|attribute| {
         attribute.path().is_ident(name)

@@ -10,7 +10,7 @@ use xtask::{files, root, text};
 /// Words in capitals with hyphens that name something else.
 const OTHERS: [&str; 0] = [];
 
-/// Whether `word` has the form of an invariant's name.
+/// Tells whether `word` has the form of an invariant's name.
 fn is_name(word: &str) -> bool {
     let part = |part: &str| part.len() > 1 && part.chars().all(|c| c.is_ascii_uppercase());
     word.contains('-') && word.split('-').all(part)

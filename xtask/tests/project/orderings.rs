@@ -34,7 +34,7 @@ impl Reader<'_> {
         span.start().line
     }
 
-    /// Whether the comment directly above `line`, counted from 1, carries a label.
+    /// Tells whether the comment directly above `line`, counted from 1, carries a label.
     fn labelled_above(&self, line: usize) -> bool {
         self.lines[..line - 1]
             .iter()

@@ -32,7 +32,7 @@ pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     }
 }
 
-/// Whether only the tests of its crate have this item.
+/// Tells whether only the tests of its crate have this item.
 pub(crate) fn for_tests(item: &Item) -> bool {
     attributes(item).iter().any(|attribute| {
         attribute.path().is_ident("cfg")

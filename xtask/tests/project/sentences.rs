@@ -80,6 +80,9 @@ impl<'ast> Visit<'ast> for Summaries {
 /// Why `summary` is not one, if it is not.
 fn complaint(summary: &str, call: bool) -> Option<&'static str> {
     let first = summary.split_whitespace().next().unwrap_or_default();
+    if first == "Whether" && call {
+        return Some("says of a call no more than a question");
+    }
     if first == "Returns" && !call {
         return Some("says of a thing that it returns something");
     }

@@ -2,7 +2,7 @@
 
 use lockstead_bench::LockName;
 
-/// Whether the lock called `name` is lockstead's own; the others, also those
+/// Tells whether the lock called `name` is lockstead's own; the others, also those
 /// that only a later version knows, are its peers.
 pub(crate) fn ours(name: &str) -> bool {
     name.parse().is_ok_and(|lock: LockName| !lock.is_peer())

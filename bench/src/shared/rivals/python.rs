@@ -63,7 +63,7 @@ pub(super) fn row(ours_ns: f64, session: &Session<'_>) -> Result<Result<RivalRow
     })
 }
 
-/// Whether it ended in time.
+/// Tells whether it ended in time.
 fn await_end(child: &mut Child, session: &Session<'_>) -> Result<bool, Error> {
     let begin = Instant::now();
     loop {

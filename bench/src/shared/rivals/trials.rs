@@ -108,7 +108,7 @@ fn holder<'g, R: Rival<'g>>(
     Ok(child)
 }
 
-/// Whether another process finds the lock free.
+/// Tells whether another process finds the lock free.
 fn is_free<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
     board.got.store(0, Ordering::Relaxed);
     let mut child = Worker::fork(|| {
@@ -176,7 +176,7 @@ impl Drop for Left {
     }
 }
 
-/// Whether two threads, each of which opens the lock, exclude each other.
+/// Tells whether two threads, each of which opens the lock, exclude each other.
 fn threads<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
     board.clear();
     let mut child = Worker::fork(|| {
@@ -192,7 +192,8 @@ fn threads<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, 
     Ok(said == 2)
 }
 
-/// Whether the lock is still held when its holder has opened the file once more, and closed that.
+/// Tells whether the lock is still held when its holder has opened the file once more, and closed
+/// that.
 fn close<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
     let lock = R::open(ground)?;
     lock.lock()?;
@@ -202,7 +203,7 @@ fn close<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Er
     Ok(kept)
 }
 
-/// Whether the lock is still held when a forked child has unlocked what it inherited.
+/// Tells whether the lock is still held when a forked child has unlocked what it inherited.
 fn child<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
     board.clear();
     let lock = R::open(ground)?;
@@ -220,8 +221,8 @@ fn child<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Er
     Ok(kept)
 }
 
-/// Whether the lock is still held when one that waits for it is killed, and holder and waiter are
-/// process 1, each of its own namespace.
+/// Tells whether the lock is still held when one that waits for it is killed, and holder and waiter
+/// are process 1, each of its own namespace.
 fn container<'g, R: Rival<'g>>(
     ground: &'g Ground,
     board: &Board,

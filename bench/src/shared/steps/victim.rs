@@ -169,7 +169,7 @@ impl<'a> Victim<'a> {
 /// What it ends with if it may not be traced.
 const REFUSED: libc::c_int = 3;
 
-/// Whether a thread sleeps, as `/proc` has it.
+/// Tells whether a thread sleeps, as `/proc` has it.
 pub(super) fn sleeps(process: libc::pid_t, thread: libc::pid_t) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{process}/task/{thread}/stat"));
     // The name, which may have anything in it, ends with the last bracket.

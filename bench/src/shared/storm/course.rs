@@ -75,7 +75,7 @@ impl<'a> Course<'a> {
         Some(Course { length, begin, others, ends, enough: own.saturating_add(share) })
     }
 
-    /// Whether the turn is over for a storm with so many kills.
+    /// Tells whether the turn is over for a storm with so many kills.
     pub(super) fn is_over(&self, kills: u64) -> bool {
         kills >= self.enough || self.ends.is_some_and(|end| Instant::now() >= end)
     }

@@ -41,7 +41,7 @@ pub(super) fn command(worker: &Worker, thread: usize) {
     worker.signal_with(libc::SIGUSR1, thread);
 }
 
-/// Whether who ended with this status had become another program, having been commanded. That
+/// Tells whether who ended with this status had become another program, having been commanded. That
 /// ends as it should, or by the command's being repeated, which it does not handle any more.
 pub(super) fn has_ended_another(status: libc::c_int) -> bool {
     let by_itself = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == i32::from(EXECUTED);

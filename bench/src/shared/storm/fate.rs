@@ -84,12 +84,12 @@ impl Unmarked {
         self.left.is_some_and(|left| left.elapsed() < time)
     }
 
-    /// Whether there is one that is left to those who wait.
+    /// Tells whether there is one that is left to those who wait.
     fn is_left(&self) -> bool {
         self.open && self.left_within(TO_FIND)
     }
 
-    /// Whether there may be another one now.
+    /// Tells whether there may be another one now.
     fn may_be(&self) -> bool {
         !(self.is_left() || self.quiet && self.left_within(BETWEEN))
     }
@@ -121,7 +121,7 @@ impl Unmarked {
         }
     }
 
-    /// Whether the parent has asked about all that is not left to those who wait.
+    /// Tells whether the parent has asked about all that is not left to those who wait.
     fn is_known(&self) -> bool {
         self.asks.is_none()
     }
@@ -227,7 +227,7 @@ impl Storm<'_> {
         Ok(())
     }
 
-    /// Whether somebody is dying of whom the kernel may not tell.
+    /// Tells whether somebody is dying of whom the kernel may not tell.
     fn dies_unmarked(&self) -> bool {
         self.victims.iter().any(|victim| match victim.fate {
             Fate::Dying { how, .. } => how != Death::Kill,
@@ -333,7 +333,7 @@ impl Storm<'_> {
         Ok(())
     }
 
-    /// Whether all threads of a worker have had a lock.
+    /// Tells whether all threads of a worker have had a lock.
     fn lives(&self, index: usize) -> bool {
         self.control.parties[index][..self.mix.threads]
             .iter()

@@ -123,7 +123,7 @@ impl<'a> Hand<'a> {
         self.control.tally(kind)
     }
 
-    /// Whether this thread makes what others wait for.
+    /// Tells whether this thread makes what others wait for.
     pub(super) fn makes(&self) -> bool {
         (self.part.index * self.part.threads + self.thread).is_multiple_of(2)
     }

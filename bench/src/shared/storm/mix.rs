@@ -73,14 +73,14 @@ impl Default for Mix {
 }
 
 impl Mix {
-    /// Whether workers open the segment by its name. Who has no `/proc`, or has given up its
+    /// Tells whether workers open the segment by its name. Who has no `/proc`, or has given up its
     /// rights to its own folder there by becoming another user, can use no descriptor that it
     /// has inherited.
     pub(super) fn needs_a_name(&self) -> bool {
         self.without_proc || self.users
     }
 
-    /// Whether there can be such a storm, on any machine.
+    /// Tells whether there can be such a storm, on any machine.
     pub(super) fn check(&self) -> Result<(), Error> {
         options::within("--lock", self.kinds.len(), 1..=LockKind::ALL.len(), " kinds")?;
         options::within("--processes", self.processes, 1..=MAX_PROCESSES, "")?;

@@ -5,7 +5,7 @@ use lockstead::shared::{OnDeath, Shareable, SharedCondvar, SharedMutex, SharedSe
 
 /// What a lock protects: whether it is as a section leaves it, and how to make it so.
 pub(super) trait Protected {
-    /// Whether no section is in progress, or was cut off.
+    /// Tells whether no section is in progress, or was cut off.
     fn is_sound(&self) -> bool;
 
     /// Puts in order what a dead owner left.
@@ -93,7 +93,7 @@ pub(super) fn fresh(at: usize) -> SharedSemaphore {
     SharedSemaphore::new(UNITS, on_death)
 }
 
-/// Whether semaphore `at` tells of the dead.
+/// Tells whether semaphore `at` tells of the dead.
 pub(super) fn reports(at: usize) -> bool {
     at.is_multiple_of(2)
 }

@@ -25,7 +25,7 @@ impl StormReport {
         StormReport { total, rounds, skipped, machine: Machine::here() }
     }
 
-    /// Whether the locks did what they promise, in all of them.
+    /// Tells whether the locks did what they promise, in all of them.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.rounds.iter().all(|round| round.counts.passed() && round.broken.is_none())
@@ -101,7 +101,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// Whether the locks did what they promise.
+    /// Tells whether the locks did what they promise.
     #[must_use]
     pub fn passed(&self) -> bool {
         self.torn == 0

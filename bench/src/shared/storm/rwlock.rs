@@ -79,7 +79,7 @@ fn read(
     Ok(true)
 }
 
-/// Whether no writer has been there since the first counter was `before`.
+/// Tells whether no writer has been there since the first counter was `before`.
 fn undisturbed(pair: &Pair, before: u64) -> bool {
     load(&pair.first) == before && pair.is_sound()
 }

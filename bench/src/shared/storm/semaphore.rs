@@ -63,8 +63,8 @@ fn received<'a>(
     }
 }
 
-/// Whether all units can be taken in time, when nobody is left. Counts it if there are more of
-/// them.
+/// Tells whether all units can be taken in time, when nobody is left. Counts it if there are more
+/// of them.
 pub(super) fn inspect(
     tally: &Tally,
     semaphore: &SharedSemaphore,

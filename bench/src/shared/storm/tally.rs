@@ -126,7 +126,7 @@ impl Party {
         Some((LockKind::ALL.get(kind).copied(), now.saturating_sub(since).saturating_sub(stopped)))
     }
 
-    /// Whether that is too long.
+    /// Tells whether that is too long.
     pub(super) fn stalled(&self, stops: &Stops) -> Option<(Option<LockKind>, u64)> {
         self.waits(stops).filter(|&(_, waited)| waited > STALL.as_nanos() as u64)
     }

@@ -32,7 +32,7 @@ pub(crate) struct Expected {
 }
 
 impl Expected {
-    /// Whether only `--strict` shows it.
+    /// Tells whether only `--strict` shows it.
     pub(crate) fn is_strict(&self) -> bool {
         self.head.starts_with("ORDER")
     }

@@ -28,7 +28,7 @@ pub(crate) fn findings(stderr: &str) -> Vec<(&str, Vec<&str>)> {
     found
 }
 
-/// Whether a first line is the one expected. That of a deadlock goes on with the
+/// Tells whether a first line is the one expected. That of a deadlock goes on with the
 /// program.
 fn is_headed(head: &str, expected: &str) -> bool {
     match head.strip_prefix(expected) {

@@ -160,7 +160,7 @@ impl Seen {
         assert!(a >= acquisitions, "{name}: {a} acquisitions: {:#}", self.report);
     }
 
-    /// Whether a lock, condition or semaphore has a name with this in it.
+    /// Tells whether a lock, condition or semaphore has a name with this in it.
     pub(super) fn names(&self, part: &str) -> bool {
         names(&self.report, part)
     }

@@ -227,13 +227,13 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         self.change(State::downgraded);
     }
 
-    /// Whether anybody holds it, at some moment during the call.
+    /// Tells whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         !self.peek().free()
     }
 
-    /// Whether the calling thread holds it for writing.
+    /// Tells whether the calling thread holds it for writing.
     #[must_use]
     pub fn is_mine(&self) -> bool {
         self.writer().is_some_and(|writer| writer.get() == P::me_or_zero())

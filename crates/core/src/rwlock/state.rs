@@ -79,7 +79,7 @@ impl State {
         self.0 as u32
     }
 
-    /// Whether nobody holds the lock.
+    /// Tells whether nobody holds the lock.
     pub(crate) const fn free(self) -> bool {
         self.subject() == 0
     }
@@ -104,12 +104,12 @@ impl State {
         if self.has(NEXT_READS) { Mode::Read } else { Mode::Write }
     }
 
-    /// Whether the lock is promised to *next*, and newcomers are held off.
+    /// Tells whether the lock is promised to *next*, and newcomers are held off.
     pub(crate) const fn promised(self) -> bool {
         self.has(PROMISED)
     }
 
-    /// Whether the holders leave room for one more.
+    /// Tells whether the holders leave room for one more.
     #[inline(always)]
     fn allows(self, mode: Mode) -> bool {
         match mode {
@@ -122,7 +122,7 @@ impl State {
         }
     }
 
-    /// Whether a newcomer may take the lock.
+    /// Tells whether a newcomer may take the lock.
     #[inline(always)]
     pub(crate) fn admits(self, mode: Mode) -> bool {
         !self.promised() && self.allows(mode)

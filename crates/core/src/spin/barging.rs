@@ -86,7 +86,7 @@ impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
         self.count += u32::from(Self::BACKS_OFF);
     }
 
-    /// Whether it has happened often enough to back off.
+    /// Tells whether it has happened often enough to back off.
     pub(crate) fn is_enough(&self) -> bool {
         Self::BACKS_OFF && self.count >= Y::BACKOFF_AFTER
     }

@@ -95,7 +95,7 @@ const PASSED_OVER: u32 = 4;
 /// number.
 const CLOSED: u32 = u32::MAX;
 
-/// Whether the last spinner in the queue was seen to run lately. A hint: the queue covers the
+/// Tells whether the last spinner in the queue was seen to run lately. A hint: the queue covers the
 /// sleepers, and a spinner that does not run does so late.
 pub(crate) fn alive<P: Platform, Y: Policy>(word: Word) -> bool {
     word.tail().filter(|_| Y::COVER).is_some_and(|tail| {

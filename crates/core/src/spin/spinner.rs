@@ -10,7 +10,7 @@ use crate::word::Word;
 /// The node that is attached to a slot of the platform.
 pub(super) type QueueNode<P> = Node<<P as Platform>::U32, <P as Platform>::U64>;
 
-/// Whether the thread of this node was seen to run lately.
+/// Tells whether the thread of this node was seen to run lately.
 pub(super) fn beats<P: Platform>(node: &QueueNode<P>, now: Nanos, stale: u64) -> bool {
     now.since(Nanos(node.beat.load(Ordering::Relaxed))) <= stale
 }
@@ -73,8 +73,8 @@ impl Pace {
         Pace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
     }
 
-    /// Whether a spinner that gives up at `until` has spun for so long that it asks whether the
-    /// owner runs.
+    /// Tells whether a spinner that gives up at `until` has spun for so long that it asks whether
+    /// the owner runs.
     fn asks<Y: Policy>(until: Nanos, now: Nanos) -> bool {
         until.since(now) + Y::ASK <= Y::SPIN
     }

@@ -170,7 +170,7 @@ impl<P: Platform> Context<P> {
         self.acquired.set(self.acquired.get() - 1);
     }
 
-    /// Whether it may have to back off: a context that holds nothing never does (WW-BARE).
+    /// Tells whether it may have to back off: a context that holds nothing never does (WW-BARE).
     pub(super) fn mortal(&self) -> bool {
         self.acquired.get() != 0
     }
@@ -190,7 +190,7 @@ impl<P: Platform> Context<P> {
         }
     }
 
-    /// Whether an older context wants a lock that this one holds.
+    /// Tells whether an older context wants a lock that this one holds.
     pub(super) fn wounded(&self) -> bool {
         ticket_of::<P>(self.record).wounded()
     }

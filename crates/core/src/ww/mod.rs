@@ -277,19 +277,19 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         unsafe { self.base.unlock_slow() };
     }
 
-    /// Whether anybody holds it, at some moment during the call.
+    /// Tells whether anybody holds it, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
         self.base.is_locked()
     }
 
-    /// Whether the calling thread holds it.
+    /// Tells whether the calling thread holds it.
     #[must_use]
     pub fn is_mine(&self) -> bool {
         self.base.is_mine()
     }
 
-    /// Whether the calling thread holds it in this context, which is its own.
+    /// Tells whether the calling thread holds it in this context, which is its own.
     #[must_use]
     pub fn is_held_in(&self, context: &Context<P>) -> bool {
         self.base.is_mine() && self.holder(Ordering::Relaxed).is(context.ticket())

@@ -67,12 +67,12 @@ impl Ticket {
         Slot::new((self.0 >> SLOT_SHIFT) as u32)
     }
 
-    /// Whether these two are the same context.
+    /// Tells whether these two are the same context.
     pub(crate) const fn is(self, other: Self) -> bool {
         self.plain().0 == other.plain().0
     }
 
-    /// Whether this context began before the other.
+    /// Tells whether this context began before the other.
     pub(crate) const fn older_than(self, other: Self) -> bool {
         const TOP: u32 = u64::BITS - PLACE_SHIFT;
         let [a, b] = [(self.0 & STAMP) << TOP, (other.0 & STAMP) << TOP];
@@ -84,7 +84,7 @@ impl Ticket {
         Ticket(self.0 & !(WOUNDED | FOLLOWED | MORTAL))
     }
 
-    /// Whether an older context wants a lock that this one holds. Only in a record.
+    /// Tells whether an older context wants a lock that this one holds. Only in a record.
     pub(crate) const fn wounded(self) -> bool {
         self.0 & WOUNDED != 0
     }
@@ -94,7 +94,7 @@ impl Ticket {
         Ticket(self.0 | WOUNDED)
     }
 
-    /// Whether other contexts sleep behind this one. Only in `first`.
+    /// Tells whether other contexts sleep behind this one. Only in `first`.
     pub(crate) const fn followed(self) -> bool {
         self.0 & FOLLOWED != 0
     }
@@ -104,7 +104,7 @@ impl Ticket {
         Ticket(self.0 | FOLLOWED)
     }
 
-    /// Whether it holds other locks, and may have to back off. Only in `first`.
+    /// Tells whether it holds other locks, and may have to back off. Only in `first`.
     pub(crate) const fn mortal(self) -> bool {
         self.0 & MORTAL != 0
     }

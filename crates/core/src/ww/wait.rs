@@ -291,7 +291,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     }
 }
 
-/// Whether a context backs off rather than wait for an older one.
+/// Tells whether a context backs off rather than wait for an older one.
 fn dies<P: Platform>(context: &Context<P>) -> bool {
     context.scheme() == Scheme::WaitDie && context.mortal()
 }
@@ -308,7 +308,7 @@ fn yield_to<P: Platform>(context: &Context<P>, first: Ticket) {
     }
 }
 
-/// Whether the thread of a first was left behind by `fork`, so that it never leaves.
+/// Tells whether the thread of a first was left behind by `fork`, so that it never leaves.
 fn abandoned<P: Platform>(first: Ticket) -> bool {
     first.slot().is_some_and(|slot| P::participant(slot).lost())
 }

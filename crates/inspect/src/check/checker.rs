@@ -364,7 +364,7 @@ impl Checker {
     }
 }
 
-/// Whether all steps come from the same two calls: the callers that both of them have in
+/// Tells whether all steps come from the same two calls: the callers that both of them have in
 /// common aside, their stacks are the same.
 fn is_one_code(ledger: &Ledger<'_>, steps: &[graph::Step]) -> bool {
     let calls = |step: &graph::Step| {
@@ -379,7 +379,7 @@ fn is_one_code(ledger: &Ledger<'_>, steps: &[graph::Step]) -> bool {
     steps.windows(2).all(|two| calls(&two[0]) == calls(&two[1]))
 }
 
-/// Whether a lock was ever released by a thread that did not hold it: then it is
+/// Tells whether a lock was ever released by a thread that did not hold it: then it is
 /// no lock but a signal, and its order means nothing.
 fn is_signal(ledger: &Ledger<'_>, index: u32) -> bool {
     let used = ledger.used(Part::Locks);

@@ -37,7 +37,7 @@ impl Holders {
         Holders { of }
     }
 
-    /// Whether for each step some thread holds the lock that it begins with and
+    /// Tells whether for each step some thread holds the lock that it begins with and
     /// not the one that it asks for, and not one thread for all.
     #[must_use]
     pub fn may_close(&self, facts: &OrderFacts) -> bool {

@@ -163,7 +163,7 @@ impl Lives {
         self.all.len()
     }
 
-    /// Whether there was none.
+    /// Tells whether there was none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -226,7 +226,7 @@ impl Lives {
     }
 }
 
-/// Whether a record still says what it said of the lock with this generation: while
+/// Tells whether a record still says what it said of the lock with this generation: while
 /// that lives, and until another one begins there.
 fn is_of(record: &LockRecord, generation: u32) -> bool {
     let now = record.generation.load(Relaxed);
@@ -234,7 +234,7 @@ fn is_of(record: &LockRecord, generation: u32) -> bool {
     now == generation || is_over && now == generation.wrapping_add(1)
 }
 
-/// Whether the generation `one` came after `other`; they may wrap.
+/// Tells whether the generation `one` came after `other`; they may wrap.
 fn is_later(one: u32, other: u32) -> bool {
     one.wrapping_sub(other).cast_signed() > 0
 }

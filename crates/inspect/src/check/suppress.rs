@@ -144,7 +144,7 @@ impl Suppressions {
         self.all.iter().filter(|one| one.used == 0 && !one.is_shipped).map(|one| one.place.as_str())
     }
 
-    /// Whether there is none.
+    /// Tells whether there is none.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -177,7 +177,7 @@ impl Suppression {
     }
 }
 
-/// Whether a frame is in one of these files, as the loader has them.
+/// Tells whether a frame is in one of these files, as the loader has them.
 fn is_within(files: &[WildMatch], frame: &Frame) -> bool {
     frame.module.as_deref().is_some_and(|module| {
         let base = module.rsplit('/').next().unwrap_or_default();
@@ -185,7 +185,7 @@ fn is_within(files: &[WildMatch], frame: &Frame) -> bool {
     })
 }
 
-/// Whether a frame is in a function or a file: by name, by path, with the line.
+/// Tells whether a frame is in a function or a file: by name, by path, with the line.
 fn is_at(glob: &WildMatch, frame: &Frame) -> bool {
     let base = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
     let with_line = |file: &str| frame.line.map(|line| format!("{file}:{line}"));

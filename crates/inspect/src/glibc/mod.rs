@@ -43,7 +43,7 @@ impl<const N: usize> Fields<N> {
         u64::from_ne_bytes(std::array::from_fn(|n| self.0[offset + n]))
     }
 
-    /// Whether two words that glibc leaves alone are zero, or bear the mark of
+    /// Tells whether two words that glibc leaves alone are zero, or bear the mark of
     /// `lockstead run --check`: in the first, the highest bit, which no address has.
     fn is_spare(&self, mark: usize, check: usize) -> bool {
         self.u64(mark) >> 63 == 1 || self.u64(mark) == 0 && self.u64(check) == 0

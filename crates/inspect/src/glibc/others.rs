@@ -12,7 +12,7 @@ use super::{Fields, MOST_THREADS};
 use crate::memory::Memory;
 use crate::proc::futex::{FutexWait, Operation};
 
-/// Whether the thread sleeps for a `pthread_once_t` whose initialiser runs.
+/// Tells whether the thread sleeps for a `pthread_once_t` whose initialiser runs.
 #[must_use]
 pub fn is_once(wait: &FutexWait, memory: &dyn Memory) -> bool {
     const STATE: u32 = 3;

@@ -78,8 +78,8 @@ impl StreamLock {
     }
 }
 
-/// Whether the thread sleeps for ever on a word in the C library's own part of its stack, `frames`.
-/// The library puts it there when the kernel has refused it a priority-inheritance mutex,
+/// Tells whether the thread sleeps for ever on a word in the C library's own part of its stack,
+/// `frames`. The library puts it there when the kernel has refused it a priority-inheritance mutex,
 /// because taking it would close a deadlock or its owner has ended. What a program has in its own
 /// frames, a semaphore for instance, lies above.
 #[must_use]

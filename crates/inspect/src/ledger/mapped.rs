@@ -113,7 +113,7 @@ impl Mapped {
         ledger.within(&Extent(known().0.map(|count| count + new)))
     }
 
-    /// Whether the program has written over it, as far as that was noticed:
+    /// Tells whether the program has written over it, as far as that was noticed:
     /// what it recorded later is not to be seen.
     #[must_use]
     pub fn is_damaged(&self) -> bool {

@@ -77,7 +77,7 @@ pub fn listen_at(path: &Path) -> io::Result<OwnedFd> {
     listen_to(&(address, length))
 }
 
-/// Whether the socket at a path is one at which nobody listens any more.
+/// Tells whether the socket at a path is one at which nobody listens any more.
 pub fn is_deserted(path: &Path) -> bool {
     let refused = || {
         let socket = socket()?;

@@ -115,7 +115,7 @@ impl Process {
     }
 }
 
-/// Whether the program has 32-bit addresses; `None` where it cannot be read.
+/// Tells whether the program has 32-bit addresses; `None` where it cannot be read.
 fn is_narrow(pid: u32) -> Option<bool> {
     let mut head = [0; 5];
     File::open(format!("/proc/{pid}/exe")).ok()?.read_exact(&mut head).ok()?;

@@ -131,7 +131,7 @@ impl Account {
     }
 }
 
-/// Whether the record's thread runs.
+/// Tells whether the record's thread runs.
 pub(super) fn is_running(thread: &Thread<'_>) -> bool {
     thread.record.state.load(Relaxed) == state::LIVE
 }

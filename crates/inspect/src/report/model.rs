@@ -361,7 +361,7 @@ pub struct Losses {
 }
 
 impl Losses {
-    /// Whether nothing was lost.
+    /// Tells whether nothing was lost.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Losses::default()

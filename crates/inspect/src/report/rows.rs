@@ -65,7 +65,7 @@ impl ReportRow {
         self.counted = self.counted.saturating_add(other.counted);
     }
 
-    /// Whether it is about conditions.
+    /// Tells whether it is about conditions.
     pub(super) fn is_condition(&self, ledger: &Ledger<'_>) -> bool {
         let first = ledger.lock(self.members.all()[0]);
         first.is_some_and(|lock| lock.shape().0 == Kind::Condition)
@@ -239,7 +239,7 @@ pub(super) fn gather_short_lived(
     gathered
 }
 
-/// Whether a record is about what was destroyed.
+/// Tells whether a record is about what was destroyed.
 pub(super) fn is_over(lock: &LockRecord) -> bool {
     matches!(lock.shape().1, Life::Grave | Life::MassGrave)
 }

@@ -118,7 +118,7 @@ fn one(thread: &Thread<'_>, names: &mut dyn Names, first: u32, end: u64) -> Thre
     report
 }
 
-/// Whether this is a wait for a lock, not for work or for a thread's end.
+/// Tells whether this is a wait for a lock, not for work or for a thread's end.
 pub(super) fn is_for_lock(how: How) -> bool {
     matches!(how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
 }

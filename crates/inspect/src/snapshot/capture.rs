@@ -157,7 +157,7 @@ impl Looking {
         self.code = Some((Unwinder::new(for_stacks), Symbolizer::new(for_names)));
     }
 
-    /// Whether memory can be read at all: filters forbid that by itself. The
+    /// Tells whether memory can be read at all: filters forbid that by itself. The
     /// stack of a thread that sleeps is there, unless the thread has ended.
     fn try_memory(&mut self) {
         let mut stacks = self.tasks.iter().filter_map(|task| Some(task.doing.registers()?.0));
@@ -264,7 +264,7 @@ impl Looking {
             .collect()
     }
 
-    /// Whether a thread is still in the call that it was found in.
+    /// Tells whether a thread is still in the call that it was found in.
     pub(super) fn stays(&self, tid: u32) -> bool {
         let task = self.tasks.iter().find(|task| task.tid == tid);
         task.is_some_and(|task| task::doing(self.pid, tid).is_ok_and(|now| now == task.doing))

@@ -241,7 +241,7 @@ impl Entries {
         self.waits.insert(tid, Waits { record: Some(record), wait });
     }
 
-    /// Whether the ledger has a wait of this thread by now.
+    /// Tells whether the ledger has a wait of this thread by now.
     pub(super) fn waits_now(&self, looking: &Looking, ledger: &Ledger<'_>, tid: u32) -> bool {
         ledger.threads().any(|thread| {
             let own = thread.record.tid.load(Relaxed);
@@ -323,7 +323,7 @@ fn thread_stacks(ledger: &Ledger<'_>, looking: &Looking) -> Vec<(u64, u64, Strin
     found
 }
 
-/// Whether the thread sleeps in a futex call on a lock at this address.
+/// Tells whether the thread sleeps in a futex call on a lock at this address.
 fn sleeps_in(looking: &Looking, tid: u32, lock: u64) -> bool {
     let Ok(Doing::Call(call)) = task::doing(looking.pid, tid) else { return false };
     let offset = FutexWait::decode(&call).and_then(|wait| wait.address.checked_sub(lock));

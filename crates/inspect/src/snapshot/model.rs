@@ -268,7 +268,7 @@ impl Snapshot {
         self.locks.get(at)
     }
 
-    /// Whether there is a deadlock.
+    /// Tells whether there is a deadlock.
     #[must_use]
     pub fn is_deadlocked(&self) -> bool {
         self.cycles.iter().any(|cycle| cycle.verdict == CycleVerdict::Deadlock)

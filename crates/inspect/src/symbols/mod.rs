@@ -163,7 +163,7 @@ impl Symbolizer {
         }
     }
 
-    /// Whether the file could be asked.
+    /// Tells whether the file could be asked.
     fn ask(&mut self, file: &Path, debug: bool, addresses: &[(u64, u64)]) -> bool {
         if self.unreadable.iter().any(|path| path == file) {
             return false;

@@ -159,7 +159,7 @@ const WRAPPERS: &[&str] = &[
 /// Libraries that consist of such functions.
 const WRAPPING_LIBRARIES: &[&str] = &["libstdc++.so", "libc++.so", "libpthread.so", "libgcc_s.so"];
 
-/// Whether the frame only takes, makes or waits for a lock on behalf of the
+/// Tells whether the frame only takes, makes or waits for a lock on behalf of the
 /// function that called it, or is lockstead's own.
 #[must_use]
 pub fn is_lock_wrapper(frame: &Frame) -> bool {

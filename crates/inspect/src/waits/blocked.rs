@@ -53,7 +53,7 @@ impl Patience {
     }
 }
 
-/// Whether it waits for a lock, which somebody should release.
+/// Tells whether it waits for a lock, which somebody should release.
 fn is_for_lock(waiter: &Waiter) -> bool {
     matches!(waiter.waiting.how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
 }

@@ -29,10 +29,10 @@ pub trait Context {
     /// Returns the thread that this one joins, by the index of its record.
     fn joined(&self, waiter: &Waiter) -> Option<u32>;
 
-    /// Whether new readers of the reader-writer lock wait for waiting writers.
+    /// Tells whether new readers of the reader-writer lock wait for waiting writers.
     fn writers_first(&self, lock: u64) -> bool;
 
-    /// Whether this thread, whose wait on a condition variable is over, is
+    /// Tells whether this thread, whose wait on a condition variable is over, is
     /// getting its mutex back.
     fn is_taking_back(&self, waiter: &Waiter) -> bool;
 }
@@ -132,13 +132,13 @@ impl Detector {
         self.recurring.values().map(|times| times - 1).sum()
     }
 
-    /// Whether a deadlock was reported.
+    /// Tells whether a deadlock was reported.
     #[must_use]
     pub fn has_dead(&self) -> bool {
         !self.dead.is_empty()
     }
 
-    /// Whether this thread's wait is part of a reported deadlock.
+    /// Tells whether this thread's wait is part of a reported deadlock.
     #[must_use]
     pub fn is_dead(&self, waiter: &Waiter) -> bool {
         self.dead.contains(&(waiter.thread, waiter.episode))
@@ -150,15 +150,15 @@ impl Detector {
 const OLD: u64 = 1_000_000_000;
 
 impl FoundCycle {
-    /// Whether all its threads have waited so long at `now` that those who take a mutex have long
-    /// written their names.
+    /// Tells whether all its threads have waited so long at `now` that those who take a mutex have
+    /// long written their names.
     #[must_use]
     pub fn is_old(&self, now: u64) -> bool {
         let mut waits = self.members.iter().map(|member| member.waiter.waiting.since);
         waits.all(|since| now.saturating_sub(since) >= OLD)
     }
 
-    /// Whether a thread of it waits for a semaphore, which names nobody.
+    /// Tells whether a thread of it waits for a semaphore, which names nobody.
     #[must_use]
     pub fn has_semaphore(&self) -> bool {
         self.members.iter().any(|member| is_for_semaphore(&member.waiter))

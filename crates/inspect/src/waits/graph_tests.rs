@@ -89,7 +89,7 @@ fn a_cycle_may_be_of_any_length() {
     assert_eq!(threads(&found), [(0..LENGTH).collect::<Vec<_>>()]);
 }
 
-/// Whether `before` stands behind `after`, by the words of the file's head.
+/// Tells whether `before` stands behind `after`, by the words of the file's head.
 fn behind(before: &Wait, after: ThreadId, waits: &[Wait], holds: &[Hold]) -> bool {
     let holds_it = |lock, shared| {
         holds.iter().any(|h| h.thread == after && h.lock == lock && (shared || !h.shared))

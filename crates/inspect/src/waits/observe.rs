@@ -80,7 +80,7 @@ impl Observer {
         news
     }
 
-    /// Whether a thread was seen in a new wait at the last look, which the next
+    /// Tells whether a thread was seen in a new wait at the last look, which the next
     /// look may find it in still.
     #[must_use]
     pub fn has_fresh(&self) -> bool {

@@ -94,7 +94,7 @@ pub fn enders(pid: u32, tid: u32, calls: &[Call]) -> Option<Enders> {
     Some(if has_children { Enders::Child } else { enders })
 }
 
-/// Whether a timer of the process is armed, or that may not be read.
+/// Tells whether a timer of the process is armed, or that may not be read.
 fn has_timers(tid: u32) -> bool {
     match fs::read(format!("/proc/{tid}/timers")) {
         Ok(text) => !text.is_empty(),
@@ -103,7 +103,7 @@ fn has_timers(tid: u32) -> bool {
     }
 }
 
-/// Whether a handler of the program would run if a signal came.
+/// Tells whether a handler of the program would run if a signal came.
 fn hears_signals(tid: u32) -> bool {
     let status = Status::read(&format!("/proc/{tid}/status")).ok();
     let caught = status.and_then(|status| u64::from_str_radix(status.text("SigCgt")?, 16).ok());
@@ -112,8 +112,8 @@ fn hears_signals(tid: u32) -> bool {
     caught.is_none_or(|caught| caught & !known != 0)
 }
 
-/// Whether there may be another process with the same memory, or the kernel's own threads act for
-/// this one: both may wake what waits in it.
+/// Tells whether there may be another process with the same memory, or the kernel's own threads act
+/// for this one: both may wake what waits in it.
 fn has_relatives(pid: u32, tid: u32) -> bool {
     /// The kernel's number for a comparison of address spaces.
     const KCMP_VM: libc::c_int = 1;
@@ -126,8 +126,8 @@ fn has_relatives(pid: u32, tid: u32) -> bool {
     order(tid) != 0 || others.any(|other| other != pid && order(other) == 0) || has_ring(tid)
 }
 
-/// Whether it has a ring of requests at the kernel, which may end in wake-ups. Its descriptor may
-/// have been closed, or its memory never mapped, but hardly both.
+/// Tells whether it has a ring of requests at the kernel, which may end in wake-ups. Its descriptor
+/// may have been closed, or its memory never mapped, but hardly both.
 fn has_ring(tid: u32) -> bool {
     const RING: &str = "anon_inode:[io_uring]";
     let Ok(entries) = fs::read_dir(format!("/proc/{tid}/fd")) else { return true };

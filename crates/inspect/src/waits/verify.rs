@@ -121,12 +121,12 @@ fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>, anywhere: bool) -> Con
     if as_published { Confirmation::True } else { Confirmation::NotYet }
 }
 
-/// Whether an address is among the `bytes` from `start`; all may be nonsense.
+/// Tells whether an address is among the `bytes` from `start`; all may be nonsense.
 fn lies_in(start: u64, bytes: u64, address: u64) -> bool {
     address.wrapping_sub(start) < bytes
 }
 
-/// Whether the kernel refuses to let a thread sleep for this mutex in a circle.
+/// Tells whether the kernel refuses to let a thread sleep for this mutex in a circle.
 /// glibc then has it sleep on a word of its own stack, for good.
 fn inherits(ledger: &Ledger<'_>, lock: u64) -> bool {
     record(ledger, lock).is_some_and(|record| record.shape().2 & attribute::INHERIT != 0)
@@ -136,7 +136,7 @@ fn record<'a>(ledger: &Ledger<'a>, lock: u64) -> Option<&'a LockRecord> {
     ledger.find_lock(lock).and_then(|index| ledger.lock(index))
 }
 
-/// Whether the lock is one that threads release which do not hold it: then its
+/// Tells whether the lock is one that threads release which do not hold it: then its
 /// waiters wait for somebody else.
 fn is_handed_on(ledger: &Ledger<'_>, member: &Member, next: &Member) -> bool {
     let lock = member.lock.filter(|_| next.holding.is_some());
@@ -144,7 +144,7 @@ fn is_handed_on(ledger: &Ledger<'_>, member: &Member, next: &Member) -> bool {
     record.is_some_and(|record| record.handed_on.load(Relaxed) != 0)
 }
 
-/// Whether a lock names the thread that the ledger says; as far as its kind has
+/// Tells whether a lock names the thread that the ledger says; as far as its kind has
 /// a word for that.
 fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -> Confirmation {
     let (Some(lock), Some(holding)) = (member.lock, next.holding) else {
@@ -182,13 +182,13 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
     }
 }
 
-/// Whether there is no thread of that number, in this process or another.
+/// Tells whether there is no thread of that number, in this process or another.
 fn is_nobody(pid: u32, tid: u32) -> bool {
     let is_there = |path: String| std::fs::exists(path).unwrap_or(true);
     !is_there(format!("/proc/{pid}/task/{tid}")) && !is_there(format!("/proc/{tid}"))
 }
 
-/// Whether the lock was taken before the fork that made this process: it names
+/// Tells whether the lock was taken before the fork that made this process: it names
 /// the parent's thread still.
 fn is_forked(ledger: &Ledger<'_>, holder: &Member, holding: &Holding, tid: u32) -> bool {
     let thread = ledger.thread(holder.waiter.thread as usize);
@@ -196,7 +196,7 @@ fn is_forked(ledger: &Ledger<'_>, holder: &Member, holding: &Holding, tid: u32) 
         && thread.is_some_and(|thread| thread.record.forked_by.load(Relaxed) == tid)
 }
 
-/// Whether a thread in a wait on a condition variable sleeps for its mutex.
+/// Tells whether a thread in a wait on a condition variable sleeps for its mutex.
 #[must_use]
 pub fn is_taking_back(pid: u32, waiter: &Waiter) -> bool {
     let Ok(Doing::Call(call)) = task::doing(pid, waiter.tid) else { return false };

@@ -57,7 +57,7 @@ extern "C" fn segment_word(number: u32) -> *mut u64 {
     segment().word(number as usize).as_ptr()
 }
 
-/// Whether somebody lives who has this name.
+/// Tells whether somebody lives who has this name.
 #[unsafe(no_mangle)]
 extern "C" fn segment_lives(name: u32) -> bool {
     let Some(who) = lockstead_core::robust::Identity::from_bits(name) else { return false };

@@ -64,7 +64,7 @@ pub(crate) fn waits(asked: Mode, held: Mode) -> bool {
     asked != Mode::ReadRecursive || held == Mode::Write
 }
 
-/// Whether an edge of these modes allows as much as one of those.
+/// Tells whether an edge of these modes allows as much as one of those.
 fn no_weaker(a: (Mode, Mode), b: (Mode, Mode)) -> bool {
     let shared = |mode: Mode| mode != Mode::Write;
     let recursive = |mode: Mode| mode == Mode::ReadRecursive;
@@ -148,7 +148,7 @@ pub(crate) fn order(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Sho
     best
 }
 
-/// Whether an edge of this one's kind is news, given all before it.
+/// Tells whether an edge of this one's kind is news, given all before it.
 pub(crate) fn is_new_kind(all: &[Seen], new: &Seen) -> bool {
     !all.iter().any(|seen| {
         (seen.from, seen.to) == (new.from, new.to)
@@ -171,7 +171,7 @@ pub(crate) fn of_step(step: &Step) -> Seen {
     }
 }
 
-/// Whether the threads of a cycle can deadlock.
+/// Tells whether the threads of a cycle can deadlock.
 pub(crate) fn proves(cycle: &[Seen]) -> bool {
     cycle
         .iter()
@@ -179,7 +179,7 @@ pub(crate) fn proves(cycle: &[Seen]) -> bool {
         .all(|(index, seen)| !seen.alone && cycle[..index].iter().all(|other| other.together(seen)))
 }
 
-/// Whether each of two orders of classes was taken with two pairs of locks or more, and these
+/// Tells whether each of two orders of classes was taken with two pairs of locks or more, and these
 /// two by threads that hold nothing alike.
 pub(crate) fn is_habit(steps: &[Seen], ever: &[Seen], class: &dyn Fn(u32) -> u32) -> bool {
     let [one, other] = steps else { return false };
@@ -201,7 +201,7 @@ pub(crate) fn is_habit(steps: &[Seen], ever: &[Seen], class: &dyn Fn(u32) -> u32
         && [one, other].iter().all(|step| pairs(step).len() >= 2)
 }
 
-/// Whether a lock of these two classes stands between locks of the other one, and not many on
+/// Tells whether a lock of these two classes stands between locks of the other one, and not many on
 /// both sides.
 pub(crate) fn is_tree(steps: &[Seen], live: &[Seen], class: &dyn Fn(u32) -> u32) -> bool {
     let classes = (class(steps[0].from), class(steps[0].to));
@@ -222,7 +222,7 @@ pub(crate) fn is_tree(steps: &[Seen], live: &[Seen], class: &dyn Fn(u32) -> u32)
     })
 }
 
-/// Whether the requests of a cycle wait for each other, lock by lock.
+/// Tells whether the requests of a cycle wait for each other, lock by lock.
 pub(crate) fn is_cycle(cycle: &[Seen]) -> bool {
     let locks: BTreeSet<u32> = cycle.iter().map(|seen| seen.from).collect();
     locks.len() == cycle.len()

@@ -13,7 +13,7 @@ impl Watched {
         self.0.store(unsafe { libc::gettid() }, Ordering::SeqCst);
     }
 
-    /// Whether it has.
+    /// Tells whether it has.
     #[allow(dead_code, reason = "not every test asks")]
     pub(crate) fn has_begun(&self) -> bool {
         self.0.load(Ordering::SeqCst) != 0

@@ -17,7 +17,7 @@ fn become_fifo(priority: i32) -> std::io::Result<()> {
     }
 }
 
-/// Whether this test may have such priorities; says why not.
+/// Tells whether this test may have such priorities; says why not.
 fn allowed() -> bool {
     let tried = std::thread::spawn(|| become_fifo(40)).join().expect("no panic");
     if let Err(error) = &tried {

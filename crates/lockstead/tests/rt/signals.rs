@@ -30,7 +30,7 @@ fn send(thread: u32, signal: libc::c_int) {
     unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, signal) };
 }
 
-/// Whether the calling thread holds SIGUSR1 off.
+/// Tells whether the calling thread holds SIGUSR1 off.
 fn is_held_off() -> bool {
     // SAFETY: reads the mask into a set of ours, of which zeroes are a value.
     unsafe {

@@ -76,7 +76,7 @@ impl Random {
     }
 }
 
-/// Whether `told` is, of several times, true in less than the second after which a sleeper
+/// Tells whether `told` is, of several times, true in less than the second after which a sleeper
 /// looks again by itself.
 pub(crate) fn before_it_looks_again(mut told: impl FnMut() -> Instant) -> bool {
     (0..10).any(|_| told().elapsed() < Duration::from_millis(500))

@@ -153,8 +153,8 @@ fn a_program_that_locks_the_whole_file_for_writing_is_named_at_once() {
     std::fs::remove_file(&path).expect("it");
 }
 
-/// Whether files of this directory have an origin that is certain; elsewhere a reader's lock hides
-/// more.
+/// Tells whether files of this directory have an origin that is certain; elsewhere a reader's lock
+/// hides more.
 fn in_memory(name: &str) -> Option<std::path::PathBuf> {
     let memory = std::path::Path::new("/dev/shm");
     let path = memory.join(format!("lockstead-{name}-{}", std::process::id()));

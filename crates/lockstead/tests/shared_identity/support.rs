@@ -73,7 +73,7 @@ impl Root {
         }
     }
 
-    /// Whether the mutex is got in time, and its last owner was said to have died.
+    /// Tells whether the mutex is got in time, and its last owner was said to have died.
     #[track_caller]
     pub(crate) fn told(&self) -> bool {
         let locked = self.mutex.lock_timeout(UNTOLD).expect("not in time");

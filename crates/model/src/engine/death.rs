@@ -41,7 +41,7 @@ impl Engine {
         }
     }
 
-    /// Whether the life word of a thread that was killed says so.
+    /// Tells whether the life word of a thread that was killed says so.
     fn is_marked(&mut self, thread: usize) -> bool {
         // SAFETY: `embody` was given a word of the shared value, which the runner keeps
         // until all threads of an execution have ended.
@@ -49,7 +49,7 @@ impl Engine {
         life.is_some_and(|life| self.holds(life) & u64::from(u32::MAX) == DEAD)
     }
 
-    /// Whether the current thread, which dies, is to leave no trace.
+    /// Tells whether the current thread, which dies, is to leave no trace.
     fn goes_unmarked(&mut self) -> bool {
         let unmarked = self.budget.unmarked > 0 && self.choose(2, Lean::First(200)) == 1;
         if unmarked {
@@ -235,7 +235,7 @@ fn mourn() {
     }
 }
 
-/// Whether the participant with this number, that of its thread from 1, has ended: the
+/// Tells whether the participant with this number, that of its thread from 1, has ended: the
 /// answer of a machine that always knows.
 pub(crate) fn has_ended(number: u32, site: Site) -> bool {
     point(site);

@@ -39,7 +39,7 @@ impl Mark {
         self.decisions
     }
 
-    /// Whether it was put down where the engine is now.
+    /// Tells whether it was put down where the engine is now.
     pub(crate) fn agrees(&self, engine: &Engine) -> bool {
         (self.decisions, self.state) == (engine.choices.at(), engine.state)
     }

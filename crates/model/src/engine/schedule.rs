@@ -34,14 +34,14 @@ impl Engine {
         }
     }
 
-    /// Whether the thread may begin: of those that do the same, the first one begins first.
+    /// Tells whether the thread may begin: of those that do the same, the first one begins first.
     pub(super) fn may_start(&self, thread: usize) -> bool {
         let it = &self.threads[thread];
         let before = thread.checked_sub(1).map(|t| &self.threads[t]);
         !self.config.reduce || it.started || before.is_none_or(|b| b.group != it.group || b.started)
     }
 
-    /// Whether the thread that ran last would go on if it were not preempted.
+    /// Tells whether the thread that ran last would go on if it were not preempted.
     pub(super) fn goes_on(&self) -> bool {
         self.threads[self.last].status == Status::Ready
     }

@@ -5,7 +5,7 @@ use crate::atom::Atom;
 use crate::fingerprint::mix;
 
 impl Engine {
-    /// Whether the state was reached before; notes it if not.
+    /// Tells whether the state was reached before; notes it if not.
     pub(super) fn known(&mut self) -> bool {
         match self.states.entry(self.state) {
             std::collections::hash_map::Entry::Occupied(mut known) => {

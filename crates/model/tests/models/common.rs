@@ -132,7 +132,7 @@ macro_rules! missed {
     }};
 }
 
-/// Whether the long searches are asked for (`LOCKSTEAD_MODEL_DEEP=1`).
+/// Tells whether the long searches are asked for (`LOCKSTEAD_MODEL_DEEP=1`).
 pub(crate) fn deep() -> bool {
     std::env::var("LOCKSTEAD_MODEL_DEEP").is_ok_and(|v| v == "1")
 }

@@ -18,7 +18,7 @@ impl World {
         self.copies[line * self.stride + core / 64] >> (core % 64) & 1 != 0
     }
 
-    /// Whether `cpu` can read from its own cache.
+    /// Tells whether `cpu` can read from its own cache.
     #[inline]
     pub(crate) fn readable(&self, line: usize, cpu: usize) -> bool {
         let l = &self.lines[line];
@@ -284,7 +284,7 @@ impl World {
         Some(task)
     }
 
-    /// Whether releases can be restarted, and are cheap for it.
+    /// Tells whether releases can be restarted, and are cheap for it.
     pub(crate) fn restartable(&self) -> bool {
         self.machine.kernel.restart > 0.0
     }

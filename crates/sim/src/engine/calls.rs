@@ -105,7 +105,7 @@ pub(crate) fn pause() {
     }
 }
 
-/// Whether the scheduler wants the processor back.
+/// Tells whether the scheduler wants the processor back.
 pub(crate) fn need_resched() -> bool {
     with(|w| {
         let current = w.current;
@@ -181,7 +181,7 @@ pub(crate) fn wake(task: usize) -> bool {
     })
 }
 
-/// Whether a task is on a processor, read from its own line.
+/// Tells whether a task is on a processor, read from its own line.
 pub(crate) fn runs(task: usize) -> bool {
     with(|w| w.tasks[task].on_cpu).read() != 0
 }

@@ -86,7 +86,7 @@ impl Line {
 }
 
 impl Line {
-    /// Whether a thread has to ask for a line that its core has: while others wait, the
+    /// Tells whether a thread has to ask for a line that its core has: while others wait, the
     /// line stays for the instruction that fetched it, and a sibling competes with them.
     #[inline]
     pub(super) fn kept_from(&self, cpu: usize) -> bool {

@@ -31,7 +31,7 @@ impl World {
         true
     }
 
-    /// Whether a line of the latest turn has left the task's cache since.
+    /// Tells whether a line of the latest turn has left the task's cache since.
     fn copies_lost(&self, task: usize) -> bool {
         let cpu = self.tasks[task].cpu;
         let poll = &self.tasks[task].poll;

@@ -88,14 +88,14 @@ impl Poll {
         self.reads += 1;
     }
 
-    /// Whether the turn was as the one before it, from the task's own cache.
+    /// Tells whether the turn was as the one before it, from the task's own cache.
     fn repeated(&self, period: Ps) -> bool {
         !self.missed
             && self.now[..self.reads] == self.last[..self.last_reads]
             && period == self.period
     }
 
-    /// Whether the turn belongs to the loop in which the task was parked before.
+    /// Tells whether the turn belongs to the loop in which the task was parked before.
     fn went_on(&self) -> bool {
         self.known
             && self.reads == self.known_reads

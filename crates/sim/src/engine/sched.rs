@@ -27,7 +27,7 @@ impl World {
         if self.beside(cpu) { self.machine.smt.speed } else { 1.0 }
     }
 
-    /// Whether another thread of its core is busy.
+    /// Tells whether another thread of its core is busy.
     pub(crate) fn beside(&self, cpu: usize) -> bool {
         self.machine.layout.threads > 1
             && self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some())

@@ -88,7 +88,7 @@ pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
     f(unsafe { &mut *world })
 }
 
-/// Whether the caller is in a simulation that runs.
+/// Tells whether the caller is in a simulation that runs.
 #[inline]
 pub(crate) fn inside() -> bool {
     !WORLD.get().is_null()
@@ -257,7 +257,8 @@ impl World {
         }
     }
 
-    /// Whether nothing happens up to and at `at`, which lies before the horizon (EVENT-QUIET).
+    /// Tells whether nothing happens up to and at `at`, which lies before the horizon
+    /// (EVENT-QUIET).
     #[inline]
     fn quiet_until(&self, at: Ps) -> bool {
         at <= self.horizon && at < self.to_come.earliest()

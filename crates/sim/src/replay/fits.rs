@@ -120,7 +120,7 @@ impl Fit {
     }
 }
 
-/// Whether a workload gets these numbers.
+/// Tells whether a workload gets these numbers.
 pub(super) fn is_server(workload: &str) -> bool {
     ["fserver", "new-fserver"].contains(&workload)
 }

@@ -19,7 +19,7 @@ pub(crate) struct Files {
 }
 
 impl Files {
-    /// Whether all of them can be written.
+    /// Tells whether all of them can be written.
     ///
     /// # Errors
     /// Which cannot, and why.

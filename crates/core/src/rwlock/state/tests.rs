@@ -183,7 +183,7 @@ fn word_rwlock_a_reader_leaves_quietly_only_where_nobody_needs_a_call() {
     });
 }
 
-/// Whether a thread has room and has not been called: the protocol never leads there.
+/// Tells whether a thread has room and has not been called: the protocol never leads there.
 fn late(fields: Fields) -> bool {
     fields.asleep && fields.admits(Mode::Read)
         || fields.next.is_some_and(|(_, mode)| fields.allows(mode))

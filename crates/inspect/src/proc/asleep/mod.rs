@@ -27,7 +27,7 @@ pub use model::{Asleep, OtherProcess, WaitEnds};
 pub use surroundings::Surroundings;
 pub(crate) use surroundings::processes;
 
-/// Whether it is a call that waits for what others hold; see [`WaitEnds::Holders`].
+/// Tells whether it is a call that waits for what others hold; see [`WaitEnds::Holders`].
 #[must_use]
 pub fn is_for_lock(call: &Call) -> bool {
     match call.number {

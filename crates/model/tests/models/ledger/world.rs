@@ -360,7 +360,7 @@ impl World {
         self.claim(members | OVER);
     }
 
-    /// Whether a cycle was reported.
+    /// Tells whether a cycle was reported.
     pub(super) fn reported(&self) -> bool {
         self.claimed.load(Ordering::Relaxed) & (OVER - 1) != 0
     }
