@@ -14,13 +14,13 @@ const SHORTEST: Duration = Duration::from_millis(200);
 /// The beginning of an observation.
 pub(crate) struct Observation {
     start: Instant,
-    machine: Option<Usage>,
+    machine: Option<MachineUsage>,
     own: Duration,
 }
 
 impl Observation {
     pub(crate) fn begin() -> Self {
-        Self { start: Instant::now(), machine: Usage::now(), own: process_cpu() }
+        Self { start: Instant::now(), machine: MachineUsage::now(), own: process_cpu() }
     }
 
     /// Returns the per cent of all processors that others used since the beginning, time
@@ -35,7 +35,7 @@ impl Observation {
         if self.start.elapsed() < SHORTEST {
             return None;
         }
-        let (before, after) = (self.machine?, Usage::now()?);
+        let (before, after) = (self.machine?, MachineUsage::now()?);
         let own = (process_cpu() - self.own + children).as_secs_f64() * ticks_per_second();
         let (busy, all) = (after.busy - before.busy, after.all - before.all);
         (all > 0).then(|| (100.0 * (busy as f64 - own) / all as f64).max(0.0))
@@ -44,12 +44,12 @@ impl Observation {
 
 /// Processor time of the whole machine, in the kernel's ticks.
 #[derive(Clone, Copy, PartialEq, Debug)]
-struct Usage {
+struct MachineUsage {
     busy: u64,
     all: u64,
 }
 
-impl Usage {
+impl MachineUsage {
     fn now() -> Option<Self> {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
@@ -86,10 +86,10 @@ mod tests {
     #[test]
     fn reads_the_kernels_format() {
         let text = "cpu  10 1 20 300 4 5 6 7 8 9\ncpu0 1 2 3\n";
-        assert_eq!(Usage::parse(text), Some(Usage { busy: 49, all: 353 }));
-        assert_eq!(Usage::parse("cpu  10 1 20\n"), None);
-        assert_eq!(Usage::parse("intr 1\n"), None);
-        assert_eq!(Usage::parse(""), None);
+        assert_eq!(MachineUsage::parse(text), Some(MachineUsage { busy: 49, all: 353 }));
+        assert_eq!(MachineUsage::parse("cpu  10 1 20\n"), None);
+        assert_eq!(MachineUsage::parse("intr 1\n"), None);
+        assert_eq!(MachineUsage::parse(""), None);
     }
 
     #[test]

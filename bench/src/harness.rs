@@ -35,7 +35,7 @@ pub(crate) struct Slice {
 }
 
 /// What was seen from outside during the window.
-pub(crate) struct Window {
+pub(crate) struct SliceWindow {
     pub(crate) elapsed: Duration,
     /// Processor time of the process.
     pub(crate) cpu: Duration,
@@ -43,7 +43,7 @@ pub(crate) struct Window {
     pub(crate) turns: Vec<u64>,
 }
 
-impl Window {
+impl SliceWindow {
     pub(crate) fn per_second(&self) -> f64 {
         self.turns.iter().sum::<u64>() as f64 / self.elapsed.as_secs_f64()
     }
@@ -54,7 +54,7 @@ impl Window {
 }
 
 /// One thread's side of a slice.
-pub(crate) struct Worker<'a> {
+pub(crate) struct SliceWorker<'a> {
     /// The number of the thread, from 0.
     pub(crate) index: usize,
     counter: &'a AtomicU64,
@@ -62,7 +62,7 @@ pub(crate) struct Worker<'a> {
     turns: u64,
 }
 
-impl Worker<'_> {
+impl SliceWorker<'_> {
     /// Tells whether to do another turn.
     #[inline(always)]
     pub(crate) fn goes_on(&self) -> bool {
@@ -106,8 +106,8 @@ impl Slice {
     pub(crate) fn run<T: Send + 'static>(
         &self,
         session: &Session<'_>,
-        work: impl Fn(&mut Worker<'_>) -> T + Send + Sync + 'static,
-    ) -> Result<(Window, Vec<T>), Error> {
+        work: impl Fn(&mut SliceWorker<'_>) -> T + Send + Sync + 'static,
+    ) -> Result<(SliceWindow, Vec<T>), Error> {
         let work = Arc::new(work);
         let shared = Arc::new(WindowShared {
             counters: (0..self.threads).map(|_| Counter::default()).collect(),
@@ -123,7 +123,7 @@ impl Slice {
             let body = move || {
                 drop(inside.gate.read());
                 let (counter, over) = (&inside.counters[index].0, &inside.over);
-                let mut worker = Worker { index, counter, over, turns: 0 };
+                let mut worker = SliceWorker { index, counter, over, turns: 0 };
                 let result = work(&mut worker);
                 // Fails only when the slice has given up waiting.
                 let _ = sender.send(result);
@@ -149,13 +149,13 @@ impl Slice {
         }
     }
 
-    fn watch(&self, session: &Session<'_>, shared: &WindowShared) -> Window {
+    fn watch(&self, session: &Session<'_>, shared: &WindowShared) -> SliceWindow {
         sleep_within((self.length / 10).max(Duration::from_millis(2)), session);
         let (before, cpu, start) = (shared.counts(), process_cpu(), Instant::now());
         sleep_within(self.length, session);
         let (elapsed, cpu, after) = (start.elapsed(), process_cpu() - cpu, shared.counts());
         let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
-        Window { elapsed, cpu, turns }
+        SliceWindow { elapsed, cpu, turns }
     }
 
     fn collect<T>(
@@ -210,7 +210,7 @@ mod tests {
         Slice { lock: LockName::Std, threads, length, patience: Duration::from_secs(30) }
     }
 
-    fn turn_until_told(worker: &mut Worker<'_>) -> u64 {
+    fn turn_until_told(worker: &mut SliceWorker<'_>) -> u64 {
         while worker.goes_on() {
             worker.turn();
         }

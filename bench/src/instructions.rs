@@ -37,7 +37,7 @@ const REFUSED: libc::c_int = 3;
 
 /// Why instructions cannot be counted.
 #[derive(Debug, thiserror::Error)]
-pub enum Why {
+pub enum NotCounted {
     /// The system refuses to let a process trace its child.
     #[error("the system does not allow tracing (ptrace)")]
     Refused,
@@ -53,7 +53,7 @@ pub enum Why {
 /// counting as one. `f` is called a few hundred times, in a forked child.
 ///
 /// # Errors
-/// [`Why`].
+/// [`NotCounted`].
 ///
 /// # Example
 /// ```
@@ -67,7 +67,7 @@ pub enum Why {
 ///     Err(why) => println!("not counted: {why}"),
 /// }
 /// ```
-pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
+pub fn count_instructions(f: impl Fn()) -> Result<f64, NotCounted> {
     count(f, |_| 1)
 }
 
@@ -75,9 +75,9 @@ pub fn count_instructions(f: impl Fn()) -> Result<f64, Why> {
 /// and exchanges with memory. Otherwise as [`count_instructions`].
 ///
 /// # Errors
-/// [`Why`].
+/// [`NotCounted`].
 #[cfg(target_arch = "x86_64")]
-pub fn count_locked(f: impl Fn()) -> Result<f64, Why> {
+pub fn count_locked(f: impl Fn()) -> Result<f64, NotCounted> {
     count(f, |tracee| u64::from(tracee.next_instruction().is_some_and(|bytes| locks(&bytes))))
 }
 
@@ -101,7 +101,7 @@ fn locks(instruction: &[u8]) -> bool {
 }
 
 /// Returns the sum of what `weigh` says of each instruction, before it is executed.
-fn count(f: impl Fn(), weigh: impl Fn(&Tracee) -> u64) -> Result<f64, Why> {
+fn count(f: impl Fn(), weigh: impl Fn(&Tracee) -> u64) -> Result<f64, NotCounted> {
     // The thread joins here, so that its child's sections are known.
     Linux::me();
     // SAFETY: the child calls `f`, whose effects stay in the child, and system
@@ -162,11 +162,11 @@ struct Tracee {
 }
 
 impl Tracee {
-    fn count(&self, weigh: &impl Fn(&Tracee) -> u64) -> Result<f64, Why> {
+    fn count(&self, weigh: &impl Fn(&Tracee) -> u64) -> Result<f64, NotCounted> {
         match self.wait()? {
-            Event::Signal(libc::SIGSTOP) => {}
-            Event::Signal(other) => return Err(Why::Unfinished(other)),
-            Event::Ended => return Err(Why::Refused),
+            CounterEvent::Signal(libc::SIGSTOP) => {}
+            CounterEvent::Signal(other) => return Err(NotCounted::Unfinished(other)),
+            CounterEvent::Ended => return Err(NotCounted::Refused),
         }
         let mut steps = [0.0; 4];
         for steps in &mut steps {
@@ -176,20 +176,20 @@ impl Tracee {
         Ok(((long - short) - (empty_long - empty_short)) / TURNS as f64)
     }
 
-    fn steps_to_stop(&self, weigh: &impl Fn(&Tracee) -> u64) -> Result<u64, Why> {
+    fn steps_to_stop(&self, weigh: &impl Fn(&Tracee) -> u64) -> Result<u64, NotCounted> {
         let mut steps = 0;
         loop {
             self.forget_section();
             let weight = weigh(self);
             // SAFETY: the child is stopped, and ours; no memory is passed.
             if unsafe { libc::ptrace(libc::PTRACE_SINGLESTEP, self.pid, 0, 0) } != 0 {
-                return Err(Why::Refused);
+                return Err(NotCounted::Refused);
             }
             match self.wait()? {
-                Event::Signal(libc::SIGTRAP) => steps += weight,
-                Event::Signal(libc::SIGSTOP) => return Ok(steps),
-                Event::Signal(other) => return Err(Why::Unfinished(other)),
-                Event::Ended => return Err(Why::Unfinished(0)),
+                CounterEvent::Signal(libc::SIGTRAP) => steps += weight,
+                CounterEvent::Signal(libc::SIGSTOP) => return Ok(steps),
+                CounterEvent::Signal(other) => return Err(NotCounted::Unfinished(other)),
+                CounterEvent::Ended => return Err(NotCounted::Unfinished(0)),
             }
         }
     }
@@ -223,7 +223,7 @@ impl Tracee {
         }
     }
 
-    fn wait(&self) -> Result<Event, Why> {
+    fn wait(&self) -> Result<CounterEvent, NotCounted> {
         let mut status = 0;
         // SAFETY: by CALL-LOCALS the pointers are to live local variables, which the call fills
         // in.
@@ -234,10 +234,10 @@ impl Tracee {
             }
         }
         if libc::WIFSTOPPED(status) {
-            return Ok(Event::Signal(libc::WSTOPSIG(status)));
+            return Ok(CounterEvent::Signal(libc::WSTOPSIG(status)));
         }
         self.ended.set(true);
-        Ok(Event::Ended)
+        Ok(CounterEvent::Ended)
     }
 }
 
@@ -255,7 +255,7 @@ impl Drop for Tracee {
     }
 }
 
-enum Event {
+enum CounterEvent {
     /// Stopped by this signal; `SIGTRAP` after a step.
     Signal(libc::c_int),
     Ended,
@@ -270,7 +270,7 @@ mod tests {
     fn count(f: impl Fn()) -> Option<f64> {
         match count_instructions(f) {
             Ok(count) => Some(count),
-            Err(why @ Why::Refused) => {
+            Err(why @ NotCounted::Refused) => {
                 println!("skipped: {why}");
                 None
             }
@@ -315,7 +315,7 @@ mod tests {
         };
         match count_locked(three) {
             Ok(count) => assert_eq!(count, 3.0),
-            Err(why @ Why::Refused) => println!("skipped: {why}"),
+            Err(why @ NotCounted::Refused) => println!("skipped: {why}"),
             Err(why) => panic!("{why}"),
         }
     }
@@ -337,7 +337,7 @@ mod tests {
     #[test]
     fn code_that_crashes_is_an_error() {
         match count_instructions(|| std::process::abort()) {
-            Err(Why::Unfinished(_) | Why::Refused) => {}
+            Err(NotCounted::Unfinished(_) | NotCounted::Refused) => {}
             other => panic!("{other:?}"),
         }
     }

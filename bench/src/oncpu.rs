@@ -5,15 +5,15 @@
 //! the other sources are held against: it is asked just before and just after them, and
 //! where it changed in between the answer is not counted.
 
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, Session, stats};
 use core::panic::Location;
 use lockstead_core::{OnCpu, Platform, RawMutex, Slot};
 use lockstead_linux::Linux;
 use lockstead_linux::oncpu::status;
 use lockstead_linux::owner::{Oracle, ask};
-use lockstead_oncpu::{Refusal, start, stop};
-use lockstead_render::machine::Machine;
+use lockstead_oncpu::{OncpuRefusal, start, stop};
+use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 use std::io::{PipeReader, PipeWriter, Read, Write, pipe};
 use std::sync::Mutex;
@@ -36,7 +36,7 @@ pub struct OncpuOptions {
 #[derive(Clone, Debug, Serialize)]
 pub struct OncpuReport {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// The number of threads.
     pub threads: usize,
     /// Length of the sections.
@@ -85,7 +85,7 @@ const ROUNDS: usize = 7;
 #[derive(Debug)]
 pub enum OncpuFailure {
     /// There is no table, and none can be started.
-    Table(Refusal),
+    Table(OncpuRefusal),
     /// Somebody has stopped the table on the way.
     Stopped,
     /// Another error of a measurement.
@@ -124,7 +124,7 @@ pub fn measure(
         Err(why) => Err(OncpuFailure::Table(why.into())),
     };
     let kept = is_kept()?;
-    let mut progress = Progress::new(ROUNDS + 2 * SOURCES.len() - 1);
+    let mut progress = StepsProgress::new(ROUNDS + 2 * SOURCES.len() - 1);
     let mut started = Started(!kept);
     let (mut starts, mut plain, mut added) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..if kept { 0 } else { ROUNDS } {
@@ -143,7 +143,8 @@ pub fn measure(
     let mut sources = Vec::new();
     for (name, oracle) in SOURCES {
         progress.step(session, name)?;
-        let costs = [Peer::Running, Peer::Sleeping].map(|peer| question_ns(oracle, peer));
+        let costs =
+            [AskedThread::Running, AskedThread::Sleeping].map(|peer| question_ns(oracle, peer));
         let counts = if oracle == Oracle::Table {
             [[0; 3]; 2]
         } else {
@@ -163,7 +164,7 @@ pub fn measure(
     }
     let middle = |values: &[f64]| (!values.is_empty()).then(|| stats::median(values));
     Ok(OncpuReport {
-        machine: Machine::here(),
+        machine: MachineFacts::here(),
         threads: options.threads,
         section_ns: options.section.as_nanos() as u64,
         start_ms: middle(&starts),
@@ -174,10 +175,14 @@ pub fn measure(
 }
 
 /// The number of answers by the truth (off, on) and the answer (off, on, unknown).
-type Counts = [[u64; 3]; 2];
+type AnswerCounts = [[u64; 3]; 2];
 
 impl Source {
-    fn new(source: &'static str, counts: Counts, [running_ns, sleeping_ns]: [f64; 2]) -> Self {
+    fn new(
+        source: &'static str,
+        counts: AnswerCounts,
+        [running_ns, sleeping_ns]: [f64; 2],
+    ) -> Self {
         let [[right, missed, silent], [wrong, ..]] = counts;
         let percent = |part: u64, of: u64| (of > 0).then(|| part as f64 / of as f64 * 100.0);
         Source {
@@ -193,14 +198,14 @@ impl Source {
 }
 
 /// Has threads fight for a mutex; one that finds it taken asks about the owner.
-fn compare(source: Oracle, options: &OncpuOptions, session: &Session<'_>) -> Counts {
+fn compare(source: Oracle, options: &OncpuOptions, session: &Session<'_>) -> AnswerCounts {
     let lock = RawMutex::<Linux>::new();
     let counts = Mutex::new([[0; 3]; 2]);
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         for _ in 0..options.threads {
             scope.spawn(|| {
-                let mut mine: Counts = [[0; 3]; 2];
+                let mut mine: AnswerCounts = [[0; 3]; 2];
                 let here = Location::caller();
                 while !over.load(Relaxed) {
                     if !lock.try_lock(here) {
@@ -266,13 +271,13 @@ fn work(time: Duration) {
 
 /// What the thread does that is asked about.
 #[derive(Clone, Copy)]
-enum Peer {
+enum AskedThread {
     Running,
     Sleeping,
 }
 
 /// Measures the nanoseconds of a question: the median of some rounds of many.
-fn question_ns(source: Oracle, peer: Peer) -> f64 {
+fn question_ns(source: Oracle, peer: AskedThread) -> f64 {
     const MANY: u32 = 20_000;
     let (slot, done) = (AtomicU32::new(0), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -280,8 +285,8 @@ fn question_ns(source: Oracle, peer: Peer) -> f64 {
             slot.store(Linux::me().get(), Relaxed);
             while !done.load(Relaxed) {
                 match peer {
-                    Peer::Running => core::hint::spin_loop(),
-                    Peer::Sleeping => thread::park(),
+                    AskedThread::Running => core::hint::spin_loop(),
+                    AskedThread::Sleeping => thread::park(),
                 }
             }
         });

@@ -2,7 +2,7 @@
 //! measured.
 //!
 //! # Role
-//! [`Quota::enter`] makes a group below the one that the process is in (or, where the
+//! [`QuotaGroup::enter`] makes a group below the one that the process is in (or, where the
 //! kernel allows no groups below one with processes, beside it), gives it the quota and
 //! moves the process there. Dropping it moves the process back, with those that it has
 //! started, and removes the group. What a lock knows of quotas it learns when the first
@@ -40,14 +40,14 @@ const PREFIX: &str = "lockstead-quota-";
 
 /// A group that this process is in. Left and removed when dropped.
 #[derive(Debug)]
-pub(crate) struct Quota {
+pub(crate) struct QuotaGroup {
     group: PathBuf,
     /// Where the process was.
     home: PathBuf,
     unified: bool,
 }
 
-impl Quota {
+impl QuotaGroup {
     /// Moves this process into a group that may use so much of one processor.
     ///
     /// # Errors
@@ -111,7 +111,7 @@ impl Quota {
     }
 }
 
-impl Drop for Quota {
+impl Drop for QuotaGroup {
     /// Moves the process, and those that it has started, out of the group, which could not be
     /// removed otherwise.
     fn drop(&mut self) {
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_quota_holds_while_it_lives_and_leaves_nothing() {
         let before = fs::read_to_string("/proc/self/cgroup").expect("Linux");
-        let quota = match Quota::enter(50) {
+        let quota = match QuotaGroup::enter(50) {
             Ok(quota) => quota,
             Err(error) => {
                 eprintln!("skipped: {error}");

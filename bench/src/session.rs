@@ -27,7 +27,7 @@ impl<'a> Session<'a> {
         Self { stop, progress }
     }
 
-    /// Tells how far it is, where steps are not counted by [`Progress`].
+    /// Tells how far it is, where steps are not counted by [`StepsProgress`].
     pub(crate) fn tell(&mut self, done: u64, total: u64, label: &str) {
         (self.progress)(done, total, label);
     }
@@ -38,12 +38,12 @@ impl<'a> Session<'a> {
 }
 
 /// How far a measurement is, in steps that take about the same time.
-pub(crate) struct Progress {
+pub(crate) struct StepsProgress {
     done: u64,
     total: u64,
 }
 
-impl Progress {
+impl StepsProgress {
     pub(crate) fn new(total: usize) -> Self {
         Self { done: 0, total: total as u64 }
     }

@@ -14,10 +14,10 @@ mod limit;
 use crate::clock::thread_cpu;
 use crate::instructions::count_instructions;
 use crate::locks::{BenchLock, Placed, with_lock};
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, LockName, Session, options, stats};
-pub(crate) use limit::Limit;
-use lockstead_render::machine::Machine;
+pub(crate) use limit::LimitLock;
+use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 use std::sync::atomic::{Ordering, compiler_fence};
 use std::sync::mpsc;
@@ -52,7 +52,7 @@ impl Default for UncontendedOptions {
 #[derive(Clone, Debug, Serialize)]
 pub struct UncontendedReport<N = LockName> {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// Whether the process had one thread, and never another.
     pub one_thread: bool,
     /// Nanoseconds of the bare `lock cmpxchg` + `xchg` pair in this run.
@@ -102,9 +102,9 @@ pub fn measure(
     options.check()?;
     let mut subjects = Vec::new();
     for &lock in &options.locks {
-        subjects.push((lock, with_lock!(lock, L => Subject::new::<L>(lock.name()))?));
+        subjects.push((lock, with_lock!(lock, L => MeasuredLock::new::<L>(lock.name()))?));
     }
-    let limit = Subject::new::<Limit>(LIMIT);
+    let limit = MeasuredLock::new::<LimitLock>(LIMIT);
     if options.alone {
         let threads = threads();
         if threads != 1 {
@@ -125,8 +125,8 @@ pub(crate) const LIMIT: &str = "the bare pair";
 
 /// Measures these locks, each with its name, beside a second thread.
 pub(crate) fn compare<N>(
-    limit: Subject,
-    named: Vec<(N, Subject)>,
+    limit: MeasuredLock,
+    named: Vec<(N, MeasuredLock)>,
     rounds: usize,
     slice: Duration,
     session: &mut Session<'_>,
@@ -136,18 +136,18 @@ pub(crate) fn compare<N>(
 }
 
 fn in_turn<N>(
-    limit: Subject,
-    named: Vec<(N, Subject)>,
+    limit: MeasuredLock,
+    named: Vec<(N, MeasuredLock)>,
     rounds: usize,
     slice: Duration,
     session: &mut Session<'_>,
     one_thread: bool,
 ) -> Result<UncontendedReport<N>, Error> {
-    let machine = Machine::here();
-    let (names, locks): (Vec<N>, Vec<Subject>) = named.into_iter().unzip();
+    let machine = MachineFacts::here();
+    let (names, locks): (Vec<N>, Vec<MeasuredLock>) = named.into_iter().unzip();
     let mut subjects = vec![limit];
     subjects.extend(locks);
-    let mut progress = Progress::new(rounds * subjects.len());
+    let mut progress = StepsProgress::new(rounds * subjects.len());
     let mut order: Vec<usize> = (0..subjects.len()).collect();
     for _ in 0..rounds {
         fastrand::shuffle(&mut order);
@@ -184,7 +184,7 @@ impl UncontendedOptions {
 }
 
 /// A lock in its place, its measuring loops, and what they gave.
-pub(crate) struct Subject {
+pub(crate) struct MeasuredLock {
     name: &'static str,
     bytes: usize,
     /// Runs so many pairs.
@@ -193,7 +193,7 @@ pub(crate) struct Subject {
     ns: Vec<f64>,
 }
 
-impl Subject {
+impl MeasuredLock {
     pub(crate) fn new<L: BenchLock>(name: &'static str) -> Self {
         Self::at::<L, _>(name, Placed::new(), Placed::new(), |placed| placed)
     }

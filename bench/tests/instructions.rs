@@ -1,7 +1,7 @@
 //! Off means free: the mutex's pair in instructions, counted.
 
 use core::panic::Location;
-use lockstead_bench::instructions::{Why, count_instructions};
+use lockstead_bench::instructions::{NotCounted, count_instructions};
 use lockstead_core::{Atomic64, Halves, Hooks, MAX_SLOTS, Ordering, Platform, RawMutex};
 use lockstead_linux::{Linux, U64};
 
@@ -12,7 +12,7 @@ fn count(what: &str, f: impl Fn()) -> Option<f64> {
             println!("{what}: {count} instructions");
             Some(count)
         }
-        Err(why @ Why::Refused) => {
+        Err(why @ NotCounted::Refused) => {
             println!("{what}: skipped: {why}");
             None
         }

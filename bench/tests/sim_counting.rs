@@ -1,7 +1,9 @@
 //! The simulated instruction path against the native one: the same locks take the same
 //! number of atomic steps in both worlds.
 
-use lockstead_sim::{How, LockName, Machine, Step, StepKind, Use, UseKind, Workload, run_traced};
+use lockstead_sim::{
+    Machine, RunSettings, SimLockName, StepKind, TraceStep, UseKind, WorkUse, Workload, run_traced,
+};
 
 /// Loads, stores and exchanges.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -24,7 +26,7 @@ fn workload(section: f64, compute: f64) -> Workload {
         variation: 0.0,
         warm_up: 0.0,
         length: 8.0,
-        locks: vec![Use {
+        locks: vec![WorkUse {
             name: "lock".into(),
             kind: UseKind::Mutex,
             many: 1,
@@ -39,15 +41,27 @@ fn workload(section: f64, compute: f64) -> Workload {
 }
 
 /// The steps of a simulation on a machine with or without restartable releases.
-fn simulated(lock: LockName, tasks: usize, workload: &Workload, restart: bool) -> Vec<Step> {
+fn simulated(
+    lock: SimLockName,
+    tasks: usize,
+    workload: &Workload,
+    restart: bool,
+) -> Vec<TraceStep> {
     let mut machine = Machine::bundled("vm-2").expect("built in");
     assert!(machine.change("restart", |_| if restart { 5_000.0 } else { 0.0 }));
-    run_traced(&machine, lock, workload, tasks, How { seed: 1, trace: true, ..How::default() }).1
+    run_traced(
+        &machine,
+        lock,
+        workload,
+        tasks,
+        RunSettings { seed: 1, trace: true, ..RunSettings::default() },
+    )
+    .1
 }
 
 /// The atomic steps of one task in each stretch from a step of one kind to the next of
 /// another.
-fn stretches(steps: &[Step], task: u32, from: StepKind, to: StepKind) -> Vec<Steps> {
+fn stretches(steps: &[TraceStep], task: u32, from: StepKind, to: StepKind) -> Vec<Steps> {
     let mut found = Vec::new();
     let mut open = None;
     for step in steps.iter().filter(|step| step.task == task) {
@@ -69,7 +83,7 @@ fn stretches(steps: &[Step], task: u32, from: StepKind, to: StepKind) -> Vec<Ste
 }
 
 /// What each of many undisputed pairs takes in the simulator: all the same.
-fn simulated_pair(lock: LockName, restart: bool) -> Steps {
+fn simulated_pair(lock: SimLockName, restart: bool) -> Steps {
     let steps = simulated(lock, 1, &workload(1.0, 1.0), restart);
     let (mut takes, mut gives) = (
         stretches(&steps, 0, StepKind::Ask, StepKind::Take),
@@ -88,9 +102,9 @@ fn simulated_pair(lock: LockName, restart: bool) -> Steps {
 /// The real platform, counted instruction by instruction.
 #[cfg(target_arch = "x86_64")]
 mod stepped {
-    use super::{LockName, simulated_pair};
+    use super::{SimLockName, simulated_pair};
     use core::panic::Location;
-    use lockstead_bench::instructions::{Why, count_locked};
+    use lockstead_bench::instructions::{NotCounted, count_locked};
     use lockstead_core::{ClassicSemaphore, Platform, RawMutex, TunedSemaphore};
     use lockstead_linux::Linux;
 
@@ -101,7 +115,7 @@ mod stepped {
         Linux::me();
         match count_locked(f) {
             Ok(count) => Some(count as u64),
-            Err(why @ Why::Refused) => {
+            Err(why @ NotCounted::Refused) => {
                 println!("{what}: skipped: {why}");
                 None
             }
@@ -123,7 +137,7 @@ mod stepped {
             // SAFETY: by PEER-HELD this thread holds the lock, which it took above.
             unsafe { lock.unlock() };
         };
-        let simulated = simulated_pair(LockName::Lockstead, restart()).exchanges;
+        let simulated = simulated_pair(SimLockName::Lockstead, restart()).exchanges;
         if let Some(native) = count("mutex", pair) {
             assert_eq!(native, simulated);
         }
@@ -150,10 +164,10 @@ mod stepped {
             tuned.up().expect("the permit taken above");
         };
         if let Some(native) = count("semaphore-classic", of_classic) {
-            assert_eq!(native, simulated_pair(LockName::SemaphoreClassic, restart()).exchanges);
+            assert_eq!(native, simulated_pair(SimLockName::SemaphoreClassic, restart()).exchanges);
         }
         if let Some(native) = count("semaphore-tuned", of_tuned) {
-            assert_eq!(native, simulated_pair(LockName::SemaphoreTuned, restart()).exchanges);
+            assert_eq!(native, simulated_pair(SimLockName::SemaphoreTuned, restart()).exchanges);
         }
     }
 }
@@ -164,8 +178,8 @@ mod counted {
     use core::cell::Cell as Own;
     use core::sync::atomic::AtomicU32;
     use lockstead_core::{
-        Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Ordering, Outcome, Participant,
-        Platform, Slot, Wait,
+        Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Ordering, Platform, Slot, TableEntry,
+        WaitBounds, WaitOutcome,
     };
     use lockstead_linux::Linux;
 
@@ -175,13 +189,13 @@ mod counted {
         };
         static ME: Own<u32> = const { Own::new(0) };
         /// How the latest sleep ended, and how many there were.
-        static SLEPT: Own<(u32, Option<Outcome>)> = const { Own::new((0, None)) };
+        static SLEPT: Own<(u32, Option<WaitOutcome>)> = const { Own::new((0, None)) };
     }
 
     /// Sleeps that have begun.
     pub(super) static ASLEEP: AtomicU32 = AtomicU32::new(0);
 
-    static SLOTS: [Participant<Counted>; 3] = [const { Participant::<Counted>::VACANT }; 3];
+    static SLOTS: [TableEntry<Counted>; 3] = [const { TableEntry::<Counted>::VACANT }; 3];
 
     /// The calling thread is number `me` from here on.
     pub(super) fn sit(me: u32) {
@@ -198,7 +212,7 @@ mod counted {
 
     /// Tells whether the calling thread slept once, until it was woken.
     pub(super) fn slept_once() -> bool {
-        SLEPT.get() == (1, Some(Outcome::Woken))
+        SLEPT.get() == (1, Some(WaitOutcome::Woken))
     }
 
     fn add(what: fn(&mut Steps) -> &mut u64) {
@@ -304,12 +318,12 @@ mod counted {
         }
     }
 
-    fn how<'a>(how: &Wait<'_, Counted>) -> Wait<'a, Linux> {
+    fn how<'a>(how: &WaitBounds<'_, Counted>) -> WaitBounds<'a, Linux> {
         assert!(how.cancel.is_none() && !how.interruptible);
-        Wait { deadline: how.deadline, cancel: None, interruptible: false }
+        WaitBounds { deadline: how.deadline, cancel: None, interruptible: false }
     }
 
-    fn slept(outcome: Outcome) -> Outcome {
+    fn slept(outcome: WaitOutcome) -> WaitOutcome {
         SLEPT.set((SLEPT.get().0 + 1, Some(outcome)));
         outcome
     }
@@ -325,7 +339,7 @@ mod counted {
         fn me() -> Slot {
             Slot::new(ME.get()).expect("a slot")
         }
-        fn participant(slot: Slot) -> &'static Participant<Self> {
+        fn participant(slot: Slot) -> &'static TableEntry<Self> {
             &SLOTS[slot.get() as usize]
         }
         fn relax() {
@@ -340,15 +354,15 @@ mod counted {
         fn on_cpu(_: Slot) -> OnCpu {
             OnCpu::Unknown
         }
-        fn wait32(word: &W32, expected: u32, wait: &Wait<'_, Self>) -> Outcome {
+        fn wait32(word: &W32, expected: u32, wait: &WaitBounds<'_, Self>) -> WaitOutcome {
             ASLEEP.fetch_add(1, Ordering::SeqCst);
             slept(Linux::wait32(&word.0, expected, &how(wait)))
         }
-        fn wait_low(word: &W64, expected: u32, wait: &Wait<'_, Self>) -> Outcome {
+        fn wait_low(word: &W64, expected: u32, wait: &WaitBounds<'_, Self>) -> WaitOutcome {
             ASLEEP.fetch_add(1, Ordering::SeqCst);
             slept(Linux::wait_low(&word.0, expected, &how(wait)))
         }
-        fn wait_handoff(word: &W64, expected: u32, wait: &Wait<'_, Self>) -> Outcome {
+        fn wait_handoff(word: &W64, expected: u32, wait: &WaitBounds<'_, Self>) -> WaitOutcome {
             slept(Linux::wait_handoff(&word.0, expected, &how(wait)))
         }
         fn address32(word: &W32) -> Address {
@@ -368,7 +382,7 @@ mod counted {
 
 mod handed_over {
     use super::counted::{self, Counted};
-    use super::{LockName, Steps, simulated, stretches, workload};
+    use super::{SimLockName, Steps, simulated, stretches, workload};
     use core::panic::Location;
     use core::sync::atomic::Ordering::SeqCst;
     use lockstead_core::policy::{Spinning, Without};
@@ -418,7 +432,7 @@ mod handed_over {
     }
 
     /// The same, simulated.
-    fn simulated_handover(lock: LockName) -> (Steps, Steps) {
+    fn simulated_handover(lock: SimLockName) -> (Steps, Steps) {
         // The two ask at about the same time; the second one sleeps.
         let steps = simulated(lock, 2, &workload(1_000.0, 1_000.0), false);
         let sleeper = steps.iter().find(|step| step.kind == StepKind::Sleep).expect("one sleeps");
@@ -442,7 +456,7 @@ mod handed_over {
         let unlock = |mutex: &Mutex| unsafe { mutex.unlock() };
         assert_eq!(
             native(Mutex::new, lock, unlock),
-            simulated_handover(LockName::LocksteadSleeping)
+            simulated_handover(SimLockName::LocksteadSleeping)
         );
     }
 
@@ -453,6 +467,6 @@ mod handed_over {
         let new = || Semaphore::new(1).expect("one permit");
         let down = |semaphore: &Semaphore| semaphore.down(Location::caller());
         let up = |semaphore: &Semaphore| semaphore.up().expect("a permit that was taken");
-        assert_eq!(native(new, down, up), simulated_handover(LockName::SemaphoreClassic));
+        assert_eq!(native(new, down, up), simulated_handover(SimLockName::SemaphoreClassic));
     }
 }

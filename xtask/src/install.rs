@@ -15,7 +15,7 @@ pub const ABI: &str = "0";
 
 /// Where to, and what.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct InstallOptions {
     /// Where programs find it. Absolute, or made so.
     pub prefix: PathBuf,
     /// The folder in front of the prefix while installing.
@@ -28,12 +28,12 @@ pub struct Options {
     pub target: PathBuf,
 }
 
-impl Options {
+impl InstallOptions {
     /// Returns the options of a release below `/usr/local`, built in the workspace's own target
     /// directory.
     #[must_use]
     pub fn new() -> Self {
-        Options {
+        InstallOptions {
             prefix: "/usr/local".into(),
             destdir: None,
             libdir: "lib".into(),
@@ -43,7 +43,7 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for InstallOptions {
     fn default() -> Self {
         Self::new()
     }
@@ -53,7 +53,7 @@ impl Default for Options {
 ///
 /// # Errors
 /// What could not be built or written.
-pub fn install(options: &Options) -> Result<(), String> {
+pub fn install(options: &InstallOptions) -> Result<(), String> {
     let plain = |part| matches!(part, Component::Normal(_));
     if options.libdir.is_empty() || !Path::new(&options.libdir).components().all(plain) {
         return Err(format!("{}: --libdir is a folder below the prefix", options.libdir));
@@ -79,7 +79,7 @@ pub fn install(options: &Options) -> Result<(), String> {
     write(&cmake.join("LocksteadConfigVersion.cmake"), &cmake_version())
 }
 
-fn build(options: &Options, name: &str, checks: bool, lib: &Path) -> Result<(), String> {
+fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let archive = build_archive(&cargo, &root(), &options.target, &options.profile, checks)?;
     let object = options.target.join(format!("{name}.o"));
@@ -104,7 +104,7 @@ fn build(options: &Options, name: &str, checks: bool, lib: &Path) -> Result<(), 
 
 /// Returns the text for pkg-config. The unwinder is not among the libraries: compilers add it by
 /// themselves, of the kind that fits to a static program or to another one.
-fn pkg_config(prefix: &Path, options: &Options, name: &str, checks: bool) -> String {
+fn pkg_config(prefix: &Path, options: &InstallOptions, name: &str, checks: bool) -> String {
     let (what, define) = if checks {
         ("Locks with bounded waiting; this library checks their use", " -DLKS_DEBUG")
     } else {
@@ -120,7 +120,7 @@ fn pkg_config(prefix: &Path, options: &Options, name: &str, checks: bool) -> Str
     )
 }
 
-fn cmake_config(options: &Options) -> String {
+fn cmake_config(options: &InstallOptions) -> String {
     let depth = 2 + Path::new(&options.libdir).components().count();
     let up = "/..".repeat(depth);
     let mut text = format!(

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::ExitCode;
-use xtask::install::{Options, install};
+use xtask::install::{InstallOptions, install};
 
 const USAGE: &str = "\
 usage: cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
@@ -35,7 +35,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
         }
         _ => return Err(format!("say what to do\n\n{USAGE}")),
     }
-    let mut options = Options::new();
+    let mut options = InstallOptions::new();
     let mut prefix = None;
     while let Some(name) = arguments.next() {
         if name == "--help" {

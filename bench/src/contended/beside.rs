@@ -4,21 +4,21 @@ use super::options::ContendedOptions;
 use super::report::{Disturbance, QuotaUsed};
 use crate::foreign::{Observation, TOLERATED};
 use crate::hogs::Hogs;
-use crate::quota::Quota;
-use crate::session::Progress;
+use crate::quota::QuotaGroup;
+use crate::session::StepsProgress;
 use crate::{Error, stats};
 
 /// The surroundings that options ask for. They end when this is dropped.
-pub(crate) struct Beside {
+pub(crate) struct ContendedSurroundings {
     hogs: Hogs,
-    quota: Option<(u32, Quota)>,
+    quota: Option<(u32, QuotaGroup)>,
 }
 
-impl Beside {
+impl ContendedSurroundings {
     /// Starts the busy processes, and then enters the quota, which is not for them.
     pub(crate) fn enter(options: &ContendedOptions) -> Result<Self, Error> {
         let hogs = Hogs::start(options.foreign)?;
-        let enter = |percent| Quota::enter(percent).map(|quota| (percent, quota));
+        let enter = |percent| QuotaGroup::enter(percent).map(|quota| (percent, quota));
         Ok(Self { hogs, quota: options.quota.map(enter).transpose()? })
     }
 
@@ -49,9 +49,9 @@ impl Beside {
 /// The first of `measure`.
 pub(crate) fn rounds<S, O: Fn() -> Option<f64>>(
     (wanted, of): (usize, usize),
-    progress: &mut Progress,
+    progress: &mut StepsProgress,
     observe: impl Fn() -> O,
-    mut measure: impl FnMut(usize, &mut Progress) -> Result<S, Error>,
+    mut measure: impl FnMut(usize, &mut StepsProgress) -> Result<S, Error>,
     mut keep: impl FnMut(usize, S),
 ) -> Result<Disturbance, Error> {
     let mut rounds = Rounds { wanted, kept: 0, foreign: Vec::new(), discarded: 0, disturbed: 0 };
@@ -119,12 +119,12 @@ mod tests {
             others.set(later);
             move || *now
         };
-        let measure = |index: usize, _: &mut Progress| {
+        let measure = |index: usize, _: &mut StepsProgress| {
             measured += 1;
             Ok(index)
         };
         let keep = |index: usize, sample| kept[index] += usize::from(index == sample);
-        let done = rounds((wanted, 3), &mut Progress::new(3 * wanted), observe, measure, keep);
+        let done = rounds((wanted, 3), &mut StepsProgress::new(3 * wanted), observe, measure, keep);
         (done.expect("nothing fails"), measured, kept)
     }
 
@@ -146,15 +146,18 @@ mod tests {
 
     #[test]
     fn a_failure_ends_the_rounds() {
-        let failed = |_: usize, _: &mut Progress| Err::<(), _>(Error::Interrupted);
-        let done = rounds((2, 3), &mut Progress::new(6), || || None, failed, |_, ()| ());
+        let failed = |_: usize, _: &mut StepsProgress| Err::<(), _>(Error::Interrupted);
+        let done = rounds((2, 3), &mut StepsProgress::new(6), || || None, failed, |_, ()| ());
         assert!(matches!(done, Err(Error::Interrupted)));
     }
 
     #[test]
     fn the_own_busy_processes_are_not_foreign() {
-        let beside = Beside::enter(&ContendedOptions { foreign: 1, ..ContendedOptions::default() })
-            .expect("a process");
+        let beside = ContendedSurroundings::enter(&ContendedOptions {
+            foreign: 1,
+            ..ContendedOptions::default()
+        })
+        .expect("a process");
         let (observation, foreign_percent) = (Observation::begin(), beside.observe());
         let mut plain = None;
         while plain.is_none() {

@@ -44,7 +44,7 @@ impl MapMeasure {
 
 /// All panels of a grid.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Map {
+pub struct GridMap {
     /// The lock that is compared.
     pub lock: &'static str,
     /// The locks that it is compared with.
@@ -81,7 +81,7 @@ pub struct MapCell {
     pub peer: String,
 }
 
-impl Map {
+impl GridMap {
     /// Draws up the map of these cells, for `thinks` or, if that is empty, for all think times.
     /// Without [`SUBJECT`] and a peer it has no panels.
     #[must_use]
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn rows_and_columns_ascend_and_ratios_are_to_the_best_peer() {
-        let map = Map::of(&grid(), &[1.0]);
+        let map = GridMap::of(&grid(), &[1.0]);
         assert_eq!(map.peers, ["std", "a-lock-of-tomorrow"]);
         assert_eq!(map.panels.len(), 3);
         let panel = &map.panels[0];
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn a_shorter_wait_is_better() {
-        let map = Map::of(&grid(), &[1.0]);
+        let map = GridMap::of(&grid(), &[1.0]);
         let waits = &map.panels[2];
         assert_eq!(waits.measure, MapMeasure::LongestWait);
         assert_eq!((waits.cells[0].ratio, waits.cells[0].peer.as_str()), (0.5, "std"));
@@ -199,12 +199,12 @@ mod tests {
     #[test]
     fn think_times_can_be_chosen_and_the_first_of_a_cell_counts() {
         let thinks = |chosen: &[f64]| -> Vec<f64> {
-            Map::of(&grid(), chosen).panels.iter().map(|panel| panel.think_ratio).collect()
+            GridMap::of(&grid(), chosen).panels.iter().map(|panel| panel.think_ratio).collect()
         };
         assert_eq!(thinks(&[]), [0.0, 0.0, 0.0, 1.0, 1.0, 1.0]);
         assert_eq!(thinks(&[0.0]), [0.0; 3]);
         assert!(thinks(&[10.0]).is_empty());
-        assert_eq!(Map::of(&grid(), &[0.0]).panels[0].cells[0].ratio, 0.25);
+        assert_eq!(GridMap::of(&grid(), &[0.0]).panels[0].cells[0].ratio, 0.25);
     }
 
     #[test]
@@ -213,6 +213,6 @@ mod tests {
         for figures in grid.cells.iter_mut().flat_map(|cell| &mut cell.results) {
             figures.wait_max_ns = None;
         }
-        assert_eq!(Map::of(&grid, &[1.0]).panels.len(), 2);
+        assert_eq!(GridMap::of(&grid, &[1.0]).panels.len(), 2);
     }
 }

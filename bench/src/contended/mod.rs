@@ -26,20 +26,20 @@ pub use options::{
 };
 pub use report::{ContendedCell, ContendedReport, ContendedRow, Disturbance, QuotaUsed};
 
-pub(crate) use options::{Spot, check_times};
+pub(crate) use options::{CellKey, check_times};
 
 use crate::clock::Ticks;
 use crate::harness::Slice;
 use crate::locks::with_lock;
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, LockName, Session, stats};
-use beside::{Beside, rounds};
+use beside::{ContendedSurroundings, rounds};
 use grid::Grid;
-use lockstead_render::machine::Machine;
-use slices::{Load, Waits};
+use lockstead_render::machine::MachineFacts;
+use slices::{ThreadLoad, WaitTicks};
 use std::time::Duration;
 use summary::GridSummary;
-use work::Pace;
+use work::WorkPace;
 
 /// Measures what the options ask for.
 ///
@@ -52,11 +52,11 @@ pub fn measure(
     session: &mut Session<'_>,
 ) -> Result<ContendedReport, Error> {
     options.check()?;
-    let machine = Machine::here();
-    let bench = Bench { options, clock: Ticks::calibrated(), pace: Pace::calibrated() };
+    let machine = MachineFacts::here();
+    let bench = GridBench { options, clock: Ticks::calibrated(), pace: WorkPace::calibrated() };
     let grid = options.grid();
-    let beside = Beside::enter(options)?;
-    let mut progress = Progress::new(grid.len() * options.rounds * options.locks.len());
+    let beside = ContendedSurroundings::enter(options)?;
+    let mut progress = StepsProgress::new(grid.len() * options.rounds * options.locks.len());
     let cells = grid
         .into_iter()
         .map(|spot| bench.cell(spot, &beside, &mut progress, session))
@@ -78,10 +78,10 @@ pub fn measure(
     Ok(report)
 }
 
-struct Bench<'a> {
+struct GridBench<'a> {
     options: &'a ContendedOptions,
     clock: Ticks,
-    pace: Pace,
+    pace: WorkPace,
 }
 
 /// What the rounds of one cell gave for one lock.
@@ -90,28 +90,28 @@ struct ContendedSamples {
     ops_per_cpu_s: Vec<f64>,
     jain: Vec<f64>,
     timed_ops_per_s: Vec<f64>,
-    waits: Waits,
+    waits: WaitTicks,
 }
 
 /// What one round gave for one lock.
-struct Sample {
-    counted: crate::harness::Window,
-    timed: crate::harness::Window,
-    waits: Waits,
+struct RoundSample {
+    counted: crate::harness::SliceWindow,
+    timed: crate::harness::SliceWindow,
+    waits: WaitTicks,
 }
 
-impl Bench<'_> {
+impl GridBench<'_> {
     fn cell(
         &self,
-        spot: Spot,
-        beside: &Beside,
-        progress: &mut Progress,
+        spot: CellKey,
+        beside: &ContendedSurroundings,
+        progress: &mut StepsProgress,
         session: &mut Session<'_>,
     ) -> Result<ContendedCell, Error> {
         let options = self.options;
         let (pinned, threads, section, think) = spot;
         let label = label(spot);
-        let load = Load::of(spot, options.sleep, self.pace);
+        let load = ThreadLoad::of(spot, options.sleep, self.pace);
         let slice =
             |lock, length| Slice { lock, threads, length, patience: patience(spot, options) };
         let mut samples: Vec<ContendedSamples> =
@@ -127,7 +127,7 @@ impl Bench<'_> {
                 with_lock!(lock, L => {
                     let counted = slices::throughput::<L>(&count, load, session)?;
                     let (timed, waits) = slices::waits::<L>(&time, load, self.clock, session)?;
-                    Sample { counted, timed, waits }
+                    RoundSample { counted, timed, waits }
                 })
             },
             |index, sample| samples[index].add(sample),
@@ -149,14 +149,17 @@ impl Bench<'_> {
 }
 
 /// Returns a cell in the words of the progress.
-pub(crate) fn label((pinned, threads, section, think): Spot) -> String {
+pub(crate) fn label((pinned, threads, section, think): CellKey) -> String {
     let pinned = if pinned { " pinned" } else { "" };
     let plural = if threads == 1 { "" } else { "s" };
     format!("{threads}{pinned} thread{plural}, {section:?} section, {think}x think")
 }
 
 /// Returns how long threads may take to end when they are told to: each may first have its turn.
-pub(crate) fn patience((_, threads, section, think): Spot, options: &ContendedOptions) -> Duration {
+pub(crate) fn patience(
+    (_, threads, section, think): CellKey,
+    options: &ContendedOptions,
+) -> Duration {
     let sleep = options.sleep.map_or(Duration::ZERO, |sleep| sleep.length);
     Duration::from_secs(20) + 4 * (section.mul_f64(1.0 + think) + sleep) * threads as u32
 }
@@ -168,11 +171,11 @@ impl ContendedSamples {
             ops_per_cpu_s: Vec::new(),
             jain: Vec::new(),
             timed_ops_per_s: Vec::new(),
-            waits: Waits::new(),
+            waits: WaitTicks::new(),
         }
     }
 
-    fn add(&mut self, sample: Sample) {
+    fn add(&mut self, sample: RoundSample) {
         self.ops_per_s.push(sample.counted.per_second());
         self.ops_per_cpu_s.push(sample.counted.per_cpu_second());
         self.jain.push(stats::jain(&sample.counted.turns));

@@ -133,7 +133,7 @@ pub fn parse_think(text: &str) -> Result<f64, Error> {
 }
 
 /// Whether pinned, threads, section, think ratio.
-pub(crate) type Spot = (bool, usize, Duration, f64);
+pub(crate) type CellKey = (bool, usize, Duration, f64);
 
 /// Tells whether sections and think times, as multiples of them, can be measured.
 pub(crate) fn check_times(sections: &[Duration], thinks: &[f64]) -> Result<(), Error> {
@@ -175,7 +175,7 @@ impl ContendedOptions {
         options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
     }
 
-    pub(crate) fn grid(&self) -> Vec<Spot> {
+    pub(crate) fn grid(&self) -> Vec<CellKey> {
         let mut grid = Vec::new();
         for &pinned in &self.pinned {
             for &threads in &self.threads {

@@ -3,14 +3,14 @@
 use super::grid::{Grid, GridFigures, GridPlace};
 use super::summary::GridSummary;
 use crate::LockName;
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ContendedReport {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// Rounds of each cell.
     pub rounds: usize,
     /// Length of a slice that counts sections.

@@ -7,11 +7,11 @@
 //! inside lengthens short sections; by how much is reported with each row
 //! (`timed_ratio`).
 
-use super::options::{Sleep, Spot};
+use super::options::{CellKey, Sleep};
 use super::pinning;
-use super::work::{Pace, SectionWork, busy};
+use super::work::{SectionWork, WorkPace, busy};
 use crate::clock::Ticks;
-use crate::harness::{Slice, Window, Worker};
+use crate::harness::{Slice, SliceWindow, SliceWorker};
 use crate::locks::{BenchLock, Placed};
 use crate::{Error, Session};
 use hdrhistogram::Histogram;
@@ -25,7 +25,7 @@ const LONGEST: u64 = 1 << 45;
 
 /// What a thread does: steps of work inside and outside of the lock, and where.
 #[derive(Clone, Copy)]
-pub(crate) struct Load {
+pub(crate) struct ThreadLoad {
     pub(crate) section: u64,
     pub(crate) think: u64,
     /// The holder sleeps for so many nanoseconds in every so many sections; 0: in none.
@@ -34,21 +34,25 @@ pub(crate) struct Load {
     pinned: bool,
 }
 
-impl Load {
+impl ThreadLoad {
     /// Builds a workload of so many steps, and nothing else.
     pub(crate) const fn steps(section: u64, think: u64) -> Self {
         Self { section, think, sleep: (0, 0), pinned: false }
     }
 
     /// Returns the load of a cell.
-    pub(crate) fn of((pinned, _, section, think): Spot, sleep: Option<Sleep>, pace: Pace) -> Self {
+    pub(crate) fn of(
+        (pinned, _, section, think): CellKey,
+        sleep: Option<Sleep>,
+        pace: WorkPace,
+    ) -> Self {
         let sleep = sleep.map_or((0, 0), |sleep| (sleep.length.as_nanos() as u64, sleep.every));
         let (section, think) = (pace.steps(section), pace.steps(section.mul_f64(think)));
         Self { section, think, sleep, pinned }
     }
 
     /// Prepares a thread before its first turn.
-    fn settle(self, worker: &Worker<'_>) {
+    fn settle(self, worker: &SliceWorker<'_>) {
         if self.pinned {
             pinning::pin(worker.index);
         }
@@ -76,12 +80,12 @@ impl Load {
 }
 
 /// Waits of one or more threads, in ticks.
-pub(crate) struct Waits {
+pub(crate) struct WaitTicks {
     histogram: Histogram<u64>,
     longest: u64,
 }
 
-impl Waits {
+impl WaitTicks {
     pub(crate) fn new() -> Self {
         // Two digits: percentiles to one per cent, and a histogram that
         // leaves room in the cache.
@@ -113,9 +117,9 @@ impl Waits {
 /// Runs a slice that only counts.
 pub(crate) fn throughput<L: BenchLock>(
     slice: &Slice,
-    load: Load,
+    load: ThreadLoad,
     session: &Session<'_>,
-) -> Result<Window, Error> {
+) -> Result<SliceWindow, Error> {
     let (window, ()) = run::<L, ()>(
         slice,
         session,
@@ -138,18 +142,18 @@ pub(crate) fn throughput<L: BenchLock>(
 /// Runs a slice that times every acquisition.
 pub(crate) fn waits<L: BenchLock>(
     slice: &Slice,
-    load: Load,
+    load: ThreadLoad,
     clock: Ticks,
     session: &Session<'_>,
-) -> Result<(Window, Waits), Error> {
-    run::<L, Waits>(
+) -> Result<(SliceWindow, WaitTicks), Error> {
+    run::<L, WaitTicks>(
         slice,
         session,
-        Waits::new(),
+        WaitTicks::new(),
         |sum, one| sum.merge(&one),
         move |worker, lock, shared| {
             load.settle(worker);
-            let mut waits = Waits::new();
+            let mut waits = WaitTicks::new();
             let mut work = worker.index as u64;
             while worker.goes_on() {
                 let asked = clock.now();
@@ -176,8 +180,8 @@ fn run<L: BenchLock, T: Send + 'static>(
     session: &Session<'_>,
     mut sum: T,
     fold: impl Fn(&mut T, T),
-    body: impl Fn(&mut Worker<'_>, &L, &SectionWork) -> T + Send + Sync + 'static,
-) -> Result<(Window, T), Error> {
+    body: impl Fn(&mut SliceWorker<'_>, &L, &SectionWork) -> T + Send + Sync + 'static,
+) -> Result<(SliceWindow, T), Error> {
     let place = Arc::new((Placed::<L>::new(), SectionWork::default()));
     let inside = place.clone();
     let (window, returned) = slice.run(session, move |worker| {
@@ -201,7 +205,7 @@ mod tests {
     use crate::LockName;
     use std::sync::atomic::AtomicBool;
 
-    const LOAD: Load = Load::steps(40, 0);
+    const LOAD: ThreadLoad = ThreadLoad::steps(40, 0);
 
     fn slice(lock: LockName, threads: usize) -> Slice {
         let length = Duration::from_millis(15);
@@ -243,7 +247,7 @@ mod tests {
         let session = Session::new(&stop, &mut quiet);
         let spot = (true, 2, Duration::ZERO, 0.0);
         let sleep = Sleep { length: Duration::from_millis(1), every: 1 };
-        let load = Load::of(spot, Some(sleep), Pace::calibrated());
+        let load = ThreadLoad::of(spot, Some(sleep), WorkPace::calibrated());
         let slice = Slice { length: Duration::from_millis(50), ..slice(LockName::Std, 2) };
         let window = throughput::<crate::locks::Std>(&slice, load, &session).expect("excludes");
         let (sections, most) = (window.turns.iter().sum::<u64>(), window.elapsed.as_millis() + 1);
@@ -270,7 +274,7 @@ mod tests {
         // On one processor a count is lost only when a thread is preempted
         // between its load and its store: allow many slices.
         let found = (0..200).any(|_| {
-            let load = Load::steps(0, 0);
+            let load = ThreadLoad::steps(0, 0);
             matches!(
                 throughput::<Open>(&slice(LockName::Std, 4), load, &session),
                 Err(Error::Broken { .. })
@@ -309,9 +313,9 @@ mod tests {
 
     #[test]
     fn the_longest_wait_is_exact_and_merged() {
-        let mut one = Waits::new();
+        let mut one = WaitTicks::new();
         one.record(1_000_003);
-        let mut sum = Waits::new();
+        let mut sum = WaitTicks::new();
         sum.record(5);
         sum.merge(&one);
         assert_eq!(sum.longest, 1_000_003);

@@ -42,12 +42,12 @@ pub struct Overall {
     /// Geometric mean over the cells of the ratio to the best peer of each cell.
     pub mean_to_best_of_cell: Option<f64>,
     /// The cell with the lowest ratio to its best peer.
-    pub worst: Option<Spot>,
+    pub worst: Option<CellFigure>,
 }
 
 /// A figure of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Spot {
+pub struct CellFigure {
     /// The number of threads.
     pub threads: usize,
     /// Length of the section in nanoseconds.
@@ -75,7 +75,7 @@ pub enum Unit {
 /// The side of its limit on which a value is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Side {
+pub enum LimitSide {
     /// The limit or more.
     AtLeast,
     /// The limit or less.
@@ -90,7 +90,7 @@ pub struct GridAim {
     /// What is wanted, in words.
     pub wanted: String,
     /// Which side of the limit is wanted.
-    pub side: Side,
+    pub side: LimitSide,
     /// The limit that the aim sets.
     pub limit: f64,
     /// The unit of the limit and the value.
@@ -100,14 +100,14 @@ pub struct GridAim {
     /// Whether it is met; `None` if there is no value.
     pub reached: Option<bool>,
     /// The cells that miss it, the worst first.
-    pub missed: Vec<Spot>,
+    pub missed: Vec<CellFigure>,
 }
 
 /// A figure of a lock where more is better.
-type Figure = fn(&GridFigures) -> f64;
+type LockFigure = fn(&GridFigures) -> f64;
 
-const THROUGHPUT: Figure = |figures| figures.ops_per_s;
-const WORK: Figure = |figures| figures.ops_per_cpu_s;
+const THROUGHPUT: LockFigure = |figures| figures.ops_per_s;
+const WORK: LockFigure = |figures| figures.ops_per_cpu_s;
 
 impl GridSummary {
     /// Sums up these cells; `None` if none has both [`SUBJECT`] and a peer.
@@ -127,8 +127,8 @@ impl GridSummary {
 }
 
 impl Overall {
-    fn of(grid: &Grid, rivals: &[String], figure: Figure) -> Self {
-        let to_best: Vec<Spot> =
+    fn of(grid: &Grid, rivals: &[String], figure: LockFigure) -> Self {
+        let to_best: Vec<CellFigure> =
             grid.cells.iter().filter_map(|cell| to_best(cell, figure)).collect();
         let single = single(grid, rivals, figure);
         Self {
@@ -142,7 +142,7 @@ impl Overall {
 
 /// Returns the peer that is best over all cells that have it, and the geometric mean of the
 /// ratios to it.
-fn single(grid: &Grid, rivals: &[String], figure: Figure) -> Option<(String, f64)> {
+fn single(grid: &Grid, rivals: &[String], figure: LockFigure) -> Option<(String, f64)> {
     rivals
         .iter()
         .filter_map(|peer| {
@@ -159,8 +159,8 @@ fn mean(ratios: impl Iterator<Item = f64>) -> Option<f64> {
     (!ratios.is_empty()).then(|| geometric_mean(&ratios))
 }
 
-fn spot(cell: &GridPlace, peer: Option<&str>, value: f64) -> Spot {
-    Spot {
+fn spot(cell: &GridPlace, peer: Option<&str>, value: f64) -> CellFigure {
+    CellFigure {
         threads: cell.threads,
         section_ns: cell.section_ns,
         think_ratio: cell.think_ratio,
@@ -170,13 +170,13 @@ fn spot(cell: &GridPlace, peer: Option<&str>, value: f64) -> Spot {
 }
 
 /// Returns the ratio to a peer in a cell.
-fn to(cell: &GridPlace, peer: &str, figure: Figure) -> Option<Spot> {
+fn to(cell: &GridPlace, peer: &str, figure: LockFigure) -> Option<CellFigure> {
     let ratio = figure(cell.of(SUBJECT)?) / figure(cell.of(peer)?);
     ratio.is_finite().then(|| spot(cell, Some(peer), ratio))
 }
 
 /// Returns the ratio to the best peer of a cell.
-fn to_best(cell: &GridPlace, figure: Figure) -> Option<Spot> {
+fn to_best(cell: &GridPlace, figure: LockFigure) -> Option<CellFigure> {
     let (peer, _) = cell.best(|figures| Some(figure(figures)))?;
     to(cell, peer, figure)
 }
@@ -184,17 +184,17 @@ fn to_best(cell: &GridPlace, figure: Figure) -> Option<Spot> {
 fn target(
     target: &'static str,
     wanted: impl Into<String>,
-    (side, limit, unit): (Side, f64, Unit),
-    spots: impl Iterator<Item = Spot>,
+    (side, limit, unit): (LimitSide, f64, Unit),
+    spots: impl Iterator<Item = CellFigure>,
 ) -> GridAim {
-    let mut spots: Vec<Spot> = spots.collect();
+    let mut spots: Vec<CellFigure> = spots.collect();
     spots.sort_by(|a, b| a.value.total_cmp(&b.value));
-    if side == Side::AtMost {
+    if side == LimitSide::AtMost {
         spots.reverse();
     }
     let met = |value: f64| match side {
-        Side::AtLeast => value >= limit,
-        Side::AtMost => value <= limit,
+        LimitSide::AtLeast => value >= limit,
+        LimitSide::AtMost => value <= limit,
     };
     let value = spots.first().map(|spot| spot.value);
     GridAim {
@@ -212,13 +212,13 @@ fn target(
 /// Returns an aim that is about all cells together, and is missed by none of them.
 fn over_all(name: &'static str, wanted: &str, limit: f64, value: Option<f64>) -> GridAim {
     let met = value.map(|value| value >= limit);
-    let limits = (Side::AtLeast, limit, Unit::Ratio);
+    let limits = (LimitSide::AtLeast, limit, Unit::Ratio);
     GridAim { value, reached: met, ..target(name, wanted, limits, std::iter::empty()) }
 }
 
 fn targets(grid: &Grid, rivals: &[String]) -> Vec<GridAim> {
     let cells = || grid.cells.iter();
-    let least = |limit| (Side::AtLeast, limit, Unit::Ratio);
+    let least = |limit| (LimitSide::AtLeast, limit, Unit::Ratio);
     let is = |threads: usize, section: u64, think: f64| {
         move |cell: &&GridPlace| {
             (cell.threads, cell.section_ns) == (threads, section) && cell.think_ratio == think
@@ -289,19 +289,19 @@ fn targets(grid: &Grid, rivals: &[String]) -> Vec<GridAim> {
         target(
             "mixed-fairness",
             "there: Jain's index at least 0.95",
-            (Side::AtLeast, 0.95, Unit::Index),
+            (LimitSide::AtLeast, 0.95, Unit::Index),
             mixed().filter_map(|cell| of_ours(cell, |figures| figures.jain)),
         ),
         target(
             "mixed-longest-wait",
             "there: longest wait at most 5 ms",
-            (Side::AtMost, 5e6, Unit::Ns),
+            (LimitSide::AtMost, 5e6, Unit::Ns),
             mixed().filter_map(|cell| of_ours(cell, |figures| figures.wait_max_ns)),
         ),
         target(
             "mixed-p999",
             "there: 99.9 % of the waits at most 0.5 ms",
-            (Side::AtMost, 5e5, Unit::Ns),
+            (LimitSide::AtMost, 5e5, Unit::Ns),
             mixed().filter_map(|cell| of_ours(cell, |figures| figures.wait_p999_ns)),
         ),
         target(
@@ -318,7 +318,7 @@ fn targets(grid: &Grid, rivals: &[String]) -> Vec<GridAim> {
                 bound(16) / 1e6,
                 scheduler(16, processors) / 1e6
             ),
-            (Side::AtMost, longest, Unit::Ns),
+            (LimitSide::AtMost, longest, Unit::Ns),
             cells()
                 .filter(|cell| cell.threads == 16 && cell.think_ratio == 0.0)
                 .filter_map(|cell| of_ours(cell, |figures| figures.wait_max_ns)),
@@ -337,7 +337,7 @@ fn scheduler(threads: u64, processors: f64) -> f64 {
 }
 
 /// Returns the throughput of this cell over that of the same with two threads.
-fn many_to_two(grid: &Grid, cell: &GridPlace) -> Option<Spot> {
+fn many_to_two(grid: &Grid, cell: &GridPlace) -> Option<CellFigure> {
     let two = grid.cells.iter().find(|two| {
         (two.threads, two.section_ns) == (2, cell.section_ns) && two.think_ratio == cell.think_ratio
     })?;
@@ -350,7 +350,7 @@ impl GridSummary {
     #[must_use]
     pub fn cells_missed(&self) -> usize {
         let missed = self.targets.iter().flat_map(|target| &target.missed);
-        let cell = |spot: &Spot| (spot.threads, spot.section_ns, spot.think_ratio.to_bits());
+        let cell = |spot: &CellFigure| (spot.threads, spot.section_ns, spot.think_ratio.to_bits());
         missed.map(cell).collect::<BTreeSet<_>>().len()
     }
 }

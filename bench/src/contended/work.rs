@@ -54,11 +54,11 @@ pub(crate) fn busy(steps: u64, seed: u64) -> u64 {
 
 /// How fast this machine does the steps of [`busy`].
 #[derive(Clone, Copy)]
-pub(crate) struct Pace {
+pub(crate) struct WorkPace {
     steps_per_ns: f64,
 }
 
-impl Pace {
+impl WorkPace {
     /// Measures for some 20 ms. The fastest of several tries counts: the
     /// others were disturbed.
     pub(crate) fn calibrated() -> Self {
@@ -89,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_calibrated_section_takes_at_least_its_time() {
-        let pace = Pace::calibrated();
+        let pace = WorkPace::calibrated();
         let length = Duration::from_micros(500);
         let steps = pace.steps(length);
         let fastest = (0..20)
@@ -106,13 +106,13 @@ mod tests {
     /// Each step is a multiplication, three cycles at the least; noise makes it only longer.
     #[test]
     fn no_step_is_merged_with_another() {
-        let pace = Pace::calibrated();
+        let pace = WorkPace::calibrated();
         assert!(pace.steps_per_ns < 2.5, "{} steps in a nanosecond", pace.steps_per_ns);
     }
 
     #[test]
     fn only_nothing_takes_no_step() {
-        let pace = Pace { steps_per_ns: 0.25 };
+        let pace = WorkPace { steps_per_ns: 0.25 };
         assert_eq!(pace.steps(Duration::ZERO), 0);
         assert_eq!(pace.steps(Duration::from_nanos(1)), 1);
         assert_eq!(pace.steps(Duration::from_nanos(400)), 100);

@@ -4,7 +4,7 @@ use super::lines::{each, median};
 use super::pinned::both;
 use crate::Error;
 use crate::clock::Ticks;
-use lockstead_core::{Atomic32, Platform, Wait};
+use lockstead_core::{Atomic32, Platform, WaitBounds};
 use lockstead_linux::{Linux, U32};
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -66,7 +66,7 @@ fn wake(word: &U32) -> u32 {
 }
 
 fn wait(word: &U32, expected: u32) {
-    Linux::wait32(word, expected, &Wait::FOREVER);
+    Linux::wait32(word, expected, &WaitBounds::FOREVER);
 }
 
 /// Waking a thread on another processor, which was idle for so long.

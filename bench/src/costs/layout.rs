@@ -10,7 +10,7 @@ use std::fs;
 
 /// `nodes` × `caches` × `cores` × `threads` processors.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct ProcessorLayout {
     /// The number of memory nodes.
     pub nodes: usize,
     /// Last-level caches of a node.
@@ -32,12 +32,12 @@ struct Processor {
 }
 
 /// A pair of logical processors.
-pub(super) type Pair = (usize, usize);
+pub(super) type ProcessorPair = (usize, usize);
 
 /// The most pairs of one distance that are looked at.
 const PAIRS: usize = 6;
 
-impl Layout {
+impl ProcessorLayout {
     /// Returns the layout of the processors that this process may use.
     pub(super) fn here() -> Self {
         Self::of(allowed().into_iter().map(processor).collect())
@@ -61,9 +61,9 @@ impl Layout {
             && caches % nodes == 0
             && cores % caches == 0;
         if !regular {
-            return Layout { nodes: 1, caches: 1, cores: all, threads: 1, processors };
+            return ProcessorLayout { nodes: 1, caches: 1, cores: all, threads: 1, processors };
         }
-        Layout {
+        ProcessorLayout {
             nodes,
             caches: caches / nodes,
             cores: cores / caches,
@@ -78,7 +78,7 @@ impl Layout {
     }
 
     /// Returns two threads of one core.
-    pub(super) fn siblings(&self) -> Option<Pair> {
+    pub(super) fn siblings(&self) -> Option<ProcessorPair> {
         if self.threads < 2 {
             return None;
         }
@@ -87,7 +87,7 @@ impl Layout {
 
     /// Lists pairs by distance: within a last-level cache, between two of a node, between nodes.
     /// Distances that do not exist have none.
-    pub(super) fn pairs(&self) -> [Vec<Pair>; 3] {
+    pub(super) fn pairs(&self) -> [Vec<ProcessorPair>; 3] {
         if self.nodes * self.caches == 1 {
             let near =
                 |one: &Processor, other: &Processor| self.threads == 1 || one.core != other.core;
@@ -101,7 +101,7 @@ impl Layout {
     }
 
     /// Returns some of the pairs for which that holds, spread over all.
-    fn pairs_where(&self, holds: impl Fn(&Processor, &Processor) -> bool) -> Vec<Pair> {
+    fn pairs_where(&self, holds: impl Fn(&Processor, &Processor) -> bool) -> Vec<ProcessorPair> {
         let mut all = Vec::new();
         for (at, one) in self.processors.iter().enumerate() {
             for other in self.processors[at + 1..].iter().filter(|other| holds(one, other)) {
@@ -170,7 +170,7 @@ mod tests {
 
     #[test]
     fn equal_parts_are_a_layout() {
-        let layout = Layout::of(sixteen());
+        let layout = ProcessorLayout::of(sixteen());
         assert_eq!((layout.nodes, layout.caches, layout.cores, layout.threads), (2, 2, 2, 2));
         let [near, beside, far] = layout.pairs();
         assert!(near.iter().all(|&(a, b)| a / 4 == b / 4 && a / 2 != b / 2), "{near:?}");
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn unequal_parts_are_cores_of_one_cache() {
-        let layout = Layout::of(sixteen().split_off(3));
+        let layout = ProcessorLayout::of(sixteen().split_off(3));
         assert_eq!((layout.nodes, layout.caches, layout.cores, layout.threads), (1, 1, 13, 1));
         let [near, beside, far] = layout.pairs();
         assert!(!near.is_empty() && beside.is_empty() && far.is_empty());
@@ -190,7 +190,7 @@ mod tests {
 
     #[test]
     fn one_processor_has_nobody_beside_it() {
-        let layout = Layout::of(sixteen()[..1].to_vec());
+        let layout = ProcessorLayout::of(sixteen()[..1].to_vec());
         assert_eq!((layout.cores, layout.threads, layout.siblings()), (1, 1, None));
         assert!(layout.pairs().iter().all(Vec::is_empty));
     }

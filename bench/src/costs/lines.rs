@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 /// Alone on its lines: the prefetcher takes two.
 #[repr(align(128))]
 #[derive(Default)]
-struct Alone<T>(T);
+struct AloneOnLines<T>(T);
 
 /// Returns the least of several tries.
 fn least(tries: usize, mut once: impl FnMut() -> Result<f64, Error>) -> Result<f64, Error> {
@@ -42,7 +42,7 @@ pub(super) fn each(cpu: usize, turns: u64, f: impl Fn() + Sync) -> Result<f64, E
 
 /// Measures a load or a store of a line at hand.
 pub(super) fn hit(cpu: usize) -> Result<f64, Error> {
-    let word = Alone(AtomicU64::new(0));
+    let word = AloneOnLines(AtomicU64::new(0));
     let both = each(cpu, 100_000, || {
         // A load and a store in one expression, as of a counter under a lock.
         word.0.store(black_box(word.0.load(Relaxed)) + 1, Relaxed);
@@ -52,7 +52,7 @@ pub(super) fn hit(cpu: usize) -> Result<f64, Error> {
 
 /// Measures a locked instruction on a line at hand.
 pub(super) fn exchange(cpu: usize) -> Result<f64, Error> {
-    let word = Alone(AtomicU64::new(0));
+    let word = AloneOnLines(AtomicU64::new(0));
     each(cpu, 100_000, || {
         let _ = black_box(word.0.compare_exchange(0, 0, Relaxed, Relaxed));
     })
@@ -69,7 +69,7 @@ pub(super) fn memory(cpu: usize) -> Result<f64, Error> {
     const STEPS: usize = 100_000;
     // One cycle through all lines, far from any order (the factor is odd, the sum too).
     let next = |at: usize| (at.wrapping_mul(0x9e37_79b1).wrapping_add(0x7f4a_7c15)) % LINES;
-    let lines: Vec<Alone<usize>> = (0..LINES).map(|at| Alone(next(at))).collect();
+    let lines: Vec<AloneOnLines<usize>> = (0..LINES).map(|at| AloneOnLines(next(at))).collect();
     let clock = Ticks::calibrated();
     let mut at = 0;
     least(3, || {
@@ -91,7 +91,7 @@ pub(super) fn transfer(pair: (usize, usize)) -> Result<f64, Error> {
     const ROUNDS: u64 = 2_000;
     let clock = Ticks::calibrated();
     least(20, || {
-        let ball = Alone(AtomicU64::new(0));
+        let ball = AloneOnLines(AtomicU64::new(0));
         let side = |mine: u64| {
             let from = clock.now();
             for round in 0..ROUNDS {
@@ -115,7 +115,7 @@ pub(super) fn hold_write(pair: (usize, usize), transfer: f64) -> Result<f64, Err
     let clock = Ticks::calibrated();
     let mut turns = Vec::new();
     for _ in 0..10 {
-        let word = Alone(AtomicU64::new(0));
+        let word = AloneOnLines(AtomicU64::new(0));
         let over = AtomicBool::new(false);
         let side = || {
             let (from, mut last, mut gained) = (clock.now(), u64::MAX, 0u64);
@@ -141,7 +141,7 @@ pub(super) fn hold_read(pair: (usize, usize), transfer: f64) -> Result<f64, Erro
     let clock = Ticks::calibrated();
     let mut turns = Vec::new();
     for _ in 0..10 {
-        let word = Alone(AtomicU64::new(0));
+        let word = AloneOnLines(AtomicU64::new(0));
         let over = AtomicBool::new(false);
         let write = || {
             while !over.load(Relaxed) {

@@ -11,7 +11,7 @@ mod layout;
 mod lines;
 mod pinned;
 
-pub use layout::Layout;
+pub use layout::ProcessorLayout;
 pub(crate) use layout::allowed;
 pub(crate) use pinned::pin;
 
@@ -22,7 +22,7 @@ use lines::median;
 #[derive(Clone, Debug)]
 pub struct Costs {
     /// How its processors lie to each other.
-    pub layout: Layout,
+    pub layout: ProcessorLayout,
     /// A load or a store of a line at hand.
     pub hit: f64,
     /// A locked instruction there.
@@ -77,7 +77,7 @@ const STEPS: u64 = 12;
 /// # Errors
 /// [`Error::Process`] if a thread cannot be kept on its processor, [`Error::Interrupted`].
 pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
-    let layout = Layout::here();
+    let layout = ProcessorLayout::here();
     let cpu = layout.first();
     let mut done = 0;
     let mut step = |session: &mut Session<'_>, what: &str| {

@@ -7,23 +7,23 @@
 
 use super::figures::{ExplainSamples, RoundsFigure};
 use super::ingredients::Ingredient;
-use super::subjects::{self, Subject};
+use super::subjects::{self, ExplainSubject};
 use crate::clock::Ticks;
-use crate::contended::beside::{Beside, rounds};
-use crate::contended::slices::Load;
-use crate::contended::work::Pace;
-use crate::contended::{self, Disturbance, QuotaUsed, Spot};
+use crate::contended::beside::{ContendedSurroundings, rounds};
+use crate::contended::slices::ThreadLoad;
+use crate::contended::work::WorkPace;
+use crate::contended::{self, CellKey, Disturbance, QuotaUsed};
 use crate::harness::Slice;
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, LockName, Session, stats};
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct AblationReport {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// Rounds of each cell.
     pub rounds: usize,
     /// Length of a slice that counts sections.
@@ -60,11 +60,11 @@ pub struct Worth {
     /// What it is, and what there is without it.
     pub description: &'static str,
     /// What the ingredient gives in throughput.
-    pub throughput: Share,
+    pub throughput: AblationShare,
     /// What the ingredient gives in sections per second of processor time.
-    pub efficiency: Share,
+    pub efficiency: AblationShare,
     /// What the ingredient does to the longest wait: above 1 it is longer with the ingredient.
-    pub longest_wait: Share,
+    pub longest_wait: AblationShare,
     /// The figures of the lock without the ingredient, no ratios.
     pub without: Fairness,
 }
@@ -73,14 +73,14 @@ pub struct Worth {
 #[derive(Clone, Debug, Serialize)]
 pub struct Fairness {
     /// Jain's index over the threads' sections in a slice.
-    pub jain: Share,
+    pub jain: AblationShare,
     /// The longest wait of a round in nanoseconds.
-    pub wait_max_ns: Share,
+    pub wait_max_ns: AblationShare,
 }
 
 /// The whole lock over the one without, or a figure of one of them, over all cells.
 #[derive(Clone, Debug, Serialize)]
-pub struct Share {
+pub struct AblationShare {
     /// The geometric mean over all cells.
     pub mean: f64,
     /// The cell with the lowest ratio.
@@ -158,11 +158,16 @@ pub fn measure(
 ) -> Result<AblationReport, Error> {
     options.check()?;
     let subjects = chosen(ingredients)?;
-    let machine = Machine::here();
-    let bench = Bench { options, subjects, clock: Ticks::calibrated(), pace: Pace::calibrated() };
+    let machine = MachineFacts::here();
+    let bench = AblationBench {
+        options,
+        subjects,
+        clock: Ticks::calibrated(),
+        pace: WorkPace::calibrated(),
+    };
     let grid = options.grid();
-    let beside = Beside::enter(options)?;
-    let mut progress = Progress::new(grid.len() * options.rounds * bench.subjects.len());
+    let beside = ContendedSurroundings::enter(options)?;
+    let mut progress = StepsProgress::new(grid.len() * options.rounds * bench.subjects.len());
     let cells: Vec<AblationCell> = grid
         .into_iter()
         .map(|spot| bench.cell(spot, &beside, &mut progress, session))
@@ -177,8 +182,9 @@ pub fn measure(
         sleep_in_section_ns: options.sleep.map(|sleep| sleep.length.as_nanos() as u64),
         sleep_every: options.sleep.map(|sleep| sleep.every),
         whole: Fairness {
-            jain: Share::of(&cells, |cell| Some(&cell.jain)).expect("at least one cell"),
-            wait_max_ns: Share::of(&cells, |cell| Some(&cell.wait_max_ns)).expect("as above"),
+            jain: AblationShare::of(&cells, |cell| Some(&cell.jain)).expect("at least one cell"),
+            wait_max_ns: AblationShare::of(&cells, |cell| Some(&cell.wait_max_ns))
+                .expect("as above"),
         },
         ingredients: ingredients.iter().filter_map(|&i| Worth::of(i, &cells)).collect(),
         cells,
@@ -186,7 +192,7 @@ pub fn measure(
 }
 
 /// Returns the whole mutex, then the mutex without each of the ingredients.
-fn chosen(ingredients: &[Ingredient]) -> Result<Vec<Subject>, Error> {
+fn chosen(ingredients: &[Ingredient]) -> Result<Vec<ExplainSubject>, Error> {
     crate::options::some("--ingredients", ingredients, "at least one ingredient")?;
     let mut all = subjects::mutexes();
     let mut chosen = Vec::new();
@@ -205,25 +211,25 @@ fn chosen(ingredients: &[Ingredient]) -> Result<Vec<Subject>, Error> {
     Ok(chosen)
 }
 
-struct Bench<'a> {
+struct AblationBench<'a> {
     options: &'a contended::ContendedOptions,
-    subjects: Vec<Subject>,
+    subjects: Vec<ExplainSubject>,
     clock: Ticks,
-    pace: Pace,
+    pace: WorkPace,
 }
 
-impl Bench<'_> {
+impl AblationBench<'_> {
     fn cell(
         &self,
-        spot: Spot,
-        beside: &Beside,
-        progress: &mut Progress,
+        spot: CellKey,
+        beside: &ContendedSurroundings,
+        progress: &mut StepsProgress,
         session: &mut Session<'_>,
     ) -> Result<AblationCell, Error> {
         let options = self.options;
         let (pinned, threads, section, think) = spot;
         let label = contended::label(spot);
-        let load = Load::of(spot, options.sleep, self.pace);
+        let load = ThreadLoad::of(spot, options.sleep, self.pace);
         let patience = contended::patience(spot, options);
         let mut samples: Vec<ExplainSamples> =
             self.subjects.iter().map(|_| ExplainSamples::default()).collect();
@@ -272,7 +278,7 @@ impl Bench<'_> {
 impl Worth {
     fn of(ingredient: Ingredient, cells: &[AblationCell]) -> Option<Self> {
         let share = |figure: fn(&AblationEffect) -> &RoundsFigure| {
-            Share::of(cells, |cell| {
+            AblationShare::of(cells, |cell| {
                 cell.effects.iter().find(|effect| effect.ingredient == ingredient).map(figure)
             })
         };
@@ -290,7 +296,7 @@ impl Worth {
     }
 }
 
-impl Share {
+impl AblationShare {
     fn of<'a>(
         cells: &'a [AblationCell],
         figure: impl Fn(&'a AblationCell) -> Option<&'a RoundsFigure>,

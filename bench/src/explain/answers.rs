@@ -13,7 +13,7 @@ use serde::Serialize;
 
 /// A question and what the run says.
 #[derive(Clone, Debug, Serialize)]
-pub struct Answer {
+pub struct ExplainAnswer {
     /// The question that was asked.
     pub question: &'static str,
     /// The sentences that the figures chose.
@@ -22,8 +22,8 @@ pub struct Answer {
 
 /// Returns all questions, answered from the measured parts of `report`.
 #[must_use]
-pub fn from(report: &ExplainReport) -> Vec<Answer> {
-    let answer = |question, conclusions| Answer { question, conclusions };
+pub fn from(report: &ExplainReport) -> Vec<ExplainAnswer> {
+    let answer = |question, conclusions| ExplainAnswer { question, conclusions };
     vec![
         answer("The mutex is smaller. Does a semaphore need more than that?", size(report)),
         answer(

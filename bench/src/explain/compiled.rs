@@ -4,7 +4,7 @@
 //! The objects are linked but never run, so that the library itself is not needed;
 //! its headers are part of this program.
 
-use super::text::Object;
+use super::text::CallsObject;
 use object::{Object as _, ObjectSection as _};
 use std::fs;
 use std::io;
@@ -34,7 +34,7 @@ const WAYS: [(&str, &str, &str, &str); 5] = [
 ///
 /// # Errors
 /// Why that is not possible, for people.
-pub(super) fn build_all() -> Result<Vec<Object>, String> {
+pub(super) fn build_all() -> Result<Vec<CallsObject>, String> {
     let folder = tempfile::tempdir().map_err(|why| format!("no temporary folder: {why}"))?;
     let headers = folder.path().join("lockstead");
     let write = |path: &Path, text: &str| {
@@ -44,13 +44,13 @@ pub(super) fn build_all() -> Result<Vec<Object>, String> {
     for (name, text) in HEADERS {
         write(&headers.join(name), text)?;
     }
-    let mut objects: Vec<Object> = Vec::new();
+    let mut objects: Vec<CallsObject> = Vec::new();
     for (way, kind, take, give) in WAYS {
         write(&folder.path().join("both.c"), &source(kind, take, give))?;
         let text_bytes = build(folder.path())?;
         let bare = objects.first().map_or(text_bytes, |none| none.text_bytes);
         let bytes_per_pair = (text_bytes as f64 - bare as f64) / PAIRS as f64;
-        objects.push(Object { way, text_bytes, pairs: PAIRS, bytes_per_pair });
+        objects.push(CallsObject { way, text_bytes, pairs: PAIRS, bytes_per_pair });
     }
     Ok(objects)
 }

@@ -7,13 +7,13 @@
 
 use super::figures::{ExplainOptions, ExplainSamples, RoundsFigure};
 use super::ingredients::Ingredient;
-use super::subjects::{self, ExplainedLock, Subject};
+use super::subjects::{self, ExplainSubject, ExplainedLock};
 use crate::clock::Ticks;
-use crate::contended::slices::Load;
-use crate::contended::work::Pace;
+use crate::contended::slices::ThreadLoad;
+use crate::contended::work::WorkPace;
 use crate::foreign::Observation;
 use crate::harness::Slice;
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, LockName, Session, stats};
 use lockstead_render::machine;
 use serde::Serialize;
@@ -121,16 +121,16 @@ pub(super) fn steps(options: &ExplainOptions) -> usize {
 
 pub(super) fn measure(
     options: &ExplainOptions,
-    progress: &mut Progress,
+    progress: &mut StepsProgress,
     session: &mut Session<'_>,
 ) -> Result<Vec<ExplainCell>, Error> {
-    let (clock, pace) = (Ticks::calibrated(), Pace::calibrated());
+    let (clock, pace) = (Ticks::calibrated(), WorkPace::calibrated());
     let subjects = subjects::all();
     places()
         .into_iter()
         .map(|place| {
             let think = pace.steps(place.section.mul_f64(place.think));
-            let load = Load::steps(pace.steps(place.section), think);
+            let load = ThreadLoad::steps(pace.steps(place.section), think);
             cell(&place, load, clock, &subjects, options, progress, session)
         })
         .collect()
@@ -138,11 +138,11 @@ pub(super) fn measure(
 
 fn cell(
     place: &CellPlace,
-    load: Load,
+    load: ThreadLoad,
     clock: Ticks,
-    subjects: &[Subject],
+    subjects: &[ExplainSubject],
     options: &ExplainOptions,
-    progress: &mut Progress,
+    progress: &mut StepsProgress,
     session: &mut Session<'_>,
 ) -> Result<ExplainCell, Error> {
     let mut samples: Vec<ExplainSamples> =

@@ -1,8 +1,8 @@
 //! What a run is asked for, and how its rounds become figures.
 
 use crate::clock::Ticks;
-use crate::contended::slices::Waits;
-use crate::harness::Window;
+use crate::contended::slices::WaitTicks;
+use crate::harness::SliceWindow;
 use crate::{Error, options, stats};
 use serde::Serialize;
 use std::time::Duration;
@@ -93,7 +93,7 @@ pub(super) struct ExplainSamples {
 
 impl ExplainSamples {
     /// Adds the figures of one more round.
-    pub(super) fn add(&mut self, window: &Window, waits: &Waits, clock: Ticks) {
+    pub(super) fn add(&mut self, window: &SliceWindow, waits: &WaitTicks, clock: Ticks) {
         self.ops_per_s.push(window.per_second());
         self.ops_per_cpu_s.push(window.per_cpu_second());
         self.wait_max_ns.push(waits.max_ns(clock) as f64);

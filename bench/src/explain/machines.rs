@@ -9,8 +9,8 @@
 //! [`Linux`] gives out.
 
 use lockstead_core::{
-    Address, Atomic64, Halves, MAX_SLOTS, Nanos, OnCpu, Ordering, Outcome, Participant, Platform,
-    Slot, Wait,
+    Address, Atomic64, Halves, MAX_SLOTS, Nanos, OnCpu, Ordering, Platform, Slot, TableEntry,
+    WaitBounds, WaitOutcome,
 };
 use lockstead_linux::{Cell, Linux, U32, U64};
 
@@ -68,18 +68,18 @@ impl Halves for LockedU64 {
 }
 
 /// A word as [`Linux`] knows it.
-trait Real {
+trait LinuxWord {
     fn real(&self) -> &U64;
 }
 
-impl Real for U64 {
+impl LinuxWord for U64 {
     #[inline(always)]
     fn real(&self) -> &U64 {
         self
     }
 }
 
-impl Real for LockedU64 {
+impl LinuxWord for LockedU64 {
     #[inline(always)]
     fn real(&self) -> &U64 {
         &self.0
@@ -109,9 +109,9 @@ macro_rules! machine {
                 Linux::me()
             }
 
-            fn participant(slot: Slot) -> &'static Participant<Self> {
-                static TABLE: [Participant<$name>; SLOTS] =
-                    [const { Participant::<$name>::VACANT }; SLOTS];
+            fn participant(slot: Slot) -> &'static TableEntry<Self> {
+                static TABLE: [TableEntry<$name>; SLOTS] =
+                    [const { TableEntry::<$name>::VACANT }; SLOTS];
                 &TABLE[slot.get() as usize]
             }
 
@@ -158,23 +158,23 @@ macro_rules! machine {
                 Linux::end_sleep();
             }
 
-            fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+            fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
                 Linux::wait32(word, expected, &passed_on(how))
             }
 
-            fn wait_low(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+            fn wait_low(word: &$u64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
                 Linux::wait_low(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_handoff(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+            fn wait_handoff(word: &$u64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
                 Linux::wait_handoff(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_low_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+            fn wait_low_owned(word: &$u64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
                 Linux::wait_low_owned(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_handoff_owned(word: &$u64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+            fn wait_handoff_owned(word: &$u64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
                 Linux::wait_handoff_owned(word.real(), expected, &passed_on(how))
             }
 
@@ -198,8 +198,8 @@ macro_rules! machine {
 }
 
 /// Makes the same wait for the real machine.
-fn passed_on<'a, P: Platform<U32 = U32>>(how: &Wait<'a, P>) -> Wait<'a, Linux> {
-    Wait { deadline: how.deadline, cancel: how.cancel, interruptible: how.interruptible }
+fn passed_on<'a, P: Platform<U32 = U32>>(how: &WaitBounds<'a, P>) -> WaitBounds<'a, Linux> {
+    WaitBounds { deadline: how.deadline, cancel: how.cancel, interruptible: how.interruptible }
 }
 
 machine!(
@@ -243,7 +243,7 @@ mod tests {
         std::thread::scope(|scope| {
             for _ in 0..SLEEPERS {
                 scope.spawn(|| {
-                    assert_eq!(Herd::wait32(&word, 0, &Wait::FOREVER), Outcome::Woken);
+                    assert_eq!(Herd::wait32(&word, 0, &WaitBounds::FOREVER), WaitOutcome::Woken);
                     awake.fetch_add(1, Relaxed);
                 });
             }

@@ -35,9 +35,9 @@ pub mod sizes;
 mod subjects;
 pub mod text;
 
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, Session, uncontended};
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use std::time::Duration;
 
 pub use figures::{ExplainOptions, RoundsFigure};
@@ -56,14 +56,14 @@ pub fn measure(
     session: &mut Session<'_>,
 ) -> Result<ExplainReport, Error> {
     options.check()?;
-    let machine = Machine::here();
+    let machine = MachineFacts::here();
     // First, for it counts instructions in a forked child: the fewer threads have
     // been, the better.
-    let limit = uncontended::Subject::new::<uncontended::Limit>(uncontended::LIMIT);
+    let limit = uncontended::MeasuredLock::new::<uncontended::LimitLock>(uncontended::LIMIT);
     let slice = Duration::from_millis(1);
     let uncontended =
         uncontended::compare(limit, subjects::pairs(), options.pairs, slice, session)?;
-    let mut progress = Progress::new(contended::steps(options));
+    let mut progress = StepsProgress::new(contended::steps(options));
     let cells = contended::measure(options, &mut progress, session)?;
     progress.end(session)?;
     let mut report = ExplainReport {

@@ -4,7 +4,7 @@
 //! the lock answered. All waits have deadlines.
 
 use core::panic::Location;
-use lockstead_core::{LockError, Platform, RawMutex, TunedSemaphore, Wait};
+use lockstead_core::{LockError, Platform, RawMutex, TunedSemaphore, WaitBounds};
 use lockstead_linux::Linux;
 use serde::Serialize;
 use std::thread;
@@ -28,9 +28,9 @@ pub struct Trial {
 /// How long a trial that waits in vain waits.
 const PATIENCE: Duration = Duration::from_millis(20);
 
-fn soon() -> Wait<'static, Linux> {
+fn soon() -> WaitBounds<'static, Linux> {
     let deadline = Linux::now().after(PATIENCE.as_nanos() as u64);
-    Wait { deadline: Some(deadline), ..Wait::FOREVER }
+    WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
 }
 
 fn answer(result: Result<(), LockError>) -> (String, bool) {

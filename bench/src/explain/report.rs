@@ -2,14 +2,14 @@
 
 use super::{answers, contended, owners, sizes, text};
 use crate::uncontended;
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
 pub struct ExplainReport {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// Rounds of each cell.
     pub rounds: usize,
     /// Length of a slice.
@@ -19,11 +19,11 @@ pub struct ExplainReport {
     /// The cells with several threads.
     pub cells: Vec<contended::ExplainCell>,
     /// The bytes of code of each lock.
-    pub text: text::Text,
+    pub text: text::CodeText,
     /// The bytes of each lock.
     pub sizes: Vec<sizes::Size>,
     /// What was tried that needs an owner.
     pub owners: Vec<owners::Trial>,
     /// The questions, and what the figures say.
-    pub answers: Vec<answers::Answer>,
+    pub answers: Vec<answers::ExplainAnswer>,
 }

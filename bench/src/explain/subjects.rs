@@ -4,8 +4,8 @@
 use super::ingredients::Ingredient;
 use super::machines::{Cold, Herd, Locked, Nameless};
 use crate::clock::Ticks;
-use crate::contended::slices::{self, Load, Waits};
-use crate::harness::{Slice, Window};
+use crate::contended::slices::{self, ThreadLoad, WaitTicks};
+use crate::harness::{Slice, SliceWindow};
 use crate::locks::BenchLock;
 use crate::{Error, LockName, Session, uncontended};
 use core::panic::Location;
@@ -49,14 +49,14 @@ impl ExplainedLock {
 }
 
 /// A lock of the core as these measurements take it.
-trait Pair: Send + Sync + 'static {
+trait LockPair: Send + Sync + 'static {
     fn new() -> Self;
     fn take(&self);
     /// Releases what this thread has taken.
     fn give(&self);
 }
 
-impl<P: Platform, Y: Policy> Pair for RawMutex<P, Off, Y>
+impl<P: Platform, Y: Policy> LockPair for RawMutex<P, Off, Y>
 where
     RawMutex<P, Off, Y>: Send + Sync,
 {
@@ -77,10 +77,10 @@ where
     }
 }
 
-/// Implements [`Pair`] for a semaphore with one permit.
+/// Implements [`LockPair`] for a semaphore with one permit.
 macro_rules! semaphore {
     ($semaphore:ty, $($generics:tt)*) => {
-        impl<$($generics)*> Pair for $semaphore
+        impl<$($generics)*> LockPair for $semaphore
         where
             $semaphore: Send + Sync,
         {
@@ -107,7 +107,7 @@ semaphore!(ClassicSemaphore<P>, P: Platform);
 /// A lock whose fast paths are compiled into the caller.
 struct Inlined<L>(L);
 
-impl<L: Pair> BenchLock for Inlined<L> {
+impl<L: LockPair> BenchLock for Inlined<L> {
     fn new() -> Self {
         Self(L::new())
     }
@@ -124,7 +124,7 @@ impl<L: Pair> BenchLock for Inlined<L> {
 /// A lock without that: each pair is two calls.
 struct Called<L>(L);
 
-impl<L: Pair> Called<L> {
+impl<L: LockPair> Called<L> {
     #[inline(never)]
     fn call_take(&self) {
         self.0.take();
@@ -136,7 +136,7 @@ impl<L: Pair> Called<L> {
     }
 }
 
-impl<L: Pair> BenchLock for Called<L> {
+impl<L: LockPair> BenchLock for Called<L> {
     fn new() -> Self {
         Self(L::new())
     }
@@ -159,20 +159,20 @@ type Classic = ClassicSemaphore<Linux>;
 
 /// The tuned semaphore with one thing more: who has its permit is written beside it.
 /// What the others may do with it, and spinning, stay as they are.
-struct Owned {
+struct OwnedSemaphore {
     semaphore: Inlined<Semaphore>,
     owner: AtomicU32,
 }
 
-/// The name of [`Owned`] in tables.
+/// The name of [`OwnedSemaphore`] in tables.
 pub(crate) const OWNED: &str = "semaphore with owner";
 
-/// The number of bytes of [`Owned`].
-pub(super) const OWNED_BYTES: usize = size_of::<Owned>();
+/// The number of bytes of [`OwnedSemaphore`].
+pub(super) const OWNED_BYTES: usize = size_of::<OwnedSemaphore>();
 
-impl BenchLock for Owned {
+impl BenchLock for OwnedSemaphore {
     fn new() -> Self {
-        Owned { semaphore: Inlined::new(), owner: AtomicU32::new(0) }
+        OwnedSemaphore { semaphore: Inlined::new(), owner: AtomicU32::new(0) }
     }
 
     #[inline(always)]
@@ -187,18 +187,18 @@ impl BenchLock for Owned {
 }
 
 /// What a slice that times waits gives.
-type Timed = Result<(Window, Waits), Error>;
+type Timed = Result<(SliceWindow, WaitTicks), Error>;
 
 /// One lock in one make.
-pub(crate) struct Subject {
+pub(crate) struct ExplainSubject {
     pub(crate) lock: ExplainedLock,
     /// The ingredient that it lacks; `None` if it has all.
     pub(crate) without: Option<Ingredient>,
-    throughput: fn(&Slice, Load, &Session<'_>) -> Result<Window, Error>,
-    waits: fn(&Slice, Load, Ticks, &Session<'_>) -> Timed,
+    throughput: fn(&Slice, ThreadLoad, &Session<'_>) -> Result<SliceWindow, Error>,
+    waits: fn(&Slice, ThreadLoad, Ticks, &Session<'_>) -> Timed,
 }
 
-impl Subject {
+impl ExplainSubject {
     fn new<L: BenchLock>(lock: ExplainedLock, without: Option<Ingredient>) -> Self {
         Self { lock, without, throughput: slices::throughput::<L>, waits: slices::waits::<L> }
     }
@@ -212,10 +212,10 @@ impl Subject {
     pub(crate) fn measure(
         &self,
         slice: &mut Slice,
-        load: Load,
+        load: ThreadLoad,
         clock: Ticks,
         session: &Session<'_>,
-    ) -> Result<(Window, Waits), Error> {
+    ) -> Result<(SliceWindow, WaitTicks), Error> {
         let _oracle = (self.without == Some(Ingredient::OwnerRunning)).then(Unasked::begin);
         slice.lock = self.lock.bench_name();
         let counted = (self.throughput)(slice, load, session)?;
@@ -252,11 +252,11 @@ impl Drop for Unasked {
 }
 
 /// Returns the mutex whole, and without each of [`Ingredient::MUTEX`].
-pub(crate) fn mutexes() -> Vec<Subject> {
-    let mutex = |subject: &Subject| subject.lock == ExplainedLock::Mutex;
-    let mut subjects: Vec<Subject> = all().into_iter().filter(mutex).collect();
-    fn without<L: Pair>(ingredient: Ingredient) -> Subject {
-        Subject::new::<Inlined<L>>(ExplainedLock::Mutex, Some(ingredient))
+pub(crate) fn mutexes() -> Vec<ExplainSubject> {
+    let mutex = |subject: &ExplainSubject| subject.lock == ExplainedLock::Mutex;
+    let mut subjects: Vec<ExplainSubject> = all().into_iter().filter(mutex).collect();
+    fn without<L: LockPair>(ingredient: Ingredient) -> ExplainSubject {
+        ExplainSubject::new::<Inlined<L>>(ExplainedLock::Mutex, Some(ingredient))
     }
     subjects.extend([
         without::<Mutex<Linux, Without<policy::Beside>>>(Ingredient::Beside),
@@ -270,20 +270,20 @@ pub(crate) fn mutexes() -> Vec<Subject> {
 }
 
 /// Returns all subjects, each whole lock before its parts.
-pub(crate) fn all() -> Vec<Subject> {
+pub(crate) fn all() -> Vec<ExplainSubject> {
     let mut subjects = Vec::new();
     macro_rules! makes {
         ($lock:expr, $type:ident: $($without:ident = $policy:ty),*) => {
-            subjects.push(Subject::new::<Inlined<$type>>($lock, None));
-            subjects.push(Subject::new::<Called<$type>>($lock, Some(Ingredient::Inline)));
-            $(subjects.push(Subject::new::<Inlined<$type<Linux, $policy>>>(
+            subjects.push(ExplainSubject::new::<Inlined<$type>>($lock, None));
+            subjects.push(ExplainSubject::new::<Called<$type>>($lock, Some(Ingredient::Inline)));
+            $(subjects.push(ExplainSubject::new::<Inlined<$type<Linux, $policy>>>(
                 $lock,
                 Some(Ingredient::$without),
             ));)*
-            subjects.push(Subject::new::<Inlined<$type<Herd>>>($lock, Some(Ingredient::OneWake)));
+            subjects.push(ExplainSubject::new::<Inlined<$type<Herd>>>($lock, Some(Ingredient::OneWake)));
         };
     }
-    // The owner is not asked for while the whole mutex is measured: see `Subject::measure`.
+    // The owner is not asked for while the whole mutex is measured: see `ExplainSubject::measure`.
     makes!(ExplainedLock::Mutex, Mutex:
         Spinning = Without<policy::Spinning>,
         Queue = Without<policy::Queue>,
@@ -300,17 +300,17 @@ pub(crate) fn all() -> Vec<Subject> {
         Handoff = Without<policy::Bound>,
         WakeUps = Without<policy::Cover>);
     // Who wakes whom is what it is made of: each sleeper is woken by name.
-    subjects.push(Subject::new::<Inlined<Classic>>(ExplainedLock::Semaphore2005, None));
+    subjects.push(ExplainSubject::new::<Inlined<Classic>>(ExplainedLock::Semaphore2005, None));
     subjects
 }
 
 /// Returns the subjects of the pair that nobody disputes, where only the fast path counts.
-pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
+pub(crate) fn pairs() -> Vec<(String, uncontended::MeasuredLock)> {
     fn pair<L: BenchLock>(
         lock: ExplainedLock,
         without: Option<Ingredient>,
-    ) -> (String, uncontended::Subject) {
-        (label(lock, without), uncontended::Subject::new::<L>(lock.name()))
+    ) -> (String, uncontended::MeasuredLock) {
+        (label(lock, without), uncontended::MeasuredLock::new::<L>(lock.name()))
     }
     vec![
         pair::<Inlined<Mutex>>(ExplainedLock::Mutex, None),
@@ -318,7 +318,7 @@ pub(crate) fn pairs() -> Vec<(String, uncontended::Subject)> {
         pair::<Inlined<Mutex<Nameless>>>(ExplainedLock::Mutex, Some(Ingredient::Owner)),
         pair::<Inlined<Semaphore>>(ExplainedLock::Semaphore, None),
         pair::<Called<Semaphore>>(ExplainedLock::Semaphore, Some(Ingredient::Inline)),
-        (OWNED.to_owned(), uncontended::Subject::new::<Owned>(OWNED)),
+        (OWNED.to_owned(), uncontended::MeasuredLock::new::<OwnedSemaphore>(OWNED)),
         pair::<Inlined<Classic>>(ExplainedLock::Semaphore2005, None),
         pair::<Called<Classic>>(ExplainedLock::Semaphore2005, Some(Ingredient::Inline)),
     ]

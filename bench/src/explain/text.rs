@@ -18,11 +18,11 @@ use std::hint::black_box;
 
 /// What was found of code.
 #[derive(Clone, Debug, Serialize)]
-pub struct Text {
+pub struct CodeText {
     /// Call sites in this program.
     pub sites: Vec<CallSiteBytes>,
     /// Shared objects built from C, one a way.
-    pub objects: Vec<Object>,
+    pub objects: Vec<CallsObject>,
     /// Why there are no objects.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects_absent: Option<String>,
@@ -39,7 +39,7 @@ pub struct CallSiteBytes {
 
 /// A shared object with many call sites.
 #[derive(Clone, Debug, Serialize)]
-pub struct Object {
+pub struct CallsObject {
     /// What its call sites use.
     pub way: &'static str,
     /// The bytes of its `.text`.
@@ -50,7 +50,7 @@ pub struct Object {
     pub bytes_per_pair: f64,
 }
 
-impl Text {
+impl CodeText {
     /// Returns the bytes of a pair in this program.
     #[must_use]
     pub fn site(&self, lock: ExplainedLock) -> Option<f64> {
@@ -59,14 +59,14 @@ impl Text {
 
     /// Returns the object built in this way.
     #[must_use]
-    pub fn object(&self, way: &str) -> Option<&Object> {
+    pub fn object(&self, way: &str) -> Option<&CallsObject> {
         self.objects.iter().find(|object| object.way == way)
     }
 }
 
 /// Reads the sections and asks the compiler.
 #[must_use]
-pub fn measure() -> Text {
+pub fn measure() -> CodeText {
     let (objects, objects_absent) = match compiled::build_all() {
         Ok(objects) => (objects, None),
         Err(why) => (Vec::new(), Some(why)),
@@ -80,7 +80,7 @@ pub fn measure() -> Text {
         lock,
         bytes_per_pair: (nine as f64 - one as f64) / 8.0,
     });
-    Text { sites: sites.to_vec(), objects, objects_absent }
+    CodeText { sites: sites.to_vec(), objects, objects_absent }
 }
 
 /// A function in a section of its own.

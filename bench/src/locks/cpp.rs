@@ -22,7 +22,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 /// A peer whose shim may have been built.
-pub trait Peer: Send + Sync + 'static {
+pub trait ShimPeer: Send + Sync + 'static {
     /// What its shim's functions are called.
     const NAME: &'static str;
     /// The package that has its header and its library.
@@ -31,15 +31,15 @@ pub trait Peer: Send + Sync + 'static {
     const SHIM: Option<&'static [u8]>;
 
     /// Returns the functions of the loaded peer.
-    fn calls() -> &'static Calls;
+    fn calls() -> &'static ShimCalls;
 }
 
 /// A function of a shim that is given a lock's storage.
-type Call = unsafe extern "C" fn(*mut u8);
+type ShimCall = unsafe extern "C" fn(*mut u8);
 
 /// The functions of a shim. They are written once, before [`ready`] says that
 /// the peer can be used, and by whoever uses it read after that.
-pub struct Calls {
+pub struct ShimCalls {
     loaded: OnceLock<Result<(), String>>,
     init: AtomicPtr<c_void>,
     destroy: AtomicPtr<c_void>,
@@ -48,12 +48,12 @@ pub struct Calls {
     size: AtomicPtr<c_void>,
 }
 
-impl Calls {
+impl ShimCalls {
     const fn new() -> Self {
         const fn none() -> AtomicPtr<c_void> {
             AtomicPtr::new(std::ptr::null_mut())
         }
-        Calls {
+        ShimCalls {
             loaded: OnceLock::new(),
             init: none(),
             destroy: none(),
@@ -114,7 +114,7 @@ fn open(name: &str, shim: &[u8]) -> Result<NonNull<c_void>, String> {
 }
 
 /// Loads the peer, if that was not done yet; why it cannot be had.
-pub(crate) fn ready<P: Peer>() -> Result<(), String> {
+pub(crate) fn ready<P: ShimPeer>() -> Result<(), String> {
     let package = P::PACKAGE;
     let Some(shim) = P::SHIM else {
         return Err(format!(
@@ -139,19 +139,19 @@ pub(crate) fn ready<P: Peer>() -> Result<(), String> {
 struct Storage(UnsafeCell<[u8; 64]>);
 
 /// A lock of a peer whose shim has been loaded, which `ready` sees to.
-pub struct Cpp<P: Peer>(Storage, PhantomData<P>);
+pub struct Cpp<P: ShimPeer>(Storage, PhantomData<P>);
 
 // SAFETY: a lock is made to be used by many threads; the storage is touched
 // only by the shim.
-unsafe impl<P: Peer> Send for Cpp<P> {}
+unsafe impl<P: ShimPeer> Send for Cpp<P> {}
 // SAFETY: as for `Send`: the peer's lock is made for use by several threads.
-unsafe impl<P: Peer> Sync for Cpp<P> {}
+unsafe impl<P: ShimPeer> Sync for Cpp<P> {}
 
-impl<P: Peer> Cpp<P> {
+impl<P: ShimPeer> Cpp<P> {
     /// Calls a function of the shim for this lock.
     ///
     /// # Safety
-    /// `which` is one of the peer's [`Calls`] that take a lock, and the state of
+    /// `which` is one of the peer's [`ShimCalls`] that take a lock, and the state of
     /// the lock is one that it may be called in.
     #[inline(always)]
     unsafe fn call(&self, which: &AtomicPtr<c_void>) {
@@ -159,13 +159,13 @@ impl<P: Peer> Cpp<P> {
         debug_assert!(!found.is_null(), "the peer is ready before it has locks");
         // SAFETY: `ready` has found it, before there was a lock, under the name by
         // which the shim defines a function of this type.
-        let call = unsafe { std::mem::transmute::<*mut c_void, Call>(found) };
+        let call = unsafe { std::mem::transmute::<*mut c_void, ShimCall>(found) };
         // SAFETY: the caller's promise; the storage is large and aligned enough.
         unsafe { call(self.0.0.get().cast()) }
     }
 }
 
-impl<P: Peer> super::BenchLock for Cpp<P> {
+impl<P: ShimPeer> super::BenchLock for Cpp<P> {
     fn new() -> Self {
         ready::<P>().expect("a lock is only made of a peer that is ready");
         Self(Storage(UnsafeCell::new([0; 64])), PhantomData)
@@ -196,7 +196,7 @@ impl<P: Peer> super::BenchLock for Cpp<P> {
     }
 }
 
-impl<P: Peer> Drop for Cpp<P> {
+impl<P: ShimPeer> Drop for Cpp<P> {
     fn drop(&mut self) {
         // SAFETY: by PEER-SETTLED the lock is initialised; exclusive access says that nobody
         // holds it or waits.
@@ -209,7 +209,7 @@ macro_rules! peer {
         $(#[$doc])*
         pub struct $peer;
 
-        impl Peer for $peer {
+        impl ShimPeer for $peer {
             const NAME: &'static str = $name;
             const PACKAGE: &'static str = $package;
             #[cfg($built)]
@@ -219,8 +219,8 @@ macro_rules! peer {
             const SHIM: Option<&'static [u8]> = None;
 
             #[inline(always)]
-            fn calls() -> &'static Calls {
-                static CALLS: Calls = Calls::new();
+            fn calls() -> &'static ShimCalls {
+                static CALLS: ShimCalls = ShimCalls::new();
                 &CALLS
             }
         }

@@ -21,9 +21,11 @@ mod posix;
 mod rust;
 
 pub use cpp::{Abseil, Cpp, Nsync, Tbb};
-pub(crate) use cpp::{Peer, ready};
+pub(crate) use cpp::{ShimPeer, ready};
 pub use own::{Biased, Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
-pub use posix::{Adaptive, Inherit, Normal, Pthread, PthreadKind, Robust, Robustly, SemT, Shared};
+pub use posix::{
+    Adaptive, Inherit, Normal, PosixRobust, PosixShared, Pthread, PthreadKind, Robustly, SemT,
+};
 pub use rust::{ParkingLot, Std, Usync};
 
 use crate::Error;

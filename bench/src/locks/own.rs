@@ -3,10 +3,10 @@
 use super::BenchLock;
 use core::cell::OnceCell;
 use core::panic::Location;
-use lockstead_core::biased::Hold;
+use lockstead_core::biased::BiasedHold;
 use lockstead_core::ww::{Class, Context, RawWwMutex, Scheme, WwError};
 use lockstead_core::{
-    ClassicSemaphore, LockError, PermitOverflow, RawBiased, RawMutex, TunedSemaphore, Wait,
+    ClassicSemaphore, LockError, PermitOverflow, RawBiased, RawMutex, TunedSemaphore, WaitBounds,
 };
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
@@ -53,7 +53,7 @@ impl BenchLock for Biased {
 }
 
 #[cold]
-fn refused_biased(error: LockError) -> Hold {
+fn refused_biased(error: LockError) -> BiasedHold {
     unreachable!("a measuring loop takes a lock that it does not hold: {error:?}")
 }
 
@@ -147,7 +147,7 @@ impl BenchLock for RealTime {
     #[inline(always)]
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         if !self.0.lock_fast() {
-            self.0.lock_slow(&Wait::FOREVER).unwrap_or_else(refused_by_inheritance);
+            self.0.lock_slow(&WaitBounds::FOREVER).unwrap_or_else(refused_by_inheritance);
         }
         let result = section();
         // SAFETY: by PEER-HELD this thread holds the lock, which it took above.

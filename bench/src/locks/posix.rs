@@ -47,18 +47,18 @@ impl PthreadKind for Inherit {
 }
 
 /// A mutex for several processes.
-pub struct Shared;
+pub struct PosixShared;
 
-impl PthreadKind for Shared {
+impl PthreadKind for PosixShared {
     const KIND: libc::c_int = libc::PTHREAD_MUTEX_NORMAL;
     const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_NONE;
     const SHARED: bool = true;
 }
 
 /// A mutex for several processes that tells of dead owners.
-pub struct Robust;
+pub struct PosixRobust;
 
-impl PthreadKind for Robust {
+impl PthreadKind for PosixRobust {
     const KIND: libc::c_int = libc::PTHREAD_MUTEX_NORMAL;
     const PROTOCOL: libc::c_int = libc::PTHREAD_PRIO_NONE;
     const SHARED: bool = true;
@@ -134,7 +134,7 @@ pub enum Robustly {
     Busy,
 }
 
-impl Pthread<Robust> {
+impl Pthread<PosixRobust> {
     /// Takes it, waiting as long as it takes.
     ///
     /// # Panics

@@ -15,10 +15,10 @@ mod scene;
 mod scheduling;
 
 use crate::locks::{BenchLock, Inherit, Normal, Placed, Pthread};
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, Session, options, stats};
 use lockstead::rt::RtMutex;
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use scene::InversionScene;
 use serde::Serialize;
 use std::fmt;
@@ -88,7 +88,7 @@ impl fmt::Display for RtLock {
 #[derive(Clone, Debug, Serialize)]
 pub struct RtReport {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// The processor that all three threads ran on.
     pub processor: usize,
     /// The threads' priorities under `SCHED_FIFO`: low, middle, high.
@@ -131,9 +131,9 @@ impl BenchLock for LocksteadRt {
 }
 
 /// `Mutex` as a program uses it.
-struct Lockstead(lockstead::Mutex<()>);
+struct RtLockstead(lockstead::Mutex<()>);
 
-impl BenchLock for Lockstead {
+impl BenchLock for RtLockstead {
     fn new() -> Self {
         Self(lockstead::Mutex::new(()))
     }
@@ -154,16 +154,16 @@ pub fn measure(options: &RtOptions, session: &mut Session<'_>) -> Result<RtRepor
     options::within("--rounds", options.rounds, 1..=MAX_ROUNDS, "")?;
     let longest = MAX_BUSY.as_secs_f64() * 1e3;
     options::within("--busy", options.busy.as_secs_f64() * 1e3, 1.0..=longest, " ms")?;
-    let machine = Machine::here();
+    let machine = MachineFacts::here();
     let processor = scheduling::processor();
     scheduling::probe(processor)?;
     let mut results = Vec::new();
-    let mut progress = Progress::new(RtLock::ALL.len() * options.rounds as usize);
+    let mut progress = StepsProgress::new(RtLock::ALL.len() * options.rounds as usize);
     for lock in RtLock::ALL {
         let waits = match lock {
             RtLock::LocksteadRt => run::<LocksteadRt>(lock, options, session, &mut progress)?,
             RtLock::PthreadPi => run::<Pthread<Inherit>>(lock, options, session, &mut progress)?,
-            RtLock::Lockstead => run::<Lockstead>(lock, options, session, &mut progress)?,
+            RtLock::Lockstead => run::<RtLockstead>(lock, options, session, &mut progress)?,
             RtLock::Pthread => run::<Pthread<Normal>>(lock, options, session, &mut progress)?,
         };
         let figures: Vec<f64> = waits.iter().map(|&ns| ns as f64).collect();
@@ -190,7 +190,7 @@ fn run<L: BenchLock>(
     lock: RtLock,
     options: &RtOptions,
     session: &mut Session<'_>,
-    progress: &mut Progress,
+    progress: &mut StepsProgress,
 ) -> Result<Vec<u64>, Error> {
     let scene = InversionScene::start(Placed::<L>::new(), lock, SECTION, options.busy)?;
     for round in 1..=u64::from(options.rounds) {

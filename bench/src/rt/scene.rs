@@ -22,12 +22,12 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// Lets a thread begin a round. It parks, for whoever opens it must neither wait nor
 /// hold anything that the thread needs.
 #[derive(Default)]
-struct Gate {
+struct RoundGate {
     round: AtomicU64,
     thread: OnceLock<Thread>,
 }
 
-impl Gate {
+impl RoundGate {
     fn open(&self, round: u64) {
         self.round.store(round, Ordering::Release);
         if let Some(thread) = self.thread.get() {
@@ -53,7 +53,7 @@ struct InversionShared<L> {
     busy: Duration,
     processor: usize,
     /// The gates of low, middle and high.
-    gates: [Gate; 3],
+    gates: [RoundGate; 3],
     /// Rounds that the three have been through, in all.
     done: AtomicU64,
     conductor: Thread,

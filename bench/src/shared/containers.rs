@@ -5,10 +5,10 @@
 //! the owner and gives the lock up, while the owner is at work: two owners.
 
 use super::home::{Home, OneLock};
-use super::memory::{Memory, Plain};
-use super::process::{Files, Job, Namespaces, Worker, WorkerPlace, until};
+use super::memory::{Plain, SharedMemory};
+use super::process::{HandedFiles, Namespaces, WorkerJob, WorkerPlace, WorkerProcess, until};
 use crate::Error;
-use crate::locks::{Pthread, Robust, Robustly};
+use crate::locks::{PosixRobust, Pthread, Robustly};
 use lockstead::shared::{Locked, Segment, SharedError};
 use serde::{Deserialize, Serialize};
 use std::os::fd::AsFd;
@@ -62,7 +62,7 @@ pub struct ContainersReport {
 pub fn measure() -> Result<ContainersReport, Error> {
     let place = WorkerPlace::Own(Namespaces::find()?);
     Ok(ContainersReport {
-        glibc_robust: kill::<Memory<Pthread<Robust>>>(ContainerKind::Glibc, place)?,
+        glibc_robust: kill::<SharedMemory<Pthread<PosixRobust>>>(ContainerKind::Glibc, place)?,
         lockstead: kill::<Segment<OneLock>>(ContainerKind::Lockstead, place)?,
     })
 }
@@ -106,7 +106,7 @@ trait Contested: Home {
     fn ask(&self) -> Result<ThirdAnswer, Error>;
 }
 
-impl Contested for Memory<Pthread<Robust>> {
+impl Contested for SharedMemory<Pthread<PosixRobust>> {
     fn keep(&self) -> Result<(), Error> {
         self.take();
         Ok(())
@@ -151,10 +151,10 @@ fn refused(why: impl std::fmt::Display) -> Error {
 }
 
 fn kill<H: Contested>(kind: ContainerKind, place: WorkerPlace) -> Result<ContainersOutcome, Error> {
-    let (control, home) = (Memory::<ContainersControl>::create()?, H::create()?);
+    let (control, home) = (SharedMemory::<ContainersControl>::create()?, H::create()?);
     let start = |role| {
         let job = ContainerPart { kind, role };
-        Worker::start(&job, &[control.as_fd(), home.file()], place)
+        WorkerProcess::start(&job, &[control.as_fd(), home.file()], place)
     };
     let late = || Error::Worker { how: "a container's process did not do its part".into() };
     let number = |role: usize| control.numbers[role].load(Ordering::Relaxed);
@@ -186,15 +186,15 @@ fn kill<H: Contested>(kind: ContainerKind, place: WorkerPlace) -> Result<Contain
     })
 }
 
-impl Job for ContainerPart {
+impl WorkerJob for ContainerPart {
     const NAME: &'static str = "container";
 
-    fn work(self, mut files: Files) -> Result<(), Error> {
+    fn work(self, mut files: HandedFiles) -> Result<(), Error> {
         let part = self;
-        let control = Memory::<ContainersControl>::open(files.next())?;
+        let control = SharedMemory::<ContainersControl>::open(files.next())?;
         match part.kind {
             ContainerKind::Glibc => {
-                act(part, &control, &Memory::<Pthread<Robust>>::open(files.next())?)
+                act(part, &control, &SharedMemory::<Pthread<PosixRobust>>::open(files.next())?)
             }
             ContainerKind::Lockstead => {
                 act(part, &control, &Segment::<OneLock>::attach(files.next())?)

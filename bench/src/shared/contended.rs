@@ -6,16 +6,16 @@
 //! beginning and at the end of a window.
 
 use super::home::{Home, SharedLock, with_home};
-use super::memory::{Memory, Plain};
-use super::process::{Files, Job, Worker, WorkerPlace, ending, until};
+use super::memory::{Plain, SharedMemory};
+use super::process::{HandedFiles, WorkerJob, WorkerPlace, WorkerProcess, ending, until};
 use crate::contended::{
     self, Disturbance,
     beside::rounds,
-    work::{Pace, SectionWork, busy},
+    work::{SectionWork, WorkPace, busy},
 };
 use crate::foreign::Observation;
 use crate::locks::BenchLock;
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, Session, clock, options, stats};
 use serde::{Deserialize, Serialize};
 use std::hint::black_box;
@@ -101,7 +101,7 @@ pub fn measure(
     session: &mut Session<'_>,
 ) -> Result<Vec<SharedCell>, Error> {
     options.check()?;
-    let pace = Pace::calibrated();
+    let pace = WorkPace::calibrated();
     let mut grid = Vec::new();
     for &processes in &options.processes {
         for &section in &options.sections {
@@ -112,7 +112,7 @@ pub fn measure(
             }
         }
     }
-    let mut progress = Progress::new(grid.len() * options.rounds * SharedLock::ALL.len());
+    let mut progress = StepsProgress::new(grid.len() * options.rounds * SharedLock::ALL.len());
     let cells = grid
         .into_iter()
         .map(|place| options.cell(place, pace, &mut progress, session))
@@ -135,8 +135,8 @@ impl SharedOptions {
     fn cell(
         &self,
         (processes, section, think): (usize, Duration, f64),
-        pace: Pace,
-        progress: &mut Progress,
+        pace: WorkPace,
+        progress: &mut StepsProgress,
         session: &mut Session<'_>,
     ) -> Result<SharedCell, Error> {
         let label = format!("{processes} processes, {section:?} section, {think}x think");
@@ -159,8 +159,11 @@ impl SharedOptions {
             |index, progress| {
                 let lock = SharedLock::ALL[index];
                 progress.step(session, &format!("{label}: {lock}"))?;
-                let slice =
-                    Slice { part: ContendedPart { lock, ..part }, processes, length: self.slice };
+                let slice = SharedSlice {
+                    part: ContendedPart { lock, ..part },
+                    processes,
+                    length: self.slice,
+                };
                 with_home!(lock, H => slice.run::<H>(session))
             },
             |index, window| samples[index].add(&window),
@@ -184,7 +187,7 @@ struct SharedSamples {
 }
 
 impl SharedSamples {
-    fn add(&mut self, window: &Window) {
+    fn add(&mut self, window: &SharedWindow) {
         let operations = window.turns.iter().sum::<u64>() as f64;
         self.ops_per_s.push(operations / window.elapsed.as_secs_f64());
         self.ops_per_cpu_s.push(operations / window.cpu.as_secs_f64().max(1e-9));
@@ -220,42 +223,46 @@ struct CellControl {
     begins: AtomicU32,
     over: AtomicU32,
     shared: SectionWork,
-    turns: [Counter; MAX_PROCESSES],
+    turns: [SharedCounter; MAX_PROCESSES],
 }
 
 /// A counter on lines of its own, so that counting disturbs no neighbour.
 #[repr(C, align(128))]
-struct Counter(AtomicU64);
+struct SharedCounter(AtomicU64);
 
 // SAFETY: by PLAIN-BITS it is made of atomics: any bits are valid, and others may write at any
 // time.
 unsafe impl Plain for CellControl {}
 
 /// A slice of time in which processes work on one lock.
-struct Slice {
+struct SharedSlice {
     part: ContendedPart,
     processes: usize,
     length: Duration,
 }
 
 /// What was seen from outside during the window.
-struct Window {
+struct SharedWindow {
     elapsed: Duration,
     cpu: Duration,
     turns: Vec<u64>,
 }
 
-impl Slice {
-    fn run<H: Home>(&self, session: &Session<'_>) -> Result<Window, Error> {
-        let (control, home) = (Memory::<CellControl>::create()?, H::create()?);
+impl SharedSlice {
+    fn run<H: Home>(&self, session: &Session<'_>) -> Result<SharedWindow, Error> {
+        let (control, home) = (SharedMemory::<CellControl>::create()?, H::create()?);
         let mut workers = Vec::new();
         for index in 0..self.processes {
             let job = ContendedPart { index, ..self.part };
-            workers.push(Worker::start(&job, &[control.as_fd(), home.file()], WorkerPlace::Here)?);
+            workers.push(WorkerProcess::start(
+                &job,
+                &[control.as_fd(), home.file()],
+                WorkerPlace::Here,
+            )?);
         }
         let mut early = None;
         let begun = until(PATIENCE, || {
-            early = workers.iter_mut().find_map(Worker::ended);
+            early = workers.iter_mut().find_map(WorkerProcess::ended);
             early.is_some()
                 || session.stopped()
                 || control.ready.load(Ordering::Relaxed) as usize == self.processes
@@ -275,7 +282,7 @@ impl Slice {
         let mut statuses = Vec::new();
         let patience = PATIENCE + self.length;
         until(patience, || {
-            statuses.extend(workers.iter_mut().filter_map(Worker::ended));
+            statuses.extend(workers.iter_mut().filter_map(WorkerProcess::ended));
             statuses.len() == self.processes
         });
         if session.stopped() {
@@ -304,16 +311,21 @@ impl Slice {
         }
     }
 
-    fn watch(&self, session: &Session<'_>, control: &CellControl, workers: &[Worker]) -> Window {
+    fn watch(
+        &self,
+        session: &Session<'_>,
+        control: &CellControl,
+        workers: &[WorkerProcess],
+    ) -> SharedWindow {
         let sleep = |length| crate::harness::sleep_within(length, session);
-        let cpu = || workers.iter().map(Worker::cpu).sum::<Duration>();
+        let cpu = || workers.iter().map(WorkerProcess::cpu).sum::<Duration>();
         sleep((self.length / 10).max(Duration::from_millis(2)));
         let (before, used, start) = (control.counts(self.processes), cpu(), Instant::now());
         sleep(self.length);
         let (elapsed, used) = (start.elapsed(), cpu() - used);
         let after = control.counts(self.processes);
         let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
-        Window { elapsed, cpu: used, turns }
+        SharedWindow { elapsed, cpu: used, turns }
     }
 }
 
@@ -323,12 +335,12 @@ impl CellControl {
     }
 }
 
-impl Job for ContendedPart {
+impl WorkerJob for ContendedPart {
     const NAME: &'static str = "contended";
 
-    fn work(self, mut files: Files) -> Result<(), Error> {
+    fn work(self, mut files: HandedFiles) -> Result<(), Error> {
         let part = self;
-        let control = Memory::<CellControl>::open(files.next())?;
+        let control = SharedMemory::<CellControl>::open(files.next())?;
         with_home!(part.lock, H => party(part, &control, &H::attach(files.next())?));
         Ok(())
     }

@@ -7,12 +7,12 @@
 //! lock without waiting, marks what it protects consistent, releases it.
 
 use super::home::SharedLock;
-use super::memory::{Memory, Plain};
-use super::process::{Files, Job, Worker, WorkerPlace, ending, until};
-use crate::locks::{BenchLock, Pthread, Robust, Robustly};
+use super::memory::{Plain, SharedMemory};
+use super::process::{HandedFiles, WorkerJob, WorkerPlace, WorkerProcess, ending, until};
+use crate::locks::{BenchLock, PosixRobust, Pthread, Robustly};
 use crate::{Error, Session, options};
-use lockstead::shared::{Locked, Options as SegmentOptions, Segment, Shareable, SharedMutex};
-use lockstead_render::machine::Machine;
+use lockstead::shared::{Locked, Segment, SegmentOptions, Shareable, SharedMutex};
+use lockstead_render::machine::MachineFacts;
 use serde::{Deserialize, Serialize};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,7 +40,7 @@ pub struct DeadReport {
     /// glibc's robust mutex, asked in the same way.
     pub glibc_robust: DeadCount,
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
 }
 
 /// What came of one kind of lock.
@@ -66,16 +66,16 @@ pub struct DeadCount {
 /// [`Error::Worker`], [`Error::Segment`], [`Error::Stuck`], [`Error::Interrupted`].
 pub fn measure(locks: usize, session: &mut Session<'_>) -> Result<DeadReport, Error> {
     options::within("--locks", locks, 1..=MAX_LOCKS, "")?;
-    let machine = Machine::here();
+    let machine = MachineFacts::here();
     session.tell(0, 2, "lockstead");
     let lockstead = count::<Segment<Many>>(locks, session)?;
     session.tell(1, 2, "glibc-robust");
-    let glibc_robust = count::<Memory<ManyRobust>>(locks, session)?;
+    let glibc_robust = count::<SharedMemory<ManyRobust>>(locks, session)?;
     Ok(DeadReport { lockstead, glibc_robust, machine })
 }
 
 /// Many locks in shared memory.
-trait Field: Sized + Sync {
+trait LockField: Sized + Sync {
     const LOCK: SharedLock;
 
     /// Returns the lock that tells of the death last, of those that do.
@@ -108,7 +108,7 @@ fn refused(why: impl std::fmt::Display) -> Error {
     Error::Segment { what: "a lock refuses", why: why.to_string() }
 }
 
-impl Field for Segment<Many> {
+impl LockField for Segment<Many> {
     const LOCK: SharedLock = SharedLock::Lockstead;
 
     /// Returns any of them, for all tell at the same time.
@@ -163,13 +163,13 @@ fn settle(locked: Locked<lockstead::shared::SharedMutexGuard<'_, ()>>) -> Result
 /// Very many locks of forty bytes each.
 #[repr(C)]
 struct ManyRobust {
-    locks: [Pthread<Robust>; MAX_LOCKS],
+    locks: [Pthread<PosixRobust>; MAX_LOCKS],
 }
 
 // SAFETY: made for several processes; those in use are settled by the creator.
 unsafe impl Plain for ManyRobust {}
 
-impl Field for Memory<ManyRobust> {
+impl LockField for SharedMemory<ManyRobust> {
     const LOCK: SharedLock = SharedLock::GlibcRobust;
 
     /// The kernel goes through the list from the youngest on, and gives up there.
@@ -178,7 +178,7 @@ impl Field for Memory<ManyRobust> {
     }
 
     fn create(locks: usize) -> Result<Self, Error> {
-        let memory = Memory::<ManyRobust>::create()?;
+        let memory = SharedMemory::<ManyRobust>::create()?;
         memory.locks[..locks].iter().for_each(BenchLock::settle);
         Ok(memory)
     }
@@ -203,7 +203,7 @@ impl Field for Memory<ManyRobust> {
     }
 }
 
-impl Memory<ManyRobust> {
+impl SharedMemory<ManyRobust> {
     fn settle(&self, lock: usize, how: Robustly) -> Option<bool> {
         let died = match how {
             Robustly::Had => false,
@@ -218,10 +218,10 @@ impl Memory<ManyRobust> {
     }
 }
 
-fn count<F: Field>(locks: usize, session: &Session<'_>) -> Result<DeadCount, Error> {
-    let (held, field) = (Memory::<AtomicU64>::create()?, F::create(locks)?);
+fn count<F: LockField>(locks: usize, session: &Session<'_>) -> Result<DeadCount, Error> {
+    let (held, field) = (SharedMemory::<AtomicU64>::create()?, F::create(locks)?);
     let job = DeadPart { lock: F::LOCK, locks };
-    let mut holder = Worker::start(&job, &[held.as_fd(), field.file()], WorkerPlace::Here)?;
+    let mut holder = WorkerProcess::start(&job, &[held.as_fd(), field.file()], WorkerPlace::Here)?;
     let mut early = None;
     let all = until(PATIENCE, || {
         early = holder.ended();
@@ -276,25 +276,25 @@ pub(super) struct DeadPart {
     locks: usize,
 }
 
-impl Job for DeadPart {
+impl WorkerJob for DeadPart {
     const NAME: &'static str = "dead";
 
-    fn work(self, mut files: Files) -> Result<(), Error> {
+    fn work(self, mut files: HandedFiles) -> Result<(), Error> {
         let part = self;
-        let held = Memory::<AtomicU64>::open(files.next())?;
+        let held = SharedMemory::<AtomicU64>::open(files.next())?;
         match part.lock {
             SharedLock::Lockstead => {
                 let segment: Segment<Many> = Segment::from_fd(files.next()).map_err(refused)?;
                 hold(&segment, part.locks, &held)
             }
             SharedLock::GlibcRobust | SharedLock::GlibcShared => {
-                hold(&Memory::<ManyRobust>::open(files.next())?, part.locks, &held)
+                hold(&SharedMemory::<ManyRobust>::open(files.next())?, part.locks, &held)
             }
         }
     }
 }
 
-fn hold<F: Field>(field: &F, locks: usize, held: &AtomicU64) -> Result<(), Error> {
+fn hold<F: LockField>(field: &F, locks: usize, held: &AtomicU64) -> Result<(), Error> {
     for lock in 0..locks {
         field.keep(lock)?;
     }

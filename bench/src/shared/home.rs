@@ -1,10 +1,10 @@
 //! The locks that processes share: their names, and where each lies.
 
-use super::memory::{Memory, Plain};
+use super::memory::{Plain, SharedMemory};
 use crate::Error;
-use crate::locks::{BenchLock, Pthread, PthreadKind, Robust, Shared};
-use crate::uncontended::Limit;
-use lockstead::shared::{Locked, Options, Segment, Shareable, SharedMutex};
+use crate::locks::{BenchLock, PosixRobust, PosixShared, Pthread, PthreadKind};
+use crate::uncontended::LimitLock;
+use lockstead::shared::{Locked, Segment, SegmentOptions, Shareable, SharedMutex};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -62,14 +62,14 @@ pub(super) trait Home: Sized + 'static {
 }
 
 // SAFETY: by PLAIN-BITS it is a word of which any bits are valid.
-unsafe impl Plain for Limit {}
+unsafe impl Plain for LimitLock {}
 // SAFETY: made for several processes; `settle` is called once, by its creator.
-unsafe impl Plain for Pthread<Robust> {}
+unsafe impl Plain for Pthread<PosixRobust> {}
 // SAFETY: by PLAIN-BITS: the C library initialises it, and other processes may write at any time.
-unsafe impl Plain for Pthread<Shared> {}
+unsafe impl Plain for Pthread<PosixShared> {}
 
 /// A pthread mutex in memory that is shared.
-pub(super) type Glibc<K> = Memory<Pthread<K>>;
+pub(super) type Glibc<K> = SharedMemory<Pthread<K>>;
 
 impl<K: PthreadKind + 'static> Home for Glibc<K>
 where
@@ -78,13 +78,13 @@ where
     type Lock = Pthread<K>;
 
     fn create() -> Result<Self, Error> {
-        let memory = Memory::<Pthread<K>>::create()?;
+        let memory = SharedMemory::<Pthread<K>>::create()?;
         memory.settle();
         Ok(memory)
     }
 
     fn attach(file: OwnedFd) -> Result<Self, Error> {
-        Memory::open(file)
+        SharedMemory::open(file)
     }
 
     fn file(&self) -> BorrowedFd<'_> {
@@ -107,7 +107,7 @@ impl Home for Segment<OneLock> {
     type Lock = SharedMutex<()>;
 
     fn create() -> Result<Self, Error> {
-        Segment::memfd("lockstead-bench", &Options::new().participants(PARTICIPANTS))
+        Segment::memfd("lockstead-bench", &SegmentOptions::new().participants(PARTICIPANTS))
             .map_err(|why| Error::Segment { what: "cannot make a segment", why: why.to_string() })
     }
 
@@ -149,7 +149,7 @@ fn refused() -> ! {
 /// Evaluates an expression with `$H` standing for the home of the lock `$name`.
 macro_rules! with_home {
     ($name:expr, $H:ident => $body:expr) => {{
-        use $crate::locks::{Robust, Shared};
+        use $crate::locks::{PosixRobust, PosixShared};
         use $crate::shared::home as h;
         match $name {
             h::SharedLock::Lockstead => {
@@ -157,11 +157,11 @@ macro_rules! with_home {
                 $body
             }
             h::SharedLock::GlibcRobust => {
-                type $H = h::Glibc<Robust>;
+                type $H = h::Glibc<PosixRobust>;
                 $body
             }
             h::SharedLock::GlibcShared => {
-                type $H = h::Glibc<Shared>;
+                type $H = h::Glibc<PosixShared>;
                 $body
             }
         }

@@ -1,6 +1,6 @@
 //! How a worker process begins: it finds the kind of its job in a list, and does it.
 
-use super::process::{END, Files, Job, MARKER};
+use super::process::{END, HandedFiles, MARKER, WorkerJob};
 use super::{containers, contended, dead, storm};
 use crate::Error;
 use std::process::ExitCode;
@@ -36,9 +36,9 @@ pub fn serve() -> Option<ExitCode> {
     })
 }
 
-fn work<J: Job>(job: &[u8]) -> Result<(), Error> {
+fn work<J: WorkerJob>(job: &[u8]) -> Result<(), Error> {
     let told = |error| Error::Worker { how: format!("it was told nothing: {error}") };
-    serde_json::from_slice::<J>(job).map_err(told)?.work(Files::handed_on())
+    serde_json::from_slice::<J>(job).map_err(told)?.work(HandedFiles::handed_on())
 }
 
 fn no_job(_: &[u8]) -> Result<(), Error> {

@@ -24,18 +24,18 @@ pub(crate) unsafe trait Plain: Sync + 'static {}
 unsafe impl Plain for std::sync::atomic::AtomicU64 {}
 
 /// One value in shared memory, zeroes at first.
-pub(crate) struct Memory<T: Plain> {
+pub(crate) struct SharedMemory<T: Plain> {
     file: OwnedFd,
     start: NonNull<T>,
     owns: PhantomData<T>,
 }
 
 // SAFETY: it is a reference to a `Plain` value, which is `Sync` by PLAIN-BITS.
-unsafe impl<T: Plain> Send for Memory<T> {}
+unsafe impl<T: Plain> Send for SharedMemory<T> {}
 // SAFETY: as for `Send`: by PLAIN-BITS the value is `Sync`.
-unsafe impl<T: Plain> Sync for Memory<T> {}
+unsafe impl<T: Plain> Sync for SharedMemory<T> {}
 
-impl<T: Plain> Memory<T> {
+impl<T: Plain> SharedMemory<T> {
     /// Creates memory that is all zeros.
     pub(crate) fn create() -> Result<Self, Error> {
         // SAFETY: the name is a string; a fresh descriptor is nobody else's.
@@ -85,11 +85,11 @@ impl<T: Plain> Memory<T> {
             return Err(failed("cannot map shared memory"));
         }
         let start = NonNull::new(start.cast()).expect("nothing is mapped at zero");
-        Ok(Memory { file, start, owns: PhantomData })
+        Ok(SharedMemory { file, start, owns: PhantomData })
     }
 }
 
-impl<T: Plain> std::ops::Deref for Memory<T> {
+impl<T: Plain> std::ops::Deref for SharedMemory<T> {
     type Target = T;
 
     #[inline(always)]
@@ -100,13 +100,13 @@ impl<T: Plain> std::ops::Deref for Memory<T> {
     }
 }
 
-impl<T: Plain> AsFd for Memory<T> {
+impl<T: Plain> AsFd for SharedMemory<T> {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
     }
 }
 
-impl<T: Plain> Drop for Memory<T> {
+impl<T: Plain> Drop for SharedMemory<T> {
     fn drop(&mut self) {
         // SAFETY: the mapping made in `map`, to which no reference is left.
         unsafe { libc::munmap(self.start.as_ptr().cast(), size_of::<T>()) };
@@ -124,9 +124,9 @@ mod tests {
 
     #[test]
     fn two_mappings_show_the_same() {
-        let one = Memory::<AtomicU64>::create().expect("memory");
+        let one = SharedMemory::<AtomicU64>::create().expect("memory");
         let file = one.as_fd().try_clone_to_owned().expect("a descriptor");
-        let two = Memory::<AtomicU64>::open(file).expect("the same memory");
+        let two = SharedMemory::<AtomicU64>::open(file).expect("the same memory");
         one.store(7, Ordering::Relaxed);
         assert_eq!(two.load(Ordering::Relaxed), 7);
     }
@@ -134,6 +134,6 @@ mod tests {
     #[test]
     fn memory_of_another_size_is_refused() {
         let file = File::open("/dev/null").expect("a file");
-        assert!(Memory::<AtomicU64>::open(file.into()).is_err());
+        assert!(SharedMemory::<AtomicU64>::open(file.into()).is_err());
     }
 }

@@ -5,8 +5,8 @@
 //! processes can map.
 
 use super::home::{Home, SharedLock, with_home};
-use super::memory::Memory;
-use crate::uncontended::{LIMIT, Limit, Subject, UncontendedReport, compare};
+use super::memory::SharedMemory;
+use crate::uncontended::{LIMIT, LimitLock, MeasuredLock, UncontendedReport, compare};
 use crate::{Error, Session, options};
 use std::time::Duration;
 
@@ -38,8 +38,8 @@ pub fn measure(
 ) -> Result<UncontendedReport<SharedLock>, Error> {
     options::within("--rounds", options.rounds, 1..=10_000, "")?;
     options::within("--slice", options.slice.as_micros(), 100..=60_000_000, "us")?;
-    let word = || Memory::<Limit>::create();
-    let limit = Subject::at::<Limit, _>(LIMIT, word()?, word()?, |memory| memory);
+    let word = || SharedMemory::<LimitLock>::create();
+    let limit = MeasuredLock::at::<LimitLock, _>(LIMIT, word()?, word()?, |memory| memory);
     let mut locks = Vec::new();
     for lock in SharedLock::ALL {
         locks.push((lock, with_home!(lock, H => subject::<H>(lock))?));
@@ -47,6 +47,6 @@ pub fn measure(
     compare(limit, locks, options.rounds, options.slice, session)
 }
 
-fn subject<H: Home>(lock: SharedLock) -> Result<Subject, Error> {
-    Ok(Subject::at(lock.name(), H::create()?, H::create()?, H::lock))
+fn subject<H: Home>(lock: SharedLock) -> Result<MeasuredLock, Error> {
+    Ok(MeasuredLock::at(lock.name(), H::create()?, H::create()?, H::lock))
 }

@@ -6,8 +6,8 @@
 //! a process that is the first of a new namespace must be *created* there.
 //!
 //! # Invariants
-//! - **WORKER-CHILD** The number of a [`Worker`] that is not `reaped` is that of a child that
-//!   nobody has waited for, so that the kernel gives it to no other process.
+//! - **WORKER-CHILD** The number of a [`WorkerProcess`] that is not `reaped` is that of a child
+//!   that nobody has waited for, so that the kernel gives it to no other process.
 
 use crate::Error;
 use serde::Serialize;
@@ -31,23 +31,23 @@ pub(in crate::shared) const MARKER: &CStr = c"--lockstead-bench-worker";
 pub(in crate::shared) const END: &CStr = c"end";
 
 /// What a worker process is to do, handed over as JSON.
-pub(crate) trait Job: Serialize + DeserializeOwned {
+pub(crate) trait WorkerJob: Serialize + DeserializeOwned {
     /// The second argument of a worker: says of which type the third one is.
     const NAME: &'static str;
 
     /// Does it, in the worker.
-    fn work(self, files: Files) -> Result<(), Error>;
+    fn work(self, files: HandedFiles) -> Result<(), Error>;
 }
 
 /// The descriptors that the parent has handed on, in its order.
-pub(crate) struct Files {
+pub(crate) struct HandedFiles {
     next: i32,
 }
 
-impl Files {
+impl HandedFiles {
     /// Returns the files of a worker that has just begun.
     pub(super) fn handed_on() -> Self {
-        Files { next: FIRST_FILE }
+        HandedFiles { next: FIRST_FILE }
     }
 
     pub(super) fn next(&mut self) -> OwnedFd {
@@ -87,7 +87,7 @@ impl Namespaces {
                 // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
                 Ok(0) => unsafe { libc::_exit(0) },
                 Ok(pid) => {
-                    drop(Worker { pid, reaped: false });
+                    drop(WorkerProcess { pid, reaped: false });
                     return Ok(Namespaces { flags });
                 }
                 Err(error) => refused = error,
@@ -108,18 +108,18 @@ impl Namespaces {
 
 /// A process that works for this one. Killed and waited for when dropped.
 #[derive(Debug)]
-pub(crate) struct Worker {
+pub(crate) struct WorkerProcess {
     pid: libc::pid_t,
     reaped: bool,
 }
 
-impl Worker {
+impl WorkerProcess {
     /// Starts one, with these files.
-    pub(crate) fn start<J: Job>(
+    pub(crate) fn start<J: WorkerJob>(
         job: &J,
         files: &[BorrowedFd<'_>],
         place: WorkerPlace,
-    ) -> Result<Worker, Error> {
+    ) -> Result<WorkerProcess, Error> {
         assert!(files.len() <= MOST_FILES, "a worker has room for {MOST_FILES} files");
         let json = serde_json::to_string(job).expect("plain fields");
         let text = |text: &str| CString::new(text).expect("names and JSON have no zero bytes");
@@ -138,7 +138,7 @@ impl Worker {
         match unsafe { clone(flags) } {
             // SAFETY: this is the child; the lists end as they should.
             Ok(0) => unsafe { become_worker(&files, &argv, &envp) },
-            Ok(pid) => Ok(Worker { pid, reaped: false }),
+            Ok(pid) => Ok(WorkerProcess { pid, reaped: false }),
             Err(source) => Err(Error::Process { what: "cannot start a worker process", source }),
         }
     }
@@ -148,7 +148,7 @@ impl Worker {
     ///
     /// The calling thread is the only one that the child has. So no other thread may keep a
     /// lock that `work` needs; those of the C library itself are seen to by `fork`.
-    pub(crate) fn fork(work: impl FnOnce() -> Result<(), Error>) -> Result<Worker, Error> {
+    pub(crate) fn fork(work: impl FnOnce() -> Result<(), Error>) -> Result<WorkerProcess, Error> {
         // SAFETY: the child goes on with a copy of this memory, of which it uses what other
         // threads do not lock, as said above; and ends here.
         match unsafe { libc::fork() } {
@@ -168,7 +168,7 @@ impl Worker {
                 let source = io::Error::last_os_error();
                 Err(Error::Process { what: "cannot start a worker process", source })
             }
-            pid => Ok(Worker { pid, reaped: false }),
+            pid => Ok(WorkerProcess { pid, reaped: false }),
         }
     }
 
@@ -272,7 +272,7 @@ impl Worker {
 
     /// Tells whether its first thread sleeps.
     pub(crate) fn sleeps(&self) -> bool {
-        Worker::process_sleeps(self.pid)
+        WorkerProcess::process_sleeps(self.pid)
     }
 
     /// Tells whether the first thread of this process sleeps.
@@ -302,7 +302,7 @@ impl Worker {
     }
 }
 
-impl Drop for Worker {
+impl Drop for WorkerProcess {
     fn drop(&mut self) {
         self.kill();
         self.reap();
@@ -316,7 +316,7 @@ pub(super) fn try_in_child(what: impl FnOnce() -> bool) -> io::Result<()> {
     match unsafe { clone(0) }? {
         // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
         0 => unsafe { libc::_exit(i32::from(!what())) },
-        pid => match (Worker { pid, reaped: false }).reap() {
+        pid => match (WorkerProcess { pid, reaped: false }).reap() {
             0 => Ok(()),
             status => Err(io::Error::other(ending(status))),
         },
@@ -324,14 +324,14 @@ pub(super) fn try_in_child(what: impl FnOnce() -> bool) -> io::Result<()> {
 }
 
 /// Starts a child that waits to be killed.
-pub(super) fn wait_for_child() -> io::Result<Worker> {
+pub(super) fn wait_for_child() -> io::Result<WorkerProcess> {
     // SAFETY: the child, a copy of this thread, makes one system call again and again.
     match unsafe { clone(0) }? {
         0 => loop {
             // SAFETY: by CALL-NUMBERS the call waits for a signal and touches no memory.
             unsafe { libc::pause() };
         },
-        pid => Ok(Worker { pid, reaped: false }),
+        pid => Ok(WorkerProcess { pid, reaped: false }),
     }
 }
 

@@ -19,14 +19,17 @@ mod python;
 mod row;
 mod trials;
 
-use crate::contended::work::Pace;
+use crate::contended::work::WorkPace;
 use crate::shared::process::Namespaces;
 use crate::{Error, Session, costs, options, stats};
 pub use cost::Disputed;
 use lmdb::Lmdb;
 pub use lmdb::ReaderTable;
-use locks::{Flock, GlibcRobust, Ground, Mutex, OpenFile, Rival, RwLock, Semaphore, Traditional};
-use lockstead_render::machine::Machine;
+use locks::{
+    Flock, GlibcRobust, OpenFile, Rival, RivalGround, RivalMutex, RivalRwLock, RivalSemaphore,
+    Traditional,
+};
+use lockstead_render::machine::MachineFacts;
 pub use row::RivalRow;
 use serde::Serialize;
 use std::time::Duration;
@@ -60,7 +63,7 @@ pub struct RivalsReport {
     /// What is missing, and why.
     pub left_out: Vec<LeftOut>,
     /// The machine on which all of it was measured and tried.
-    pub machine: Machine,
+    pub machine: MachineFacts,
 }
 
 /// What could not be tried.
@@ -73,24 +76,24 @@ pub struct LeftOut {
 }
 
 /// What fills in the behaviours of a row.
-type Trials<'g> = fn(&'g [Ground], Option<Namespaces>, &mut RivalRow) -> Result<(), Error>;
+type Trials<'g> = fn(&'g [RivalGround], Option<Namespaces>, &mut RivalRow) -> Result<(), Error>;
 
 /// A lock, and what its rounds gave.
-struct Subject<'g> {
+struct RivalSubject<'g> {
     name: &'static str,
     version: Option<String>,
     shares: bool,
-    pair: fn(&'g Ground, Duration, bool) -> Result<f64, Error>,
-    dispute: fn(&'g Ground, Duration, u64, &[usize]) -> Result<Disputed, Error>,
+    pair: fn(&'g RivalGround, Duration, bool) -> Result<f64, Error>,
+    dispute: fn(&'g RivalGround, Duration, u64, &[usize]) -> Result<Disputed, Error>,
     try_all: Trials<'g>,
     pairs: Vec<f64>,
     share_pairs: Vec<f64>,
     disputes: Vec<Disputed>,
 }
 
-impl<'g> Subject<'g> {
+impl<'g> RivalSubject<'g> {
     fn new<R: Rival<'g>>(version: Option<String>) -> Self {
-        Subject {
+        RivalSubject {
             name: R::NAME,
             version,
             shares: R::SHARES,
@@ -105,7 +108,7 @@ impl<'g> Subject<'g> {
 
     fn measure(
         &mut self,
-        ground: &'g Ground,
+        ground: &'g RivalGround,
         slice: Duration,
         steps: u64,
         processors: &[usize],
@@ -144,8 +147,8 @@ impl<'g> Subject<'g> {
 pub fn measure(options: &RivalsOptions, session: &mut Session<'_>) -> Result<RivalsReport, Error> {
     options::within("--rounds", options.rounds, 1..=10_000, "")?;
     options::within("--slice", options.slice.as_micros(), 100..=60_000_000, "us")?;
-    let machine = Machine::here();
-    let steps = Pace::calibrated().steps(Duration::from_micros(1));
+    let machine = MachineFacts::here();
+    let steps = WorkPace::calibrated().steps(Duration::from_micros(1));
     let processors: Vec<usize> = costs::allowed().into_iter().take(2).collect();
     let processor_each = processors.len() == 2;
     let mut left_out = Vec::new();
@@ -157,20 +160,20 @@ pub fn measure(options: &RivalsOptions, session: &mut Session<'_>) -> Result<Riv
         }
     };
     let grounds =
-        (0..=trials::GROUNDS).map(|_| Ground::new()).collect::<Result<Vec<_>, Error>>()?;
+        (0..=trials::GROUNDS).map(|_| RivalGround::new()).collect::<Result<Vec<_>, Error>>()?;
     let (ground, grounds) = grounds.split_first().expect("one more than trials");
     let mut subjects = vec![
-        Subject::new::<Mutex<'_>>(None),
-        Subject::new::<RwLock<'_>>(None),
-        Subject::new::<GlibcRobust<'_>>(None),
-        Subject::new::<Semaphore<'_>>(None),
-        Subject::new::<OpenFile>(None),
-        Subject::new::<Flock>(None),
-        Subject::new::<Traditional>(None),
+        RivalSubject::new::<RivalMutex<'_>>(None),
+        RivalSubject::new::<RivalRwLock<'_>>(None),
+        RivalSubject::new::<GlibcRobust<'_>>(None),
+        RivalSubject::new::<RivalSemaphore<'_>>(None),
+        RivalSubject::new::<OpenFile>(None),
+        RivalSubject::new::<Flock>(None),
+        RivalSubject::new::<Traditional>(None),
     ];
     let lmdb = lmdb::version();
     match &lmdb {
-        Ok(version) => subjects.push(Subject::new::<Lmdb>(Some(version.clone()))),
+        Ok(version) => subjects.push(RivalSubject::new::<Lmdb>(Some(version.clone()))),
         Err(why) => left_out.push(LeftOut { what: Lmdb::NAME, why: why.clone() }),
     }
     let all = (options.rounds * subjects.len() + subjects.len() + 2) as u64;
@@ -200,7 +203,7 @@ pub fn measure(options: &RivalsOptions, session: &mut Session<'_>) -> Result<Riv
     }
     step(session, "LMDB's readers")?;
     let lmdb_readers = match lmdb {
-        Ok(_) => Some(lmdb::readers(&[Ground::new()?, Ground::new()?], namespaces)?),
+        Ok(_) => Some(lmdb::readers(&[RivalGround::new()?, RivalGround::new()?], namespaces)?),
         Err(_) => None,
     };
     step(session, python::NAME)?;

@@ -22,14 +22,14 @@ mod scenes;
 mod victim;
 mod waiters;
 
-use super::storm::LockKind;
+use super::storm::StormLockKind;
 use crate::{Error, Session};
 use lockstead::shared::Segment;
-use lockstead_render::machine::Machine;
-use scenes::{SCENES, Stage, StepScene};
+use lockstead_render::machine::MachineFacts;
+use scenes::{SCENES, SceneStage, StepScene};
 use serde::Serialize;
 use std::time::{Duration, Instant};
-use victim::{Pace, Victim};
+use victim::{StepsVictim, VictimPace};
 use waiters::Waiters;
 
 /// Longer than this nobody should wait, on a quiet machine.
@@ -39,7 +39,7 @@ pub const LIMIT: Duration = Duration::from_millis(100);
 #[derive(Clone, PartialEq, Debug)]
 pub struct StepsOptions {
     /// Operations on these kinds of locks.
-    pub kinds: Vec<LockKind>,
+    pub kinds: Vec<StormLockKind>,
     /// Kills at every so many instructions, at least 1.
     pub every: u64,
     /// The longest wait that passes.
@@ -49,7 +49,7 @@ pub struct StepsOptions {
 impl Default for StepsOptions {
     /// Returns options for everything, at each instruction.
     fn default() -> Self {
-        StepsOptions { kinds: LockKind::ALL.to_vec(), every: 1, limit: LIMIT }
+        StepsOptions { kinds: StormLockKind::ALL.to_vec(), every: 1, limit: LIMIT }
     }
 }
 
@@ -57,20 +57,20 @@ impl Default for StepsOptions {
 #[derive(Clone, Debug, Serialize)]
 pub struct StepsReport {
     /// The operations, in the order in which they were tried.
-    pub operations: Vec<Operation>,
+    pub operations: Vec<OperationOutcome>,
     /// The longest wait that passes, in milliseconds.
     pub limit_ms: f64,
     /// A kill at every so many instructions.
     pub every: u64,
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
 }
 
 /// What came of one operation.
 #[derive(Clone, Debug, Serialize)]
-pub struct Operation {
+pub struct OperationOutcome {
     /// The kind of lock.
-    pub lock: LockKind,
+    pub lock: StormLockKind,
     /// The name of the operation.
     pub operation: &'static str,
     /// Instructions that it took, the longest time, calls of the system counting as one.
@@ -104,10 +104,10 @@ impl StepsReport {
 /// if somebody waits for ever, or two own a lock; [`Error::Process`], [`Error::Segment`],
 /// [`Error::Interrupted`].
 pub fn measure(options: &StepsOptions, session: &mut Session<'_>) -> Result<StepsReport, Error> {
-    crate::options::within("--lock", options.kinds.len(), 1..=LockKind::ALL.len(), " kinds")?;
+    crate::options::within("--lock", options.kinds.len(), 1..=StormLockKind::ALL.len(), " kinds")?;
     crate::options::within("--every", options.every, 1..=1_000_000, "")?;
-    let machine = Machine::here();
-    let segment: &'static Segment<Stage> = Box::leak(Box::new(scenes::segment()?));
+    let machine = MachineFacts::here();
+    let segment: &'static Segment<SceneStage> = Box::leak(Box::new(scenes::segment()?));
     let mut waiters = Waiters::new(segment.root())?;
     let scenes = SCENES.iter().filter(|scene| options.kinds.contains(&scene.kind));
     let scenes: Vec<&'static StepScene> = scenes.collect();
@@ -137,7 +137,7 @@ struct StepsRound {
 
 /// The kills in one operation.
 struct Tries<'a> {
-    segment: &'static Segment<Stage>,
+    segment: &'static Segment<SceneStage>,
     scene: &'static StepScene,
     waiters: &'a mut Waiters,
     rounds: Vec<StepsRound>,
@@ -149,13 +149,13 @@ impl Tries<'_> {
         every: u64,
         mut next: impl FnMut(usize) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        for pace in (0..).step_by(every as usize).map(Pace::Instructions) {
+        for pace in (0..).step_by(every as usize).map(VictimPace::Instructions) {
             next(self.rounds.len())?;
             if self.again(pace)? {
                 break;
             }
         }
-        for pace in (1..).map(Pace::Sleeps) {
+        for pace in (1..).map(VictimPace::Sleeps) {
             next(self.rounds.len())?;
             if self.again(pace)? {
                 break;
@@ -165,7 +165,7 @@ impl Tries<'_> {
     }
 
     /// Kills once more; true if the operation had come to its end.
-    fn again(&mut self, pace: Pace) -> Result<bool, Error> {
+    fn again(&mut self, pace: VictimPace) -> Result<bool, Error> {
         let round = self.round(pace).map_err(|error| match error {
             Error::Worker { how } => {
                 let (kind, name) = (self.scene.kind, self.scene.name);
@@ -178,11 +178,11 @@ impl Tries<'_> {
         Ok(ended)
     }
 
-    fn round(&mut self, pace: Pace) -> Result<StepsRound, Error> {
+    fn round(&mut self, pace: VictimPace) -> Result<StepsRound, Error> {
         let (scene, stage) = (self.scene, self.segment.root());
         stage.begin()?;
         let mut held = Some((scene.holds)(stage)?);
-        let mut victim = Victim::new(self.segment, scene)?;
+        let mut victim = StepsVictim::new(self.segment, scene)?;
         if scene.asleep {
             self.waiters.go(scene.waiter);
             self.waiters.until_asleep()?;
@@ -205,12 +205,12 @@ impl Tries<'_> {
         Ok(StepsRound { instructions, asleep: came.asleep, told, waited, ended: came.ended })
     }
 
-    fn summary(self) -> Operation {
+    fn summary(self) -> OperationOutcome {
         let mut waits: Vec<Duration> = self.rounds.iter().map(|round| round.waited).collect();
         waits.sort_unstable();
         let longest = self.rounds.iter().max_by_key(|round| round.waited);
         let ms = |time: Option<Duration>| time.unwrap_or_default().as_secs_f64() * 1e3;
-        Operation {
+        OperationOutcome {
             lock: self.scene.kind,
             operation: self.scene.name,
             instructions: self.rounds.iter().map(|round| round.instructions).max().unwrap_or(0),
@@ -232,7 +232,7 @@ mod tests {
     #[test]
     fn a_wait_beyond_the_limit_does_not_pass() {
         let options =
-            StepsOptions { kinds: vec![LockKind::Mutex], every: 400, limit: Duration::ZERO };
+            StepsOptions { kinds: vec![StormLockKind::Mutex], every: 400, limit: Duration::ZERO };
         let stop = AtomicBool::new(false);
         let mut silent = |_: u64, _: u64, _: &str| ();
         match measure(&options, &mut Session::new(&stop, &mut silent)) {
@@ -251,7 +251,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut silent = |_: u64, _: u64, _: &str| ();
         for (kinds, every, expected) in
-            [(vec![], 1, "--lock"), (vec![LockKind::Mutex], 0, "--every")]
+            [(vec![], 1, "--lock"), (vec![StormLockKind::Mutex], 0, "--every")]
         {
             let options = StepsOptions { kinds, every, limit: LIMIT };
             let refused = measure(&options, &mut Session::new(&stop, &mut silent));

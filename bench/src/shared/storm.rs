@@ -15,8 +15,8 @@
 //! # Phases
 //! The parent kills workers at random moments and starts new ones in their place, which
 //! is a good test of exclusion, and a bad one of wake-ups: whatever was lost, the next
-//! arrival or the next death mends. So after every [`KILLS_A_PHASE`] kills there is a *quiet phase*:
-//! nobody begins anything new, about half of the workers are killed within a
+//! arrival or the next death mends. So after every [`KILLS_A_PHASE`] kills there is a *quiet
+//! phase*: nobody begins anything new, about half of the workers are killed within a
 //! millisecond of each other, nobody comes in their place, and who is left must come to
 //! an end by what the locks do for it. Then every lock is looked at.
 //!
@@ -80,9 +80,9 @@ pub(super) use exec::EXECUTED;
 pub use limits::{KILLS_A_PHASE, MAX_KILLS, MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, STALL};
 pub use mix::{Mix, Namespacing};
 pub(super) use part::StormPart;
-pub use report::{Counts, KindReport, RobustReport, Skipped, StormReport, StormRound};
+pub use report::{KindReport, RobustReport, Skipped, StormCounts, StormReport, StormRound};
 use std::time::Instant;
-pub use tally::LockKind;
+pub use tally::StormLockKind;
 
 /// Lets one combination storm.
 ///

@@ -7,9 +7,9 @@ use std::sync::atomic::AtomicU64;
 /// ignored, and an exchange. Every lock whose waiters sleep pays at least
 /// these two, for the release must learn of waiters in the step in which it
 /// releases.
-pub(crate) struct Limit(AtomicU64);
+pub(crate) struct LimitLock(AtomicU64);
 
-impl BenchLock for Limit {
+impl BenchLock for LimitLock {
     fn new() -> Self {
         Self(AtomicU64::new(0))
     }

@@ -17,13 +17,13 @@
 mod directory;
 mod folders;
 
-use crate::harness::{Slice, Worker};
+use crate::harness::{Slice, SliceWorker};
 use crate::locks::{BenchLock, Placed, with_lock};
-use crate::session::Progress;
+use crate::session::StepsProgress;
 use crate::{Error, LockName, Session, options, stats};
 use directory::Directory;
 use folders::{FolderFailure, Folders};
-use lockstead_render::machine::{self, Machine};
+use lockstead_render::machine::{self, MachineFacts};
 use serde::Serialize;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ impl Default for VfsOptions {
 #[derive(Clone, Debug, Serialize)]
 pub struct VfsReport {
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
     /// The number of tasks.
     pub tasks: usize,
     /// Seconds for each lock.
@@ -125,7 +125,7 @@ pub fn check(options: &VfsOptions) -> Result<(), Error> {
 /// [`Error::Interrupted`].
 pub fn measure(options: &VfsOptions, session: &mut Session<'_>) -> Result<VfsReport, Error> {
     options.check()?;
-    let machine = Machine::here();
+    let machine = MachineFacts::here();
     let folders = Arc::new(Folders::create(options.dir.as_deref(), options.tasks)?);
     let results = run(options, &folders, session);
     // Threads of a lock that hangs may still hold the folders: removed here,
@@ -179,7 +179,7 @@ fn run(
     let mut samples: Vec<VfsSamples> =
         options.locks.iter().map(|_| VfsSamples::default()).collect();
     let mut order: Vec<usize> = (0..options.locks.len()).collect();
-    let mut progress = Progress::new(rounds as usize * order.len());
+    let mut progress = StepsProgress::new(rounds as usize * order.len());
     for _ in 0..rounds {
         fastrand::shuffle(&mut order);
         for &index in &order {
@@ -223,7 +223,7 @@ fn measure_slice<L: BenchLock>(
     slice: &Slice,
     folders: &Arc<Folders>,
     session: &Session<'_>,
-) -> Result<crate::harness::Window, Error> {
+) -> Result<crate::harness::SliceWindow, Error> {
     let place = Arc::new((Placed::<L>::new(), Directory::default()));
     let (inside, folders) = (place.clone(), folders.clone());
     let (window, returned) =
@@ -250,7 +250,7 @@ fn measure_slice<L: BenchLock>(
 
 /// Runs one task until the end, and returns its loops.
 fn task<L: BenchLock>(
-    worker: &mut Worker<'_>,
+    worker: &mut SliceWorker<'_>,
     lock: &L,
     directory: &Directory,
     folders: &Folders,

@@ -6,7 +6,7 @@ use crate::own::enter;
 use crate::refuse::refuse;
 use crate::wait::{self, FOREVER, TIMEOUT};
 use core::mem::MaybeUninit;
-use lockstead_core::{LockError, RawCondvar, Wait};
+use lockstead_core::{LockError, RawCondvar, WaitBounds};
 use lockstead_linux::Linux;
 
 c_type! {
@@ -23,7 +23,7 @@ impl lks_cond {
     /// CAPI-HOLDER holds for the mutex, and CAPI-HOW.
     pub(crate) unsafe fn wait_how(&self, mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
         enter();
-        let wait = |how: &Wait<'_, Linux>| {
+        let wait = |how: &WaitBounds<'_, Linux>| {
             // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
             let ended = unsafe { self.0.wait(&mutex.0, how, nowhere()) };
             // Only after a signal handler left the wait by fork or by a jump: the caller

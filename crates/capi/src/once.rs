@@ -3,7 +3,7 @@
 use crate::export::c_type;
 use crate::own::enter;
 use crate::wait;
-use lockstead_core::{OnceError, RawOnce, Wait};
+use lockstead_core::{OnceError, RawOnce, WaitBounds};
 use lockstead_linux::Linux;
 
 c_type! {
@@ -29,7 +29,7 @@ pub(crate) unsafe extern "C" fn lks_once_begin_slow(
     argument: u64,
 ) -> i32 {
     enter();
-    let begin = |how: &Wait<'_, Linux>| match once.0.begin(true, how) {
+    let begin = |how: &WaitBounds<'_, Linux>| match once.0.begin(true, how) {
         Ok(None) => 0,
         Ok(Some(turn)) => {
             core::mem::forget(turn);

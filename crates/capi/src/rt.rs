@@ -10,7 +10,7 @@
 use crate::export::{c_type, destroy};
 use crate::wait;
 use core::cell::Cell;
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
@@ -56,8 +56,9 @@ fn errno(error: PiError) -> i32 {
 #[cold]
 #[inline(never)]
 unsafe fn lock_slow(word: &PiWord, how: u32, argument: u64) -> i32 {
-    let lock =
-        |how: &Wait<'_, Linux>| word.lock_slow(how).map_or_else(|error| -errno(error), |()| 0);
+    let lock = |how: &WaitBounds<'_, Linux>| {
+        word.lock_slow(how).map_or_else(|error| -errno(error), |()| 0)
+    };
     // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
     unsafe { wait::waiting(how, argument, lock) }
 }

@@ -6,7 +6,7 @@
 //!   keep it for the program.
 
 use crate::cancel::lks_cancel;
-use lockstead_core::{LockError, Nanos, Platform, Wait};
+use lockstead_core::{LockError, Nanos, Platform, WaitBounds};
 use lockstead_linux::Linux;
 
 pub(crate) const FOREVER: u32 = 0;
@@ -23,7 +23,7 @@ const UNTIL: u32 = 4;
 pub(crate) unsafe fn waiting(
     how: u32,
     argument: u64,
-    call: impl FnOnce(&Wait<'_, Linux>) -> i32,
+    call: impl FnOnce(&WaitBounds<'_, Linux>) -> i32,
 ) -> i32 {
     // SAFETY: CAPI-HOW holds until this call ends: the caller keeps it.
     match unsafe { wait(how, argument) } {
@@ -37,16 +37,16 @@ pub(crate) unsafe fn waiting(
 ///
 /// # Safety
 /// CAPI-HOW holds, for `'a`.
-pub(crate) unsafe fn wait<'a>(how: u32, argument: u64) -> Option<Wait<'a, Linux>> {
+pub(crate) unsafe fn wait<'a>(how: u32, argument: u64) -> Option<WaitBounds<'a, Linux>> {
     let pointer = argument as usize;
     match how {
-        FOREVER => Some(Wait::FOREVER),
-        INTERRUPTIBLE => Some(Wait { interruptible: true, ..Wait::FOREVER }),
+        FOREVER => Some(WaitBounds::FOREVER),
+        INTERRUPTIBLE => Some(WaitBounds { interruptible: true, ..WaitBounds::FOREVER }),
         KILLABLE => {
             let token = core::ptr::with_exposed_provenance::<lks_cancel>(pointer);
             // SAFETY: CAPI-HOW, which the caller keeps: null, or a token that outlives the wait.
             let token = unsafe { token.as_ref() };
-            Some(Wait { cancel: token.map(lks_cancel::word), ..Wait::FOREVER })
+            Some(WaitBounds { cancel: token.map(lks_cancel::word), ..WaitBounds::FOREVER })
         }
         TIMEOUT => Some(by(Linux::now().after(argument))),
         UNTIL => {
@@ -65,8 +65,8 @@ pub(crate) unsafe fn wait<'a>(how: u32, argument: u64) -> Option<Wait<'a, Linux>
     }
 }
 
-fn by(deadline: Nanos) -> Wait<'static, Linux> {
-    Wait { deadline: Some(deadline), ..Wait::FOREVER }
+fn by(deadline: Nanos) -> WaitBounds<'static, Linux> {
+    WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
 }
 
 /// The `struct timespec` of 64-bit Linux.

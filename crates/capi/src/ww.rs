@@ -7,8 +7,8 @@ use crate::refuse::{die, refuse};
 use crate::wait::INTERRUPTIBLE;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
-use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, WwError};
-use lockstead_core::{LockError, Wait};
+use lockstead_core::ww::{Class, Context, ContextPatience, RawWwMutex, WwError};
+use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 
 /// The wait/wound mutex of C: the core's, and the context of its holder.
@@ -54,7 +54,7 @@ impl lks_ww_mutex {
         interruptible: bool,
         (slow, call): (bool, &str),
     ) -> i32 {
-        let patience = Patience { interruptible, ..Patience::ENDLESS };
+        let patience = ContextPatience { interruptible, ..ContextPatience::ENDLESS };
         let outcome = match ctx {
             Some(ctx) if slow => {
                 if ctx.acquired() != 0 {
@@ -68,7 +68,7 @@ impl lks_ww_mutex {
             }
             Some(ctx) => self.raw.lock_how(ctx, &patience, nowhere()),
             None => {
-                let how = Wait { interruptible, ..Wait::FOREVER };
+                let how = WaitBounds { interruptible, ..WaitBounds::FOREVER };
                 self.raw.lock_alone(&how, nowhere()).map_err(WwError::Lock)
             }
         };

@@ -1,16 +1,16 @@
 //! The subcommands. The flags of each are beside its code.
 
-use crate::check::Check;
+use crate::check::CheckCommand;
 use crate::dump::Dump;
 use crate::features::FeaturesFlags;
 #[cfg(test)]
 pub(crate) use crate::measuring::ELSEWHERE;
 use crate::measuring::Measuring;
-use crate::oncpu::{self, Oncpu};
-use crate::run::Run;
+use crate::oncpu::{self, OncpuCommand};
+use crate::run::RunFlags;
 use crate::shm::Shm;
 use crate::top::Top;
-use crate::why::Why;
+use crate::why::WhyFlags;
 use clap::{Parser, Subcommand};
 
 const EXIT: &str = "\
@@ -38,11 +38,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show the main things on this machine, in under a minute
     ///
-    /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C on
-    /// the spot), the announcement's benchmark of 2005 with five locks beside the published rows,
-    /// the uncontended pair, the sizes, and what a lock is worth when its owner, or a waiter in
-    /// another container, is killed. Needs no option, and leaves no file behind but the library that
-    /// `run` keeps among the temporary files.
+    /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C
+    /// on the spot), the announcement's benchmark of 2005 with five locks beside the published
+    /// rows, the uncontended pair, the sizes, and what a lock is worth when its owner, or a waiter
+    /// in another container, is killed. Needs no option, and leaves no file behind but the library
+    /// that `run` keeps among the temporary files.
     Demo(Measuring),
     /// Measure locks against each other
     Bench(Measuring),
@@ -66,16 +66,16 @@ pub(crate) enum Command {
     ///
     /// Any dynamically linked program of glibc 2.34 or newer, with no rebuild. The program behaves
     /// as without lockstead: same output, same status. What is found goes to standard error.
-    Run(Run),
+    Run(RunFlags),
     /// Show what a run with `--check` has found, from the report that it kept
     ///
     /// Applies suppressions to it, suggests some, or writes it in SARIF.
-    Check(Check),
+    Check(CheckCommand),
     /// Show how it came that one lock is taken before another
     ///
     /// From the report of a run with `--check --json FILE`: the shortest chain of threads that
     /// held one lock and asked for the next, with both stacks of each.
-    Why(Why),
+    Why(WhyFlags),
     /// Show the locks of a program under `lockstead run` as it runs
     ///
     /// The locks by waiting time, the threads that wait and the locks that are held, once a second.
@@ -83,8 +83,8 @@ pub(crate) enum Command {
     /// Show who takes part in a segment of shared memory, who holds and waits for its locks, who
     /// died
     ///
-    /// From the segment's file alone; its programs need not be there. Free locks are counted and not
-    /// listed. With --recover it helps those who are stuck.
+    /// From the segment's file alone; its programs need not be there. Free locks are counted and
+    /// not listed. With --recover it helps those who are stuck.
     Shm(Shm),
     /// Simulate locks on machines that one does not have
     ///
@@ -97,7 +97,7 @@ pub(crate) enum Command {
     /// privileged eBPF program keeps it for all programs of the machine, none of which needs a
     /// privilege.
     #[command(subcommand, arg_required_else_help = true, after_help = oncpu::HELP)]
-    Oncpu(Oncpu),
+    Oncpu(OncpuCommand),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.

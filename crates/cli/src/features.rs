@@ -5,9 +5,9 @@ use crate::measuring;
 use clap::Args;
 use lockstead_linux::features::{self, Features};
 use lockstead_render::failure::Failure;
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use lockstead_render::output;
-use lockstead_render::table::Table;
+use lockstead_render::table::TextTable;
 use serde_json::{Value, json};
 
 #[derive(Debug, Args)]
@@ -49,7 +49,7 @@ fn to_json(found: &Features) -> Value {
         .map(|capability| json!({ "name": capability.name, "effective": capability.effective }));
     let locks = measuring::locks().unwrap_or_default();
     json!({
-        "machine": Machine::here(),
+        "machine": MachineFacts::here(),
         "processors": {
             "online": found.processors.online,
             "affinity": found.processors.affinity,
@@ -66,7 +66,7 @@ fn to_json(found: &Features) -> Value {
 }
 
 fn render(found: &Features) -> String {
-    let mut table = Table::new(&["", "offered", "in use"]);
+    let mut table = TextTable::new(&["", "offered", "in use"]);
     for facility in &found.facilities {
         table.row([facility.name.into(), yes(facility.offered), yes(facility.in_use)]);
     }

@@ -1,6 +1,6 @@
 //! What the texts of all findings are made of: threads and stacks.
 
-use lockstead_inspect::check::model::Thread;
+use lockstead_inspect::check::model::ThreadIdentity;
 use lockstead_inspect::stack::{Stack, StackEnd};
 use lockstead_inspect::symbols::program_frames;
 use lockstead_render::words::clean;
@@ -21,7 +21,7 @@ pub(crate) fn limit(timed: bool) -> &'static str {
 }
 
 /// Names a thread: `thread "worker" (tid 13)`.
-pub(crate) fn called(thread: &Thread) -> String {
+pub(crate) fn called(thread: &ThreadIdentity) -> String {
     thread_text(thread.name.as_deref(), thread.tid)
 }
 

@@ -24,7 +24,7 @@ use std::path::{Path, PathBuf};
 
 /// A library, and what tells it from others.
 #[derive(Clone, Copy)]
-struct Image {
+struct LibraryImage {
     bytes: &'static [u8],
     version: &'static str,
 }
@@ -32,18 +32,18 @@ struct Image {
 /// The library that observes, and the one that checks as well, on targets that
 /// have them.
 #[cfg(preload_image)]
-const IMAGES: Option<[Image; 2]> = Some([
-    Image {
+const IMAGES: Option<[LibraryImage; 2]> = Some([
+    LibraryImage {
         bytes: include_bytes!(env!("LOCKSTEAD_PRELOAD_IMAGE")),
         version: env!("LOCKSTEAD_PRELOAD_HASH"),
     },
-    Image {
+    LibraryImage {
         bytes: include_bytes!(env!("LOCKSTEAD_CHECK_IMAGE")),
         version: env!("LOCKSTEAD_CHECK_HASH"),
     },
 ]);
 #[cfg(not(preload_image))]
-const IMAGES: Option<[Image; 2]> = None;
+const IMAGES: Option<[LibraryImage; 2]> = None;
 
 /// The library as a file.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ impl PreloadImage {
     }
 }
 
-fn install_in(places: &[PathBuf], image: Image) -> Result<PreloadImage, String> {
+fn install_in(places: &[PathBuf], image: LibraryImage) -> Result<PreloadImage, String> {
     let mut failures = Vec::new();
     for place in places {
         match in_directory(place, image) {
@@ -136,7 +136,7 @@ fn reachable_by_others(path: &Path) -> bool {
     })
 }
 
-fn in_directory(place: &Path, image: Image) -> io::Result<PreloadImage> {
+fn in_directory(place: &Path, image: LibraryImage) -> io::Result<PreloadImage> {
     // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
     let user = unsafe { libc::geteuid() };
     let directory = place.join(format!("lockstead-{user}-{}", image.version));
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     const BYTES: &[u8] = &[0x7f; 5000];
-    const IMAGE: Image = Image { bytes: BYTES, version: "0123" };
+    const IMAGE: LibraryImage = LibraryImage { bytes: BYTES, version: "0123" };
 
     fn entries(place: &Path) -> usize {
         fs::read_dir(place).expect("readable").count()

@@ -17,7 +17,7 @@ const WRITE: &str = "LOCKSTEAD_WRITE_REFERENCE";
 const END: &str = "<!-- end of fields -->";
 
 /// One field of an object.
-struct Field {
+struct FieldRow {
     name: String,
     kind: String,
     meaning: String,
@@ -45,7 +45,7 @@ impl Reference {
                 let _ = write!(text, "### `{name}`\n\n{}\n\n", description(schema));
             }
             text += "| field | type | meaning |\n|---|---|---|\n";
-            for Field { name, kind, meaning } in fields {
+            for FieldRow { name, kind, meaning } in fields {
                 let _ = writeln!(text, "| `{name}` | {kind} | {meaning} |");
             }
             text.push('\n');
@@ -57,7 +57,7 @@ impl Reference {
     }
 
     /// Returns the fields of an object: its own, then those of its variants.
-    fn fields(&self, schema: &Value) -> Vec<Field> {
+    fn fields(&self, schema: &Value) -> Vec<FieldRow> {
         let mut fields = Vec::new();
         let empty = Map::new();
         let properties = schema["properties"].as_object().unwrap_or(&empty);
@@ -81,7 +81,7 @@ impl Reference {
     }
 
     /// Adds the fields of an object that is one of several, told apart by one field.
-    fn variants(&self, variants: &[Value], fields: &mut Vec<Field>) {
+    fn variants(&self, variants: &[Value], fields: &mut Vec<FieldRow>) {
         let tag = |variant: &Value| {
             let properties = variant["properties"].as_object()?;
             let (name, tag) = properties.iter().find(|(_, one)| one.get("const").is_some())?;
@@ -89,7 +89,7 @@ impl Reference {
         };
         let mut meanings = Vec::new();
         let mut name = String::new();
-        let mut more: Vec<Field> = Vec::new();
+        let mut more: Vec<FieldRow> = Vec::new();
         for variant in variants {
             let Some((tag, value)) = tag(variant) else { continue };
             meanings.push(format!("`{value}`: {}", description(variant)));
@@ -108,11 +108,11 @@ impl Reference {
                 }
             }
         }
-        fields.push(Field { name, kind: "string".into(), meaning: meanings.join(" ") });
+        fields.push(FieldRow { name, kind: "string".into(), meaning: meanings.join(" ") });
         fields.append(&mut more);
     }
 
-    fn field(&self, name: &str, schema: &Value) -> Field {
+    fn field(&self, name: &str, schema: &Value) -> FieldRow {
         let mut meaning = description(schema);
         let mut referred = Vec::new();
         collect(schema, &mut referred);
@@ -122,7 +122,7 @@ impl Reference {
                 let _ = write!(meaning, " `{text}`: {}", description(value));
             }
         }
-        Field { name: name.to_owned(), kind: self.kind(schema), meaning }
+        FieldRow { name: name.to_owned(), kind: self.kind(schema), meaning }
     }
 
     fn kind(&self, schema: &Value) -> String {

@@ -46,12 +46,12 @@ use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
-use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, Refusal};
-use signals::{End, Signals};
+use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal};
+use signals::{CommandSignals, ProgramEnd};
 use std::io;
-use supervise::{Outcome, SupervisorOptions};
+use supervise::{RunOutcome, SupervisorOptions};
 
-pub(crate) use flags::Run;
+pub(crate) use flags::RunFlags;
 
 /// The status of a run whose program was ended because of a deadlock, or in which
 /// the checks found something.
@@ -63,11 +63,11 @@ const BY_SIGNAL: u8 = 128;
 ///
 /// # Errors
 /// As [`Failure`]; the program's status is one of them.
-pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
+pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     flags.report.check()?;
     flags.check.check(&flags.report)?;
     let judge = Judge::new(flags.check.strict, flags.check.suppressed()?);
-    let refused = |Refusal { status, text }| Failure::Refused { status, text };
+    let refused = |StartRefusal { status, text }| Failure::Refused { status, text };
     let failed = |what: &str, error: io::Error| Failure::Refused {
         status: REFUSED,
         text: format!("{what}: {error}"),
@@ -99,7 +99,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     };
     let copy = flags.check.open_report_file()?;
     let here = Here::now();
-    let signals = Signals::block().map_err(|error| failed("cannot read signals", error))?;
+    let signals = CommandSignals::block().map_err(|error| failed("cannot read signals", error))?;
     let child = launch::start(&program, signals.before()).map_err(|error| {
         let status =
             if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
@@ -124,9 +124,11 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
     reported?;
     match end {
         _ if ended_program || found => Err(Failure::Program(FOUND)),
-        End::Exited(0) => Ok(()),
-        End::Exited(status) => Err(Failure::Program(u8::try_from(status).unwrap_or(u8::MAX))),
-        End::Killed(signal) => {
+        ProgramEnd::Exited(0) => Ok(()),
+        ProgramEnd::Exited(status) => {
+            Err(Failure::Program(u8::try_from(status).unwrap_or(u8::MAX)))
+        }
+        ProgramEnd::Killed(signal) => {
             signals::end_by(signal);
             // A signal that does not end this process after all.
             let number = u8::try_from(signal).unwrap_or(0);
@@ -136,7 +138,7 @@ pub(crate) fn run(flags: &Run) -> Result<(), Failure> {
 }
 
 /// Returns the exit report, and what else is to be said at the end.
-fn say(flags: &Run, here: &Here, mut outcome: Outcome) -> Result<(), Failure> {
+fn say(flags: &RunFlags, here: &Here, mut outcome: RunOutcome) -> Result<(), Failure> {
     for loss in &outcome.losses {
         output::note(format_args!("lockstead: not watched: {loss}"));
     }
@@ -179,7 +181,7 @@ fn say(flags: &Run, here: &Here, mut outcome: Outcome) -> Result<(), Failure> {
     if let Some(checked) = outcome.checked {
         let judge = outcome.reports.judge;
         let found = judge.tally.has_findings(flags.check.strict);
-        let end = (found && outcome.end != End::Exited(0)).then(|| outcome.end.words());
+        let end = (found && outcome.end != ProgramEnd::Exited(0)).then(|| outcome.end.words());
         let text =
             summary(&judge.tally, &checked, flags.check.strict, &judge.unused(), end.as_deref());
         output::note(text.trim_end());

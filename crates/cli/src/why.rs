@@ -1,11 +1,11 @@
 //! `lockstead why`: how one lock came to be before another.
 
-use crate::check::recorded::{self, Process};
+use crate::check::recorded::{self, RecordedProcess};
 use crate::finding_text::{called, limit, stack_lines};
 use clap::Args;
-use lockstead_inspect::check::model::How;
-use lockstead_inspect::check::order::{Edge, Recorded};
-use lockstead_inspect::check::why::{Meant, Way, meant, way};
+use lockstead_inspect::check::model::HoldMode;
+use lockstead_inspect::check::order::{RecordedEdge, RecordedOrder};
+use lockstead_inspect::check::why::{Meant, OrderPath, meant, way};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use lockstead_render::words::{clean, plural};
@@ -24,7 +24,7 @@ Exit status:
   0    shown
   1    nothing leads from the one to the other, or the report cannot be read
   2    wrong usage: a name means no lock, or several, which are listed")]
-pub(crate) struct Why {
+pub(crate) struct WhyFlags {
     /// The lock that is held: its name as in a report, or a part of it
     #[arg(value_name = "A")]
     pub(crate) first: String,
@@ -49,9 +49,9 @@ const FRAMES: usize = 8;
 /// # Errors
 /// [`Failure::Usage`] where a name means no lock or several, [`Failure::Run`] where
 /// nothing leads from one to the other.
-pub(crate) fn run(flags: &Why) -> Result<(), Failure> {
+pub(crate) fn run(flags: &WhyFlags) -> Result<(), Failure> {
     let report = recorded::read(&flags.report)?;
-    let ordered: Vec<(&Process, &Recorded)> = report
+    let ordered: Vec<(&RecordedProcess, &RecordedOrder)> = report
         .processes
         .iter()
         .filter(|process| flags.pid.is_none_or(|pid| pid == process.pid))
@@ -67,7 +67,7 @@ pub(crate) fn run(flags: &Why) -> Result<(), Failure> {
     }
     let first = which(&ordered, &flags.first)?;
     let second = which(&ordered, &flags.second)?;
-    let mut ways: Vec<(&Process, &Recorded, Way, bool)> = Vec::new();
+    let mut ways: Vec<(&RecordedProcess, &RecordedOrder, OrderPath, bool)> = Vec::new();
     for ((process, order), (from, to)) in ordered.iter().zip(first.iter().zip(&second)) {
         if let Some(found) = way(order, from, to) {
             let back = way(order, to, from).is_some_and(|back| !back.by_class);
@@ -103,7 +103,10 @@ pub(crate) fn run(flags: &Why) -> Result<(), Failure> {
 }
 
 /// Returns the locks that a word means in each of the processes.
-fn which(ordered: &[(&Process, &Recorded)], word: &str) -> Result<Vec<BTreeSet<usize>>, Failure> {
+fn which(
+    ordered: &[(&RecordedProcess, &RecordedOrder)],
+    word: &str,
+) -> Result<Vec<BTreeSet<usize>>, Failure> {
     let all: Vec<Meant> = ordered.iter().map(|(_, order)| meant(order, word)).collect();
     let locks: Vec<BTreeSet<usize>> = all
         .iter()
@@ -145,7 +148,7 @@ fn quoted(word: &str) -> String {
     if word.chars().all(plain) { word.to_owned() } else { format!("'{word}'") }
 }
 
-fn text(process: &Process, order: &Recorded, found: &Way) -> String {
+fn text(process: &RecordedProcess, order: &RecordedOrder, found: &OrderPath) -> String {
     let name = |at: usize| order.locks.get(at).map_or("a lock".into(), |lock| clean(&lock.name));
     let (Some(first), Some(last)) = (found.edges.first(), found.edges.last()) else {
         return String::new();
@@ -166,16 +169,16 @@ fn text(process: &Process, order: &Recorded, found: &Way) -> String {
     text
 }
 
-fn step(text: &mut String, order: &Recorded, edge: &Edge, number: usize) {
+fn step(text: &mut String, order: &RecordedOrder, edge: &RecordedEdge, number: usize) {
     let lock = |at: usize| order.locks.get(at).map_or("a lock".into(), |lock| clean(&lock.text()));
     let stack = |at: Option<usize>| order.stacks.get(at?);
     let who = order.threads.get(edge.thread).map_or("a thread".into(), called);
     let alone = if edge.alone { ", the only thread then" } else { "" };
     let _ = writeln!(text, "  {number}. {who}{alone}");
-    let wants = if edge.to_how == How::Write { "asks for" } else { "asks to read" };
+    let wants = if edge.to_how == HoldMode::Write { "asks for" } else { "asks to read" };
     let _ = writeln!(text, "    {wants} {}{}, at:", lock(edge.to), limit(edge.timed));
     stack_lines(text, stack(edge.asked), FRAMES);
-    let reading = if edge.from_how == How::Write { "" } else { " for reading" };
+    let reading = if edge.from_how == HoldMode::Write { "" } else { " for reading" };
     let tried = if edge.tried { " by trylock" } else { "" };
     let _ = writeln!(text, "    holds {}{reading}, acquired{tried} at:", lock(edge.from));
     stack_lines(text, stack(edge.acquired), FRAMES);

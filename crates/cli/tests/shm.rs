@@ -4,9 +4,9 @@ mod common;
 
 use common::{run, succeed, text};
 use lockstead::CancelToken;
-use lockstead::shared::inspect::View;
+use lockstead::shared::inspect::SegmentView;
 use lockstead::shared::{
-    Locked, Options, Segment, Shareable, SharedError, SharedMutex, SharedSemaphore,
+    Locked, SegmentOptions, Segment, Shareable, SharedError, SharedMutex, SharedSemaphore,
 };
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -42,7 +42,7 @@ impl Place {
     }
 
     fn shop(&self) -> Segment<Shop> {
-        Segment::create(&self.path, &Options::new().participants(8)).expect("a segment")
+        Segment::create(&self.path, &SegmentOptions::new().participants(8)).expect("a segment")
     }
 
     fn json(&self, more: &[&str]) -> Value {
@@ -125,7 +125,7 @@ fn lock<'a>(facts: &'a Value, name: &str) -> &'a Value {
 #[test]
 fn a_million_free_locks_are_a_number_and_no_lines() {
     let place = Place::new();
-    let options = Options::new().participants(4);
+    let options = SegmentOptions::new().participants(4);
     let segment = Segment::<Million>::create(&place.path, &options).expect("a segment");
     let shown = place.text(&[]);
     assert!(shown.contains("1,000,000 locks, 1,000,000 of them free"), "{shown}");
@@ -247,7 +247,7 @@ fn the_dead_and_what_they_held() {
 
 /// What the machine does when it loses the list of a participant that ends.
 fn forget_the_death(path: &Path, slot: u32, thread: u32) {
-    let view = View::open(path).expect("a segment");
+    let view = SegmentView::open(path).expect("a segment");
     let at = view.header().slots_at + u64::from(slot) * 128;
     let file = std::fs::File::options().write(true).open(path).expect("the file");
     file.write_all_at(&(thread | 1 << 31).to_ne_bytes(), at).expect("written");

@@ -16,19 +16,19 @@ pub struct Attached<U32, U64> {
     /// The thread's place in at most one queue of spinners.
     pub(crate) node: Node<U32, U64>,
     /// The records by which other threads reach the contexts of this one.
-    pub(crate) records: [Record<U32, U64>; CONTEXTS_PER_THREAD],
+    pub(crate) records: [SlotContext<U32, U64>; CONTEXTS_PER_THREAD],
 }
 
 impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
     const UNUSED: Self =
-        Self { node: Node::IDLE, records: [const { Record::VACANT }; CONTEXTS_PER_THREAD] };
+        Self { node: Node::IDLE, records: [const { SlotContext::VACANT }; CONTEXTS_PER_THREAD] };
 
     fn is_unlinked(&self) -> bool {
         self.node.idle()
     }
 
     fn forget(&self) {
-        self.records.iter().for_each(Record::clear);
+        self.records.iter().for_each(SlotContext::clear);
     }
 }
 
@@ -68,15 +68,15 @@ impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
 
 /// The part of a context that other threads reach (`ww/context.rs`). It is attached to the
 /// slot of its thread, whose memory lives for ever (PLATFORM-FOREVER).
-pub(crate) struct Record<U32, U64> {
+pub(crate) struct SlotContext<U32, U64> {
     /// The context's ticket, with *wounded* if it is; zero if there is no context.
     pub(crate) ticket: U64,
     /// Not zero if the context must look again. The thread's sleeps end when this is set.
     pub(crate) told: U32,
 }
 
-impl<U32: Atomic32, U64: Atomic64> Record<U32, U64> {
-    const VACANT: Self = Record { ticket: U64::ZERO, told: U32::ZERO };
+impl<U32: Atomic32, U64: Atomic64> SlotContext<U32, U64> {
+    const VACANT: Self = SlotContext { ticket: U64::ZERO, told: U32::ZERO };
 
     /// Forgets the context, because it or its thread has ended.
     pub(crate) fn clear(&self) {

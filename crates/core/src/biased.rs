@@ -39,12 +39,14 @@
 //! it came before step 3, the owner finds ASKED.
 //!
 //! # Invariants
-//! - **BIASED-OWNER-LEAVES** Once the owner has read *revoked* as not zero it never passes step 3 again,
-//!   since *revoked* never returns to 0 (but by [`RawBiased::rebias`], alone).
+//! - **BIASED-OWNER-LEAVES** Once the owner has read *revoked* as not zero it never passes step 3
+//!   again, since *revoked* never returns to 0 (but by [`RawBiased::rebias`], alone).
 //! - **BIASED-ONE-OWNER** *own* names one thread from its first value on, but for 0: a thread that
 //!   gets the same slot later takes its place in all things (SLOT-REUSE).
-//! - **BIASED-UNDER-INNER** ASKED, PLAIN and the first value of *own* are written under the inner mutex.
-//! - **BIASED-JOINED** *own* is never `FREE` alone: a thread that has not joined is not taken for the owner.
+//! - **BIASED-UNDER-INNER** ASKED, PLAIN and the first value of *own* are written under the inner
+//!   mutex.
+//! - **BIASED-JOINED** *own* is never `FREE` alone: a thread that has not joined is not taken for
+//!   the owner.
 //! - **BIASED-LAST-TOUCH** The store that releases is the last access to the lock: the next holder
 //!   may free it.
 //!
@@ -79,7 +81,7 @@ use crate::atomic::{Atomic32, Ordering};
 use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Nanos, Platform, Wait};
+use crate::platform::{LockError, Nanos, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use core::sync::atomic::compiler_fence;
@@ -113,10 +115,10 @@ pub trait Fences: Platform {
 /// slot, or 0 if the holder has the inner mutex.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[must_use = "the lock is released by it"]
-pub struct Hold(u32);
+pub struct BiasedHold(u32);
 
-impl Hold {
-    const PLAIN: Hold = Hold(0);
+impl BiasedHold {
+    const PLAIN: BiasedHold = BiasedHold(0);
 }
 
 /// A biased mutex without data. See the module documentation.
@@ -156,8 +158,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     /// # Errors
     /// As [`RawMutex::lock`].
     #[inline(always)]
-    pub fn lock(&self, site: Site) -> Result<Hold, LockError> {
-        self.lock_lazily(|| Wait::FOREVER, 0, site)
+    pub fn lock(&self, site: Site) -> Result<BiasedHold, LockError> {
+        self.lock_lazily(|| WaitBounds::FOREVER, 0, site)
     }
 
     /// Acquires unless what `how` returns ends the wait first; asks for it only when the
@@ -168,10 +170,10 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     #[inline(always)]
     pub fn lock_lazily<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, P>,
+        how: impl FnOnce() -> WaitBounds<'a, P>,
         subclass: u32,
         site: Site,
-    ) -> Result<Hold, LockError> {
+    ) -> Result<BiasedHold, LockError> {
         H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
         if let Some(hold) = self.lock_own() {
             H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
@@ -179,7 +181,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         }
         if self.lock_plain() {
             H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
-            return Ok(Hold::PLAIN);
+            return Ok(BiasedHold::PLAIN);
         }
         self.lock_slow(&how(), site)
     }
@@ -187,7 +189,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     /// Acquires if that needs no waiting for another holder. Takes the bias away from
     /// another thread, which costs a fence, unless that one is seen to hold the lock.
     #[inline]
-    pub fn try_lock(&self, site: Site) -> Option<Hold> {
+    pub fn try_lock(&self, site: Site) -> Option<BiasedHold> {
         let hold = self.lock_own().or_else(|| self.try_lock_slow())?;
         H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
         Some(hold)
@@ -198,9 +200,9 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     /// # Safety
     /// The calling thread holds the lock, and acquired it with `hold`.
     #[inline(always)]
-    pub unsafe fn unlock(&self, hold: Hold) {
+    pub unsafe fn unlock(&self, hold: BiasedHold) {
         H::releasing(&self.state, self.id());
-        if hold == Hold::PLAIN {
+        if hold == BiasedHold::PLAIN {
             // SAFETY: `hold` says that this thread acquired the inner mutex, and the caller
             // promises that it holds the lock by that.
             unsafe { self.unlock_plain() };
@@ -250,7 +252,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
 
     /// Acquires by the owner's three steps.
     #[inline(always)]
-    fn lock_own(&self) -> Option<Hold> {
+    fn lock_own(&self) -> Option<BiasedHold> {
         let me = P::me_or_zero();
         // ord: BIAS-1 acquire, pairs with BIAS-2, of a thread that had the slot before.
         let own = self.own.load(Ordering::Acquire);
@@ -260,7 +262,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         if fault!(biased_owner_looks_before_it_says_so) && self.revoked.load(Ordering::Relaxed) == 0
         {
             self.own.store(me, Ordering::Relaxed);
-            return Some(Hold(me));
+            return Some(BiasedHold(me));
         }
         self.own.store(me, Ordering::Relaxed);
         // ord: BIAS-5 for the compiler: the look comes after the store.
@@ -270,7 +272,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             // SAFETY: BIASED-JOINED: *own* was `me` with FREE, and never is FREE alone. Every
             // store to *own* keeps that.
             unsafe { core::hint::assert_unchecked(me != 0) };
-            return Some(Hold(me));
+            return Some(BiasedHold(me));
         }
         self.back_out();
         None
@@ -303,7 +305,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
 
     #[cold]
     #[inline(never)]
-    fn lock_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<Hold, LockError> {
+    fn lock_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<BiasedHold, LockError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
         let me = P::me();
         let result = if self.own.load(Ordering::Relaxed) == me.get() {
@@ -313,7 +315,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             && self.revoked.load(Ordering::Relaxed) == 0
         {
             self.own.store(me.get(), Ordering::Relaxed);
-            Ok(Hold(me.get()))
+            Ok(BiasedHold(me.get()))
         } else {
             self.inner.lock_how(how, 0, site).and_then(|()| self.settle(me, how))
         };
@@ -326,7 +328,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
 
     #[cold]
     #[inline(never)]
-    fn try_lock_slow(&self) -> Option<Hold> {
+    fn try_lock_slow(&self) -> Option<BiasedHold> {
         const AT_ONCE: Nanos = Nanos(0);
         let me = P::me();
         let biased = self.revoked.load(Ordering::Relaxed) != PLAIN;
@@ -336,27 +338,27 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         if !self.inner.try_lock(core::panic::Location::caller()) {
             return None;
         }
-        self.settle(me, &Wait { deadline: Some(AT_ONCE), ..Wait::FOREVER }).ok()
+        self.settle(me, &WaitBounds { deadline: Some(AT_ONCE), ..WaitBounds::FOREVER }).ok()
     }
 
     /// Makes the inner mutex, which the caller holds, the lock, or makes the caller its owner.
-    fn settle(&self, me: Slot, how: &Wait<'_, P>) -> Result<Hold, LockError> {
+    fn settle(&self, me: Slot, how: &WaitBounds<'_, P>) -> Result<BiasedHold, LockError> {
         let revoked = self.revoked.load(Ordering::Relaxed);
         if revoked == PLAIN {
-            return Ok(Hold::PLAIN);
+            return Ok(BiasedHold::PLAIN);
         }
         // ord: BIAS-3 acquire, pairs with BIAS-4: the bias may have ended without the caller.
         let owner = Slot::new(self.own.load(Ordering::Acquire) & !FREE);
         let result = match owner {
             None if revoked == 0 && P::can_fence() => {
                 self.own.store(me.get(), Ordering::Relaxed);
-                Ok(Hold(me.get()))
+                Ok(BiasedHold(me.get()))
             }
             // The owner has found that it was asked to leave, or no lock can be biased.
-            None => Ok(Hold::PLAIN),
-            Some(owner) => self.revoke(owner, how).map(|()| Hold::PLAIN),
+            None => Ok(BiasedHold::PLAIN),
+            Some(owner) => self.revoke(owner, how).map(|()| BiasedHold::PLAIN),
         };
-        if result == Ok(Hold::PLAIN) {
+        if result == Ok(BiasedHold::PLAIN) {
             self.revoked.store(PLAIN, Ordering::Relaxed);
         } else if result.is_ok() || !fault!(biased_one_that_gives_up_keeps_the_inner_mutex) {
             // SAFETY: this thread holds the inner mutex, which both callers have locked.
@@ -366,7 +368,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
     }
 
     /// Asks the owner to leave, and waits until it has.
-    fn revoke(&self, owner: Slot, how: &Wait<'_, P>) -> Result<(), LockError> {
+    fn revoke(&self, owner: Slot, how: &WaitBounds<'_, P>) -> Result<(), LockError> {
         let early = fault!(biased_lock_is_plain_before_the_owner_has_left);
         self.revoked.store(if early { PLAIN } else { ASKED }, Ordering::Relaxed);
         let mut reasons = Reasons::new(how);
@@ -403,7 +405,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             let soon = if once { Nanos(u64::MAX) } else { P::now().after(pause) };
             pause = LONGEST_PAUSE.min(2 * pause);
             let until = how.deadline.map_or(soon, |deadline| deadline.min(soon));
-            reasons.heard(P::wait32(&self.own, own, &Wait { deadline: Some(until), ..*how }));
+            reasons.heard(P::wait32(&self.own, own, &WaitBounds { deadline: Some(until), ..*how }));
         }
     }
 }

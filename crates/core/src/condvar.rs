@@ -68,16 +68,16 @@
 use crate::atomic::{Atomic64, Ordering};
 use crate::hooks::{Hooks, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Outcome, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 
 const ONE_WAITING: u64 = 1 << 32;
 
 /// A value of the word. Pure: nothing here touches memory.
 #[derive(Clone, Copy)]
-struct State(u64);
+struct CondvarState(u64);
 
-impl State {
+impl CondvarState {
     const fn waiting(self) -> u64 {
         self.0 / ONE_WAITING
     }
@@ -89,13 +89,13 @@ impl State {
     /// Returns the word with one more waiting. Stays at the largest number, which is more than
     /// threads can sleep.
     const fn joined(self) -> Self {
-        State(if self.waiting() == u32::MAX as u64 { self.0 } else { self.0 + ONE_WAITING })
+        CondvarState(if self.waiting() == u32::MAX as u64 { self.0 } else { self.0 + ONE_WAITING })
     }
 
     /// Returns the word with `waiting` as given and the next sequence.
     fn notified(self, waiting: u64) -> Self {
         let step = if fault!(condvar_sequence_stands_still) { 0 } else { 1 };
-        State((waiting * ONE_WAITING) | self.sequence().wrapping_add(step) as u64)
+        CondvarState((waiting * ONE_WAITING) | self.sequence().wrapping_add(step) as u64)
     }
 }
 
@@ -126,7 +126,7 @@ impl<P: Platform> RawCondvar<P> {
     pub unsafe fn wait<H: Hooks, Y: Policy>(
         &self,
         mutex: &RawMutex<P, H, Y>,
-        how: &Wait<'_, P>,
+        how: &WaitBounds<'_, P>,
         site: Site,
     ) -> Result<(), LockError> {
         let early = (!fault!(condvar_joins_after_the_release)).then(|| self.join());
@@ -134,12 +134,12 @@ impl<P: Platform> RawCondvar<P> {
         unsafe { mutex.unlock() };
         let noted = early.unwrap_or_else(|| self.join());
         let ended = match P::wait_low(&self.word, noted.sequence(), how) {
-            Outcome::TimedOut => Err(LockError::TimedOut),
-            Outcome::Interrupted if how.interruptible => Err(LockError::Interrupted),
-            Outcome::Cancelled => Err(LockError::Cancelled),
+            WaitOutcome::TimedOut => Err(LockError::TimedOut),
+            WaitOutcome::Interrupted if how.interruptible => Err(LockError::Interrupted),
+            WaitOutcome::Cancelled => Err(LockError::Cancelled),
             // A signal that the caller does not want to know of is a return for
             // no reason, as there may be others: it looks at its condition.
-            Outcome::Interrupted | Outcome::Woken | Outcome::Changed => Ok(()),
+            WaitOutcome::Interrupted | WaitOutcome::Woken | WaitOutcome::Changed => Ok(()),
         };
         if ended.is_ok() || !fault!(condvar_forgets_the_mutex) {
             mutex.lock(site)?;
@@ -157,8 +157,8 @@ impl<P: Platform> RawCondvar<P> {
         self.notify(u32::MAX, |_| 0);
     }
 
-    fn join(&self) -> State {
-        let mut seen = State(self.word.load(Ordering::Relaxed));
+    fn join(&self) -> CondvarState {
+        let mut seen = CondvarState(self.word.load(Ordering::Relaxed));
         loop {
             match self.exchange(seen, seen.joined()) {
                 Ok(joined) => return joined,
@@ -169,7 +169,7 @@ impl<P: Platform> RawCondvar<P> {
 
     fn notify(&self, count: u32, left: impl Fn(u64) -> u64) {
         let address = P::address_low(&self.word);
-        let mut seen = State(self.word.load(Ordering::Relaxed));
+        let mut seen = CondvarState(self.word.load(Ordering::Relaxed));
         while seen.waiting() != 0 {
             match self.exchange(seen, seen.notified(left(seen.waiting()))) {
                 Ok(_) => {
@@ -182,10 +182,10 @@ impl<P: Platform> RawCondvar<P> {
     }
 
     /// ord: COND-1 relaxed: the mutex orders what matters, see the module.
-    fn exchange(&self, from: State, to: State) -> Result<State, State> {
+    fn exchange(&self, from: CondvarState, to: CondvarState) -> Result<CondvarState, CondvarState> {
         match self.word.compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Ok(to),
-            Err(found) => Err(State(found)),
+            Err(found) => Err(CondvarState(found)),
         }
     }
 }
@@ -198,7 +198,7 @@ impl<P: Platform> Default for RawCondvar<P> {
 
 impl<P: Platform> core::fmt::Debug for RawCondvar<P> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        let seen = State(self.word.load(Ordering::Relaxed));
+        let seen = CondvarState(self.word.load(Ordering::Relaxed));
         write!(f, "RawCondvar{{waiting={} sequence={}}}", seen.waiting(), seen.sequence())
     }
 }

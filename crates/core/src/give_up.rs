@@ -1,28 +1,31 @@
 //! The reasons for which a waiter stops waiting.
 
-use crate::platform::{LockError, Outcome, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds, WaitOutcome};
 
 /// The reasons to give up that a waiter has, and those that its sleeps have told it.
 pub(crate) struct Reasons<'a, P: Platform> {
-    how: &'a Wait<'a, P>,
+    how: &'a WaitBounds<'a, P>,
     told: Option<LockError>,
 }
 
 impl<'a, P: Platform> Reasons<'a, P> {
-    pub(crate) fn new(how: &'a Wait<'a, P>) -> Self {
+    pub(crate) fn new(how: &'a WaitBounds<'a, P>) -> Self {
         Self { how, told: None }
     }
 
     /// Takes note of how a sleep ended.
-    pub(crate) fn heard(&mut self, outcome: Outcome) {
+    pub(crate) fn heard(&mut self, outcome: WaitOutcome) {
         match outcome {
-            Outcome::Interrupted if self.how.interruptible => {
+            WaitOutcome::Interrupted if self.how.interruptible => {
                 self.told = Some(LockError::Interrupted);
             }
-            Outcome::Cancelled => self.told = Some(LockError::Cancelled),
+            WaitOutcome::Cancelled => self.told = Some(LockError::Cancelled),
             // The deadline is judged by the clock: the sleep may have had an
             // earlier one of its own.
-            Outcome::Interrupted | Outcome::Woken | Outcome::Changed | Outcome::TimedOut => {}
+            WaitOutcome::Interrupted
+            | WaitOutcome::Woken
+            | WaitOutcome::Changed
+            | WaitOutcome::TimedOut => {}
         }
     }
 

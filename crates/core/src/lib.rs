@@ -68,7 +68,9 @@ pub use condvar::RawCondvar;
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
-pub use platform::{Address, LockError, Nanos, OnCpu, Outcome, Participant, Platform, Wait};
+pub use platform::{
+    Address, LockError, Nanos, OnCpu, Platform, TableEntry, WaitBounds, WaitOutcome,
+};
 pub use policy::{Policy, Standard};
 pub use rwlock::RawRwLock;
 pub use semaphore::{ClassicSemaphore, PermitOverflow, TunedSemaphore};

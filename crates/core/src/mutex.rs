@@ -31,7 +31,7 @@
 use crate::atomic::{Atomic64, Halves, Ordering};
 use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{LockError, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::{MAX_SLOTS, Slot};
@@ -77,7 +77,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     /// cases waiting would never end.
     #[inline(always)]
     pub fn lock(&self, site: Site) -> Result<(), LockError> {
-        self.lock_how(&Wait::FOREVER, 0, site)
+        self.lock_how(&WaitBounds::FOREVER, 0, site)
     }
 
     /// Acquires unless `how` ends the wait first.
@@ -85,7 +85,12 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     /// # Errors
     /// As [`RawMutex::lock`], and the reasons in `how`.
     #[inline(always)]
-    pub fn lock_how(&self, how: &Wait<'_, P>, subclass: u32, site: Site) -> Result<(), LockError> {
+    pub fn lock_how(
+        &self,
+        how: &WaitBounds<'_, P>,
+        subclass: u32,
+        site: Site,
+    ) -> Result<(), LockError> {
         H::will_acquire(&self.state, self.id(), Access::Alone, subclass, site);
         if self.lock_fast() {
             H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
@@ -102,7 +107,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline]
     pub fn lock_lazily<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, P>,
+        how: impl FnOnce() -> WaitBounds<'a, P>,
         subclass: u32,
         site: Site,
     ) -> Result<(), LockError> {
@@ -252,7 +257,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
 
     #[cold]
     #[inline(never)]
-    fn lock_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    fn lock_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
         let me = P::me();
         let seen = self.peek();

@@ -38,7 +38,7 @@
 
 use crate::atomic::{Atomic32, Ordering};
 use crate::give_up::Reasons;
-use crate::platform::{LockError, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds};
 use crate::slot::{SLOT_BITS, Slot};
 use core::marker::PhantomData;
 
@@ -114,7 +114,7 @@ impl<P: Platform> RawOnce<P> {
     /// [`OnceError::Poisoned`] if an initialiser panicked, and those of
     /// [`OnceError::NotAwaited`]. Then `f` was not called.
     #[inline]
-    pub fn call_once(&self, how: &Wait<'_, P>, f: impl FnOnce()) -> Result<(), OnceError> {
+    pub fn call_once(&self, how: &WaitBounds<'_, P>, f: impl FnOnce()) -> Result<(), OnceError> {
         if self.is_completed() {
             return Ok(());
         }
@@ -129,7 +129,7 @@ impl<P: Platform> RawOnce<P> {
     #[inline]
     pub fn call_once_force(
         &self,
-        how: &Wait<'_, P>,
+        how: &WaitBounds<'_, P>,
         f: impl FnOnce(bool),
     ) -> Result<(), OnceError> {
         if self.is_completed() {
@@ -139,7 +139,12 @@ impl<P: Platform> RawOnce<P> {
     }
 
     #[cold]
-    fn run(&self, force: bool, how: &Wait<'_, P>, f: impl FnOnce(bool)) -> Result<(), OnceError> {
+    fn run(
+        &self,
+        force: bool,
+        how: &WaitBounds<'_, P>,
+        f: impl FnOnce(bool),
+    ) -> Result<(), OnceError> {
         if let Some(turn) = self.begin(force, how)? {
             f(turn.after_poisoning());
             turn.complete();
@@ -156,7 +161,7 @@ impl<P: Platform> RawOnce<P> {
     pub fn begin(
         &self,
         force: bool,
-        how: &Wait<'_, P>,
+        how: &WaitBounds<'_, P>,
     ) -> Result<Option<OnceTurn<'_, P>>, OnceError> {
         let me = P::me();
         let mut reasons = Reasons::new(how);

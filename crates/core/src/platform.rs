@@ -11,14 +11,14 @@
 //! # Invariants a platform must keep
 //! - **PLATFORM-SLOT** A [`Slot`] returned by [`Platform::me`] belongs to the calling
 //!   thread alone until that thread ends, and is the same on every call.
-//! - **PLATFORM-FOREVER** The [`Participant`] of a slot lives for ever: a slot may change
+//! - **PLATFORM-FOREVER** The [`TableEntry`] of a slot lives for ever: a slot may change
 //!   hands, its memory is never freed or moved. Locks read the participants of
 //!   other threads at any time, also of threads that have ended.
 //! - **PLATFORM-COMPARE** [`Platform::wait32`] and [`Platform::wait_low`] compare and sleep
 //!   in one step with respect to [`Platform::wake`]: a wake-up that follows a
 //!   change of the word is never lost on a waiter that expected the old value.
-//!   They may return at any time with [`Outcome::Woken`] (a spurious wake-up).
-//! - **PLATFORM-WOKEN** A waiter that consumed a wake-up reports [`Outcome::Woken`], never
+//!   They may return at any time with [`WaitOutcome::Woken`] (a spurious wake-up).
+//! - **PLATFORM-WOKEN** A waiter that consumed a wake-up reports [`WaitOutcome::Woken`], never
 //!   a time-out: a waiter that is told of a time-out has no wake-up to pass on.
 //! - **PLATFORM-ADDRESS** [`Platform::wake`] takes an address, not a reference, and does not
 //!   read the memory there.
@@ -29,7 +29,7 @@ use crate::participant;
 use crate::slot::Slot;
 
 /// The entry of a platform's table for one slot.
-pub type Participant<P> = participant::Participant<
+pub type TableEntry<P> = participant::Participant<
     <P as Platform>::U32,
     Attached<<P as Platform>::U32, <P as Platform>::U64>,
 >;
@@ -58,7 +58,7 @@ impl Nanos {
 ///
 /// The default waits for ever and ignores signals, as the kernel's
 /// `mutex_lock` does.
-pub struct Wait<'a, P: Platform> {
+pub struct WaitBounds<'a, P: Platform> {
     /// The time at which the waiter gives up.
     pub deadline: Option<Nanos>,
     /// The cancellation word: the waiter gives up when it is no longer zero. The thread that sets
@@ -68,10 +68,10 @@ pub struct Wait<'a, P: Platform> {
     pub interruptible: bool,
 }
 
-impl<P: Platform> Wait<'_, P> {
+impl<P: Platform> WaitBounds<'_, P> {
     /// The wait that goes on until the lock is granted.
-    pub const FOREVER: Wait<'static, P> =
-        Wait { deadline: None, cancel: None, interruptible: false };
+    pub const FOREVER: WaitBounds<'static, P> =
+        WaitBounds { deadline: None, cancel: None, interruptible: false };
 
     /// Tells whether nothing ends the wait but its being granted.
     pub fn is_endless(&self) -> bool {
@@ -85,17 +85,17 @@ impl<P: Platform> Wait<'_, P> {
     }
 }
 
-impl<P: Platform> Clone for Wait<'_, P> {
+impl<P: Platform> Clone for WaitBounds<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: Platform> Copy for Wait<'_, P> {}
+impl<P: Platform> Copy for WaitBounds<'_, P> {}
 
 /// The way in which a call to [`Platform::wait32`] or [`Platform::wait_low`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Outcome {
+pub enum WaitOutcome {
     /// The thread was woken, perhaps spuriously; the only outcome that may have consumed a
     /// wake-up (PLATFORM-WOKEN).
     Woken,
@@ -160,7 +160,7 @@ pub trait Platform: Sized + 'static {
     fn me() -> Slot;
 
     /// Returns the participant behind a slot (PLATFORM-FOREVER).
-    fn participant(slot: Slot) -> &'static Participant<Self>;
+    fn participant(slot: Slot) -> &'static TableEntry<Self>;
 
     /// Makes one turn of a spin loop. There is no other way to spin: the model checker ends the
     /// turn of the calling thread here, the simulator lets time pass.
@@ -219,26 +219,30 @@ pub trait Platform: Sized + 'static {
     fn end_sleep() {}
 
     /// Sleeps while `word` holds `expected`, until woken or as `how` says.
-    fn wait32(word: &Self::U32, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+    fn wait32(word: &Self::U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome;
 
     /// Sleeps while the low half of `word` holds `expected`.
-    fn wait_low(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+    fn wait_low(word: &Self::U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome;
 
     /// Sleeps like [`Platform::wait_low`], but on a channel of its own: only
     /// [`Platform::wake_handoff`] wakes, not [`Platform::wake`]. (A platform may
     /// let a wait with a cancellation word be woken by both.)
-    fn wait_handoff(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome;
+    fn wait_handoff(word: &Self::U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome;
 
     /// Sleeps like [`Platform::wait_low`], on a word that names its owner by its slot. A
     /// platform may show that to an observer outside the process.
     #[track_caller]
-    fn wait_low_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_low_owned(word: &Self::U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         Self::wait_low(word, expected, how)
     }
 
     /// Sleeps like [`Platform::wait_handoff`], on a word that names its owner by its slot.
     #[track_caller]
-    fn wait_handoff_owned(word: &Self::U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff_owned(
+        word: &Self::U64,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+    ) -> WaitOutcome {
         Self::wait_handoff(word, expected, how)
     }
 

@@ -5,7 +5,8 @@ mod common;
 
 use common::{Alone, U32, as_participant, here, script, time, unplayed, wakes};
 use lockstead_core::{
-    Atomic32, Hooks, LockError, LockId, Off, Ordering, Outcome, RawCondvar, RawMutex, Wait,
+    Atomic32, Hooks, LockError, LockId, Off, Ordering, RawCondvar, RawMutex, WaitBounds,
+    WaitOutcome,
 };
 use std::cell::RefCell;
 
@@ -17,7 +18,7 @@ fn pair() -> (&'static RawMutex<Alone>, &'static RawCondvar<Alone>) {
 fn wait<H: Hooks>(
     mutex: &RawMutex<Alone, H>,
     condvar: &RawCondvar<Alone>,
-    how: Wait<'_, Alone>,
+    how: WaitBounds<'_, Alone>,
 ) -> Result<(), LockError> {
     mutex.lock(here()).expect("not held");
     // SAFETY: this participant locked the mutex in the line above.
@@ -51,9 +52,9 @@ fn a_waiter_lets_go_of_the_mutex_and_is_woken() {
                 notify(condvar);
             });
             assert_eq!(wakes().into_iter().map(|w| w.1).collect::<Vec<_>>(), [count]);
-            Outcome::Woken
+            WaitOutcome::Woken
         });
-        assert_eq!(wait(mutex, condvar, Wait::FOREVER), Ok(()));
+        assert_eq!(wait(mutex, condvar, WaitBounds::FOREVER), Ok(()));
         assert_eq!(unplayed(), 0);
         condvar.notify_one();
         assert_eq!(wakes(), [], "the notification did not take the waiter off the count");
@@ -64,17 +65,20 @@ fn a_waiter_lets_go_of_the_mutex_and_is_woken() {
 fn every_wait_can_end_and_costs_one_idle_wake_up_at_most() {
     let (mutex, condvar) = pair();
     let token: &U32 = Box::leak(Box::new(U32::ZERO));
-    let how =
-        Wait { deadline: Some(time().after(1_000_000)), cancel: Some(token), interruptible: true };
-    script(|| Outcome::Interrupted);
+    let how = WaitBounds {
+        deadline: Some(time().after(1_000_000)),
+        cancel: Some(token),
+        interruptible: true,
+    };
+    script(|| WaitOutcome::Interrupted);
     assert_eq!(wait(mutex, condvar, how), Err(LockError::Interrupted));
-    script(|| Outcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
     assert_eq!(wait(mutex, condvar, how), Err(LockError::TimedOut));
     token.store(1, Ordering::Relaxed);
     assert_eq!(wait(mutex, condvar, how), Err(LockError::Cancelled));
     // A signal is a return for no reason to those that do not ask for it.
-    script(|| Outcome::Interrupted);
-    assert_eq!(wait(mutex, condvar, Wait::FOREVER), Ok(()));
+    script(|| WaitOutcome::Interrupted);
+    assert_eq!(wait(mutex, condvar, WaitBounds::FOREVER), Ok(()));
     assert_eq!(unplayed(), 0);
     for _ in 0..10 {
         condvar.notify_one();
@@ -87,14 +91,14 @@ fn the_mutex_is_taken_again_even_if_it_must_be_waited_for() {
     let (mutex, condvar) = pair();
     script(|| {
         as_participant(2, || assert!(mutex.try_lock(here())));
-        Outcome::TimedOut
+        WaitOutcome::TimedOut
     });
     script(|| {
         // SAFETY: the same participant locked the mutex above.
         as_participant(2, || unsafe { mutex.unlock() });
-        Outcome::Woken
+        WaitOutcome::Woken
     });
-    let how = Wait { deadline: Some(time().after(10)), ..Wait::FOREVER };
+    let how = WaitBounds { deadline: Some(time().after(10)), ..WaitBounds::FOREVER };
     assert_eq!(wait(mutex, condvar, how), Err(LockError::TimedOut));
     assert_eq!(unplayed(), 0);
 }
@@ -122,6 +126,6 @@ fn a_notification_before_the_sleep_is_not_lost() {
     let (_, condvar) = pair();
     NOTIFIED.set(Some(condvar));
     // There is no action: to sleep would fail the test.
-    assert_eq!(wait(mutex, condvar, Wait::FOREVER), Ok(()));
+    assert_eq!(wait(mutex, condvar, WaitBounds::FOREVER), Ok(()));
     assert_eq!(size_of::<RawMutex<Alone, Off>>(), 8);
 }

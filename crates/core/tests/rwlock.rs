@@ -4,7 +4,7 @@ mod common;
 
 use common::{Alone, U32, as_participant, here, lose, script, time, unplayed, wakes};
 use lockstead_core::{
-    Atomic32, LockError, MAX_SLOTS, Ordering, Outcome, Policy, RawRwLock, Standard, Wait,
+    Atomic32, LockError, MAX_SLOTS, Ordering, Policy, RawRwLock, Standard, WaitBounds, WaitOutcome,
 };
 
 type Lock = RawRwLock<Alone>;
@@ -13,11 +13,11 @@ fn lock() -> &'static Lock {
     Box::leak(Box::new(Lock::new()))
 }
 
-fn read_how(lock: &Lock, how: Wait<'_, Alone>) -> Result<(), LockError> {
+fn read_how(lock: &Lock, how: WaitBounds<'_, Alone>) -> Result<(), LockError> {
     lock.read_lazily(|| how, 0, here())
 }
 
-fn write_how(lock: &Lock, how: Wait<'_, Alone>) -> Result<(), LockError> {
+fn write_how(lock: &Lock, how: WaitBounds<'_, Alone>) -> Result<(), LockError> {
     lock.write_lazily(|| how, 0, here())
 }
 
@@ -90,7 +90,7 @@ fn a_reader_sleeps_until_the_writer_leaves_and_all_readers_are_woken() {
         write_done(lock, 2);
         let woken: Vec<u32> = wakes().into_iter().map(|(_, count)| count).collect();
         assert_eq!(woken, [u32::MAX]);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(lock.read(here()), Ok(()));
     assert_eq!((unplayed(), lock.readers()), (0, 1));
@@ -108,7 +108,7 @@ fn a_writer_sleeps_until_the_last_reader_leaves() {
         assert_eq!(wakes(), [], "a reader is left");
         read_done(lock, 3);
         assert_eq!(wakes().len(), 1);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(lock.write(here()), Ok(()));
     assert_eq!(unplayed(), 0);
@@ -125,7 +125,7 @@ fn a_writer_past_the_bound_holds_newcomers_off_and_is_handed_the_lock() {
     script(|| {
         as_participant(3, || assert!(lock.try_read(here()), "not promised yet"));
         read_done(lock, 3);
-        Outcome::TimedOut
+        WaitOutcome::TimedOut
     });
     script(move || {
         assert!(time().since(began) >= Standard::BOUND);
@@ -133,7 +133,7 @@ fn a_writer_past_the_bound_holds_newcomers_off_and_is_handed_the_lock() {
         read_done(lock, 2);
         as_participant(3, || assert!(!lock.try_write(here()), "handed over"));
         assert_eq!(lock.writer().map(|slot| slot.get()), Some(1));
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(lock.write(here()), Ok(()));
     assert_eq!(unplayed(), 0);
@@ -145,12 +145,12 @@ fn a_writer_past_the_bound_holds_newcomers_off_and_is_handed_the_lock() {
 fn a_reader_past_the_bound_is_handed_the_lock_before_the_next_writer() {
     let lock = lock();
     as_participant(2, || assert!(lock.try_write(here())));
-    script(|| Outcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
     script(|| {
         write_done(lock, 2);
         as_participant(2, || assert!(!lock.try_write(here()), "a writer past a promise"));
         assert_eq!(lock.readers(), 1);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(lock.read(here()), Ok(()));
     assert_eq!((unplayed(), lock.readers()), (0, 1));
@@ -162,19 +162,19 @@ fn a_writer_that_gives_up_lets_the_readers_in_that_it_held_off() {
     let lock = lock();
     as_participant(2, || assert!(lock.try_read(here())));
     let bound = 10 * Standard::BOUND;
-    script(|| Outcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
     script(move || {
         // A reader is held off, sleeps, and gives up first; the word still says
         // that readers may be asleep.
         as_participant(3, || {
-            script(|| Outcome::TimedOut);
-            let how = Wait { deadline: Some(time().after(1000)), ..Wait::FOREVER };
+            script(|| WaitOutcome::TimedOut);
+            let how = WaitBounds { deadline: Some(time().after(1000)), ..WaitBounds::FOREVER };
             assert_eq!(read_how(lock, how), Err(LockError::TimedOut));
         });
         wakes();
-        Outcome::TimedOut
+        WaitOutcome::TimedOut
     });
-    let how = Wait { deadline: Some(time().after(bound)), ..Wait::FOREVER };
+    let how = WaitBounds { deadline: Some(time().after(bound)), ..WaitBounds::FOREVER };
     assert_eq!(write_how(lock, how), Err(LockError::TimedOut));
     assert_eq!(unplayed(), 0);
     let woken: Vec<u32> = wakes().into_iter().map(|(_, count)| count).collect();
@@ -187,15 +187,15 @@ fn waits_end_by_signal_and_by_cancellation() {
     let lock = lock();
     let token: &U32 = Box::leak(Box::new(U32::ZERO));
     as_participant(2, || assert!(lock.try_write(here())));
-    let interruptible = Wait { interruptible: true, ..Wait::FOREVER };
-    let cancellable = Wait { cancel: Some(token), ..Wait::FOREVER };
+    let interruptible = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
+    let cancellable = WaitBounds { cancel: Some(token), ..WaitBounds::FOREVER };
     for acquire in [read_how, write_how] {
         token.store(0, Ordering::Relaxed);
-        script(|| Outcome::Interrupted);
+        script(|| WaitOutcome::Interrupted);
         assert_eq!(acquire(lock, interruptible), Err(LockError::Interrupted));
         script(|| {
             token.store(1, Ordering::Relaxed);
-            Outcome::Woken
+            WaitOutcome::Woken
         });
         assert_eq!(acquire(lock, cancellable), Err(LockError::Cancelled));
         assert_eq!(unplayed(), 0);
@@ -207,7 +207,7 @@ fn waits_end_by_signal_and_by_cancellation() {
 #[test]
 fn a_free_lock_is_taken_whatever_the_deadline() {
     let lock = lock();
-    let over = Wait { deadline: Some(time()), ..Wait::FOREVER };
+    let over = WaitBounds { deadline: Some(time()), ..WaitBounds::FOREVER };
     assert_eq!(read_how(lock, over), Ok(()));
     as_participant(2, || assert_eq!(write_how(lock, over), Err(LockError::TimedOut)));
     read_done(lock, 1);
@@ -224,7 +224,7 @@ fn a_downgrade_lets_readers_in_and_no_writer() {
         as_participant(2, || unsafe { lock.downgrade() });
         assert_eq!(wakes().len(), 1);
         as_participant(3, || assert!(!lock.try_write(here())));
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(lock.read(here()), Ok(()));
     assert_eq!((unplayed(), lock.readers()), (0, 2));
@@ -244,7 +244,7 @@ fn a_reader_too_many_waits_for_room() {
     script(|| {
         read_done(lock, 1);
         assert_eq!(wakes().len(), 1);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(lock.read(here()), Ok(()));
     assert_eq!((unplayed(), lock.readers()), (0, MAX_SLOTS));
@@ -254,16 +254,16 @@ fn a_reader_too_many_waits_for_room() {
 fn a_handler_that_reads_while_its_own_thread_was_handed_the_lock_is_told() {
     let lock = lock();
     as_participant(2, || assert!(lock.try_read(here())));
-    script(|| Outcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
     script(|| {
         // A signal handler of participant 1, which waits with a promise.
         script(|| {
             read_done(lock, 2);
-            Outcome::Woken
+            WaitOutcome::Woken
         });
         assert_eq!(lock.read(here()), Err(LockError::Recursive));
         assert_eq!(lock.write(here()), Err(LockError::Recursive));
-        Outcome::Interrupted
+        WaitOutcome::Interrupted
     });
     assert_eq!(lock.write(here()), Ok(()));
     assert_eq!(unplayed(), 0);

@@ -4,15 +4,15 @@ mod common;
 
 use common::{Alone, U32, as_participant, here, script, script_pause, time, unplayed, wakes};
 use lockstead_core::{
-    Atomic32, ClassicSemaphore, LockError, Off, Ordering, Outcome, PermitOverflow, Policy, Slot,
-    Standard, TunedSemaphore, Wait,
+    Atomic32, ClassicSemaphore, LockError, Off, Ordering, PermitOverflow, Policy, Slot, Standard,
+    TunedSemaphore, WaitBounds, WaitOutcome,
 };
 
 /// The operations that both have.
 trait Semaphore: Sized + 'static {
     const MAX: u32;
     fn of(permits: u32) -> Option<Self>;
-    fn down_how(&self, how: &Wait<'_, Alone>) -> Result<(), LockError>;
+    fn down_how(&self, how: &WaitBounds<'_, Alone>) -> Result<(), LockError>;
     fn try_down(&self) -> bool;
     fn up(&self) -> Result<(), PermitOverflow>;
     fn permits(&self) -> u32;
@@ -21,7 +21,7 @@ trait Semaphore: Sized + 'static {
         Box::leak(Box::new(Self::of(permits).expect("few permits")))
     }
     fn down(&self) -> Result<(), LockError> {
-        self.down_how(&Wait::FOREVER)
+        self.down_how(&WaitBounds::FOREVER)
     }
 }
 
@@ -32,7 +32,7 @@ macro_rules! semaphore {
             fn of(permits: u32) -> Option<Self> {
                 Self::new(permits)
             }
-            fn down_how(&self, how: &Wait<'_, Alone>) -> Result<(), LockError> {
+            fn down_how(&self, how: &WaitBounds<'_, Alone>) -> Result<(), LockError> {
                 self.down_how(how, here())
             }
             fn try_down(&self) -> bool {
@@ -109,7 +109,7 @@ fn sleeps_until_a_permit_is_given<S: Semaphore>() {
         as_participant(2, || semaphore.up()).expect("room");
         assert_eq!(wakes().len(), 1);
         assert_eq!(semaphore.permits(), 1);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down(), Ok(()));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -122,13 +122,13 @@ fn sleeps_again_when_the_permit_was_taken_by_another<S: Semaphore>() {
             semaphore.up().expect("room");
             assert_eq!(semaphore.down(), Ok(()), "a newcomer may be quicker");
         });
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     script(|| {
         wakes();
         as_participant(2, || semaphore.up()).expect("room");
         assert_eq!(wakes().len(), 1, "it has announced itself again");
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down(), Ok(()));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -136,9 +136,9 @@ fn sleeps_again_when_the_permit_was_taken_by_another<S: Semaphore>() {
 
 fn a_timeout_leaves_the_count_as_it_was<S: Semaphore>() {
     let semaphore = S::with(0);
-    script(|| Outcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
     let deadline = Some(time().after(1000));
-    let how = Wait { deadline, ..Wait::FOREVER };
+    let how = WaitBounds { deadline, ..WaitBounds::FOREVER };
     assert_eq!(semaphore.down_how(&how), Err(LockError::TimedOut));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
     assert_eq!(semaphore.up(), Ok(()));
@@ -149,13 +149,13 @@ fn a_timeout_leaves_the_count_as_it_was<S: Semaphore>() {
 
 fn a_signal_ends_only_an_interruptible_wait<S: Semaphore>() {
     let semaphore = S::with(0);
-    script(|| Outcome::Interrupted);
-    let how = Wait { interruptible: true, ..Wait::FOREVER };
+    script(|| WaitOutcome::Interrupted);
+    let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
     assert_eq!(semaphore.down_how(&how), Err(LockError::Interrupted));
-    script(|| Outcome::Interrupted);
+    script(|| WaitOutcome::Interrupted);
     script(|| {
         semaphore.up().expect("room");
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down(), Ok(()));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -164,10 +164,10 @@ fn a_signal_ends_only_an_interruptible_wait<S: Semaphore>() {
 fn a_cancellation_ends_the_wait<S: Semaphore>() {
     let semaphore = S::with(0);
     let token: &U32 = Box::leak(Box::new(U32::ZERO));
-    let how = Wait { cancel: Some(token), ..Wait::FOREVER };
+    let how = WaitBounds { cancel: Some(token), ..WaitBounds::FOREVER };
     script(|| {
         token.store(1, Ordering::Relaxed);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down_how(&how), Err(LockError::Cancelled));
     assert_eq!(semaphore.up(), Ok(()));
@@ -176,7 +176,7 @@ fn a_cancellation_ends_the_wait<S: Semaphore>() {
 
 fn a_permit_that_is_there_is_taken_whatever_the_deadline<S: Semaphore>() {
     let semaphore = S::with(1);
-    let how = Wait { deadline: Some(time()), ..Wait::FOREVER };
+    let how = WaitBounds { deadline: Some(time()), ..WaitBounds::FOREVER };
     assert_eq!(semaphore.down_how(&how), Ok(()));
     assert_eq!(semaphore.down_how(&how), Err(LockError::TimedOut));
 }
@@ -186,7 +186,7 @@ fn two_permits_given_at_once_reach_both_sleepers<S: Semaphore>() {
     script(|| {
         // While 1 sleeps, 2 comes and sleeps as well.
         as_participant(2, || assert_eq!(semaphore.down(), Ok(())));
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     script(|| {
         wakes();
@@ -194,7 +194,7 @@ fn two_permits_given_at_once_reach_both_sleepers<S: Semaphore>() {
             semaphore.up().expect("room");
             semaphore.up().expect("room");
         });
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down(), Ok(()));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -207,7 +207,7 @@ fn a_refused_try_does_not_disturb_a_sleeper<S: Semaphore>() {
         as_participant(2, || assert!(!semaphore.try_down()));
         as_participant(3, || semaphore.up()).expect("room");
         assert!(!wakes().is_empty());
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down(), Ok(()));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -216,20 +216,20 @@ fn a_refused_try_does_not_disturb_a_sleeper<S: Semaphore>() {
 #[test]
 fn classic_a_sleeper_that_gives_up_wakes_the_next() {
     let semaphore = ClassicSemaphore::<Alone>::with(0);
-    let how = Wait { interruptible: true, ..Wait::FOREVER };
+    let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
     script(|| {
         as_participant(2, || {
-            let how = Wait { interruptible: true, ..Wait::FOREVER };
+            let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
             assert_eq!(semaphore.down_how(&how, here()), Err(LockError::Interrupted));
         });
         assert_eq!(wakes().len(), 1, "1 sleeps with nothing in the count on its behalf");
-        Outcome::Woken
+        WaitOutcome::Woken
     });
-    script(|| Outcome::Interrupted);
+    script(|| WaitOutcome::Interrupted);
     script(|| {
         semaphore.up().expect("room");
         assert_eq!(wakes().len(), 1);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     assert_eq!(semaphore.down_how(&how, here()), Ok(()));
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -256,7 +256,7 @@ fn tuned_constants_make_the_same_semaphore() {
 fn tuned_a_waiter_past_the_bound_is_handed_the_permit() {
     let semaphore = TunedSemaphore::<Alone>::with(0);
     let began = time();
-    script(|| Outcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
     script(move || {
         assert!(time().since(began) >= Standard::BOUND);
         as_participant(2, || {
@@ -267,7 +267,7 @@ fn tuned_a_waiter_past_the_bound_is_handed_the_permit() {
             );
         });
         assert_eq!(wakes().len(), 1);
-        Outcome::Woken
+        WaitOutcome::Woken
     });
     semaphore.down(here());
     assert_eq!((unplayed(), semaphore.permits()), (0, 0));
@@ -279,9 +279,9 @@ fn tuned_a_waiter_past_the_bound_is_handed_the_permit() {
 fn tuned_an_heir_that_gives_up_leaves_the_next_permit_to_all() {
     let semaphore = TunedSemaphore::<Alone>::with(0);
     let deadline = Some(time().after(1_000_000_000));
-    script(|| Outcome::TimedOut);
-    script(|| Outcome::TimedOut);
-    let how = Wait { deadline, ..Wait::FOREVER };
+    script(|| WaitOutcome::TimedOut);
+    script(|| WaitOutcome::TimedOut);
+    let how = WaitBounds { deadline, ..WaitBounds::FOREVER };
     assert_eq!(semaphore.down_how(&how, here()), Err(LockError::TimedOut));
     assert_eq!(unplayed(), 0);
     assert!(!semaphore.peek().handoff());
@@ -311,9 +311,9 @@ fn tuned_a_spinner_that_ends_the_queue_passes_the_permits_it_leaves_on() {
     script_pause(|| {
         // While 1 spins at the head of the queue, 2 spins behind it, sleeps, and
         // leaves its place in the queue and the announcement of a sleeper.
-        script(|| Outcome::Interrupted);
+        script(|| WaitOutcome::Interrupted);
         as_participant(2, || {
-            let how = Wait { interruptible: true, ..Wait::FOREVER };
+            let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
             assert_eq!(semaphore.down_how(&how, here()), Err(LockError::Interrupted));
         });
         // Both rely on the queue.

@@ -5,7 +5,7 @@
 
 mod threads;
 
-use lockstead_core::{LockError, Ordering, RawCondvar, RawMutex, Wait};
+use lockstead_core::{LockError, Ordering, RawCondvar, RawMutex, WaitBounds};
 use lockstead_linux::Linux;
 use std::cell::UnsafeCell;
 use std::sync::atomic::AtomicU32;
@@ -56,7 +56,7 @@ impl Cell {
                 }
                 return result;
             }
-            let how = if hasty { within(10) } else { Wait::FOREVER };
+            let how = if hasty { within(10) } else { WaitBounds::FOREVER };
             // SAFETY: this thread locked the mutex above, or by a wait.
             match unsafe { condvar.wait(&self.mutex, &how, here()) } {
                 Ok(()) => {}
@@ -139,7 +139,8 @@ fn stress_condvar_notify_all_releases_everybody() {
                     waiting.fetch_add(1, Ordering::Relaxed);
                     while open.load(Ordering::Relaxed) < round {
                         // SAFETY: this thread locked the mutex above, or by a wait.
-                        unsafe { condvar.wait(&mutex, &Wait::FOREVER, here()) }.expect("no end");
+                        unsafe { condvar.wait(&mutex, &WaitBounds::FOREVER, here()) }
+                            .expect("no end");
                     }
                     waiting.fetch_sub(1, Ordering::Relaxed);
                 }

@@ -5,7 +5,7 @@
 
 mod threads;
 
-use lockstead_core::{OnceError, Ordering, RawOnce, Wait};
+use lockstead_core::{OnceError, Ordering, RawOnce, WaitBounds};
 use lockstead_linux::Linux;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::AtomicU32;
@@ -19,7 +19,7 @@ fn stress_once_runs_once_among_many() {
             let once = RawOnce::<Linux>::new();
             let twins = Twins::new();
             threads(4, |_| {
-                let done = once.call_once(&Wait::FOREVER, || {
+                let done = once.call_once(&WaitBounds::FOREVER, || {
                     if round % 4 == 0 {
                         thread::yield_now();
                     }
@@ -43,17 +43,17 @@ fn stress_once_all_learn_of_a_panic_and_one_repairs() {
             threads(4, |number| {
                 if number == 0 {
                     let quiet = AssertUnwindSafe(|| {
-                        let turn = once.begin(false, &Wait::FOREVER);
+                        let turn = once.begin(false, &WaitBounds::FOREVER);
                         std::panic::resume_unwind(Box::new(turn.is_ok()));
                     });
                     let _ = catch_unwind(quiet);
                 } else if number == 1 {
-                    let done = once.call_once_force(&Wait::FOREVER, |_| {
+                    let done = once.call_once_force(&WaitBounds::FOREVER, |_| {
                         repaired.fetch_add(1, Ordering::Relaxed);
                     });
                     assert_eq!(done, Ok(()));
                 } else {
-                    let done = once.call_once(&Wait::FOREVER, || {
+                    let done = once.call_once(&WaitBounds::FOREVER, || {
                         repaired.fetch_add(1, Ordering::Relaxed);
                     });
                     assert!(matches!(done, Ok(()) | Err(OnceError::Poisoned)), "{done:?}");

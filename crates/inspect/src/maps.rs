@@ -30,7 +30,7 @@ pub enum Backing {
 
 /// One line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mapping {
+pub struct MapsLine {
     /// Addresses in the process.
     pub range: Range<u64>,
     /// The process may read it.
@@ -51,7 +51,7 @@ pub struct Mapping {
     pub backing: Backing,
 }
 
-impl Mapping {
+impl MapsLine {
     /// Returns the offset in the file behind `address`, which must lie in the mapping.
     #[must_use]
     pub fn file_offset(&self, address: u64) -> u64 {
@@ -62,7 +62,7 @@ impl Mapping {
 /// All mappings of a process at one moment, by ascending address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maps {
-    mappings: Vec<Mapping>,
+    mappings: Vec<MapsLine>,
 }
 
 impl Maps {
@@ -84,7 +84,7 @@ impl Maps {
 
     /// Returns the mapping that covers `address`.
     #[must_use]
-    pub fn find(&self, address: u64) -> Option<&Mapping> {
+    pub fn find(&self, address: u64) -> Option<&MapsLine> {
         self.get(self.index_of(address)?)
     }
 
@@ -98,17 +98,17 @@ impl Maps {
 
     /// Returns one mapping, counted from the lowest.
     #[must_use]
-    pub fn get(&self, index: usize) -> Option<&Mapping> {
+    pub fn get(&self, index: usize) -> Option<&MapsLine> {
         self.mappings.get(index)
     }
 
     /// Returns all of them.
-    pub fn iter(&self) -> std::slice::Iter<'_, Mapping> {
+    pub fn iter(&self) -> std::slice::Iter<'_, MapsLine> {
         self.mappings.iter()
     }
 }
 
-fn parse_line(line: &[u8]) -> Option<Mapping> {
+fn parse_line(line: &[u8]) -> Option<MapsLine> {
     // Five fields parted by one space each, then padding, then the name, which
     // may hold spaces itself.
     let mut fields = line.splitn(6, |&b| b == b' ');
@@ -123,7 +123,7 @@ fn parse_line(line: &[u8]) -> Option<Mapping> {
     let inode = text()?.parse().ok()?;
     let name = fields.next().unwrap_or_default().trim_ascii_start();
     let may = |at: usize, letter: u8| permissions.get(at) == Some(&letter);
-    Some(Mapping {
+    Some(MapsLine {
         range,
         readable: may(0, b'r'),
         writable: may(1, b'w'),

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 /// Memory that can be read by address.
-pub trait Memory {
+pub trait ReadableMemory {
     /// Fills `into` from `address` on, as far as there is memory, and says how
     /// many bytes that was: fewer than asked for where the memory ends.
     ///
@@ -26,7 +26,7 @@ pub trait Memory {
     }
 }
 
-impl<M: Memory + ?Sized> Memory for &M {
+impl<M: ReadableMemory + ?Sized> ReadableMemory for &M {
     fn read(&self, address: u64, into: &mut [u8]) -> io::Result<usize> {
         (**self).read(address, into)
     }
@@ -48,7 +48,7 @@ impl ProcessMemory {
     }
 }
 
-impl Memory for ProcessMemory {
+impl ReadableMemory for ProcessMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> io::Result<usize> {
         let Ok(base) = usize::try_from(address) else {
             return Err(io::Error::from_raw_os_error(libc::EFAULT));
@@ -81,7 +81,7 @@ impl ProcMem {
     }
 }
 
-impl Memory for ProcMem {
+impl ReadableMemory for ProcMem {
     fn read(&self, address: u64, into: &mut [u8]) -> io::Result<usize> {
         let n = self.file.read_at(into, address)?;
         // The memory of a process that has ended reads as an empty file.
@@ -104,7 +104,7 @@ impl SavedMemory {
     }
 }
 
-impl Memory for SavedMemory {
+impl ReadableMemory for SavedMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> io::Result<usize> {
         let from = address
             .checked_sub(self.start)
@@ -152,7 +152,7 @@ mod tests {
         }
     }
 
-    fn reads_as_memory_does(memory: &dyn Memory) {
+    fn reads_as_memory_does(memory: &dyn ReadableMemory) {
         let value = 0x0123_4567_89ab_cdef_u64;
         assert_eq!(memory.read_u64(&raw const value as u64), Some(value));
         let (start, page) = half_readable();

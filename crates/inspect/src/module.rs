@@ -9,7 +9,7 @@
 //! A *stated* address is one as the file states it; the loader adds the same
 //! *bias* to all of a file. Everything here is in stated addresses and offsets.
 
-use crate::memory::Memory;
+use crate::memory::ReadableMemory;
 use memmap2::Mmap;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 
 /// A part of the file that the loader maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Load {
+struct LoadSegment {
     /// Where its bytes lie in the file.
     offset: u64,
     /// Where its bytes lie in [`Module::bytes`]: as in the file, or packed.
@@ -36,7 +36,7 @@ struct Load {
 }
 
 #[derive(Debug)]
-enum Bytes {
+enum FileBytes {
     File(Mmap),
     Copied(Vec<u8>),
 }
@@ -48,8 +48,8 @@ pub struct Module {
     path: PathBuf,
     /// Kept open where `path` leads through it.
     _file: Option<File>,
-    bytes: Bytes,
-    loads: Vec<Load>,
+    bytes: FileBytes,
+    loads: Vec<LoadSegment>,
     eh_frame_hdr: Option<Range<u64>>,
 }
 
@@ -71,7 +71,7 @@ impl Module {
         let map = unsafe { Mmap::map(&file) }.ok()?;
         let (loads, eh_frame_hdr) = headers(&map)?;
         let file = keep.then_some(file);
-        Some(Module { path, _file: file, bytes: Bytes::File(map), loads, eh_frame_hdr })
+        Some(Module { path, _file: file, bytes: FileBytes::File(map), loads, eh_frame_hdr })
     }
 
     /// Copies what the process has loaded at `base`, where the file's first
@@ -79,7 +79,7 @@ impl Module {
     /// kernel's own page of code: the unwind tables are among what is loaded,
     /// the symbols are not.
     /// Also says what was added to the stated addresses.
-    pub(crate) fn from_memory(memory: &dyn Memory, base: u64) -> Option<(Module, u64)> {
+    pub(crate) fn from_memory(memory: &dyn ReadableMemory, base: u64) -> Option<(Module, u64)> {
         let mut head = vec![0; 4096];
         let n = memory.read(base, &mut head).ok()?;
         head.truncate(n);
@@ -105,7 +105,7 @@ impl Module {
                 }
             }
         }
-        let bytes = Bytes::Copied(bytes);
+        let bytes = FileBytes::Copied(bytes);
         Some((Module { path: PathBuf::new(), _file: None, bytes, loads, eh_frame_hdr }, bias))
     }
 
@@ -120,8 +120,8 @@ impl Module {
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         match &self.bytes {
-            Bytes::File(map) => map,
-            Bytes::Copied(copy) => copy,
+            FileBytes::File(map) => map,
+            FileBytes::Copied(copy) => copy,
         }
     }
 
@@ -134,7 +134,7 @@ impl Module {
     #[must_use]
     pub fn bias(&self, address: u64, offset: u64, executable: bool) -> Option<u64> {
         const PAGE: u64 = 4096;
-        let first_page = |l: &Load| l.offset / PAGE * PAGE;
+        let first_page = |l: &LoadSegment| l.offset / PAGE * PAGE;
         let load = self
             .loads
             .iter()
@@ -170,7 +170,7 @@ impl Module {
     }
 }
 
-fn headers(bytes: &[u8]) -> Option<(Vec<Load>, Option<Range<u64>>)> {
+fn headers(bytes: &[u8]) -> Option<(Vec<LoadSegment>, Option<Range<u64>>)> {
     let header = FileHeader64::<Endianness>::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
     let segments = header.program_headers(endian, bytes).ok()?;
@@ -182,7 +182,7 @@ fn headers(bytes: &[u8]) -> Option<(Vec<Load>, Option<Range<u64>>)> {
     for segment in segments {
         let (stated, in_memory) = (segment.p_vaddr(endian), segment.p_memsz(endian));
         match segment.p_type(endian) {
-            elf::PT_LOAD => loads.push(Load {
+            elf::PT_LOAD => loads.push(LoadSegment {
                 offset: segment.p_offset(endian),
                 position: segment.p_offset(endian),
                 stated,
@@ -201,8 +201,8 @@ fn headers(bytes: &[u8]) -> Option<(Vec<Load>, Option<Range<u64>>)> {
 mod tests {
     use super::*;
 
-    fn load(offset: u64, stated: u64, in_file: u64, executable: bool) -> Load {
-        Load { offset, position: offset, stated, in_file, in_memory: in_file, executable }
+    fn load(offset: u64, stated: u64, in_file: u64, executable: bool) -> LoadSegment {
+        LoadSegment { offset, position: offset, stated, in_file, in_memory: in_file, executable }
     }
 
     /// As lld lays files out: no gaps in the file, a page apart in memory.
@@ -212,7 +212,7 @@ mod tests {
             load(0x4df0, 0x5df0, 0x4680, true),
             load(0x9470, 0xb470, 0x2a78, false),
         ];
-        let bytes = Bytes::Copied(Vec::new());
+        let bytes = FileBytes::Copied(Vec::new());
         Module { path: PathBuf::new(), _file: None, bytes, loads, eh_frame_hdr: None }
     }
 

@@ -8,8 +8,8 @@
 //! process's root, then by its plain path; and what is found there is taken
 //! only if it is the file that was mapped.
 
-use crate::maps::{Backing, Mapping, Maps};
-use crate::memory::Memory;
+use crate::maps::{Backing, Maps, MapsLine};
+use crate::memory::ReadableMemory;
 use crate::module::Module;
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -46,7 +46,7 @@ pub enum CodePlace {
 }
 
 /// A file, not a mapping: a file is mapped in several pieces.
-type Identity = ((u32, u32), u64, PathBuf);
+type FileIdentity = ((u32, u32), u64, PathBuf);
 
 /// The files of one process.
 #[derive(Debug)]
@@ -54,7 +54,7 @@ pub struct Modules {
     pid: Option<u32>,
     started: Option<SystemTime>,
     maps: Maps,
-    opened: HashMap<Identity, Option<Arc<Module>>>,
+    opened: HashMap<FileIdentity, Option<Arc<Module>>>,
     main: Option<PathBuf>,
 }
 
@@ -157,7 +157,7 @@ impl Modules {
     }
 
     /// Returns the file behind `mapping`, opened at most once.
-    pub fn module(&mut self, mapping: &Mapping) -> Option<Arc<Module>> {
+    pub fn module(&mut self, mapping: &MapsLine) -> Option<Arc<Module>> {
         let Backing::File { path, .. } = &mapping.backing else { return None };
         let identity = (mapping.device, mapping.inode, path.clone());
         if let Some(known) = self.opened.get(&identity) {
@@ -168,7 +168,7 @@ impl Modules {
         module
     }
 
-    fn open(&self, mapping: &Mapping, path: &Path) -> Option<Module> {
+    fn open(&self, mapping: &MapsLine, path: &Path) -> Option<Module> {
         // Where the plain path leads to the same file, it is the better name:
         // separate debug information is looked for next to it.
         if let Some((file, meta)) = open_regular(path)
@@ -196,7 +196,7 @@ impl Modules {
     /// Returns the inode decides where it can. File systems in layers show another one in the maps
     /// than to those who ask; there a file that has not been touched since the process began is
     /// taken for the same.
-    fn is_the_mapped(&self, mapping: &Mapping, found: &Metadata) -> bool {
+    fn is_the_mapped(&self, mapping: &MapsLine, found: &Metadata) -> bool {
         if found.ino() == mapping.inode {
             return true;
         }
@@ -210,7 +210,11 @@ impl Modules {
 
     /// Returns a copy of what the process has loaded around `address`, for the unwind tables in it
     /// where no file can be had; with its bias.
-    pub(crate) fn copied(&self, memory: &dyn Memory, address: u64) -> Option<(Module, u64)> {
+    pub(crate) fn copied(
+        &self,
+        memory: &dyn ReadableMemory,
+        address: u64,
+    ) -> Option<(Module, u64)> {
         let here = self.maps.find(address)?;
         let first = match &here.backing {
             Backing::Special(name) if name == "[vdso]" => here,

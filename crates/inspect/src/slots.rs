@@ -8,9 +8,9 @@
 //!
 //! Nothing that is read is trusted: numbers are checked before they are used.
 
-use crate::maps::{Backing, Mapping, Maps};
-use crate::memory::Memory;
-use crate::proc::futex::{FutexWait, Operation};
+use crate::maps::{Backing, Maps, MapsLine};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
 
 const MAGIC: &[u8; 16] = b"lockstead seats\n";
 const VERSION: u32 = 1;
@@ -30,7 +30,7 @@ const ALL: [u32; 4] = [WAITER, HANDOFF, !3, 3];
 /// Tells whether the sleep hears what only the sleepers of lockstead's locks do.
 #[must_use]
 pub fn is_lockstead(wait: &FutexWait) -> bool {
-    matches!(wait.operation, Operation::Wait { bits } if ALL.contains(&bits))
+    matches!(wait.operation, FutexWaitKind::Wait { bits } if ALL.contains(&bits))
 }
 
 /// Tells whether it is a sleep for a mutex that will end only when it is woken; `None`
@@ -38,15 +38,15 @@ pub fn is_lockstead(wait: &FutexWait) -> bool {
 #[must_use]
 pub fn mutex_sleep(wait: &FutexWait) -> Option<bool> {
     match wait.operation {
-        Operation::Wait { bits: WAITER } => Some(false),
-        Operation::Wait { bits: HANDOFF } => Some(true),
+        FutexWaitKind::Wait { bits: WAITER } => Some(false),
+        FutexWaitKind::Wait { bits: HANDOFF } => Some(true),
         _ => None,
     }
 }
 
 /// The owner of a mutex, as its word names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum WordOwner {
     /// This thread, by its own number.
     Thread(u32),
     /// Nobody: it is changing hands.
@@ -63,7 +63,7 @@ pub struct OwnMutex {
     /// The address of its first byte.
     pub address: u64,
     /// The thread that holds the mutex, if one does.
-    pub owner: Owner,
+    pub owner: WordOwner,
     /// The sleeper sleeps until it is woken. Others look at the mutex from time
     /// to time, and what limit their waiting has cannot be seen.
     pub sound: bool,
@@ -79,7 +79,11 @@ impl OwnMutex {
     /// Returns the mutex that a thread sleeps for in this way; `None` if it is none. `slots` is the
     /// table of the code that called.
     #[must_use]
-    pub fn behind(wait: &FutexWait, slots: &SlotTable, memory: &dyn Memory) -> Option<OwnMutex> {
+    pub fn behind(
+        wait: &FutexWait,
+        slots: &SlotTable,
+        memory: &dyn ReadableMemory,
+    ) -> Option<OwnMutex> {
         let sound = mutex_sleep(wait).filter(|_| wait.private)?;
         let owner = slots.owner(wait.address, memory)?;
         let ends = wait.limit_time(memory).is_none_or(|(seconds, _)| seconds < NEVER);
@@ -101,8 +105,8 @@ pub struct SlotTable {
 impl SlotTable {
     /// Returns the table of the program or library with this path.
     #[must_use]
-    pub fn find(maps: &Maps, module: &str, memory: &dyn Memory) -> Option<SlotTable> {
-        let of_module = |mapping: &&Mapping| matches!(&mapping.backing, Backing::File { path, .. } if path.display().to_string() == module);
+    pub fn find(maps: &Maps, module: &str, memory: &dyn ReadableMemory) -> Option<SlotTable> {
+        let of_module = |mapping: &&MapsLine| matches!(&mapping.backing, Backing::File { path, .. } if path.display().to_string() == module);
         let data = maps.iter().filter(of_module).filter(|m| m.readable && !m.executable);
         let mut bytes = vec![0; PIECE + LENGTH];
         for mapping in data {
@@ -149,10 +153,10 @@ impl SlotTable {
     /// Returns the owner of the mutex whose sleepers sleep on the word at `address`; `None` if
     /// memory does not say.
     #[must_use]
-    pub fn owner(&self, address: u64, memory: &dyn Memory) -> Option<Owner> {
+    pub fn owner(&self, address: u64, memory: &dyn ReadableMemory) -> Option<WordOwner> {
         let slot = word(memory, address)? & SLOT;
         if slot == 0 {
-            return Some(Owner::None);
+            return Some(WordOwner::None);
         }
         let chunk = slot / self.chunk_slots;
         if chunk >= self.chunks {
@@ -166,18 +170,18 @@ impl SlotTable {
         let standing = word(memory, record.checked_add(self.standing.into())?)?;
         // The mutex may have changed hands, and the slot may have with it.
         if word(memory, address)? & SLOT != slot {
-            return Some(Owner::None);
+            return Some(WordOwner::None);
         }
         match (standing, tid) {
-            (1, 1..) => Some(Owner::Thread(tid)),
-            (0 | 1, _) => Some(Owner::Ended),
-            (2, _) => Some(Owner::Lost),
+            (1, 1..) => Some(WordOwner::Thread(tid)),
+            (0 | 1, _) => Some(WordOwner::Ended),
+            (2, _) => Some(WordOwner::Lost),
             _ => None,
         }
     }
 }
 
-fn word(memory: &dyn Memory, address: u64) -> Option<u32> {
+fn word(memory: &dyn ReadableMemory, address: u64) -> Option<u32> {
     let mut bytes = [0; 4];
     (memory.read(address, &mut bytes).ok()? == 4).then(|| u32::from_ne_bytes(bytes))
 }
@@ -218,11 +222,11 @@ mod tests {
             find(&memory, "/bin/prog").expect("there").owner(0x1180, &memory)
         };
         // Slot 1 of chunk 1.
-        assert_eq!(owner(5 | 1 << 20, 1, 77), Some(Owner::Thread(77)));
-        assert_eq!(owner(5, 0, 0), Some(Owner::Ended));
-        assert_eq!(owner(5, 2, 77), Some(Owner::Lost));
+        assert_eq!(owner(5 | 1 << 20, 1, 77), Some(WordOwner::Thread(77)));
+        assert_eq!(owner(5, 0, 0), Some(WordOwner::Ended));
+        assert_eq!(owner(5, 2, 77), Some(WordOwner::Lost));
         assert_eq!(owner(5, 9, 77), None);
-        assert_eq!(owner(1 << 20, 1, 77), Some(Owner::None));
+        assert_eq!(owner(1 << 20, 1, 77), Some(WordOwner::None));
         assert_eq!(owner(1, 1, 77), None, "a chunk that is not there");
         assert_eq!(owner(1000, 1, 77), None, "no such chunk");
     }

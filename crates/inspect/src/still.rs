@@ -18,8 +18,8 @@
 //! A thread that cannot be held within a second is let go. Who holds it is a
 //! thread of its own: with the end of that, the kernel lets go of everything.
 
-use crate::memory::{Memory, ProcessMemory, SavedMemory};
-use crate::proc::task::{self, Doing};
+use crate::memory::{ProcessMemory, ReadableMemory, SavedMemory};
+use crate::proc::task::{self, TaskDoing};
 use crate::unwind::Registers;
 use std::io;
 use std::ptr;
@@ -70,7 +70,7 @@ fn copy(pid: u32, tid: u32) -> io::Result<Still> {
 
 fn runs(pid: u32, tid: u32) -> io::Result<()> {
     match task::doing(pid, tid)? {
-        Doing::Running => Ok(()),
+        TaskDoing::Running => Ok(()),
         _ => Err(io::ErrorKind::WouldBlock.into()),
     }
 }
@@ -147,11 +147,11 @@ mod tests {
             Running(command.spawn().expect("a shell"))
         }
 
-        fn state(&self) -> Option<Doing> {
+        fn state(&self) -> Option<TaskDoing> {
             task::doing(self.0.id(), self.0.id()).ok()
         }
 
-        fn until(&self, reached: impl Fn(Option<Doing>) -> bool) {
+        fn until(&self, reached: impl Fn(Option<TaskDoing>) -> bool) {
             let start = Instant::now();
             while !reached(self.state()) {
                 assert!(start.elapsed() < Duration::from_secs(10), "{:?}", self.state());
@@ -171,7 +171,7 @@ mod tests {
     fn a_thread_that_runs_is_copied_and_goes_on() {
         let program = Running::start("while :; do :; done");
         let pid = program.0.id();
-        program.until(|doing| doing == Some(Doing::Running));
+        program.until(|doing| doing == Some(TaskDoing::Running));
         for _ in 0..50 {
             match Still::of(pid, pid) {
                 Ok(still) => {
@@ -185,7 +185,7 @@ mod tests {
         }
         let status = || std::fs::read_to_string(format!("/proc/{pid}/status"));
         program.until(|_| status().is_ok_and(|status| status.contains("TracerPid:\t0\n")));
-        program.until(|doing| doing == Some(Doing::Running));
+        program.until(|doing| doing == Some(TaskDoing::Running));
     }
 
     #[test]
@@ -212,7 +212,7 @@ mod tests {
         let program = Running::start("read line");
         let pid = program.0.id();
         program.until(
-            |doing| matches!(doing, Some(Doing::Call(call)) if call.number == libc::SYS_read),
+            |doing| matches!(doing, Some(TaskDoing::Call(call)) if call.number == libc::SYS_read),
         );
         let error = Still::of(pid, pid).err().expect("not held");
         assert_eq!(error.kind(), io::ErrorKind::WouldBlock);

@@ -1,19 +1,19 @@
 //! The checker on ledgers that are filled here: what it finds, what it leaves
 //! out, and that nothing that stands in a ledger can harm it.
 
-use lockstead_inspect::check::closing::Holders;
+use lockstead_inspect::check::closing::CurrentHolders;
 use lockstead_inspect::check::describe::Describer;
-use lockstead_inspect::check::facts::{ExcuseFacts, Facts, OrderFacts};
+use lockstead_inspect::check::facts::{CheckFacts, ExcuseFacts, OrderFacts};
 use lockstead_inspect::check::model::{CycleKind, Details, Level};
 use lockstead_inspect::check::{Checker, order, why};
 use lockstead_inspect::report::{LockFacts, Names};
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::order::{Edge, Mode};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::order::{EdgeMode, SeenEdge};
 use lockstead_ledger::publish::Holding;
 use lockstead_ledger::thread::state;
-use lockstead_ledger::violation::{Rule, Violation};
-use lockstead_ledger::{Birth, Layout, Ledger, Part};
+use lockstead_ledger::violation::{Rule, SeenViolation};
+use lockstead_ledger::{Birth, Ledger, LedgerLayout, LedgerPart};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -26,18 +26,19 @@ struct Area {
 
 impl Area {
     fn new() -> Area {
-        let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
+        let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).unwrap();
         // SAFETY: the layout, made above, has a size that is not zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
         // SAFETY: the allocator has just returned zeros of that size, page-aligned.
-        let _ = unsafe { Ledger::create(base, Layout::divide(Layout::SMALLEST), 42, 1) };
+        let _ =
+            unsafe { Ledger::create(base, LedgerLayout::divide(LedgerLayout::SMALLEST), 42, 1) };
         Area { base, memory }
     }
 
     fn ledger(&self) -> Ledger<'_> {
         // SAFETY: `new` has made it, and it lives as long as `self`.
-        unsafe { Ledger::open(self.base, Layout::SMALLEST) }.unwrap()
+        unsafe { Ledger::open(self.base, LedgerLayout::SMALLEST) }.unwrap()
     }
 }
 
@@ -74,7 +75,7 @@ fn birth(ledger: &Ledger<'_>, address: u64, init: u64) -> Birth {
     let stack = if init == 0 { 0 } else { ledger.intern_stack(&[init, 0x99], 0) };
     Birth {
         address,
-        kind: Kind::Mutex,
+        kind: ObjectKind::Mutex,
         attributes: attribute::KNOWN,
         init_stack: stack,
         first_stack: 0,
@@ -90,17 +91,17 @@ fn generation(ledger: &Ledger<'_>, index: u32) -> u32 {
     ledger.lock(index).unwrap().generation.load(Relaxed)
 }
 
-fn edge(ledger: &Ledger<'_>, thread: u32, from: u32, to: u32) -> Edge {
-    Edge {
+fn edge(ledger: &Ledger<'_>, thread: u32, from: u32, to: u32) -> SeenEdge {
+    SeenEdge {
         from,
         from_generation: generation(ledger, from),
-        from_mode: Mode::Write,
+        from_mode: EdgeMode::Write,
         from_tried: false,
         to_timed: false,
         from_stack: ledger.intern_stack(&[0x100 + u64::from(from), 0x99], 0),
         to,
         to_generation: generation(ledger, to),
-        to_mode: Mode::Write,
+        to_mode: EdgeMode::Write,
         to_stack: ledger.intern_stack(&[0x200 + u64::from(to), 0x99], 0),
         thread,
         tid: 1000 + thread,
@@ -110,21 +111,21 @@ fn edge(ledger: &Ledger<'_>, thread: u32, from: u32, to: u32) -> Edge {
     }
 }
 
-fn look(checker: &mut Checker, ledger: &Ledger<'_>, last: bool) -> Vec<Facts> {
+fn look(checker: &mut Checker, ledger: &Ledger<'_>, last: bool) -> Vec<CheckFacts> {
     let mut news = Vec::new();
     while checker.look(ledger, 100, last, &mut news) {}
     news
 }
 
-fn orders(news: Vec<Facts>) -> Vec<OrderFacts> {
+fn orders(news: Vec<CheckFacts>) -> Vec<OrderFacts> {
     let order = |facts| match facts {
-        Facts::Order(order) => Some(order),
-        Facts::Violation(_) => None,
+        CheckFacts::Order(order) => Some(order),
+        CheckFacts::Violation(_) => None,
     };
     news.into_iter().filter_map(order).collect()
 }
 
-fn named(ledger: &Ledger<'_>, facts: &Facts) -> Details {
+fn named(ledger: &Ledger<'_>, facts: &CheckFacts) -> Details {
     let mut with = Describer {
         ledger: *ledger,
         names: &mut Plain,
@@ -132,8 +133,8 @@ fn named(ledger: &Ledger<'_>, facts: &Facts) -> Details {
         program: "prog",
     };
     match facts {
-        Facts::Order(order) => with.order(order),
-        Facts::Violation(violation) => with.violation(violation),
+        CheckFacts::Order(order) => with.order(order),
+        CheckFacts::Violation(violation) => with.violation(violation),
     }
 }
 
@@ -172,8 +173,8 @@ fn a_common_gate_is_an_excuse_that_is_named() {
     let mut checker = Checker::default();
     // It is known by its own edges.
     ledger.add_edge(&edge(&ledger, 1, gate, a));
-    ledger.add_edge(&Edge { gates, ..edge(&ledger, 1, a, b) });
-    ledger.add_edge(&Edge { gates, ..edge(&ledger, 2, b, a) });
+    ledger.add_edge(&SeenEdge { gates, ..edge(&ledger, 1, a, b) });
+    ledger.add_edge(&SeenEdge { gates, ..edge(&ledger, 2, b, a) });
     let found = orders(look(&mut checker, &ledger, false));
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].level, Level::Order);
@@ -189,11 +190,11 @@ fn an_order_ends_with_the_life_of_its_lock() {
     let before = edge(&ledger, 1, a, b);
     ledger.add_edge(&before);
     // The life is over, and another begins at the address.
-    ledger.add_edge(&Edge { to: a, to_generation: 0, ..before });
+    ledger.add_edge(&SeenEdge { to: a, to_generation: 0, ..before });
     ledger.init_lock(&birth(&ledger, 0x1000, 0)).unwrap();
     ledger.add_edge(&edge(&ledger, 2, b, a));
     // Late: of the life that is over.
-    ledger.add_edge(&Edge { thread: 3, ..before });
+    ledger.add_edge(&SeenEdge { thread: 3, ..before });
     let mut checker = Checker::default();
     let found = orders(look(&mut checker, &ledger, true));
     assert!(found.iter().all(|found| found.level == Level::Order), "{found:?}");
@@ -208,7 +209,7 @@ fn the_first_edge_of_a_new_life_ends_the_old_one_too() {
     ledger.add_edge(&before);
     ledger.init_lock(&birth(&ledger, 0x1000, 0)).unwrap();
     ledger.add_edge(&edge(&ledger, 2, b, a));
-    ledger.add_edge(&Edge { thread: 3, ..before });
+    ledger.add_edge(&SeenEdge { thread: 3, ..before });
     let found = orders(look(&mut Checker::default(), &ledger, true));
     assert!(found.iter().all(|found| found.level == Level::Order), "{found:?}");
 }
@@ -229,7 +230,7 @@ fn a_record_that_is_never_complete_holds_up_nothing_for_long() {
     let area = Area::new();
     let ledger = area.ledger();
     let [a, b] = [0x1000, 0x2000].map(|address| lock(&ledger, address));
-    ledger.claim(Part::Edges, 1).unwrap();
+    ledger.claim(LedgerPart::Edges, 1).unwrap();
     ledger.add_edge(&edge(&ledger, 1, a, b));
     ledger.add_edge(&edge(&ledger, 2, b, a));
     let mut checker = Checker::default();
@@ -244,7 +245,7 @@ fn violations_come_with_their_locks() {
     let area = Area::new();
     let ledger = area.ledger();
     let a = lock(&ledger, 0x1000);
-    let violation = Violation {
+    let violation = SeenViolation {
         rule: Rule::Recursion,
         lock: a,
         generation: generation(&ledger, a),
@@ -259,8 +260,8 @@ fn violations_come_with_their_locks() {
         weak: false,
     };
     ledger.add_violation(&violation);
-    ledger.add_violation(&Violation { rule: Rule::ProcessExit, weak: true, ..violation });
-    ledger.add_violation(&Violation { lock: 0, address: 0xabc, ..violation });
+    ledger.add_violation(&SeenViolation { rule: Rule::ProcessExit, weak: true, ..violation });
+    ledger.add_violation(&SeenViolation { lock: 0, address: 0xabc, ..violation });
     let news = look(&mut Checker::default(), &ledger, true);
     let details: Vec<Details> = news.iter().map(|facts| named(&ledger, facts)).collect();
     let told = |at: usize| {
@@ -285,7 +286,7 @@ fn a_lock_keeps_its_name_after_its_end() {
     let area = Area::new();
     let ledger = area.ledger();
     let a = ledger.init_lock(&birth(&ledger, 0x1000, 0x40)).unwrap();
-    let violation = Violation {
+    let violation = SeenViolation {
         rule: Rule::Freed,
         lock: a,
         generation: generation(&ledger, a),
@@ -337,9 +338,9 @@ fn an_inversion_waits_while_it_may_be_closing() {
     ledger.add_edge(&edge(&ledger, 1, a, b));
     ledger.add_edge(&edge(&ledger, 2, b, a));
     let found = orders(look(&mut Checker::default(), &ledger, true)).remove(0);
-    let may_close = || Holders::of(&ledger).may_close(&found);
+    let may_close = || CurrentHolders::of(&ledger).may_close(&found);
     let threads = [1, 2].map(|_| {
-        let thread = ledger.thread(ledger.claim(Part::Threads, 1).unwrap()).unwrap();
+        let thread = ledger.thread(ledger.claim(LedgerPart::Threads, 1).unwrap()).unwrap();
         thread.record.state.store(state::LIVE, Relaxed);
         thread
     });
@@ -374,7 +375,7 @@ fn the_order_of_a_process_is_recorded_each_pair_once() {
     let recorded = order::record(&lives, &mut with);
     assert_eq!((recorded.edges.len(), recorded.locks.len(), recorded.left_out), (2, 3, 0));
     let json = serde_json::to_string(&recorded).unwrap();
-    let read: order::Recorded = serde_json::from_str(&json).unwrap();
+    let read: order::RecordedOrder = serde_json::from_str(&json).unwrap();
     assert_eq!(read, recorded);
     let only = |word| match why::meant(&recorded, word) {
         why::Meant::Locks(locks) => locks,
@@ -404,7 +405,7 @@ fn garbage_does_no_harm() {
             let [from, to] = [0, 1].map(|_| locks[any(19) as usize]);
             ledger.add_edge(&edge(&ledger, any(4) as u32 + 1, from, to));
         }
-        ledger.claim(Part::Violations, 30).unwrap();
+        ledger.claim(LedgerPart::Violations, 30).unwrap();
         let layout = *ledger.layout();
         let regions = [layout.edges, layout.violations, layout.locks, layout.stacks];
         for _ in 0..600 {
@@ -426,7 +427,7 @@ fn garbage_does_no_harm() {
         for facts in news.iter().take(200) {
             let details = named(&ledger, facts);
             assert!(details.level.is_some() && details.cause.is_some());
-            let _ = Holders::of(&ledger);
+            let _ = CurrentHolders::of(&ledger);
         }
         let lives = checker.into_lives();
         let mut with = Describer { ledger, names: &mut Plain, threads: &|_| None, program: "prog" };

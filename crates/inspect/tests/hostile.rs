@@ -2,21 +2,21 @@
 //! command's readers come to an end, without a panic and without using up the
 //! machine.
 
-use lockstead_inspect::ledger::{Mapped, code};
+use lockstead_inspect::ledger::{MappedLedger, code};
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::report::live::Sample;
+use lockstead_inspect::report::live::LiveSample;
 use lockstead_inspect::report::{
     LedgerProcess, ProcessFacts, ReportOptions, Sort, describe_process,
 };
 use lockstead_inspect::symbols::Symbolizer;
-use lockstead_inspect::waits::blocked::Patience;
-use lockstead_inspect::waits::detect::{Context, Detector};
-use lockstead_inspect::waits::observe::{Observer, Waiter};
+use lockstead_inspect::waits::blocked::WaitPatience;
+use lockstead_inspect::waits::detect::{DetectionContext, Detector};
+use lockstead_inspect::waits::observe::{LastingWaiter, Observer};
 use lockstead_inspect::waits::verify::verify;
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::{self, state};
-use lockstead_ledger::{Birth, Layout, Ledger, Part};
+use lockstead_ledger::{Birth, Ledger, LedgerLayout, LedgerPart};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -60,15 +60,17 @@ impl Area {
     /// Filled by the library's side: threads that wait in circles and hold,
     /// locks with statistics, stacks, a module.
     fn new() -> Area {
-        let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
+        let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).unwrap();
         // SAFETY: the layout, made above, has a size that is not zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
         let area = Area { base, memory };
         // SAFETY: the allocator has just returned zeros of that size, page-aligned.
-        let ledger = unsafe { Ledger::create(base, Layout::divide(Layout::SMALLEST), 42, 1) };
+        let ledger =
+            unsafe { Ledger::create(base, LedgerLayout::divide(LedgerLayout::SMALLEST), 42, 1) };
         for number in 0..LOCKS {
-            let kinds = [Kind::Mutex, Kind::RwLock, Kind::Spin, Kind::Semaphore];
+            let kinds =
+                [ObjectKind::Mutex, ObjectKind::RwLock, ObjectKind::Spin, ObjectKind::Semaphore];
             let stack = ledger.intern_stack(&[0x5000 + number, 0x6000, 0x7000], number as u32 % 6);
             let birth = Birth {
                 address: address(number),
@@ -88,7 +90,7 @@ impl Area {
             }
         }
         for number in 0..THREADS {
-            let index = ledger.claim(Part::Threads, 1).unwrap();
+            let index = ledger.claim(LedgerPart::Threads, 1).unwrap();
             let thread = ledger.thread(index).unwrap();
             let record = thread.record;
             record.tid.store(100 + number as u32, Relaxed);
@@ -110,17 +112,24 @@ impl Area {
                 let value = if at % 8 < 2 { address(at as u64 % LOCKS) } else { at as u64 % 7 };
                 area.words()[at].store(value, Relaxed);
             }
-            let hows = [How::MUTEX, How::WRITE, How::READ, How::JOIN, How::CONDITION, How::SPIN];
+            let hows = [
+                WaitKind::MUTEX,
+                WaitKind::WRITE,
+                WaitKind::READ,
+                WaitKind::JOIN,
+                WaitKind::CONDITION,
+                WaitKind::SPIN,
+            ];
             let how = hows[number as usize % hows.len()];
             let target = match how {
-                How::JOIN => 0x7000_0000 + (number + 1) % THREADS,
+                WaitKind::JOIN => 0x7000_0000 + (number + 1) % THREADS,
                 _ => address((number + 1) % THREADS),
             };
             let (since, stack) = (5, 1);
-            let companion = if how == How::CONDITION { address(3) } else { 0 };
+            let companion = if how == WaitKind::CONDITION { address(3) } else { 0 };
             record.wait.begin(&Waiting { how, stack, target, since, deadline: 0, companion });
         }
-        let module = ledger.claim(Part::Modules, 1).unwrap();
+        let module = ledger.claim(LedgerPart::Modules, 1).unwrap();
         ledger.modules()[module].write(0x5000, 0x9000, 0, 0, b"/bin/true");
         area
     }
@@ -128,13 +137,13 @@ impl Area {
     fn ledger(&self) -> Ledger<'_> {
         // SAFETY: made in `new`, lives as long as `self`. Its first words and its
         // layout are not damaged, or this would fail, which is tested elsewhere.
-        unsafe { Ledger::open(self.base, Layout::SMALLEST) }.unwrap()
+        unsafe { Ledger::open(self.base, LedgerLayout::SMALLEST) }.unwrap()
     }
 
     /// The words of the file.
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: allocated in `new`, aligned; only ever used as atomics.
-        unsafe { std::slice::from_raw_parts(self.base.cast(), Layout::SMALLEST as usize / 8) }
+        unsafe { std::slice::from_raw_parts(self.base.cast(), LedgerLayout::SMALLEST as usize / 8) }
     }
 
     /// The first words and the layout: what is checked when a ledger is opened.
@@ -208,9 +217,9 @@ fn address(lock: u64) -> u64 {
 /// Follows what the ledger says as far as it can.
 struct Believing<'a>(Ledger<'a>);
 
-impl Context for Believing<'_> {
-    fn joined(&self, waiter: &Waiter) -> Option<u32> {
-        let handle = |thread: lockstead_ledger::thread::Thread<'_>| {
+impl DetectionContext for Believing<'_> {
+    fn joined(&self, waiter: &LastingWaiter) -> Option<u32> {
+        let handle = |thread: lockstead_ledger::thread::ThreadPart<'_>| {
             thread.record.handle.load(Relaxed) == waiter.waiting.target
         };
         self.0.threads().position(handle).map(|index| index as u32)
@@ -221,7 +230,7 @@ impl Context for Believing<'_> {
         record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
     }
 
-    fn is_taking_back(&self, _: &Waiter) -> bool {
+    fn is_taking_back(&self, _: &LastingWaiter) -> bool {
         true
     }
 }
@@ -230,7 +239,7 @@ impl Context for Believing<'_> {
 /// it.
 fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
     let (mut observer, mut detector) = (Observer::default(), Detector::default());
-    let mut patience = Patience::new(1);
+    let mut patience = WaitPatience::new(1);
     let mut samples = Vec::new();
     for round in 0..4 {
         let ledger = area.ledger();
@@ -241,7 +250,7 @@ fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
             detector.note(&found);
         }
         let _ = patience.due(observer.waiters(), 1 << 40).len();
-        samples.push(Sample::take(&ledger, 1 << 40));
+        samples.push(LiveSample::take(&ledger, 1 << 40));
         if let [.., before, after] = &samples[..] {
             let live = after.since(before, &ledger);
             assert!(live.locks.len() <= ledger.locks().len());
@@ -286,7 +295,7 @@ fn damage_ends_in_poorer_reports_and_no_worse() {
 
 /// A ledger as the library makes it, as large as can be.
 fn file() -> (Ledger<'static>, OwnedFd) {
-    let layout = Layout::divide(Layout::LARGEST);
+    let layout = LedgerLayout::divide(LedgerLayout::LARGEST);
     // SAFETY: a new memory file, and a mapping of all of it that stays until the
     // end; nobody else knows of it yet.
     unsafe {
@@ -313,17 +322,18 @@ fn file() -> (Ledger<'static>, OwnedFd) {
 fn counters_that_the_file_does_not_bear_out_are_not_believed() {
     let (ledger, file) = file();
     let copy = File::from(file.try_clone().expect("a descriptor"));
-    let mapped = Mapped::new(file, false).expect("a ledger");
-    let worker = ledger.thread(ledger.claim(Part::Threads, 1).expect("room")).expect("claimed");
+    let mapped = MappedLedger::new(file, false).expect("a ledger");
+    let worker =
+        ledger.thread(ledger.claim(LedgerPart::Threads, 1).expect("room")).expect("claimed");
     worker.record.state.store(state::LIVE, Relaxed);
     for number in 1..=20_000 {
         let stack = ledger.intern_stack(&[number % 100], 0);
-        let (address, kind) = (address(number), Kind::Mutex);
+        let (address, kind) = (address(number), ObjectKind::Mutex);
         let birth =
             Birth { address, kind, attributes: 0, init_stack: stack, first_stack: 0, module: 0 };
         let _ = ledger.init_lock(&birth).expect("room");
         if number % 1000 == 0 {
-            assert_eq!(mapped.view().used(Part::Locks) as u64, number + 1);
+            assert_eq!(mapped.view().used(LedgerPart::Locks) as u64, number + 1);
         }
     }
     assert!(!mapped.is_damaged());
@@ -332,10 +342,10 @@ fn counters_that_the_file_does_not_bear_out_are_not_believed() {
         counter.store(u64::MAX, Relaxed);
         let view = mapped.view();
         assert!(mapped.is_damaged());
-        assert_eq!((view.used(Part::Threads), view.used(Part::Locks)), (1, 20_001));
+        assert_eq!((view.used(LedgerPart::Threads), view.used(LedgerPart::Locks)), (1, 20_001));
         let mut observer = Observer::default();
         observer.look(&view);
-        let _ = Sample::take(&view, 1 << 40);
+        let _ = LiveSample::take(&view, 1 << 40);
     }
     let after = copy.metadata().expect("open").blocks();
     assert!(after - before < 1000, "{before} blocks became {after}");

@@ -1,12 +1,12 @@
 //! Ledgers written by the library's side and read by the command's, in one
 //! process that plays both.
 
-use lockstead_inspect::ledger::{Call, Listener, Mapped, attach, passing};
+use lockstead_inspect::ledger::{CallerRequest, Listener, MappedLedger, attach, passing};
 use lockstead_inspect::waits::observe::Observer;
 use lockstead_ledger::hello::{self, Hello};
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-use lockstead_ledger::{Layout, Ledger};
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
+use lockstead_ledger::{Ledger, LedgerLayout};
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering::Relaxed;
 fn ledger(token: &str, seals: libc::c_int) -> (Ledger<'static>, OwnedFd) {
     // An underscore is no part of a token: `attach` passes such names over.
     let name = CString::new(format!("lockstead-{token}")).unwrap();
-    let layout = Layout::divide(Layout::SMALLEST);
+    let layout = LedgerLayout::divide(LedgerLayout::SMALLEST);
     // SAFETY: a new memory file, and a mapping of all of it that is never
     // removed; nobody else knows of it yet.
     unsafe {
@@ -45,7 +45,7 @@ const SEALS: libc::c_int = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW;
 #[test]
 fn what_one_side_writes_the_other_reads() {
     let (ledger, file) = ledger("readers_test", SEALS);
-    let mapped = Mapped::new(file, true).expect("mapped");
+    let mapped = MappedLedger::new(file, true).expect("mapped");
     assert_eq!(mapped.view().header().pid.load(Relaxed), std::process::id());
     mapped.set_clock(77 << 30);
     assert_eq!(ledger.header().clock.0.load(Relaxed), 77 << 30);
@@ -57,34 +57,34 @@ fn what_one_side_writes_the_other_reads() {
 #[test]
 fn a_file_that_could_shrink_is_refused() {
     let (_, file) = ledger("unsealed_test", libc::F_SEAL_GROW);
-    let error = Mapped::new(file, false).expect_err("not sealed");
+    let error = MappedLedger::new(file, false).expect_err("not sealed");
     assert!(error.to_string().contains("sealed"), "{error}");
     let file = File::open("/proc/self/exe").expect("opens");
-    assert!(Mapped::new(file.into(), false).is_err(), "no memory file at all");
+    assert!(MappedLedger::new(file.into(), false).is_err(), "no memory file at all");
 }
 
 #[test]
 fn a_file_that_is_no_ledger_is_refused() {
     let (ledger, file) = ledger("broken_test", SEALS);
     ledger.header().version.store(99, Relaxed);
-    let error = Mapped::new(file.try_clone().unwrap(), false).expect_err("another version");
+    let error = MappedLedger::new(file.try_clone().unwrap(), false).expect_err("another version");
     assert!(error.to_string().contains("99"), "{error}");
     ledger.header().magic.store(0, Relaxed);
-    assert!(Mapped::new(file, false).is_err());
+    assert!(MappedLedger::new(file, false).is_err());
 }
 
 #[test]
 fn a_thread_that_stays_in_one_wait_is_seen_with_what_it_holds() {
     let (ledger, file) = ledger("observe_test", SEALS);
-    let mapped = Mapped::new(file, false).expect("mapped");
+    let mapped = MappedLedger::new(file, false).expect("mapped");
     for _ in 0..2 {
-        ledger.claim(Part::Threads, 1).expect("room");
+        ledger.claim(LedgerPart::Threads, 1).expect("room");
     }
     let thread = ledger.thread(1).expect("claimed");
     thread.record.tid.store(42, Relaxed);
     let holding = Holding { address: 0x500, flags: Flags::READ, ..Holding::default() };
     thread.stack().push(&holding).expect("room");
-    let how = How::MUTEX;
+    let how = WaitKind::MUTEX;
     let wait = Waiting { how, stack: 3, target: 0x600, since: 5, deadline: 0, companion: 0 };
     let mut observer = Observer::default();
     let view = mapped.view();
@@ -123,10 +123,10 @@ fn a_ledger_is_handed_to_the_command_and_on_to_whoever_asks() {
     passing::send(connection.as_fd(), hello.as_bytes(), Some(file.as_fd())).expect("sent");
     drop((connection, file));
     let calls = listener.calls();
-    let [Call::Hello { hello, peer, .. }] = &calls[..] else { panic!("{calls:?}") };
+    let [CallerRequest::Hello { hello, peer, .. }] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!((hello.pid, peer.pid), (pid, pid));
-    let Some(Call::Hello { file, .. }) = calls.into_iter().next() else { unreachable!() };
-    let mapped = Mapped::new(file, true).expect("mapped");
+    let Some(CallerRequest::Hello { file, .. }) = calls.into_iter().next() else { unreachable!() };
+    let mapped = MappedLedger::new(file, true).expect("mapped");
 
     // `lockstead dump` of this very process.
     let asking = std::thread::spawn(move || attach(pid));
@@ -137,12 +137,12 @@ fn a_ledger_is_handed_to_the_command_and_on_to_whoever_asks() {
         }
         std::thread::yield_now();
     };
-    let [Call::Question { pid: asked, caller }] = &calls[..] else { panic!("{calls:?}") };
+    let [CallerRequest::Question { pid: asked, caller }] = &calls[..] else { panic!("{calls:?}") };
     assert_eq!((*asked, caller.peer.pid), (pid, pid));
     caller.give(mapped.file());
     let theirs = asking.join().unwrap().expect("given").expect("under a run");
     ledger.header().threads_used.store(5, Relaxed);
-    assert_eq!(theirs.view().used(Part::Threads), 5);
+    assert_eq!(theirs.view().used(LedgerPart::Threads), 5);
     theirs.set_clock(u64::MAX);
     assert_ne!(ledger.header().clock.0.load(Relaxed), u64::MAX, "only the command keeps the clock");
 
@@ -155,7 +155,7 @@ fn a_ledger_is_handed_to_the_command_and_on_to_whoever_asks() {
         }
         std::thread::yield_now();
     };
-    let [Call::Question { caller, .. }] = &calls[..] else { panic!("{calls:?}") };
+    let [CallerRequest::Question { caller, .. }] = &calls[..] else { panic!("{calls:?}") };
     caller.refuse("not here");
     assert_eq!(asking.join().unwrap().expect_err("refused").to_string(), "not here");
     drop(listener);

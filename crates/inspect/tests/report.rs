@@ -4,17 +4,17 @@
 #[path = "report/handing.rs"]
 mod handing;
 
-use lockstead_inspect::report::live::{Lasting, Sample};
+use lockstead_inspect::report::live::{Lasting, LiveSample};
 use lockstead_inspect::report::{
     Finding, LedgerProcess, LockFacts, Names, ProcessFacts, ReportOptions, RunFacts, RunReport,
     Sort, assemble, describe_process,
 };
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 use lockstead_ledger::header::tick_of;
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-use lockstead_ledger::thread::{Thread, state};
-use lockstead_ledger::{Birth, Layout, Ledger, Part};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
+use lockstead_ledger::thread::{ThreadPart, state};
+use lockstead_ledger::{Birth, Ledger, LedgerLayout, LedgerPart};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -30,11 +30,11 @@ struct Area {
 
 impl Area {
     fn new() -> Area {
-        let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).unwrap();
+        let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).unwrap();
         // SAFETY: the layout, made above, has a size that is not zero.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
-        let layout = Layout::divide(Layout::SMALLEST);
+        let layout = LedgerLayout::divide(LedgerLayout::SMALLEST);
         // SAFETY: the allocator has just returned zeros of that size, page-aligned.
         let ledger = unsafe { Ledger::create(base, layout, 42, BEGAN) };
         ledger.header().ended.store(BEGAN + 1000 * MS, Relaxed);
@@ -43,7 +43,7 @@ impl Area {
 
     fn ledger(&self) -> Ledger<'_> {
         // SAFETY: `new` has made it, and it lives as long as `self`.
-        unsafe { Ledger::open(self.base, Layout::SMALLEST) }.unwrap()
+        unsafe { Ledger::open(self.base, LedgerLayout::SMALLEST) }.unwrap()
     }
 }
 
@@ -78,8 +78,8 @@ impl Names for Plain {
     }
 }
 
-fn thread<'a>(ledger: &Ledger<'a>, tid: u32, began_ms: u64, ended_ms: u64) -> Thread<'a> {
-    let thread = ledger.thread(ledger.claim(Part::Threads, 1).unwrap()).unwrap();
+fn thread<'a>(ledger: &Ledger<'a>, tid: u32, began_ms: u64, ended_ms: u64) -> ThreadPart<'a> {
+    let thread = ledger.thread(ledger.claim(LedgerPart::Threads, 1).unwrap()).unwrap();
     let record = thread.record;
     record.tid.store(tid, Relaxed);
     record.generation.store(1, Relaxed);
@@ -94,7 +94,7 @@ fn thread<'a>(ledger: &Ledger<'a>, tid: u32, began_ms: u64, ended_ms: u64) -> Th
     thread
 }
 
-fn birth(ledger: &Ledger<'_>, address: u64, kind: Kind, init: u64) -> Birth {
+fn birth(ledger: &Ledger<'_>, address: u64, kind: ObjectKind, init: u64) -> Birth {
     let stack = |returns: &[u64]| ledger.intern_stack(returns, 0);
     Birth {
         address,
@@ -108,7 +108,7 @@ fn birth(ledger: &Ledger<'_>, address: u64, kind: Kind, init: u64) -> Birth {
 
 /// A lock that was acquired and waited for.
 fn lock(ledger: &Ledger<'_>, address: u64, init: u64, acquired: u64, waits: &[u64]) -> u32 {
-    let index = ledger.init_lock(&birth(ledger, address, Kind::Mutex, init)).unwrap();
+    let index = ledger.init_lock(&birth(ledger, address, ObjectKind::Mutex, init)).unwrap();
     ledger.lock(index).unwrap().acquisitions.store(acquired, Relaxed);
     for (number, &ns) in waits.iter().enumerate() {
         let statistics = ledger.extension(index).unwrap();
@@ -297,7 +297,7 @@ fn what_had_not_ended_counts_up_to_the_end() {
     let short = Holding { address: 0x3000, lock: index, tick, started: 0, ..held };
     owner.stack().push(&short).unwrap();
     waiter.record.wait.begin(&Waiting {
-        how: How::MUTEX,
+        how: WaitKind::MUTEX,
         stack,
         target: 0x1000,
         since: BEGAN + 400 * MS,
@@ -305,7 +305,7 @@ fn what_had_not_ended_counts_up_to_the_end() {
         companion: 0,
     });
     owner.record.wait.begin(&Waiting {
-        how: How::JOIN,
+        how: WaitKind::JOIN,
         stack,
         target: 0x1000,
         since: BEGAN + 900 * MS,
@@ -363,9 +363,11 @@ fn waits_for_work_stand_apart() {
     let area = Area::new();
     let ledger = area.ledger();
     lock(&ledger, 0x1000, 0, 2, &[5]);
-    for (address, kind) in
-        [(0x2000, Kind::Condition), (0x3000, Kind::Semaphore), (0x4000, Kind::Barrier)]
-    {
+    for (address, kind) in [
+        (0x2000, ObjectKind::Condition),
+        (0x3000, ObjectKind::Semaphore),
+        (0x4000, ObjectKind::Barrier),
+    ] {
         let index = ledger.use_lock(&birth(&ledger, address, kind, 0)).unwrap();
         ledger.extension(index).unwrap().wait.add(address * MS, 1, 0);
     }
@@ -426,7 +428,7 @@ fn the_live_view_is_the_difference_of_two_moments() {
     line.generation.store(ledger.lock(busy).unwrap().generation.load(Relaxed), Relaxed);
     line.count.store(50, Relaxed);
     let waiting = Waiting {
-        how: How::MUTEX,
+        how: WaitKind::MUTEX,
         stack: 0,
         target: 0x1000,
         since: BEGAN + 400 * MS,
@@ -434,13 +436,13 @@ fn the_live_view_is_the_difference_of_two_moments() {
         companion: 0,
     };
     waiter.record.wait.begin(&waiting);
-    let before = Sample::take(&ledger, BEGAN + 500 * MS);
+    let before = LiveSample::take(&ledger, BEGAN + 500 * MS);
     line.count.store(80, Relaxed);
     ledger.extension(busy).unwrap().contended.fetch_add(1, Relaxed);
     let held =
         Holding { address: 0x1000, lock: busy, started: BEGAN + 600 * MS, ..Holding::default() };
     worker.stack().push(&held).unwrap();
-    let after = Sample::take(&ledger, BEGAN + 1500 * MS);
+    let after = LiveSample::take(&ledger, BEGAN + 1500 * MS);
     let live = after.since(&before, &ledger);
     assert_eq!((live.interval_ns, live.threads, live.acquisitions), (1000 * MS, 2, 30));
     assert_eq!(live.locks.len(), 1, "nothing happened with {quiet}");
@@ -454,14 +456,14 @@ fn the_live_view_is_the_difference_of_two_moments() {
     // The wait ends and is recorded: it is not counted twice.
     waiter.record.wait.end();
     ledger.extension(busy).unwrap().wait.add(1200 * MS, 1, 0);
-    let later = Sample::take(&ledger, BEGAN + 2000 * MS);
+    let later = LiveSample::take(&ledger, BEGAN + 2000 * MS);
     assert_eq!(later.since(&after, &ledger).locks[0].waited_ns, 100 * MS);
     // A new life of the address starts from nothing.
     worker.stack().pop(0x1000);
     line.count.store(0, Relaxed);
     ledger.destroy_lock(0x1000);
     lock(&ledger, 0x1000, 0, 3, &[7]);
-    let newest = Sample::take(&ledger, BEGAN + 3000 * MS);
+    let newest = LiveSample::take(&ledger, BEGAN + 3000 * MS);
     let rate = newest.since(&later, &ledger).locks[0];
     assert_eq!((rate.acquisitions, rate.waited_ns), (3, 7));
 }

@@ -1,60 +1,63 @@
 //! The regions of the layout, by name: where each lies, and of what it consists.
 
-use crate::class::Class;
-use crate::growth::Area;
-use crate::header::{Layout, Region};
+use crate::class::ClassRecord;
+use crate::growth::GrowingArea;
+use crate::header::{LedgerLayout, LedgerRegion};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::shares::ShareChunk;
 use crate::thread;
-use crate::usage::{Token, Usage};
+use crate::usage::{SemaphoreUsage, Token};
 use crate::violation::ViolationRecord;
 
-impl Area {
+impl GrowingArea {
     /// Returns where the area lies.
     #[must_use]
-    pub fn region(self, layout: &Layout) -> Region {
+    pub fn region(self, layout: &LedgerLayout) -> LedgerRegion {
         match self {
-            Area::Threads => layout.threads,
-            Area::Extensions => layout.extensions,
-            Area::Locks => layout.locks,
-            Area::Stacks => layout.stacks,
-            Area::Classes => layout.classes,
-            Area::AddressTable => layout.address_table,
-            Area::StackTable => layout.stack_table,
-            Area::Modules => layout.modules,
-            Area::Edges => layout.edges,
-            Area::EdgeTable => layout.edge_table,
-            Area::Violations => layout.violations,
-            Area::Tokens => layout.tokens,
-            Area::Usages => layout.usages,
-            Area::Shares => layout.shares,
+            GrowingArea::Threads => layout.threads,
+            GrowingArea::Extensions => layout.extensions,
+            GrowingArea::Locks => layout.locks,
+            GrowingArea::Stacks => layout.stacks,
+            GrowingArea::Classes => layout.classes,
+            GrowingArea::AddressTable => layout.address_table,
+            GrowingArea::StackTable => layout.stack_table,
+            GrowingArea::Modules => layout.modules,
+            GrowingArea::Edges => layout.edges,
+            GrowingArea::EdgeTable => layout.edge_table,
+            GrowingArea::Violations => layout.violations,
+            GrowingArea::Tokens => layout.tokens,
+            GrowingArea::Usages => layout.usages,
+            GrowingArea::Shares => layout.shares,
         }
     }
 
     /// Returns the number of bytes from one element to the next.
     #[must_use]
-    pub fn element(self, layout: &Layout) -> u64 {
+    pub fn element(self, layout: &LedgerLayout) -> u64 {
         let bytes = match self {
-            Area::Threads => thread::stride(layout.held as usize),
-            Area::Extensions => size_of::<Extension>(),
-            Area::Locks => size_of::<LockRecord>(),
-            Area::Classes => size_of::<Class>(),
-            Area::Stacks | Area::AddressTable | Area::StackTable | Area::EdgeTable => 8,
-            Area::Modules => size_of::<ModuleRecord>(),
-            Area::Edges => size_of::<EdgeRecord>(),
-            Area::Violations => size_of::<ViolationRecord>(),
-            Area::Tokens => size_of::<Token>(),
-            Area::Usages => size_of::<Usage>(),
-            Area::Shares => size_of::<ShareChunk>(),
+            GrowingArea::Threads => thread::stride(layout.held as usize),
+            GrowingArea::Extensions => size_of::<Extension>(),
+            GrowingArea::Locks => size_of::<LockRecord>(),
+            GrowingArea::Classes => size_of::<ClassRecord>(),
+            GrowingArea::Stacks
+            | GrowingArea::AddressTable
+            | GrowingArea::StackTable
+            | GrowingArea::EdgeTable => 8,
+            GrowingArea::Modules => size_of::<ModuleRecord>(),
+            GrowingArea::Edges => size_of::<EdgeRecord>(),
+            GrowingArea::Violations => size_of::<ViolationRecord>(),
+            GrowingArea::Tokens => size_of::<Token>(),
+            GrowingArea::Usages => size_of::<SemaphoreUsage>(),
+            GrowingArea::Shares => size_of::<ShareChunk>(),
         };
         bytes as u64
     }
 
     /// Returns the number of bytes of all its elements.
     #[must_use]
-    pub fn bytes(self, layout: &Layout) -> u64 {
+    pub fn bytes(self, layout: &LedgerLayout) -> u64 {
         self.region(layout).capacity * self.element(layout)
     }
 }

@@ -10,15 +10,16 @@ pub const GRAVES: u32 = 64;
 /// initialisation (or of the first acquisition, where there was none).
 #[repr(C)]
 #[derive(Debug)]
-pub struct Class {
+pub struct ClassRecord {
     /// Locks that began a life at this place, if the stack is a place alone.
     pub created: AtomicU32,
     /// The number of graves that were made.
     pub graves: AtomicU32,
     /// Index of the record of the mass grave; 0: there is none.
     pub mass_grave: AtomicU32,
-    /// Index of the first [`Usage`](crate::usage::Usage) of its semaphores; 0: there is none.
+    /// Index of the first [`SemaphoreUsage`](crate::usage::SemaphoreUsage) of its semaphores; 0:
+    /// there is none.
     pub usages: AtomicU32,
 }
 
-const _: () = assert!(size_of::<Class>() == 16);
+const _: () = assert!(size_of::<ClassRecord>() == 16);

@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Acquire};
 /// A region of the layout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "named like the regions")]
-pub enum Area {
+pub enum GrowingArea {
     Threads,
     Extensions,
     Locks,
@@ -37,23 +37,23 @@ pub enum Area {
 /// The number of areas there are.
 pub const AREAS: usize = 14;
 
-impl Area {
+impl GrowingArea {
     /// All areas, in the order in which they lie.
-    pub const ALL: [Area; AREAS] = [
-        Area::Threads,
-        Area::Extensions,
-        Area::Locks,
-        Area::Stacks,
-        Area::Classes,
-        Area::AddressTable,
-        Area::StackTable,
-        Area::Modules,
-        Area::Edges,
-        Area::EdgeTable,
-        Area::Violations,
-        Area::Tokens,
-        Area::Usages,
-        Area::Shares,
+    pub const ALL: [GrowingArea; AREAS] = [
+        GrowingArea::Threads,
+        GrowingArea::Extensions,
+        GrowingArea::Locks,
+        GrowingArea::Stacks,
+        GrowingArea::Classes,
+        GrowingArea::AddressTable,
+        GrowingArea::StackTable,
+        GrowingArea::Modules,
+        GrowingArea::Edges,
+        GrowingArea::EdgeTable,
+        GrowingArea::Violations,
+        GrowingArea::Tokens,
+        GrowingArea::Usages,
+        GrowingArea::Shares,
     ];
 }
 
@@ -63,14 +63,14 @@ pub struct Growth {
     /// The bytes of each area that are mapped.
     pub reached: [AtomicU64; AREAS],
     /// Maps an area up to so many bytes, or says that this cannot be.
-    pub more: fn(Area, u64) -> bool,
+    pub more: fn(GrowingArea, u64) -> bool,
 }
 
 impl Growth {
     /// Returns the number of bytes of the area that are mapped.
     #[inline]
     #[must_use]
-    pub fn reached(&self, area: Area) -> u64 {
+    pub fn reached(&self, area: GrowingArea) -> u64 {
         // ord: LED-10 (acquire): the mapping.
         self.reached[area as usize].load(Acquire)
     }
@@ -78,7 +78,7 @@ impl Growth {
     /// Tells whether so many bytes of the area are mapped, and maps them if they are not.
     #[inline]
     #[must_use]
-    pub fn reach(&self, area: Area, bytes: u64) -> bool {
+    pub fn reach(&self, area: GrowingArea, bytes: u64) -> bool {
         bytes <= self.reached(area) || (self.more)(area, bytes)
     }
 }

@@ -4,11 +4,11 @@ use crate::cells::Native;
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
-use crate::publish::{Held, RAREST};
+use crate::publish::{HeldEntry, RAREST};
 use crate::shares::ShareChunk;
 use crate::table;
 use crate::thread::{self, Retired};
-use crate::usage::{Token, Usage};
+use crate::usage::{SemaphoreUsage, Token};
 use crate::violation::ViolationRecord;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -35,7 +35,7 @@ pub const fn tick_of(ns: u64) -> u32 {
 /// A part of the ledger that is an array.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Region {
+pub struct LedgerRegion {
     /// Bytes from the beginning of the ledger.
     pub offset: u64,
     /// The number of its elements.
@@ -45,42 +45,42 @@ pub struct Region {
 /// Where everything lies. The library writes it once, before it shares the ledger.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Layout {
+pub struct LedgerLayout {
     /// Bytes of the whole ledger, most of which nobody ever touches.
     pub size: u64,
     /// The threads, whose parts are [`thread::stride`] of `held` bytes apart.
-    pub threads: Region,
+    pub threads: LedgerRegion,
     /// The number of entries of each thread's held stack.
     pub held: u64,
     /// The array of [`LockRecord`]s. Index 0 is never used.
-    pub locks: Region,
+    pub locks: LedgerRegion,
     /// The array of [`Extension`]s. Index 0 is never used.
-    pub extensions: Region,
+    pub extensions: LedgerRegion,
     /// The array of [`ModuleRecord`]s.
-    pub modules: Region,
+    pub modules: LedgerRegion,
     /// The words of 8 bytes in which stacks are stored. Word 0 is never used.
-    pub stacks: Region,
-    /// The array of [`Class`](crate::class::Class)es, one for each word of `stacks`.
-    pub classes: Region,
+    pub stacks: LedgerRegion,
+    /// The array of [`ClassRecord`](crate::class::ClassRecord)es, one for each word of `stacks`.
+    pub classes: LedgerRegion,
     /// Slots of the table from address to lock, all levels together.
-    pub address_table: Region,
+    pub address_table: LedgerRegion,
     /// Slots of the table from hash to stack, all levels together.
-    pub stack_table: Region,
+    pub stack_table: LedgerRegion,
     /// The array of [`EdgeRecord`]s.
-    pub edges: Region,
+    pub edges: LedgerRegion,
     /// Slots of the table from hash to edge, all levels together.
-    pub edge_table: Region,
+    pub edge_table: LedgerRegion,
     /// The array of [`ViolationRecord`]s.
-    pub violations: Region,
+    pub violations: LedgerRegion,
     /// The array of [`Token`]s, one for each of `locks`.
-    pub tokens: Region,
-    /// The array of [`Usage`]s. Index 0 is never used.
-    pub usages: Region,
+    pub tokens: LedgerRegion,
+    /// The array of [`SemaphoreUsage`]s. Index 0 is never used.
+    pub usages: LedgerRegion,
     /// The array of [`ShareChunk`]s. Index 0 is never used.
-    pub shares: Region,
+    pub shares: LedgerRegion,
 }
 
-impl Layout {
+impl LedgerLayout {
     /// The smallest ledger that is of any use, in bytes.
     pub const SMALLEST: u64 = 1 << 24;
     /// The largest ledger that is asked for, in bytes of address space, not of memory.
@@ -89,10 +89,10 @@ impl Layout {
     /// Divides `size` bytes of address space, a power of two.
     ///
     /// # Panics
-    /// If `size` lies below [`Layout::SMALLEST`], or the parts do not fit, which they do
+    /// If `size` lies below [`LedgerLayout::SMALLEST`], or the parts do not fit, which they do
     /// in powers of two.
     #[must_use]
-    pub fn divide(size: u64) -> Layout {
+    pub fn divide(size: u64) -> LedgerLayout {
         assert!(size >= Self::SMALLEST, "a ledger of {size} bytes is too small");
         // A quarter each for threads and for statistics, of which a sixteenth is that of
         // further stacks, an eighth each for locks, stacks and classes, the rest for
@@ -105,7 +105,7 @@ impl Layout {
             let offset = at;
             let capacity = bytes / element;
             at = (offset + capacity * element).next_multiple_of(4096);
-            Region { offset, capacity }
+            LedgerRegion { offset, capacity }
         };
         let threads = region(size / 4, stride);
         let extensions = region(size / 16 * 3, size_of::<Extension>() as u64);
@@ -123,10 +123,10 @@ impl Layout {
         let violations = region(size / 512, size_of::<ViolationRecord>() as u64);
         let token = size_of::<Token>() as u64;
         let tokens = region(locks.capacity * token, token);
-        let usages = region(size / 256, size_of::<Usage>() as u64);
+        let usages = region(size / 256, size_of::<SemaphoreUsage>() as u64);
         let shares = region(size / 16, size_of::<ShareChunk>() as u64);
         assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
-        Layout {
+        LedgerLayout {
             size,
             threads,
             held,
@@ -146,7 +146,7 @@ impl Layout {
         }
     }
 
-    /// Tells whether this is a layout that [`Layout::divide`] makes: a reader trusts no
+    /// Tells whether this is a layout that [`LedgerLayout::divide`] makes: a reader trusts no
     /// other.
     #[must_use]
     pub fn is_sound(&self) -> bool {
@@ -156,12 +156,12 @@ impl Layout {
     }
 }
 
-const _: () = assert!(size_of::<Held<Native>>() == 32);
+const _: () = assert!(size_of::<HeldEntry<Native>>() == 32);
 
 /// The numbers of what could not be recorded. The command says each at the end of a run.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Losses {
+pub struct LedgerLosses {
     /// Locks that have no record.
     pub locks: AtomicU64,
     /// Locks whose statistics found no room.
@@ -194,7 +194,7 @@ pub struct OwnLine(pub AtomicU64);
 /// The first page of a ledger.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct Header {
+pub struct LedgerHeader {
     /// Holds [`MAGIC`], which the library stores last.
     pub magic: AtomicU64,
     /// The [`VERSION`] of the layout.
@@ -206,7 +206,7 @@ pub struct Header {
     /// When the process ended in order; 0 before that.
     pub ended: AtomicU64,
     /// Where each part lies.
-    pub layout: Layout,
+    pub layout: LedgerLayout,
 
     /// The number of thread records that were ever used.
     pub threads_used: AtomicU64,
@@ -247,7 +247,7 @@ pub struct Header {
     /// their meaning.
     pub unloads: AtomicU64,
     /// What could not be recorded.
-    pub losses: Losses,
+    pub losses: LedgerLosses,
     /// What threads counted whose records have been given to others.
     pub retired: Retired,
 
@@ -259,9 +259,9 @@ pub struct Header {
     pub clock_before: AtomicU64,
 }
 
-const _: () = assert!(size_of::<Header>() == 4096);
+const _: () = assert!(size_of::<LedgerHeader>() == 4096);
 
-impl Header {
+impl LedgerHeader {
     /// Sets the coarse clock, if it is in an earlier step.
     pub fn set_clock(&self, now: u64) {
         let shown = self.clock.0.load(Relaxed);
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_coarse_clock_goes_forward_in_steps() {
         // SAFETY: zero is a valid header, for it consists of numbers (LEDGER-ZERO).
-        let header: Header = unsafe { MaybeUninit::zeroed().assume_init() };
+        let header: LedgerHeader = unsafe { MaybeUninit::zeroed().assume_init() };
         let both = || (header.clock.0.load(Relaxed), header.clock_before.load(Relaxed));
         let start = (5 << TICK_SHIFT) + 7;
         header.set_clock(start);
@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_step_is_the_latest_of_its_number() {
         // SAFETY: zero is a valid header, for it consists of numbers (LEDGER-ZERO).
-        let header: Header = unsafe { MaybeUninit::zeroed().assume_init() };
+        let header: LedgerHeader = unsafe { MaybeUninit::zeroed().assume_init() };
         let around = 1 << (32 + TICK_SHIFT);
         header.clock.0.store(around + 5, Relaxed);
         let before = around - (1 << TICK_SHIFT);

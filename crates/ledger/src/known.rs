@@ -3,36 +3,36 @@
 //!
 //! # Role
 //! An acquisition that is known costs no look at anything shared. Each lock that
-//! a thread uses is a [`Known`] of it, in one of two kinds of places:
+//! a thread uses is a [`KnownLock`] of it, in one of two kinds of places:
 //!
 //! - a [`CacheLine`], chosen by lock and call site, which knows the chain of
 //!   calls too: one comparison of one line, for the few locks that matter most;
-//! - a [`Set`], chosen by the lock's address alone, for all others. Locks that
+//! - a [`KnownLine`], chosen by the lock's address alone, for all others. Locks that
 //!   lie side by side in the program have their sets side by side, so that a walk
 //!   through many locks is one through memory.
 //!
 //! # State
 //! The sets begin as the few of the thread's first page. When so many locks have
 //! displaced each other as there are sets, they are given up for those of the far
-//! region, a part of it at first and then all ([`Thread::more_sets`]). What was
+//! region, a part of it at first and then all ([`ThreadPart::more_sets`]). What was
 //! known before may lie then where nobody looks for it any more: it is
 //! forgotten, but for its count, which is still read and in the end given to the
 //! lock.
 //!
 //! # Invariants
-//! - **KNOWN-COMPLETE** A `Known` whose address is not zero is complete. Only its own thread
+//! - **KNOWN-COMPLETE** A `KnownLock` whose address is not zero is complete. Only its own thread
 //!   writes it.
 //! - **KNOWN-COUNTS** All counts are in the lines, in the first page's sets, and in pages
 //!   of the far region that `far_pages` names.
 
-use crate::thread::{NEAR_SETS, SETS_IN_PAGE, Thread, ThreadRecord, far_offset};
+use crate::thread::{NEAR_SETS, SETS_IN_PAGE, ThreadPart, ThreadRecord, far_offset};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// A lock that a thread knows.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Known {
+pub struct KnownLock {
     /// Address of the lock; 0: nothing is known here.
     pub address: AtomicU64,
     /// Index of the lock's record.
@@ -56,12 +56,12 @@ pub struct Known {
     pub wanted_at: AtomicU8,
 }
 
-const _: () = assert!(size_of::<Known>() == 32);
+const _: () = assert!(size_of::<KnownLock>() == 32);
 
 /// Two places for locks in one cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Set(pub [Known; 2]);
+pub struct KnownLine(pub [KnownLock; 2]);
 
 /// One line of the acquisition cache: an acquisition known to its thread, by
 /// lock, call site and call chain.
@@ -69,7 +69,7 @@ pub struct Set(pub [Known; 2]);
 #[derive(Debug)]
 pub struct CacheLine {
     /// The lock that was acquired.
-    pub known: Known,
+    pub known: KnownLock,
     /// Where the return address of the call lies: the stack pointer at the call, below it. 0:
     /// the line has no chain.
     pub sp: AtomicU64,
@@ -96,7 +96,7 @@ pub fn set_of(address: u64) -> u32 {
     line.wrapping_add(page.wrapping_mul(5)).wrapping_add(more.wrapping_mul(3)) << 6
 }
 
-impl Known {
+impl KnownLock {
     /// Tells whether another lock may have the place: there is nothing in it, or the lock in
     /// it was not used since the last time that this was asked.
     #[must_use]
@@ -108,9 +108,9 @@ impl Known {
     }
 }
 
-impl<'a> Thread<'a> {
+impl<'a> ThreadPart<'a> {
     /// Returns all places of known locks. Any thread may call this.
-    pub fn known(&self) -> impl Iterator<Item = &'a Known> + use<'a> {
+    pub fn known(&self) -> impl Iterator<Item = &'a KnownLock> + use<'a> {
         let lines = self.cache.iter().map(|line| &line.known);
         let pages = self.record.far_pages.load(Relaxed);
         let far = self.far.chunks(SETS_IN_PAGE).enumerate();
@@ -120,20 +120,20 @@ impl<'a> Thread<'a> {
 
     /// Returns the places outside of the lines in which a lock of this address may be known.
     /// Only the thread itself calls this.
-    pub fn known_by_address(&self, address: u64) -> impl Iterator<Item = &'a Known> + use<'a> {
+    pub fn known_by_address(&self, address: u64) -> impl Iterator<Item = &'a KnownLock> + use<'a> {
         let thread = *self;
         let far = [self.first_far_mask(), self.last_far_mask()].into_iter();
-        let far = far.map(move |mask| (set_of(address) & mask) as usize / size_of::<Set>());
+        let far = far.map(move |mask| (set_of(address) & mask) as usize / size_of::<KnownLine>());
         let far = far.filter(move |at| thread.has_page(*at)).map(move |at| &thread.far[at]);
-        let near = (set_of(address) & NEAR_MASK) as usize / size_of::<Set>();
+        let near = (set_of(address) & NEAR_MASK) as usize / size_of::<KnownLine>();
         core::iter::once(&self.record.near[near]).chain(far).flat_map(|set| &set.0)
     }
 
     /// Returns the set of a lock of this address. Only the thread itself calls this.
     #[must_use]
-    pub fn set(&self, address: u64) -> &'a Set {
+    pub fn set(&self, address: u64) -> &'a KnownLine {
         let (mask, is_near) = self.sets();
-        let at = (set_of(address) & mask) as usize / size_of::<Set>();
+        let at = (set_of(address) & mask) as usize / size_of::<KnownLine>();
         if is_near {
             return &self.record.near[at];
         }
@@ -161,7 +161,7 @@ impl<'a> Thread<'a> {
         let displaced = record.displaced.load(Relaxed) + 1;
         record.displaced.store(displaced, Relaxed);
         let (mask, is_near) = self.sets();
-        if displaced as usize * size_of::<Set>() <= mask as usize {
+        if displaced as usize * size_of::<KnownLine>() <= mask as usize {
             return false;
         }
         record.displaced.store(0, Relaxed);
@@ -199,7 +199,7 @@ const fn sets(offset: usize, mask: u32) -> u64 {
 }
 
 const fn mask(sets: usize) -> u32 {
-    (sets as u32 - 1) * size_of::<Set>() as u32
+    (sets as u32 - 1) * size_of::<KnownLine>() as u32
 }
 
 #[cfg(test)]
@@ -213,14 +213,14 @@ mod tests {
 
     const HELD: usize = 16 * 1024;
 
-    fn with_thread(test: impl FnOnce(Thread<'_>)) {
+    fn with_thread(test: impl FnOnce(ThreadPart<'_>)) {
         let memory = Layout::from_size_align(stride(HELD), 4096).unwrap();
         // SAFETY: the size is not zero, and the block is freed below with the same layout.
         let base = unsafe { alloc_zeroed(memory) };
         assert!(!base.is_null());
         // SAFETY: the block is as large as a thread's part with so many entries, all zero,
         // and stays until `test` has ended.
-        let thread = unsafe { Thread::at(base, HELD) };
+        let thread = unsafe { ThreadPart::at(base, HELD) };
         thread.first_sets();
         test(thread);
         // SAFETY: the block was allocated above with this layout, and `test`, which alone
@@ -228,7 +228,7 @@ mod tests {
         unsafe { dealloc(base, memory) };
     }
 
-    fn grow(thread: &Thread<'_>) -> u32 {
+    fn grow(thread: &ThreadPart<'_>) -> u32 {
         let mut displaced = 1;
         while !thread.more_sets() {
             displaced += 1;

@@ -1,17 +1,17 @@
 //! A mapped ledger: its parts as slices, and how room is claimed in them.
 
 use crate::cells::NativeWord;
-use crate::class::Class;
-use crate::growth::{Area, Growth};
-use crate::header::{Header, Layout, MAGIC, VERSION};
+use crate::class::ClassRecord;
+use crate::growth::{GrowingArea, Growth};
+use crate::header::{LedgerHeader, LedgerLayout, MAGIC, VERSION};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::shares::ShareChunk;
-use crate::table::Table;
-use crate::thread::{self, Thread, ThreadRecord};
-use crate::usage::{Token, Usage};
-use crate::violation::{Violation, ViolationRecord};
+use crate::table::AddressTable;
+use crate::thread::{self, ThreadPart, ThreadRecord};
+use crate::usage::{SemaphoreUsage, Token};
+use crate::violation::{SeenViolation, ViolationRecord};
 use core::fmt;
 use core::marker::PhantomData;
 use core::sync::atomic::{
@@ -23,10 +23,10 @@ use core::sync::atomic::{
 #[derive(Clone, Copy)]
 pub struct Ledger<'a> {
     base: *const u8,
-    layout: Layout,
+    layout: LedgerLayout,
     /// How far the ledger is mapped; `None`: the whole of it.
     growth: Option<&'static Growth>,
-    mapping: PhantomData<&'a Header>,
+    mapping: PhantomData<&'a LedgerHeader>,
 }
 
 // SAFETY: LEDGER-ZERO, kept by the record types: all that changes in the shared memory is
@@ -70,7 +70,7 @@ impl core::error::Error for NotALedger {}
 
 /// A part in which room is claimed by raising a number.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Part {
+pub enum LedgerPart {
     /// The records of threads.
     Threads,
     /// The records of locks, and their tokens.
@@ -91,19 +91,19 @@ pub enum Part {
     Shares,
 }
 
-impl Part {
+impl LedgerPart {
     /// Returns the areas in which an element of the part has its place.
-    fn areas(self) -> &'static [Area] {
+    fn areas(self) -> &'static [GrowingArea] {
         match self {
-            Part::Threads => &[Area::Threads],
-            Part::Locks => &[Area::Locks, Area::Tokens],
-            Part::Extensions => &[Area::Extensions],
-            Part::StackWords => &[Area::Stacks, Area::Classes],
-            Part::Modules => &[Area::Modules],
-            Part::Edges => &[Area::Edges],
-            Part::Violations => &[Area::Violations],
-            Part::Usages => &[Area::Usages],
-            Part::Shares => &[Area::Shares],
+            LedgerPart::Threads => &[GrowingArea::Threads],
+            LedgerPart::Locks => &[GrowingArea::Locks, GrowingArea::Tokens],
+            LedgerPart::Extensions => &[GrowingArea::Extensions],
+            LedgerPart::StackWords => &[GrowingArea::Stacks, GrowingArea::Classes],
+            LedgerPart::Modules => &[GrowingArea::Modules],
+            LedgerPart::Edges => &[GrowingArea::Edges],
+            LedgerPart::Violations => &[GrowingArea::Violations],
+            LedgerPart::Usages => &[GrowingArea::Usages],
+            LedgerPart::Shares => &[GrowingArea::Shares],
         }
     }
 }
@@ -111,22 +111,22 @@ impl Part {
 /// The number of parts there are.
 pub const PARTS: usize = 9;
 
-/// How many elements of each part have been claimed, in the order of [`Part`].
+/// How many elements of each part have been claimed, in the order of [`LedgerPart`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Extent(pub [u64; PARTS]);
 
 impl Extent {
     /// All parts, in the order of their numbers.
-    const PARTS: [Part; PARTS] = [
-        Part::Threads,
-        Part::Locks,
-        Part::Extensions,
-        Part::StackWords,
-        Part::Modules,
-        Part::Edges,
-        Part::Violations,
-        Part::Usages,
-        Part::Shares,
+    const PARTS: [LedgerPart; PARTS] = [
+        LedgerPart::Threads,
+        LedgerPart::Locks,
+        LedgerPart::Extensions,
+        LedgerPart::StackWords,
+        LedgerPart::Modules,
+        LedgerPart::Edges,
+        LedgerPart::Violations,
+        LedgerPart::Usages,
+        LedgerPart::Shares,
     ];
 
     /// Returns the number of bytes of the file that exist if so many were claimed, for
@@ -141,7 +141,7 @@ impl Extent {
             size_of::<ModuleRecord>(),
             size_of::<EdgeRecord>(),
             size_of::<ViolationRecord>(),
-            size_of::<Usage>(),
+            size_of::<SemaphoreUsage>(),
             size_of::<ShareChunk>(),
         ];
         let all = self.0.iter().zip(sizes);
@@ -188,10 +188,10 @@ impl<'a> Ledger<'a> {
     /// are mapped read-write and shared, stay mapped for `'a`, and of which
     /// nobody else knows yet.
     #[must_use]
-    pub unsafe fn create(base: *mut u8, layout: Layout, pid: u32, now: u64) -> Ledger<'a> {
+    pub unsafe fn create(base: *mut u8, layout: LedgerLayout, pid: u32, now: u64) -> Ledger<'a> {
         // SAFETY: the caller promises a mapping of `layout.size` bytes, which begin with
         // the header, and that nobody else knows of it yet.
-        unsafe { (&raw mut (*base.cast::<Header>()).layout).write(layout) };
+        unsafe { (&raw mut (*base.cast::<LedgerHeader>()).layout).write(layout) };
         let ledger = Ledger { base, layout, growth: None, mapping: PhantomData };
         let header = ledger.header();
         header.version.store(VERSION, Relaxed);
@@ -223,12 +223,12 @@ impl<'a> Ledger<'a> {
     /// readable and shared and stay mapped for `'a`. Methods that write need
     /// them mapped writable.
     pub unsafe fn open(base: *const u8, size: u64) -> Result<Ledger<'a>, NotALedger> {
-        if size < Layout::SMALLEST {
+        if size < LedgerLayout::SMALLEST {
             return Err(NotALedger::Layout);
         }
         // SAFETY: the caller promises `size` mapped bytes, which are more than a header by
         // the check above. What changes in it is an atomic (LEDGER-ZERO).
-        let header = unsafe { &*base.cast::<Header>() };
+        let header = unsafe { &*base.cast::<LedgerHeader>() };
         if header.magic.load(Acquire) != MAGIC {
             return Err(NotALedger::Magic);
         }
@@ -266,26 +266,26 @@ impl<'a> Ledger<'a> {
 
     /// Returns where each part lies.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &LedgerLayout {
         &self.layout
     }
 
     /// Returns the first page.
     #[inline(always)]
     #[must_use]
-    pub fn header(&self) -> &'a Header {
+    pub fn header(&self) -> &'a LedgerHeader {
         // SAFETY: the callers of `create` and `open` promise a mapping that begins with a
         // header. What changes in it is an atomic (LEDGER-ZERO).
         unsafe { &*self.base.cast() }
     }
 
-    fn part<T>(&self, area: Area) -> &'a [T] {
+    fn part<T>(&self, area: GrowingArea) -> &'a [T] {
         let region = area.region(&self.layout);
         let capacity = match self.growth {
             None => region.capacity,
             Some(growth) => region.capacity.min(growth.reached(area) / size_of::<T>() as u64),
         };
-        // SAFETY: `Layout::divide` and `Layout::is_sound` keep the region inside the
+        // SAFETY: `LedgerLayout::divide` and `LedgerLayout::is_sound` keep the region inside the
         // ledger, and `Growth` says up to where it is mapped (GROWTH-MAPPED). The elements
         // consist of atomics, for which every bit pattern is valid (LEDGER-ZERO).
         unsafe {
@@ -297,9 +297,9 @@ impl<'a> Ledger<'a> {
     }
 
     /// Returns all slots of a table, of which the levels that are open are mapped.
-    fn slots(&self, area: Area) -> &'a [NativeWord] {
+    fn slots(&self, area: GrowingArea) -> &'a [NativeWord] {
         let region = area.region(&self.layout);
-        // SAFETY: `Layout::divide` and `Layout::is_sound` keep the region inside the
+        // SAFETY: `LedgerLayout::divide` and `LedgerLayout::is_sound` keep the region inside the
         // ledger. The table touches no level that is not open, and opens none that is not
         // mapped (GROWTH-UNTOUCHED).
         unsafe {
@@ -312,134 +312,134 @@ impl<'a> Ledger<'a> {
 
     /// Tells whether the first `count` elements of the area can be used, and maps them if it
     /// must.
-    fn reach(&self, area: Area, count: u64) -> bool {
+    fn reach(&self, area: GrowingArea, count: u64) -> bool {
         self.growth.is_none_or(|growth| growth.reach(area, count * area.element(&self.layout)))
     }
 
     /// Returns all lock records, used or not.
     #[must_use]
     pub fn locks(&self) -> &'a [LockRecord] {
-        self.part(Area::Locks)
+        self.part(GrowingArea::Locks)
     }
 
     /// Returns all statistics, used or not.
     #[must_use]
     pub fn extensions(&self) -> &'a [Extension] {
-        self.part(Area::Extensions)
+        self.part(GrowingArea::Extensions)
     }
 
     /// Returns all modules, used or not.
     #[must_use]
     pub fn modules(&self) -> &'a [ModuleRecord] {
-        self.part(Area::Modules)
+        self.part(GrowingArea::Modules)
     }
 
     /// Returns all classes, used or not, by the id of their stack.
     #[must_use]
-    pub fn classes(&self) -> &'a [Class] {
-        self.part(Area::Classes)
+    pub fn classes(&self) -> &'a [ClassRecord] {
+        self.part(GrowingArea::Classes)
     }
 
     pub(crate) fn tokens(&self) -> &'a [Token] {
-        self.part(Area::Tokens)
+        self.part(GrowingArea::Tokens)
     }
 
-    pub(crate) fn usages(&self) -> &'a [Usage] {
-        self.part(Area::Usages)
+    pub(crate) fn usages(&self) -> &'a [SemaphoreUsage] {
+        self.part(GrowingArea::Usages)
     }
 
     pub(crate) fn share_chunks(&self) -> &'a [ShareChunk] {
-        self.part(Area::Shares)
+        self.part(GrowingArea::Shares)
     }
 
     pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
-        self.part(Area::Edges)
+        self.part(GrowingArea::Edges)
     }
 
     pub(crate) fn violations(&self) -> &'a [ViolationRecord] {
-        self.part(Area::Violations)
+        self.part(GrowingArea::Violations)
     }
 
     pub(crate) fn stack_words(&self) -> &'a [AtomicU64] {
-        self.part(Area::Stacks)
+        self.part(GrowingArea::Stacks)
     }
 
     /// Returns the table from address to lock record.
     #[inline]
     #[must_use]
-    pub fn address_table(&self) -> Table<'a> {
+    pub fn address_table(&self) -> AddressTable<'a> {
         let header = self.header();
-        Table::new(
-            self.slots(Area::AddressTable),
+        AddressTable::new(
+            self.slots(GrowingArea::AddressTable),
             NativeWord::of(&header.address_level),
             NativeWord::of(&header.address_fill),
         )
-        .growing(self.growth, Area::AddressTable)
+        .growing(self.growth, GrowingArea::AddressTable)
     }
 
-    pub(crate) fn stack_table(&self) -> Table<'a> {
+    pub(crate) fn stack_table(&self) -> AddressTable<'a> {
         let header = self.header();
-        Table::new(
-            self.slots(Area::StackTable),
+        AddressTable::new(
+            self.slots(GrowingArea::StackTable),
             NativeWord::of(&header.stack_level),
             NativeWord::of(&header.stack_fill),
         )
-        .growing(self.growth, Area::StackTable)
+        .growing(self.growth, GrowingArea::StackTable)
     }
 
     /// Returns the table from the hash of an edge to its first record.
     #[must_use]
-    pub fn edge_table(&self) -> Table<'a> {
+    pub fn edge_table(&self) -> AddressTable<'a> {
         let header = self.header();
-        Table::new(
-            self.slots(Area::EdgeTable),
+        AddressTable::new(
+            self.slots(GrowingArea::EdgeTable),
             NativeWord::of(&header.edge_level),
             NativeWord::of(&header.edge_fill),
         )
-        .growing(self.growth, Area::EdgeTable)
+        .growing(self.growth, GrowingArea::EdgeTable)
     }
 
     /// Returns the thread with this index, used or not; `None` beyond what is mapped.
     #[inline]
     #[must_use]
-    pub fn thread(&self, index: usize) -> Option<Thread<'a>> {
+    pub fn thread(&self, index: usize) -> Option<ThreadPart<'a>> {
         let held = self.layout.held as usize;
         let end = (index as u64).saturating_add(1).saturating_mul(thread::stride(held) as u64);
         if index as u64 >= self.layout.threads.capacity
-            || self.growth.is_some_and(|growth| end > growth.reached(Area::Threads))
+            || self.growth.is_some_and(|growth| end > growth.reached(GrowingArea::Threads))
         {
             return None;
         }
         let at = self.layout.threads.offset as usize + index * thread::stride(held);
         // SAFETY: the index is below the capacity, so the layout has room for the thread's
         // part, and `Growth` says that it is mapped (GROWTH-MAPPED).
-        Some(unsafe { Thread::at(self.base.add(at), held) })
+        Some(unsafe { ThreadPart::at(self.base.add(at), held) })
     }
 
     /// Returns all threads whose records have ever been used.
-    pub fn threads(&self) -> impl Iterator<Item = Thread<'a>> + use<'a> {
+    pub fn threads(&self) -> impl Iterator<Item = ThreadPart<'a>> + use<'a> {
         let ledger = *self;
-        (0..self.used(Part::Threads)).filter_map(move |index| ledger.thread(index))
+        (0..self.used(LedgerPart::Threads)).filter_map(move |index| ledger.thread(index))
     }
 
-    fn counter(&self, part: Part) -> (&'a AtomicU64, u64) {
+    fn counter(&self, part: LedgerPart) -> (&'a AtomicU64, u64) {
         let (header, layout) = (self.header(), &self.layout);
         match part {
-            Part::Threads => (&header.threads_used, layout.threads.capacity),
-            Part::Locks => (&header.locks_used, layout.locks.capacity),
-            Part::Extensions => (&header.extensions_used, layout.extensions.capacity),
-            Part::StackWords => (&header.stack_words_used, layout.stacks.capacity),
-            Part::Modules => (&header.modules_used, layout.modules.capacity),
-            Part::Edges => (&header.edges_used, layout.edges.capacity),
-            Part::Violations => (&header.violations_used, layout.violations.capacity),
-            Part::Usages => (&header.usages_used, layout.usages.capacity),
-            Part::Shares => (&header.shares_used, layout.shares.capacity),
+            LedgerPart::Threads => (&header.threads_used, layout.threads.capacity),
+            LedgerPart::Locks => (&header.locks_used, layout.locks.capacity),
+            LedgerPart::Extensions => (&header.extensions_used, layout.extensions.capacity),
+            LedgerPart::StackWords => (&header.stack_words_used, layout.stacks.capacity),
+            LedgerPart::Modules => (&header.modules_used, layout.modules.capacity),
+            LedgerPart::Edges => (&header.edges_used, layout.edges.capacity),
+            LedgerPart::Violations => (&header.violations_used, layout.violations.capacity),
+            LedgerPart::Usages => (&header.usages_used, layout.usages.capacity),
+            LedgerPart::Shares => (&header.shares_used, layout.shares.capacity),
         }
     }
 
     /// Returns the number of elements that have been claimed, never above the capacity.
     #[must_use]
-    pub fn used(&self, part: Part) -> usize {
+    pub fn used(&self, part: LedgerPart) -> usize {
         let (counter, capacity) = self.counter(part);
         let mapped = |growth: &Growth| {
             let areas = part.areas().iter();
@@ -453,7 +453,7 @@ impl<'a> Ledger<'a> {
 
     /// Claims `count` elements in a row and returns the first. Returns `None` when there is
     /// no room; the caller counts the loss.
-    pub fn claim(&self, part: Part, count: u64) -> Option<usize> {
+    pub fn claim(&self, part: LedgerPart, count: u64) -> Option<usize> {
         let (counter, capacity) = self.counter(part);
         let limit = capacity.min(u64::from(u32::MAX));
         let mut used = counter.load(Relaxed);
@@ -477,8 +477,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// Leaves a violation, and returns its number. Counts a loss when there is no room.
-    pub fn add_violation(&self, violation: &Violation) -> Option<usize> {
-        let Some(index) = self.claim(Part::Violations, 1) else {
+    pub fn add_violation(&self, violation: &SeenViolation) -> Option<usize> {
+        let Some(index) = self.claim(LedgerPart::Violations, 1) else {
             self.header().losses.violations.fetch_add(1, Relaxed);
             return None;
         };
@@ -489,6 +489,6 @@ impl<'a> Ledger<'a> {
     /// Returns the record with this number; `None` beyond the last one.
     #[must_use]
     pub fn violation(&self, index: usize) -> Option<&'a ViolationRecord> {
-        self.violations().get(index).filter(|_| index < self.used(Part::Violations))
+        self.violations().get(index).filter(|_| index < self.used(LedgerPart::Violations))
     }
 }

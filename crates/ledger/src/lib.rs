@@ -28,7 +28,7 @@
 //! - **LEDGER-WRITERS** Writers never wait, for readers or for each other.
 //! - **LEDGER-UNTRUSTED** A reader trusts nothing that it finds: it checks an index
 //!   where it uses it.
-//! - **LEDGER-LOSSES** What finds no room is counted in [`header::Losses`], and the
+//! - **LEDGER-LOSSES** What finds no room is counted in [`header::LedgerLosses`], and the
 //!   command says so.
 
 #![no_std]
@@ -58,6 +58,6 @@ pub mod violation;
 pub mod witness;
 
 pub use cells::{Cells, Native};
-pub use header::{Header, Layout, SAMPLE};
-pub use ledger::{Ledger, NotALedger, Part};
+pub use header::{LedgerHeader, LedgerLayout, SAMPLE};
+pub use ledger::{Ledger, LedgerPart, NotALedger};
 pub use lives::Birth;

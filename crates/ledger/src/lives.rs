@@ -12,10 +12,10 @@
 //! attributed to the wrong life; nothing else can happen.
 
 use crate::class::GRAVES;
-use crate::ledger::{Ledger, Part};
-use crate::lock::{Extension, Kind, Life, LockRecord};
-use crate::order::Edge;
-use crate::shares::{Share, Shares};
+use crate::ledger::{Ledger, LedgerPart};
+use crate::lock::{Extension, LockRecord, ObjectKind, RecordLife};
+use crate::order::SeenEdge;
+use crate::shares::{Shares, StackShare};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -29,7 +29,7 @@ pub struct Birth {
     /// The address of the lock.
     pub address: u64,
     /// What kind of lock it is.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// The attributes of the lock, bits of [`attribute`](crate::lock::attribute).
     pub attributes: u16,
     /// Id of the stack of its initialisation; 0 when only its use was seen.
@@ -66,14 +66,14 @@ impl<'a> Ledger<'a> {
     pub fn use_lock(&self, birth: &Birth) -> Option<u32> {
         if let Some(index) = self.find_lock(birth.address) {
             let lock = &self.locks()[index as usize];
-            if !matches!(lock.shape().1, Life::Live) {
+            if !matches!(lock.shape().1, RecordLife::Live) {
                 self.begin(index, birth);
             } else if birth.first_stack != 0 && lock.first_stack.load(Relaxed) == 0 {
                 lock.first_stack.store(birth.first_stack, Relaxed);
             }
             return Some(index);
         }
-        let Some(index) = self.claim(Part::Locks, 1).map(|index| index as u32) else {
+        let Some(index) = self.claim(LedgerPart::Locks, 1).map(|index| index as u32) else {
             self.header().losses.locks.fetch_add(1, Relaxed);
             return None;
         };
@@ -86,11 +86,11 @@ impl<'a> Ledger<'a> {
             Inserted::New => Some(index),
             Inserted::Found(other) => {
                 // Another thread saw the lock first; this record stays unused.
-                lock.set_shape(Kind::Unknown, Life::Unused, 0);
+                lock.set_shape(ObjectKind::Unknown, RecordLife::Unused, 0);
                 Some(other)
             }
             Inserted::Full => {
-                lock.set_shape(Kind::Unknown, Life::Unused, 0);
+                lock.set_shape(ObjectKind::Unknown, RecordLife::Unused, 0);
                 self.header().losses.locks.fetch_add(1, Relaxed);
                 None
             }
@@ -101,7 +101,7 @@ impl<'a> Ledger<'a> {
     /// that was not ended ends.
     pub fn init_lock(&self, birth: &Birth) -> Option<u32> {
         if let Some(index) = self.find_lock(birth.address) {
-            self.end_life(index, Life::Destroyed);
+            self.end_life(index, RecordLife::Destroyed);
             self.begin(index, birth);
             return Some(index);
         }
@@ -111,14 +111,14 @@ impl<'a> Ledger<'a> {
     /// Notes that the lock has been destroyed.
     pub fn destroy_lock(&self, address: u64) {
         if let Some(index) = self.find_lock(address) {
-            self.end_life(index, Life::Destroyed);
+            self.end_life(index, RecordLife::Destroyed);
         }
     }
 
     /// Notes that the lock's memory has become something else.
     pub fn lose_lock(&self, index: u32) {
         if (index as usize) < self.locks().len() {
-            self.end_life(index, Life::Gone);
+            self.end_life(index, RecordLife::Gone);
         }
     }
 
@@ -130,7 +130,7 @@ impl<'a> Ledger<'a> {
         if found != 0 {
             return self.extensions().get(found as usize);
         }
-        let Some(made) = self.claim(Part::Extensions, 1) else {
+        let Some(made) = self.claim(LedgerPart::Extensions, 1) else {
             self.header().losses.extensions.fetch_add(1, Relaxed);
             return None;
         };
@@ -165,7 +165,7 @@ impl<'a> Ledger<'a> {
         lock.handed_on.store(0, Relaxed);
         lock.held_before.store(0, Relaxed);
         lock.frame.store(0, Relaxed);
-        lock.set_shape(birth.kind, Life::Live, birth.attributes);
+        lock.set_shape(birth.kind, RecordLife::Live, birth.attributes);
     }
 
     /// Numbers the locks from one place: reports name the place and the number,
@@ -182,16 +182,16 @@ impl<'a> Ledger<'a> {
     }
 
     /// Buries what a life has left, and marks the record as ended so.
-    fn end_life(&self, index: u32, so: Life) {
+    fn end_life(&self, index: u32, so: RecordLife) {
         let lock = &self.locks()[index as usize];
         let (kind, life, attributes) = lock.shape();
-        if !matches!(life, Life::Live) {
+        if !matches!(life, RecordLife::Live) {
             return;
         }
         lock.set_shape(kind, so, attributes);
         let generation = lock.generation.fetch_add(1, Relaxed);
         if lock.ordered.swap(0, Relaxed) != 0 {
-            self.add_edge(&Edge::end_of(index, generation));
+            self.add_edge(&SeenEdge::end_of(index, generation));
         }
         let acquisitions = lock.acquisitions.swap(0, Relaxed);
         let extension = lock.extension.load(Relaxed);
@@ -228,7 +228,7 @@ impl<'a> Ledger<'a> {
         if shared != 0 {
             return Some(shared);
         }
-        let index = self.claim(Part::Locks, 1)? as u32;
+        let index = self.claim(LedgerPart::Locks, 1)? as u32;
         let mass = class.graves.fetch_add(1, Relaxed) >= GRAVES;
         let grave = &self.locks()[index as usize];
         let (kind, _, attributes) = lock.shape();
@@ -237,7 +237,11 @@ impl<'a> Ledger<'a> {
         grave.first_stack.store(first_stack, Relaxed);
         grave.serial.store(lock.serial.load(Relaxed), Relaxed);
         grave.module.store(lock.module.load(Relaxed), Relaxed);
-        grave.set_shape(kind, if mass { Life::MassGrave } else { Life::Grave }, attributes);
+        grave.set_shape(
+            kind,
+            if mass { RecordLife::MassGrave } else { RecordLife::Grave },
+            attributes,
+        );
         if mass {
             // Two threads may make one each at once: the later one gets the rest.
             class.mass_grave.store(index, Relaxed);
@@ -267,18 +271,24 @@ impl<'a> Ledger<'a> {
 
     /// Adds to the share of `stack`, or to that of all others, and returns it. `total` is the
     /// sum of `count` times in nanoseconds.
-    pub fn add_share(&self, shares: &'a Shares, stack: u32, count: u64, total: u64) -> &'a Share {
+    pub fn add_share(
+        &self,
+        shares: &'a Shares,
+        stack: u32,
+        count: u64,
+        total: u64,
+    ) -> &'a StackShare {
         // `chunk` asks for the slice each time: a chunk that `more` has claimed just now
         // lies beyond the end that the slice had before.
         let chunk = |index: u32| self.share_chunks().get(index as usize);
-        let more = || self.claim(Part::Shares, 1).map(|index| index as u32);
+        let more = || self.claim(LedgerPart::Shares, 1).map(|index| index as u32);
         let share = shares.of(stack, chunk, more);
         share.add(count, total);
         share
     }
 
     /// Returns all shares in use. That of all other stacks, whose `stack` is 0, comes last.
-    pub fn shares(&self, shares: &'a Shares) -> impl Iterator<Item = &'a Share> + use<'a> {
+    pub fn shares(&self, shares: &'a Shares) -> impl Iterator<Item = &'a StackShare> + use<'a> {
         let chunks = self.share_chunks();
         shares.all(move |index| chunks.get(index as usize))
     }

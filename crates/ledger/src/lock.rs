@@ -8,7 +8,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 /// What kind of synchronisation object a record is about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 #[repr(u8)]
-pub enum Kind {
+pub enum ObjectKind {
     /// The kind is not known: the lock was seen only at its release.
     Unknown = 0,
     /// A mutex, POSIX or C11.
@@ -25,18 +25,18 @@ pub enum Kind {
     Barrier = 6,
 }
 
-impl Kind {
+impl ObjectKind {
     /// Returns the kind with this number; unknown for a number of no kind.
     #[must_use]
-    pub const fn from_raw(raw: u8) -> Kind {
+    pub const fn from_raw(raw: u8) -> ObjectKind {
         match raw {
-            1 => Kind::Mutex,
-            2 => Kind::RwLock,
-            3 => Kind::Spin,
-            4 => Kind::Semaphore,
-            5 => Kind::Condition,
-            6 => Kind::Barrier,
-            _ => Kind::Unknown,
+            1 => ObjectKind::Mutex,
+            2 => ObjectKind::RwLock,
+            3 => ObjectKind::Spin,
+            4 => ObjectKind::Semaphore,
+            5 => ObjectKind::Condition,
+            6 => ObjectKind::Barrier,
+            _ => ObjectKind::Unknown,
         }
     }
 }
@@ -44,7 +44,7 @@ impl Kind {
 /// The life whose statistics a record carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Life {
+pub enum RecordLife {
     /// The record is not in use.
     Unused = 0,
     /// The lock at this address lives, as far as is known.
@@ -101,7 +101,7 @@ pub struct LockRecord {
     pub address: AtomicU64,
     /// Raised whenever a lock at the address begins or ends a life.
     pub generation: AtomicU32,
-    /// The [`Kind`] in bits 0..8, the [`Life`] in bits 8..16, the attributes above.
+    /// The [`ObjectKind`] in bits 0..8, the [`RecordLife`] in bits 8..16, the attributes above.
     pub shape: AtomicU32,
     /// The stack of the initialisation; 0 for a static initialiser.
     pub init_stack: AtomicU32,
@@ -140,31 +140,31 @@ pub const HELD_SHIFT: u32 = 6;
 impl LockRecord {
     /// Returns kind, life and attributes.
     #[must_use]
-    pub fn shape(&self) -> (Kind, Life, u16) {
+    pub fn shape(&self) -> (ObjectKind, RecordLife, u16) {
         let shape = self.shape.load(Relaxed);
         let life = match (shape >> 8) as u8 {
-            1 => Life::Live,
-            2 => Life::Destroyed,
-            3 => Life::Grave,
-            4 => Life::MassGrave,
-            5 => Life::Gone,
-            _ => Life::Unused,
+            1 => RecordLife::Live,
+            2 => RecordLife::Destroyed,
+            3 => RecordLife::Grave,
+            4 => RecordLife::MassGrave,
+            5 => RecordLife::Gone,
+            _ => RecordLife::Unused,
         };
-        (Kind::from_raw(shape as u8), life, (shape >> 16) as u16)
+        (ObjectKind::from_raw(shape as u8), life, (shape >> 16) as u16)
     }
 
     /// Tells whether the lock is a semaphore that serves as a mutex, as far as was seen.
     #[must_use]
     pub fn serves_as_mutex(&self) -> bool {
         let (kind, life, attributes) = self.shape();
-        kind == Kind::Semaphore
-            && matches!(life, Life::Live)
+        kind == ObjectKind::Semaphore
+            && matches!(life, RecordLife::Live)
             && attributes & (attribute::BINARY | attribute::SHARED) == attribute::BINARY
             && self.handed_on.load(Relaxed) == 0
     }
 
     /// Writes kind, life and attributes.
-    pub fn set_shape(&self, kind: Kind, life: Life, attributes: u16) {
+    pub fn set_shape(&self, kind: ObjectKind, life: RecordLife, attributes: u16) {
         self.shape.store(kind as u32 | (life as u32) << 8 | u32::from(attributes) << 16, Relaxed);
     }
 }

@@ -16,7 +16,8 @@ pub struct ModuleRecord {
     pub end: AtomicU64,
     /// What the loader added to the addresses in the file.
     pub bias: AtomicU64,
-    /// The value of [`Header::unloads`](crate::Header::unloads) when the module was seen.
+    /// The value of [`LedgerHeader::unloads`](crate::LedgerHeader::unloads) when the module was
+    /// seen.
     pub unloads: AtomicU64,
     /// The bytes of the path; 0 for the program itself.
     pub path_length: AtomicU64,

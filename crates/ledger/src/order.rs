@@ -9,8 +9,8 @@
 //! and looks for cycles.
 //!
 //! # Protocol
-//! The thread claims a record of [`Part::Edges`](crate::Part::Edges), fills it and stores
-//! `ready` last. A reader that finds a record not ready comes again; if the process
+//! The thread claims a record of [`LedgerPart::Edges`](crate::LedgerPart::Edges), fills it and
+//! stores `ready` last. A reader that finds a record not ready comes again; if the process
 //! has ended, it passes over the record.
 
 use core::sync::atomic::{
@@ -21,7 +21,7 @@ use core::sync::atomic::{
 /// How a lock is held, or asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u32)]
-pub enum Mode {
+pub enum EdgeMode {
     /// Alone, without any other holder.
     Write = 0,
     /// With other readers; a reader waits behind a waiting writer.
@@ -30,25 +30,25 @@ pub enum Mode {
     ReadRecursive = 2,
 }
 
-impl Mode {
-    const fn from_bits(bits: u32) -> Mode {
+impl EdgeMode {
+    const fn from_bits(bits: u32) -> EdgeMode {
         match bits & 3 {
-            0 => Mode::Write,
-            1 => Mode::Read,
-            _ => Mode::ReadRecursive,
+            0 => EdgeMode::Write,
+            1 => EdgeMode::Read,
+            _ => EdgeMode::ReadRecursive,
         }
     }
 }
 
 /// One edge, as a thread saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Edge {
+pub struct SeenEdge {
     /// The index of the lock that was held.
     pub from: u32,
     /// The [generation](crate::lock::LockRecord::generation) of the lock that was held.
     pub from_generation: u32,
     /// How it was held.
-    pub from_mode: Mode,
+    pub from_mode: EdgeMode,
     /// Whether it was taken by trylock.
     pub from_tried: bool,
     /// The stack of its acquisition.
@@ -58,7 +58,7 @@ pub struct Edge {
     /// The generation of the lock that was asked for.
     pub to_generation: u32,
     /// How it was asked for.
-    pub to_mode: Mode,
+    pub to_mode: EdgeMode,
     /// Whether the request had a deadline.
     pub to_timed: bool,
     /// The stack of the call that asked for it.
@@ -76,19 +76,19 @@ pub struct Edge {
     pub in_handler: bool,
 }
 
-impl Edge {
+impl SeenEdge {
     /// Returns the edge that says that the life of a lock that has edges is over.
     #[must_use]
-    pub fn end_of(lock: u32, generation: u32) -> Edge {
-        Edge {
+    pub fn end_of(lock: u32, generation: u32) -> SeenEdge {
+        SeenEdge {
             from: lock,
             from_generation: generation,
-            from_mode: Mode::Write,
+            from_mode: EdgeMode::Write,
             from_tried: false,
             from_stack: 0,
             to: lock,
             to_generation: generation,
-            to_mode: Mode::Write,
+            to_mode: EdgeMode::Write,
             to_timed: false,
             to_stack: 0,
             thread: 0,
@@ -109,7 +109,7 @@ mod how {
     pub(super) const TIMED: u32 = 1 << 7;
 }
 
-/// An [`Edge`] in the ledger: a cache line.
+/// A [`SeenEdge`] in the ledger: a cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct EdgeRecord {
@@ -132,7 +132,7 @@ const _: () = assert!(size_of::<EdgeRecord>() == 64);
 
 impl EdgeRecord {
     /// Fills the record. Only the thread that claimed it calls this.
-    pub(crate) fn write(&self, edge: &Edge) {
+    pub(crate) fn write(&self, edge: &SeenEdge) {
         let bit = |is: bool, bit: u32| if is { bit } else { 0 };
         let how = edge.from_mode as u32
             | (edge.to_mode as u32) << how::TO_SHIFT
@@ -160,21 +160,21 @@ impl EdgeRecord {
 
     /// Returns what the record says; `None` if it is not complete yet.
     #[must_use]
-    pub fn read(&self) -> Option<Edge> {
+    pub fn read(&self) -> Option<SeenEdge> {
         // ord: LED-9 (acquire): what was stored before is seen.
         if self.ready.load(Acquire) == 0 {
             return None;
         }
         let how = self.how.load(Relaxed);
-        Some(Edge {
+        Some(SeenEdge {
             from: self.from.load(Relaxed),
             from_generation: self.from_generation.load(Relaxed),
-            from_mode: Mode::from_bits(how),
+            from_mode: EdgeMode::from_bits(how),
             from_tried: how & how::TRIED != 0,
             from_stack: self.from_stack.load(Relaxed),
             to: self.to.load(Relaxed),
             to_generation: self.to_generation.load(Relaxed),
-            to_mode: Mode::from_bits(how >> how::TO_SHIFT),
+            to_mode: EdgeMode::from_bits(how >> how::TO_SHIFT),
             to_timed: how & how::TIMED != 0,
             to_stack: self.to_stack.load(Relaxed),
             thread: self.thread.load(Relaxed),

@@ -1,25 +1,25 @@
 //! What a thread holds and waits for, as others may read it.
 //!
 //! # Role
-//! Each thread writes its own [`Wait`] and its own stack of [`Held`] locks; the
+//! Each thread writes its own [`PublishedWait`] and its own stack of [`HeldEntry`] locks; the
 //! command, in another process, reads them at any time and concludes that a
 //! set of threads can never run again. Writers never wait for readers.
 //!
 //! # Protocol
 //! Writer, one thread (and its signal handlers, which are balanced):
-//! 1. *Acquired*: [`Stack::push`]: raise `top`, fill the entry, store its
+//! 1. *Acquired*: [`HeldStack::push`]: raise `top`, fill the entry, store its
 //!    address last. A handler that interrupts in between pushes above.
-//! 2. *Releases*: [`Stack::pop`] **before** the real release: clear the
+//! 2. *Releases*: [`HeldStack::pop`] **before** the real release: clear the
 //!    address, lower `top`. So an entry that can be read means: held.
-//! 3. *Waits*: [`Wait::begin`] before the real blocking call: the fields, then
-//!    the episode, odd. [`Wait::end`] when the call has returned: even; then
-//!    [`Stack::push`]. From before `begin` until after `end` the thread's signal
+//! 3. *Waits*: [`PublishedWait::begin`] before the real blocking call: the fields, then
+//!    the episode, odd. [`PublishedWait::end`] when the call has returned: even; then
+//!    [`HeldStack::push`]. From before `begin` until after `end` the thread's signal
 //!    handlers record nothing: they would change what the episode promises.
-//! 4. *Another thread releases* in the holder's place: [`Stack::revoke`] before
+//! 4. *Another thread releases* in the holder's place: [`HeldStack::revoke`] before
 //!    the real release.
 //!
-//! Reader: for every thread [`Wait::read`], which gives an [`Episode`], then the
-//! held stack; when all have been read, for each of them [`Wait::is_still`].
+//! Reader: for every thread [`PublishedWait::read`], which gives an [`Episode`], then the
+//! held stack; when all have been read, for each of them [`PublishedWait::is_still`].
 //!
 //! # Invariants
 //! - **LEDGER-EPISODE** While an episode lasts, its thread is inside one real blocking call
@@ -52,7 +52,7 @@
 
 mod bits;
 
-pub use bits::{Flags, How, RAREST};
+pub use bits::{Flags, RAREST, WaitKind};
 
 use crate::cells::Cells;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -61,7 +61,7 @@ use lockstead_core::{Atomic64, fault};
 /// What a thread waits for; one per thread, all zero at first.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Wait<C: Cells> {
+pub struct PublishedWait<C: Cells> {
     /// Odd while the thread waits; goes up by one at each begin and end.
     episode: C::Word,
     /// [`Waiting`] without its address: `how | stack << 32`.
@@ -81,7 +81,7 @@ pub struct Wait<C: Cells> {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Waiting {
     /// The kind of the wait.
-    pub how: How,
+    pub how: WaitKind,
     /// Id of the stack of return addresses that leads to the wait.
     pub stack: u32,
     /// Address of the lock, or `pthread_t` of the joined thread.
@@ -98,9 +98,9 @@ pub struct Waiting {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash, PartialOrd, Ord)]
 pub struct Episode(pub u64);
 
-impl<C: Cells> Wait<C> {
+impl<C: Cells> PublishedWait<C> {
     /// A thread that waits for nothing.
-    pub const NONE: Self = Wait {
+    pub const NONE: Self = PublishedWait {
         episode: C::Word::ZERO,
         how: C::Word::ZERO,
         target: C::Word::ZERO,
@@ -157,7 +157,7 @@ impl<C: Cells> Wait<C> {
         // ord: LED-1 (acquire): a field of a later wait brings its episode along.
         let how = self.how.load(Acquire);
         let waiting = Waiting {
-            how: How(how as u32),
+            how: WaitKind(how as u32),
             stack: (how >> 32) as u32,
             target: self.target.load(Acquire),
             since: self.since.load(Acquire),
@@ -168,7 +168,7 @@ impl<C: Cells> Wait<C> {
     }
 
     /// Tells whether the thread is in the same wait still, so that all that was read since
-    /// [`Wait::read`] is of one piece (LEDGER-STILL).
+    /// [`PublishedWait::read`] is of one piece (LEDGER-STILL).
     #[must_use]
     pub fn is_still(&self, episode: Episode) -> bool {
         // Relaxed: the loads before it are acquires, which keeps this one last.
@@ -179,7 +179,7 @@ impl<C: Cells> Wait<C> {
 /// An entry of the held stack: one lock.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Held<C: Cells> {
+pub struct HeldEntry<C: Cells> {
     /// The address of the lock; zero: the entry is empty.
     address: C::Word,
     /// `lock index | stack id << 32`.
@@ -192,7 +192,7 @@ pub struct Held<C: Cells> {
     started: C::Word,
 }
 
-/// The bit of [`Held`]'s `how` above all flags.
+/// The bit of [`HeldEntry`]'s `how` above all flags.
 const TIMED: u64 = 1 << 63;
 
 /// A held lock, as a thread publishes it and as a reader sees it.
@@ -212,9 +212,9 @@ pub struct Holding {
     pub started: u64,
 }
 
-impl<C: Cells> Held<C> {
+impl<C: Cells> HeldEntry<C> {
     /// An entry without a lock.
-    pub const NONE: Self = Held {
+    pub const NONE: Self = HeldEntry {
         address: C::Word::ZERO,
         place: C::Word::ZERO,
         how: C::Word::ZERO,
@@ -307,25 +307,25 @@ impl<C: Cells> Held<C> {
 /// The held locks of one thread, oldest first. The entries lie apart from the
 /// count, which is why this is a view of both.
 #[derive(Debug)]
-pub struct Stack<'a, C: Cells> {
+pub struct HeldStack<'a, C: Cells> {
     top: &'a C::Word,
-    entries: &'a [Held<C>],
+    entries: &'a [HeldEntry<C>],
 }
 
-impl<C: Cells> Clone for Stack<'_, C> {
+impl<C: Cells> Clone for HeldStack<'_, C> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C: Cells> Copy for Stack<'_, C> {}
+impl<C: Cells> Copy for HeldStack<'_, C> {}
 
-impl<'a, C: Cells> Stack<'a, C> {
+impl<'a, C: Cells> HeldStack<'a, C> {
     /// Makes the view of a thread's count and entries.
     #[inline(always)]
     #[must_use]
-    pub fn new(top: &'a C::Word, entries: &'a [Held<C>]) -> Self {
-        Stack { top, entries }
+    pub fn new(top: &'a C::Word, entries: &'a [HeldEntry<C>]) -> Self {
+        HeldStack { top, entries }
     }
 
     /// Returns the number of entries in use, empty ones included.
@@ -339,7 +339,7 @@ impl<'a, C: Cells> Stack<'a, C> {
     /// Returns the entry at `index`.
     #[inline(always)]
     #[must_use]
-    pub fn entry(&self, index: usize) -> &'a Held<C> {
+    pub fn entry(&self, index: usize) -> &'a HeldEntry<C> {
         &self.entries[index]
     }
 

@@ -2,24 +2,24 @@
 //!
 //! # Role
 //! The library that checks notes each call in the [`Token`] of the semaphore, and what
-//! that shows in the [`Usage`] of the semaphore's origin.
+//! that shows in the [`SemaphoreUsage`] of the semaphore's origin.
 
-use crate::ledger::{Ledger, Part};
-use crate::usage::{Act, Origin, REASONS, Reason, Taker, Token, Usage};
+use crate::ledger::{Ledger, LedgerPart};
+use crate::usage::{Act, REASONS, Reason, SemaphoreUsage, Taker, Token, UsageOrigin};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 /// A semaphore in one of its lives.
 #[derive(Clone, Copy, Debug)]
-pub struct Semaphore<'a> {
+pub struct SemaphoreRecord<'a> {
     token: &'a Token,
     generation: u32,
     /// The usage of the origin that the semaphore comes from.
-    pub usage: &'a Usage,
+    pub usage: &'a SemaphoreUsage,
     /// Whether its life begins with this look at it.
     pub is_new: bool,
 }
 
-impl Semaphore<'_> {
+impl SemaphoreRecord<'_> {
     /// Notes that `taker` has the token now, and returns who had it.
     pub fn take(&self, taker: Taker) -> Option<Taker> {
         let word = taker.pack(self.generation);
@@ -65,16 +65,16 @@ const MARKS: u32 = (1 << REASONS) - 1;
 impl<'a> Ledger<'a> {
     /// Returns the semaphore with this index, if its use was noted in this life.
     #[must_use]
-    pub fn semaphore(&self, lock: u32) -> Option<Semaphore<'a>> {
+    pub fn semaphore(&self, lock: u32) -> Option<SemaphoreRecord<'a>> {
         let token = self.tokens().get(lock as usize)?;
         let generation = self.lock(lock)?.generation.load(Relaxed);
         let usage = self.usage(token.usage(generation)?)?;
-        Some(Semaphore { token, generation, usage, is_new: false })
+        Some(SemaphoreRecord { token, generation, usage, is_new: false })
     }
 
     /// Returns a semaphore that lives, and begins its life, as one of `origin`, if it is new.
     /// Returns `None`, and counts the loss, where there is no room.
-    pub fn use_semaphore(&self, lock: u32, origin: Origin) -> Option<Semaphore<'a>> {
+    pub fn use_semaphore(&self, lock: u32, origin: UsageOrigin) -> Option<SemaphoreRecord<'a>> {
         if let Some(known) = self.semaphore(lock) {
             return Some(known);
         }
@@ -85,7 +85,7 @@ impl<'a> Ledger<'a> {
         begun
     }
 
-    fn begin_semaphore(&self, lock: u32, origin: Origin) -> Option<Semaphore<'a>> {
+    fn begin_semaphore(&self, lock: u32, origin: UsageOrigin) -> Option<SemaphoreRecord<'a>> {
         let (token, record) = (self.tokens().get(lock as usize)?, self.lock(lock)?);
         let generation = record.generation.load(Relaxed);
         let (is_new, left) = token.begin(generation, self.usage_of(origin)?);
@@ -96,18 +96,18 @@ impl<'a> Ledger<'a> {
         if is_new {
             usage.one_more(record, origin);
         }
-        Some(Semaphore { token, generation, usage, is_new })
+        Some(SemaphoreRecord { token, generation, usage, is_new })
     }
 
     /// Returns the usage with this index; `None` beyond the last one.
     #[must_use]
-    pub fn usage(&self, index: u32) -> Option<&'a Usage> {
-        let used = self.used(Part::Usages) as u32;
+    pub fn usage(&self, index: u32) -> Option<&'a SemaphoreUsage> {
+        let used = self.used(LedgerPart::Usages) as u32;
         self.usages().get(index as usize).filter(|_| (1..used).contains(&index))
     }
 
     /// Returns the index of the usage of this origin, made if there is none.
-    fn usage_of(&self, origin: Origin) -> Option<u32> {
+    fn usage_of(&self, origin: UsageOrigin) -> Option<u32> {
         let class = self.classes().get(origin.stack as usize)?;
         // ord: LED-9 (acquire): the record that was stored before.
         let mut first = class.usages.load(Acquire);
@@ -119,7 +119,7 @@ impl<'a> Ledger<'a> {
             }
             let index = match made {
                 Some(index) => index,
-                None => *made.insert(self.claim(Part::Usages, 1)? as u32),
+                None => *made.insert(self.claim(LedgerPart::Usages, 1)? as u32),
             };
             let usage = self.usage(index)?;
             usage.write(origin, first);
@@ -135,7 +135,7 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    fn find_usage(&self, first: u32, origin: Origin) -> Option<u32> {
+    fn find_usage(&self, first: u32, origin: UsageOrigin) -> Option<u32> {
         // A list is no longer than there are kinds of origins, however damaged it is.
         let mut index = first;
         for _ in 0..16 {

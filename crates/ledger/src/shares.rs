@@ -1,7 +1,7 @@
 //! The parts of call stacks in the waiting for a lock, or in its holding.
 //!
 //! # Role
-//! A thread that waited for a lock, or held it, adds to the [`Share`] of the stack that
+//! A thread that waited for a lock, or held it, adds to the [`StackShare`] of the stack that
 //! led to its call. A return address would not do as the key: where the program calls
 //! locks through a function of its own, all callers have that function's. The command,
 //! which knows names, chooses the frame of a stack that is the place a reader wants; for
@@ -26,7 +26,7 @@ pub const STACKS: usize = FIRST + CHUNKS * CHUNK;
 /// The part of one stack.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Share {
+pub struct StackShare {
     /// Id of the stack; 0: the share is not in use.
     pub stack: AtomicU32,
     /// Id of a stack by which a hold that began here was ended; 0: none is known.
@@ -37,7 +37,7 @@ pub struct Share {
     pub total: AtomicU64,
 }
 
-impl Share {
+impl StackShare {
     fn claim(&self, stack: u32) -> bool {
         let found = self.stack.load(Relaxed);
         found == stack
@@ -66,7 +66,7 @@ impl Share {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ShareChunk {
-    shares: [Share; CHUNK],
+    shares: [StackShare; CHUNK],
     /// Index of the next chunk; 0: there is none.
     next: AtomicU32,
 }
@@ -77,9 +77,9 @@ const _: () = assert!(size_of::<ShareChunk>() == 512);
 #[repr(C)]
 #[derive(Debug)]
 pub struct Shares {
-    first: [Share; FIRST],
+    first: [StackShare; FIRST],
     /// The share of all stacks without one of their own: its `stack` stays 0.
-    others: Share,
+    others: StackShare,
     /// Index of the first chunk; 0: there is none.
     more: AtomicU32,
     spare: AtomicU32,
@@ -93,9 +93,9 @@ impl Shares {
         stack: u32,
         chunk: impl Fn(u32) -> Option<&'a ShareChunk>,
         more: impl Fn() -> Option<u32>,
-    ) -> &'a Share {
+    ) -> &'a StackShare {
         let own = || {
-            let found = |all: &'a [Share]| all.iter().find(|share| share.claim(stack));
+            let found = |all: &'a [StackShare]| all.iter().find(|share| share.claim(stack));
             let mut link = &self.more;
             let mut share = found(&self.first);
             for _ in 0..CHUNKS {
@@ -124,7 +124,7 @@ impl Shares {
     pub(crate) fn all<'a>(
         &'a self,
         chunk: impl Fn(u32) -> Option<&'a ShareChunk>,
-    ) -> impl Iterator<Item = &'a Share> {
+    ) -> impl Iterator<Item = &'a StackShare> {
         let linked = move |link: &AtomicU32| match link.load(Relaxed) {
             0 => None,
             index => chunk(index),

@@ -4,7 +4,7 @@
 //! return addresses, innermost first. Its id is the number of its first word.
 //! Id 0 is no stack.
 
-use crate::ledger::{Ledger, Part};
+use crate::ledger::{Ledger, LedgerPart};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
 
@@ -70,7 +70,7 @@ impl<'a> Ledger<'a> {
             return found;
         }
         let need = returns.len() + 2;
-        let Some(first) = self.claim(Part::StackWords, need as u64) else {
+        let Some(first) = self.claim(LedgerPart::StackWords, need as u64) else {
             self.header().losses.stacks.fetch_add(1, Relaxed);
             return 0;
         };

@@ -28,7 +28,7 @@
 //! finds no empty slot within `PROBES` opens the next level.
 
 use crate::cells::{Cells, Native};
-use crate::growth::{Area, Growth};
+use crate::growth::{GrowingArea, Growth};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use lockstead_core::{Atomic64, fault};
 
@@ -54,21 +54,21 @@ pub const fn bytes(elements: u64) -> u64 {
 /// A view of the table. Its first level has 2^`START` slots: always [`FIRST`], but
 /// in models, which could not fill such a level.
 #[derive(Debug)]
-pub struct Table<'a, C: Cells = Native, const START: u32 = FIRST> {
+pub struct AddressTable<'a, C: Cells = Native, const START: u32 = FIRST> {
     slots: &'a [C::Word],
     level: &'a C::Word,
     fill: &'a C::Word,
     /// How far the slots are mapped, and which area they are; `None`: all are mapped.
-    growth: Option<(&'static Growth, Area)>,
+    growth: Option<(&'static Growth, GrowingArea)>,
 }
 
-impl<C: Cells, const START: u32> Clone for Table<'_, C, START> {
+impl<C: Cells, const START: u32> Clone for AddressTable<'_, C, START> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<C: Cells, const START: u32> Copy for Table<'_, C, START> {}
+impl<C: Cells, const START: u32> Copy for AddressTable<'_, C, START> {}
 
 /// What an insertion came to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -81,17 +81,17 @@ pub enum Inserted {
     Full,
 }
 
-impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
+impl<'a, C: Cells, const START: u32> AddressTable<'a, C, START> {
     /// Makes the view of `slots` with its two words in the header.
     #[must_use]
     pub fn new(slots: &'a [C::Word], level: &'a C::Word, fill: &'a C::Word) -> Self {
-        Table { slots, level, fill, growth: None }
+        AddressTable { slots, level, fill, growth: None }
     }
 
     /// Returns the same table, of which only those slots may be touched that are mapped.
     #[must_use]
-    pub fn growing(self, growth: Option<&'static Growth>, area: Area) -> Self {
-        Table { growth: growth.map(|growth| (growth, area)), ..self }
+    pub fn growing(self, growth: Option<&'static Growth>, area: GrowingArea) -> Self {
+        AddressTable { growth: growth.map(|growth| (growth, area)), ..self }
     }
 
     /// Returns the slots of a level, if it is there and mapped.
@@ -99,7 +99,7 @@ impl<'a, C: Cells, const START: u32> Table<'a, C, START> {
         let slots = (1usize << START).checked_shl(level).filter(|_| level <= MOST_LEVELS)?;
         let start = slots - (1 << START);
         let found = self.slots.get(start..start + slots)?;
-        let is_mapped = |(growth, area): (&Growth, Area)| {
+        let is_mapped = |(growth, area): (&Growth, GrowingArea)| {
             growth.reached(area) >= ((start + slots) * size_of::<u64>()) as u64
         };
         self.growth.is_none_or(is_mapped).then_some(found)
@@ -226,7 +226,7 @@ mod tests {
     fn grows_and_finds_everything() {
         let memory = slots(1 << 16);
         let (level, fill) = (NativeWord::ZERO, NativeWord::ZERO);
-        let table = Table::<Native>::new(&memory, &level, &fill);
+        let table = AddressTable::<Native>::new(&memory, &level, &fill);
         let key = |index: u32| spread(u64::from(index) * 40);
         for index in 1..=1 << 16 {
             assert_eq!(table.insert(key(index), index, |i| i == index), Inserted::New);
@@ -243,7 +243,7 @@ mod tests {
     fn says_when_it_is_full() {
         let memory = slots(1);
         let (level, fill) = (NativeWord::ZERO, NativeWord::ZERO);
-        let table = Table::<Native>::new(&memory, &level, &fill);
+        let table = AddressTable::<Native>::new(&memory, &level, &fill);
         // One hash for all: the worst distribution fills the probes first.
         let mut count = 0;
         while table.insert(1 << 32, count + 1, |_| false) == Inserted::New {
@@ -256,7 +256,7 @@ mod tests {
     fn threads_that_insert_the_same_keys_agree() {
         let memory = slots(1 << 15);
         let (level, fill) = (NativeWord::ZERO, NativeWord::ZERO);
-        let table = Table::<Native>::new(&memory, &level, &fill);
+        let table = AddressTable::<Native>::new(&memory, &level, &fill);
         let new: usize = std::thread::scope(|scope| {
             let workers: Vec<_> = (0..4)
                 .map(|_| {

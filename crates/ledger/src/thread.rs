@@ -4,7 +4,7 @@
 //! # Layout
 //! One [`ThreadRecord`] (a page), [`CACHE_LINES`] lines of acquisition cache,
 //! [`CHAINS`] call chains and [`KEYS`] keys (a page each), then the held stack and
-//! the room for further locks ([`Set`]), which are sparse: only touched pages exist,
+//! the room for further locks ([`KnownLine`]), which are sparse: only touched pages exist,
 //! and nobody touches the keys but the library that checks. So a thread costs 16 KiB
 //! (20 where it is checked) until it holds more than [`HELD_IN_FIRST_PAGE`] locks at
 //! once or uses more different ones than find room in its first page; then one
@@ -12,11 +12,11 @@
 //! are such locks, 256 KiB at most.
 
 use crate::cells::{Native, NativeWord};
-use crate::publish::{Held, Stack, Wait};
+use crate::publish::{HeldEntry, HeldStack, PublishedWait};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-pub use crate::known::{CacheLine, Known, Set};
+pub use crate::known::{CacheLine, KnownLine, KnownLock};
 
 /// The lines of the acquisition cache.
 pub const CACHE_LINES: usize = 64;
@@ -31,10 +31,10 @@ pub const KEYS: usize = 512;
 pub const NEAR_SETS: usize = 32;
 
 /// The number of sets in a page.
-pub const SETS_IN_PAGE: usize = 4096 / size_of::<Set>();
+pub const SETS_IN_PAGE: usize = 4096 / size_of::<KnownLine>();
 
 /// The number of held locks for which a thread's first 16 KiB suffice.
-pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<Held<Native>>();
+pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<HeldEntry<Native>>();
 
 /// The states of a record, in [`ThreadRecord::state`].
 pub mod state {
@@ -82,7 +82,7 @@ pub struct ThreadRecord {
     pub sets: AtomicU64,
 
     /// What the thread waits for.
-    pub wait: Wait<Native>,
+    pub wait: PublishedWait<Native>,
     /// The number of times that the record was claimed.
     pub generation: AtomicU32,
     spare_wait: AtomicU32,
@@ -142,7 +142,7 @@ pub struct ThreadRecord {
     /// When the thread last read the clock while it held nothing.
     pub clock_read: AtomicU64,
     /// The first sets of the thread.
-    pub near: [Set; NEAR_SETS],
+    pub near: [KnownLine; NEAR_SETS],
 }
 
 /// What threads counted whose records have been given to others. It is added up when a record
@@ -187,7 +187,7 @@ pub const fn far_sets(held: usize) -> usize {
 /// Returns the bytes from a thread's record to the next one's, for `held` entries.
 #[must_use]
 pub const fn stride(held: usize) -> usize {
-    (far_offset(held) + far_sets(held) * size_of::<Set>()).next_multiple_of(4096)
+    (far_offset(held) + far_sets(held) * size_of::<KnownLine>()).next_multiple_of(4096)
 }
 
 /// Returns the bytes from a thread's record to its acquisition cache.
@@ -217,12 +217,12 @@ pub const fn keys_offset() -> usize {
 /// Returns the bytes from a thread's record to its further sets, for `held` entries.
 #[must_use]
 pub const fn far_offset(held: usize) -> usize {
-    (held_offset() + held * size_of::<Held<Native>>()).next_multiple_of(4096)
+    (held_offset() + held * size_of::<HeldEntry<Native>>()).next_multiple_of(4096)
 }
 
 /// A thread's whole part of the ledger.
 #[derive(Clone, Copy, Debug)]
-pub struct Thread<'a> {
+pub struct ThreadPart<'a> {
     /// The first page of the thread.
     pub record: &'a ThreadRecord,
     /// The lines of the acquisition cache.
@@ -232,15 +232,15 @@ pub struct Thread<'a> {
     /// caller is known.
     pub chains: &'a [CacheLine; CHAINS],
     /// The entries of the held stack.
-    pub held: &'a [Held<Native>],
+    pub held: &'a [HeldEntry<Native>],
     /// The further sets, for locks that find no place elsewhere.
-    pub far: &'a [Set],
+    pub far: &'a [KnownLine],
     /// What the thread holds up to each of the first entries of the held stack, as a number.
     /// The library that checks keeps it for itself.
     pub keys: &'a [AtomicU64; KEYS],
 }
 
-impl<'a> Thread<'a> {
+impl<'a> ThreadPart<'a> {
     /// Returns the thread whose record lies at `base`.
     ///
     /// # Safety
@@ -248,13 +248,13 @@ impl<'a> Thread<'a> {
     /// entries, and the mapping outlives `'a`.
     #[inline(always)]
     #[must_use]
-    pub unsafe fn at(base: *const u8, held: usize) -> Thread<'a> {
+    pub unsafe fn at(base: *const u8, held: usize) -> ThreadPart<'a> {
         // SAFETY: the caller promises that the parts lie one after the other in memory that
         // stays mapped. All their fields are atomics, so that concurrent changes by other
         // threads and processes are no data races, and every bit pattern is valid
         // (LEDGER-ZERO).
         unsafe {
-            Thread {
+            ThreadPart {
                 record: &*base.cast(),
                 cache: &*base.add(cache_offset()).cast(),
                 chains: &*base.add(chains_offset()).cast(),
@@ -320,7 +320,7 @@ impl<'a> Thread<'a> {
     /// Returns the held locks, as their thread publishes them.
     #[inline(always)]
     #[must_use]
-    pub fn stack(&self) -> Stack<'a, Native> {
-        Stack::new(&self.record.top, self.held)
+    pub fn stack(&self) -> HeldStack<'a, Native> {
+        HeldStack::new(&self.record.top, self.held)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! # Role
 //! The library that checks notes who takes and who gives each token; the command
-//! concludes which semaphores could be mutexes. A [`Usage`] is what all semaphores of
+//! concludes which semaphores could be mutexes. A [`SemaphoreUsage`] is what all semaphores of
 //! one origin came to: those that were initialised by the same calls with a like value.
 //! It stays when they are gone, so that nothing is lost of semaphores that live
 //! shortly. A [`Token`] is the state of one that lives.
@@ -109,7 +109,7 @@ impl Taker {
 
 /// How a semaphore was made, as far as it tells origins apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Origin {
+pub struct UsageOrigin {
     /// Id of the stack of the initialisation, or of the first use if that was not
     /// seen.
     pub stack: u32,
@@ -134,7 +134,7 @@ pub enum Sharing {
 /// The class of values of semaphores whose initialisation was not seen.
 const UNSEEN: u32 = u32::MAX;
 
-impl Origin {
+impl UsageOrigin {
     /// Returns the class of the value, by which origins differ: none, one, several, not seen.
     fn class(self) -> u32 {
         self.value.map_or(UNSEEN, |value| value.min(2))
@@ -223,13 +223,13 @@ impl ActRecord {
 /// What the semaphores of one origin came to.
 #[repr(C, align(64))]
 #[derive(Debug)]
-pub struct Usage {
+pub struct SemaphoreUsage {
     /// The index of the next one with the same stack; 0: there is none.
     pub(crate) next: AtomicU32,
     /// Not zero when all that tells its origin is there.
     pub(crate) ready: AtomicU32,
     stack: AtomicU32,
-    /// The class of its values, see [`Origin`].
+    /// The class of its values, see [`UsageOrigin`].
     class: AtomicU32,
     sharing: AtomicU32,
     /// The largest value of an initialisation.
@@ -289,12 +289,12 @@ pub struct Usage {
     acts: [ActRecord; ACTS],
 }
 
-const _: () = assert!(size_of::<Usage>() == 1408);
+const _: () = assert!(size_of::<SemaphoreUsage>() == 1408);
 
-impl Usage {
+impl SemaphoreUsage {
     /// Fills in the origin and the index of the usage after this one. Only the thread
     /// that claimed the record calls this, before others can find it.
-    pub(crate) fn write(&self, origin: Origin, next: u32) {
+    pub(crate) fn write(&self, origin: UsageOrigin, next: u32) {
         for (word, value) in [
             (&self.stack, origin.stack),
             (&self.class, origin.class()),
@@ -306,7 +306,7 @@ impl Usage {
     }
 
     /// Tells whether its semaphores come from this origin.
-    pub(crate) fn is_of(&self, origin: Origin) -> bool {
+    pub(crate) fn is_of(&self, origin: UsageOrigin) -> bool {
         self.stack.load(Relaxed) == origin.stack
             && self.class.load(Relaxed) == origin.class()
             && self.sharing.load(Relaxed) == origin.sharing as u32
@@ -315,13 +315,13 @@ impl Usage {
     /// Returns the origin, with the smallest value. Returns `None` if the record is not
     /// complete, or no semaphore came from there yet.
     #[must_use]
-    pub fn origin(&self) -> Option<Origin> {
+    pub fn origin(&self) -> Option<UsageOrigin> {
         // ord: LED-9 (acquire): what was stored before is seen.
         if self.ready.load(Acquire) == 0 || self.lives.load(Relaxed) == 0 {
             return None;
         }
         let class = self.class.load(Relaxed);
-        Some(Origin {
+        Some(UsageOrigin {
             stack: self.stack.load(Relaxed),
             value: (class != UNSEEN).then(|| u32::MAX - self.least.load(Relaxed)),
             sharing: match self.sharing.load(Relaxed) {
@@ -333,7 +333,7 @@ impl Usage {
     }
 
     /// Notes that a semaphore of this origin begins its life.
-    pub(crate) fn one_more(&self, record: &LockRecord, origin: Origin) {
+    pub(crate) fn one_more(&self, record: &LockRecord, origin: UsageOrigin) {
         self.lives.fetch_add(1, Relaxed);
         self.most.fetch_max(origin.value.unwrap_or(0), Relaxed);
         self.least.fetch_max(u32::MAX - origin.value.unwrap_or(0), Relaxed);
@@ -405,7 +405,8 @@ impl Usage {
 pub struct Token {
     /// The [`Taker`] of the token; 0: nobody has it.
     pub(crate) taker: AtomicU64,
-    /// The generation of the lock's record in bits 0..32, the index of the [`Usage`] above.
+    /// The generation of the lock's record in bits 0..32, the index of the [`SemaphoreUsage`]
+    /// above.
     life: AtomicU64,
     /// The [`Reason`]s that were found, by their bits, and the lower bits of the
     /// generation above them.

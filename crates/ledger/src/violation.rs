@@ -63,7 +63,7 @@ pub const BLOCKING: [&str; 42] = [
 
 /// One violation of a rule, as a thread saw it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Violation {
+pub struct SeenViolation {
     /// The rule that was broken.
     pub rule: Rule,
     /// The index of the lock; 0 if it has no record.
@@ -94,7 +94,7 @@ pub struct Violation {
     pub weak: bool,
 }
 
-/// A [`Violation`] in the ledger: a cache line.
+/// A [`SeenViolation`] in the ledger: a cache line.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ViolationRecord {
@@ -118,7 +118,7 @@ pub struct ViolationRecord {
 const _: () = assert!(size_of::<ViolationRecord>() == 64);
 
 impl ViolationRecord {
-    pub(crate) fn write(&self, violation: &Violation) {
+    pub(crate) fn write(&self, violation: &SeenViolation) {
         self.address.store(violation.address, Relaxed);
         self.number.store(violation.number, Relaxed);
         for (word, value) in [
@@ -142,13 +142,13 @@ impl ViolationRecord {
     /// Returns what the record says; `None` if it is not complete yet, or of a rule that no
     /// library inside a program decides.
     #[must_use]
-    pub fn read(&self) -> Option<Violation> {
+    pub fn read(&self) -> Option<SeenViolation> {
         // ord: LED-9 (acquire): what was stored before is seen.
         if self.ready.load(Acquire) == 0 {
             return None;
         }
         let rule = Rule::from_number(self.rule.load(Relaxed));
-        Some(Violation {
+        Some(SeenViolation {
             rule: rule.filter(|rule| rule.story().is_some())?,
             lock: self.lock.load(Relaxed),
             generation: self.generation.load(Relaxed),

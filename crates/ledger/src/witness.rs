@@ -25,8 +25,8 @@
 //! and an edge has [`MOST`] of them, and one for each thread that came at the same
 //! time.
 
-use crate::ledger::{Ledger, Part};
-use crate::order::{Edge, EdgeRecord, gate};
+use crate::ledger::{Ledger, LedgerPart};
+use crate::order::{EdgeRecord, SeenEdge, gate};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -44,7 +44,7 @@ const LIST: u32 = u32::MAX;
 
 /// What is known of an edge after [`Ledger::witness`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Known {
+pub enum EdgeKnowledge {
     /// The same thread will add nothing if it does the same again.
     ToThis,
     /// No thread will add anything if it does the same.
@@ -52,14 +52,14 @@ pub enum Known {
 }
 
 /// Returns the hash of what makes an edge the same edge.
-fn hash_of(edge: &Edge) -> u64 {
+fn hash_of(edge: &SeenEdge) -> u64 {
     let ends = u64::from(edge.from) | u64::from(edge.to) << 32;
     let lives = u64::from(edge.from_generation) << 2 | u64::from(edge.to_generation) << 34;
     spread(spread(ends) ^ lives ^ edge.from_mode as u64 ^ (edge.to_mode as u64) << 62)
 }
 
 impl EdgeRecord {
-    fn is_of(&self, edge: &Edge) -> bool {
+    fn is_of(&self, edge: &SeenEdge) -> bool {
         self.read().is_some_and(|other| {
             (other.from, other.from_generation, other.from_mode)
                 == (edge.from, edge.from_generation, edge.from_mode)
@@ -72,7 +72,7 @@ impl EdgeRecord {
 impl Ledger<'_> {
     /// Notes that a thread that holds `edge.from` and `gates` ([`gate`]s, in ascending order)
     /// asks for `edge.to`, and leaves a record if that is worth one. Fills in `edge.gates`.
-    pub fn witness(&self, mut edge: Edge, gates: &[u64]) -> Known {
+    pub fn witness(&self, mut edge: SeenEdge, gates: &[u64]) -> EdgeKnowledge {
         let hash = hash_of(&edge);
         let record = |index: u32| self.edges().get(index as usize);
         let same = |index: u32| record(index).is_some_and(|it| it.is_of(&edge));
@@ -84,9 +84,9 @@ impl Ledger<'_> {
         edge.gates = self.intern_lock_list(gates);
         // Without its gates the edge would prove too much.
         let complete = edge.gates != 0 || gates.is_empty();
-        let Some(index) = complete.then(|| self.claim(Part::Edges, 1)).flatten() else {
+        let Some(index) = complete.then(|| self.claim(LedgerPart::Edges, 1)).flatten() else {
             self.header().losses.edges.fetch_add(1, Relaxed);
-            return Known::ToAll;
+            return EdgeKnowledge::ToAll;
         };
         for end in [edge.from, edge.to] {
             if let Some(lock) = self.lock(end) {
@@ -107,7 +107,7 @@ impl Ledger<'_> {
         if let Some(first) = first.and_then(record) {
             self.hang(index, first);
         }
-        Known::ToThis
+        EdgeKnowledge::ToThis
     }
 
     /// Puts a record into the list of the first one.
@@ -124,13 +124,13 @@ impl Ledger<'_> {
     }
 
     /// Tells whether the witnesses of an edge make one more needless, and to which threads.
-    fn known_of(&self, first: u32, edge: &Edge, gates: &[u64]) -> Option<Known> {
+    fn known_of(&self, first: u32, edge: &SeenEdge, gates: &[u64]) -> Option<EdgeKnowledge> {
         let mut threads = [0; THREADS];
         let (mut different, mut own) = (0, false);
         let mut next = first as usize + 1;
         for _ in 0..MOST {
             let Some(record) = next.checked_sub(1).and_then(|at| self.edges().get(at)) else {
-                return own.then_some(Known::ToThis);
+                return own.then_some(EdgeKnowledge::ToThis);
             };
             if let Some(other) = record.read()
                 && self.proves(&other, edge, gates)
@@ -141,18 +141,18 @@ impl Ledger<'_> {
                     different += 1;
                 }
                 if different == THREADS {
-                    return Some(Known::ToAll);
+                    return Some(EdgeKnowledge::ToAll);
                 }
             }
             // ord: LED-8 (acquire): the record (WITNESS-COMPLETE).
             next = record.further.load(Acquire) as usize;
         }
-        Some(Known::ToAll)
+        Some(EdgeKnowledge::ToAll)
     }
 
     /// Tells whether `other` proves all that `edge` would with these gates, but for the
     /// thread.
-    fn proves(&self, other: &Edge, edge: &Edge, gates: &[u64]) -> bool {
+    fn proves(&self, other: &SeenEdge, edge: &SeenEdge, gates: &[u64]) -> bool {
         (edge.alone || !other.alone)
             && (edge.to_timed || !other.to_timed)
             && other.in_handler == edge.in_handler
@@ -164,8 +164,8 @@ impl Ledger<'_> {
 
 impl<'a> Ledger<'a> {
     /// Leaves an edge. Counts a loss when there is no room.
-    pub fn add_edge(&self, edge: &Edge) {
-        match self.claim(Part::Edges, 1) {
+    pub fn add_edge(&self, edge: &SeenEdge) {
+        match self.claim(LedgerPart::Edges, 1) {
             Some(index) => self.edges()[index].write(edge),
             None => {
                 self.header().losses.edges.fetch_add(1, Relaxed);
@@ -176,8 +176,8 @@ impl<'a> Ledger<'a> {
     /// Returns the edge with this number: `None` beyond the last one, `Some(None)` if it is
     /// not complete yet.
     #[must_use]
-    pub fn edge(&self, index: usize) -> Option<Option<Edge>> {
-        let record = self.edges().get(index).filter(|_| index < self.used(Part::Edges))?;
+    pub fn edge(&self, index: usize) -> Option<Option<SeenEdge>> {
+        let record = self.edges().get(index).filter(|_| index < self.used(LedgerPart::Edges))?;
         Some(record.read())
     }
 

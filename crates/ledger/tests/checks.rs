@@ -1,31 +1,33 @@
 //! What a run that checks leaves in the ledger, and how it is read.
 
-use lockstead_ledger::header::Layout;
-use lockstead_ledger::ledger::{Ledger, Part};
-use lockstead_ledger::order::{Edge, Mode, gate};
-use lockstead_ledger::violation::{Rule, Violation};
+use lockstead_ledger::header::LedgerLayout;
+use lockstead_ledger::ledger::{Ledger, LedgerPart};
+use lockstead_ledger::order::{EdgeMode, SeenEdge, gate};
+use lockstead_ledger::violation::{Rule, SeenViolation};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
-    let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).expect("sound");
+    let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).expect("sound");
     // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never
     // freed, and nobody else knows of it.
-    unsafe { Ledger::create(alloc_zeroed(memory), Layout::divide(Layout::SMALLEST), 1, 1) }
+    unsafe {
+        Ledger::create(alloc_zeroed(memory), LedgerLayout::divide(LedgerLayout::SMALLEST), 1, 1)
+    }
 }
 
-fn edge(to: u32) -> Edge {
-    Edge {
+fn edge(to: u32) -> SeenEdge {
+    SeenEdge {
         from: 1,
         from_generation: 2,
-        from_mode: Mode::Read,
+        from_mode: EdgeMode::Read,
         from_tried: true,
         to_timed: true,
         from_stack: 3,
         to,
         to_generation: 4,
-        to_mode: Mode::ReadRecursive,
+        to_mode: EdgeMode::ReadRecursive,
         to_stack: 5,
         thread: 6,
         tid: 7,
@@ -39,11 +41,11 @@ fn edge(to: u32) -> Edge {
 fn edges_are_read_as_they_were_left() {
     let ledger = ledger();
     assert_eq!(ledger.edge(0), None);
-    let other = Edge {
-        from_mode: Mode::Write,
+    let other = SeenEdge {
+        from_mode: EdgeMode::Write,
         from_tried: false,
         to_timed: false,
-        to_mode: Mode::Write,
+        to_mode: EdgeMode::Write,
         alone: false,
         in_handler: true,
         ..edge(9)
@@ -55,7 +57,7 @@ fn edges_are_read_as_they_were_left() {
     assert_eq!(ledger.edge(1), Some(Some(other)));
     assert_eq!(ledger.edge(2), None);
     // One that is claimed and not filled yet.
-    assert_eq!(ledger.claim(Part::Edges, 1), Some(2));
+    assert_eq!(ledger.claim(LedgerPart::Edges, 1), Some(2));
     assert_eq!(ledger.edge(2), Some(None));
 }
 
@@ -67,7 +69,7 @@ fn edges_and_violations_without_room_are_counted() {
     for to in 0..room + 3 {
         ledger.add_edge(&edge(to as u32));
     }
-    assert_eq!(ledger.used(Part::Edges) as u64, room);
+    assert_eq!(ledger.used(LedgerPart::Edges) as u64, room);
     assert_eq!(ledger.header().losses.edges.load(Relaxed), 3);
     let room = ledger.layout().violations.capacity;
     let added =
@@ -76,8 +78,8 @@ fn edges_and_violations_without_room_are_counted() {
     assert_eq!(ledger.header().losses.violations.load(Relaxed), 2);
 }
 
-fn violation(rule: Rule) -> Violation {
-    Violation {
+fn violation(rule: Rule) -> SeenViolation {
+    SeenViolation {
         rule,
         lock: 1,
         generation: 2,
@@ -130,7 +132,7 @@ fn lists_of_locks_are_stored_once() {
 
 #[test]
 fn there_is_room_for_what_was_promised() {
-    let layout = Layout::divide(Layout::LARGEST);
+    let layout = LedgerLayout::divide(LedgerLayout::LARGEST);
     assert!(layout.edges.capacity >= 4 << 20, "{} edges", layout.edges.capacity);
     assert!(layout.locks.capacity >= 1 << 20, "{} locks", layout.locks.capacity);
     assert!(layout.classes.capacity >= 1 << 16, "{} classes", layout.classes.capacity);

@@ -1,11 +1,11 @@
 //! A ledger in ordinary memory: what writers put in, readers find.
 
 use lockstead_ledger::header::{TICK_SHIFT, tick_of};
-use lockstead_ledger::lock::{Kind, Life, attribute};
-use lockstead_ledger::publish::{Full, Holding, How, Waiting};
+use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};
+use lockstead_ledger::publish::{Full, Holding, WaitKind, Waiting};
 use lockstead_ledger::shares::{FIRST, STACKS};
 use lockstead_ledger::thread::{HELD_IN_FIRST_PAGE, held_offset};
-use lockstead_ledger::{Birth, Layout, Ledger, NotALedger, Part};
+use lockstead_ledger::{Birth, Ledger, LedgerLayout, LedgerPart, NotALedger};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -25,7 +25,7 @@ impl Area {
     }
 
     fn ledger(&self) -> Ledger<'_> {
-        let layout = Layout::divide(self.memory.size() as u64);
+        let layout = LedgerLayout::divide(self.memory.size() as u64);
         // SAFETY: the block is zeroed, page-aligned and of that size, and lives as long as
         // the area.
         unsafe { Ledger::create(self.base, layout, 42, 1_000_000) }
@@ -43,7 +43,7 @@ impl Drop for Area {
 fn birth(address: u64, init_stack: u32) -> Birth {
     Birth {
         address,
-        kind: Kind::Mutex,
+        kind: ObjectKind::Mutex,
         attributes: attribute::KNOWN,
         init_stack,
         first_stack: 0,
@@ -53,14 +53,14 @@ fn birth(address: u64, init_stack: u32) -> Birth {
 
 #[test]
 fn layouts_of_all_sizes_fit() {
-    let mut size = Layout::SMALLEST;
-    while size <= Layout::LARGEST {
-        let layout = Layout::divide(size);
+    let mut size = LedgerLayout::SMALLEST;
+    while size <= LedgerLayout::LARGEST {
+        let layout = LedgerLayout::divide(size);
         assert!(layout.is_sound(), "{size}");
         assert!(layout.threads.capacity >= 16, "{layout:?}");
         size *= 2;
     }
-    let large = Layout::divide(Layout::LARGEST);
+    let large = LedgerLayout::divide(LedgerLayout::LARGEST);
     assert!(large.threads.capacity >= 20_000, "{large:?}");
     assert!(large.locks.capacity >= 64_000_000, "{large:?}");
     assert_eq!(held_offset(), 16 * 1024);
@@ -69,8 +69,8 @@ fn layouts_of_all_sizes_fit() {
 
 #[test]
 fn foreign_memory_is_refused_with_a_reason() {
-    let area = Area::new(Layout::SMALLEST);
-    let size = Layout::SMALLEST;
+    let area = Area::new(LedgerLayout::SMALLEST);
+    let size = LedgerLayout::SMALLEST;
     // SAFETY: the block has `size` bytes and lives until the end of the test.
     let open = || unsafe { Ledger::open(area.base, size) }.map(|_| ());
     assert_eq!(open(), Err(NotALedger::Magic));
@@ -85,7 +85,7 @@ fn foreign_memory_is_refused_with_a_reason() {
 
 #[test]
 fn a_stack_is_stored_once_and_told_apart_by_its_end() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let first = ledger.intern_stack(&[1, 2, 3], 0);
     assert_ne!(first, 0);
@@ -104,7 +104,7 @@ fn a_stack_is_stored_once_and_told_apart_by_its_end() {
 
 #[test]
 fn a_full_ledger_counts_what_it_cannot_store() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let mut stored = 0u64;
     while ledger.intern_stack(&[stored + 1; 100], 0) != 0 {
@@ -126,7 +126,7 @@ fn a_full_ledger_counts_what_it_cannot_store() {
 
 #[test]
 fn locks_of_one_place_are_numbered_whatever_led_there() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let ways = [[0x1234, 0x5000], [0x1234, 0x6000], [0x4321, 0x5000]];
     let stacks = ways.map(|way| ledger.intern_stack(&way, 0));
@@ -140,13 +140,13 @@ fn locks_of_one_place_are_numbered_whatever_led_there() {
 
 #[test]
 fn lives_end_in_graves_and_then_in_one_grave() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let class = ledger.intern_stack(&[0x1234], 0);
     for life in 1..=200u64 {
         let index = ledger.init_lock(&birth(0x1000, class)).unwrap();
         let lock = ledger.lock(index).unwrap();
-        assert_eq!(lock.shape(), (Kind::Mutex, Life::Live, attribute::KNOWN));
+        assert_eq!(lock.shape(), (ObjectKind::Mutex, RecordLife::Live, attribute::KNOWN));
         assert_eq!(lock.serial.load(Relaxed) as u64, life);
         lock.acquisitions.fetch_add(life, Relaxed);
         if life % 2 == 0 {
@@ -160,12 +160,12 @@ fn lives_end_in_graves_and_then_in_one_grave() {
             continue;
         }
         ledger.destroy_lock(0x1000);
-        assert_eq!(lock.shape().1, Life::Destroyed);
+        assert_eq!(lock.shape().1, RecordLife::Destroyed);
     }
     let graves: Vec<_> = ledger
         .locks()
         .iter()
-        .filter(|lock| matches!(lock.shape().1, Life::Grave | Life::MassGrave))
+        .filter(|lock| matches!(lock.shape().1, RecordLife::Grave | RecordLife::MassGrave))
         .collect();
     assert_eq!(graves.len(), 65);
     let count = |f: &dyn Fn(&lockstead_ledger::lock::LockRecord) -> u64| -> u64 {
@@ -189,7 +189,7 @@ fn lives_end_in_graves_and_then_in_one_grave() {
 
 #[test]
 fn stacks_beyond_the_last_are_counted_together() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let index = ledger.use_lock(&birth(0x40, 0)).unwrap();
     let statistics = ledger.extension(index).unwrap();
@@ -206,11 +206,11 @@ fn stacks_beyond_the_last_are_counted_together() {
 
 #[test]
 fn shares_without_room_are_counted_together() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let index = ledger.use_lock(&birth(0x40, 0)).unwrap();
     let statistics = ledger.extension(index).unwrap();
-    while ledger.claim(Part::Shares, 1).is_some() {}
+    while ledger.claim(LedgerPart::Shares, 1).is_some() {}
     for stack in 1..=FIRST as u32 + 3 {
         ledger.add_share(&statistics.held_at, stack, 1, 10);
     }
@@ -220,9 +220,9 @@ fn shares_without_room_are_counted_together() {
 
 #[test]
 fn held_locks_are_released_in_any_order() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
-    let thread = ledger.thread(ledger.claim(Part::Threads, 1).unwrap()).unwrap();
+    let thread = ledger.thread(ledger.claim(LedgerPart::Threads, 1).unwrap()).unwrap();
     let stack = thread.stack();
     let hold = |address| Holding {
         address,
@@ -256,12 +256,12 @@ fn held_locks_are_released_in_any_order() {
 
 #[test]
 fn a_wait_is_confirmed_only_while_it_lasts() {
-    let area = Area::new(Layout::SMALLEST);
+    let area = Area::new(LedgerLayout::SMALLEST);
     let ledger = area.ledger();
     let wait = &ledger.thread(0).unwrap().record.wait;
     assert!(wait.read().is_none());
     let waiting = Waiting {
-        how: How::WRITE.timed_realtime(),
+        how: WaitKind::WRITE.timed_realtime(),
         stack: 3,
         target: 0x40,
         since: 10,
@@ -272,7 +272,7 @@ fn a_wait_is_confirmed_only_while_it_lasts() {
     let (episode, read) = wait.read().unwrap();
     assert_eq!(read, waiting);
     assert!(read.how.is_timed() && read.how.is_realtime());
-    assert_eq!(read.how.kind(), How::WRITE);
+    assert_eq!(read.how.kind(), WaitKind::WRITE);
     assert!(wait.is_still(episode));
     wait.end();
     assert!(!wait.is_still(episode) && wait.read().is_none());

@@ -1,25 +1,27 @@
 //! What semaphores are used for, as it is left and read.
 
-use lockstead_ledger::header::Layout;
-use lockstead_ledger::ledger::{Ledger, Part};
-use lockstead_ledger::lock::Kind;
-use lockstead_ledger::usage::{ACTS, Act, Origin, REASONS, Reason, Sharing, Taker};
-use lockstead_ledger::{Birth, semaphore::Semaphore};
+use lockstead_ledger::header::LedgerLayout;
+use lockstead_ledger::ledger::{Ledger, LedgerPart};
+use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::usage::{ACTS, Act, REASONS, Reason, Sharing, Taker, UsageOrigin};
+use lockstead_ledger::{Birth, semaphore::SemaphoreRecord};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
-    let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).expect("sound");
+    let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).expect("sound");
     // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never
     // freed, and nobody else knows of it.
-    unsafe { Ledger::create(alloc_zeroed(memory), Layout::divide(Layout::SMALLEST), 1, 1) }
+    unsafe {
+        Ledger::create(alloc_zeroed(memory), LedgerLayout::divide(LedgerLayout::SMALLEST), 1, 1)
+    }
 }
 
 fn birth(address: u64) -> Birth {
     Birth {
         address,
-        kind: Kind::Semaphore,
+        kind: ObjectKind::Semaphore,
         attributes: 0,
         init_stack: 0,
         first_stack: 0,
@@ -27,12 +29,12 @@ fn birth(address: u64) -> Birth {
     }
 }
 
-fn origin(stack: u32, value: Option<u32>) -> Origin {
-    Origin { stack, value, sharing: Sharing::Private }
+fn origin(stack: u32, value: Option<u32>) -> UsageOrigin {
+    UsageOrigin { stack, value, sharing: Sharing::Private }
 }
 
 /// A semaphore that was just initialised there.
-fn begin(ledger: &Ledger<'static>, address: u64, from: Origin) -> Semaphore<'static> {
+fn begin(ledger: &Ledger<'static>, address: u64, from: UsageOrigin) -> SemaphoreRecord<'static> {
     let lock = ledger.init_lock(&birth(address)).expect("there is room");
     let begun = ledger.use_semaphore(lock, from).expect("there is room");
     assert!(begun.is_new);
@@ -62,7 +64,7 @@ fn those_of_one_origin_are_added_up() {
     assert_eq!(first.usage.address.load(Relaxed), 0x1000);
     assert_eq!(first.usage.module.load(Relaxed), 3);
     // Another value, another place, another way to share are other origins.
-    let named = Origin { sharing: Sharing::Named, ..origin(5, Some(1)) };
+    let named = UsageOrigin { sharing: Sharing::Named, ..origin(5, Some(1)) };
     let others = [origin(5, Some(0)), origin(5, None), origin(6, Some(1)), named];
     for (at, other) in others.into_iter().enumerate() {
         let one = begin(&ledger, 0x3000 + at as u64 * 64, other);
@@ -76,7 +78,7 @@ fn those_of_one_origin_are_added_up() {
     assert_eq!((nine.usage.origin().and_then(|o| o.value), nine.usage.most()), (Some(2), 9));
     let less = begin(&ledger, 0x7000, origin(7, Some(8)));
     assert_eq!((less.usage.origin().and_then(|o| o.value), less.usage.most()), (Some(8), 8));
-    assert_eq!(ledger.used(Part::Usages), 1 + 7);
+    assert_eq!(ledger.used(LedgerPart::Usages), 1 + 7);
 }
 
 #[test]
@@ -151,11 +153,11 @@ fn numbers_of_threads_and_reasons_have_no_gaps() {
 
 #[test]
 fn a_layout_of_another_size_is_refused_and_not_tried() {
-    let sound = Layout::divide(Layout::SMALLEST);
+    let sound = LedgerLayout::divide(LedgerLayout::SMALLEST);
     assert_eq!(sound.tokens.capacity, sound.locks.capacity);
     assert!(sound.is_sound());
     // Whoever writes such a number must not be able to end the reader.
-    for size in [Layout::SMALLEST + 0x40000, Layout::LARGEST - 0x10000, 0, u64::MAX] {
-        assert!(!Layout { size, ..sound }.is_sound(), "{size}");
+    for size in [LedgerLayout::SMALLEST + 0x40000, LedgerLayout::LARGEST - 0x10000, 0, u64::MAX] {
+        assert!(!LedgerLayout { size, ..sound }.is_sound(), "{size}");
     }
 }

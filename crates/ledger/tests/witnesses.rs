@@ -1,34 +1,36 @@
 //! Which observations of an edge are worth a record.
 
 use lockstead_ledger::Birth;
-use lockstead_ledger::header::Layout;
-use lockstead_ledger::ledger::{Ledger, Part};
-use lockstead_ledger::lock::{Kind, Life};
-use lockstead_ledger::order::{Edge, Mode, gate};
-use lockstead_ledger::witness::{Known, MOST};
+use lockstead_ledger::header::LedgerLayout;
+use lockstead_ledger::ledger::{Ledger, LedgerPart};
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
+use lockstead_ledger::order::{EdgeMode, SeenEdge, gate};
+use lockstead_ledger::witness::{EdgeKnowledge, MOST};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
-    let memory = Memory::from_size_align(Layout::SMALLEST as usize, 4096).expect("sound");
+    let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).expect("sound");
     // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never
     // freed, and nobody else knows of it.
-    unsafe { Ledger::create(alloc_zeroed(memory), Layout::divide(Layout::SMALLEST), 1, 1) }
+    unsafe {
+        Ledger::create(alloc_zeroed(memory), LedgerLayout::divide(LedgerLayout::SMALLEST), 1, 1)
+    }
 }
 
-fn edge(thread: u32) -> Edge {
-    Edge {
+fn edge(thread: u32) -> SeenEdge {
+    SeenEdge {
         from: 1,
         from_generation: 1,
-        from_mode: Mode::Write,
+        from_mode: EdgeMode::Write,
         from_tried: false,
         to_timed: false,
         from_stack: 0,
         to: 2,
         to_generation: 1,
-        to_mode: Mode::Write,
+        to_mode: EdgeMode::Write,
         to_stack: 0,
         thread,
         tid: thread,
@@ -43,20 +45,20 @@ fn gates(locks: &[u32]) -> Vec<u64> {
 }
 
 /// How many records these observations leave.
-fn left(seen: &[(Edge, &[u32])]) -> usize {
+fn left(seen: &[(SeenEdge, &[u32])]) -> usize {
     let ledger = ledger();
     for (edge, locks) in seen {
         let _ = ledger.witness(*edge, &gates(locks));
     }
-    ledger.used(Part::Edges)
+    ledger.used(LedgerPart::Edges)
 }
 
 #[test]
 fn an_observation_is_left_once() {
     assert_eq!(left(&[(edge(1), &[]), (edge(1), &[]), (edge(1), &[7])]), 1);
-    let other_life = Edge { to_generation: 3, ..edge(1) };
-    let by_reader = Edge { from_mode: Mode::Read, ..edge(1) };
-    let back = Edge { from: 2, to: 1, ..edge(1) };
+    let other_life = SeenEdge { to_generation: 3, ..edge(1) };
+    let by_reader = SeenEdge { from_mode: EdgeMode::Read, ..edge(1) };
+    let back = SeenEdge { from: 2, to: 1, ..edge(1) };
     assert_eq!(left(&[(edge(1), &[]), (other_life, &[]), (by_reader, &[]), (back, &[])]), 4);
 }
 
@@ -69,7 +71,7 @@ fn fewer_gates_prove_more() {
     let ledger = ledger();
     let _ = ledger.witness(edge(1), &[gate(5, false)]);
     let _ = ledger.witness(edge(1), &[gate(5, true)]);
-    assert_eq!(ledger.used(Part::Edges), 2);
+    assert_eq!(ledger.used(LedgerPart::Edges), 2);
     let read = |index| ledger.edge(index).expect("left").expect("complete");
     assert!(ledger.lock_list(read(0).gates).eq([(5, false)]));
     assert!(ledger.lock_list(read(1).gates).eq([(5, true)]));
@@ -77,13 +79,13 @@ fn fewer_gates_prove_more() {
 
 #[test]
 fn not_alone_proves_more_than_alone() {
-    let alone = Edge { alone: true, ..edge(1) };
+    let alone = SeenEdge { alone: true, ..edge(1) };
     assert_eq!(left(&[(alone, &[]), (alone, &[]), (edge(1), &[]), (alone, &[])]), 2);
 }
 
 #[test]
 fn without_a_deadline_proves_more_than_with_one() {
-    let timed = Edge { to_timed: true, ..edge(1) };
+    let timed = SeenEdge { to_timed: true, ..edge(1) };
     assert_eq!(left(&[(timed, &[]), (timed, &[]), (edge(1), &[]), (timed, &[])]), 2);
 }
 
@@ -91,12 +93,12 @@ fn without_a_deadline_proves_more_than_with_one() {
 fn four_threads_witness_an_edge_and_then_all_know_it() {
     let ledger = ledger();
     for thread in 1..=4 {
-        assert_eq!(ledger.witness(edge(thread), &[]), Known::ToThis);
+        assert_eq!(ledger.witness(edge(thread), &[]), EdgeKnowledge::ToThis);
     }
     for thread in [1, 5, 6] {
-        assert_eq!(ledger.witness(edge(thread), &[]), Known::ToAll);
+        assert_eq!(ledger.witness(edge(thread), &[]), EdgeKnowledge::ToAll);
     }
-    assert_eq!(ledger.used(Part::Edges), 4);
+    assert_eq!(ledger.used(LedgerPart::Edges), 4);
 }
 
 #[test]
@@ -105,7 +107,7 @@ fn an_edge_has_no_end_of_witnesses() {
     for lock in 10..1000 {
         let _ = ledger.witness(edge(1), &gates(&[lock]));
     }
-    assert_eq!(ledger.used(Part::Edges), MOST);
+    assert_eq!(ledger.used(LedgerPart::Edges), MOST);
 }
 
 #[test]
@@ -117,13 +119,13 @@ fn threads_that_see_an_edge_at_once_leave_one_record_each_at_most() {
             scope.spawn(move || {
                 for to in 2..900 {
                     for _ in 0..2 {
-                        let _ = ledger.witness(Edge { to, ..edge(thread) }, &[]);
+                        let _ = ledger.witness(SeenEdge { to, ..edge(thread) }, &[]);
                     }
                 }
             });
         }
     });
-    let found: Vec<_> = (0..ledger.used(Part::Edges))
+    let found: Vec<_> = (0..ledger.used(LedgerPart::Edges))
         .map(|index| ledger.edge(index).expect("left").expect("complete"))
         .map(|edge| (edge.to, edge.thread))
         .collect();
@@ -139,7 +141,7 @@ fn the_end_of_a_life_with_edges_is_said() {
     let ledger = ledger();
     let birth = |address| Birth {
         address,
-        kind: Kind::Mutex,
+        kind: ObjectKind::Mutex,
         attributes: 0,
         init_stack: 0,
         first_stack: 0,
@@ -148,7 +150,7 @@ fn the_end_of_a_life_with_edges_is_said() {
     let [one, other, third] = [64, 128, 192].map(|it| ledger.use_lock(&birth(it)).expect("room"));
     let generation = |lock| ledger.lock(lock).expect("there").generation.load(Relaxed);
     let _ = ledger.witness(
-        Edge {
+        SeenEdge {
             from: one,
             from_generation: generation(one),
             to: other,
@@ -161,8 +163,8 @@ fn the_end_of_a_life_with_edges_is_said() {
     ledger.destroy_lock(64);
     ledger.lose_lock(other);
     ledger.lose_lock(third);
-    assert!(matches!(ledger.lock(other).expect("there").shape().1, Life::Gone));
-    let ends: Vec<_> = (1..ledger.used(Part::Edges))
+    assert!(matches!(ledger.lock(other).expect("there").shape().1, RecordLife::Gone));
+    let ends: Vec<_> = (1..ledger.used(LedgerPart::Edges))
         .map(|index| ledger.edge(index).expect("left").expect("complete"))
         .map(|edge| (edge.from, edge.to, edge.from_generation))
         .collect();

@@ -26,8 +26,8 @@
 //! are refused ends up with locks that poll, but exclude.
 //!
 //! # Invariants
-//! PLATFORM-COMPARE to PLATFORM-ADDRESS of the core's `platform.rs`. PLATFORM-WOKEN with two words: the kernel
-//! promises the index of *one* of the words that woke a `futex_waitv`, so any
+//! PLATFORM-COMPARE to PLATFORM-ADDRESS of the core's `platform.rs`. PLATFORM-WOKEN with two words:
+//! the kernel promises the index of *one* of the words that woke a `futex_waitv`, so any
 //! wake-up may have consumed the lock's and is reported as `Woken`; the caller
 //! looks at its cancellation word itself. The errors consumed nothing.
 
@@ -35,7 +35,7 @@ use crate::sys::{KeepErrno, errno};
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use libc::{c_int, c_long, timespec};
-use lockstead_core::{Nanos, Outcome};
+use lockstead_core::{Nanos, WaitOutcome};
 
 /// The threads that may sleep on a word and wake its sleepers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -58,7 +58,7 @@ pub(crate) enum Channel {
 /// Whether the word that a thread sleeps on names its owner. Changes nothing but
 /// what `/proc` shows of the sleep: see `slots.rs`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Owned {
+pub(crate) enum OwnerInWord {
     /// The word names its owner, by the slot in its low 20 bits.
     Yes,
     /// The word does not name its owner.
@@ -75,18 +75,18 @@ impl Channel {
     }
 
     /// Returns the bits of a sleep.
-    const fn heard(self, owned: Owned) -> u32 {
+    const fn heard(self, owned: OwnerInWord) -> u32 {
         match (self, owned) {
-            (_, Owned::No) => self.bits(),
-            (Channel::Crowd, Owned::Yes) => !7,
-            (Channel::HandOff, Owned::Yes) => 1,
+            (_, OwnerInWord::No) => self.bits(),
+            (Channel::Crowd, OwnerInWord::Yes) => !7,
+            (Channel::HandOff, OwnerInWord::Yes) => 1,
         }
     }
 }
 
-/// What ends a sleep besides a wake-up; see `lockstead_core::Wait`.
+/// What ends a sleep besides a wake-up; see `lockstead_core::WaitBounds`.
 #[derive(Clone, Copy, Debug)]
-pub struct Until<'a> {
+pub struct SleepUntil<'a> {
     /// Give up at this time of [`now`].
     pub deadline: Option<Nanos>,
     /// Give up when this word is no longer zero; whoever sets it wakes its
@@ -97,9 +97,10 @@ pub struct Until<'a> {
     pub interruptible: bool,
 }
 
-impl Until<'_> {
+impl SleepUntil<'_> {
     /// The sleep ends by nothing but a wake-up.
-    pub const WOKEN: Until<'static> = Until { deadline: None, cancel: None, interruptible: false };
+    pub const WOKEN: SleepUntil<'static> =
+        SleepUntil { deadline: None, cancel: None, interruptible: false };
 }
 
 /// The longest sleep between two looks at a cancellation word where the
@@ -135,10 +136,10 @@ pub fn now() -> Nanos {
 /// Sleeps while `word` holds `expected`, until woken or as `until` says.
 ///
 /// Compares and sleeps in one step with respect to [`wake`]. May return
-/// [`Outcome::Woken`] at any time. Leaves `errno` alone.
+/// [`WaitOutcome::Woken`] at any time. Leaves `errno` alone.
 #[must_use]
-pub fn wait(word: &AtomicU32, expected: u32, until: &Until<'_>, scope: Scope) -> Outcome {
-    wait_at(word.as_ptr(), expected, until, scope, (Channel::Crowd, Owned::No))
+pub fn wait(word: &AtomicU32, expected: u32, until: &SleepUntil<'_>, scope: Scope) -> WaitOutcome {
+    wait_at(word.as_ptr(), expected, until, scope, (Channel::Crowd, OwnerInWord::No))
 }
 
 /// Does as [`wait`], by address: for a half of a 64-bit word. The kernel checks
@@ -146,10 +147,10 @@ pub fn wait(word: &AtomicU32, expected: u32, until: &Until<'_>, scope: Scope) ->
 pub(crate) fn wait_at(
     word: *const u32,
     expected: u32,
-    until: &Until<'_>,
+    until: &SleepUntil<'_>,
     scope: Scope,
-    channel: (Channel, Owned),
-) -> Outcome {
+    channel: (Channel, OwnerInWord),
+) -> WaitOutcome {
     let _errno = KeepErrno::new();
     let Some(cancel) = until.cancel else {
         return wait_one(word, expected, until.deadline, until.interruptible, scope, channel);
@@ -216,8 +217,8 @@ fn wait_one(
     deadline: Option<Nanos>,
     interruptible: bool,
     scope: Scope,
-    channel: (Channel, Owned),
-) -> Outcome {
+    channel: (Channel, OwnerInWord),
+) -> WaitOutcome {
     // The kernel resumes a sleep without a time by itself after a handler
     // installed with SA_RESTART; one with a time it ends.
     let deadline = deadline.or(interruptible.then_some(Nanos(u64::MAX)));
@@ -237,30 +238,30 @@ fn wait_one(
         )
     };
     if result >= 0 {
-        return Outcome::Woken;
+        return WaitOutcome::Woken;
     }
     match errno() {
-        libc::EAGAIN => Outcome::Changed,
-        libc::ETIMEDOUT => Outcome::TimedOut,
-        libc::EINTR => Outcome::Interrupted,
+        libc::EAGAIN => WaitOutcome::Changed,
+        libc::ETIMEDOUT => WaitOutcome::TimedOut,
+        libc::EINTR => WaitOutcome::Interrupted,
         _ => refused(),
     }
 }
 
 /// The kernel's `struct futex_waitv`.
 #[repr(C)]
-pub(crate) struct Watched {
+pub(crate) struct FutexWaitv {
     value: u64,
     address: u64,
     flags: u32,
     reserved: u32,
 }
 
-impl Watched {
+impl FutexWaitv {
     pub(crate) fn new(address: *const u32, value: u32, scope: Scope) -> Self {
         /// `FUTEX2_SIZE_U32`; the private flag has the old value.
         const SIZE_32: u32 = 2;
-        Watched {
+        FutexWaitv {
             value: value.into(),
             address: address.addr() as u64,
             flags: SIZE_32 | flag(scope) as u32,
@@ -271,7 +272,7 @@ impl Watched {
 
 /// Sleeps while all words hold their values; returns the highest index of those at
 /// which the thread was woken. The error is in `errno`, and consumed no wake-up.
-pub(crate) fn wait_vector(words: &[Watched], deadline: Option<Nanos>) -> Result<usize, ()> {
+pub(crate) fn wait_vector(words: &[FutexWaitv], deadline: Option<Nanos>) -> Result<usize, ()> {
     let time = deadline.map(time);
     // SAFETY: the caller keeps the vector alive, this stack the time; the kernel only reads the
     // words, and checks their addresses: a wrong one is EFAULT.
@@ -296,16 +297,16 @@ fn wait_two(
     cancel: &AtomicU32,
     deadline: Option<Nanos>,
     scope: Scope,
-) -> Option<Outcome> {
-    let both = [Watched::new(cancel.as_ptr(), 0, scope), Watched::new(word, expected, scope)];
+) -> Option<WaitOutcome> {
+    let both = [FutexWaitv::new(cancel.as_ptr(), 0, scope), FutexWaitv::new(word, expected, scope)];
     if wait_vector(&both, deadline).is_ok() {
-        return Some(Outcome::Woken);
+        return Some(WaitOutcome::Woken);
     }
     Some(match errno() {
-        libc::EAGAIN if cancel.load(Ordering::Relaxed) != 0 => Outcome::Cancelled,
-        libc::EAGAIN => Outcome::Changed,
-        libc::ETIMEDOUT => Outcome::TimedOut,
-        libc::EINTR => Outcome::Interrupted,
+        libc::EAGAIN if cancel.load(Ordering::Relaxed) != 0 => WaitOutcome::Cancelled,
+        libc::EAGAIN => WaitOutcome::Changed,
+        libc::ETIMEDOUT => WaitOutcome::TimedOut,
+        libc::EINTR => WaitOutcome::Interrupted,
         libc::ENOSYS | libc::EPERM | libc::EACCES => return None,
         _ => refused(),
     })
@@ -316,18 +317,18 @@ fn wait_looking(
     word: *const u32,
     expected: u32,
     cancel: &AtomicU32,
-    until: &Until<'_>,
+    until: &SleepUntil<'_>,
     scope: Scope,
-    channel: (Channel, Owned),
-) -> Outcome {
+    channel: (Channel, OwnerInWord),
+) -> WaitOutcome {
     loop {
         if cancel.load(Ordering::Relaxed) != 0 {
-            return Outcome::Cancelled;
+            return WaitOutcome::Cancelled;
         }
         let look = now().after(POLL);
         let next = until.deadline.map_or(look, |deadline| deadline.min(look));
         match wait_one(word, expected, Some(next), until.interruptible, scope, channel) {
-            Outcome::TimedOut if Some(next) != until.deadline => {}
+            WaitOutcome::TimedOut if Some(next) != until.deadline => {}
             outcome => return outcome,
         }
     }
@@ -336,8 +337,8 @@ fn wait_looking(
 /// Lets other threads run after a call that should have worked did not, and has the
 /// caller look again.
 #[cold]
-pub(crate) fn refused() -> Outcome {
+pub(crate) fn refused() -> WaitOutcome {
     // SAFETY: the call takes no argument and cannot fail.
     unsafe { libc::sched_yield() };
-    Outcome::Woken
+    WaitOutcome::Woken
 }

@@ -73,8 +73,8 @@ use crate::futex::now;
 use crate::linux::Linux;
 use crate::membership;
 use crate::sys::{self, KeepErrno};
-use calls::Answer;
-use lockstead_core::{Nanos, Ordering, Wait};
+use calls::PiAnswer;
+use lockstead_core::{Nanos, Ordering, WaitBounds};
 use signals::HeldOff;
 use word::{DIED, GENERATION, LOST, LOW, OWNER};
 
@@ -191,7 +191,7 @@ impl PiWord {
     /// nothing but the lock can end the wait, [`PiError::Deadlock`].
     #[cold]
     #[inline(never)]
-    pub fn lock_slow(&self, how: &Wait<'_, Linux>) -> Result<(), PiError> {
+    pub fn lock_slow(&self, how: &WaitBounds<'_, Linux>) -> Result<(), PiError> {
         let me = me();
         let mut signals = None;
         loop {
@@ -217,15 +217,15 @@ impl PiWord {
                 return Err(PiError::Interrupted);
             }
             match calls::lock(self.word.low_half(), slice(how)?) {
-                Answer::Granted => return self.granted(),
-                Answer::TimedOut => {}
-                Answer::OwnerGone => {
+                PiAnswer::Granted => return self.granted(),
+                PiAnswer::TimedOut => {}
+                PiAnswer::OwnerGone => {
                     // If it fails, the lock is in other hands: looked at again.
                     let _ = self.exchange(seen, seen | LOST);
                 }
-                Answer::Deadlock if endless => return Err(PiError::Deadlock),
-                Answer::Deadlock | Answer::Again => calls::sleep_until(next_look(how)),
-                Answer::Refused => {
+                PiAnswer::Deadlock if endless => return Err(PiError::Deadlock),
+                PiAnswer::Deadlock | PiAnswer::Again => calls::sleep_until(next_look(how)),
+                PiAnswer::Refused => {
                     if sys::thread_is_gone((seen & OWNER) as u32) {
                         let _ = self.exchange(seen, seen | LOST);
                     } else {
@@ -258,7 +258,7 @@ impl PiWord {
             // left of it.
             return seen & OWNER == 0
                 && (seen ^ me) & GENERATION == 0
-                && matches!(calls::try_lock(self.word.low_half()), Answer::Granted)
+                && matches!(calls::try_lock(self.word.low_half()), PiAnswer::Granted)
                 && self.granted().is_ok();
         }
     }
@@ -350,7 +350,7 @@ impl Default for PiWord {
 
 /// Returns until when the kernel may keep the caller this time; the error if the wait is
 /// over.
-fn slice(how: &Wait<'_, Linux>) -> Result<Option<Nanos>, PiError> {
+fn slice(how: &WaitBounds<'_, Linux>) -> Result<Option<Nanos>, PiError> {
     if how.cancelled() {
         return Err(PiError::Cancelled);
     }
@@ -365,7 +365,7 @@ fn slice(how: &Wait<'_, Linux>) -> Result<Option<Nanos>, PiError> {
 }
 
 /// Returns when a lock that the kernel does not watch is looked at next.
-fn next_look(how: &Wait<'_, Linux>) -> Nanos {
+fn next_look(how: &WaitBounds<'_, Linux>) -> Nanos {
     let next = now().after(LOOK_PERIOD);
     how.deadline.map_or(next, |deadline| deadline.min(next))
 }

@@ -1,10 +1,10 @@
 //! Makes [`Linux`] a platform of the core's locks.
 
 use crate::atomics::{Cell, U32, U64};
-use crate::futex::{self, Channel, Owned, Scope, Until};
+use crate::futex::{self, Channel, OwnerInWord, Scope, SleepUntil};
 use crate::linux::Linux;
 use crate::{me, membership, owner, processors, table};
-use lockstead_core::{Address, Nanos, OnCpu, Outcome, Participant, Platform, Slot, Wait};
+use lockstead_core::{Address, Nanos, OnCpu, Platform, Slot, TableEntry, WaitBounds, WaitOutcome};
 
 impl Platform for Linux {
     type U32 = U32;
@@ -24,7 +24,7 @@ impl Platform for Linux {
     }
 
     #[inline]
-    fn participant(slot: Slot) -> &'static Participant<Self> {
+    fn participant(slot: Slot) -> &'static TableEntry<Self> {
         table::participant(slot)
     }
 
@@ -75,24 +75,24 @@ impl Platform for Linux {
         }
     }
 
-    fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         futex::wait(word.get(), expected, &until(how), Scope::Private)
     }
 
-    fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep(word, expected, how, Channel::Crowd, Owned::No)
+    fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
+        sleep(word, expected, how, Channel::Crowd, OwnerInWord::No)
     }
 
-    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep(word, expected, how, Channel::HandOff, Owned::No)
+    fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
+        sleep(word, expected, how, Channel::HandOff, OwnerInWord::No)
     }
 
-    fn wait_low_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep(word, expected, how, Channel::Crowd, Owned::Yes)
+    fn wait_low_owned(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
+        sleep(word, expected, how, Channel::Crowd, OwnerInWord::Yes)
     }
 
-    fn wait_handoff_owned(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
-        sleep(word, expected, how, Channel::HandOff, Owned::Yes)
+    fn wait_handoff_owned(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
+        sleep(word, expected, how, Channel::HandOff, OwnerInWord::Yes)
     }
 
     #[inline]
@@ -117,11 +117,11 @@ impl Platform for Linux {
 fn sleep(
     word: &U64,
     expected: u32,
-    how: &Wait<'_, Linux>,
+    how: &WaitBounds<'_, Linux>,
     channel: Channel,
-    owned: Owned,
-) -> Outcome {
-    let wait = |until: &Until<'_>| {
+    owned: OwnerInWord,
+) -> WaitOutcome {
+    let wait = |until: &SleepUntil<'_>| {
         futex::wait_at(word.low_half(), expected, until, Scope::Private, (channel, owned))
     };
     let until = until(how);
@@ -134,20 +134,23 @@ fn sleep(
 
 /// Sleeps, and has the caller look again every millisecond: a release may have missed it.
 #[cfg(target_arch = "x86_64")]
-fn sleep_and_look(until: &Until<'_>, wait: impl Fn(&Until<'_>) -> Outcome) -> Outcome {
+fn sleep_and_look(
+    until: &SleepUntil<'_>,
+    wait: impl Fn(&SleepUntil<'_>) -> WaitOutcome,
+) -> WaitOutcome {
     let soon = futex::now().after(1_000_000);
     if until.deadline.is_some_and(|deadline| deadline <= soon) {
         return wait(until);
     }
-    match wait(&Until { deadline: Some(soon), ..*until }) {
+    match wait(&SleepUntil { deadline: Some(soon), ..*until }) {
         // Woken for no reason, which is allowed at any time.
-        Outcome::TimedOut => Outcome::Woken,
+        WaitOutcome::TimedOut => WaitOutcome::Woken,
         outcome => outcome,
     }
 }
 
-fn until<'a>(how: &Wait<'a, Linux>) -> Until<'a> {
-    Until {
+fn until<'a>(how: &WaitBounds<'a, Linux>) -> SleepUntil<'a> {
+    SleepUntil {
         deadline: how.deadline,
         cancel: how.cancel.map(U32::get),
         interruptible: how.interruptible,

@@ -8,7 +8,7 @@
 
 /// A thread's restartable-sequence area, as the libc registered it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Area {
+pub(crate) struct RseqArea {
     /// The bytes from the thread pointer to the area.
     offset: isize,
     /// The bytes that the libc says are in use.
@@ -20,18 +20,18 @@ pub(crate) struct Area {
 /// (`GLIBC_TUNABLES=glibc.pthread.rseq=0`).
 #[cfg(not(feature = "rseq-by-name"))]
 #[inline]
-pub(crate) fn area() -> Option<Area> {
+pub(crate) fn area() -> Option<RseqArea> {
     let (offset, size) = arch::symbols()?;
     // SAFETY: both symbols exist, and the libc writes them before any thread
     // but the first exists and never again.
     let (offset, size) = unsafe { (*offset, *size) };
-    (size != 0).then_some(Area { offset, size })
+    (size != 0).then_some(RseqArea { offset, size })
 }
 
 /// Returns the libc's area, asked for by name and kept.
 #[cfg(feature = "rseq-by-name")]
 #[inline]
-pub(crate) fn area() -> Option<Area> {
+pub(crate) fn area() -> Option<RseqArea> {
     use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
     /// The libc has not been asked yet; no area has this size.
@@ -48,7 +48,7 @@ pub(crate) fn area() -> Option<Area> {
         found => found,
     };
     let (offset, size) = ((found >> 32) as u32 as i32, found as u32);
-    (size != 0).then_some(Area { offset: offset as isize, size })
+    (size != 0).then_some(RseqArea { offset: offset as isize, size })
 }
 
 /// Returns offset and size; 0 where there is no area, or none within reach of its 32 bits.

@@ -8,7 +8,7 @@
 //! is found by its first bytes.
 //!
 //! # Reading
-//! 1. [`Description`], 8-aligned, in readable memory that is mapped from the
+//! 1. [`SlotsDescription`], 8-aligned, in readable memory that is mapped from the
 //!    file of the code that sleeps: a program and a library it loads may both
 //!    have a table, and each lock is of one of them.
 //! 2. `directory`, an array of `chunks` addresses; null: no such chunk yet.
@@ -35,14 +35,14 @@
 //! Readers refuse a version that they do not know. It changes with any of this.
 
 use crate::linux::Linux;
-use crate::table::{CHUNK, CHUNKS, Chunk, DIRECTORY};
+use crate::table::{CHUNK, CHUNKS, DIRECTORY, TableChunk};
 use core::sync::atomic::AtomicPtr;
-use lockstead_core::Participant;
+use lockstead_core::TableEntry;
 
 /// The description that the module's documentation specifies. No field but the last changes size
 /// between architectures.
 #[repr(C, align(8))]
-struct Description {
+struct SlotsDescription {
     magic: [u8; 16],
     version: u32,
     /// The number of slots of a chunk.
@@ -55,18 +55,18 @@ struct Description {
     tid: u32,
     /// Bytes from the start of a slot to its standing.
     standing: u32,
-    directory: &'static [AtomicPtr<Chunk>; CHUNKS as usize],
+    directory: &'static [AtomicPtr<TableChunk>; CHUNKS as usize],
 }
 
-static DESCRIPTION: Description = Description {
+static DESCRIPTION: SlotsDescription = SlotsDescription {
     // The bytes that readers of every version look for.
     magic: *b"lockstead seats\n",
     version: 1,
     chunk_slots: CHUNK,
     chunks: CHUNKS,
-    slot_size: size_of::<Participant<Linux>>() as u32,
-    tid: Participant::<Linux>::TID as u32,
-    standing: Participant::<Linux>::STATUS as u32,
+    slot_size: size_of::<TableEntry<Linux>>() as u32,
+    tid: TableEntry::<Linux>::TID as u32,
+    standing: TableEntry::<Linux>::STATUS as u32,
     directory: &DIRECTORY,
 };
 
@@ -99,6 +99,6 @@ mod tests {
             unsafe { place.wrapping_add(offset as usize).cast::<u32>().read_volatile() }
         };
         assert_eq!((word(d.tid), word(d.standing)), (tid, 1));
-        assert_eq!(size_of::<Description>(), 48);
+        assert_eq!(size_of::<SlotsDescription>(), 48);
     }
 }

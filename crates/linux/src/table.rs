@@ -1,7 +1,7 @@
 //! Keeps the table of participants, which grows, never moves, and never shrinks.
 //!
 //! # Role
-//! Slot numbers to [`Participant`]s. A static directory of chunks; a chunk is
+//! Slot numbers to [`TableEntry`]s. A static directory of chunks; a chunk is
 //! mapped from the kernel, zeroed, when the slots run out.
 //!
 //! # Invariants
@@ -20,7 +20,7 @@ use crate::slots;
 use crate::sys;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use lockstead_core::{MAX_SLOTS, Participant, Slot};
+use lockstead_core::{MAX_SLOTS, Slot, TableEntry};
 
 const CHUNK_BITS: u32 = 10;
 pub(crate) const CHUNK: u32 = 1 << CHUNK_BITS;
@@ -31,15 +31,15 @@ pub(crate) const CHUNKS: u32 = (MAX_SLOTS + 1) / CHUNK;
 const LOOKS: u32 = 64;
 
 #[repr(C)]
-pub(crate) struct Chunk {
-    participants: [Participant<Linux>; CHUNK as usize],
+pub(crate) struct TableChunk {
+    participants: [TableEntry<Linux>; CHUNK as usize],
     /// A slot's word is not zero if nothing will tell when the thread of this slot ends.
     unattended: [U32; CHUNK as usize],
     /// What the thread of this slot is called in the table of who runs (`oncpu`).
     names: [U32; CHUNK as usize],
 }
 
-pub(crate) static DIRECTORY: [AtomicPtr<Chunk>; CHUNKS as usize] =
+pub(crate) static DIRECTORY: [AtomicPtr<TableChunk>; CHUNKS as usize] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS as usize];
 /// The number of chunks in use; the others may exist already, but give no slots.
 static OPEN: AtomicU32 = AtomicU32::new(1);
@@ -55,7 +55,7 @@ static REAPING: AtomicBool = AtomicBool::new(false);
 
 /// Returns the participant behind a slot.
 #[inline]
-pub(crate) fn participant(slot: Slot) -> &'static Participant<Linux> {
+pub(crate) fn participant(slot: Slot) -> &'static TableEntry<Linux> {
     &chunk(slot.get() >> CHUNK_BITS).participants[(slot.get() % CHUNK) as usize]
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn name(slot: Slot) -> &'static AtomicU32 {
 }
 
 #[inline]
-fn chunk(index: u32) -> &'static Chunk {
+fn chunk(index: u32) -> &'static TableChunk {
     // ord: TAB-1 acquire, pairs with TAB-2: the chunk is mapped.
     let chunk = DIRECTORY[index as usize].load(Ordering::Acquire);
     // SAFETY: null, or a published chunk, which lives for ever (TABLE-FOREVER, kept by
@@ -82,15 +82,15 @@ fn chunk(index: u32) -> &'static Chunk {
 /// load, and sees the directory as it was before, comes here too: the compare-exchange finds
 /// the pointer.
 #[cold]
-fn publish(index: u32) -> &'static Chunk {
+fn publish(index: u32) -> &'static TableChunk {
     let _errno = sys::KeepErrno::new();
-    let size = size_of::<Chunk>();
+    let size = size_of::<TableChunk>();
     let Some(fresh) = sys::map_zeroed(size) else {
         sys::die("no memory for the table of threads that take locks");
     };
     slots::keep();
     let entry = &DIRECTORY[index as usize];
-    let chunk: NonNull<Chunk> = fresh.cast();
+    let chunk: NonNull<TableChunk> = fresh.cast();
     // ord: TAB-2 release, pairs with TAB-1. Failure: acquire, as TAB-1.
     let result = entry.compare_exchange(
         core::ptr::null_mut(),

@@ -8,8 +8,8 @@ mod common;
 mod filter;
 
 use common::{Watchdog, gettid, handle, in_child, in_threads, signal, until};
-use lockstead_core::biased::{Fences, Hold};
-use lockstead_core::{LockError, Plain, Platform, RawBiased, Wait};
+use lockstead_core::biased::{BiasedHold, Fences};
+use lockstead_core::{LockError, Plain, Platform, RawBiased, WaitBounds};
 use lockstead_linux::{Cell, Linux};
 use std::panic::Location;
 use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU64, Ordering};
@@ -25,7 +25,7 @@ impl Counter {
         Counter { lock: RawBiased::new(), value: Cell::new_const(0) }
     }
 
-    fn lock(&self) -> Hold {
+    fn lock(&self) -> BiasedHold {
         self.lock.lock(Location::caller()).expect("no reason to fail")
     }
 
@@ -33,7 +33,7 @@ impl Counter {
     ///
     /// # Safety
     /// The calling thread holds the lock, and got `hold` with it.
-    unsafe fn unlock(&self, hold: Hold) {
+    unsafe fn unlock(&self, hold: BiasedHold) {
         // SAFETY: the caller promises that this thread holds the lock.
         unsafe { self.lock.unlock(hold) };
     }
@@ -62,9 +62,9 @@ impl Counter {
         self.lock.belongs_to().is_some()
     }
 
-    fn within(&self, time: Duration) -> Result<Hold, LockError> {
+    fn within(&self, time: Duration) -> Result<BiasedHold, LockError> {
         let deadline = Linux::now().after(time.as_nanos() as u64);
-        let how = || Wait { deadline: Some(deadline), ..Wait::FOREVER };
+        let how = || WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER };
         self.lock.lock_lazily(how, 0, Location::caller())
     }
 }

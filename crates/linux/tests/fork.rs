@@ -6,7 +6,7 @@ mod common;
 use common::{Counter, Watchdog, gettid, in_child, in_threads, my_slot, until};
 use core::panic::Location;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use lockstead_core::{LockError, Platform, RawMutex, Slot, Wait};
+use lockstead_core::{LockError, Platform, RawMutex, Slot, WaitBounds};
 use lockstead_linux::Linux;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -19,7 +19,7 @@ fn lock(lock: &RawMutex<Linux>) -> Result<(), LockError> {
 }
 
 fn lock_within(lock: &RawMutex<Linux>, ns: u64) -> Result<(), LockError> {
-    let how = Wait { deadline: Some(Linux::now().after(ns)), ..Wait::FOREVER };
+    let how = WaitBounds { deadline: Some(Linux::now().after(ns)), ..WaitBounds::FOREVER };
     lock.lock_how(&how, 0, Location::caller())
 }
 

@@ -7,7 +7,7 @@
 
 mod common;
 
-use lockstead_core::{LockError, Off, Plain, Platform, Policy, RawMutex, Standard, Wait};
+use lockstead_core::{LockError, Off, Plain, Platform, Policy, RawMutex, Standard, WaitBounds};
 use lockstead_linux::{Cell, Linux};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -56,7 +56,10 @@ impl Shared {
         let began = Linux::now();
         match number % 16 {
             0 => {
-                let soon = || Wait { deadline: Some(Linux::now().after(15_000)), ..Wait::FOREVER };
+                let soon = || WaitBounds {
+                    deadline: Some(Linux::now().after(15_000)),
+                    ..WaitBounds::FOREVER
+                };
                 while let Err(error) = self.lock.lock_how(&soon(), 0, Location::caller()) {
                     assert_eq!(error, LockError::TimedOut);
                     self.late.fetch_add(1, Relaxed);

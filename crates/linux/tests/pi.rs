@@ -5,7 +5,7 @@ mod common;
 
 use common::{Watchdog, in_child, in_threads, until};
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use lockstead_core::{Platform, Wait};
+use lockstead_core::{Platform, WaitBounds};
 use lockstead_linux::pi::{PiError, PiWord, inherits, refuse_lock_pi2};
 use lockstead_linux::{Cell, Linux};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ fn tid() -> u64 {
     u64::try_from(unsafe { libc::gettid() }).expect("a number")
 }
 
-fn lock(word: &PiWord, how: &Wait<'_, Linux>) -> Result<(), PiError> {
+fn lock(word: &PiWord, how: &WaitBounds<'_, Linux>) -> Result<(), PiError> {
     if word.lock_fast() { Ok(()) } else { word.lock_slow(how) }
 }
 
@@ -28,9 +28,9 @@ fn try_lock(word: &PiWord) -> bool {
     word.lock_fast() || word.try_lock_slow()
 }
 
-fn within(time: Duration) -> Wait<'static, Linux> {
+fn within(time: Duration) -> WaitBounds<'static, Linux> {
     let nanos = u64::try_from(time.as_nanos()).expect("a short time");
-    Wait { deadline: Some(Linux::now().after(nanos)), ..Wait::FOREVER }
+    WaitBounds { deadline: Some(Linux::now().after(nanos)), ..WaitBounds::FOREVER }
 }
 
 /// A number that the lock alone keeps right.
@@ -44,7 +44,7 @@ impl Counter {
         Counter { word: PiWord::new(), value: Cell::new_const(0) }
     }
 
-    fn add(&self, how: &Wait<'_, Linux>) {
+    fn add(&self, how: &WaitBounds<'_, Linux>) {
         use lockstead_core::Plain;
         lock(&self.word, how).expect("no reason to fail");
         // SAFETY: this thread holds the lock, which keeps all others out.
@@ -65,7 +65,7 @@ impl Counter {
 fn compete(counter: &Counter) {
     in_threads(4, &|| {
         for _ in 0..2_000 {
-            counter.add(&Wait::FOREVER);
+            counter.add(&WaitBounds::FOREVER);
         }
     });
     assert_eq!(counter.total(), 8_000);
@@ -75,7 +75,7 @@ fn compete(counter: &Counter) {
 #[test]
 fn the_word_holds_the_owner_and_nothing_else() {
     let word = PiWord::new();
-    lock(&word, &Wait::FOREVER).expect("free");
+    lock(&word, &WaitBounds::FOREVER).expect("free");
     assert_eq!(word.peek(), tid());
     assert!(word.is_mine() && word.owner().is_some_and(|owner| owner.is_current()));
     // SAFETY: this thread has taken the lock above, and only the holder releases it.
@@ -96,9 +96,9 @@ fn a_lock_that_the_kernel_hands_over_for_the_dead_is_lost() {
     assert!(!try_lock(&word));
     assert!(word.is_lost() && !word.is_locked(), "{word:?}");
     let word = PiWord::with_word(DIED);
-    assert_eq!(lock(&word, &Wait::FOREVER), Err(PiError::OwnerLost));
+    assert_eq!(lock(&word, &WaitBounds::FOREVER), Err(PiError::OwnerLost));
     assert!(word.is_lost() && !word.is_locked(), "{word:?}");
-    assert_eq!(lock(&word, &Wait::FOREVER), Err(PiError::OwnerLost));
+    assert_eq!(lock(&word, &WaitBounds::FOREVER), Err(PiError::OwnerLost));
     assert!(!try_lock(&word));
 }
 
@@ -116,7 +116,7 @@ fn an_owner_that_is_no_thread_is_lost() {
 fn a_lost_lock_stays_lost_whatever_its_low_half() {
     let word = PiWord::with_word(LOST);
     assert!(!try_lock(&word));
-    assert_eq!(lock(&word, &Wait::FOREVER), Err(PiError::OwnerLost));
+    assert_eq!(lock(&word, &WaitBounds::FOREVER), Err(PiError::OwnerLost));
     assert_eq!(word.peek(), LOST);
 }
 
@@ -128,14 +128,14 @@ fn all_who_wait_for_a_thread_that_ends_are_told() {
     let (taken, ends, told) = (AtomicBool::new(false), AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|s| {
         s.spawn(|| {
-            lock(&word, &Wait::FOREVER).expect("free");
+            lock(&word, &WaitBounds::FOREVER).expect("free");
             taken.store(true, Relaxed);
             until("the owner may end", || ends.load(Relaxed));
         });
         until("the lock is taken", || taken.load(Relaxed));
         for _ in 0..3 {
             s.spawn(|| {
-                assert_eq!(lock(&word, &Wait::FOREVER), Err(PiError::OwnerLost));
+                assert_eq!(lock(&word, &WaitBounds::FOREVER), Err(PiError::OwnerLost));
                 told.fetch_add(1, Relaxed);
             });
         }
@@ -156,7 +156,7 @@ fn without_the_newer_call_time_outs_go_by_the_wall_clock() {
     let (taken, ends) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|s| {
         s.spawn(|| {
-            lock(&word, &Wait::FOREVER).expect("free");
+            lock(&word, &WaitBounds::FOREVER).expect("free");
             taken.store(true, Relaxed);
             until("the owner may release", || ends.load(Relaxed));
             // SAFETY: this thread has taken the lock above, and only the holder releases it.
@@ -232,7 +232,7 @@ fn where_the_calls_are_refused_the_locks_exclude_even_so() {
             let timed = AtomicBool::new(false);
             in_threads(2, &|| {
                 if !taken.swap(true, Relaxed) {
-                    lock(&word, &Wait::FOREVER).expect("free");
+                    lock(&word, &WaitBounds::FOREVER).expect("free");
                     until("the other one gave up", || timed.load(Relaxed));
                     // Ends without a release.
                     return;
@@ -243,7 +243,7 @@ fn where_the_calls_are_refused_the_locks_exclude_even_so() {
                 assert_eq!(lock(&word, &within(time)), Err(PiError::TimedOut));
                 assert!(begin.elapsed() >= time);
                 timed.store(true, Relaxed);
-                assert_eq!(lock(&word, &Wait::FOREVER), Err(PiError::OwnerLost));
+                assert_eq!(lock(&word, &WaitBounds::FOREVER), Err(PiError::OwnerLost));
             });
             word.is_lost()
         });
@@ -254,11 +254,11 @@ fn where_the_calls_are_refused_the_locks_exclude_even_so() {
 fn a_child_keeps_its_locks_and_does_not_wait_for_its_parents_threads() {
     let _watchdog = Watchdog::new(60);
     let (mine, free, theirs) = (PiWord::new(), PiWord::new(), PiWord::new());
-    lock(&mine, &Wait::FOREVER).expect("free");
+    lock(&mine, &WaitBounds::FOREVER).expect("free");
     let (taken, over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|s| {
         s.spawn(|| {
-            lock(&theirs, &Wait::FOREVER).expect("free");
+            lock(&theirs, &WaitBounds::FOREVER).expect("free");
             taken.store(true, Relaxed);
             until("the child has ended", || over.load(Relaxed));
             // SAFETY: this thread has taken the lock above, and only the holder releases it.
@@ -268,12 +268,12 @@ fn a_child_keeps_its_locks_and_does_not_wait_for_its_parents_threads() {
         let parent = tid();
         in_child("locks after fork", || {
             let mut right = mine.is_mine() && tid() != parent;
-            right &= lock(&mine, &Wait::FOREVER) == Err(PiError::Recursive);
-            right &= lock(&theirs, &Wait::FOREVER) == Err(PiError::OwnerLost);
+            right &= lock(&mine, &WaitBounds::FOREVER) == Err(PiError::Recursive);
+            right &= lock(&theirs, &WaitBounds::FOREVER) == Err(PiError::OwnerLost);
             right &= theirs.owner().is_some_and(|owner| owner.is_lost()) && !try_lock(&theirs);
             // Twice: the first time the lock joins the new generation.
             for _ in 0..2 {
-                right &= lock(&free, &Wait::FOREVER).is_ok() && free.is_mine();
+                right &= lock(&free, &WaitBounds::FOREVER).is_ok() && free.is_mine();
                 // SAFETY: this thread has taken the lock above, and only the holder releases it.
                 unsafe { free.unlock() };
             }

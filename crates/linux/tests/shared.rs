@@ -5,8 +5,8 @@ mod common;
 use common::{Watchdog, in_child, until};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::Outcome;
-use lockstead_linux::futex::{self, Scope, Until};
+use lockstead_core::WaitOutcome;
+use lockstead_linux::futex::{self, Scope, SleepUntil};
 
 const PAGE: usize = 4096;
 
@@ -59,9 +59,9 @@ fn a_shared_wake_up_reaches_another_process_and_a_private_one_does_not() {
     });
     in_child("woken by the parent", || {
         let [word, woken] = memory.map();
-        let outcome = futex::wait(word, 0, &Until::WOKEN, Scope::Shared);
+        let outcome = futex::wait(word, 0, &SleepUntil::WOKEN, Scope::Shared);
         until("the parent says that it was its doing", || woken.load(Ordering::Acquire) == 1);
-        outcome == Outcome::Woken
+        outcome == WaitOutcome::Woken
     });
     outside.join().unwrap();
 }
@@ -74,7 +74,7 @@ fn a_shared_sleep_can_be_cancelled_from_another_process() {
         let memory = Memory::new();
         let [word, cancel] = memory.map();
         let sleeper = std::thread::spawn(move || {
-            let until = Until { cancel: Some(cancel), ..Until::WOKEN };
+            let until = SleepUntil { cancel: Some(cancel), ..SleepUntil::WOKEN };
             loop {
                 let outcome = futex::wait(word, 0, &until, Scope::Shared);
                 if cancel.load(Ordering::Relaxed) != 0 {
@@ -90,7 +90,7 @@ fn a_shared_sleep_can_be_cancelled_from_another_process() {
             true
         });
         let outcome = sleeper.join().unwrap();
-        assert!(matches!(outcome, Outcome::Woken | Outcome::Cancelled), "{outcome:?}");
+        assert!(matches!(outcome, WaitOutcome::Woken | WaitOutcome::Cancelled), "{outcome:?}");
     }
     futex::refuse_waitv(false);
 }

@@ -9,7 +9,7 @@ use common::{Watchdog, in_child, in_threads, until};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::SeqCst;
-use lockstead_core::robust::{Got, SharedError};
+use lockstead_core::robust::{Got, RobustError};
 use lockstead_linux::shared;
 use segment::{Child, Segment};
 use std::sync::Mutex;
@@ -29,14 +29,14 @@ fn is_held(segment: &Segment, lock: usize) -> bool {
     segment.word(9).store(0, SeqCst);
     let child = Child::new(|| {
         let tried = segment.lock(lock).try_lock(&segment.party());
-        segment.word(9).store(1 + u64::from(tried == Err(SharedError::TimedOut)), SeqCst);
+        segment.word(9).store(1 + u64::from(tried == Err(RobustError::TimedOut)), SeqCst);
     });
     assert_eq!(child.wait(), 0);
     segment.word(9).load(SeqCst) == 2
 }
 
 /// What must hold in a child of a thread that is `before` and holds lock 0.
-fn is_nobody(segment: &Segment, before: &'static shared::Member) -> bool {
+fn is_nobody(segment: &Segment, before: &'static shared::SegmentMember) -> bool {
     shared::member(segment.address()).is_none()
         && shared::me(segment.address()).is_none()
         // Nor by what a guard has kept.
@@ -44,9 +44,9 @@ fn is_nobody(segment: &Segment, before: &'static shared::Member) -> bool {
         && before.party().is_none()
         && {
             let party = segment.party();
-            segment.lock(0).try_lock(&party) == Err(SharedError::TimedOut)
+            segment.lock(0).try_lock(&party) == Err(RobustError::TimedOut)
                 && !segment.lock(0).unlock(&party)
-                && segment.lock(0).try_lock(&party) == Err(SharedError::TimedOut)
+                && segment.lock(0).try_lock(&party) == Err(RobustError::TimedOut)
                 && segment.lock_within(1, LONG) == Ok(Got::Clean)
         }
 }
@@ -288,10 +288,10 @@ fn a_child_forked_by_a_handler_during_a_wait_does_not_wait_on() {
         let ended = segment.lock_within(0, Duration::from_secs(2));
         if FORKED.load(SeqCst) == 0 {
             // The child.
-            segment.word(3).store(1 + u64::from(ended == Err(SharedError::Copied)), SeqCst);
+            segment.word(3).store(1 + u64::from(ended == Err(RobustError::Copied)), SeqCst);
             return;
         }
-        assert_eq!(ended, Err(SharedError::TimedOut), "the parent waits on");
+        assert_eq!(ended, Err(RobustError::TimedOut), "the parent waits on");
         let child = Child(FORKED.load(SeqCst));
         assert_eq!(child.wait(), 0);
     });

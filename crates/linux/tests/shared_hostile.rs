@@ -7,7 +7,7 @@ mod segment;
 use common::{Watchdog, in_threads};
 use core::sync::atomic::AtomicU64;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_core::robust::{Life, Robust};
+use lockstead_core::robust::{Life, RobustMachine};
 use lockstead_linux::Linux;
 use lockstead_linux::shared::{self, Busy, JoinError};
 use segment::{Child, SLOTS, Segment};

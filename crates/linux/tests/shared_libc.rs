@@ -7,7 +7,7 @@ mod segment;
 use common::{Watchdog, in_threads, until};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
-use lockstead_core::robust::{Got, SharedError};
+use lockstead_core::robust::{Got, RobustError};
 use lockstead_linux::shared::{self, Busy, JoinError};
 use segment::{Child, Segment, hold, lose_list};
 use std::sync::Mutex;
@@ -257,7 +257,7 @@ fn nobody_that_lives_is_found_to_have_ended() {
     });
     until("the child has the lock", || segment.word(1).load(SeqCst) == 2);
     let asked = segment.lock_within(0, Duration::from_millis(3500));
-    assert_eq!(asked, Err(SharedError::TimedOut), "asked three times");
+    assert_eq!(asked, Err(RobustError::TimedOut), "asked three times");
     child.kill_and_wait();
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
 }
@@ -342,7 +342,7 @@ fn a_process_whose_memory_was_taken_before_it_ended_is_noticed() {
                 assert_eq!(tried, Ok(Got::OwnerDied), "its list was in the segment");
                 continue;
             }
-            if tried == Err(SharedError::TimedOut) {
+            if tried == Err(RobustError::TimedOut) {
                 assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
                 println!("the kernel did not see the list; the oracle did");
                 break;

@@ -7,7 +7,7 @@ mod segment;
 use common::{Watchdog, in_threads, until};
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::Atomic64;
-use lockstead_core::robust::{Got, Life, Robust, SharedError};
+use lockstead_core::robust::{Got, Life, RobustError, RobustMachine};
 use lockstead_linux::Linux;
 use lockstead_linux::shared;
 use segment::{Child, SLOTS, Segment, hold, lose_list};
@@ -67,7 +67,7 @@ fn who_has_the_same_number_in_another_namespace_is_somebody_else() {
         waiter.expect("as before").kill_and_wait();
         // Long enough to be asked for, where its list is lost.
         let patience = Duration::from_millis(if lost { 2500 } else { 100 });
-        assert_eq!(segment.lock_within(0, patience), Err(SharedError::TimedOut));
+        assert_eq!(segment.lock_within(0, patience), Err(RobustError::TimedOut));
         holder.kill_and_wait();
         // Who only tries asks as well, where the list is lost.
         assert_eq!(segment.lock(0).try_lock(&segment.party()), Ok(Got::OwnerDied));

@@ -7,8 +7,8 @@ use common::{Watchdog, in_child, in_threads, until};
 use core::sync::atomic::AtomicI32;
 use core::sync::atomic::Ordering::{Relaxed, SeqCst};
 use lockstead_core::Atomic64 as _;
-use lockstead_core::Wait;
-use lockstead_core::robust::{Got, Life, SharedError};
+use lockstead_core::WaitBounds;
+use lockstead_core::robust::{Got, Life, RobustError};
 use lockstead_linux::U32;
 use lockstead_linux::futex::{self, Scope, refuse_waitv};
 use lockstead_linux::shared::{self, AttachError, Busy, JoinError};
@@ -50,7 +50,7 @@ fn a_killed_holder_is_found_by_whoever_tries() {
     let segment = Segment::new();
     let child = holder(&segment, 0..LOCKS);
     let party = segment.party();
-    assert_eq!(segment.lock(0).try_lock(&party), Err(SharedError::TimedOut));
+    assert_eq!(segment.lock(0).try_lock(&party), Err(RobustError::TimedOut));
     child.kill_and_wait();
     for number in 0..LOCKS {
         let lock = segment.lock(number);
@@ -112,7 +112,7 @@ fn a_killed_waiter_is_no_owner() {
         waiter.kill_and_wait();
     }
     let busy = in_other_process(&segment, |segment| {
-        segment.lock(0).try_lock(&segment.party()) == Err(SharedError::TimedOut)
+        segment.lock(0).try_lock(&segment.party()) == Err(RobustError::TimedOut)
     });
     assert!(busy, "its owner lives");
     assert!(segment.unlock(0));
@@ -155,7 +155,7 @@ fn a_chain_of_deaths_reaches_the_last_sleeper() {
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
     // Not declared consistent: of no use to anybody.
     assert!(segment.unlock(0));
-    assert_eq!(segment.lock_within(0, LONG), Err(SharedError::NotRecoverable));
+    assert_eq!(segment.lock_within(0, LONG), Err(RobustError::NotRecoverable));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn an_address_outside_of_segments_is_foreign() {
 
 #[test]
 fn parts_out_of_place_are_refused() {
-    let refused = |change: &dyn Fn(&mut shared::Parts)| attach_with(change).err();
+    let refused = |change: &dyn Fn(&mut shared::SegmentParts)| attach_with(change).err();
     assert_eq!(refused(&|parts| parts.len = 100), Some(AttachError::BadParts));
     assert_eq!(refused(&|parts| parts.len = usize::MAX), Some(AttachError::BadParts));
     let misaligned = refused(&|parts| {
@@ -290,8 +290,8 @@ fn a_wait_ends_by_cancelling_and_by_a_signal() {
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::Clean));
     let (cancel, thread) = (U32::new(0), AtomicI32::new(0));
     for (how, expected) in [
-        (Wait { cancel: Some(&cancel), ..Wait::FOREVER }, SharedError::Cancelled),
-        (Wait { interruptible: true, ..Wait::FOREVER }, SharedError::Interrupted),
+        (WaitBounds { cancel: Some(&cancel), ..WaitBounds::FOREVER }, RobustError::Cancelled),
+        (WaitBounds { interruptible: true, ..WaitBounds::FOREVER }, RobustError::Interrupted),
     ] {
         thread.store(0, SeqCst);
         std::thread::scope(|scope| {

@@ -5,8 +5,8 @@ mod common;
 use common::{Watchdog, gettid, handle, signal, until};
 use core::panic::Location;
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering::Relaxed};
-use lockstead_core::{Atomic32, LockError, Nanos, Outcome, Platform, RawMutex, Wait};
-use lockstead_linux::futex::{self, Scope, Until};
+use lockstead_core::{Atomic32, LockError, Nanos, Platform, RawMutex, WaitBounds, WaitOutcome};
+use lockstead_linux::futex::{self, Scope, SleepUntil};
 use lockstead_linux::{Linux, U32};
 use std::sync::Mutex;
 
@@ -29,7 +29,7 @@ impl Held {
         Held(lock)
     }
 
-    fn wait(&self, how: &Wait<'_, Linux>) -> Result<(), LockError> {
+    fn wait(&self, how: &WaitBounds<'_, Linux>) -> Result<(), LockError> {
         self.0.lock_how(how, 0, Location::caller())
     }
 
@@ -39,7 +39,7 @@ impl Held {
         unsafe { self.0.unlock() };
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                self.wait(&Wait::FOREVER).expect("free");
+                self.wait(&WaitBounds::FOREVER).expect("free");
                 // SAFETY: this thread has taken the lock above, and only the holder releases it.
                 unsafe { self.0.unlock() };
             });
@@ -55,14 +55,14 @@ fn a_deadline_ends_the_wait_and_not_too_early() {
     for ns in [0, 1, 100_000, 20_000_000] {
         let deadline = in_future(ns);
         let result = std::thread::scope(|scope| {
-            let how = Wait { deadline, ..Wait::FOREVER };
+            let how = WaitBounds { deadline, ..WaitBounds::FOREVER };
             let held = &held;
             scope.spawn(move || held.wait(&how)).join().unwrap()
         });
         assert_eq!(result, Err(LockError::TimedOut));
         assert!(Some(Linux::now()) >= deadline);
     }
-    let past = Wait { deadline: Some(Nanos(0)), ..Wait::FOREVER };
+    let past = WaitBounds { deadline: Some(Nanos(0)), ..WaitBounds::FOREVER };
     assert_eq!(
         std::thread::scope(|scope| scope.spawn(|| held.wait(&past)).join().unwrap()),
         Err(LockError::TimedOut)
@@ -73,7 +73,7 @@ fn a_deadline_ends_the_wait_and_not_too_early() {
 extern "C" fn nothing(_number: libc::c_int) {}
 
 /// Signals a waiter again and again until it gives up; what it said.
-fn interrupt(number: libc::c_int, how: &Wait<'_, Linux>) -> Result<(), LockError> {
+fn interrupt(number: libc::c_int, how: &WaitBounds<'_, Linux>) -> Result<(), LockError> {
     let held = Held::new();
     let tid = AtomicI32::new(0);
     let result = std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ fn signals_interrupt_whether_or_not_calls_are_restarted() {
     for number in [libc::SIGUSR1, libc::SIGUSR2] {
         for deadline in [None, in_future(100 * SECOND)] {
             for cancel in [None, Some(&never)] {
-                let how = Wait { deadline, cancel, interruptible: true };
+                let how = WaitBounds { deadline, cancel, interruptible: true };
                 assert_eq!(
                     interrupt(number, &how),
                     Err(LockError::Interrupted),
@@ -121,7 +121,7 @@ fn an_interruptible_sleep_without_a_deadline_ends_at_a_restarting_handler() {
     handle(libc::SIGUSR2, libc::SA_RESTART, nothing);
     let word = AtomicU32::new(5);
     let tid = AtomicI32::new(0);
-    let until_signal = Until { interruptible: true, ..Until::WOKEN };
+    let until_signal = SleepUntil { interruptible: true, ..SleepUntil::WOKEN };
     let outcome = std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             tid.store(gettid(), Relaxed);
@@ -133,7 +133,7 @@ fn an_interruptible_sleep_without_a_deadline_ends_at_a_restarting_handler() {
         });
         sleeper.join().unwrap()
     });
-    assert_eq!(outcome, Outcome::Interrupted);
+    assert_eq!(outcome, WaitOutcome::Interrupted);
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn signals_do_not_end_an_uninterruptible_wait() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             tid.store(gettid(), Relaxed);
-            held.wait(&Wait::FOREVER).expect("uninterruptible");
+            held.wait(&WaitBounds::FOREVER).expect("uninterruptible");
             done.store(true, Relaxed);
             // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { held.0.unlock() };
@@ -167,8 +167,8 @@ fn cancel_many(rounds: usize) {
     for round in 0..rounds {
         let cancel = U32::new(0);
         let result = std::thread::scope(|scope| {
-            let waiter =
-                scope.spawn(|| held.wait(&Wait { cancel: Some(&cancel), ..Wait::FOREVER }));
+            let waiter = scope
+                .spawn(|| held.wait(&WaitBounds { cancel: Some(&cancel), ..WaitBounds::FOREVER }));
             // Sometimes before it sleeps, sometimes after.
             std::thread::sleep(std::time::Duration::from_micros(100 * (round as u64 % 20)));
             cancel.store(1, Relaxed);
@@ -196,7 +196,7 @@ fn cancellation_ends_the_wait_where_two_words_cannot_be_watched() {
     let held = Held::new();
     let never = U32::new(0);
     let deadline = in_future(30_000_000);
-    let how = Wait { deadline, cancel: Some(&never), interruptible: false };
+    let how = WaitBounds { deadline, cancel: Some(&never), interruptible: false };
     let result = std::thread::scope(|scope| scope.spawn(|| held.wait(&how)).join().unwrap());
     futex::refuse_waitv(false);
     assert_eq!(result, Err(LockError::TimedOut));
@@ -224,7 +224,8 @@ fn a_cancellable_waiter_watches_both_words() {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             tid.store(gettid(), Relaxed);
-            held.wait(&Wait { cancel: Some(&never), ..Wait::FOREVER }).expect("released");
+            held.wait(&WaitBounds { cancel: Some(&never), ..WaitBounds::FOREVER })
+                .expect("released");
             // SAFETY: this thread has taken the lock above, and only the holder releases it.
             unsafe { held.0.unlock() };
         });
@@ -245,12 +246,12 @@ fn a_cancellable_waiter_watches_both_words() {
 fn the_bare_calls_say_what_happened() {
     let word = AtomicU32::new(1);
     let set = AtomicU32::new(1);
-    let soon = Until { deadline: in_future(1_000_000), ..Until::WOKEN };
+    let soon = SleepUntil { deadline: in_future(1_000_000), ..SleepUntil::WOKEN };
     for scope in [Scope::Private, Scope::Shared] {
-        assert_eq!(futex::wait(&word, 0, &Until::WOKEN, scope), Outcome::Changed);
-        assert_eq!(futex::wait(&word, 1, &soon, scope), Outcome::TimedOut);
-        let cancelled = Until { cancel: Some(&set), ..Until::WOKEN };
-        assert_eq!(futex::wait(&word, 1, &cancelled, scope), Outcome::Cancelled);
+        assert_eq!(futex::wait(&word, 0, &SleepUntil::WOKEN, scope), WaitOutcome::Changed);
+        assert_eq!(futex::wait(&word, 1, &soon, scope), WaitOutcome::TimedOut);
+        let cancelled = SleepUntil { cancel: Some(&set), ..SleepUntil::WOKEN };
+        assert_eq!(futex::wait(&word, 1, &cancelled, scope), WaitOutcome::Cancelled);
         assert_eq!(futex::wake(word.as_ptr().addr(), u32::MAX, scope), 0);
         // No memory there: nobody is woken and nothing is touched.
         assert_eq!(futex::wake(64, 1, scope), 0);
@@ -281,16 +282,16 @@ fn errno_survives() {
             };
             check("joining", &|| assert!(Linux::me().get() > 0));
             check("a wait that times out", &|| {
-                let how = Wait { deadline: in_future(2_000_000), ..Wait::FOREVER };
+                let how = WaitBounds { deadline: in_future(2_000_000), ..WaitBounds::FOREVER };
                 assert_eq!(held.wait(&how), Err(LockError::TimedOut));
             });
             check("a cancelled wait", &|| {
-                let how = Wait { cancel: Some(&set), ..Wait::FOREVER };
+                let how = WaitBounds { cancel: Some(&set), ..WaitBounds::FOREVER };
                 assert_eq!(held.wait(&how), Err(LockError::Cancelled));
             });
             check("a word that changed", &|| {
-                let how = Wait { interruptible: true, ..Wait::FOREVER };
-                assert_eq!(Linux::wait32(&set, 0, &how), Outcome::Changed);
+                let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
+                assert_eq!(Linux::wait32(&set, 0, &how), WaitOutcome::Changed);
             });
             check("a wake-up of nobody", &|| {
                 assert_eq!(futex::wake(3, 1, Scope::Shared), 0);

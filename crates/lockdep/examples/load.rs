@@ -4,7 +4,7 @@
 //! `cargo run --release -p lockstead-lockdep --example load [millions of edges] [shape]`
 
 use lockstead_lockdep::{
-    ClassId, Edge, Finding, Gate, Graph, Limits, LockId, Mode, SiteId, ThreadId,
+    ClassId, GateLock, Graph, Inversion, Limits, LockId, Mode, OrderEdge, SiteId, ThreadId,
 };
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -146,15 +146,15 @@ const SHAPES: [Shape; 7] = [
 ];
 
 /// Adds all edges. Gives the time of all, and of the slowest [`BATCH`].
-fn pass(shape: &Shape, graph: &mut Graph, edges: u32, findings: &mut Vec<Finding>) -> (f64, f64) {
+fn pass(shape: &Shape, graph: &mut Graph, edges: u32, findings: &mut Vec<Inversion>) -> (f64, f64) {
     let mut chance = Chance(1);
     let mut slowest = 0_f64;
     let begun = now();
     let (mut mark, mut told) = (begun, (begun, 0));
     for n in 0..edges {
         let (from, to, thread, gate) = (shape.next)(&mut chance, n, shape.locks);
-        let gates = gate.map(|lock| [Gate { lock: LockId(lock), shared: false }]);
-        let edge = Edge {
+        let gates = gate.map(|lock| [GateLock { lock: LockId(lock), shared: false }]);
+        let edge = OrderEdge {
             from: LockId(from),
             to: LockId(to),
             from_mode: Mode::Write,

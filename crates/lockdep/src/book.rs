@@ -12,8 +12,8 @@
 //!   of one class.
 
 use crate::{
-    ClassId, Edge, Excuse, Finding, Gate, Graph, Kind, Level, Limits, LockId, Losses, Mode, SiteId,
-    ThreadId,
+    ClassId, Excuse, GateLock, Graph, GraphLosses, Inversion, InversionKind, Level, Limits, LockId,
+    Mode, OrderEdge, SiteId, ThreadId,
 };
 use alloc::format;
 use alloc::string::String;
@@ -28,7 +28,7 @@ pub const LEVELS: u32 = 8;
 
 /// A lock that a thread holds.
 #[derive(Clone, Copy, Debug)]
-pub struct Hold<S> {
+pub struct BookHold<S> {
     /// The lock's number in the [`Book`].
     pub number: u32,
     /// Its place in a nesting, below [`LEVELS`].
@@ -43,7 +43,7 @@ pub struct Hold<S> {
 
 /// A lock that a thread asks for.
 #[derive(Clone, Copy, Debug)]
-pub struct Want<S> {
+pub struct BookWant<S> {
     /// The lock's number in the [`Book`].
     pub number: u32,
     /// Its place in a nesting, below [`LEVELS`].
@@ -54,9 +54,9 @@ pub struct Want<S> {
     pub site: S,
 }
 
-impl<S> Hold<S> {
+impl<S> BookHold<S> {
     /// Returns whether the hold keeps this request waiting: readers do not wait for readers.
-    pub fn blocks(&self, want: &Want<S>) -> bool {
+    pub fn blocks(&self, want: &BookWant<S>) -> bool {
         self.number == want.number && !(self.shared && want.shared)
     }
 
@@ -143,24 +143,28 @@ impl<C: Eq + Hash, S: Clone + Eq + Hash> Book<C, S> {
         self.site_numbers.get(site).copied()
     }
 
-    /// Adds that a thread which holds `held` asks for a lock, and returns what this brings to light.
+    /// Adds that a thread which holds `held` asks for a lock, and returns what this brings to
+    /// light.
     ///
-    /// `alone` says that the process has one thread. Of the locks that are held, by their index, only
-    /// those have an order before the wanted one that `ordered` names; the others keep threads apart
-    /// all the same.
+    /// `alone` says that the process has one thread. Of the locks that are held, by their index,
+    /// only those have an order before the wanted one that `ordered` names; the others keep threads
+    /// apart all the same.
     pub fn ask(
         &mut self,
         (thread, alone): (ThreadId, bool),
-        held: &[Hold<S>],
-        want: &Want<S>,
+        held: &[BookHold<S>],
+        want: &BookWant<S>,
         ordered: impl Fn(usize) -> bool,
-    ) -> Vec<Finding> {
+    ) -> Vec<Inversion> {
         let mut findings = Vec::new();
         let to_site = self.site(&want.site);
         for (at, from) in held.iter().enumerate().filter(|&(at, _)| ordered(at)) {
             let others = held.iter().enumerate().filter(|&(other, _)| other != at);
-            let gates: Vec<Gate> = others
-                .map(|(_, hold)| Gate { lock: node(hold.number, hold.level), shared: hold.shared })
+            let gates: Vec<GateLock> = others
+                .map(|(_, hold)| GateLock {
+                    lock: node(hold.number, hold.level),
+                    shared: hold.shared,
+                })
                 .collect();
             let from_site = self.site(&from.site);
             let graph = self.graph.get_or_insert_with(|| Graph::new(Limits::default()));
@@ -169,7 +173,7 @@ impl<C: Eq + Hash, S: Clone + Eq + Hash> Book<C, S> {
                     graph.declare(node(number, level), class, level.min(LEVELS - 1) as u8);
                 }
             }
-            let edge = Edge {
+            let edge = OrderEdge {
                 from: node(from.number, from.level),
                 to: node(want.number, want.level),
                 from_mode: from.mode(),
@@ -188,27 +192,27 @@ impl<C: Eq + Hash, S: Clone + Eq + Hash> Book<C, S> {
     }
 
     /// Returns what the graph left out.
-    pub fn losses(&self) -> Losses {
+    pub fn losses(&self) -> GraphLosses {
         self.graph.as_ref().map(Graph::losses).unwrap_or_default()
     }
 }
 
 /// A thread of a deadlock: it wants what the next one holds.
 #[derive(Clone, Debug)]
-pub struct Member<S> {
+pub struct DeadlockMember<S> {
     /// The thread that waits.
     pub thread: ThreadId,
     /// What it waits for.
-    pub want: Want<S>,
+    pub want: BookWant<S>,
     /// How the next thread holds that.
-    pub hold: Hold<S>,
+    pub hold: BookHold<S>,
 }
 
 /// The threads that hold what blocks a request, each with how.
-pub type Holders<S> = Vec<(ThreadId, Hold<S>)>;
+pub type BookHolders<S> = Vec<(ThreadId, BookHold<S>)>;
 
 /// A thread on the way of a search, what it wants, and the holders that were not followed yet.
-type Step<S> = (ThreadId, Want<S>, Holders<S>);
+type SearchStep<S> = (ThreadId, BookWant<S>, BookHolders<S>);
 
 /// Returns the cycle of waits that `me` closes, if it does, the members in the order in which they
 /// wait.
@@ -220,17 +224,17 @@ type Step<S> = (ThreadId, Want<S>, Holders<S>);
 /// nothing since it began to want, and so on around the cycle.
 pub fn closing_cycle<S>(
     me: ThreadId,
-    wants: &dyn Fn(ThreadId) -> Option<Want<S>>,
-    holders: &dyn Fn(&Want<S>) -> Holders<S>,
-) -> Option<Vec<Member<S>>> {
+    wants: &dyn Fn(ThreadId) -> Option<BookWant<S>>,
+    holders: &dyn Fn(&BookWant<S>) -> BookHolders<S>,
+) -> Option<Vec<DeadlockMember<S>>> {
     let mut seen: HashSet<ThreadId> = HashSet::new();
     seen.insert(me);
-    let mut path: Vec<Step<S>> = Vec::new();
+    let mut path: Vec<SearchStep<S>> = Vec::new();
     let step = |thread| wants(thread).map(|want| (thread, holders(&want), want));
     let (thread, ahead, want) = step(me)?;
     path.push((thread, want, ahead));
     // How each thread behind the first was come to.
-    let mut by: Vec<Hold<S>> = Vec::new();
+    let mut by: Vec<BookHold<S>> = Vec::new();
     while let Some((.., ahead)) = path.last_mut() {
         match ahead.pop() {
             Some((holder, hold)) if holder == me => {
@@ -238,7 +242,7 @@ pub fn closing_cycle<S>(
                 let members = path.into_iter().zip(by);
                 return Some(
                     members
-                        .map(|((thread, want, _), hold)| Member { thread, want, hold })
+                        .map(|((thread, want, _), hold)| DeadlockMember { thread, want, hold })
                         .collect(),
                 );
             }
@@ -260,7 +264,7 @@ pub fn closing_cycle<S>(
 }
 
 /// What a validator calls locks, threads and places.
-pub trait Words<S> {
+pub trait ReportWords<S> {
     /// Names the lock with this number.
     fn lock(&self, number: u32) -> String;
     /// Names a thread, as behind the word "thread".
@@ -277,8 +281,12 @@ pub fn first_line(level: Level, what: &str) -> String {
 
 /// Tells an inversion: who asked for which lock while holding which, and whether that can hurt.
 #[must_use]
-pub fn inversion<C, S>(book: &Book<C, S>, finding: &Finding, words: &impl Words<S>) -> String {
-    let of = if finding.kind == Kind::Classes { "class" } else { "lock" };
+pub fn inversion<C, S>(
+    book: &Book<C, S>,
+    finding: &Inversion,
+    words: &impl ReportWords<S>,
+) -> String {
+    let of = if finding.kind == InversionKind::Classes { "class" } else { "lock" };
     let count = finding.steps.len();
     let plural = if count == 1 {
         ""
@@ -298,7 +306,7 @@ pub fn inversion<C, S>(book: &Book<C, S>, finding: &Finding, words: &impl Words<
         words.place(&mut text, "asked for", place(step.witness.to_site));
     }
     let excuse = match finding.excuse {
-        None if finding.kind == Kind::Classes => {
+        None if finding.kind == InversionKind::Classes => {
             "not the same locks, but of their classes: each order was seen with several pairs"
                 .into()
         }
@@ -316,7 +324,7 @@ pub fn inversion<C, S>(book: &Book<C, S>, finding: &Finding, words: &impl Words<
 
 /// Tells a deadlock: who waits for what, and who holds that.
 #[must_use]
-pub fn deadlock<S>(members: &[Member<S>], words: &impl Words<S>) -> String {
+pub fn deadlock<S>(members: &[DeadlockMember<S>], words: &impl ReportWords<S>) -> String {
     let what = match members.len() {
         1 => "1 thread waits for itself".into(),
         count => format!("{count} threads wait for each other"),

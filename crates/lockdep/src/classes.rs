@@ -14,25 +14,25 @@
 //! says so with subclasses; they are different classes here, and taking 0 while
 //! holding 1 breaks the order of who takes 1 while holding 0.
 
-use crate::cycle::{Demands, Ends, Facts, assign};
-use crate::cycles::{Cycles, Query, effort};
+use crate::cycle::{Demands, NetFacts, RowEnds, assign};
+use crate::cycles::{CycleFinder, Query, effort};
 use crate::net::{NONE, Net};
-use crate::seen::{Seen, Witnesses};
-use crate::sets::{Held, Sets};
-use crate::types::{Class, Edge, Limits, LockId, Losses};
+use crate::seen::{ArcWitness, Witnesses};
+use crate::sets::{HeldLock, Sets};
+use crate::types::{GraphLosses, Limits, LockClass, LockId, OrderEdge};
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
 /// The locks that stand for an arc.
-pub(crate) type Locks = (LockId, LockId);
+pub(crate) type ArcLocks = (LockId, LockId);
 
 #[derive(Debug)]
 pub(crate) struct Classes {
-    numbers: HashMap<Class, u32>,
-    names: Vec<Class>,
+    numbers: HashMap<LockClass, u32>,
+    names: Vec<LockClass>,
     /// The nodes are the first classes.
     pub(crate) net: Net,
-    pub(crate) witnesses: Witnesses<Locks>,
+    pub(crate) witnesses: Witnesses<ArcLocks>,
 }
 
 impl Classes {
@@ -46,7 +46,12 @@ impl Classes {
     }
 
     /// Returns the number of a class. Beyond the limit, it has one but no node.
-    pub(crate) fn number(&mut self, class: Class, limits: &Limits, losses: &mut Losses) -> u32 {
+    pub(crate) fn number(
+        &mut self,
+        class: LockClass,
+        limits: &Limits,
+        losses: &mut GraphLosses,
+    ) -> u32 {
         if let Some(&number) = self.numbers.get(&class) {
             return number;
         }
@@ -61,11 +66,11 @@ impl Classes {
         number
     }
 
-    pub(crate) fn find(&self, class: Class) -> Option<u32> {
+    pub(crate) fn find(&self, class: LockClass) -> Option<u32> {
         self.numbers.get(&class).copied().filter(|&number| self.has_node(number))
     }
 
-    pub(crate) fn name(&self, number: u32) -> Class {
+    pub(crate) fn name(&self, number: u32) -> LockClass {
         self.names[number as usize]
     }
 
@@ -78,16 +83,16 @@ impl Classes {
     pub(crate) fn add(
         &mut self,
         (from, to): (u32, u32),
-        edge: &Edge<'_>,
+        edge: &OrderEdge<'_>,
         set: u32,
         sets: &mut Sets,
         limits: &Limits,
-        losses: &mut Losses,
+        losses: &mut GraphLosses,
     ) -> Option<u32> {
         if from == to || !self.has_node(from) || !self.has_node(to) {
             return None;
         }
-        let seen = Seen::of(edge, set, (edge.from, edge.to));
+        let seen = ArcWitness::of(edge, set, (edge.from, edge.to));
         let kind = seen.kinds();
         let arc = match self.net.find(from, to) {
             Some(arc) if self.net.arcs[arc as usize].kinds.covers(kind) => return None,
@@ -116,18 +121,19 @@ impl Classes {
     pub(crate) fn cycle(
         &mut self,
         arc: u32,
-        edge: &Edge<'_>,
+        edge: &OrderEdge<'_>,
         sets: &Sets,
-        losses: &mut Losses,
-    ) -> Option<(Vec<u32>, Vec<Seen<Locks>>)> {
-        let seen = Seen::of(edge, NONE, (edge.from, edge.to));
-        let facts = Facts { witnesses: &self.witnesses, sets };
-        let lock = |class| Held { life: 0, lock: LockId(class), shared: false };
-        let mut cycles = Cycles { net: &mut self.net, facts, lock, losses };
+        losses: &mut GraphLosses,
+    ) -> Option<(Vec<u32>, Vec<ArcWitness<ArcLocks>>)> {
+        let seen = ArcWitness::of(edge, NONE, (edge.from, edge.to));
+        let facts = NetFacts { witnesses: &self.witnesses, sets };
+        let lock = |class| HeldLock { life: 0, lock: LockId(class), shared: false };
+        let mut cycles = CycleFinder { net: &mut self.net, facts, lock, losses };
         let arcs = cycles.any(&Query { arc, seen: &seen, budget: usize::MAX })?;
         let edges = cycles.edges(&arcs);
         let chosen =
-            assign(&edges, None, Ends::Cycle, Demands::NONE, &cycles.facts, effort(&arcs)).ok()?;
+            assign(&edges, None, RowEnds::Cycle, Demands::NONE, &cycles.facts, effort(&arcs))
+                .ok()?;
         Some((arcs, chosen))
     }
 }

@@ -4,14 +4,14 @@
 //! What [`order`](crate::order) moves may have cycles in it, which must stay in one
 //! place, and ways, which must go on leading upwards.
 
-use crate::net::{NONE, Net, Step, Walk, Way};
+use crate::net::{ArcDirection, NONE, NeighbourWalk, Net, WalkStep};
 use alloc::vec;
 use alloc::vec::Vec;
 
 impl Net {
     /// Returns the strong components of the members, which carry their numbers as slots: which one
     /// each is in, and how far each is from the first ones, at most, in the direction.
-    pub(crate) fn depths(&self, members: &[u32], way: Way) -> (Vec<u32>, Vec<i64>) {
+    pub(crate) fn depths(&self, members: &[u32], way: ArcDirection) -> (Vec<u32>, Vec<i64>) {
         if members.len() == 1 {
             return (vec![0], vec![0]);
         }
@@ -26,9 +26,9 @@ impl Net {
             let mut walk = self.walk(members[m as usize], way);
             loop {
                 match self.step(&mut walk, way) {
-                    Step::End => break,
-                    Step::Blind => {}
-                    Step::To(other) => {
+                    WalkStep::End => break,
+                    WalkStep::Blind => {}
+                    WalkStep::To(other) => {
                         let other = self.seen(other, way);
                         if other != NONE && component[other as usize] != mine {
                             let depth = &mut depths[component[other as usize] as usize];
@@ -42,13 +42,13 @@ impl Net {
     }
 
     /// Runs Tarjan's algorithm on the members, without recursion.
-    fn components(&self, members: &[u32], way: Way) -> (Vec<u32>, u32) {
+    fn components(&self, members: &[u32], way: ArcDirection) -> (Vec<u32>, u32) {
         let mut index = vec![NONE; members.len()];
         let mut low = vec![0; members.len()];
         let mut component = vec![NONE; members.len()];
         let (mut indices, mut components) = (0, 0);
         let mut open: Vec<u32> = Vec::new();
-        let mut path: Vec<(u32, Walk)> = Vec::new();
+        let mut path: Vec<(u32, NeighbourWalk)> = Vec::new();
         for root in 0..members.len() as u32 {
             if index[root as usize] != NONE {
                 continue;
@@ -65,8 +65,8 @@ impl Net {
                 let Some((member, walk)) = path.last_mut() else { break };
                 let member = *member as usize;
                 match self.step(walk, way) {
-                    Step::Blind => {}
-                    Step::To(other) => match self.seen(other, way) {
+                    WalkStep::Blind => {}
+                    WalkStep::To(other) => match self.seen(other, way) {
                         NONE => {}
                         other if index[other as usize] == NONE => enter = Some(other),
                         other if component[other as usize] == NONE => {
@@ -74,7 +74,7 @@ impl Net {
                         }
                         _ => {}
                     },
-                    Step::End => {
+                    WalkStep::End => {
                         path.pop();
                         if let Some(&(before, _)) = path.last() {
                             low[before as usize] = low[member].min(low[before as usize]);

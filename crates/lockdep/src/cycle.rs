@@ -6,8 +6,8 @@
 //! stands against it.
 
 use crate::kinds::{asked, held, waits};
-use crate::seen::{Seen, Witnesses};
-use crate::sets::{Held, Sets};
+use crate::seen::{ArcWitness, Witnesses};
+use crate::sets::{HeldLock, Sets};
 use crate::types::{Excuse, LockId, ThreadId};
 use alloc::vec::Vec;
 use hashbrown::{HashMap, HashSet};
@@ -28,14 +28,14 @@ impl Demands {
 }
 
 /// The witnesses of a net, and what they held.
-pub(crate) struct Facts<'a, L = ()> {
+pub(crate) struct NetFacts<'a, L = ()> {
     pub(crate) witnesses: &'a Witnesses<L>,
     pub(crate) sets: &'a Sets,
 }
 
 /// Witnesses that can stand together.
 #[derive(Debug, Default)]
-pub(crate) struct Party {
+pub(crate) struct WitnessGroup {
     threads: HashSet<ThreadId>,
     /// The locks of the threads that were let in: how many hold each exclusively, how many share
     /// it.
@@ -44,10 +44,10 @@ pub(crate) struct Party {
     pub(crate) gate: Option<LockId>,
 }
 
-impl Party {
+impl WitnessGroup {
     /// Keeps a thread out that takes part in another way.
-    pub(crate) fn without(thread: Option<ThreadId>) -> Party {
-        let mut party = Party::default();
+    pub(crate) fn without(thread: Option<ThreadId>) -> WitnessGroup {
+        let mut party = WitnessGroup::default();
         party.threads.extend(thread);
         party
     }
@@ -55,15 +55,15 @@ impl Party {
     /// Lets a witness of an edge from `from` in if it can be there too.
     pub(crate) fn admit<L>(
         &mut self,
-        seen: &Seen<L>,
-        from: &Held,
+        seen: &ArcWitness<L>,
+        from: &HeldLock,
         sets: &Sets,
         demands: Demands,
     ) -> bool {
         if demands.alone && seen.alone() || demands.threads && self.threads.contains(&seen.thread) {
             return false;
         }
-        let from = [Held { shared: seen.holds().is_shared(), ..*from }];
+        let from = [HeldLock { shared: seen.holds().is_shared(), ..*from }];
         let all = seen.all(&from, sets);
         if demands.gates {
             for held in all {
@@ -85,16 +85,16 @@ impl Party {
         true
     }
 
-    /// Takes back what [`admit`](Party::admit) did.
+    /// Takes back what [`admit`](WitnessGroup::admit) did.
     pub(crate) fn dismiss<L>(
         &mut self,
-        seen: &Seen<L>,
-        from: &Held,
+        seen: &ArcWitness<L>,
+        from: &HeldLock,
         sets: &Sets,
         demands: Demands,
     ) {
         if demands.gates {
-            let from = [Held { shared: seen.holds().is_shared(), ..*from }];
+            let from = [HeldLock { shared: seen.holds().is_shared(), ..*from }];
             for held in seen.all(&from, sets) {
                 if let Some((exclusive, shared)) = self.locks.get_mut(&(held.life, held.lock)) {
                     *(if held.shared { shared } else { exclusive }) -= 1;
@@ -109,7 +109,7 @@ impl Party {
 
 /// What stands at both ends of a row of edges.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Ends {
+pub(crate) enum RowEnds {
     /// The last one's request waits behind the first one's hold.
     Cycle,
     /// A handler's request, of the first kind, waits behind the first hold; the
@@ -122,18 +122,18 @@ pub(crate) enum Ends {
 /// first edge has only the witness `fixed`, if given. At most `budget` witnesses
 /// are tried; `None` if none stand together.
 pub(crate) fn assign<L: Copy>(
-    edges: &[(u32, Held)],
-    fixed: Option<&Seen<L>>,
-    ends: Ends,
+    edges: &[(u32, HeldLock)],
+    fixed: Option<&ArcWitness<L>>,
+    ends: RowEnds,
     demands: Demands,
-    facts: &Facts<'_, L>,
+    facts: &NetFacts<'_, L>,
     mut budget: usize,
-) -> Result<Vec<Seen<L>>, Option<LockId>> {
+) -> Result<Vec<ArcWitness<L>>, Option<LockId>> {
     let mut party = match ends {
-        Ends::Handler { thread, .. } if demands.threads => Party::without(Some(thread)),
-        _ => Party::default(),
+        RowEnds::Handler { thread, .. } if demands.threads => WitnessGroup::without(Some(thread)),
+        _ => WitnessGroup::default(),
     };
-    let mut chosen: Vec<Seen<L>> = Vec::with_capacity(edges.len());
+    let mut chosen: Vec<ArcWitness<L>> = Vec::with_capacity(edges.len());
     // Which witness of each edge is next.
     let mut next: Vec<usize> = Vec::with_capacity(edges.len());
     next.push(0);
@@ -159,13 +159,13 @@ pub(crate) fn assign<L: Copy>(
         budget -= 1;
         let before = match (chosen.last(), ends) {
             (Some(last), _) => waits(asked(last.asks()), held(seen.holds())),
-            (None, Ends::Handler { asked, .. }) => waits(asked, held(seen.holds())),
-            (None, Ends::Cycle) => true,
+            (None, RowEnds::Handler { asked, .. }) => waits(asked, held(seen.holds())),
+            (None, RowEnds::Cycle) => true,
         };
         let after = place + 1 < edges.len()
             || match ends {
-                Ends::Handler { held, .. } => waits(asked(seen.asks()), held),
-                Ends::Cycle => {
+                RowEnds::Handler { held, .. } => waits(asked(seen.asks()), held),
+                RowEnds::Cycle => {
                     let first = chosen.first().unwrap_or(seen);
                     waits(asked(seen.asks()), held(first.holds()))
                 }
@@ -181,11 +181,11 @@ pub(crate) fn assign<L: Copy>(
 /// Returns the best that can be said of a row of edges: witnesses, and what stands against a
 /// deadlock. `None` if not even the requests wait for each other.
 pub(crate) fn judge<L: Copy>(
-    edges: &[(u32, Held)],
-    ends: Ends,
-    facts: &Facts<'_, L>,
+    edges: &[(u32, HeldLock)],
+    ends: RowEnds,
+    facts: &NetFacts<'_, L>,
     budget: usize,
-) -> Option<(Vec<Seen<L>>, Option<Excuse>)> {
+) -> Option<(Vec<ArcWitness<L>>, Option<Excuse>)> {
     let attempt = |demands| assign(edges, None, ends, demands, facts, budget);
     let gate = match attempt(Demands::ALL) {
         Ok(seen) => return Some((seen, None)),

@@ -1,19 +1,19 @@
 //! The cycles that a new edge or witness completes.
 //!
 //! # Role
-//! Two searches. [`Cycles::proven`] looks for a cycle of which the new witness is
+//! Two searches. [`CycleFinder::proven`] looks for a cycle of which the new witness is
 //! a part and that others can complete while it is there: whatever was provable
-//! without it was found before. [`Cycles::any`] looks for any cycle through a new
+//! without it was found before. [`CycleFinder::any`] looks for any cycle through a new
 //! edge.
 
-use crate::cycle::{Demands, Ends, Facts, assign};
+use crate::cycle::{Demands, NetFacts, RowEnds, assign};
 use crate::enumerate::{self, Aim, Fixed};
 use crate::kinds::{Kinds, asked, held, waits};
 use crate::net::Net;
-use crate::search::{Answer, Question};
-use crate::seen::Seen;
-use crate::sets::{self, Held};
-use crate::types::Losses;
+use crate::search::{Question, SearchAnswer};
+use crate::seen::ArcWitness;
+use crate::sets::{self, HeldLock};
+use crate::types::GraphLosses;
 use alloc::vec::Vec;
 use hashbrown::HashSet;
 
@@ -21,34 +21,39 @@ use hashbrown::HashSet;
 #[derive(Clone, Copy)]
 pub(crate) struct Query<'a, L> {
     pub(crate) arc: u32,
-    pub(crate) seen: &'a Seen<L>,
+    pub(crate) seen: &'a ArcWitness<L>,
     /// How many steps a search may take.
     pub(crate) budget: usize,
 }
 
 /// A net with what is known about it.
-pub(crate) struct Cycles<'a, L, F> {
+pub(crate) struct CycleFinder<'a, L, F> {
     pub(crate) net: &'a mut Net,
-    pub(crate) facts: Facts<'a, L>,
+    pub(crate) facts: NetFacts<'a, L>,
     /// The lock that a node is.
     pub(crate) lock: F,
-    pub(crate) losses: &'a mut Losses,
+    pub(crate) losses: &'a mut GraphLosses,
 }
 
-impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
+impl<L: Copy, F: Fn(u32) -> HeldLock> CycleFinder<'_, L, F> {
     /// Returns the shortest cycle through the arc whose other witnesses can be there together with
     /// this one, and all of its witnesses.
-    pub(crate) fn proven(&mut self, query: &Query<'_, L>) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
+    pub(crate) fn proven(
+        &mut self,
+        query: &Query<'_, L>,
+    ) -> Option<(Vec<u32>, Vec<ArcWitness<L>>)> {
         let Query { arc, seen, .. } = *query;
         let question = self.question(query)?;
         if seen.alone() {
             return None;
         }
-        let Cycles { net, facts, lock, losses } = self;
+        let CycleFinder { net, facts, lock, losses } = self;
         let (facts, lock) = (&*facts, &*lock);
         let (witnesses, sets) = (facts.witnesses, facts.sets);
-        let of =
-            |node: u32, seen: &Seen<L>| Held { shared: seen.holds().is_shared(), ..lock(node) };
+        let of = |node: u32, seen: &ArcWitness<L>| HeldLock {
+            shared: seen.holds().is_shared(),
+            ..lock(node)
+        };
         let mine = [of(question.goal, seen)];
         // Which of an arc's witnesses could be there at the same time.
         let usable = |net: &Net, arc: u32| {
@@ -75,12 +80,12 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
             return Some(found);
         }
         let way = match net.shortest(&question, usable) {
-            Answer::None => return None,
-            Answer::Cut => {
+            SearchAnswer::None => return None,
+            SearchAnswer::Cut => {
                 losses.searches += 1;
                 return None;
             }
-            Answer::Way(way) => way,
+            SearchAnswer::Way(way) => way,
         };
         let length = way.len();
         if let Some(found) = all_there(net, facts, lock, query, way) {
@@ -89,12 +94,12 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
         let fixed = Fixed { arc, seen };
         let aim = Aim { question, length, demands: Demands::ALL };
         match enumerate::cycle(net, &fixed, &aim, facts, usable, lock) {
-            Answer::None => None,
-            Answer::Cut => {
+            SearchAnswer::None => None,
+            SearchAnswer::Cut => {
                 losses.searches += 1;
                 None
             }
-            Answer::Way(way) => all_there(net, facts, lock, query, way),
+            SearchAnswer::Way(way) => all_there(net, facts, lock, query, way),
         }
     }
 
@@ -116,22 +121,22 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
             return Some(Vec::from([arc, back]));
         }
         let mut answer = self.net.shortest(&question, usable);
-        if let Answer::Way(way) = &answer {
+        if let SearchAnswer::Way(way) = &answer {
             let length = way.len();
             if !is_simple(self.net, way) {
-                let Cycles { facts, lock, net, .. } = self;
+                let CycleFinder { facts, lock, net, .. } = self;
                 let fixed = Fixed { arc, seen };
                 let aim = Aim { question, length, demands: Demands::NONE };
                 answer = enumerate::cycle(net, &fixed, &aim, facts, usable, &*lock);
             }
         }
         match answer {
-            Answer::None => None,
-            Answer::Cut => {
+            SearchAnswer::None => None,
+            SearchAnswer::Cut => {
                 self.losses.searches += 1;
                 None
             }
-            Answer::Way(mut way) => {
+            SearchAnswer::Way(mut way) => {
                 way.insert(0, arc);
                 Some(way)
             }
@@ -139,7 +144,7 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
     }
 
     /// Returns the arcs with the locks that they hold.
-    pub(crate) fn edges(&self, arcs: &[u32]) -> Vec<(u32, Held)> {
+    pub(crate) fn edges(&self, arcs: &[u32]) -> Vec<(u32, HeldLock)> {
         edges(self.net, &self.lock, arcs)
     }
 
@@ -164,23 +169,23 @@ impl<L: Copy, F: Fn(u32) -> Held> Cycles<'_, L, F> {
 /// Witnesses that prove the cycle of an arc and a way back.
 fn all_there<L: Copy>(
     net: &Net,
-    facts: &Facts<'_, L>,
-    lock: &impl Fn(u32) -> Held,
+    facts: &NetFacts<'_, L>,
+    lock: &impl Fn(u32) -> HeldLock,
     query: &Query<'_, L>,
     mut way: Vec<u32>,
-) -> Option<(Vec<u32>, Vec<Seen<L>>)> {
+) -> Option<(Vec<u32>, Vec<ArcWitness<L>>)> {
     way.insert(0, query.arc);
     if !is_simple(net, &way) {
         return None;
     }
     let edges = edges(net, lock, &way);
     let budget = effort(&way);
-    let all = assign(&edges, Some(query.seen), Ends::Cycle, Demands::ALL, facts, budget);
+    let all = assign(&edges, Some(query.seen), RowEnds::Cycle, Demands::ALL, facts, budget);
     all.ok().map(|all| (way, all))
 }
 
 /// Returns the arcs with the locks that they hold.
-fn edges(net: &Net, lock: &impl Fn(u32) -> Held, arcs: &[u32]) -> Vec<(u32, Held)> {
+fn edges(net: &Net, lock: &impl Fn(u32) -> HeldLock, arcs: &[u32]) -> Vec<(u32, HeldLock)> {
     arcs.iter().map(|&arc| (arc, lock(net.arcs[arc as usize].from))).collect()
 }
 
@@ -198,12 +203,14 @@ pub(crate) fn effort(arcs: &[u32]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use crate::{ClassId, Edge, Finding, Graph, Kind, Limits, LockId, Mode, SiteId, ThreadId};
+    use crate::{
+        ClassId, Graph, Inversion, InversionKind, Limits, LockId, Mode, OrderEdge, SiteId, ThreadId,
+    };
     use alloc::vec::Vec;
 
     /// As after millions of edges that all cost much: a search has this many steps.
-    fn add_within(steps: usize, graph: &mut Graph, from: u32, to: u32) -> Vec<Finding> {
-        let edge = Edge {
+    fn add_within(steps: usize, graph: &mut Graph, from: u32, to: u32) -> Vec<Inversion> {
+        let edge = OrderEdge {
             from: LockId(from),
             to: LockId(to),
             from_mode: Mode::Write,
@@ -222,7 +229,7 @@ mod tests {
         findings
     }
 
-    fn add(graph: &mut Graph, from: u32, to: u32) -> Vec<Finding> {
+    fn add(graph: &mut Graph, from: u32, to: u32) -> Vec<Inversion> {
         add_within(0, graph, from, to)
     }
 
@@ -254,7 +261,7 @@ mod tests {
         let found = add(&mut graph, 501, 500);
         assert_eq!(
             found.iter().map(|f| (f.kind, f.steps.len())).collect::<Vec<_>>(),
-            [(Kind::Cycle, 2)]
+            [(InversionKind::Cycle, 2)]
         );
     }
 

@@ -10,12 +10,12 @@
 //! # Progress
 //! The number of cycles may be exponential: there is a budget.
 
-use crate::cycle::{Demands, Facts, Party};
+use crate::cycle::{Demands, NetFacts, WitnessGroup};
 use crate::kinds::{Kinds, asked, held, waits};
-use crate::net::{NONE, Net, Way, state};
-use crate::search::{Answer, Question};
-use crate::seen::Seen;
-use crate::sets::Held;
+use crate::net::{ArcDirection, NONE, Net, state};
+use crate::search::{Question, SearchAnswer};
+use crate::seen::ArcWitness;
+use crate::sets::HeldLock;
 use alloc::vec;
 use hashbrown::HashSet;
 
@@ -25,7 +25,7 @@ const MOST: usize = 1 << 14;
 /// The edge that the cycle goes through, with the witness that is given for it.
 pub(crate) struct Fixed<'a, L> {
     pub(crate) arc: u32,
-    pub(crate) seen: &'a Seen<L>,
+    pub(crate) seen: &'a ArcWitness<L>,
 }
 
 /// What is looked for.
@@ -37,14 +37,14 @@ pub(crate) struct Aim {
 }
 
 /// One edge of the cycle being built.
-struct Frame<L> {
+struct CycleFrame<L> {
     /// The arc that is looked at, and the one after it.
     arc: u32,
     next: u32,
     /// The number of the witness that is next.
     turn: usize,
     /// The witness that was let in.
-    chosen: Option<Seen<L>>,
+    chosen: Option<ArcWitness<L>>,
 }
 
 /// Looks for the shortest cycle of different locks through the edge that is what is looked for.
@@ -53,17 +53,17 @@ pub(crate) fn cycle<L: Copy>(
     net: &mut Net,
     fixed: &Fixed<'_, L>,
     aim: &Aim,
-    facts: &Facts<'_, L>,
+    facts: &NetFacts<'_, L>,
     usable: impl Fn(&Net, u32) -> Kinds,
-    lock: impl Fn(u32) -> Held,
-) -> Answer {
+    lock: impl Fn(u32) -> HeldLock,
+) -> SearchAnswer {
     let Aim { question, mut length, demands } = *aim;
     let (distances, others) = net.distances(&question, &usable);
     let holding = |arc: u32, net: &Net| lock(net.arcs[arc as usize].from);
-    let mut party = Party::default();
+    let mut party = WitnessGroup::default();
     let first = holding(fixed.arc, net);
     if !party.admit(fixed.seen, &first, facts.sets, demands) {
-        return Answer::None;
+        return SearchAnswer::None;
     }
     let most = MOST.min(net.credit()).min(question.budget);
     let mut budget = most;
@@ -87,7 +87,7 @@ pub(crate) fn cycle<L: Copy>(
             }
             if budget == 0 {
                 net.spend(most);
-                return Answer::Cut;
+                return SearchAnswer::Cut;
             }
             budget -= 1;
             let arc = top.arc;
@@ -96,7 +96,7 @@ pub(crate) fn cycle<L: Copy>(
                 top.arc = top.next;
                 top.turn = 0;
                 if top.arc != NONE {
-                    top.next = net.after(top.arc, Way::Forth);
+                    top.next = net.after(top.arc, ArcDirection::Forth);
                 }
                 continue;
             };
@@ -107,7 +107,7 @@ pub(crate) fn cycle<L: Copy>(
                 top.turn = usize::MAX;
                 continue;
             }
-            let away = match net.seen(state(node, 0), Way::Back) {
+            let away = match net.seen(state(node, 0), ArcDirection::Back) {
                 NONE if others == u32::MAX => {
                     top.turn = usize::MAX;
                     continue;
@@ -137,22 +137,22 @@ pub(crate) fn cycle<L: Copy>(
             frames[depth].chosen = Some(*seen);
             if ends {
                 net.spend(most - budget);
-                return Answer::Way(frames.iter().map(|frame| frame.arc).collect());
+                return SearchAnswer::Way(frames.iter().map(|frame| frame.arc).collect());
             }
             on_cycle.insert(node);
             frames.push(frame(net, node));
         }
         if !too_far {
             net.spend(most - budget);
-            return Answer::None;
+            return SearchAnswer::None;
         }
         length += 1;
     }
 }
 
 /// Returns a frame at the first of the edges out of a node.
-fn frame<L>(net: &Net, node: u32) -> Frame<L> {
-    let arc = net.first(node, Way::Forth);
-    let next = if arc == NONE { NONE } else { net.after(arc, Way::Forth) };
-    Frame { arc, next, turn: 0, chosen: None }
+fn frame<L>(net: &Net, node: u32) -> CycleFrame<L> {
+    let arc = net.first(node, ArcDirection::Forth);
+    let next = if arc == NONE { NONE } else { net.after(arc, ArcDirection::Forth) };
+    CycleFrame { arc, next, turn: 0, chosen: None }
 }

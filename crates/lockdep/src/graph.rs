@@ -5,16 +5,17 @@
 //! searches, and makes findings of what they find.
 
 use crate::causes::Causes;
-use crate::classes::{Classes, Locks};
-use crate::cycle::{Ends, Facts, judge};
-use crate::cycles::{Cycles, Query, effort};
+use crate::classes::{ArcLocks, Classes};
+use crate::cycle::{NetFacts, RowEnds, judge};
+use crate::cycles::{CycleFinder, Query, effort};
 use crate::effort::Efforts;
 use crate::habits::{self, Habits};
-use crate::net::{Arc, NONE, Net, Way, node_of};
-use crate::seen::{Offer, Seen, Witnesses};
-use crate::sets::{Held, Sets, normalise};
+use crate::net::{Arc, ArcDirection, NONE, Net, node_of};
+use crate::seen::{ArcWitness, Offer, Witnesses};
+use crate::sets::{HeldLock, Sets, normalise};
 use crate::types::{
-    Class, ClassId, Edge, Excuse, Finding, Gate, Kind, Level, Limits, LockId, Losses,
+    ClassId, Excuse, GateLock, GraphLosses, Inversion, InversionKind, Level, Limits, LockClass,
+    LockId, OrderEdge,
 };
 use crate::worlds::Worlds;
 use alloc::vec::Vec;
@@ -22,7 +23,7 @@ use hashbrown::HashMap;
 
 /// A lock that lives.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lock {
+pub(crate) struct LockNode {
     pub(crate) id: LockId,
     /// The number of its class.
     pub(crate) class: u32,
@@ -30,10 +31,10 @@ pub(crate) struct Lock {
     pub(crate) life: u32,
 }
 
-impl Lock {
+impl LockNode {
     /// Returns the lock as one thread holds it exclusively.
-    pub(crate) fn held(&self) -> Held {
-        Held { life: self.life, lock: self.id, shared: false }
+    pub(crate) fn held(&self) -> HeldLock {
+        HeldLock { life: self.life, lock: self.id, shared: false }
     }
 }
 
@@ -41,11 +42,11 @@ impl Lock {
 #[derive(Debug)]
 pub struct Graph {
     pub(crate) limits: Limits,
-    pub(crate) losses: Losses,
+    pub(crate) losses: GraphLosses,
     /// The nodes of locks.
     nodes: HashMap<LockId, u32>,
     /// The lock that each node stands for.
-    pub(crate) locks: Vec<Lock>,
+    pub(crate) locks: Vec<LockNode>,
     lives: u32,
     pub(crate) net: Net,
     pub(crate) witnesses: Witnesses,
@@ -58,7 +59,7 @@ pub struct Graph {
     /// The ways between worlds that have an excuse: signal and last state.
     pub(crate) pending: Vec<(u8, u32)>,
     pub(crate) class_worlds: Worlds,
-    scratch: Vec<Held>,
+    scratch: Vec<HeldLock>,
 }
 
 impl Graph {
@@ -67,7 +68,7 @@ impl Graph {
     pub fn new(limits: Limits) -> Graph {
         Graph {
             limits,
-            losses: Losses::default(),
+            losses: GraphLosses::default(),
             nodes: HashMap::new(),
             locks: Vec::new(),
             lives: 0,
@@ -96,12 +97,12 @@ impl Graph {
             self.losses.locks += 1;
             return false;
         }
-        let class = Class { id: class, subclass };
+        let class = LockClass { id: class, subclass };
         let class = self.classes.number(class, &self.limits, &mut self.losses);
         // Number 0 stays free for lives that are not known.
         self.lives = self.lives.wrapping_add(1).max(1);
         let node = self.net.add_node();
-        let lock_at_node = Lock { id: lock, class, life: self.lives };
+        let lock_at_node = LockNode { id: lock, class, life: self.lives };
         if node as usize == self.locks.len() {
             self.locks.push(lock_at_node);
         } else {
@@ -115,8 +116,8 @@ impl Graph {
     /// What is known of the order of its class stays.
     pub fn forget(&mut self, lock: LockId) {
         let Some(node) = self.nodes.remove(&lock) else { return };
-        let leads = self.net.first(node, Way::Forth) != NONE;
-        for way in [Way::Forth, Way::Back] {
+        let leads = self.net.first(node, ArcDirection::Forth) != NONE;
+        for way in [ArcDirection::Forth, ArcDirection::Back] {
             loop {
                 let arc = self.net.first(node, way);
                 if arc == NONE {
@@ -135,7 +136,7 @@ impl Graph {
     /// `findings`: at most one cycle of locks at each level and one of classes, and ways between
     /// the worlds of signals. A cause (the classes of the cycle) that was found at this level or a
     /// higher one is not found again.
-    pub fn add(&mut self, edge: &Edge<'_>, findings: &mut Vec<Finding>) {
+    pub fn add(&mut self, edge: &OrderEdge<'_>, findings: &mut Vec<Inversion>) {
         let (Some(&from), Some(&to)) = (self.nodes.get(&edge.from), self.nodes.get(&edge.to))
         else {
             self.losses.undeclared += 1;
@@ -146,7 +147,7 @@ impl Graph {
             return;
         }
         let set = self.held(edge, from);
-        let seen = Seen::of(edge, set, ());
+        let seen = ArcWitness::of(edge, set, ());
         let arc = self.net.find(from, to);
         let (arc, grows) = match arc {
             Some(arc) => {
@@ -186,7 +187,7 @@ impl Graph {
 
     /// Returns the number of the set of all that the edge's thread held, if that was more than one
     /// lock. The set gets a user more.
-    fn held(&mut self, edge: &Edge<'_>, from: u32) -> u32 {
+    fn held(&mut self, edge: &OrderEdge<'_>, from: u32) -> u32 {
         if edge.gates.is_empty() {
             return NONE;
         }
@@ -195,16 +196,25 @@ impl Graph {
             None => 0,
         };
         self.scratch.clear();
-        let held =
-            |gate: &Gate| Held { life: life(gate.lock), lock: gate.lock, shared: gate.shared };
+        let held = |gate: &GateLock| HeldLock {
+            life: life(gate.lock),
+            lock: gate.lock,
+            shared: gate.shared,
+        };
         self.scratch.extend(edge.gates.iter().map(held));
-        let Lock { id: lock, life, .. } = self.locks[from as usize];
-        self.scratch.push(Held { life, lock, shared: edge.from_mode.is_shared() });
+        let LockNode { id: lock, life, .. } = self.locks[from as usize];
+        self.scratch.push(HeldLock { life, lock, shared: edge.from_mode.is_shared() });
         normalise(&mut self.scratch);
         self.sets.intern(&self.scratch)
     }
 
-    fn cycle_of_locks(&mut self, arc: u32, seen: &Seen, grows: bool, findings: &mut Vec<Finding>) {
+    fn cycle_of_locks(
+        &mut self,
+        arc: u32,
+        seen: &ArcWitness,
+        grows: bool,
+        findings: &mut Vec<Inversion>,
+    ) {
         if !self.net.level(arc) {
             return;
         }
@@ -224,7 +234,7 @@ impl Graph {
                 if new {
                     let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.step(arc, seen));
                     let steps = steps.collect();
-                    findings.push(Finding { level, kind: Kind::Cycle, steps, excuse });
+                    findings.push(Inversion { level, kind: InversionKind::Cycle, steps, excuse });
                 }
             }
             self.efforts.note(purpose, self.net.spent.wrapping_sub(before), new);
@@ -236,18 +246,18 @@ impl Graph {
         &mut self,
         query: &Query<'_, ()>,
         proven: bool,
-    ) -> Option<(Vec<u32>, Vec<Seen>, Option<Excuse>)> {
+    ) -> Option<(Vec<u32>, Vec<ArcWitness>, Option<Excuse>)> {
         let locks = &self.locks;
         let lock = |node: u32| locks[node as usize].held();
-        let facts = Facts { witnesses: &self.witnesses, sets: &self.sets };
-        let mut cycles = Cycles { net: &mut self.net, facts, lock, losses: &mut self.losses };
+        let facts = NetFacts { witnesses: &self.witnesses, sets: &self.sets };
+        let mut cycles = CycleFinder { net: &mut self.net, facts, lock, losses: &mut self.losses };
         if proven {
             let (arcs, seen) = cycles.proven(query)?;
             return Some((arcs, seen, None));
         }
         let arcs = cycles.any(query)?;
         let edges = cycles.edges(&arcs);
-        let (seen, excuse) = judge(&edges, Ends::Cycle, &cycles.facts, effort(&arcs))?;
+        let (seen, excuse) = judge(&edges, RowEnds::Cycle, &cycles.facts, effort(&arcs))?;
         Some((arcs, seen, excuse))
     }
 
@@ -255,9 +265,9 @@ impl Graph {
         &mut self,
         from: u32,
         to: u32,
-        edge: &Edge<'_>,
+        edge: &OrderEdge<'_>,
         set: u32,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<Inversion>,
     ) {
         let classes = (self.class_of(from), self.class_of(to));
         let Graph { sets, limits, losses, .. } = self;
@@ -277,22 +287,22 @@ impl Graph {
     fn habit(
         &mut self,
         classes: (u32, u32),
-        edge: &Edge<'_>,
+        edge: &OrderEdge<'_>,
         set: u32,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<Inversion>,
     ) {
         let (from, to) = classes;
         if from == to || !self.classes.has_node(from) || !self.classes.has_node(to) {
             return;
         }
         let Some(arc) = self.classes.net.find(from, to) else { return };
-        let seen = Seen::of(edge, set, (edge.from, edge.to));
+        let seen = ArcWitness::of(edge, set, (edge.from, edge.to));
         if self.habits.note(arc, &self.classes, seen) {
             self.sets.keep(set);
         }
         let Some(back) = self.classes.net.find(to, from) else { return };
         let Graph { net, sets, nodes, locks, .. } = self;
-        let world = habits::World {
+        let world = habits::LockQuestions {
             net,
             sets,
             node: &|lock| nodes.get(&lock).copied(),
@@ -307,16 +317,16 @@ impl Graph {
     fn found_of_classes(
         &mut self,
         arcs: &[u32],
-        seen: &[Seen<Locks>],
+        seen: &[ArcWitness<ArcLocks>],
         level: Level,
-        findings: &mut Vec<Finding>,
+        findings: &mut Vec<Inversion>,
     ) {
         let class = |&arc: &u32| self.classes.net.arcs[arc as usize].from;
         if self.causes.news(arcs.iter().map(class), None, level) {
             let steps = arcs.iter().zip(seen).map(|(&arc, seen)| self.class_step(arc, seen));
-            findings.push(Finding {
+            findings.push(Inversion {
                 level,
-                kind: Kind::Classes,
+                kind: InversionKind::Classes,
                 steps: steps.collect(),
                 excuse: (level == Level::Order).then_some(Excuse::OtherInstances),
             });
@@ -325,7 +335,7 @@ impl Graph {
 
     /// Returns what did not fit.
     #[must_use]
-    pub fn losses(&self) -> Losses {
+    pub fn losses(&self) -> GraphLosses {
         self.losses
     }
 

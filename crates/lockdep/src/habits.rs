@@ -7,24 +7,24 @@
 //! called a potential deadlock on this evidence, and on no less:
 //!
 //! - **HABIT-PAIRS** Each order was taken with [`ENOUGH`] pairs of locks or more.
-//! - **HABIT-THREADS** Two threads did it that can do it at the same time: not while the process had one
-//!   thread, with no lock in common, and with no two locks of one class: where each list has
-//!   the lock of its directory above it, two lists have two gates.
-//! - **HABIT-CODE** The code is not the same. What takes two locks by their addresses has both orders,
-//!   with never the same locks; so the call that takes the first lock is another one.
-//! - **HABIT-TREES** Nothing looks like a tree. Where a directory is locked before its list and the list
-//!   before the files, which are directories again, one lock stands between two of the other
+//! - **HABIT-THREADS** Two threads did it that can do it at the same time: not while the process
+//!   had one thread, with no lock in common, and with no two locks of one class: where each list
+//!   has the lock of its directory above it, two lists have two gates.
+//! - **HABIT-CODE** The code is not the same. What takes two locks by their addresses has both
+//!   orders, with never the same locks; so the call that takes the first lock is another one.
+//! - **HABIT-TREES** Nothing looks like a tree. Where a directory is locked before its list and the
+//!   list before the files, which are directories again, one lock stands between two of the other
 //!   class. A list that many files come before, and that comes before many, is none: it is
 //!   the same files that come before and after.
 //!
 //! Of cycles of more classes nothing is said: what the pairs would have to have in common is
 //! not known.
 
-use crate::classes::{Classes, Locks};
+use crate::classes::{ArcLocks, Classes};
 use crate::kinds::{asked, held, waits};
-use crate::net::{NONE, Net, Way};
-use crate::seen::Seen;
-use crate::sets::{Held, Sets};
+use crate::net::{ArcDirection, NONE, Net};
+use crate::seen::ArcWitness;
+use crate::sets::{HeldLock, Sets};
 use crate::types::LockId;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
@@ -41,14 +41,14 @@ const EDGES: usize = 32;
 #[derive(Debug, Default)]
 pub(crate) struct Habits {
     /// The witnesses of each arc that had other locks than its first witness.
-    further: HashMap<u32, Vec<Seen<Locks>>>,
+    further: HashMap<u32, Vec<ArcWitness<ArcLocks>>>,
     /// The locks that stand between two of the other class, for each two classes, the lower one
     /// first.
     between: HashMap<(u32, u32), Vec<LockId>>,
 }
 
 /// What can be asked of locks.
-pub(crate) struct World<'a> {
+pub(crate) struct LockQuestions<'a> {
     pub(crate) net: &'a Net,
     pub(crate) sets: &'a Sets,
     /// The node of a lock that lives.
@@ -64,8 +64,8 @@ fn both(a: u32, b: u32) -> (u32, u32) {
 impl Habits {
     /// Notes a pair of locks of an arc that has witnesses. Returns whether it was kept: then it is
     /// a user of its set.
-    pub(crate) fn note(&mut self, arc: u32, classes: &Classes, seen: Seen<Locks>) -> bool {
-        let is_it = |other: &Seen<Locks>| other.locks == seen.locks;
+    pub(crate) fn note(&mut self, arc: u32, classes: &Classes, seen: ArcWitness<ArcLocks>) -> bool {
+        let is_it = |other: &ArcWitness<ArcLocks>| other.locks == seen.locks;
         if classes.witnesses.of(arc).any(is_it) {
             return false;
         }
@@ -78,7 +78,7 @@ impl Habits {
     }
 
     /// Notes a new edge between locks of two classes that have both orders by now.
-    pub(crate) fn edge(&mut self, (from, to): (LockId, LockId), world: &World<'_>) {
+    pub(crate) fn edge(&mut self, (from, to): (LockId, LockId), world: &LockQuestions<'_>) {
         let (Some(a), Some(b)) = ((world.node)(from), (world.node)(to)) else { return };
         let (class_a, class_b) = ((world.class)(a), (world.class)(b));
         for (lock, node, other) in [(from, a, class_b), (to, b, class_a)] {
@@ -96,8 +96,8 @@ impl Habits {
         &self,
         (arc, back): (u32, u32),
         classes: &Classes,
-        world: &World<'_>,
-    ) -> Option<[Seen<Locks>; 2]> {
+        world: &LockQuestions<'_>,
+    ) -> Option<[ArcWitness<ArcLocks>; 2]> {
         let ends = &classes.net.arcs[arc as usize];
         let between = self.between.get(&both(ends.from, ends.to));
         let is_tree = |&lock: &LockId| {
@@ -112,10 +112,14 @@ impl Habits {
         }
         let all = |arc| {
             let further = self.further.get(&arc).map_or(&[][..], Vec::as_slice);
-            classes.witnesses.of(arc).chain(further).filter(|seen: &&Seen<Locks>| !seen.alone())
+            classes
+                .witnesses
+                .of(arc)
+                .chain(further)
+                .filter(|seen: &&ArcWitness<ArcLocks>| !seen.alone())
         };
         let pairs = |arc| {
-            let mut locks: Vec<Locks> = all(arc).map(|seen| seen.locks).collect();
+            let mut locks: Vec<ArcLocks> = all(arc).map(|seen| seen.locks).collect();
             locks.sort_unstable();
             locks.dedup();
             locks.len()
@@ -136,16 +140,17 @@ impl Habits {
     }
 }
 
-impl World<'_> {
+impl LockQuestions<'_> {
     /// Returns whether a lock stands between locks of another class as one of a tree does: some on
     /// each of its sides, and on one of them only one.
     fn stands_between(&self, node: u32, other: u32) -> bool {
-        let [before, after] = [Way::Back, Way::Forth].map(|way| self.beside(node, way, other));
+        let [before, after] =
+            [ArcDirection::Back, ArcDirection::Forth].map(|way| self.beside(node, way, other));
         before.min(after) == 1
     }
 
     /// Returns how many locks of a class lie on one side of a lock, as far as counts.
-    fn beside(&self, node: u32, way: Way, class: u32) -> usize {
+    fn beside(&self, node: u32, way: ArcDirection, class: u32) -> usize {
         let mut count = 0;
         let mut arc = self.net.first(node, way);
         for _ in 0..EDGES {
@@ -153,7 +158,7 @@ impl World<'_> {
                 return count;
             }
             let ends = &self.net.arcs[arc as usize];
-            let there = if way == Way::Forth { ends.to } else { ends.from };
+            let there = if way == ArcDirection::Forth { ends.to } else { ends.from };
             count += usize::from((self.class)(there) == class);
             arc = self.net.after(arc, way);
         }
@@ -162,13 +167,13 @@ impl World<'_> {
     }
 
     /// Returns whether both held a lock, or locks of one class, beside those of the order.
-    fn share_a_gate(&self, one: &Seen<Locks>, other: &Seen<Locks>) -> bool {
-        let gates = |seen: &Seen<Locks>| {
+    fn share_a_gate(&self, one: &ArcWitness<ArcLocks>, other: &ArcWitness<ArcLocks>) -> bool {
+        let gates = |seen: &ArcWitness<ArcLocks>| {
             let all = if seen.held == NONE { &[] } else { self.sets.locks(seen.held) };
             let from = seen.locks.0;
-            all.iter().filter(move |held| held.lock != from).copied().collect::<Vec<Held>>()
+            all.iter().filter(move |held| held.lock != from).copied().collect::<Vec<HeldLock>>()
         };
-        let class = |held: &Held| (self.node)(held.lock).map(|node| (self.class)(node));
+        let class = |held: &HeldLock| (self.node)(held.lock).map(|node| (self.class)(node));
         let theirs = gates(other);
         gates(one).iter().any(|mine| {
             theirs.iter().any(|held| {

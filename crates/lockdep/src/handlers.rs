@@ -1,13 +1,15 @@
 //! Findings about signal handlers.
 
-use crate::cycle::{Demands, Ends, Facts, assign, judge};
+use crate::cycle::{Demands, NetFacts, RowEnds, assign, judge};
 use crate::cycles::effort;
 use crate::graph::Graph;
 use crate::kinds::{asked, held};
 use crate::net::node_of;
-use crate::sets::Held;
-use crate::types::{Class, Excuse, Finding, Kind, Level, LockId, Step, Use, Witness};
-use crate::worlds::{Hits, Passage, Used};
+use crate::sets::HeldLock;
+use crate::types::{
+    Excuse, Inversion, InversionKind, InversionStep, Level, LockClass, LockId, SignalUse, Witness,
+};
+use crate::worlds::{HandlerPassage, Hits, WorldUse};
 use alloc::vec::Vec;
 
 /// How many ways that are no potential deadlock yet are kept in mind.
@@ -20,7 +22,7 @@ impl Graph {
     ///
     /// Of several ways between the worlds the shortest is judged: a longer one
     /// may be a potential deadlock where it is not.
-    pub fn used(&mut self, lock: LockId, usage: Use, findings: &mut Vec<Finding>) {
+    pub fn used(&mut self, lock: LockId, usage: SignalUse, findings: &mut Vec<Inversion>) {
         let Some(node) = self.node(lock).filter(|_| (1..=64).contains(&usage.signal)) else {
             self.losses.undeclared += 1;
             return;
@@ -43,7 +45,7 @@ impl Graph {
     }
 
     /// Looks for ways from handlers after an arc between locks has got a further kind or witness.
-    pub(crate) fn ways_of_locks(&mut self, arc: u32, findings: &mut Vec<Finding>) {
+    pub(crate) fn ways_of_locks(&mut self, arc: u32, findings: &mut Vec<Inversion>) {
         let hits = self.worlds.extend(&self.net, arc);
         self.hits_of_locks(hits, findings);
         let taint = self.worlds.taint(self.net.arcs[arc as usize].from);
@@ -58,12 +60,12 @@ impl Graph {
     }
 
     /// Looks for ways from handlers after an arc between classes has got a further kind or witness.
-    pub(crate) fn ways_of_classes(&mut self, arc: u32, findings: &mut Vec<Finding>) {
+    pub(crate) fn ways_of_classes(&mut self, arc: u32, findings: &mut Vec<Inversion>) {
         let hits = self.class_worlds.extend(&self.classes.net, arc);
         self.hits_of_classes(hits, findings);
     }
 
-    fn hits_of_locks(&mut self, hits: Hits, findings: &mut Vec<Finding>) {
+    fn hits_of_locks(&mut self, hits: Hits, findings: &mut Vec<Inversion>) {
         self.losses.searches += hits.more as u64;
         for (signal, end) in hits.all {
             let passage = match self.worlds.passage(&mut self.net, signal, end) {
@@ -74,13 +76,13 @@ impl Graph {
                     continue;
                 }
             };
-            let Passage { arcs, handler, open, .. } = &passage;
-            let facts = Facts { witnesses: &self.witnesses, sets: &self.sets };
+            let HandlerPassage { arcs, handler, open, .. } = &passage;
+            let facts = NetFacts { witnesses: &self.witnesses, sets: &self.sets };
             let edge =
                 |&arc: &u32| (arc, self.locks[self.net.arcs[arc as usize].from as usize].held());
-            let edges: Vec<(u32, Held)> = arcs.iter().map(edge).collect();
+            let edges: Vec<(u32, HeldLock)> = arcs.iter().map(edge).collect();
             let judged = open.iter().filter_map(|open| {
-                let ends = Ends::Handler {
+                let ends = RowEnds::Handler {
                     asked: asked(handler.mode),
                     held: held(open.mode),
                     thread: open.thread,
@@ -107,16 +109,16 @@ impl Graph {
             let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.step(arc, seen));
             let by_handler = interruption(open, handler, self.classes.name(last), first);
             let steps = steps.chain([by_handler]).collect();
-            findings.push(Finding {
+            findings.push(Inversion {
                 level,
-                kind: Kind::Handler { signal, thread: handler.thread },
+                kind: InversionKind::Handler { signal, thread: handler.thread },
                 steps,
                 excuse,
             });
         }
     }
 
-    fn hits_of_classes(&mut self, hits: Hits, findings: &mut Vec<Finding>) {
+    fn hits_of_classes(&mut self, hits: Hits, findings: &mut Vec<Inversion>) {
         self.losses.searches += hits.more as u64;
         for (signal, end) in hits.all {
             let passage = match self.class_worlds.passage(&mut self.classes.net, signal, end) {
@@ -127,13 +129,14 @@ impl Graph {
                     continue;
                 }
             };
-            let Passage { arcs, handler, open, .. } = &passage;
-            let facts = Facts { witnesses: &self.classes.witnesses, sets: &self.sets };
+            let HandlerPassage { arcs, handler, open, .. } = &passage;
+            let facts = NetFacts { witnesses: &self.classes.witnesses, sets: &self.sets };
             let of = |arc: u32| self.classes.net.arcs[arc as usize].from;
-            let edge = |&arc: &u32| (arc, Held { life: 0, lock: LockId(of(arc)), shared: false });
-            let edges: Vec<(u32, Held)> = arcs.iter().map(edge).collect();
-            let attempt = |open: &Used| {
-                let ends = Ends::Handler {
+            let edge =
+                |&arc: &u32| (arc, HeldLock { life: 0, lock: LockId(of(arc)), shared: false });
+            let edges: Vec<(u32, HeldLock)> = arcs.iter().map(edge).collect();
+            let attempt = |open: &WorldUse| {
+                let ends = RowEnds::Handler {
                     asked: asked(handler.mode),
                     held: held(open.mode),
                     thread: open.thread,
@@ -153,9 +156,9 @@ impl Graph {
             let first = self.classes.name(arcs.first().map_or(last, |&arc| of(arc)));
             let steps = arcs.iter().zip(&seen).map(|(&arc, seen)| self.class_step(arc, seen));
             let by_handler = interruption(open, handler, self.classes.name(last), first);
-            findings.push(Finding {
+            findings.push(Inversion {
                 level: Level::Order,
-                kind: Kind::Handler { signal, thread: handler.thread },
+                kind: InversionKind::Handler { signal, thread: handler.thread },
                 steps: steps.chain([by_handler]).collect(),
                 excuse: Some(Excuse::OtherInstances),
             });
@@ -164,8 +167,13 @@ impl Graph {
 }
 
 /// Returns the step of a handler: it runs while `open` is held.
-fn interruption(open: &Used, handler: &Used, from_class: Class, to_class: Class) -> Step {
-    Step {
+fn interruption(
+    open: &WorldUse,
+    handler: &WorldUse,
+    from_class: LockClass,
+    to_class: LockClass,
+) -> InversionStep {
+    InversionStep {
         from: open.lock,
         to: handler.lock,
         from_class,

@@ -4,7 +4,7 @@
 //! Pure data. The caller says which locks there are ([`Graph::declare`]), who
 //! asked for which lock while holding which ([`Graph::add`]), and which locks
 //! are taken in signal handlers ([`Graph::used`]). Each of these may complete a
-//! way round: then a [`Finding`] says so, with what proves it. Nothing here
+//! way round: then an [`Inversion`] says so, with what proves it. Nothing here
 //! knows how a lock is named, where its facts come from, or how a finding is
 //! printed. The command `lockstead run --check` uses it on facts of other
 //! processes, the crate `lockstead` on its own.
@@ -62,6 +62,6 @@ mod worlds;
 
 pub use graph::Graph;
 pub use types::{
-    Class, ClassId, Edge, Excuse, Finding, Gate, Kind, Level, Limits, LockId, Losses, Mode, SiteId,
-    Step, ThreadId, Use, Witness, World,
+    ClassId, Excuse, GateLock, GraphLosses, Inversion, InversionKind, InversionStep, Level, Limits,
+    LockClass, LockId, Mode, OrderEdge, SignalUse, SignalWorld, SiteId, ThreadId, Witness,
 };

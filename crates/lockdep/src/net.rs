@@ -32,7 +32,7 @@ pub(crate) const fn node_of(state: u32) -> u32 {
 }
 
 #[derive(Debug)]
-pub(crate) struct Node {
+pub(crate) struct NetNode {
     /// The first arc out of it; the next free node while it is free.
     pub(crate) out: u32,
     /// The first arc into it.
@@ -62,7 +62,7 @@ pub(crate) struct Arc {
 
 /// What a search remembers of a node: places in its queues, for each state.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Mark {
+pub(crate) struct NodeMark {
     pub(crate) search: u32,
     pub(crate) forth: [u32; 2],
     pub(crate) back: [u32; 2],
@@ -70,14 +70,14 @@ pub(crate) struct Mark {
 
 /// The direction: along the arcs or against them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Way {
+pub(crate) enum ArcDirection {
     Forth,
     Back,
 }
 
 /// Where a walk over the neighbours of a state stands.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Walk {
+pub(crate) struct NeighbourWalk {
     state: u32,
     arc: u32,
     /// Against the arcs: the state of the arc's beginning that is next.
@@ -86,13 +86,13 @@ pub(crate) struct Walk {
 
 #[derive(Debug)]
 pub(crate) struct Net {
-    pub(crate) nodes: Vec<Node>,
+    pub(crate) nodes: Vec<NetNode>,
     pub(crate) arcs: Vec<Arc>,
     free_node: u32,
     free_arc: u32,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
-    marks: Vec<Mark>,
+    marks: Vec<NodeMark>,
     search: u32,
     /// The number of steps that searches took since the order was last made from scratch.
     pub(crate) work: usize,
@@ -143,7 +143,7 @@ impl Net {
     }
 
     pub(crate) fn add_node(&mut self) -> u32 {
-        let new = Node {
+        let new = NetNode {
             out: NONE,
             into: NONE,
             places: [0; 2],
@@ -208,9 +208,9 @@ impl Net {
             self.arcs[into_next as usize].into_prev = arc;
         }
         self.nodes[from as usize].out = arc;
-        self.nodes[from as usize].degrees[Way::Forth as usize] += 1;
+        self.nodes[from as usize].degrees[ArcDirection::Forth as usize] += 1;
         self.nodes[to as usize].into = arc;
-        self.nodes[to as usize].degrees[Way::Back as usize] += 1;
+        self.nodes[to as usize].degrees[ArcDirection::Back as usize] += 1;
         let (arcs, hasher) = (&self.arcs, &self.hasher);
         let hash = |&arc: &u32| {
             let arc = &arcs[arc as usize];
@@ -227,8 +227,8 @@ impl Net {
         if let Ok(entry) = self.index.find_entry(hash, |&other| other == arc) {
             entry.remove();
         }
-        self.nodes[from as usize].degrees[Way::Forth as usize] -= 1;
-        self.nodes[to as usize].degrees[Way::Back as usize] -= 1;
+        self.nodes[from as usize].degrees[ArcDirection::Forth as usize] -= 1;
+        self.nodes[to as usize].degrees[ArcDirection::Back as usize] -= 1;
         match out_prev {
             NONE => self.nodes[from as usize].out = out_next,
             prev => self.arcs[prev as usize].out_next = out_next,
@@ -255,44 +255,44 @@ impl Net {
     }
 
     /// Returns the first arc of `node` in the direction.
-    pub(crate) fn first(&self, node: u32, way: Way) -> u32 {
+    pub(crate) fn first(&self, node: u32, way: ArcDirection) -> u32 {
         let node = &self.nodes[node as usize];
         match way {
-            Way::Forth => node.out,
-            Way::Back => node.into,
+            ArcDirection::Forth => node.out,
+            ArcDirection::Back => node.into,
         }
     }
 
     /// Returns the arc after `arc` in the list of the same node.
-    pub(crate) fn after(&self, arc: u32, way: Way) -> u32 {
+    pub(crate) fn after(&self, arc: u32, way: ArcDirection) -> u32 {
         let arc = &self.arcs[arc as usize];
         match way {
-            Way::Forth => arc.out_next,
-            Way::Back => arc.into_next,
+            ArcDirection::Forth => arc.out_next,
+            ArcDirection::Back => arc.into_next,
         }
     }
 
     /// Begins a walk over the neighbours of a state that is awake.
-    pub(crate) fn walk(&self, state: u32, way: Way) -> Walk {
-        Walk { state, arc: self.first(node_of(state), way), arrived: NORMAL }
+    pub(crate) fn walk(&self, state: u32, way: ArcDirection) -> NeighbourWalk {
+        NeighbourWalk { state, arc: self.first(node_of(state), way), arrived: NORMAL }
     }
 
     /// Takes a step of constant time to the next neighbour; it may find none.
-    pub(crate) fn step(&self, walk: &mut Walk, way: Way) -> Step {
+    pub(crate) fn step(&self, walk: &mut NeighbourWalk, way: ArcDirection) -> WalkStep {
         if walk.arc == NONE {
-            return Step::End;
+            return WalkStep::End;
         }
         let arc = &self.arcs[walk.arc as usize];
         let arrived = walk.state % 2;
         match way {
-            Way::Forth => {
+            ArcDirection::Forth => {
                 walk.arc = arc.out_next;
                 match arc.kinds.forth(arrived) {
-                    Some(there) => Step::To(state(arc.to, there)),
-                    None => Step::Blind,
+                    Some(there) => WalkStep::To(state(arc.to, there)),
+                    None => WalkStep::Blind,
                 }
             }
-            Way::Back => {
+            ArcDirection::Back => {
                 let there = walk.arrived;
                 if there == NORMAL && self.nodes[arc.from as usize].recursive {
                     walk.arrived = RECURSIVE;
@@ -301,8 +301,8 @@ impl Net {
                     walk.arc = arc.into_next;
                 }
                 match arc.kinds.forth(there) {
-                    Some(here) if here == arrived => Step::To(state(arc.from, there)),
-                    _ => Step::Blind,
+                    Some(here) if here == arrived => WalkStep::To(state(arc.from, there)),
+                    _ => WalkStep::Blind,
                 }
             }
         }
@@ -318,48 +318,48 @@ impl Net {
 
     /// Begins a search: no node carries a mark.
     pub(crate) fn begin_search(&mut self) {
-        self.marks.resize(self.nodes.len(), Mark::default());
+        self.marks.resize(self.nodes.len(), NodeMark::default());
         self.search = self.search.wrapping_add(1);
         if self.search == 0 {
-            self.marks.fill(Mark::default());
+            self.marks.fill(NodeMark::default());
             self.search = 1;
         }
     }
 
     /// Returns the mark of a node in the search that was begun last.
-    pub(crate) fn mark(&mut self, node: u32) -> &mut Mark {
+    pub(crate) fn mark(&mut self, node: u32) -> &mut NodeMark {
         let mark = &mut self.marks[node as usize];
         if mark.search != self.search {
-            *mark = Mark { search: self.search, forth: [NONE; 2], back: [NONE; 2] };
+            *mark = NodeMark { search: self.search, forth: [NONE; 2], back: [NONE; 2] };
         }
         mark
     }
 
     /// Returns where a state stands in the queue of the search; [`NONE`] if it does not.
-    pub(crate) fn seen(&self, state: u32, way: Way) -> u32 {
+    pub(crate) fn seen(&self, state: u32, way: ArcDirection) -> u32 {
         let mark = &self.marks[node_of(state) as usize];
         if mark.search != self.search {
             return NONE;
         }
         match way {
-            Way::Forth => mark.forth[(state % 2) as usize],
-            Way::Back => mark.back[(state % 2) as usize],
+            ArcDirection::Forth => mark.forth[(state % 2) as usize],
+            ArcDirection::Back => mark.back[(state % 2) as usize],
         }
     }
 
     /// Returns the place of a state in the queue of the search, to be set.
-    pub(crate) fn slot(&mut self, state: u32, way: Way) -> &mut u32 {
+    pub(crate) fn slot(&mut self, state: u32, way: ArcDirection) -> &mut u32 {
         let mark = self.mark(node_of(state));
         match way {
-            Way::Forth => &mut mark.forth[(state % 2) as usize],
-            Way::Back => &mut mark.back[(state % 2) as usize],
+            ArcDirection::Forth => &mut mark.forth[(state % 2) as usize],
+            ArcDirection::Back => &mut mark.back[(state % 2) as usize],
         }
     }
 }
 
-/// Where a step of a [`Walk`] led.
+/// Where a step of a [`NeighbourWalk`] led.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Step {
+pub(crate) enum WalkStep {
     To(u32),
     Blind,
     End,

@@ -37,7 +37,7 @@
 //! ones and cycles that stay are ours.
 
 use crate::kinds::{Kinds, NORMAL, RECURSIVE};
-use crate::net::{NONE, Net, Node, Step, Walk, Way, node_of, state};
+use crate::net::{ArcDirection, NONE, NeighbourWalk, Net, NetNode, WalkStep, node_of, state};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -58,11 +58,11 @@ const SAVED_TANGLED: usize = 1 << 5;
 pub(crate) const FIRST_CREDIT: usize = 1 << 22;
 
 /// One side of a search.
-struct Side {
-    way: Way,
+struct OrderSide {
+    way: ArcDirection,
     queue: Vec<u32>,
     head: usize,
-    walk: Walk,
+    walk: NeighbourWalk,
     /// The place beyond which no state is looked at.
     limit: i64,
     /// The nearest place beyond it that was met.
@@ -198,12 +198,12 @@ impl Net {
     /// Returns the states to which one step leads from a state.
     pub(crate) fn all_from(&self, state: u32) -> Vec<u32> {
         let mut all = Vec::new();
-        let mut walk = self.walk(state, Way::Forth);
+        let mut walk = self.walk(state, ArcDirection::Forth);
         loop {
-            match self.step(&mut walk, Way::Forth) {
-                Step::End => return all,
-                Step::Blind => {}
-                Step::To(next) => all.push(next),
+            match self.step(&mut walk, ArcDirection::Forth) {
+                WalkStep::End => return all,
+                WalkStep::Blind => {}
+                WalkStep::To(next) => all.push(next),
             }
         }
     }
@@ -215,9 +215,9 @@ impl Net {
         if high < low {
             return;
         }
-        if self.first(node_of(b), Way::Forth) == NONE {
+        if self.first(node_of(b), ArcDirection::Forth) == NONE {
             self.set_place(b, high + GAP);
-        } else if self.first(node_of(a), Way::Back) == NONE {
+        } else if self.first(node_of(a), ArcDirection::Back) == NONE {
             self.set_place(a, low - GAP);
         } else if from != low || from == high {
             self.search_both_ways(a, b, (low, high), from == low);
@@ -236,10 +236,10 @@ impl Net {
         let side = |net: &mut Net, way, start, limit| {
             *net.slot(start, way) = 0;
             let walk = net.walk(start, way);
-            Side { way, queue: vec![start], head: 0, walk, limit, beyond: None }
+            OrderSide { way, queue: vec![start], head: 0, walk, limit, beyond: None }
         };
-        let mut forth = side(self, Way::Forth, b, high);
-        let mut back = side(self, Way::Back, a, low);
+        let mut forth = side(self, ArcDirection::Forth, b, high);
+        let mut back = side(self, ArcDirection::Back, a, low);
         // Not all at once: what follows may need it more.
         let most = self.patience + self.credit / 2;
         let credit = if level { GLANCE.min(most) } else { most };
@@ -269,24 +269,24 @@ impl Net {
     }
 
     /// Takes one step of one side; returns `false` if the side is complete.
-    fn advance(&mut self, side: &mut Side, met: &mut bool) -> bool {
+    fn advance(&mut self, side: &mut OrderSide, met: &mut bool) -> bool {
         match self.step(&mut side.walk, side.way) {
-            Step::Blind => {}
-            Step::End => {
+            WalkStep::Blind => {}
+            WalkStep::End => {
                 side.head += 1;
                 let Some(&next) = side.queue.get(side.head) else { return false };
                 side.walk = self.walk(next, side.way);
             }
-            Step::To(next) => {
+            WalkStep::To(next) => {
                 let place = self.place(next);
                 let (within, nearer, other) = match side.way {
-                    Way::Forth => {
+                    ArcDirection::Forth => {
                         let nearer = side.beyond.is_none_or(|beyond| place < beyond);
-                        (place <= side.limit, nearer, Way::Back)
+                        (place <= side.limit, nearer, ArcDirection::Back)
                     }
-                    Way::Back => {
+                    ArcDirection::Back => {
                         let nearer = side.beyond.is_none_or(|beyond| place > beyond);
-                        (place >= side.limit, nearer, Way::Forth)
+                        (place >= side.limit, nearer, ArcDirection::Forth)
                     }
                 };
                 if within {
@@ -309,7 +309,7 @@ impl Net {
     /// not begin with and that is at `base`, into the room that is there before
     /// `beyond`. If it reaches `other`, all that is on a cycle with it goes to its
     /// place.
-    fn spread(&mut self, side: &Side, other: u32, base: i64) {
+    fn spread(&mut self, side: &OrderSide, other: u32, base: i64) {
         let (component, mut depths) = self.depths(&side.queue, side.way);
         if self.seen(other, side.way) == NONE {
             for depth in &mut depths {
@@ -327,8 +327,8 @@ impl Net {
             self.set_place(
                 member,
                 match side.way {
-                    Way::Forth => base + distance,
-                    Way::Back => base - distance,
+                    ArcDirection::Forth => base + distance,
+                    ArcDirection::Back => base - distance,
                 },
             );
         }
@@ -339,16 +339,16 @@ impl Net {
         self.begin_search();
         let mut all = Vec::new();
         for node in 0..self.nodes.len() as u32 {
-            let Node { free, recursive, .. } = self.nodes[node as usize];
+            let NetNode { free, recursive, .. } = self.nodes[node as usize];
             for arrived in [NORMAL, RECURSIVE] {
                 if !free && (arrived == NORMAL || recursive) {
                     let state = state(node, arrived);
-                    *self.slot(state, Way::Forth) = all.len() as u32;
+                    *self.slot(state, ArcDirection::Forth) = all.len() as u32;
                     all.push(state);
                 }
             }
         }
-        let (component, depths) = self.depths(&all, Way::Forth);
+        let (component, depths) = self.depths(&all, ArcDirection::Forth);
         let deepest = depths.iter().copied().max().unwrap_or(0);
         let step = GAP.min(FAR / 2 / (deepest + 1));
         for (&state, &component) in all.iter().zip(&component) {

@@ -15,7 +15,7 @@
 //! next level has `f + b + 1` arcs and nothing is shorter.
 
 use crate::kinds::{Kinds, NORMAL, waits};
-use crate::net::{NONE, Net, Way, node_of, state};
+use crate::net::{ArcDirection, NONE, Net, node_of, state};
 use alloc::vec;
 use alloc::vec::Vec;
 
@@ -36,7 +36,7 @@ pub(crate) struct Question {
 
 /// What a search came to.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Answer {
+pub(crate) enum SearchAnswer {
     /// The arcs of a shortest way.
     Way(Vec<u32>),
     /// There is no such way.
@@ -47,16 +47,16 @@ pub(crate) enum Answer {
 
 /// A state that was seen, and from which entry of the queue by which arc.
 #[derive(Clone, Copy)]
-pub(crate) struct Entry {
+pub(crate) struct SearchEntry {
     pub(crate) state: u32,
     pub(crate) before: u32,
     pub(crate) arc: u32,
 }
 
 /// A queue and its present level.
-struct Side {
-    way: Way,
-    queue: Vec<Entry>,
+struct SearchSide {
+    way: ArcDirection,
+    queue: Vec<SearchEntry>,
     head: usize,
     /// The number of arcs that the present level has before it.
     ahead: usize,
@@ -76,7 +76,7 @@ impl Net {
         &mut self,
         question: &Question,
         usable: impl Fn(&Net, u32) -> Kinds,
-    ) -> Answer {
+    ) -> SearchAnswer {
         let credit = self.credit().min(question.budget);
         let mut budget = credit;
         let answer = self.meet(question, &usable, &mut budget);
@@ -89,19 +89,24 @@ impl Net {
         question: &Question,
         usable: &impl Fn(&Net, u32) -> Kinds,
         budget: &mut usize,
-    ) -> Answer {
+    ) -> SearchAnswer {
         self.begin_search();
-        let mut side = |way: Way, node: u32, how: u32| {
+        let mut side = |way: ArcDirection, node: u32, how: u32| {
             let state = state(node, how);
             *self.slot(state, way) = 0;
             let ahead = self.nodes[node as usize].degrees[way as usize] as usize;
-            Side { way, queue: vec![Entry { state, before: NONE, arc: NONE }], head: 0, ahead }
+            SearchSide {
+                way,
+                queue: vec![SearchEntry { state, before: NONE, arc: NONE }],
+                head: 0,
+                ahead,
+            }
         };
-        let mut forth = side(Way::Forth, question.start, question.asked);
-        let mut back = side(Way::Back, question.goal, question.held);
+        let mut forth = side(ArcDirection::Forth, question.start, question.asked);
+        let mut back = side(ArcDirection::Back, question.goal, question.held);
         loop {
             if forth.head == forth.queue.len() || back.head == back.queue.len() {
-                return Answer::None;
+                return SearchAnswer::None;
             }
             let met = if forth.ahead <= back.ahead {
                 self.level_of(&mut forth, question, usable, budget)
@@ -112,10 +117,10 @@ impl Net {
                 let mut way = trace(&forth.queue, there);
                 way.reverse();
                 way.extend(trace(&back.queue, here));
-                return Answer::Way(way);
+                return SearchAnswer::Way(way);
             }
             if *budget == 0 {
-                return Answer::Cut;
+                return SearchAnswer::Cut;
             }
         }
     }
@@ -124,7 +129,7 @@ impl Net {
     /// the sides met.
     fn level_of(
         &mut self,
-        side: &mut Side,
+        side: &mut SearchSide,
         question: &Question,
         usable: &impl Fn(&Net, u32) -> Kinds,
         budget: &mut usize,
@@ -141,14 +146,14 @@ impl Net {
                 let arc = next;
                 next = self.after(arc, side.way);
                 let ends = &self.arcs[arc as usize];
-                let node = if side.way == Way::Forth { ends.to } else { ends.from };
+                let node = if side.way == ArcDirection::Forth { ends.to } else { ends.from };
                 if !self.lies(node, question.places) {
                     continue;
                 }
                 let kinds = usable(self, arc);
                 let how = match side.way {
-                    Way::Forth => kinds.forth(from % 2),
-                    Way::Back => kinds.back(from % 2),
+                    ArcDirection::Forth => kinds.forth(from % 2),
+                    ArcDirection::Back => kinds.back(from % 2),
                 };
                 let Some(how) = how else { continue };
                 let there = state(node, how);
@@ -160,17 +165,17 @@ impl Net {
                 }
                 let number = side.queue.len() as u32;
                 *self.slot(there, side.way) = number;
-                side.queue.push(Entry { state: there, before: before as u32, arc });
-                let (other, meets): (Way, fn(u32, u32) -> bool) = match side.way {
-                    Way::Forth => (Way::Back, |asked, held| waits(asked, held)),
-                    Way::Back => (Way::Forth, |held, asked| waits(asked, held)),
+                side.queue.push(SearchEntry { state: there, before: before as u32, arc });
+                let (other, meets): (ArcDirection, fn(u32, u32) -> bool) = match side.way {
+                    ArcDirection::Forth => (ArcDirection::Back, |asked, held| waits(asked, held)),
+                    ArcDirection::Back => (ArcDirection::Forth, |held, asked| waits(asked, held)),
                 };
                 for opposite in [0, 1] {
                     let seen = self.seen(state(node, opposite), other);
                     if seen != NONE && meets(how, opposite) {
                         return Some(match side.way {
-                            Way::Forth => (number, seen),
-                            Way::Back => (seen, number),
+                            ArcDirection::Forth => (number, seen),
+                            ArcDirection::Back => (seen, number),
                         });
                     }
                 }
@@ -194,10 +199,10 @@ impl Net {
         let mut budget = credit;
         let mut queue = vec![question.goal];
         let mut distances = vec![0];
-        *self.slot(state(question.goal, 0), Way::Back) = 0;
+        *self.slot(state(question.goal, 0), ArcDirection::Back) = 0;
         let mut head = 0;
         while head < queue.len() {
-            let mut next = self.first(queue[head], Way::Back);
+            let mut next = self.first(queue[head], ArcDirection::Back);
             while next != NONE {
                 if budget == 0 {
                     let bound = distances[head];
@@ -206,13 +211,13 @@ impl Net {
                 }
                 budget -= 1;
                 let arc = next;
-                next = self.after(arc, Way::Back);
+                next = self.after(arc, ArcDirection::Back);
                 let node = self.arcs[arc as usize].from;
                 if self.lies(node, question.places)
-                    && self.seen(state(node, 0), Way::Back) == NONE
+                    && self.seen(state(node, 0), ArcDirection::Back) == NONE
                     && !usable(self, arc).is_empty()
                 {
-                    *self.slot(state(node, 0), Way::Back) = queue.len() as u32;
+                    *self.slot(state(node, 0), ArcDirection::Back) = queue.len() as u32;
                     distances.push(distances[head] + 1);
                     queue.push(node);
                 }
@@ -225,7 +230,7 @@ impl Net {
 }
 
 /// Returns the arcs from an entry to the beginning of its queue.
-fn trace(queue: &[Entry], from: u32) -> Vec<u32> {
+fn trace(queue: &[SearchEntry], from: u32) -> Vec<u32> {
     let mut arcs = Vec::new();
     let mut entry = queue[from as usize];
     while entry.before != NONE {

@@ -15,8 +15,8 @@
 
 use crate::kinds::Kinds;
 use crate::net::NONE;
-use crate::sets::{self, Held, Sets};
-use crate::types::{Edge, Mode, SiteId, ThreadId};
+use crate::sets::{self, HeldLock, Sets};
+use crate::types::{Mode, OrderEdge, SiteId, ThreadId};
 use alloc::vec::Vec;
 
 /// How many witnesses an arc keeps.
@@ -24,7 +24,7 @@ pub(crate) const ENOUGH: usize = 4;
 
 /// One witness of an arc. Where the arc is one of classes, it says which locks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Seen<L = ()> {
+pub(crate) struct ArcWitness<L = ()> {
     pub(crate) thread: ThreadId,
     pub(crate) from_site: SiteId,
     pub(crate) to_site: SiteId,
@@ -50,8 +50,8 @@ const fn mode(bits: u8) -> Mode {
     }
 }
 
-impl<L> Seen<L> {
-    pub(crate) fn of(edge: &Edge<'_>, held: u32, locks: L) -> Seen<L> {
+impl<L> ArcWitness<L> {
+    pub(crate) fn of(edge: &OrderEdge<'_>, held: u32, locks: L) -> ArcWitness<L> {
         let bits = |mode| match mode {
             Mode::Write => 0,
             Mode::Read => 1,
@@ -62,8 +62,8 @@ impl<L> Seen<L> {
             | if edge.alone { ALONE } else { 0 }
             | if edge.tried_from { TRIED } else { 0 }
             | if edge.timed_to { TIMED } else { 0 };
-        let Edge { thread, from_site, to_site, .. } = *edge;
-        Seen { thread, from_site, to_site, held, locks, next: NONE, how }
+        let OrderEdge { thread, from_site, to_site, .. } = *edge;
+        ArcWitness { thread, from_site, to_site, held, locks, next: NONE, how }
     }
 
     pub(crate) const fn holds(&self) -> Mode {
@@ -91,12 +91,12 @@ impl<L> Seen<L> {
     }
 
     /// Returns all that was held, if the lock itself was held as `from` says.
-    pub(crate) fn all<'a>(&self, from: &'a [Held; 1], sets: &'a Sets) -> &'a [Held] {
+    pub(crate) fn all<'a>(&self, from: &'a [HeldLock; 1], sets: &'a Sets) -> &'a [HeldLock] {
         if self.held == NONE { from } else { sets.locks(self.held) }
     }
 
     /// Returns whether `other` proves nothing that this one does not.
-    fn covers(&self, other: &Seen<L>, sets: &Sets) -> bool {
+    fn covers(&self, other: &ArcWitness<L>, sets: &Sets) -> bool {
         self.thread == other.thread
             && self.kinds().covers(other.kinds())
             && (!self.alone() || other.alone())
@@ -127,8 +127,8 @@ pub(crate) enum Offer {
 /// The witnesses of all arcs, by their numbers.
 #[derive(Debug)]
 pub(crate) struct Witnesses<L = ()> {
-    first: Vec<Seen<L>>,
-    more: Vec<Seen<L>>,
+    first: Vec<ArcWitness<L>>,
+    more: Vec<ArcWitness<L>>,
     free: Vec<u32>,
 }
 
@@ -140,7 +140,7 @@ impl<L> Default for Witnesses<L> {
 
 impl<L: Copy> Witnesses<L> {
     /// Keeps the first witness of a new arc.
-    pub(crate) fn begin(&mut self, arc: u32, seen: Seen<L>) {
+    pub(crate) fn begin(&mut self, arc: u32, seen: ArcWitness<L>) {
         if self.first.len() == arc as usize {
             self.first.push(seen);
         } else {
@@ -149,7 +149,7 @@ impl<L: Copy> Witnesses<L> {
     }
 
     /// Returns all witnesses of an arc.
-    pub(crate) fn of(&self, arc: u32) -> impl Iterator<Item = &Seen<L>> + Clone + '_ {
+    pub(crate) fn of(&self, arc: u32) -> impl Iterator<Item = &ArcWitness<L>> + Clone + '_ {
         let mut next = Some(&self.first[arc as usize]);
         core::iter::from_fn(move || {
             let this = next?;
@@ -159,7 +159,7 @@ impl<L: Copy> Witnesses<L> {
     }
 
     /// Returns the arc's first witness.
-    pub(crate) fn first(&self, arc: u32) -> &Seen<L> {
+    pub(crate) fn first(&self, arc: u32) -> &ArcWitness<L> {
         &self.first[arc as usize]
     }
 
@@ -176,12 +176,12 @@ impl<L: Copy> Witnesses<L> {
 
     /// Offers a further witness of an arc. The user of a set that it is goes over to the arc or is
     /// released.
-    pub(crate) fn offer(&mut self, arc: u32, new: Seen<L>, sets: &mut Sets) -> Offer {
+    pub(crate) fn offer(&mut self, arc: u32, new: ArcWitness<L>, sets: &mut Sets) -> Offer {
         if self.of(arc).any(|old| old.covers(&new, sets)) {
             sets.release(new.held);
             return Offer::Known;
         }
-        let mut all: Vec<Seen<L>> = self.of(arc).copied().collect();
+        let mut all: Vec<ArcWitness<L>> = self.of(arc).copied().collect();
         // Who is covered by the new one leaves without a trace.
         all.retain(|old| {
             let covered = new.covers(old, sets);
@@ -201,13 +201,13 @@ impl<L: Copy> Witnesses<L> {
             }
             offer = Offer::Displaced;
         }
-        all.sort_by_key(Seen::timed);
+        all.sort_by_key(ArcWitness::timed);
         self.write(arc, &all);
         offer
     }
 
     /// Makes these the witnesses of an arc.
-    fn write(&mut self, arc: u32, all: &[Seen<L>]) {
+    fn write(&mut self, arc: u32, all: &[ArcWitness<L>]) {
         let mut places = Vec::with_capacity(all.len());
         let mut next = self.first[arc as usize].next;
         while next != NONE {
@@ -228,7 +228,7 @@ impl<L: Copy> Witnesses<L> {
         }
         for (number, seen) in all.iter().enumerate() {
             let next = places.get(number).copied().unwrap_or(NONE);
-            let seen = Seen { next, ..*seen };
+            let seen = ArcWitness { next, ..*seen };
             match number.checked_sub(1) {
                 None => self.first[arc as usize] = seen,
                 Some(number) => self.more[places[number] as usize] = seen,
@@ -238,7 +238,7 @@ impl<L: Copy> Witnesses<L> {
 }
 
 /// Returns the one that proves least, and is not the only one of its kind.
-fn worst<L>(all: &[Seen<L>], sets: &Sets) -> usize {
+fn worst<L>(all: &[ArcWitness<L>], sets: &Sets) -> usize {
     let rank = |index: usize| {
         let this = &all[index];
         let others = || all.iter().enumerate().filter(move |&(other, _)| other != index);
@@ -254,7 +254,7 @@ fn worst<L>(all: &[Seen<L>], sets: &Sets) -> usize {
 }
 
 /// Returns whether nobody could want another one like `gone`.
-fn plenty<L>(all: &[Seen<L>], gone: &Seen<L>) -> bool {
+fn plenty<L>(all: &[ArcWitness<L>], gone: &ArcWitness<L>) -> bool {
     all.iter().enumerate().all(|(index, seen)| {
         seen.held == NONE
             && !seen.alone()
@@ -268,8 +268,8 @@ mod tests {
     use super::*;
     use crate::types::LockId;
 
-    fn seen(thread: u32, held: u32, alone: bool) -> Seen {
-        let edge = Edge {
+    fn seen(thread: u32, held: u32, alone: bool) -> ArcWitness {
+        let edge = OrderEdge {
             from: LockId(0),
             to: LockId(1),
             from_mode: Mode::Write,
@@ -282,12 +282,12 @@ mod tests {
             tried_from: false,
             timed_to: false,
         };
-        Seen::of(&edge, held, ())
+        ArcWitness::of(&edge, held, ())
     }
 
     fn set(sets: &mut Sets, locks: &[u32]) -> u32 {
-        let held = |&lock: &u32| Held { life: lock, lock: LockId(lock), shared: false };
-        let locks: Vec<Held> = locks.iter().map(held).collect();
+        let held = |&lock: &u32| HeldLock { life: lock, lock: LockId(lock), shared: false };
+        let locks: Vec<HeldLock> = locks.iter().map(held).collect();
         sets.intern(&locks)
     }
 

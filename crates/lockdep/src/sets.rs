@@ -16,7 +16,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 /// A lock that is held. A lock's life has a number, so that a later lock with the
 /// same [`LockId`] is another one.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub(crate) struct Held {
+pub(crate) struct HeldLock {
     /// The number of the lock's life; 0 if it is not known.
     pub(crate) life: u32,
     pub(crate) lock: LockId,
@@ -24,29 +24,29 @@ pub(crate) struct Held {
 }
 
 #[derive(Debug)]
-struct Set {
-    locks: Box<[Held]>,
+struct HeldSet {
+    locks: Box<[HeldLock]>,
     /// How many witnesses have it; none while it is free.
     users: u32,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Sets {
-    sets: Vec<Set>,
+    sets: Vec<HeldSet>,
     free: Vec<u32>,
     index: HashTable<u32>,
     hasher: DefaultHashBuilder,
 }
 
 /// Puts a set into the form in which it is stored.
-pub(crate) fn normalise(locks: &mut Vec<Held>) {
+pub(crate) fn normalise(locks: &mut Vec<HeldLock>) {
     locks.sort_unstable();
     // Of a lock that is held twice, the exclusive hold counts: it stands first.
     locks.dedup_by_key(|held| (held.life, held.lock));
 }
 
 /// Returns a lock that cannot be held by both at the same time.
-pub(crate) fn conflict(a: &[Held], b: &[Held]) -> Option<LockId> {
+pub(crate) fn conflict(a: &[HeldLock], b: &[HeldLock]) -> Option<LockId> {
     let (mut i, mut j) = (0, 0);
     while i < a.len() && j < b.len() {
         match (a[i].life, a[i].lock).cmp(&(b[j].life, b[j].lock)) {
@@ -63,7 +63,7 @@ pub(crate) fn conflict(a: &[Held], b: &[Held]) -> Option<LockId> {
 }
 
 /// Returns whether nothing conflicts with `a` that does not conflict with `b`.
-pub(crate) fn within(a: &[Held], b: &[Held]) -> bool {
+pub(crate) fn within(a: &[HeldLock], b: &[HeldLock]) -> bool {
     let mut rest = b.iter();
     a.iter().all(|held| {
         rest.by_ref().find(|other| (other.life, other.lock) >= (held.life, held.lock)).is_some_and(
@@ -76,14 +76,14 @@ pub(crate) fn within(a: &[Held], b: &[Held]) -> bool {
 
 impl Sets {
     /// Returns the number of a set in normal form, and counts one user more.
-    pub(crate) fn intern(&mut self, locks: &[Held]) -> u32 {
+    pub(crate) fn intern(&mut self, locks: &[HeldLock]) -> u32 {
         let hash = self.hasher.hash_one(locks);
         let same = |&set: &u32| *self.sets[set as usize].locks == *locks;
         if let Some(&set) = self.index.find(hash, same) {
             self.sets[set as usize].users += 1;
             return set;
         }
-        let new = Set { locks: locks.into(), users: 1 };
+        let new = HeldSet { locks: locks.into(), users: 1 };
         let set = match self.free.pop() {
             Some(set) => {
                 self.sets[set as usize] = new;
@@ -125,7 +125,7 @@ impl Sets {
     }
 
     /// Returns the locks of a set.
-    pub(crate) fn locks(&self, set: u32) -> &[Held] {
+    pub(crate) fn locks(&self, set: u32) -> &[HeldLock] {
         &self.sets[set as usize].locks
     }
 
@@ -139,9 +139,9 @@ impl Sets {
 mod tests {
     use super::*;
 
-    fn set(locks: &[(u32, bool)]) -> Vec<Held> {
-        let held = |&(lock, shared)| Held { life: lock, lock: LockId(lock), shared };
-        let mut set: Vec<Held> = locks.iter().map(held).collect();
+    fn set(locks: &[(u32, bool)]) -> Vec<HeldLock> {
+        let held = |&(lock, shared)| HeldLock { life: lock, lock: LockId(lock), shared };
+        let mut set: Vec<HeldLock> = locks.iter().map(held).collect();
         normalise(&mut set);
         set
     }

@@ -24,7 +24,7 @@ pub struct SiteId(pub u32);
 /// A class with its subclass: what locks are told apart by where they are not
 /// told apart by instance.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Class {
+pub struct LockClass {
     /// The origin that all locks of the class have.
     pub id: ClassId,
     /// The one of several of one origin: the place in a nesting that is meant.
@@ -53,7 +53,7 @@ impl Mode {
 /// A further lock that a thread holds: two threads that both hold it are not
 /// where they are at the same time, unless both share it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Gate {
+pub struct GateLock {
     /// The lock that is held.
     pub lock: LockId,
     /// It is held by a reader.
@@ -62,7 +62,7 @@ pub struct Gate {
 
 /// What one thread did: it held `from` and asked for `to`.
 #[derive(Clone, Copy, Debug)]
-pub struct Edge<'a> {
+pub struct OrderEdge<'a> {
     /// The lock that it held.
     pub from: LockId,
     /// The lock that it asked for, not by trylock.
@@ -78,7 +78,7 @@ pub struct Edge<'a> {
     /// The thread that did it.
     pub thread: ThreadId,
     /// All other locks that it held, in any order.
-    pub gates: &'a [Gate],
+    pub gates: &'a [GateLock],
     /// The process had one thread.
     pub alone: bool,
     /// It had `from` by trylock.
@@ -89,7 +89,7 @@ pub struct Edge<'a> {
 
 /// Where a lock is taken, as a signal sees it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum World {
+pub enum SignalWorld {
     /// It is taken in a handler of the signal, not by trylock.
     Handler,
     /// It is taken outside of its handlers, by a thread that the signal may interrupt.
@@ -98,11 +98,11 @@ pub enum World {
 
 /// One lock, taken in one of the worlds of a signal.
 #[derive(Clone, Copy, Debug)]
-pub struct Use {
+pub struct SignalUse {
     /// Its number, 1 to 64.
     pub signal: u8,
     /// The side of the signal on which it is taken.
-    pub world: World,
+    pub world: SignalWorld,
     /// How the lock is taken.
     pub mode: Mode,
     /// The place at which the lock is taken.
@@ -130,7 +130,7 @@ impl Default for Limits {
 
 /// What the steps of a finding are.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Kind {
+pub enum InversionKind {
     /// A cycle of locks: each step begins with the lock that the one before it
     /// asks for.
     Cycle,
@@ -166,58 +166,58 @@ pub enum Excuse {
 /// A thread that was seen to take a step, and how.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Witness {
-    /// The [`Edge::thread`] of what was seen.
+    /// The [`OrderEdge::thread`] of what was seen.
     pub thread: ThreadId,
-    /// The [`Edge::from_site`] of what was seen.
+    /// The [`OrderEdge::from_site`] of what was seen.
     pub from_site: SiteId,
-    /// The [`Edge::to_site`] of what was seen.
+    /// The [`OrderEdge::to_site`] of what was seen.
     pub to_site: SiteId,
-    /// The [`Edge::from_mode`] of what was seen.
+    /// The [`OrderEdge::from_mode`] of what was seen.
     pub from_mode: Mode,
-    /// The [`Edge::to_mode`] of what was seen.
+    /// The [`OrderEdge::to_mode`] of what was seen.
     pub to_mode: Mode,
-    /// The [`Edge::gates`] of what was seen that still live.
-    pub gates: Vec<Gate>,
-    /// The [`Edge::alone`] of what was seen.
+    /// The [`OrderEdge::gates`] of what was seen that still live.
+    pub gates: Vec<GateLock>,
+    /// The [`OrderEdge::alone`] of what was seen.
     pub alone: bool,
-    /// The [`Edge::tried_from`] of what was seen.
+    /// The [`OrderEdge::tried_from`] of what was seen.
     pub tried_from: bool,
-    /// The [`Edge::timed_to`] of what was seen.
+    /// The [`OrderEdge::timed_to`] of what was seen.
     pub timed_to: bool,
 }
 
 /// One edge of a cycle or a path.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct InversionStep {
     /// The lock that is held.
     pub from: LockId,
     /// The lock that is asked for.
     pub to: LockId,
     /// The class of the lock that is held.
-    pub from_class: Class,
+    pub from_class: LockClass,
     /// The class of the lock that is asked for.
-    pub to_class: Class,
+    pub to_class: LockClass,
     /// The thread that did it; of several, the one that proves most.
     pub witness: Witness,
 }
 
 /// Something that is wrong with the order of locks.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Finding {
+pub struct Inversion {
     /// [`Level::Potential`] where threads that were seen to do this can deadlock; else
     /// [`Level::Order`], and the excuse says why.
     pub level: Level,
     /// What its steps go through.
-    pub kind: Kind,
+    pub kind: InversionKind,
     /// The proof: no shorter one has this level.
-    pub steps: Vec<Step>,
+    pub steps: Vec<InversionStep>,
     /// What speaks against a deadlock; none at [`Level::Potential`].
     pub excuse: Option<Excuse>,
 }
 
 /// What did not fit or was not looked at to the end.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub struct Losses {
+pub struct GraphLosses {
     /// The number of locks beyond [`Limits::locks`].
     pub locks: u64,
     /// The number of edges beyond [`Limits::edges`], of locks or of classes.
@@ -236,10 +236,10 @@ pub struct Losses {
     pub searches: u64,
 }
 
-impl Losses {
+impl GraphLosses {
     /// Returns whether nothing was lost.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        *self == Losses::default()
+        *self == GraphLosses::default()
     }
 }

@@ -1,11 +1,11 @@
 //! The graph as it is shown: edges, ways, and the steps of findings.
 
-use crate::classes::Locks;
+use crate::classes::ArcLocks;
 use crate::graph::Graph;
-use crate::net::{NONE, Net, Way};
-use crate::seen::Seen;
-use crate::sets::Held;
-use crate::types::{Class, Gate, LockId, Step, Witness};
+use crate::net::{ArcDirection, NONE, Net};
+use crate::seen::ArcWitness;
+use crate::sets::HeldLock;
+use crate::types::{GateLock, InversionStep, LockClass, LockId, Witness};
 use alloc::vec::Vec;
 use hashbrown::HashMap;
 
@@ -13,7 +13,7 @@ impl Graph {
     /// Returns the shortest way by which `from` comes before `to`; readers wait for everything
     /// here.
     #[must_use]
-    pub fn path(&self, from: LockId, to: LockId) -> Option<Vec<Step>> {
+    pub fn path(&self, from: LockId, to: LockId) -> Option<Vec<InversionStep>> {
         let arcs = way(&self.net, self.node(from)?, self.node(to)?)?;
         Some(arcs.into_iter().map(|arc| self.step(arc, self.witnesses.first(arc))).collect())
     }
@@ -21,7 +21,7 @@ impl Graph {
     /// Returns the shortest way by which a lock of the class `from` comes before one of the class
     /// `to`. Its locks may be dead by now.
     #[must_use]
-    pub fn class_path(&self, from: Class, to: Class) -> Option<Vec<Step>> {
+    pub fn class_path(&self, from: LockClass, to: LockClass) -> Option<Vec<InversionStep>> {
         let classes = &self.classes;
         let arcs = way(&classes.net, classes.find(from)?, classes.find(to)?)?;
         let step = |arc| self.class_step(arc, classes.witnesses.first(arc));
@@ -29,20 +29,20 @@ impl Graph {
     }
 
     /// Returns all edges, each with one of its witnesses.
-    pub fn edges(&self) -> impl Iterator<Item = Step> + '_ {
+    pub fn edges(&self) -> impl Iterator<Item = InversionStep> + '_ {
         self.net.all().map(|arc| self.step(arc, self.witnesses.first(arc)))
     }
 
     /// Returns all edges between classes, each with a witness of one of its edges.
-    pub fn class_edges(&self) -> impl Iterator<Item = Step> + '_ {
+    pub fn class_edges(&self) -> impl Iterator<Item = InversionStep> + '_ {
         let classes = &self.classes;
         classes.net.all().map(|arc| self.class_step(arc, classes.witnesses.first(arc)))
     }
 
-    pub(crate) fn step(&self, arc: u32, seen: &Seen) -> Step {
+    pub(crate) fn step(&self, arc: u32, seen: &ArcWitness) -> InversionStep {
         let ends = &self.net.arcs[arc as usize];
         let [from, to] = [ends.from, ends.to].map(|node| self.locks[node as usize]);
-        Step {
+        InversionStep {
             from: from.id,
             to: to.id,
             from_class: self.classes.name(from.class),
@@ -51,10 +51,10 @@ impl Graph {
         }
     }
 
-    pub(crate) fn class_step(&self, arc: u32, seen: &Seen<Locks>) -> Step {
+    pub(crate) fn class_step(&self, arc: u32, seen: &ArcWitness<ArcLocks>) -> InversionStep {
         let ends = &self.classes.net.arcs[arc as usize];
         let (from, to) = seen.locks;
-        Step {
+        InversionStep {
             from,
             to,
             from_class: self.classes.name(ends.from),
@@ -63,10 +63,10 @@ impl Graph {
         }
     }
 
-    fn witness<L>(&self, seen: &Seen<L>, from: LockId) -> Witness {
+    fn witness<L>(&self, seen: &ArcWitness<L>, from: LockId) -> Witness {
         let all = if seen.held == NONE { &[] } else { self.sets.locks(seen.held) };
         // A dead lock's number may be another one's by now.
-        let lives = |held: &&Held| {
+        let lives = |held: &&HeldLock| {
             held.life == self.node(held.lock).map_or(0, |node| self.locks[node as usize].life)
         };
         let others = all.iter().filter(|held| held.lock != from).filter(lives);
@@ -76,7 +76,7 @@ impl Graph {
             to_site: seen.to_site,
             from_mode: seen.holds(),
             to_mode: seen.asks(),
-            gates: others.map(|held| Gate { lock: held.lock, shared: held.shared }).collect(),
+            gates: others.map(|held| GateLock { lock: held.lock, shared: held.shared }).collect(),
             alone: seen.alone(),
             tried_from: seen.tried(),
             timed_to: seen.timed(),
@@ -91,10 +91,10 @@ fn way(net: &Net, from: u32, to: u32) -> Option<Vec<u32>> {
     let mut head = 0;
     while let Some(&node) = queue.get(head) {
         head += 1;
-        let mut next = net.first(node, Way::Forth);
+        let mut next = net.first(node, ArcDirection::Forth);
         while next != NONE {
             let arc = next;
-            next = net.after(arc, Way::Forth);
+            next = net.after(arc, ArcDirection::Forth);
             let there = net.arcs[arc as usize].to;
             if there == from || arrived.contains_key(&there) {
                 continue;

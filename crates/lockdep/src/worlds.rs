@@ -20,8 +20,8 @@
 //! anew before it could hide a hit, which is when more would be passed on.
 
 use crate::kinds::{NORMAL, RECURSIVE, asked, held};
-use crate::net::{NONE, Net, Step, Way, node_of, state};
-use crate::types::{LockId, Mode, SiteId, ThreadId, Use, World};
+use crate::net::{ArcDirection, NONE, Net, WalkStep, node_of, state};
+use crate::types::{LockId, Mode, SignalUse, SignalWorld, SiteId, ThreadId};
 use alloc::vec;
 use alloc::vec::Vec;
 use hashbrown::HashMap;
@@ -31,7 +31,7 @@ const MOST: usize = 64;
 
 /// A use of a lock in one of the worlds.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Used {
+pub(crate) struct WorldUse {
     pub(crate) lock: LockId,
     pub(crate) mode: Mode,
     pub(crate) site: SiteId,
@@ -40,17 +40,17 @@ pub(crate) struct Used {
 
 /// A way from a handler of the signal to a state that is open to it.
 #[derive(Clone, Debug)]
-pub(crate) struct Passage {
+pub(crate) struct HandlerPassage {
     /// Its arcs, from the handler's lock.
     pub(crate) arcs: Vec<u32>,
-    pub(crate) handler: Used,
+    pub(crate) handler: WorldUse,
     /// One or two threads that hold the last lock.
-    pub(crate) open: Vec<Used>,
+    pub(crate) open: Vec<WorldUse>,
 }
 
 /// What a node has to do with signals, one bit each.
 #[derive(Clone, Copy, Default, Debug)]
-struct Signals {
+struct NodeSignals {
     /// The signals from whose handlers the node is reached, by how it is arrived at.
     taint: [u64; 2],
     /// The signals in whose handlers it is taken, by how it is asked for.
@@ -63,9 +63,9 @@ struct Signals {
 
 #[derive(Debug, Default)]
 pub(crate) struct Worlds {
-    nodes: Vec<Signals>,
+    nodes: Vec<NodeSignals>,
     /// The uses of each node, signal, world and way of holding: at most two, by different threads.
-    uses: HashMap<(u32, u8, World, u32), Vec<Used>>,
+    uses: HashMap<(u32, u8, SignalWorld, u32), Vec<WorldUse>>,
     /// The nodes with taint, and perhaps some that have none any more.
     tainted: Vec<u32>,
     /// Nodes have left whose taint may still be around.
@@ -85,14 +85,14 @@ fn signals(mut bits: u64) -> impl Iterator<Item = u8> {
 }
 
 impl Worlds {
-    fn at(&mut self, node: u32) -> &mut Signals {
+    fn at(&mut self, node: u32) -> &mut NodeSignals {
         if self.nodes.len() <= node as usize {
-            self.nodes.resize(node as usize + 1, Signals::default());
+            self.nodes.resize(node as usize + 1, NodeSignals::default());
         }
         &mut self.nodes[node as usize]
     }
 
-    fn get(&self, node: u32) -> Signals {
+    fn get(&self, node: u32) -> NodeSignals {
         self.nodes.get(node as usize).copied().unwrap_or_default()
     }
 
@@ -108,41 +108,41 @@ impl Worlds {
     }
 
     /// Notes a use; `false` if it says nothing new.
-    pub(crate) fn note(&mut self, net: &Net, node: u32, lock: LockId, usage: &Use) -> bool {
-        if usage.world == World::Handler {
+    pub(crate) fn note(&mut self, net: &Net, node: u32, lock: LockId, usage: &SignalUse) -> bool {
+        if usage.world == SignalWorld::Handler {
             // As long as the new one is not among those that are passed on here.
             self.refresh(net);
         }
         let how = match usage.world {
-            World::Handler => asked(usage.mode),
-            World::Open => held(usage.mode),
+            SignalWorld::Handler => asked(usage.mode),
+            SignalWorld::Open => held(usage.mode),
         };
-        let Use { signal, world, mode, site, thread } = *usage;
+        let SignalUse { signal, world, mode, site, thread } = *usage;
         let uses = self.uses.entry((node, signal, world, how)).or_default();
         if uses.len() > 1 || uses.iter().any(|used| used.thread == thread) {
             return false;
         }
-        uses.push(Used { lock, mode, site, thread });
+        uses.push(WorldUse { lock, mode, site, thread });
         let signals = self.at(node);
         let mask = match world {
-            World::Handler => &mut signals.handled[how as usize],
-            World::Open => &mut signals.open[how as usize],
+            SignalWorld::Handler => &mut signals.handled[how as usize],
+            SignalWorld::Open => &mut signals.open[how as usize],
         };
         *mask |= bit(signal);
         true
     }
 
     /// Follows up a use that was noted.
-    pub(crate) fn follow(&mut self, net: &mut Net, node: u32, usage: &Use) -> Hits {
+    pub(crate) fn follow(&mut self, net: &mut Net, node: u32, usage: &SignalUse) -> Hits {
         match usage.world {
-            World::Handler => {
+            SignalWorld::Handler => {
                 let from = state(node, asked(usage.mode));
                 if from % 2 == RECURSIVE {
                     net.wake(node);
                 }
                 self.pass_on(net, from, bit(usage.signal))
             }
-            World::Open => {
+            SignalWorld::Open => {
                 let mut hits = Hits::default();
                 for arrived in [NORMAL, RECURSIVE] {
                     hits.look(self.get(node), state(node, arrived), bit(usage.signal));
@@ -225,7 +225,8 @@ impl Worlds {
         let gone = core::mem::take(signals_here);
         signals_here.listed = gone.listed;
         self.stale |= gone.taint != [0; 2] && leads;
-        for (world, masks) in [(World::Handler, gone.handled), (World::Open, gone.open)] {
+        for (world, masks) in [(SignalWorld::Handler, gone.handled), (SignalWorld::Open, gone.open)]
+        {
             for how in [0, 1] {
                 for signal in signals(masks[how as usize]) {
                     self.uses.remove(&(node, signal, world, how));
@@ -240,13 +241,13 @@ impl Worlds {
         net: &mut Net,
         signal: u8,
         end: u32,
-    ) -> Result<Option<Passage>, ()> {
+    ) -> Result<Option<HandlerPassage>, ()> {
         let open = self.get(node_of(end)).open;
         let mut holders = Vec::new();
         for how in [0, 1] {
             let counts = end % 2 == NORMAL || how == 0;
             if counts && open[how as usize] & bit(signal) != 0 {
-                let key = (node_of(end), signal, World::Open, how);
+                let key = (node_of(end), signal, SignalWorld::Open, how);
                 holders.extend(self.uses.get(&key).into_iter().flatten().copied());
             }
         }
@@ -256,7 +257,7 @@ impl Worlds {
         let mut steps = 0;
         let mut head = 0;
         while let Some(&(here, _)) = queue.get(head) {
-            let key = (node_of(here), signal, World::Handler, here % 2);
+            let key = (node_of(here), signal, SignalWorld::Handler, here % 2);
             if let Some(handler) = self.uses.get(&key).and_then(|uses| uses.first()) {
                 net.spend(steps);
                 let mut arcs = Vec::new();
@@ -267,16 +268,16 @@ impl Worlds {
                     at = next;
                 }
                 let handler = *handler;
-                let passage = Passage { arcs, handler, open: holders };
+                let passage = HandlerPassage { arcs, handler, open: holders };
                 return Ok(Some(passage).filter(|passage| !passage.open.is_empty()));
             }
-            let mut walk = net.walk(here, Way::Back);
+            let mut walk = net.walk(here, ArcDirection::Back);
             loop {
                 steps += 1;
-                match net.step(&mut walk, Way::Back) {
-                    Step::End => break,
-                    Step::Blind => {}
-                    Step::To(before) => {
+                match net.step(&mut walk, ArcDirection::Back) {
+                    WalkStep::End => break,
+                    WalkStep::Blind => {}
+                    WalkStep::To(before) => {
                         let taint = self.get(node_of(before)).taint[(before % 2) as usize];
                         if taint & bit(signal) != 0 && came.insert(before, ()).is_none() {
                             queue.push((before, head as u32));
@@ -313,7 +314,7 @@ impl Hits {
     }
 
     /// Adds what of the signals is a hit in a state.
-    fn look(&mut self, node: Signals, state: u32, bits: u64) {
+    fn look(&mut self, node: NodeSignals, state: u32, bits: u64) {
         let arrived = (state % 2) as usize;
         let open = node.open[0] | if arrived as u32 == NORMAL { node.open[1] } else { 0 };
         for signal in signals(node.taint[arrived] & open & bits) {

@@ -2,7 +2,9 @@
 
 mod naive;
 
-use lockstead_lockdep::{ClassId, Excuse, Finding, Gate, Graph, Kind, Level, Limits, LockId, Mode};
+use lockstead_lockdep::{
+    ClassId, Excuse, GateLock, Graph, Inversion, InversionKind, Level, Limits, LockId, Mode,
+};
 use naive::{
     Seen, Shortest, is_cycle, is_habit, is_new_kind, is_tree, of_step, order, potential, proves,
 };
@@ -39,7 +41,8 @@ fn seen(with_readers: bool, threads: u32) -> impl Strategy<Value = Seen> {
         .prop_map(|((from, other), (from_mode, to_mode), thread, gates, alone)| {
             let to = (from + other) % LOCKS;
             let gates = gates.into_iter().filter(|&(lock, _)| lock != from && lock != to);
-            let gates = gates.map(|(lock, shared)| Gate { lock: LockId(lock), shared }).collect();
+            let gates =
+                gates.map(|(lock, shared)| GateLock { lock: LockId(lock), shared }).collect();
             Seen { from, to, from_mode, to_mode, thread, gates, alone, site: 0 }
         })
 }
@@ -62,7 +65,7 @@ fn original(all: &[Seen], shown: &Seen) -> Option<Seen> {
     all.iter().find(is).cloned()
 }
 
-fn cause(finding: &Finding) -> Vec<u32> {
+fn cause(finding: &Inversion) -> Vec<u32> {
     let mut cause: Vec<u32> = finding.steps.iter().map(|step| step.from_class.id.0).collect();
     cause.sort_unstable();
     cause.dedup();
@@ -75,7 +78,7 @@ fn is_told(
     expected: &Shortest,
     level: Level,
     known: &BTreeMap<Vec<u32>, Level>,
-    findings: &[&Finding],
+    findings: &[&Inversion],
 ) -> bool {
     let Some((length, causes)) = expected else { return true };
     findings.iter().any(|f| f.level >= level && f.steps.len() == *length)
@@ -122,7 +125,8 @@ fn check(events: &[Event], classes: u32) -> Result<(), TestCaseError> {
         let covered = live.iter().any(|seen| seen.covers(new));
         live.push(new.clone());
         ever.push(new.clone());
-        let of_locks: Vec<&Finding> = findings.iter().filter(|f| f.kind == Kind::Cycle).collect();
+        let of_locks: Vec<&Inversion> =
+            findings.iter().filter(|f| f.kind == InversionKind::Cycle).collect();
         for finding in &of_locks {
             let cycle: Option<Vec<Seen>> =
                 finding.steps.iter().map(|step| original(&live, &of_step(step))).collect();
@@ -150,8 +154,8 @@ fn check(events: &[Event], classes: u32) -> Result<(), TestCaseError> {
             prop_assert!(old.is_none_or(|old| old < finding.level), "twice: {finding:?}");
         }
         let of_class = Seen { from: class(new.from), to: class(new.to), ..new.clone() };
-        let of_classes_found: Vec<&Finding> =
-            findings.iter().filter(|f| f.kind == Kind::Classes).collect();
+        let of_classes_found: Vec<&Inversion> =
+            findings.iter().filter(|f| f.kind == InversionKind::Classes).collect();
         let mut expected = None;
         if of_class.from != of_class.to {
             let grows = is_new_kind(&of_classes, &of_class);

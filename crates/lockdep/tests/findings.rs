@@ -1,15 +1,15 @@
 //! What is found, at which level, how often, and with which proof.
 
 use lockstead_lockdep::{
-    Class, ClassId, Edge, Excuse, Finding, Gate, Graph, Kind, Level, Limits, LockId, Mode, SiteId,
-    ThreadId,
+    ClassId, Excuse, GateLock, Graph, Inversion, InversionKind, Level, Limits, LockClass, LockId,
+    Mode, OrderEdge, SiteId, ThreadId,
 };
 
 use Mode::{Read, ReadRecursive, Write};
 
 /// An edge by thread 1, 2, ... between locks 0, 1, ...
-fn edge(thread: u32, from: u32, to: u32) -> Edge<'static> {
-    Edge {
+fn edge(thread: u32, from: u32, to: u32) -> OrderEdge<'static> {
+    OrderEdge {
         from: LockId(from),
         to: LockId(to),
         from_mode: Write,
@@ -33,14 +33,14 @@ fn graph(locks: u32) -> Graph {
     graph
 }
 
-fn add(graph: &mut Graph, edge: &Edge<'_>) -> Vec<Finding> {
+fn add(graph: &mut Graph, edge: &OrderEdge<'_>) -> Vec<Inversion> {
     let mut findings = Vec::new();
     graph.add(edge, &mut findings);
     findings
 }
 
 /// The one finding that the last of the edges makes.
-fn only(graph: &mut Graph, edges: &[Edge<'_>]) -> Finding {
+fn only(graph: &mut Graph, edges: &[OrderEdge<'_>]) -> Inversion {
     let (last, others) = edges.split_last().expect("edges");
     for edge in others {
         assert_eq!(add(graph, edge), []);
@@ -50,14 +50,14 @@ fn only(graph: &mut Graph, edges: &[Edge<'_>]) -> Finding {
     findings.remove(0)
 }
 
-fn locks(finding: &Finding) -> Vec<u32> {
+fn locks(finding: &Inversion) -> Vec<u32> {
     finding.steps.iter().map(|step| step.from.0).collect()
 }
 
 #[test]
 fn two_threads_in_opposite_order() {
     let found = only(&mut graph(2), &[edge(1, 0, 1), edge(2, 1, 0)]);
-    assert_eq!((found.level, found.kind), (Level::Potential, Kind::Cycle));
+    assert_eq!((found.level, found.kind), (Level::Potential, InversionKind::Cycle));
     assert_eq!((locks(&found), found.excuse), (vec![1, 0], None));
     let step = &found.steps[1];
     assert_eq!((step.from, step.to, step.witness.thread), (LockId(0), LockId(1), ThreadId(1)));
@@ -82,11 +82,11 @@ fn a_second_thread_makes_it_a_potential_deadlock() {
 #[test]
 fn a_common_gate_excuses_until_somebody_goes_without() {
     let mut graph = graph(4);
-    let gate = [Gate { lock: LockId(2), shared: false }];
-    let both = [gate[0], Gate { lock: LockId(3), shared: false }];
+    let gate = [GateLock { lock: LockId(2), shared: false }];
+    let both = [gate[0], GateLock { lock: LockId(3), shared: false }];
     let found = only(
         &mut graph,
-        &[Edge { gates: &gate, ..edge(1, 0, 1) }, Edge { gates: &both, ..edge(2, 1, 0) }],
+        &[OrderEdge { gates: &gate, ..edge(1, 0, 1) }, OrderEdge { gates: &both, ..edge(2, 1, 0) }],
     );
     assert_eq!((found.level, found.excuse), (Level::Order, Some(Excuse::Gate(LockId(2)))));
     assert_eq!(found.steps[0].witness.gates.len(), 2);
@@ -96,11 +96,11 @@ fn a_common_gate_excuses_until_somebody_goes_without() {
 
 #[test]
 fn two_readers_of_a_gate_do_not_exclude_each_other() {
-    let reader = [Gate { lock: LockId(2), shared: true }];
-    let writer = [Gate { lock: LockId(2), shared: false }];
-    let level = |first: &[Gate], second: &[Gate]| {
-        let first = Edge { gates: first, ..edge(1, 0, 1) };
-        let second = Edge { gates: second, ..edge(2, 1, 0) };
+    let reader = [GateLock { lock: LockId(2), shared: true }];
+    let writer = [GateLock { lock: LockId(2), shared: false }];
+    let level = |first: &[GateLock], second: &[GateLock]| {
+        let first = OrderEdge { gates: first, ..edge(1, 0, 1) };
+        let second = OrderEdge { gates: second, ..edge(2, 1, 0) };
         only(&mut graph(3), &[first, second]).level
     };
     assert_eq!(level(&reader, &reader), Level::Potential);
@@ -111,7 +111,7 @@ fn two_readers_of_a_gate_do_not_exclude_each_other() {
 #[test]
 fn what_happened_before_there_were_threads_excuses() {
     let mut graph = graph(2);
-    let alone = Edge { alone: true, ..edge(1, 0, 1) };
+    let alone = OrderEdge { alone: true, ..edge(1, 0, 1) };
     let found = only(&mut graph, &[alone, edge(2, 1, 0)]);
     assert_eq!((found.level, found.excuse), (Level::Order, Some(Excuse::Alone)));
     assert_eq!(only(&mut graph, &[edge(1, 0, 1)]).level, Level::Potential);
@@ -129,10 +129,12 @@ fn three_threads_are_needed_for_three_locks() {
 #[test]
 fn a_lock_of_the_cycle_may_be_the_gate() {
     // Who asks for 1 holds 2 too: nobody else can hold 2 then.
-    let gate = [Gate { lock: LockId(2), shared: false }];
+    let gate = [GateLock { lock: LockId(2), shared: false }];
     let mut graph = graph(3);
-    let found =
-        only(&mut graph, &[Edge { gates: &gate, ..edge(1, 0, 1) }, edge(2, 1, 2), edge(3, 2, 0)]);
+    let found = only(
+        &mut graph,
+        &[OrderEdge { gates: &gate, ..edge(1, 0, 1) }, edge(2, 1, 2), edge(3, 2, 0)],
+    );
     assert_eq!((found.level, found.excuse), (Level::Order, Some(Excuse::Gate(LockId(2)))));
     // But who holds 2 and asks for 1 is a cycle with the second.
     let found = only(&mut graph, &[edge(1, 2, 1)]);
@@ -171,7 +173,7 @@ fn thousands_of_philosophers_are_one_cause() {
     for fork in 0..count {
         graph.declare(LockId(fork), ClassId(7), 0);
     }
-    let table: Vec<Edge<'_>> = (0..count).map(|n| edge(n, n, (n + 1) % count)).collect();
+    let table: Vec<OrderEdge<'_>> = (0..count).map(|n| edge(n, n, (n + 1) % count)).collect();
     let found = only(&mut graph, &table);
     assert_eq!((found.level, found.steps.len()), (Level::Potential, count as usize));
     for n in 0..count {
@@ -185,7 +187,7 @@ fn with_readers(first: (Mode, Mode), second: (Mode, Mode)) -> usize {
     let mut graph = graph(2);
     let mut findings = Vec::new();
     for (edge, (from_mode, to_mode)) in [(edge(1, 0, 1), first), (edge(2, 1, 0), second)] {
-        graph.add(&Edge { from_mode, to_mode, ..edge }, &mut findings);
+        graph.add(&OrderEdge { from_mode, to_mode, ..edge }, &mut findings);
     }
     findings.len()
 }
@@ -222,8 +224,8 @@ fn a_weak_place_inside_a_longer_cycle_breaks_it() {
     let cycle = |through: Mode| {
         let mut graph = graph(3);
         let mut findings = Vec::new();
-        graph.add(&Edge { to_mode: ReadRecursive, ..edge(1, 0, 1) }, &mut findings);
-        graph.add(&Edge { from_mode: through, ..edge(2, 1, 2) }, &mut findings);
+        graph.add(&OrderEdge { to_mode: ReadRecursive, ..edge(1, 0, 1) }, &mut findings);
+        graph.add(&OrderEdge { from_mode: through, ..edge(2, 1, 2) }, &mut findings);
         graph.add(&edge(3, 2, 0), &mut findings);
         findings.len()
     };
@@ -233,9 +235,9 @@ fn a_weak_place_inside_a_longer_cycle_breaks_it() {
 #[test]
 fn the_strong_cycle_that_a_second_mode_makes_is_found() {
     let mut graph = graph(2);
-    let reader = Edge { from_mode: Read, to_mode: ReadRecursive, ..edge(1, 0, 1) };
+    let reader = OrderEdge { from_mode: Read, to_mode: ReadRecursive, ..edge(1, 0, 1) };
     assert_eq!(add(&mut graph, &reader), []);
-    assert_eq!(add(&mut graph, &Edge { from_mode: Read, ..edge(2, 1, 0) }), []);
+    assert_eq!(add(&mut graph, &OrderEdge { from_mode: Read, ..edge(2, 1, 0) }), []);
     let found = only(&mut graph, &[edge(1, 0, 1)]);
     assert_eq!((found.level, found.steps.len()), (Level::Potential, 2));
 }
@@ -251,7 +253,7 @@ fn no_cycle_leads_through_a_dead_lock() {
     assert!(graph.declare(LockId(1), ClassId(9), 0), "its number is free");
     assert_eq!(graph.path(LockId(0), LockId(2)), None);
     let findings = add(&mut graph, &edge(3, 2, 0));
-    assert!(findings.iter().all(|found| found.kind == Kind::Classes), "{findings:?}");
+    assert!(findings.iter().all(|found| found.kind == InversionKind::Classes), "{findings:?}");
     assert_eq!(add(&mut graph, &edge(3, 1, 0)), []);
 }
 
@@ -265,14 +267,14 @@ fn the_order_of_classes_outlives_their_locks() {
     graph.forget(LockId(1));
     declare(&mut graph, 2, 1);
     let found = only(&mut graph, &[edge(2, 2, 0)]);
-    assert_eq!((found.level, found.kind), (Level::Order, Kind::Classes));
+    assert_eq!((found.level, found.kind), (Level::Order, InversionKind::Classes));
     assert_eq!(found.excuse, Some(Excuse::OtherInstances));
-    assert_eq!(found.steps[1].to_class, Class { id: ClassId(1), subclass: 0 });
+    assert_eq!(found.steps[1].to_class, LockClass { id: ClassId(1), subclass: 0 });
     assert_eq!(found.steps[1].to, LockId(1), "the one that was seen");
     // The same locks, the same classes: more.
     let found = only(&mut graph, &[edge(1, 0, 2)]);
-    assert_eq!((found.level, found.kind), (Level::Potential, Kind::Cycle));
-    let [x, y] = [0, 1].map(|id| Class { id: ClassId(id), subclass: 0 });
+    assert_eq!((found.level, found.kind), (Level::Potential, InversionKind::Cycle));
+    let [x, y] = [0, 1].map(|id| LockClass { id: ClassId(id), subclass: 0 });
     assert_eq!(graph.class_path(x, y).map(|way| way.len()), Some(1));
     assert_eq!(graph.class_edges().count(), 2);
 }
@@ -287,19 +289,19 @@ fn lists_and_objects() -> Graph {
 }
 
 /// Where a thread does it: a call for each.
-fn at(site: u32, edge: Edge<'static>) -> Edge<'static> {
-    Edge { from_site: SiteId(site), to_site: SiteId(site + 100), ..edge }
+fn at(site: u32, edge: OrderEdge<'static>) -> OrderEdge<'static> {
+    OrderEdge { from_site: SiteId(site), to_site: SiteId(site + 100), ..edge }
 }
 
 /// The level at which these edges are reported at last; each comes from a call of its thread.
-fn worst(graph: &mut Graph, edges: &[Edge<'_>]) -> Option<(Level, Kind)> {
+fn worst(graph: &mut Graph, edges: &[OrderEdge<'_>]) -> Option<(Level, InversionKind)> {
     let found =
         edges.iter().flat_map(|edge| add(graph, edge)).map(|found| (found.level, found.kind));
     found.max_by_key(|(level, _)| *level)
 }
 
-const HABITS: Option<(Level, Kind)> = Some((Level::Potential, Kind::Classes));
-const DOUBTS: Option<(Level, Kind)> = Some((Level::Order, Kind::Classes));
+const HABITS: Option<(Level, InversionKind)> = Some((Level::Potential, InversionKind::Classes));
+const DOUBTS: Option<(Level, InversionKind)> = Some((Level::Order, InversionKind::Classes));
 
 #[test]
 fn two_orders_of_classes_that_are_habits_may_meet() {
@@ -320,21 +322,21 @@ fn two_orders_of_classes_that_are_habits_may_meet() {
 #[test]
 fn what_speaks_against_two_habits() {
     let habits = [(1, 0, 10), (1, 1, 11), (2, 12, 2), (2, 13, 3)];
-    let with = |change: &dyn Fn(usize, Edge<'static>) -> Edge<'static>| {
+    let with = |change: &dyn Fn(usize, OrderEdge<'static>) -> OrderEdge<'static>| {
         let edges = habits.map(|(thread, from, to)| at(thread, edge(thread, from, to)));
         let edges: Vec<_> = edges.into_iter().enumerate().map(|(i, e)| change(i, e)).collect();
         worst(&mut lists_and_objects(), &edges)
     };
     assert_eq!(with(&|_, edge| edge), HABITS);
-    assert_eq!(with(&|_, edge| Edge { thread: ThreadId(1), ..edge }), DOUBTS, "one thread");
-    assert_eq!(with(&|i, edge| Edge { alone: i > 1, ..edge }), DOUBTS, "no other thread");
+    assert_eq!(with(&|_, edge| OrderEdge { thread: ThreadId(1), ..edge }), DOUBTS, "one thread");
+    assert_eq!(with(&|i, edge| OrderEdge { alone: i > 1, ..edge }), DOUBTS, "no other thread");
     assert_eq!(with(&|_, edge| at(7, edge)), DOUBTS, "one code for both orders");
-    const SAME: &[Gate] = &[Gate { lock: LockId(20), shared: false }];
-    const LIKE: &[Gate] = &[Gate { lock: LockId(21), shared: false }];
-    assert_eq!(with(&|_, edge| Edge { gates: SAME, ..edge }), DOUBTS, "a gate");
-    let each = |i, edge| Edge { gates: if i < 2 { SAME } else { LIKE }, ..edge };
+    const SAME: &[GateLock] = &[GateLock { lock: LockId(20), shared: false }];
+    const LIKE: &[GateLock] = &[GateLock { lock: LockId(21), shared: false }];
+    assert_eq!(with(&|_, edge| OrderEdge { gates: SAME, ..edge }), DOUBTS, "a gate");
+    let each = |i, edge| OrderEdge { gates: if i < 2 { SAME } else { LIKE }, ..edge };
     assert_eq!(with(&each), DOUBTS, "each has its gate");
-    let one = |i, edge| Edge { gates: if i < 2 { SAME } else { &[] }, ..edge };
+    let one = |i, edge| OrderEdge { gates: if i < 2 { SAME } else { &[] }, ..edge };
     assert_eq!(with(&one), HABITS, "only one of them has a gate");
 }
 
@@ -374,7 +376,7 @@ fn a_subclass_says_which_nests_in_which() {
         graph.declare(LockId(lock), ClassId(5), (lock % 2) as u8);
     }
     let found = only(&mut graph, &[edge(1, 0, 1), edge(2, 2, 1), edge(2, 3, 2)]);
-    assert_eq!((found.level, found.kind), (Level::Order, Kind::Classes));
+    assert_eq!((found.level, found.kind), (Level::Order, InversionKind::Classes));
     let subclasses: Vec<u8> = found.steps.iter().map(|step| step.from_class.subclass).collect();
     assert_eq!(subclasses, [1, 0]);
 }
@@ -407,7 +409,8 @@ fn what_does_not_fit_is_counted() {
 
 #[test]
 fn the_lock_it_had_by_trylock_is_held_like_any_other() {
-    let found = only(&mut graph(2), &[Edge { tried_from: true, ..edge(1, 0, 1) }, edge(2, 1, 0)]);
+    let found =
+        only(&mut graph(2), &[OrderEdge { tried_from: true, ..edge(1, 0, 1) }, edge(2, 1, 0)]);
     assert_eq!(found.level, Level::Potential);
     assert!(found.steps[1].witness.tried_from);
 }

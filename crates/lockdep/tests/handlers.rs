@@ -1,23 +1,23 @@
 //! The two worlds of a signal.
 
 use lockstead_lockdep::{
-    ClassId, Edge, Excuse, Finding, Gate, Graph, Kind, Level, Limits, LockId, Mode, SiteId,
-    ThreadId, Use, World,
+    ClassId, Excuse, GateLock, Graph, Inversion, InversionKind, Level, Limits, LockId, Mode,
+    OrderEdge, SignalUse, SignalWorld, SiteId, ThreadId,
 };
 use proptest::prelude::*;
 
 use Mode::{Read, ReadRecursive, Write};
-use World::{Handler, Open};
+use SignalWorld::{Handler, Open};
 
 const SIGNAL: u8 = 10;
 
-fn usage(world: World, thread: u32) -> Use {
+fn usage(world: SignalWorld, thread: u32) -> SignalUse {
     let site = SiteId(if world == Open { 1 } else { 2 });
-    Use { signal: SIGNAL, world, mode: Write, site, thread: ThreadId(thread) }
+    SignalUse { signal: SIGNAL, world, mode: Write, site, thread: ThreadId(thread) }
 }
 
-fn edge(thread: u32, from: u32, to: u32) -> Edge<'static> {
-    Edge {
+fn edge(thread: u32, from: u32, to: u32) -> OrderEdge<'static> {
+    OrderEdge {
         from: LockId(from),
         to: LockId(to),
         from_mode: Write,
@@ -41,21 +41,21 @@ fn graph(locks: u32) -> Graph {
     graph
 }
 
-fn used(graph: &mut Graph, lock: u32, usage: Use) -> Vec<Finding> {
+fn used(graph: &mut Graph, lock: u32, usage: SignalUse) -> Vec<Inversion> {
     let mut findings = Vec::new();
     graph.used(LockId(lock), usage, &mut findings);
     findings
 }
 
-fn add(graph: &mut Graph, edge: &Edge<'_>) -> Vec<Finding> {
+fn add(graph: &mut Graph, edge: &OrderEdge<'_>) -> Vec<Inversion> {
     let mut findings = Vec::new();
     graph.add(edge, &mut findings);
     findings
 }
 
 /// Locks of a way that ends in the handler of our signal.
-fn way(finding: &Finding) -> Vec<(u32, u32)> {
-    assert!(matches!(finding.kind, Kind::Handler { signal: SIGNAL, .. }), "{finding:?}");
+fn way(finding: &Inversion) -> Vec<(u32, u32)> {
+    assert!(matches!(finding.kind, InversionKind::Handler { signal: SIGNAL, .. }), "{finding:?}");
     finding.steps.iter().map(|step| (step.from.0, step.to.0)).collect()
 }
 
@@ -79,8 +79,8 @@ fn a_lock_of_both_worlds() {
 fn other_signals_are_other_worlds() {
     let mut graph = graph(1);
     used(&mut graph, 0, usage(Handler, 1));
-    assert_eq!(used(&mut graph, 0, Use { signal: 64, ..usage(Open, 1) }), []);
-    assert_eq!(used(&mut graph, 0, Use { signal: 0, ..usage(Open, 1) }), []);
+    assert_eq!(used(&mut graph, 0, SignalUse { signal: 64, ..usage(Open, 1) }), []);
+    assert_eq!(used(&mut graph, 0, SignalUse { signal: 0, ..usage(Open, 1) }), []);
     assert_eq!(graph.losses().undeclared, 1, "there is no signal 0");
 }
 
@@ -88,8 +88,8 @@ fn other_signals_are_other_worlds() {
 fn a_recursive_reader_in_a_handler_waits_behind_a_writer_only() {
     let found = |handler: Mode, open: Mode| {
         let mut graph = graph(1);
-        used(&mut graph, 0, Use { mode: handler, ..usage(Handler, 1) });
-        used(&mut graph, 0, Use { mode: open, ..usage(Open, 1) }).len()
+        used(&mut graph, 0, SignalUse { mode: handler, ..usage(Handler, 1) });
+        used(&mut graph, 0, SignalUse { mode: open, ..usage(Open, 1) }).len()
     };
     assert_eq!((found(ReadRecursive, Read), found(ReadRecursive, ReadRecursive)), (0, 0));
     assert_eq!((found(ReadRecursive, Write), found(Write, Read), found(Read, Read)), (1, 1, 1));
@@ -113,7 +113,7 @@ fn an_order_that_connects_the_worlds() {
         assert_eq!((found[0].level, found[0].excuse), (Level::Potential, None));
         assert_eq!(way(&found[0]), [(0, 1), (1, 2), (2, 0)]);
         assert_eq!(found[0].steps[2].witness.thread, ThreadId(1));
-        assert_eq!(found[0].kind, Kind::Handler { signal: SIGNAL, thread: ThreadId(9) });
+        assert_eq!(found[0].kind, InversionKind::Handler { signal: SIGNAL, thread: ThreadId(9) });
     }
 }
 
@@ -169,7 +169,7 @@ fn a_dead_lock_is_of_no_world() {
     used(&mut graph, 0, usage(Handler, 1));
     add(&mut graph, &edge(1, 0, 1));
     graph.forget(LockId(0));
-    let of_locks = |found: Vec<Finding>| found.iter().all(|f| f.level == Level::Order);
+    let of_locks = |found: Vec<Inversion>| found.iter().all(|f| f.level == Level::Order);
     assert!(of_locks(used(&mut graph, 1, usage(Open, 2))));
     graph.declare(LockId(0), ClassId(9), 0);
     assert_eq!(used(&mut graph, 0, usage(Open, 2)), []);
@@ -182,10 +182,10 @@ fn a_dead_lock_is_of_no_world() {
 #[test]
 fn a_gate_excuses_a_way_too() {
     let mut graph = graph(4);
-    let gate = [Gate { lock: LockId(3), shared: false }];
+    let gate = [GateLock { lock: LockId(3), shared: false }];
     used(&mut graph, 0, usage(Handler, 9));
-    add(&mut graph, &Edge { gates: &gate, ..edge(1, 0, 1) });
-    add(&mut graph, &Edge { gates: &gate, ..edge(2, 1, 2) });
+    add(&mut graph, &OrderEdge { gates: &gate, ..edge(1, 0, 1) });
+    add(&mut graph, &OrderEdge { gates: &gate, ..edge(2, 1, 2) });
     let found = used(&mut graph, 2, usage(Open, 3));
     assert_eq!(found[0].excuse, Some(Excuse::Gate(LockId(3))));
 }
@@ -194,7 +194,7 @@ fn a_gate_excuses_a_way_too() {
 #[derive(Clone, Debug)]
 enum Event {
     Edge(u32, u32, Mode, Mode),
-    Used(u32, World, Mode),
+    Used(u32, SignalWorld, Mode),
     Forget(u32),
 }
 
@@ -246,13 +246,13 @@ proptest! {
         for event in events {
             match event {
                 Event::Edge(from, to, from_mode, to_mode) => {
-                    let edge = Edge { from_mode, to_mode, ..edge(1, from, to) };
+                    let edge = OrderEdge { from_mode, to_mode, ..edge(1, from, to) };
                     let found = add(&mut graph, &edge);
                     live.push(event.clone());
                     judge(&live, found)?;
                 }
                 Event::Used(lock, world, mode) => {
-                    let found = used(&mut graph, lock, Use { mode, ..usage(world, 2) });
+                    let found = used(&mut graph, lock, SignalUse { mode, ..usage(world, 2) });
                     live.push(event.clone());
                     judge(&live, found)?;
                 }
@@ -275,12 +275,12 @@ proptest! {
     }
 }
 
-fn judge(live: &[Event], found: Vec<Finding>) -> Result<(), TestCaseError> {
+fn judge(live: &[Event], found: Vec<Inversion>) -> Result<(), TestCaseError> {
     let connected = live.iter().any(|event| match *event {
         Event::Used(lock, Handler, mode) => connected(live, lock, mode, &mut Vec::new()),
         _ => false,
     });
-    let found = found.iter().any(|found| matches!(found.kind, Kind::Handler { .. }));
+    let found = found.iter().any(|found| matches!(found.kind, InversionKind::Handler { .. }));
     prop_assert_eq!(found, connected);
     Ok(())
 }

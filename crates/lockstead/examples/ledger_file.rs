@@ -1,6 +1,6 @@
 //! Accounts in a file that any number of processes share, and any may be killed.
 
-use lockstead::shared::{Locked, Options, Segment, Shareable, SharedMutex};
+use lockstead::shared::{Locked, Segment, SegmentOptions, Shareable, SharedMutex};
 
 #[derive(Shareable)]
 #[repr(C)]
@@ -9,7 +9,7 @@ struct Bank {
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let bank = Segment::<Bank>::open_or_create("/dev/shm/bank", &Options::new())?;
+    let bank = Segment::<Bank>::open_or_create("/dev/shm/bank", &SegmentOptions::new())?;
     match bank.root().accounts[3].lock()? {
         Locked::Acquired(mut account) => *account += 20,
         // Somebody died while it had the lock: look what it left, then say so.

@@ -2,7 +2,7 @@
 
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::guard::shown_as_data;
-use crate::refusal::{Subject, refuse};
+use crate::refusal::{RefusedLock, refuse};
 use crate::{
     CancelToken, Hooks, Owner, Unnamed,
     time::{self, forms},
@@ -12,8 +12,8 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::{Deref, DerefMut};
 use core::panic::Location;
-use lockstead_core::biased::Hold;
-use lockstead_core::{LockError, RawBiased, Wait};
+use lockstead_core::biased::BiasedHold;
+use lockstead_core::{LockError, RawBiased, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -98,7 +98,8 @@ impl<T> BiasedMutex<T> {
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
         #[cfg(feature = "check")]
-        let raw = RawBiased::with_state(crate::check::Lock::new(None, Some(Location::caller())));
+        let raw =
+            RawBiased::with_state(crate::check::CheckedLock::new(None, Some(Location::caller())));
         #[cfg(not(feature = "check"))]
         let raw = RawBiased::new();
         BiasedMutex { raw, data: UnsafeCell::new(value) }
@@ -160,7 +161,7 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
     #[inline]
     #[track_caller]
     pub fn lock_nested(&self, subclass: u32) -> BiasedMutexGuard<'_, T, H> {
-        self.settle(self.acquire(subclass, || Wait::FOREVER))
+        self.settle(self.acquire(subclass, || WaitBounds::FOREVER))
     }
 
     /// Tells whether it belongs to a thread, at some moment during the call: false before the first
@@ -220,21 +221,21 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
     fn acquire<'a>(
         &self,
         subclass: u32,
-        how: impl FnOnce() -> Wait<'a, Linux>,
-    ) -> Result<Hold, LockError> {
+        how: impl FnOnce() -> WaitBounds<'a, Linux>,
+    ) -> Result<BiasedHold, LockError> {
         self.raw.lock_lazily(how, subclass, Location::caller())
     }
 
     /// Builds the guard of a lock that the caller has just acquired in this way.
     #[inline(always)]
-    fn guard(&self, hold: Hold) -> BiasedMutexGuard<'_, T, H> {
+    fn guard(&self, hold: BiasedHold) -> BiasedMutexGuard<'_, T, H> {
         BiasedMutexGuard { mutex: self, hold, not_send: PhantomData }
     }
 
     /// Returns the guard of a successful acquisition; panics for one that would never have ended.
     #[inline(always)]
     #[track_caller]
-    fn settle(&self, outcome: Result<Hold, LockError>) -> BiasedMutexGuard<'_, T, H> {
+    fn settle(&self, outcome: Result<BiasedHold, LockError>) -> BiasedMutexGuard<'_, T, H> {
         match outcome {
             Ok(hold) => self.guard(hold),
             Err(error) => self.refuse(error),
@@ -247,7 +248,7 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
     fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
-            &Subject {
+            &RefusedLock {
                 kind: "mutex",
                 name: self.name(),
                 guards: core::any::type_name::<T>(),
@@ -296,7 +297,7 @@ shown_as_data!(BiasedMutexGuard);
 #[must_use = "the mutex is released as soon as the guard is dropped"]
 pub struct BiasedMutexGuard<'a, T: ?Sized, H: Hooks = Unnamed> {
     mutex: &'a BiasedMutex<T, H>,
-    hold: Hold,
+    hold: BiasedHold,
     not_send: PhantomData<*const ()>,
 }
 

@@ -1,6 +1,6 @@
 //! A request to stop waiting that one thread sends to others.
 
-use lockstead_core::{Atomic32, Ordering, Platform, Wait};
+use lockstead_core::{Atomic32, Ordering, Platform, WaitBounds};
 use lockstead_linux::Linux;
 
 /// A switch that ends the waits it was given to: the user-space counterpart of
@@ -53,8 +53,8 @@ impl CancelToken {
     }
 
     /// Returns the wait that this token ends.
-    pub(crate) fn wait(&self) -> Wait<'_, Linux> {
-        Wait { cancel: Some(&self.fired), ..Wait::FOREVER }
+    pub(crate) fn wait(&self) -> WaitBounds<'_, Linux> {
+        WaitBounds { cancel: Some(&self.fired), ..WaitBounds::FOREVER }
     }
 }
 

@@ -5,7 +5,7 @@ use crate::refusal::AbortOnUnwind;
 use crate::{CancelToken, Hooks, MutexGuard, time};
 use core::fmt;
 use core::panic::Location;
-use lockstead_core::{LockError, RawCondvar, Wait};
+use lockstead_core::{LockError, RawCondvar, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -57,7 +57,7 @@ impl Condvar {
     /// Waits for a notification. May return without one.
     #[track_caller]
     pub fn wait<T: ?Sized, H: Hooks>(&self, guard: &mut MutexGuard<'_, T, H>) {
-        let ended = self.sleep(guard, &Wait::FOREVER);
+        let ended = self.sleep(guard, &WaitBounds::FOREVER);
         debug_assert_eq!(ended, Ok(()), "nothing else was asked for");
     }
 
@@ -177,7 +177,7 @@ impl Condvar {
     fn sleep<T: ?Sized, H: Hooks>(
         &self,
         guard: &mut MutexGuard<'_, T, H>,
-        how: &Wait<'_, Linux>,
+        how: &WaitBounds<'_, Linux>,
     ) -> Result<(), LockError> {
         // SAFETY: GUARD-HOLDS: this thread holds the mutex; and the guard is borrowed exclusively,
         // so it lends nobody the data meanwhile (GUARD-SOLE).

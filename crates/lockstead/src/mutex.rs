@@ -2,7 +2,7 @@
 
 use crate::error::{Cancelled, Interrupted, TimedOut};
 use crate::guard::MutexGuard;
-use crate::refusal::{Subject, refuse};
+use crate::refusal::{RefusedLock, refuse};
 use crate::{
     CancelToken, Hooks, Owner, Unnamed,
     time::{self, forms},
@@ -10,7 +10,7 @@ use crate::{
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
-use lockstead_core::{LockError, RawMutex, Wait};
+use lockstead_core::{LockError, RawMutex, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -80,7 +80,8 @@ impl<T> Mutex<T> {
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
         #[cfg(feature = "check")]
-        let raw = RawMutex::with_state(crate::check::Lock::new(None, Some(Location::caller())));
+        let raw =
+            RawMutex::with_state(crate::check::CheckedLock::new(None, Some(Location::caller())));
         #[cfg(not(feature = "check"))]
         let raw = RawMutex::new();
         Mutex { raw, data: UnsafeCell::new(value) }
@@ -172,7 +173,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     #[inline]
     #[track_caller]
     pub fn lock_nested(&self, subclass: u32) -> MutexGuard<'_, T, H> {
-        self.settle(self.acquire(subclass, || Wait::FOREVER))
+        self.settle(self.acquire(subclass, || WaitBounds::FOREVER))
     }
 
     /// Does what [`lock_interruptible`](Self::lock_interruptible) does, with a nesting level, as
@@ -245,7 +246,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     fn acquire<'a>(
         &self,
         subclass: u32,
-        how: impl FnOnce() -> Wait<'a, Linux>,
+        how: impl FnOnce() -> WaitBounds<'a, Linux>,
     ) -> Result<(), LockError> {
         self.raw.lock_lazily(how, subclass, Location::caller())
     }
@@ -267,7 +268,7 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     pub(crate) fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
-            &Subject {
+            &RefusedLock {
                 kind: "mutex",
                 name: self.name(),
                 guards: core::any::type_name::<T>(),

@@ -27,7 +27,7 @@ pub struct Label {
     /// acquired so far.
     acquired_at: AtomicPtr<Location<'static>>,
     #[cfg(feature = "check")]
-    lock: crate::check::Lock,
+    lock: crate::check::CheckedLock,
 }
 
 impl Label {
@@ -36,7 +36,7 @@ impl Label {
             name,
             acquired_at: AtomicPtr::new(core::ptr::null_mut()),
             #[cfg(feature = "check")]
-            lock: crate::check::Lock::new(name, None),
+            lock: crate::check::CheckedLock::new(name, None),
         }
     }
 }

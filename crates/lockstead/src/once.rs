@@ -11,7 +11,7 @@ use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
-use lockstead_core::{LockError, OnceError, RawOnce, Wait};
+use lockstead_core::{LockError, OnceError, RawOnce, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::Duration;
 
@@ -60,7 +60,7 @@ impl Once {
     #[track_caller]
     pub fn call_once(&self, f: impl FnOnce()) {
         if !self.is_completed() {
-            self.settle(self.raw.call_once(&Wait::FOREVER, f));
+            self.settle(self.raw.call_once(&WaitBounds::FOREVER, f));
         }
     }
 
@@ -73,7 +73,7 @@ impl Once {
     #[track_caller]
     pub fn call_once_force(&self, f: impl FnOnce(bool)) {
         if !self.is_completed() {
-            self.settle(self.raw.call_once_force(&Wait::FOREVER, f));
+            self.settle(self.raw.call_once_force(&WaitBounds::FOREVER, f));
         }
     }
 
@@ -264,7 +264,7 @@ impl<T> OnceLock<T> {
     #[cold]
     #[track_caller]
     fn init(&self, f: impl FnOnce() -> T) {
-        let outcome = self.once.call_once_force(&Wait::FOREVER, |_| {
+        let outcome = self.once.call_once_force(&WaitBounds::FOREVER, |_| {
             let value = f();
             // SAFETY: ONCE-WRITTEN: this is the one runner.
             unsafe { (*self.value.get()).write(value) };

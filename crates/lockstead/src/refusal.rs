@@ -5,7 +5,7 @@ use core::panic::Location;
 use lockstead_core::{LockError, OnceError, Site};
 
 /// A lock as it appears in a message.
-pub(crate) struct Subject {
+pub(crate) struct RefusedLock {
     /// What the lock is called: `mutex`, `reader-writer lock`, ...
     pub(crate) kind: &'static str,
     /// The name given to it.
@@ -18,9 +18,9 @@ pub(crate) struct Subject {
     pub(crate) acquired_at: Option<Site>,
 }
 
-impl fmt::Display for Subject {
+impl fmt::Display for RefusedLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Subject { kind, name, guards, address, .. } = self;
+        let RefusedLock { kind, name, guards, address, .. } = self;
         match name {
             Some(name) => write!(f, "{kind} `{name}` ({guards} at {address:#x})"),
             None => write!(f, "{kind} of {guards} at {address:#x}"),
@@ -35,7 +35,7 @@ impl fmt::Display for Subject {
 #[cold]
 #[inline(never)]
 #[track_caller]
-pub(crate) fn refuse(error: LockError, subject: &Subject) -> ! {
+pub(crate) fn refuse(error: LockError, subject: &RefusedLock) -> ! {
     let here = Location::caller();
     let acquired = Acquired(subject.acquired_at);
     match error {

@@ -1,7 +1,7 @@
 //! The reader-writer lock with its data.
 
 use crate::error::{Cancelled, Interrupted, TimedOut};
-use crate::refusal::{Subject, refuse};
+use crate::refusal::{RefusedLock, refuse};
 use crate::rwlock_guard::{RwLockReadGuard, RwLockWriteGuard};
 use crate::{
     CancelToken, Hooks, Owner, Unnamed,
@@ -10,7 +10,7 @@ use crate::{
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
-use lockstead_core::{LockError, RawRwLock, Wait};
+use lockstead_core::{LockError, RawRwLock, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -62,7 +62,8 @@ impl<T> RwLock<T> {
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
         #[cfg(feature = "check")]
-        let raw = RawRwLock::with_state(crate::check::Lock::new(None, Some(Location::caller())));
+        let raw =
+            RawRwLock::with_state(crate::check::CheckedLock::new(None, Some(Location::caller())));
         #[cfg(not(feature = "check"))]
         let raw = RawRwLock::new();
         RwLock { raw, data: UnsafeCell::new(value) }
@@ -90,7 +91,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     #[inline]
     #[track_caller]
     pub fn read(&self) -> RwLockReadGuard<'_, T, H> {
-        self.settle_read(self.take_read(|| Wait::FOREVER))
+        self.settle_read(self.take_read(|| WaitBounds::FOREVER))
     }
 
     /// Acquires the lock for reading if that needs no waiting.
@@ -124,7 +125,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     #[inline]
     #[track_caller]
     pub fn write(&self) -> RwLockWriteGuard<'_, T, H> {
-        self.settle_write(self.take_write(|| Wait::FOREVER))
+        self.settle_write(self.take_write(|| WaitBounds::FOREVER))
     }
 
     /// Acquires the lock for writing if that needs no waiting.
@@ -194,7 +195,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
 
     #[inline]
     #[track_caller]
-    fn take_read<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Result<(), LockError> {
+    fn take_read<'a>(&self, how: impl FnOnce() -> WaitBounds<'a, Linux>) -> Result<(), LockError> {
         self.raw.read_lazily(how, 0, Location::caller())
     }
 
@@ -210,7 +211,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
 
     #[inline]
     #[track_caller]
-    fn take_write<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Result<(), LockError> {
+    fn take_write<'a>(&self, how: impl FnOnce() -> WaitBounds<'a, Linux>) -> Result<(), LockError> {
         self.raw.write_lazily(how, 0, Location::caller())
     }
 
@@ -230,7 +231,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
-            &Subject {
+            &RefusedLock {
                 kind: "reader-writer lock",
                 name: self.name(),
                 guards: core::any::type_name::<T>(),

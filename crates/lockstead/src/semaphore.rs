@@ -8,7 +8,7 @@ macro_rules! semaphore {
         use $crate::{CancelToken, time};
         use core::fmt;
         use core::panic::Location;
-        use lockstead_core::{LockError, Wait, $raw};
+        use lockstead_core::{LockError, WaitBounds, $raw};
         use lockstead_linux::{Linux, U64};
         use std::time::{Duration, Instant};
 
@@ -42,7 +42,7 @@ macro_rules! semaphore {
             #[inline]
             #[track_caller]
             pub fn down(&self) {
-                self.settle(self.take(|| Wait::FOREVER));
+                self.settle(self.take(|| WaitBounds::FOREVER));
             }
 
             /// Takes a permit if one is free, without waiting; says whether it
@@ -191,7 +191,7 @@ macro_rules! semaphore {
 
             #[inline]
             #[track_caller]
-            fn take<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Result<(), LockError> {
+            fn take<'a>(&self, how: impl FnOnce() -> WaitBounds<'a, Linux>) -> Result<(), LockError> {
                 self.raw.down_lazily(how, Location::caller())
             }
 

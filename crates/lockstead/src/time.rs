@@ -1,12 +1,12 @@
 //! Deadlines: from the caller's terms to the platform's monotonic clock.
 
-use lockstead_core::{Nanos, Platform, Wait};
+use lockstead_core::{Nanos, Platform, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
 /// Returns the wait that ends after `timeout`. A time beyond the clock's range (584 years) means
 /// never.
-pub(crate) fn within(timeout: Duration) -> Wait<'static, Linux> {
+pub(crate) fn within(timeout: Duration) -> WaitBounds<'static, Linux> {
     let nanos = u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX);
     by(Linux::now().after(nanos))
 }
@@ -16,16 +16,16 @@ pub(crate) fn within(timeout: Duration) -> Wait<'static, Linux> {
 /// An [`Instant`] does not say which clock it is of, so the time left is
 /// carried over. It is computed before the platform's clock is read: the
 /// moments between the two reads make the wait longer, never shorter.
-pub(crate) fn until(deadline: Instant) -> Wait<'static, Linux> {
+pub(crate) fn until(deadline: Instant) -> WaitBounds<'static, Linux> {
     within(deadline.saturating_duration_since(Instant::now()))
 }
 
 /// The wait that a signal handler ends.
-pub(crate) const INTERRUPTIBLE: Wait<'static, Linux> =
-    Wait { interruptible: true, ..Wait::FOREVER };
+pub(crate) const INTERRUPTIBLE: WaitBounds<'static, Linux> =
+    WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
 
-fn by(deadline: Nanos) -> Wait<'static, Linux> {
-    Wait { deadline: Some(deadline), ..Wait::FOREVER }
+fn by(deadline: Nanos) -> WaitBounds<'static, Linux> {
+    WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
 }
 
 /// Defines the forms of an acquisition that may give up, in an `impl` of a lock with data `T` and

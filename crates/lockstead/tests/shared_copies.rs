@@ -3,7 +3,7 @@
 //! own, since it forks.
 
 use lockstead::shared::{
-    Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex, SharedRwLock,
+    Segment, SegmentOptions, Shareable, SharedCondvar, SharedError, SharedMutex, SharedRwLock,
     SharedSemaphore,
 };
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::SeqCst};
@@ -23,7 +23,7 @@ struct Root {
 const LONG: Duration = Duration::from_secs(30);
 
 fn segment() -> Segment<Root> {
-    Segment::memfd("copies", &Options::new()).expect("a segment")
+    Segment::memfd("copies", &SegmentOptions::new()).expect("a segment")
 }
 
 #[track_caller]

@@ -2,7 +2,7 @@
 //! handler of a signal.
 
 use lockstead::shared::{
-    Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex,
+    Locked, OnDeath, Segment, SegmentOptions, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedRwLock, SharedSemaphore, pages_cut, survive_cuts,
 };
 use std::fs::File;
@@ -34,7 +34,7 @@ fn path_of(child: u32) -> PathBuf {
 
 fn make() -> (Path, Segment<Root>, File) {
     let path = Path(path_of(std::process::id()));
-    let segment = Segment::<Root>::create_with(&path.0, &Options::new(), |root| {
+    let segment = Segment::<Root>::create_with(&path.0, &SegmentOptions::new(), |root| {
         root.slots = SharedSemaphore::new(3, OnDeath::Return);
     });
     let file = File::options().write(true).open(&path.0).expect("the file");

@@ -5,7 +5,7 @@
 mod watched;
 
 use lockstead::shared::{
-    Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex,
+    Locked, OnDeath, Segment, SegmentOptions, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedRwLock, SharedSemaphore, Taken,
 };
 use std::os::fd::AsFd;
@@ -29,7 +29,7 @@ struct Root {
 const LONG: Duration = Duration::from_secs(30);
 
 fn segment() -> Segment<Root> {
-    let segment = Segment::memfd_with("deaths", &Options::new(), |root: &mut Root| {
+    let segment = Segment::memfd_with("deaths", &SegmentOptions::new(), |root: &mut Root| {
         root.slots = SharedSemaphore::new(3, OnDeath::Return);
         root.reports = SharedSemaphore::new(3, OnDeath::Report);
     });
@@ -395,7 +395,7 @@ fn a_notification_is_not_lost_with_who_got_it() {
 
 #[test]
 fn a_slot_is_taken_again_after_each_death() {
-    let options = Options::new().participants(2);
+    let options = SegmentOptions::new().participants(2);
     let segment = Segment::<Root>::memfd("deaths", &options).expect("a segment");
     let root = segment.root();
     let lock = &root.pairs[0];

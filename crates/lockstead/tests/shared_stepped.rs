@@ -2,7 +2,7 @@
 //! leave their slots and take them. A program of its own, since it forks.
 #![cfg(target_arch = "x86_64")]
 
-use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
+use lockstead::shared::{Locked, Segment, SegmentOptions, Shareable, SharedError, SharedMutex};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -200,7 +200,7 @@ fn attempt(
 
 #[test]
 fn a_slot_that_is_left_and_taken_again_makes_no_second_owner() {
-    let segment = Segment::<Root>::memfd("stepped", &Options::new()).expect("a segment");
+    let segment = Segment::<Root>::memfd("stepped", &SegmentOptions::new()).expect("a segment");
     // Threads have it that this one does not wait for if it fails.
     let segment: &'static Segment<Root> = Box::leak(Box::new(segment));
     let root = segment.root();

@@ -2,12 +2,13 @@
 
 use crate::atom::Atom;
 use crate::engine::{self, Engine, Visible, check, death, halt, point, with};
-use crate::report::Step;
+use crate::report::ModelStep;
 use crate::signal;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
 
-type Site = &'static Location<'static>;
+/// The place in the model from which a step comes.
+pub(crate) type Site = &'static Location<'static>;
 
 /// Notes that the thread looks at `atom` too, as part of an access to another.
 pub(crate) fn glance(atom: &Atom) {
@@ -153,7 +154,7 @@ pub fn fence(order: Ordering) {
         let known = engine.threads[me].history;
         let learnt = engine.memory.fence(me, order, known);
         engine.learn(learnt);
-        engine.event(site, Step::Fence(order), 0, false);
+        engine.event(site, ModelStep::Fence(order), 0, false);
         engine.step()
     });
     if !on {
@@ -172,6 +173,6 @@ pub fn freed<T>(object: &T) {
         engine.freed.push(start..start + size_of::<T>());
         engine.learn(2);
         engine.changes += 1;
-        engine.event(site, Step::Free, start, false);
+        engine.event(site, ModelStep::Free, start, false);
     });
 }

@@ -5,7 +5,7 @@
 
 use crate::engine::{Engine, halt, with};
 use crate::memory::Accesses;
-use crate::report::{Kind, Step};
+use crate::report::{FailureKind, ModelStep};
 use std::cell::UnsafeCell;
 use std::panic::Location;
 
@@ -56,10 +56,10 @@ fn access(address: usize, write: bool, site: &'static Location<'static>) {
     let on = with(|engine| {
         if engine.config.merged {
             // Its value is no part of a state.
-            engine.fail(Kind::Misuse("a merged search knows no plain fields".into()));
+            engine.fail(FailureKind::Misuse("a merged search knows no plain fields".into()));
         }
         let on = engine.begin(address) && engine.races(address, write);
-        let step = if write { Step::PlainWrite } else { Step::PlainRead };
+        let step = if write { ModelStep::PlainWrite } else { ModelStep::PlainRead };
         engine.event(site, step, address, false);
         on
     });
@@ -80,7 +80,7 @@ impl Engine {
         });
         let fine = self.cells[index].1.note(me, &clock, write);
         if !fine {
-            self.fail(Kind::Race);
+            self.fail(FailureKind::Race);
         }
         fine
     }

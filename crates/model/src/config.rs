@@ -1,6 +1,6 @@
 //! What a search explores, and what the machine under the model does.
 
-use crate::report::Event;
+use crate::report::ExecutionEvent;
 use lockstead_core::OnCpu;
 use std::panic::Location;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 /// How waiting is modelled.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Futex {
+pub enum FutexModel {
     /// A waiter blocks until it is woken, its timer fires, a signal comes or it
     /// is cancelled. A lost wake-up is a deadlock, and found.
     Exact,
@@ -54,7 +54,7 @@ pub enum Membarrier {
 
 /// One access by its kind, for [`Config::orderings`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Access {
+pub enum AccessKind {
     /// A load, of the whole atomic.
     Load,
     /// A store, of the whole atomic.
@@ -68,10 +68,10 @@ pub enum Access {
 }
 
 /// Replaces the ordering of an access.
-pub type Orderings = Rc<dyn Fn(&'static Location<'static>, Access, Ordering) -> Ordering>;
+pub type Orderings = Rc<dyn Fn(&'static Location<'static>, AccessKind, Ordering) -> Ordering>;
 
 /// Picks out the events that a watch counts.
-pub type Watch = fn(&Event) -> bool;
+pub type WatchFilter = fn(&ExecutionEvent) -> bool;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Search {
@@ -90,7 +90,7 @@ pub(crate) enum Search {
 pub struct Config {
     pub(crate) search: Search,
     pub(crate) preemptions: Option<u32>,
-    pub(crate) futex: Futex,
+    pub(crate) futex: FutexModel,
     pub(crate) budget: Budget,
     pub(crate) merged: bool,
     pub(crate) defers_wakes: bool,
@@ -110,7 +110,7 @@ pub struct Config {
     pub(crate) fault: Option<Fault>,
     pub(crate) broken: Option<&'static str>,
     pub(crate) orderings: Option<Orderings>,
-    pub(crate) watches: Vec<(&'static str, Watch)>,
+    pub(crate) watches: Vec<(&'static str, WatchFilter)>,
 }
 
 /// How often the surroundings may interfere in one execution.
@@ -141,7 +141,7 @@ impl Config {
         Config {
             search: Search::Exhaustive,
             preemptions: None,
-            futex: Futex::Exact,
+            futex: FutexModel::Exact,
             budget: Budget {
                 spurious: 1,
                 timeouts: 0,
@@ -193,7 +193,7 @@ impl Config {
 
     /// Sets how waiting is modelled.
     #[must_use]
-    pub fn futex(mut self, futex: Futex) -> Self {
+    pub fn futex(mut self, futex: FutexModel) -> Self {
         self.futex = futex;
         self
     }
@@ -406,7 +406,7 @@ impl Config {
 
     /// Counts the events that `watch` picks out, in [`Stats::seen`](crate::Stats::seen).
     #[must_use]
-    pub fn watch(mut self, name: &'static str, watch: Watch) -> Self {
+    pub fn watch(mut self, name: &'static str, watch: WatchFilter) -> Self {
         self.watches.push((name, watch));
         self
     }

@@ -19,8 +19,8 @@
 //!   branch. Which ones these are is found out: a location counts as local
 //!   until a second thread touches it, then the search starts anew knowing
 //!   better. The last pass saw no second thread at any local location.
-//! - *Symmetry.* Threads that do the same ([`Scenario::threads`](crate::Scenario::threads)) take their
-//!   first steps in the order of their numbers: an execution in which they do
+//! - *Symmetry.* Threads that do the same ([`Scenario::threads`](crate::Scenario::threads)) take
+//!   their first steps in the order of their numbers: an execution in which they do
 //!   not is one in which they do, with the names exchanged. (Locks compare
 //!   slots for equality only.)
 //! - *Spinning.* A thread that relaxes a second time although nobody else has
@@ -39,18 +39,20 @@ mod threads;
 
 pub(crate) use accesses::Visible;
 pub(crate) use death::has_ended;
-pub(crate) use marks::Mark;
+pub(crate) use marks::EngineMark;
 pub use merged::{disembody, embody, forget, guard};
 pub(crate) use merged::{here, turn};
 
-pub(crate) use threads::{Awoken, Entry, MOST_WATCHES, Queued, Sleeper, Status, Thread};
+pub(crate) use threads::{
+    Awoken, MOST_WATCHES, ModelThread, Queued, SleepEntry, Sleeper, ThreadStatus,
+};
 
 use crate::atom::Atom;
 use crate::choices::{Choices, Lean};
 use crate::config::{Budget, Config};
-use crate::fingerprint::{Map, mix};
-use crate::memory::{Accesses, Memory};
-use crate::report::{Event, Kind, Step};
+use crate::fingerprint::{FingerprintMap, mix};
+use crate::memory::{Accesses, ModelMemory};
+use crate::report::{ExecutionEvent, FailureKind, ModelStep};
 use crate::space::Space;
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -80,14 +82,14 @@ pub(crate) enum Phase {
 
 /// Why an execution is over.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Stop {
+pub(crate) enum ExecutionStop {
     /// All threads have ended.
     Done,
     /// The state is known.
     Known,
     /// A location turned out to be shared.
     Restart,
-    Failed(Kind),
+    Failed(FailureKind),
 }
 
 /// What may happen next.
@@ -110,15 +112,15 @@ pub(crate) struct Engine {
     pub(crate) config: Config,
     pub(crate) choices: Choices,
     pub(crate) space: Space,
-    pub(crate) memory: Memory,
-    pub(crate) threads: Vec<Thread>,
+    pub(crate) memory: ModelMemory,
+    pub(crate) threads: Vec<ModelThread>,
     pub(crate) current: usize,
     /// The thread whose stack is in use.
     pub(crate) running: usize,
     /// Where on it the thread was that suspended itself last.
     pub(crate) deepest: usize,
     pub(crate) phase: Phase,
-    pub(crate) stop: Option<Stop>,
+    pub(crate) stop: Option<ExecutionStop>,
     /// A decision is to be made from `next`; everything is to be put down first.
     pub(crate) undecided: bool,
     pub(crate) budget: Budget,
@@ -128,7 +130,7 @@ pub(crate) struct Engine {
     /// The number of sleeps so far.
     pub(crate) sleeps: u64,
     pub(crate) steps: u32,
-    pub(crate) trace: Vec<Event>,
+    pub(crate) trace: Vec<ExecutionEvent>,
     pub(crate) freed: Vec<Range<usize>>,
     /// Locations that more than one thread touches.
     pub(crate) shared: HashSet<u64>,
@@ -153,7 +155,7 @@ pub(crate) struct Engine {
     /// The fingerprint at the last decision.
     pub(crate) state: u64,
     /// Fewest preemptions with which a state was reached.
-    pub(crate) states: Map<u32>,
+    pub(crate) states: FingerprintMap<u32>,
     /// Reused list of stores.
     pub(crate) indices: Vec<u16>,
     preemptions: u32,
@@ -222,7 +224,7 @@ pub(crate) fn check() {
 pub fn aside<R>(body: impl FnOnce() -> R) -> R {
     let before = with(|engine| {
         if !engine.config.merged {
-            engine.fail(Kind::Misuse("accesses aside need a merged search".into()));
+            engine.fail(FailureKind::Misuse("accesses aside need a merged search".into()));
         }
         std::mem::replace(&mut engine.aside, true)
     });
@@ -260,7 +262,7 @@ pub(crate) fn rest() {
         let me = engine.current;
         match engine.phase {
             Phase::Setup | Phase::After => {
-                engine.fail(Kind::Misuse("setting up and checking must not wait".into()));
+                engine.fail(FailureKind::Misuse("setting up and checking must not wait".into()));
             }
             Phase::Start => {}
             Phase::Run => engine.decide(),
@@ -287,7 +289,7 @@ impl Engine {
             config,
             choices: Choices::default(),
             space: Space::default(),
-            memory: Memory::new(),
+            memory: ModelMemory::new(),
             threads: Vec::new(),
             current: 0,
             running: 0,
@@ -313,7 +315,7 @@ impl Engine {
             generation: 0,
             watched,
             state: 0,
-            states: Map::default(),
+            states: FingerprintMap::default(),
             indices: Vec::new(),
             preemptions: 0,
             last: 0,
@@ -331,11 +333,11 @@ impl Engine {
         self.guards.clear();
         self.reborn = None;
         self.threads.clear();
-        self.threads.resize_with(threads + 1, Thread::new);
+        self.threads.resize_with(threads + 1, ModelThread::new);
         for (thread, &group) in self.threads.iter_mut().zip(groups) {
             thread.group = group;
         }
-        self.threads[threads].status = Status::Done;
+        self.threads[threads].status = ThreadStatus::Done;
         self.current = threads;
         self.last = threads;
         self.phase = Phase::Setup;
@@ -361,16 +363,16 @@ impl Engine {
         self.threads.len() - 1
     }
 
-    pub(crate) fn fail(&mut self, kind: Kind) {
+    pub(crate) fn fail(&mut self, kind: FailureKind) {
         if self.stop.is_none() {
-            self.stop = Some(Stop::Failed(kind));
+            self.stop = Some(ExecutionStop::Failed(kind));
         }
     }
 
     pub(crate) fn event(
         &mut self,
         site: &'static Location<'static>,
-        step: Step,
+        step: ModelStep,
         address: usize,
         wide: bool,
     ) {
@@ -381,11 +383,11 @@ impl Engine {
         &mut self,
         thread: usize,
         site: &'static Location<'static>,
-        step: Step,
+        step: ModelStep,
         address: usize,
         wide: bool,
     ) {
-        let event = Event { thread, site, step, address, wide };
+        let event = ExecutionEvent { thread, site, step, address, wide };
         for (count, (_, watch)) in self.watched.iter_mut().zip(&self.config.watches) {
             *count += u64::from(watch(&event));
         }
@@ -409,7 +411,7 @@ impl Engine {
     }
 
     pub(crate) fn does_not_repeat(&mut self) {
-        self.fail(Kind::Misuse(
+        self.fail(FailureKind::Misuse(
             "an execution did not repeat: threads must share nothing but model memory".into(),
         ));
     }
@@ -418,7 +420,7 @@ impl Engine {
     pub(crate) fn step(&mut self) -> bool {
         self.steps += 1;
         if self.steps > self.config.max_steps {
-            self.fail(Kind::TooLong);
+            self.fail(FailureKind::TooLong);
         }
         self.memory.step(self.current);
         self.stop.is_none()
@@ -427,12 +429,12 @@ impl Engine {
     /// Notes that the thread that ran has ended.
     pub(crate) fn ended(&mut self) {
         let me = self.current;
-        self.threads[me].status = Status::Done;
+        self.threads[me].status = ThreadStatus::Done;
         if self.config.merged {
             self.threads[me].history = 0;
         }
         let site = self.threads[me].site;
-        self.event(site, Step::End, 0, false);
+        self.event(site, ModelStep::End, 0, false);
     }
 
     /// Returns the steps so far, as text.
@@ -450,14 +452,14 @@ impl Engine {
             let site = format!("{}:{}", it.site.file(), it.site.line());
             let status = it.status;
             lines.push(match status {
-                Status::Ready => format!("ready at {site}"),
-                Status::Yielded | Status::Relaxing(_) => format!("spins at {site}"),
-                Status::Asleep(sleeper) => {
+                ThreadStatus::Ready => format!("ready at {site}"),
+                ThreadStatus::Yielded | ThreadStatus::Relaxing(_) => format!("spins at {site}"),
+                ThreadStatus::Asleep(sleeper) => {
                     let place = self.space.place(sleeper.address);
                     let place = place.map_or("memory elsewhere".into(), |p| p.to_string());
                     format!("sleeps on {place} at {site}")
                 }
-                Status::Watching => {
+                ThreadStatus::Watching => {
                     let entries = it.entries;
                     let queues = entries.iter().filter(|e| e.queued == Queued::Yes);
                     let places: Vec<String> = queues
@@ -466,8 +468,8 @@ impl Engine {
                         .collect();
                     format!("sleeps on {} at {site}", places.join(", "))
                 }
-                Status::Done => "has ended".into(),
-                Status::Gone => "was killed".into(),
+                ThreadStatus::Done => "has ended".into(),
+                ThreadStatus::Gone => "was killed".into(),
             });
         }
         lines

@@ -18,7 +18,7 @@ pub(crate) fn mix(a: u64, b: u64) -> u64 {
 }
 
 /// Tables by fingerprints, or other words that are as good as random, or few.
-pub(crate) type Map<V> = HashMap<u64, V, BuildHasherDefault<Through>>;
+pub(crate) type FingerprintMap<V> = HashMap<u64, V, BuildHasherDefault<Through>>;
 
 /// Fingerprints need no hashing.
 #[derive(Default)]

@@ -12,21 +12,18 @@
 //! that others see: a sleeper's timer fires at any later moment.
 
 use crate::atom::Atom;
-use crate::atomic::{access, glance};
+use crate::atomic::{Site, access, glance};
 use crate::choices::Lean;
-use crate::config::{Fault, Futex, Hint};
-use crate::engine::{Awoken, Engine, Phase, Sleeper, Status, check, halt, point, rest, with};
+use crate::config::{Fault, FutexModel, Hint};
+use crate::engine::{Awoken, Engine, Phase, Sleeper, ThreadStatus, check, halt, point, rest, with};
 use crate::fingerprint::mix;
-use crate::report::{Kind, Step};
+use crate::report::{FailureKind, ModelStep};
 use crate::signal;
-use lockstead_core::{OnCpu, Outcome};
-use std::panic::Location;
+use lockstead_core::{OnCpu, WaitOutcome};
 use std::sync::atomic::Ordering;
 
-type Site = &'static Location<'static>;
-
 /// What ends a wait besides being woken.
-pub(crate) struct Ends<'a> {
+pub(crate) struct WaitEnding<'a> {
     /// What is added to the address that wake-ups name: the hand-off waiter of a lock has its own.
     pub(crate) channel: usize,
     /// When its timer fires.
@@ -37,15 +34,21 @@ pub(crate) struct Ends<'a> {
     pub(crate) interruptible: bool,
 }
 
-enum Begun {
-    Returns(Outcome),
+enum BegunWait {
+    Returns(WaitOutcome),
     Sleeps,
     /// The execution is over.
     Over,
 }
 
 /// Waits while `atom`, cut to `mask`, holds `expected`.
-pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site: Site) -> Outcome {
+pub(crate) fn wait(
+    atom: &Atom,
+    mask: u64,
+    expected: u64,
+    ends: &WaitEnding<'_>,
+    site: Site,
+) -> WaitOutcome {
     if let Some(cancel) = ends.cancel {
         glance(&cancel.atom);
     }
@@ -53,9 +56,9 @@ pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site:
         access(atom, true, site);
         let begun = with(|engine| engine.begin_wait(atom, mask, expected, ends, site));
         let outcome = match begun {
-            Begun::Over => halt(),
-            Begun::Returns(outcome) => Some(outcome),
-            Begun::Sleeps => {
+            BegunWait::Over => halt(),
+            BegunWait::Returns(outcome) => Some(outcome),
+            BegunWait::Sleeps => {
                 if with(|engine| engine.config.fault) == Some(Fault::SplitWait) {
                     point(site);
                 }
@@ -65,7 +68,7 @@ pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site:
         if let Some(outcome) = outcome {
             with(|engine| {
                 engine.learn(mix(4, outcome as u64));
-                engine.event(site, Step::Wait(outcome), atom.address(), false);
+                engine.event(site, ModelStep::Wait(outcome), atom.address(), false);
             });
             return outcome;
         }
@@ -73,24 +76,24 @@ pub(crate) fn wait(atom: &Atom, mask: u64, expected: u64, ends: &Ends<'_>, site:
 }
 
 /// Sleeps; `None` if the wait starts again after a signal.
-fn sleep(atom: &Atom, ends: &Ends<'_>, site: Site) -> Option<Outcome> {
+fn sleep(atom: &Atom, ends: &WaitEnding<'_>, site: Site) -> Option<WaitOutcome> {
     with(|engine| engine.fall_asleep(atom, ends));
     rest();
     let (exact, awoken) = with(|engine| {
         let me = engine.current;
         engine.threads[me].deadline = u64::MAX;
-        (engine.config.futex == Futex::Exact, engine.threads[me].awoken.take())
+        (engine.config.futex == FutexModel::Exact, engine.threads[me].awoken.take())
     });
     match awoken {
         Some(Awoken::As(outcome)) => Some(outcome),
         Some(Awoken::ForSignal) => {
             signal::run(site);
-            ends.interruptible.then_some(Outcome::Interrupted)
+            ends.interruptible.then_some(WaitOutcome::Interrupted)
         }
         // The cheap model only rested.
         None => {
             debug_assert!(!exact);
-            Some(Outcome::Woken)
+            Some(WaitOutcome::Woken)
         }
     }
 }
@@ -101,22 +104,22 @@ impl Engine {
         atom: &Atom,
         mask: u64,
         expected: u64,
-        ends: &Ends<'_>,
+        ends: &WaitEnding<'_>,
         site: Site,
-    ) -> Begun {
+    ) -> BegunWait {
         let me = self.current;
         if self.phase != Phase::Run {
-            self.fail(Kind::Misuse("setting up and checking must not wait".into()));
-            return Begun::Over;
+            self.fail(FailureKind::Misuse("setting up and checking must not wait".into()));
+            return BegunWait::Over;
         }
         if self.peek(atom) & mask != expected {
-            return Begun::Returns(Outcome::Changed);
+            return BegunWait::Returns(WaitOutcome::Changed);
         }
         if ends.cancel.is_some_and(|word| self.peek(&word.atom) != 0) {
-            return Begun::Returns(Outcome::Cancelled);
+            return BegunWait::Returns(WaitOutcome::Cancelled);
         }
         if ends.deadline.is_some_and(|deadline| deadline <= self.clock) {
-            return Begun::Returns(Outcome::TimedOut);
+            return BegunWait::Returns(WaitOutcome::TimedOut);
         }
         self.threads[me].deadline = u64::MAX;
         let spurious = self.budget.spurious > 0;
@@ -124,29 +127,29 @@ impl Engine {
         let of = 1 + usize::from(spurious) + usize::from(interrupted);
         match self.choose(of, Lean::First(200)) {
             0 => {
-                self.event(site, Step::Sleep, atom.address(), false);
-                Begun::Sleeps
+                self.event(site, ModelStep::Sleep, atom.address(), false);
+                BegunWait::Sleeps
             }
             1 if spurious => {
                 self.budget.spurious -= 1;
-                Begun::Returns(Outcome::Woken)
+                BegunWait::Returns(WaitOutcome::Woken)
             }
             _ => {
                 self.budget.interrupts -= 1;
-                Begun::Returns(Outcome::Interrupted)
+                BegunWait::Returns(WaitOutcome::Interrupted)
             }
         }
     }
 
-    fn fall_asleep(&mut self, atom: &Atom, ends: &Ends<'_>) {
+    fn fall_asleep(&mut self, atom: &Atom, ends: &WaitEnding<'_>) {
         let me = self.current;
         self.learn(5);
         match self.config.futex {
-            Futex::Cheap => self.idle(),
-            Futex::Exact => {
+            FutexModel::Cheap => self.idle(),
+            FutexModel::Exact => {
                 self.sleeps += 1;
                 self.threads[me].deadline = ends.deadline.unwrap_or(u64::MAX);
-                self.threads[me].status = Status::Asleep(Sleeper {
+                self.threads[me].status = ThreadStatus::Asleep(Sleeper {
                     address: atom.address() + ends.channel,
                     cancel: ends.cancel.map(|word| word.atom.address()),
                     order: self.sleeps,
@@ -172,15 +175,17 @@ impl Engine {
         while woken < count {
             let first = (0..self.main())
                 .filter_map(|t| match self.threads[t].status {
-                    Status::Asleep(s) if s.address == address || s.cancel == Some(address) => {
+                    ThreadStatus::Asleep(s)
+                        if s.address == address || s.cancel == Some(address) =>
+                    {
                         Some((s.order, t, s.address == address))
                     }
                     _ => None,
                 })
                 .min();
             let Some((_, thread, by_word)) = first else { break };
-            let outcome = if by_word { Outcome::Woken } else { Outcome::Cancelled };
-            self.threads[thread].status = Status::Ready;
+            let outcome = if by_word { WaitOutcome::Woken } else { WaitOutcome::Cancelled };
+            self.threads[thread].status = ThreadStatus::Ready;
             self.threads[thread].awoken = Some(Awoken::As(outcome));
             self.changes += 1;
             woken += 1;
@@ -197,7 +202,7 @@ pub(crate) fn wake(address: usize, count: u32, site: Site) -> u32 {
         engine.step();
         let woken = engine.wake(address, count);
         engine.learn(mix(6, u64::from(woken)));
-        engine.event(site, Step::Wake(woken), address, false);
+        engine.event(site, ModelStep::Wake(woken), address, false);
         woken
     });
     check();
@@ -209,7 +214,7 @@ pub(crate) fn relax(site: Site) {
     signal::may_come(site);
     let on = with(|engine| {
         engine.learn(7);
-        engine.event(site, Step::Relax, 0, false);
+        engine.event(site, ModelStep::Relax, 0, false);
         engine.idle();
         engine.step()
     });
@@ -239,7 +244,7 @@ pub(crate) fn now(site: Site) -> u64 {
         }
         let now = engine.clock;
         engine.learn(now);
-        engine.event(site, Step::Now(now), 0, false);
+        engine.event(site, ModelStep::Now(now), 0, false);
         engine.step();
         now
     });

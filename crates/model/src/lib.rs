@@ -33,10 +33,12 @@ mod watch;
 
 pub use atomic::{U32, U64, fence, freed};
 pub use cell::Cell;
-pub use config::{Access, Config, Fault, Futex, Hint, Membarrier, Orderings, Watch};
+pub use config::{AccessKind, Config, Fault, FutexModel, Hint, Membarrier, Orderings, WatchFilter};
 pub use engine::{aside, disembody, embody, forget, guard};
 pub use futex::thread;
-pub use report::{Coverage, Event, Failure, Kind, Schedule, Stats, Step};
+pub use report::{
+    Coverage, ExecutionEvent, FailureKind, ModelStep, Schedule, SearchFailure, Stats,
+};
 pub use scenario::Scenario;
 pub use signal::with_handler;
 pub use std::sync::atomic::Ordering;

@@ -31,9 +31,9 @@
 
 mod undo;
 
-pub(crate) use undo::Mark;
+pub(crate) use undo::MemoryMark;
 
-use crate::fingerprint::{Map, mix};
+use crate::fingerprint::{FingerprintMap, mix};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 
@@ -45,28 +45,28 @@ pub(crate) const MAX_LOCATIONS: usize = 96;
 
 /// What a thread or a store knows of others.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct MemoryView {
     /// Steps of each thread that happened before.
     pub(crate) clock: [u16; MAX_THREADS],
     /// Place of the oldest readable store, by location.
     floor: [u32; MAX_LOCATIONS],
 }
 
-impl Default for View {
+impl Default for MemoryView {
     fn default() -> Self {
-        View::NEW
+        MemoryView::NEW
     }
 }
 
-impl View {
-    const NEW: View = View { clock: [0; MAX_THREADS], floor: [0; MAX_LOCATIONS] };
+impl MemoryView {
+    const NEW: MemoryView = MemoryView { clock: [0; MAX_THREADS], floor: [0; MAX_LOCATIONS] };
 
     fn raise(&mut self, location: usize, to: u32) {
         let floor = &mut self.floor[location];
         *floor = to.max(*floor);
     }
 
-    pub(crate) fn join(&mut self, other: &View) {
+    pub(crate) fn join(&mut self, other: &MemoryView) {
         for (mine, theirs) in self.clock.iter_mut().zip(&other.clock) {
             *mine = (*mine).max(*theirs);
         }
@@ -76,7 +76,7 @@ impl View {
     }
 
     /// Tells whether `other` knows everything that this one knows.
-    fn within(&self, other: &View) -> bool {
+    fn within(&self, other: &MemoryView) -> bool {
         self.clock.iter().zip(&other.clock).all(|(a, b)| a <= b)
             && self.floor.iter().zip(&other.floor).all(|(a, b)| a <= b)
     }
@@ -107,7 +107,7 @@ impl Accesses {
 /// The distance in the modification order that leaves room for others.
 const GAP: u32 = 1 << 16;
 
-struct Store {
+struct StoreRecord {
     /// Its place in the modification order.
     place: u32,
     /// The write of a read-modify-write: nothing comes between it and the store
@@ -116,7 +116,7 @@ struct Store {
     value: u64,
     /// Names the store by what its writer had seen.
     id: u64,
-    view: Option<Rc<View>>,
+    view: Option<Rc<MemoryView>>,
 }
 
 /// The threads that have touched a location in this execution.
@@ -135,41 +135,41 @@ struct Location {
     /// Whether the execution has used it so far.
     present: bool,
     touched: Touched,
-    stores: Vec<Store>,
+    stores: Vec<StoreRecord>,
     hash: u64,
 }
 
 impl Location {
-    fn newest(&self) -> &Store {
+    fn newest(&self) -> &StoreRecord {
         self.stores.last().expect("a location has a store")
     }
 }
 
 #[derive(Clone)]
 struct Mind {
-    now: View,
+    now: MemoryView,
     /// What an acquire fence would add.
-    seen: View,
+    seen: MemoryView,
     /// What a relaxed store passes on: the view at the last release fence.
-    lent: Option<Rc<View>>,
+    lent: Option<Rc<MemoryView>>,
 }
 
 impl Mind {
-    const NEW: Mind = Mind { now: View::NEW, seen: View::NEW, lent: None };
+    const NEW: Mind = Mind { now: MemoryView::NEW, seen: MemoryView::NEW, lent: None };
 }
 
 /// All locations and what everybody knows of them.
-pub(crate) struct Memory {
+pub(crate) struct ModelMemory {
     /// Each has the same number in all executions since the last `reset`. The first
     /// `live` are in use; the others keep their allocations.
     locations: Vec<Location>,
     live: usize,
     /// Their numbers by their names.
-    numbers: Map<usize>,
+    numbers: FingerprintMap<usize>,
     /// What has changed, since the last `reset`.
     journal: Vec<undo::Change>,
     minds: Vec<Mind>,
-    fence: View,
+    fence: MemoryView,
     fence_hash: u64,
     /// Only the newest stores are kept, and named by their values.
     merged: bool,
@@ -185,15 +185,15 @@ fn releases(order: Ordering) -> bool {
     matches!(order, Ordering::Release | Ordering::AcqRel | Ordering::SeqCst)
 }
 
-impl Memory {
+impl ModelMemory {
     pub(crate) fn new() -> Self {
-        Memory {
+        ModelMemory {
             locations: Vec::new(),
             live: 0,
-            numbers: Map::default(),
+            numbers: FingerprintMap::default(),
             journal: Vec::new(),
             minds: Vec::new(),
-            fence: View::NEW,
+            fence: MemoryView::NEW,
             fence_hash: 0,
             merged: false,
             hash: 0,
@@ -207,7 +207,7 @@ impl Memory {
         self.journal.clear();
         self.minds.clear();
         self.minds.resize_with(threads, || Mind::NEW);
-        self.fence = View::NEW;
+        self.fence = MemoryView::NEW;
         self.fence_hash = 0;
         self.hash = 0;
     }
@@ -245,7 +245,7 @@ impl Memory {
         location.touched = Touched::Nobody;
         location.stores.clear();
         let id = mix(0, 9);
-        location.stores.push(Store { place: 0, glued: false, value: 0, id, view: None });
+        location.stores.push(StoreRecord { place: 0, glued: false, value: 0, id, view: None });
         location.hash = 0;
         self.numbers.insert(key, index);
         self.live += 1;
@@ -286,7 +286,7 @@ impl Memory {
         self.locations[location].stores.len() as u16 - 1
     }
 
-    pub(crate) fn view(&mut self, thread: usize) -> &mut View {
+    pub(crate) fn view(&mut self, thread: usize) -> &mut MemoryView {
         &mut self.minds[thread].now
     }
 
@@ -405,7 +405,7 @@ impl Memory {
         let number = location;
         let location = &mut self.locations[number];
         self.journal.push(undo::Change::Inserted(number as u16, at as u16, location.hash));
-        location.stores.insert(at, Store { place, glued, value, id, view });
+        location.stores.insert(at, StoreRecord { place, glued, value, id, view });
         self.hash = self.hash.wrapping_sub(location.hash);
         location.hash = if at + 1 == location.stores.len() {
             mix(location.key, mix(location.hash, id))

@@ -1,12 +1,13 @@
 //! The model as a [`Platform`] of the core.
 
+use crate::atomic::Site;
 use crate::engine::with;
-use crate::futex::{self, Ends};
+use crate::futex::{self, WaitEnding};
 use crate::memory::MAX_THREADS;
 use crate::{Model, U32, U64, section, space};
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Outcome, Participant, Plain, Platform, Slot,
-    Wait,
+    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Plain, Platform, Slot, TableEntry,
+    WaitBounds, WaitOutcome,
 };
 use std::panic::Location;
 use std::sync::atomic::Ordering;
@@ -96,23 +97,21 @@ const HANDOFF: usize = 4;
 fn sleep_low(
     word: &U64,
     expected: u32,
-    how: &Wait<'_, Model>,
+    how: &WaitBounds<'_, Model>,
     channel: usize,
     site: Site,
-) -> Outcome {
+) -> WaitOutcome {
     futex::wait(&word.atom, u64::from(u32::MAX), expected.into(), &ends(how, channel), site)
 }
 
-fn ends<'a>(how: &Wait<'a, Model>, channel: usize) -> Ends<'a> {
-    Ends {
+fn ends<'a>(how: &WaitBounds<'a, Model>, channel: usize) -> WaitEnding<'a> {
+    WaitEnding {
         channel,
         deadline: how.deadline.map(|deadline| deadline.0),
         cancel: how.cancel,
         interruptible: how.interruptible,
     }
 }
-
-type Site = &'static Location<'static>;
 
 impl Platform for Model {
     type U32 = U32;
@@ -127,11 +126,11 @@ impl Platform for Model {
         Slot::new(Self::me_or_zero()).expect("few threads")
     }
 
-    fn participant(slot: Slot) -> &'static Participant<Self> {
+    fn participant(slot: Slot) -> &'static TableEntry<Self> {
         std::thread_local! {
             /// One for each thread of a model, and the one that sets up.
-            static SLOTS: &'static [Participant<Model>; MAX_THREADS] = {
-                let slots = Box::leak(Box::new([const { Participant::<Model>::VACANT }; MAX_THREADS]));
+            static SLOTS: &'static [TableEntry<Model>; MAX_THREADS] = {
+                let slots = Box::leak(Box::new([const { TableEntry::<Model>::VACANT }; MAX_THREADS]));
                 space::announce_slots(slots);
                 slots
             };
@@ -167,18 +166,18 @@ impl Platform for Model {
     }
 
     #[track_caller]
-    fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         let site = Location::caller();
         futex::wait(&word.atom, u64::from(u32::MAX), expected.into(), &ends(how, 0), site)
     }
 
     #[track_caller]
-    fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         sleep_low(word, expected, how, 0, Location::caller())
     }
 
     #[track_caller]
-    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         sleep_low(word, expected, how, HANDOFF, Location::caller())
     }
 

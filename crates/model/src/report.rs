@@ -1,8 +1,8 @@
 //! What a search says: statistics, or a failure with the execution that shows
 //! it.
 
-use crate::space::Place;
-use lockstead_core::Outcome;
+use crate::space::RegionAddress;
+use lockstead_core::WaitOutcome;
 use lockstead_core::word::Word;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 
 /// What one step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Step {
+pub enum ModelStep {
     /// Read a value; `stale` if it had been overwritten.
     Load {
         /// The value that was read.
@@ -48,7 +48,7 @@ pub enum Step {
     /// Went to sleep at a word.
     Sleep,
     /// A wait ended, or did not begin.
-    Wait(Outcome),
+    Wait(WaitOutcome),
     /// Woke that many waiters.
     Wake(u32),
     /// Ended a turn of a spin loop.
@@ -87,20 +87,20 @@ pub enum Step {
 
 /// One step of an execution.
 #[derive(Clone, Copy, Debug)]
-pub struct Event {
+pub struct ExecutionEvent {
     /// The thread, from 0; the one after the last sets up and checks.
     pub thread: usize,
     /// The source line of the step.
     pub site: &'static Location<'static>,
     /// What the thread did there.
-    pub step: Step,
+    pub step: ModelStep,
     /// The address of what it concerns, or 0.
     pub(crate) address: usize,
     /// Whether that is an atomic of 64 bits.
     pub(crate) wide: bool,
 }
 
-impl Event {
+impl ExecutionEvent {
     /// Tells whether the step lies in a source file of this name.
     #[must_use]
     pub fn in_file(&self, name: &str) -> bool {
@@ -111,32 +111,32 @@ impl Event {
     /// Tells whether the step replaced `from` by `to`.
     #[must_use]
     pub fn exchanged(&self, from: u64, to: u64) -> bool {
-        self.step == Step::Exchange { from, to }
+        self.step == ModelStep::Exchange { from, to }
     }
 
     /// Tells whether the step replaced `value` by something.
     #[must_use]
     pub fn replaced(&self, value: u64) -> bool {
-        matches!(self.step, Step::Exchange { from, .. } if from == value)
+        matches!(self.step, ModelStep::Exchange { from, .. } if from == value)
     }
 
     /// Tells whether the step wrote `value`.
     #[must_use]
     pub fn wrote(&self, value: u64) -> bool {
-        matches!(self.step, Step::Store { value: v } | Step::Exchange { to: v, .. } if v == value)
+        matches!(self.step, ModelStep::Store { value: v } | ModelStep::Exchange { to: v, .. } if v == value)
     }
 }
 
-impl Event {
+impl ExecutionEvent {
     /// Describes the step in a line of a report; `place` is where the step took place.
-    pub(crate) fn describe(&self, place: Option<Place>) -> String {
+    pub(crate) fn describe(&self, place: Option<RegionAddress>) -> String {
         let mut line = String::new();
         let written = self.write(place, &mut line);
         debug_assert!(written.is_ok(), "a string takes what is written to it");
         line
     }
 
-    fn write(&self, at: Option<Place>, f: &mut String) -> fmt::Result {
+    fn write(&self, at: Option<RegionAddress>, f: &mut String) -> fmt::Result {
         use fmt::Write;
         write!(f, "T{:<2} ", self.thread)?;
         let place = at.map(|p| p.to_string()).unwrap_or_default();
@@ -148,43 +148,43 @@ impl Event {
             }
         };
         match self.step {
-            Step::Load { value, stale } => {
+            ModelStep::Load { value, stale } => {
                 write!(f, "load {place} = {}", show(value))?;
                 if stale {
                     f.write_str(" (stale)")?;
                 }
             }
-            Step::Store { value } => write!(f, "store {place} = {}", show(value))?,
-            Step::Exchange { from, to } => {
+            ModelStep::Store { value } => write!(f, "store {place} = {}", show(value))?,
+            ModelStep::Exchange { from, to } => {
                 write!(f, "exchange {place}: {} -> {}", show(from), show(to))?;
             }
-            Step::FailedExchange { found, wanted, stale } => {
+            ModelStep::FailedExchange { found, wanted, stale } => {
                 write!(f, "exchange {place} fails: {}, wanted {}", show(found), show(wanted))?;
                 if stale {
                     f.write_str(" (stale)")?;
                 }
             }
-            Step::Fence(order) => write!(f, "fence {order:?}")?,
-            Step::Restart => write!(f, "restarts the others' sections")?,
-            Step::Sleep => write!(f, "sleep {place}")?,
-            Step::Wait(outcome) => write!(f, "wait {place} ends: {outcome:?}")?,
-            Step::Wake(count) => write!(f, "wake {place}: {count} woken")?,
-            Step::Relax => f.write_str("relax")?,
-            Step::Now(now) => write!(f, "now = {now}")?,
-            Step::Enter => f.write_str("signal handler begins")?,
-            Step::Leave => f.write_str("signal handler ends")?,
-            Step::Free => write!(f, "frees {place}")?,
-            Step::PlainRead => write!(f, "plain read {place}")?,
-            Step::PlainWrite => write!(f, "plain write {place}")?,
-            Step::TimePasses => f.write_str("nobody can go on: time passes")?,
-            Step::Timer => f.write_str("its timer fires")?,
-            Step::Signal => f.write_str("a signal comes")?,
-            Step::End => f.write_str("ends")?,
-            Step::Queue => write!(f, "queues at {place}")?,
-            Step::Watches(what) => write!(f, "{what} {place}")?,
-            Step::Names => write!(f, "names {place}")?,
-            Step::Killed => f.write_str("is killed")?,
-            Step::Gone => f.write_str("is dead")?,
+            ModelStep::Fence(order) => write!(f, "fence {order:?}")?,
+            ModelStep::Restart => write!(f, "restarts the others' sections")?,
+            ModelStep::Sleep => write!(f, "sleep {place}")?,
+            ModelStep::Wait(outcome) => write!(f, "wait {place} ends: {outcome:?}")?,
+            ModelStep::Wake(count) => write!(f, "wake {place}: {count} woken")?,
+            ModelStep::Relax => f.write_str("relax")?,
+            ModelStep::Now(now) => write!(f, "now = {now}")?,
+            ModelStep::Enter => f.write_str("signal handler begins")?,
+            ModelStep::Leave => f.write_str("signal handler ends")?,
+            ModelStep::Free => write!(f, "frees {place}")?,
+            ModelStep::PlainRead => write!(f, "plain read {place}")?,
+            ModelStep::PlainWrite => write!(f, "plain write {place}")?,
+            ModelStep::TimePasses => f.write_str("nobody can go on: time passes")?,
+            ModelStep::Timer => f.write_str("its timer fires")?,
+            ModelStep::Signal => f.write_str("a signal comes")?,
+            ModelStep::End => f.write_str("ends")?,
+            ModelStep::Queue => write!(f, "queues at {place}")?,
+            ModelStep::Watches(what) => write!(f, "{what} {place}")?,
+            ModelStep::Names => write!(f, "names {place}")?,
+            ModelStep::Killed => f.write_str("is killed")?,
+            ModelStep::Gone => f.write_str("is dead")?,
         }
         let file = self.site.file().rsplit(['/', '\\']).next().unwrap_or_default();
         write!(f, "    {file}:{}", self.site.line())
@@ -247,7 +247,7 @@ impl fmt::Display for Stats {
 
 /// What goes wrong in an execution.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Kind {
+pub enum FailureKind {
     /// Two threads touched plain memory, one of them writing, with neither
     /// happening before the other.
     Race,
@@ -306,11 +306,11 @@ impl FromStr for Schedule {
 
 /// A failed search, with the execution that shows it.
 #[derive(Clone)]
-pub struct Failure {
+pub struct SearchFailure {
     /// What went wrong in it.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// The steps that led there.
-    pub trace: Vec<Event>,
+    pub trace: Vec<ExecutionEvent>,
     /// The same as text.
     pub story: Vec<String>,
     /// What each thread was doing then.
@@ -321,7 +321,7 @@ pub struct Failure {
     pub executions: u64,
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for SearchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{:?}, after {} executions", self.kind, self.executions)?;
         for (number, line) in self.story.iter().enumerate() {
@@ -334,7 +334,7 @@ impl fmt::Display for Failure {
     }
 }
 
-impl fmt::Debug for Failure {
+impl fmt::Debug for SearchFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }

@@ -1,30 +1,30 @@
-//! The model as a [`Robust`] platform of the core.
+//! The model as a [`RobustMachine`] platform of the core.
 
 use crate::engine::{self, MOST_WATCHES, has_ended, with};
-use crate::watch::{self, Ended, Watched};
+use crate::watch::{self, SleepEnded, WatchedLocation};
 use crate::{Model, U32};
 use lockstead_core::robust::life::{LIFE_NUMBER, Life};
-use lockstead_core::robust::{Addend, Robust, Watch, Woken};
-use lockstead_core::{Outcome, Wait};
+use lockstead_core::robust::{Addend, RobustMachine, WatchedWord, Woken};
+use lockstead_core::{WaitBounds, WaitOutcome};
 use std::panic::Location;
 use std::ptr::NonNull;
 
 /// Returns how the cancellation word of a wait is watched.
-fn cancelling(word: &U32) -> Watched<'_> {
-    Watched { atom: &word.atom, shift: 0, expected: 0, queues: true }
+fn cancelling(word: &U32) -> WatchedLocation<'_> {
+    WatchedLocation { atom: &word.atom, shift: 0, expected: 0, queues: true }
 }
 
-fn watched<'a>(watch: &Watch<'a, Model>) -> Watched<'a> {
+fn watched<'a>(watch: &WatchedWord<'a, Model>) -> WatchedLocation<'a> {
     let (atom, shift, expected, queues) = match *watch {
-        Watch::Word(word, expected) => (&word.atom, 0, expected, true),
-        Watch::Low(word, expected) => (&word.atom, 0, expected, true),
-        Watch::High(word, expected) => (&word.atom, 32, expected, false),
-        Watch::Seen(word, expected) => (&word.atom, 0, expected, false),
+        WatchedWord::Word(word, expected) => (&word.atom, 0, expected, true),
+        WatchedWord::Low(word, expected) => (&word.atom, 0, expected, true),
+        WatchedWord::High(word, expected) => (&word.atom, 32, expected, false),
+        WatchedWord::Seen(word, expected) => (&word.atom, 0, expected, false),
     };
-    Watched { atom, shift, expected, queues }
+    WatchedLocation { atom, shift, expected, queues }
 }
 
-impl Robust for Model {
+impl RobustMachine for Model {
     type Segment = ();
     // One is for the cancellation word.
     const MOST_WATCHES: usize = MOST_WATCHES - 1;
@@ -45,7 +45,7 @@ impl Robust for Model {
     }
 
     #[track_caller]
-    fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
+    fn wait_any(watches: &[WatchedWord<'_, Self>], how: &WaitBounds<'_, Self>) -> Woken {
         let site = Location::caller();
         // As on Linux the cancellation word comes first: to have been woken there hides no
         // other wake-up.
@@ -59,14 +59,14 @@ impl Robust for Model {
         let words = &words[..watches.len() + cancels];
         let deadline = how.deadline.map(|deadline| deadline.0);
         match watch::wait_any(words, deadline, how.interruptible, site) {
-            Ended::At(index) => match index.checked_sub(cancels) {
+            SleepEnded::At(index) => match index.checked_sub(cancels) {
                 Some(index) => Woken::At(index),
                 None if how.cancelled() => Woken::Cancelled,
                 None => Woken::Changed,
             },
-            Ended::As(Outcome::TimedOut) => Woken::TimedOut,
-            Ended::As(Outcome::Interrupted) => Woken::Interrupted,
-            Ended::As(_) => Woken::Changed,
+            SleepEnded::As(WaitOutcome::TimedOut) => Woken::TimedOut,
+            SleepEnded::As(WaitOutcome::Interrupted) => Woken::Interrupted,
+            SleepEnded::As(_) => Woken::Changed,
         }
     }
 

@@ -3,16 +3,16 @@
 //!
 //! # Role
 //! The engine stops at a decision that was never made before; then everything is put
-//! down (a [`Mark`]), and put back when the other options have their turn. Where that
+//! down (a [`DecisionMark`]), and put back when the other options have their turn. Where that
 //! cannot be, since the shared value owns memory, or is not wanted (random schedules,
 //! replays, searches without reductions), executions begin anew and repeat their
 //! decisions. Choices within a step are repeated from the last mark in any case.
 
 use crate::choices::Choices;
-use crate::engine::{self, Engine, Phase, Stop, suspend, with};
-use crate::report::{Coverage, Failure, Kind, Schedule, Stats};
+use crate::engine::{self, Engine, ExecutionStop, Phase, suspend, with};
+use crate::report::{Coverage, FailureKind, Schedule, SearchFailure, Stats};
 use crate::scenario::Scenario;
-use crate::strand::{Image, Strand};
+use crate::strand::{ModelStrand, StrandImage};
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, needs_drop};
 use std::rc::Rc;
@@ -24,38 +24,38 @@ const ANEW: u64 = 4096;
 /// A search in progress.
 pub(crate) struct Runner<'a, S> {
     engine: Box<Engine>,
-    stage: Stage<'a, S>,
+    stage: RunStage<'a, S>,
     executions: u64,
     known: u64,
     longest: u32,
 }
 
 /// What an execution takes place in.
-struct Stage<'a, S> {
+struct RunStage<'a, S> {
     scenario: &'a Scenario<S>,
     /// The shared value; it lies still, so that its fields keep their names.
     place: Box<UnsafeCell<MaybeUninit<S>>>,
     /// The threads, and the one that sets up and checks.
-    strands: Vec<Strand>,
+    strands: Vec<ModelStrand>,
     /// The first `marked` are of the execution in progress; the others keep their
     /// allocations.
-    marks: Vec<Mark<S>>,
+    marks: Vec<DecisionMark<S>>,
     marked: usize,
     /// Marks behind those, of the execution before, that this one is to come to again.
     due: usize,
 }
 
 /// All that there was when a decision was to be made.
-struct Mark<S> {
-    engine: engine::Mark,
+struct DecisionMark<S> {
+    engine: engine::EngineMark,
     value: Box<MaybeUninit<S>>,
-    images: Vec<Rc<Image>>,
+    images: Vec<Rc<StrandImage>>,
 }
 
-impl<S> Mark<S> {
+impl<S> DecisionMark<S> {
     fn new() -> Self {
         let value = Box::new(MaybeUninit::uninit());
-        Mark { engine: engine::Mark::default(), value, images: Vec::new() }
+        DecisionMark { engine: engine::EngineMark::default(), value, images: Vec::new() }
     }
 }
 
@@ -63,7 +63,8 @@ impl<'a, S: 'static> Runner<'a, S> {
     pub(crate) fn new(scenario: &'a Scenario<S>, mut engine: Engine) -> Self {
         let place = Box::new(UnsafeCell::new(MaybeUninit::<S>::uninit()));
         engine.space.shared(place.get().addr(), size_of::<S>().max(1));
-        let strands: Vec<Strand> = (0..=scenario.threads.len()).map(|_| Strand::new()).collect();
+        let strands: Vec<ModelStrand> =
+            (0..=scenario.threads.len()).map(|_| ModelStrand::new()).collect();
         for (thread, strand) in strands.iter().enumerate() {
             engine.space.stack(thread, strand.range());
         }
@@ -76,14 +77,14 @@ impl<'a, S: 'static> Runner<'a, S> {
         });
         // A value that is put back must not own what it has freed since.
         engine.marking = engine.config.reduce && !needs_drop::<S>();
-        let stage = Stage { scenario, place, strands, marks: Vec::new(), marked: 0, due: 0 };
+        let stage = RunStage { scenario, place, strands, marks: Vec::new(), marked: 0, due: 0 };
         Runner { engine: Box::new(engine), stage, executions: 0, known: 0, longest: 0 }
     }
 
-    pub(crate) fn exhaust(&mut self) -> Result<Stats, Box<Failure>> {
+    pub(crate) fn exhaust(&mut self) -> Result<Stats, Box<SearchFailure>> {
         loop {
             match self.one()? {
-                Stop::Restart => {
+                ExecutionStop::Restart => {
                     // A location is shared after all: everything anew.
                     (self.stage.marked, self.stage.due) = (0, 0);
                     self.engine.choices = Choices::default();
@@ -92,11 +93,11 @@ impl<'a, S: 'static> Runner<'a, S> {
                     (self.executions, self.known, self.longest) = (0, 0, 0);
                     continue;
                 }
-                Stop::Known => self.known += 1,
-                Stop::Done | Stop::Failed(_) => {}
+                ExecutionStop::Known => self.known += 1,
+                ExecutionStop::Done | ExecutionStop::Failed(_) => {}
             }
             if self.executions >= self.engine.config.max_executions {
-                return Err(self.failure(Kind::TooMany));
+                return Err(self.failure(FailureKind::TooMany));
             }
             if !self.engine.choices.advance() {
                 let bound = self.engine.config.preemptions;
@@ -106,11 +107,15 @@ impl<'a, S: 'static> Runner<'a, S> {
         }
     }
 
-    pub(crate) fn sample(&mut self, seed: u64, schedules: u64) -> Result<Stats, Box<Failure>> {
+    pub(crate) fn sample(
+        &mut self,
+        seed: u64,
+        schedules: u64,
+    ) -> Result<Stats, Box<SearchFailure>> {
         self.engine.seal();
         while self.executions < schedules {
             self.engine.choices = Choices::random(seed.wrapping_add(self.executions));
-            if self.one()? == Stop::Restart {
+            if self.one()? == ExecutionStop::Restart {
                 self.executions -= 1;
             }
         }
@@ -118,7 +123,7 @@ impl<'a, S: 'static> Runner<'a, S> {
     }
 
     /// Runs one execution again.
-    pub(crate) fn replay(&mut self, schedule: &Schedule) -> Result<(), Box<Failure>> {
+    pub(crate) fn replay(&mut self, schedule: &Schedule) -> Result<(), Box<SearchFailure>> {
         self.engine.seal();
         self.engine.shared.extend(&schedule.shared);
         self.engine.choices = Choices::replay(&schedule.choices);
@@ -137,10 +142,10 @@ impl<'a, S: 'static> Runner<'a, S> {
         }
     }
 
-    fn failure(&mut self, kind: Kind) -> Box<Failure> {
+    fn failure(&mut self, kind: FailureKind) -> Box<SearchFailure> {
         let mut shared: Vec<u64> = self.engine.shared.iter().copied().collect();
         shared.sort_unstable();
-        Box::new(Failure {
+        Box::new(SearchFailure {
             kind,
             trace: self.engine.trace.clone(),
             story: self.engine.story(),
@@ -151,7 +156,7 @@ impl<'a, S: 'static> Runner<'a, S> {
     }
 
     /// Runs an execution, from the last mark or from the beginning.
-    fn one(&mut self) -> Result<Stop, Box<Failure>> {
+    fn one(&mut self) -> Result<ExecutionStop, Box<SearchFailure>> {
         if self.executions.is_power_of_two() || self.executions.is_multiple_of(ANEW) {
             (self.stage.due, self.stage.marked) = (self.stage.marked, 0);
         }
@@ -163,14 +168,14 @@ impl<'a, S: 'static> Runner<'a, S> {
         self.executions += 1;
         self.longest = self.longest.max(self.engine.steps);
         match self.engine.stop.clone() {
-            Some(Stop::Failed(kind)) => Err(self.failure(kind)),
+            Some(ExecutionStop::Failed(kind)) => Err(self.failure(kind)),
             Some(stop) => Ok(stop),
             None => unreachable!("an execution ends for a reason"),
         }
     }
 }
 
-impl<S: 'static> Stage<'_, S> {
+impl<S: 'static> RunStage<'_, S> {
     fn play(&mut self) {
         if self.marked > 0 {
             self.put_back();
@@ -191,7 +196,7 @@ impl<S: 'static> Stage<'_, S> {
     /// Puts down what [`put_back`](Self::put_back) needs.
     fn mark(&mut self) {
         if self.marked == self.marks.len() {
-            self.marks.push(Mark::new());
+            self.marks.push(DecisionMark::new());
         }
         let mark = &mut self.marks[self.marked];
         if self.due > self.marked && !with(|engine| mark.engine.agrees(engine)) {
@@ -204,7 +209,7 @@ impl<S: 'static> Stage<'_, S> {
         // both places are as large, and bytes are copied, whatever they are.
         unsafe { std::ptr::copy_nonoverlapping(self.place.get(), &raw mut *mark.value, 1) };
         mark.images.clear();
-        mark.images.extend(self.strands.iter_mut().map(Strand::image));
+        mark.images.extend(self.strands.iter_mut().map(ModelStrand::image));
     }
 
     /// Puts everything back as it was at the last mark, and decides.
@@ -312,7 +317,7 @@ impl<S: 'static> Stage<'_, S> {
                 });
             }
         }
-        if with(|engine| engine.stop == Some(Stop::Done)) {
+        if with(|engine| engine.stop == Some(ExecutionStop::Done)) {
             self.finish();
         }
     }
@@ -332,7 +337,7 @@ impl<S: 'static> Stage<'_, S> {
         let ended = self.resume(main);
         with(|engine| {
             if ended {
-                engine.stop.get_or_insert(Stop::Done);
+                engine.stop.get_or_insert(ExecutionStop::Done);
             }
         });
     }

@@ -4,12 +4,12 @@
 use crate::config::{Config, Search};
 use crate::engine::Engine;
 use crate::memory::MAX_THREADS;
-use crate::report::{Failure, Schedule, Stats};
+use crate::report::{Schedule, SearchFailure, Stats};
 use crate::runner::Runner;
 use lockstead_core::fault::Choice;
 use std::rc::Rc;
 
-pub(crate) type Body<S> = Rc<dyn Fn(&S)>;
+pub(crate) type ScenarioBody<S> = Rc<dyn Fn(&S)>;
 type Mourner<S> = Rc<dyn Fn(&S, usize)>;
 
 /// What is to be explored.
@@ -41,12 +41,12 @@ type Mourner<S> = Rc<dyn Fn(&S, usize)>;
 /// ```
 pub struct Scenario<S> {
     pub(crate) make: Rc<dyn Fn() -> S>,
-    pub(crate) threads: Vec<Body<S>>,
+    pub(crate) threads: Vec<ScenarioBody<S>>,
     /// The first thread that does the same, for each.
     pub(crate) groups: Vec<usize>,
-    pub(crate) after: Body<S>,
+    pub(crate) after: ScenarioBody<S>,
     /// What one does that comes in the place of a dead participant.
-    pub(crate) again: Option<Body<S>>,
+    pub(crate) again: Option<ScenarioBody<S>>,
     pub(crate) mourn: Option<Mourner<S>>,
 }
 
@@ -79,7 +79,7 @@ impl<S: 'static> Scenario<S> {
     /// If there are more than seven then.
     #[must_use]
     pub fn threads(mut self, number: usize, body: impl Fn(&S) + 'static) -> Self {
-        let body: Body<S> = Rc::new(body);
+        let body: ScenarioBody<S> = Rc::new(body);
         let group = self.threads.len();
         for _ in 0..number {
             assert!(self.threads.len() + 1 < MAX_THREADS, "at most seven threads");
@@ -136,7 +136,7 @@ impl<S: 'static> Scenario<S> {
     ///
     /// # Panics
     /// If a fault is chosen ([`Config::broken`]) and no step came to its marker.
-    pub fn check(&self, config: &Config) -> Result<Stats, Box<Failure>> {
+    pub fn check(&self, config: &Config) -> Result<Stats, Box<SearchFailure>> {
         let fault = Choice::new(config.broken);
         let mut runner = Runner::new(self, Engine::new(config.clone()));
         let result = match config.search {
@@ -167,7 +167,7 @@ impl<S: 'static> Scenario<S> {
     ///
     /// # Errors
     /// The failure it shows.
-    pub fn replay(&self, config: &Config, schedule: &Schedule) -> Result<(), Box<Failure>> {
+    pub fn replay(&self, config: &Config, schedule: &Schedule) -> Result<(), Box<SearchFailure>> {
         let _fault = Choice::new(config.broken);
         Runner::new(self, Engine::new(config.clone())).replay(schedule)
     }

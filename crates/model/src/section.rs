@@ -19,15 +19,13 @@
 //! have one order).
 
 use crate::U64;
-use crate::atomic::access;
+use crate::atomic::{Site, access};
 use crate::config::Fault;
 use crate::engine::{Phase, check, halt, point, with};
 use crate::fingerprint::mix;
-use crate::report::Step;
+use crate::report::ModelStep;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
-
-type Site = &'static Location<'static>;
 
 const LOW: u64 = u32::MAX as u64;
 
@@ -105,7 +103,7 @@ pub(crate) fn membarrier(site: Site, restarts: bool) {
             engine.changes += 1;
             engine.threads[me].own += 1;
         }
-        engine.event(site, Step::Restart, 0, false);
+        engine.event(site, ModelStep::Restart, 0, false);
         engine.step()
     });
     if !on {

@@ -1,11 +1,9 @@
 //! Signal handlers that interrupt a thread at any of its steps.
 
+use crate::atomic::Site;
 use crate::choices::Lean;
 use crate::engine::{Phase, check, point, with};
-use crate::report::Step;
-use std::panic::Location;
-
-type Site = &'static Location<'static>;
+use crate::report::ModelStep;
 
 /// Runs `body` in the calling thread; before any of its steps, and while it
 /// sleeps, `handler` may interrupt it, as often as
@@ -54,7 +52,7 @@ pub(crate) fn may_come(site: Site) {
 /// Runs the handler of the current thread.
 pub(crate) fn run(site: Site) {
     let handler = with(|engine| {
-        engine.event(site, Step::Enter, 0, false);
+        engine.event(site, ModelStep::Enter, 0, false);
         let thread = &mut engine.threads[engine.current];
         thread.in_handler = true;
         thread.in_section = false;
@@ -68,6 +66,6 @@ pub(crate) fn run(site: Site) {
     with(|engine| {
         let me = engine.current;
         engine.threads[me].in_handler = false;
-        engine.event(site, Step::Leave, 0, false);
+        engine.event(site, ModelStep::Leave, 0, false);
     });
 }

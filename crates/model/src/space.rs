@@ -7,7 +7,7 @@ use std::ops::Range;
 
 /// A region of memory that lies still for the whole search.
 #[derive(Clone, Debug)]
-struct Region {
+struct StillRegion {
     range: Range<usize>,
     name: Name,
 }
@@ -24,12 +24,12 @@ enum Name {
 
 /// An address, by the region in which it lies.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Place {
+pub(crate) struct RegionAddress {
     name: Name,
     offset: usize,
 }
 
-impl Place {
+impl RegionAddress {
     /// Tells whether a 64-bit value here may be a lock's state word: in a slot it is
     /// a heartbeat.
     pub(crate) fn may_hold_a_word(&self) -> bool {
@@ -37,7 +37,7 @@ impl Place {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for RegionAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name {
             Name::Shared => write!(f, "shared+{:#x}", self.offset),
@@ -65,25 +65,25 @@ pub(crate) fn announce_slots<T>(slots: &'static [T]) {
 /// The memory of one search.
 #[derive(Default)]
 pub(crate) struct Space {
-    regions: Vec<Region>,
+    regions: Vec<StillRegion>,
     /// Tables of participants already among the regions.
     tables: usize,
 }
 
 impl Space {
     pub(crate) fn shared(&mut self, start: usize, size: usize) {
-        self.regions.push(Region { range: start..start + size, name: Name::Shared });
+        self.regions.push(StillRegion { range: start..start + size, name: Name::Shared });
     }
 
     pub(crate) fn stack(&mut self, thread: usize, range: Range<usize>) {
-        self.regions.push(Region { range, name: Name::Stack(thread) });
+        self.regions.push(StillRegion { range, name: Name::Stack(thread) });
     }
 
     /// Returns the place at `address`; `None` for memory that may move.
-    pub(crate) fn place(&mut self, address: usize) -> Option<Place> {
+    pub(crate) fn place(&mut self, address: usize) -> Option<RegionAddress> {
         SLOTS.with_borrow(|all| {
             for (range, size) in &all[self.tables..] {
-                self.regions.push(Region { range: range.clone(), name: Name::Slots(*size) });
+                self.regions.push(StillRegion { range: range.clone(), name: Name::Slots(*size) });
             }
             self.tables = all.len();
         });
@@ -93,7 +93,7 @@ impl Space {
             Name::Stack(_) => region.range.end - address,
             _ => address - region.range.start,
         };
-        Some(Place { name: region.name, offset })
+        Some(RegionAddress { name: region.name, offset })
     }
 
     /// Returns the name of what lies at this address, as a number.
@@ -102,7 +102,7 @@ impl Space {
     }
 
     /// Returns the name of a place as a number.
-    pub(crate) fn key(place: Place) -> u64 {
+    pub(crate) fn key(place: RegionAddress) -> u64 {
         let region = match place.name {
             Name::Shared => 1,
             Name::Slots(_) => 2,

@@ -2,20 +2,20 @@
 //!
 //! # Role
 //! A search goes back to an earlier point of an execution by restoring what was there
-//! then, the threads' stacks with the rest. An [`Image`] is what lies on a stack and the
+//! then, the threads' stacks with the rest. An [`StrandImage`] is what lies on a stack and the
 //! coroutine's own note of how far it is; the search takes one of each strand that has
 //! run since the last time.
 //!
 //! # Invariants
 //! - **STRAND-SUSPENDED** An image is taken, and put back, while its coroutine is suspended.
-//! - **STRAND-OWNS-NOTHING** What lies on a stack owns nothing: a value that is put back twice would be
-//!   dropped twice. The checker's own frames keep to that; so must the threads of a
+//! - **STRAND-OWNS-NOTHING** What lies on a stack owns nothing: a value that is put back twice
+//!   would be dropped twice. The checker's own frames keep to that; so must the threads of a
 //!   model ([`Scenario`](crate::Scenario)).
-//! - **STRAND-SAME-STACK** An image is put back on the stack of which it was taken, so what points there
-//!   still does.
+//! - **STRAND-SAME-STACK** An image is put back on the stack of which it was taken, so what points
+//!   there still does.
 
 use crate::engine::{halt, with};
-use crate::report::Kind;
+use crate::report::FailureKind;
 use corosensei::stack::{DefaultStack, Stack};
 use corosensei::{Coroutine, CoroutineResult};
 use std::mem::MaybeUninit;
@@ -33,7 +33,7 @@ const MARGIN: usize = 1024;
 type Thread = Coroutine<(), (), (), DefaultStack>;
 
 /// A thread of a model.
-pub(crate) struct Strand {
+pub(crate) struct ModelStrand {
     /// Its stack, while nothing runs there.
     idle: Option<DefaultStack>,
     /// What runs on that stack.
@@ -42,22 +42,22 @@ pub(crate) struct Strand {
     /// The lowest byte of the stack in use.
     bottom: usize,
     /// What it looks like, unless it has run since.
-    image: Option<Rc<Image>>,
+    image: Option<Rc<StrandImage>>,
 }
 
 /// What a suspended thread looks like.
-pub(crate) struct Image {
+pub(crate) struct StrandImage {
     /// The coroutine, bit by bit; a copy that nobody drops.
     thread: MaybeUninit<Option<Thread>>,
     bottom: usize,
     stack: Box<[MaybeUninit<u8>]>,
 }
 
-impl Strand {
+impl ModelStrand {
     pub(crate) fn new() -> Self {
         let stack = DefaultStack::new(STACK).expect("memory for a stack");
         let range = stack.limit().get()..stack.base().get();
-        Strand { bottom: range.end, idle: Some(stack), thread: None, range, image: None }
+        ModelStrand { bottom: range.end, idle: Some(stack), thread: None, range, image: None }
     }
 
     /// Returns where its stack lies.
@@ -78,7 +78,7 @@ impl Strand {
                     .cloned()
                     .or_else(|| panic.downcast_ref::<&str>().map(|s| (*s).to_owned()))
                     .unwrap_or_else(|| "a panic without a message".into());
-                with(|engine| engine.fail(Kind::Panic(message)));
+                with(|engine| engine.fail(FailureKind::Panic(message)));
                 halt();
             }
         }));
@@ -111,7 +111,7 @@ impl Strand {
     }
 
     /// Returns what it looks like now.
-    pub(crate) fn image(&mut self) -> Rc<Image> {
+    pub(crate) fn image(&mut self) -> Rc<StrandImage> {
         Rc::clone(self.image.get_or_insert_with(|| {
             let mut thread = MaybeUninit::uninit();
             let length = self.range.end - self.bottom;
@@ -125,12 +125,12 @@ impl Strand {
                 let from = std::ptr::with_exposed_provenance::<MaybeUninit<u8>>(self.bottom);
                 std::ptr::copy_nonoverlapping(from, stack.as_mut_ptr(), length);
             }
-            Rc::new(Image { thread, bottom: self.bottom, stack })
+            Rc::new(StrandImage { thread, bottom: self.bottom, stack })
         }))
     }
 
     /// Makes it look like that again.
-    pub(crate) fn put_back(&mut self, image: &Rc<Image>) {
+    pub(crate) fn put_back(&mut self, image: &Rc<StrandImage>) {
         if self.image.as_ref().is_some_and(|now| Rc::ptr_eq(now, image)) {
             return;
         }
@@ -148,7 +148,7 @@ impl Strand {
     }
 }
 
-impl Drop for Strand {
+impl Drop for ModelStrand {
     fn drop(&mut self) {
         // Else the coroutine would unwind itself.
         self.forget();

@@ -1,27 +1,25 @@
 //! Sleeping on several words, waking, and what is woken when a participant ends: what
-//! the invariants DEATH-NAMED-WORD to DEATH-BY-ADDRESS of the core's `robust/machine.rs` promise, and no more.
+//! the invariants DEATH-NAMED-WORD to DEATH-BY-ADDRESS of the core's `robust/machine.rs` promise,
+//! and no more.
 //!
 //! To queue at each word is a step of its own, and so is to leave a queue again; a
 //! wake-up may come in between, also to one that will find that it must not sleep, or
 //! that dies. Of those who sleep at a word any may be woken first.
 
 use crate::atom::Atom;
-use crate::atomic::access;
+use crate::atomic::{Site, access};
 use crate::choices::Lean;
 use crate::engine::{
-    Awoken, Engine, Entry, Phase, Queued, Status, check, death, point, rest, with,
+    Awoken, Engine, Phase, Queued, SleepEntry, ThreadStatus, check, death, point, rest, with,
 };
 use crate::fingerprint::mix;
-use crate::report::{Kind, Step};
-use lockstead_core::Outcome;
-use std::panic::Location;
+use crate::report::{FailureKind, ModelStep};
+use lockstead_core::WaitOutcome;
 use std::sync::atomic::Ordering;
-
-type Site = &'static Location<'static>;
 
 /// What is compared, and where it is slept.
 #[derive(Clone, Copy)]
-pub(crate) struct Watched<'a> {
+pub(crate) struct WatchedLocation<'a> {
     pub(crate) atom: &'a Atom,
     /// The number of bits by which the value is shifted before the lower half is compared.
     pub(crate) shift: u32,
@@ -31,26 +29,26 @@ pub(crate) struct Watched<'a> {
 }
 
 /// How a sleep on several words ended.
-pub(crate) enum Ended {
+pub(crate) enum SleepEnded {
     /// A wake-up ended it, at the word with this index last.
     At(usize),
     /// It ended as this says.
-    As(Outcome),
+    As(WaitOutcome),
 }
 
 /// Sleeps while all words hold what is expected.
 pub(crate) fn wait_any(
-    watched: &[Watched<'_>],
+    watched: &[WatchedLocation<'_>],
     deadline: Option<u64>,
     interruptible: bool,
     site: Site,
-) -> Ended {
+) -> SleepEnded {
     with(|engine| engine.threads[engine.current].entries.clear());
     let mut ended = None;
     for word in watched {
         access(word.atom, true, site);
         if !with(|engine| engine.queue(word, site)) {
-            ended = Some(Outcome::Changed);
+            ended = Some(WaitOutcome::Changed);
             break;
         }
     }
@@ -60,8 +58,8 @@ pub(crate) fn wait_any(
         with(|engine| {
             let me = engine.current;
             engine.threads[me].deadline = deadline.unwrap_or(u64::MAX);
-            engine.threads[me].status = Status::Watching;
-            engine.event(site, Step::Watches("sleeps"), 0, false);
+            engine.threads[me].status = ThreadStatus::Watching;
+            engine.event(site, ModelStep::Watches("sleeps"), 0, false);
         });
         rest();
         with(|engine| {
@@ -69,7 +67,7 @@ pub(crate) fn wait_any(
             engine.threads[me].deadline = u64::MAX;
             match engine.threads[me].awoken.take() {
                 Some(Awoken::As(outcome)) => outcome,
-                Some(Awoken::ForSignal) | None => Outcome::Woken,
+                Some(Awoken::ForSignal) | None => WaitOutcome::Woken,
             }
         })
     });
@@ -86,18 +84,18 @@ pub(crate) fn wait_any(
         let woken = entries.iter().rposition(|entry| entry.queued == Queued::Woken);
         // With nobody's wake-up, a sleep that ends as if by one ends for no reason.
         let ended = match (woken, ended) {
-            (Some(index), _) => Ended::At(index),
-            (None, Outcome::Woken) => Ended::As(Outcome::Changed),
-            (None, other) => Ended::As(other),
+            (Some(index), _) => SleepEnded::At(index),
+            (None, WaitOutcome::Woken) => SleepEnded::As(WaitOutcome::Changed),
+            (None, other) => SleepEnded::As(other),
         };
         let (code, what) = match ended {
-            Ended::At(index) => (index as u64, WOKEN[index.min(WOKEN.len() - 1)]),
-            Ended::As(Outcome::TimedOut) => (100, "wait ends: timed out"),
-            Ended::As(Outcome::Interrupted) => (101, "wait ends: interrupted"),
-            Ended::As(_) => (102, "wait ends: changed"),
+            SleepEnded::At(index) => (index as u64, WOKEN[index.min(WOKEN.len() - 1)]),
+            SleepEnded::As(WaitOutcome::TimedOut) => (100, "wait ends: timed out"),
+            SleepEnded::As(WaitOutcome::Interrupted) => (101, "wait ends: interrupted"),
+            SleepEnded::As(_) => (102, "wait ends: changed"),
         };
         engine.learn(mix(20, code));
-        engine.event(site, Step::Watches(what), 0, false);
+        engine.event(site, ModelStep::Watches(what), 0, false);
         ended
     })
 }
@@ -113,31 +111,31 @@ const WOKEN: [&str; 6] = [
 
 impl Engine {
     /// Compares and queues in one step; false if the word differs.
-    fn queue(&mut self, word: &Watched<'_>, site: Site) -> bool {
+    fn queue(&mut self, word: &WatchedLocation<'_>, site: Site) -> bool {
         let me = self.current;
         if self.phase != Phase::Run {
-            self.fail(Kind::Misuse("setting up and checking must not wait".into()));
+            self.fail(FailureKind::Misuse("setting up and checking must not wait".into()));
         }
         let fits = (self.holds(word.atom) >> word.shift) as u32 == word.expected;
         self.learn(30 + u64::from(fits));
         let address = word.atom.address() + word.shift as usize / 8;
         let what = if fits { "queues at" } else { "finds changed" };
-        self.event(site, Step::Watches(what), address, false);
+        self.event(site, ModelStep::Watches(what), address, false);
         if fits {
             let queued = if word.queues { Queued::Yes } else { Queued::No };
-            self.threads[me].entries.push(Entry { address, queued });
+            self.threads[me].entries.push(SleepEntry { address, queued });
         }
         fits
     }
 
     /// Returns how a wait that queues everywhere ends without a sleep; `None` if it sleeps.
-    fn begin_watch(&mut self, deadline: Option<u64>, interruptible: bool) -> Option<Outcome> {
+    fn begin_watch(&mut self, deadline: Option<u64>, interruptible: bool) -> Option<WaitOutcome> {
         let me = self.current;
         if self.threads[me].entries.iter().any(|entry| entry.queued == Queued::Woken) {
-            return Some(Outcome::Woken);
+            return Some(WaitOutcome::Woken);
         }
         if deadline.is_some_and(|deadline| deadline <= self.clock) {
-            return Some(Outcome::TimedOut);
+            return Some(WaitOutcome::TimedOut);
         }
         let spurious = self.budget.spurious > 0;
         let interrupted = interruptible && self.budget.interrupts > 0;
@@ -146,11 +144,11 @@ impl Engine {
             0 => None,
             1 if spurious => {
                 self.budget.spurious -= 1;
-                Some(Outcome::Changed)
+                Some(WaitOutcome::Changed)
             }
             _ => {
                 self.budget.interrupts -= 1;
-                Some(Outcome::Interrupted)
+                Some(WaitOutcome::Interrupted)
             }
         }
     }
@@ -164,16 +162,17 @@ impl Engine {
     /// Wakes up to `count` of those that queue at `address`, whichever.
     pub(crate) fn rouse(&mut self, address: usize, count: u32, site: Site) -> u32 {
         let Some(key) = self.space.key_at(address) else {
-            self.fail(Kind::Misuse("somebody is woken outside of model memory".into()));
+            self.fail(FailureKind::Misuse("somebody is woken outside of model memory".into()));
             return 0;
         };
         if self.called.insert(key) {
-            self.stop = Some(crate::engine::Stop::Restart);
+            self.stop = Some(crate::engine::ExecutionStop::Restart);
             return 0;
         }
         let mut woken = 0;
         while woken < count {
-            let queued = |entry: &Entry| entry.queued == Queued::Yes && entry.address == address;
+            let queued =
+                |entry: &SleepEntry| entry.queued == Queued::Yes && entry.address == address;
             let sleepers = |engine: &Engine| -> Vec<usize> {
                 let all = 0..engine.main();
                 all.filter(|&t| engine.threads[t].entries.iter().any(queued)).collect()
@@ -188,14 +187,14 @@ impl Engine {
             for entry in it.entries.iter_mut().filter(|entry| queued(entry)) {
                 entry.queued = Queued::Woken;
             }
-            if it.status == Status::Watching {
-                it.status = Status::Ready;
-                it.awoken = Some(Awoken::As(Outcome::Woken));
+            if it.status == ThreadStatus::Watching {
+                it.status = ThreadStatus::Ready;
+                it.awoken = Some(Awoken::As(WaitOutcome::Woken));
             }
             self.changes += 1;
             woken += 1;
         }
-        self.event(site, Step::Wake(woken), address, false);
+        self.event(site, ModelStep::Wake(woken), address, false);
         woken
     }
 
@@ -245,7 +244,7 @@ pub(crate) fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*co
         let me = engine.current;
         let new = word.map(|word| &raw const word.atom);
         let old = std::mem::replace(&mut engine.threads[me].named, new);
-        engine.event(site, Step::Names, new.map_or(0, <*const Atom>::addr), false);
+        engine.event(site, ModelStep::Names, new.map_or(0, <*const Atom>::addr), false);
         old.map(<*const Atom>::cast)
     })
 }
@@ -258,7 +257,7 @@ pub(crate) fn defer_wake(word: &crate::U32, site: Site) -> bool {
         if offered {
             let me = engine.current;
             engine.threads[me].deferred = Some(&raw const word.atom);
-            engine.event(site, Step::Names, word.atom.address(), false);
+            engine.event(site, ModelStep::Names, word.atom.address(), false);
         }
         offered
     })

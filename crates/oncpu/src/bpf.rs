@@ -58,7 +58,7 @@ pub(crate) fn create_array(name: &[u8; 16], bytes: u32) -> Result<OwnedFd, Errno
 
 /// The way in which a program is entered.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Entry {
+pub(crate) enum ProgramEntry {
     /// The program is entered by a tracepoint, with its arguments by their types: the number of its
     /// type.
     Typed(u32),
@@ -67,7 +67,7 @@ pub(crate) enum Entry {
 }
 
 #[repr(C)]
-struct Load {
+struct LoadAttributes {
     kind: u32,
     count: u32,
     instructions: *const Instruction,
@@ -94,7 +94,7 @@ struct Load {
 /// verifier says, which is nothing if it did not get that far.
 pub(crate) fn load(
     name: &[u8; 16],
-    entry: Entry,
+    entry: ProgramEntry,
     program: &[Instruction],
 ) -> Result<OwnedFd, (Errno, String)> {
     const PROG_LOAD: c_int = 5;
@@ -102,12 +102,12 @@ pub(crate) fn load(
     const TRACING: u32 = 26;
     const TYPED_TRACEPOINT: u32 = 23;
     let (kind, attach_kind, attach_type) = match entry {
-        Entry::Typed(number) => (TRACING, TYPED_TRACEPOINT, number),
-        Entry::Raw => (RAW_TRACEPOINT, 0, 0),
+        ProgramEntry::Typed(number) => (TRACING, TYPED_TRACEPOINT, number),
+        ProgramEntry::Raw => (RAW_TRACEPOINT, 0, 0),
     };
     let mut log = Vec::new();
     loop {
-        let mut argument = Load {
+        let mut argument = LoadAttributes {
             kind,
             count: program.len() as u32,
             instructions: program.as_ptr(),
@@ -148,7 +148,7 @@ struct RawTracepoint {
     padding: u32,
 }
 
-/// Hangs a program that was loaded as [`Entry::Typed`] into its tracepoint, as long as
+/// Hangs a program that was loaded as [`ProgramEntry::Typed`] into its tracepoint, as long as
 /// what is returned, or a name of it, exists.
 pub(crate) fn attach(program: &OwnedFd) -> Result<OwnedFd, Errno> {
     const RAW_TRACEPOINT_OPEN: c_int = 17;
@@ -157,7 +157,7 @@ pub(crate) fn attach(program: &OwnedFd) -> Result<OwnedFd, Errno> {
 }
 
 #[repr(C)]
-struct Object {
+struct ObjectAttributes {
     path: *const u8,
     file: u32,
     flags: u32,
@@ -167,13 +167,13 @@ struct Object {
 pub(crate) fn pin(object: &OwnedFd, path: &CStr) -> Result<(), Errno> {
     const OBJ_PIN: c_int = 6;
     let file = object.as_raw_fd() as u32;
-    bpf(OBJ_PIN, &mut Object { path: path.as_ptr().cast(), file, flags: 0 }).map(drop)
+    bpf(OBJ_PIN, &mut ObjectAttributes { path: path.as_ptr().cast(), file, flags: 0 }).map(drop)
 }
 
 /// Opens the map or link that has such a name.
 pub(crate) fn open(path: &CStr) -> Result<OwnedFd, Errno> {
     const OBJ_GET: c_int = 7;
-    bpf(OBJ_GET, &mut Object { path: path.as_ptr().cast(), file: 0, flags: 0 }).map(owned)
+    bpf(OBJ_GET, &mut ObjectAttributes { path: path.as_ptr().cast(), file: 0, flags: 0 }).map(owned)
 }
 
 /// Freezes the map: from now on nobody but programs writes to it (ONCPU-FROZEN).
@@ -183,7 +183,7 @@ pub(crate) fn freeze(map: &OwnedFd) -> Result<(), Errno> {
 }
 
 #[repr(C)]
-struct Run {
+struct RunAttributes {
     program: u32,
     result: u32,
     data: [u32; 2],
@@ -198,10 +198,10 @@ struct Run {
     padding: u32,
 }
 
-/// Runs a program that was loaded as [`Entry::Raw`], once, here.
+/// Runs a program that was loaded as [`ProgramEntry::Raw`], once, here.
 pub(crate) fn run(program: &OwnedFd) -> Result<(), Errno> {
     const PROG_TEST_RUN: c_int = 10;
-    let mut argument = Run {
+    let mut argument = RunAttributes {
         program: program.as_raw_fd() as u32,
         result: 0,
         data: [0; 2],

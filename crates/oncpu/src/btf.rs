@@ -7,7 +7,7 @@
 
 /// The facts that [`find`] looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Facts {
+pub(crate) struct BtfFacts {
     /// Offset of `pid` in `struct task_struct`, in bytes.
     pub(crate) number_at: u32,
     /// The number of the type `btf_trace_sched_switch`.
@@ -111,11 +111,11 @@ impl<'a> Types<'a> {
 }
 
 /// Finds the facts in `data`, which is what `/sys/kernel/btf/vmlinux` says.
-pub(crate) fn find(data: &[u8]) -> Option<Facts> {
+pub(crate) fn find(data: &[u8]) -> Option<BtfFacts> {
     let types = Types::parse(data)?;
     let task = types.by_name(STRUCT, b"task_struct")?;
     let bits = types.member(task, b"pid", 4)?;
-    Some(Facts {
+    Some(BtfFacts {
         number_at: bits / 8,
         tracepoint: types.by_name(TYPEDEF, b"btf_trace_sched_switch")?,
     })
@@ -155,7 +155,7 @@ mod tests {
 
     #[test]
     fn a_member_is_found_also_in_a_struct_without_a_name() {
-        assert_eq!(find(&small()), Some(Facts { number_at: 8, tracepoint: 3 }));
+        assert_eq!(find(&small()), Some(BtfFacts { number_at: 8, tracepoint: 3 }));
     }
 
     #[test]

@@ -30,9 +30,9 @@ use core::ffi::CStr;
 use core::fmt;
 use core::ptr::null_mut;
 use lockstead_linux::oncpu::layout::{
-    FOLDER, Header, LINK, MAGIC, MOST_CPUS, MOST_THREADS, TABLE, VERSION, size,
+    FOLDER, LINK, MAGIC, MOST_CPUS, MOST_THREADS, OncpuHeader, TABLE, VERSION, size,
 };
-use lockstead_linux::oncpu::{Running, Unreadable, status};
+use lockstead_linux::oncpu::{RunningTable, Unreadable, status};
 use program::{Geometry, at_switch, at_the_end};
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -42,7 +42,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Why the table could not be started or stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Refusal {
+pub enum OncpuRefusal {
     /// The caller lacks the privileges for this step.
     Privileges(&'static str),
     /// The kernel does not describe its types: `/sys/kernel/btf/vmlinux` is missing, or
@@ -54,30 +54,30 @@ pub enum Refusal {
     Kernel(&'static str, String),
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for OncpuRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Refusal::Privileges(step) => write!(
+            OncpuRefusal::Privileges(step) => write!(
                 f,
                 "not permitted to {step}: this needs root, or the capabilities CAP_BPF, CAP_PERFMON and \
                  CAP_SYS_ADMIN in the first user namespace"
             ),
-            Refusal::Types(why) => {
+            OncpuRefusal::Types(why) => {
                 write!(f, "this kernel does not describe its types (CONFIG_DEBUG_INFO_BTF): {why}")
             }
-            Refusal::FileSystem(why) => {
+            OncpuRefusal::FileSystem(why) => {
                 write!(f, "the file system of eBPF cannot be mounted at {}: {why}", folder())
             }
-            Refusal::Kernel(step, why) => write!(f, "the kernel refused to {step}: {why}"),
+            OncpuRefusal::Kernel(step, why) => write!(f, "the kernel refused to {step}: {why}"),
         }
     }
 }
 
-impl std::error::Error for Refusal {}
+impl std::error::Error for OncpuRefusal {}
 
-impl From<Unreadable> for Refusal {
+impl From<Unreadable> for OncpuRefusal {
     fn from(why: Unreadable) -> Self {
-        Refusal::Kernel("open the table", why.to_string())
+        OncpuRefusal::Kernel("open the table", why.to_string())
     }
 }
 
@@ -93,10 +93,10 @@ fn errno() -> i32 {
     std::io::Error::last_os_error().raw_os_error().unwrap_or_default()
 }
 
-fn refused(step: &'static str) -> impl Fn(i32) -> Refusal {
+fn refused(step: &'static str) -> impl Fn(i32) -> OncpuRefusal {
     move |errno| match errno {
-        libc::EPERM => Refusal::Privileges(step),
-        _ => Refusal::Kernel(step, why(errno)),
+        libc::EPERM => OncpuRefusal::Privileges(step),
+        _ => OncpuRefusal::Kernel(step, why(errno)),
     }
 }
 
@@ -107,19 +107,20 @@ fn result(value: libc::c_int) -> Result<(), i32> {
 /// Starts the table, and returns it. A table that is kept already stays as it is.
 ///
 /// # Errors
-/// [`Refusal`]; then nothing is left behind.
-pub fn start() -> Result<Running, Refusal> {
+/// [`OncpuRefusal`]; then nothing is left behind.
+pub fn start() -> Result<RunningTable, OncpuRefusal> {
     if let Some(running) = status()?.filter(|running| running.kept) {
         return Ok(running);
     }
     let data = match fs::read("/sys/kernel/btf/vmlinux") {
         Ok(data) => data,
-        Err(error) => return Err(Refusal::Types(format!("/sys/kernel/btf/vmlinux: {error}"))),
+        Err(error) => return Err(OncpuRefusal::Types(format!("/sys/kernel/btf/vmlinux: {error}"))),
     };
     let facts = btf::find(&data);
-    let facts = facts.ok_or_else(|| Refusal::Types("it does not say where threads are".into()))?;
+    let facts =
+        facts.ok_or_else(|| OncpuRefusal::Types("it does not say where threads are".into()))?;
     let number_at = i16::try_from(facts.number_at)
-        .map_err(|_| Refusal::Types("threads are described as too large".into()))?;
+        .map_err(|_| OncpuRefusal::Types("threads are described as too large".into()))?;
     let geometry = Geometry { processors: processors(), threads: threads(), number_at };
     let (map, link) = load(&geometry, facts.tracepoint)?;
     mount()?;
@@ -127,15 +128,15 @@ pub fn start() -> Result<Running, Refusal> {
         // What was begun; that it could not be finished is what the caller is told.
         let _ = remove();
     })?;
-    status()?.ok_or(Refusal::Kernel("find the table again", "it has vanished".into()))
+    status()?.ok_or(OncpuRefusal::Kernel("find the table again", "it has vanished".into()))
 }
 
 /// Stops the table; false if there was none. Programs that have mapped it fall back to what
 /// they use without.
 ///
 /// # Errors
-/// [`Refusal`].
-pub fn stop() -> Result<bool, Refusal> {
+/// [`OncpuRefusal`].
+pub fn stop() -> Result<bool, OncpuRefusal> {
     if !Path::new(folder()).exists() {
         return Ok(false);
     }
@@ -145,7 +146,7 @@ pub fn stop() -> Result<bool, Refusal> {
     // Last, for a caller that is refused this has stopped the table all the same.
     if let Some(map) = map {
         let program = at_the_end(map.as_raw_fd());
-        let program = bpf::load(NAME, bpf::Entry::Raw, &program)
+        let program = bpf::load(NAME, bpf::ProgramEntry::Raw, &program)
             .map_err(|(errno, _)| refused("load the program that marks the table as old")(errno))?;
         bpf::run(&program).map_err(refused("mark the table as old"))?;
     }
@@ -156,12 +157,12 @@ pub fn stop() -> Result<bool, Refusal> {
 const NAME: &[u8; 16] = b"lockstead_oncpu\0";
 
 /// Creates the table with its header, and puts the program in its place.
-fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), Refusal> {
+fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), OncpuRefusal> {
     let Geometry { processors, threads, .. } = *geometry;
     let bytes = size(processors, threads);
     let map =
         bpf::create_array(NAME, bytes as u32).map_err(refused("create a map for eBPF programs"))?;
-    let header = Header {
+    let header = OncpuHeader {
         magic: MAGIC,
         version: VERSION,
         processors,
@@ -177,32 +178,32 @@ fn load(geometry: &Geometry, tracepoint: u32) -> Result<(OwnedFd, OwnedFd), Refu
         if page == libc::MAP_FAILED {
             return Err(refused("map the table")(errno()));
         }
-        page.cast::<Header>().write_volatile(header);
+        page.cast::<OncpuHeader>().write_volatile(header);
         libc::munmap(page, bytes);
     }
     let program = at_switch(map.as_raw_fd(), geometry);
-    let program =
-        bpf::load(NAME, bpf::Entry::Typed(tracepoint), &program).map_err(|(errno, log)| {
-            match refused("load an eBPF program")(errno) {
-                Refusal::Kernel(step, why) if !log.is_empty() => {
-                    Refusal::Kernel(step, format!("{why}\n{log}"))
-                }
-                other => other,
+    let program = bpf::load(NAME, bpf::ProgramEntry::Typed(tracepoint), &program).map_err(
+        |(errno, log)| match refused("load an eBPF program")(errno) {
+            OncpuRefusal::Kernel(step, why) if !log.is_empty() => {
+                OncpuRefusal::Kernel(step, format!("{why}\n{log}"))
             }
-        })?;
+            other => other,
+        },
+    )?;
     bpf::freeze(&map).map_err(refused("freeze the table"))?;
     let link = bpf::attach(&program).map_err(refused("watch the scheduler"))?;
     Ok((map, link))
 }
 
 /// Gives both their names, and lets everybody read the table.
-fn publish(map: &OwnedFd, link: &OwnedFd) -> Result<(), Refusal> {
+fn publish(map: &OwnedFd, link: &OwnedFd) -> Result<(), OncpuRefusal> {
     bpf::pin(link, LINK).map_err(refused("keep the program"))?;
     bpf::pin(map, TABLE).map_err(refused("keep the table"))?;
     let opened = |path: &CStr, mode| {
         let path = path.to_str().unwrap_or_default();
-        fs::set_permissions(path, fs::Permissions::from_mode(mode))
-            .map_err(|error| Refusal::Kernel("let everybody read the table", error.to_string()))
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).map_err(|error| {
+            OncpuRefusal::Kernel("let everybody read the table", error.to_string())
+        })
     };
     // A map that is not opened for writing too cannot be mapped; frozen, it cannot be
     // written to (ONCPU-FROZEN).
@@ -210,14 +211,14 @@ fn publish(map: &OwnedFd, link: &OwnedFd) -> Result<(), Refusal> {
 }
 
 /// Mounts the file system of eBPF.
-fn mount() -> Result<(), Refusal> {
+fn mount() -> Result<(), OncpuRefusal> {
     // What a start left that was killed on the way.
     if Path::new(folder()).exists() {
         remove()?;
     }
     fs::create_dir_all(folder()).map_err(|error| match error.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => Refusal::Privileges("create a folder in /run"),
-        _ => Refusal::FileSystem(error.to_string()),
+        Some(libc::EACCES | libc::EPERM) => OncpuRefusal::Privileges("create a folder in /run"),
+        _ => OncpuRefusal::FileSystem(error.to_string()),
     })?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let (kind, options) = (c"bpf".as_ptr(), c"mode=0755".as_ptr().cast());
@@ -226,18 +227,18 @@ fn mount() -> Result<(), Refusal> {
     result(mounted).map_err(|errno| {
         let _ = remove_folders();
         match errno {
-            libc::EPERM => Refusal::Privileges("mount the file system of eBPF"),
-            errno => Refusal::FileSystem(why(errno)),
+            libc::EPERM => OncpuRefusal::Privileges("mount the file system of eBPF"),
+            errno => OncpuRefusal::FileSystem(why(errno)),
         }
     })
 }
 
 /// Takes both names away, the file system and its folder.
-fn remove() -> Result<(), Refusal> {
+fn remove() -> Result<(), OncpuRefusal> {
     for path in [LINK, TABLE] {
         match fs::remove_file(path.to_str().unwrap_or_default()) {
             Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                return Err(Refusal::Privileges("remove the table"));
+                return Err(OncpuRefusal::Privileges("remove the table"));
             }
             // Not there, or it goes with the file system.
             _ => {}
@@ -254,10 +255,10 @@ fn remove() -> Result<(), Refusal> {
 }
 
 /// Removes the folder, and the one above it unless others use it.
-fn remove_folders() -> Result<(), Refusal> {
+fn remove_folders() -> Result<(), OncpuRefusal> {
     let folder = Path::new(folder());
     fs::remove_dir(folder)
-        .map_err(|error| Refusal::Kernel("remove its folder", error.to_string()))?;
+        .map_err(|error| OncpuRefusal::Kernel("remove its folder", error.to_string()))?;
     if let Some(above) = folder.parent() {
         let _ = fs::remove_dir(above);
     }
@@ -302,6 +303,8 @@ mod tests {
     fn refusals_say_what_is_missing() {
         assert!(refused("load it")(libc::EPERM).to_string().contains("CAP_BPF"));
         assert!(refused("load it")(libc::E2BIG).to_string().contains("refused to load it"));
-        assert!(Refusal::Types("no file".into()).to_string().contains("CONFIG_DEBUG_INFO_BTF"));
+        assert!(
+            OncpuRefusal::Types("no file".into()).to_string().contains("CONFIG_DEBUG_INFO_BTF")
+        );
     }
 }

@@ -14,18 +14,18 @@
 //!   stack pointer, or, on a stack that is not known, in the stack pointer's
 //!   page.
 
-use crate::call::{Nature, Place};
+use crate::call::{CallPlace, Nature};
 use crate::me::Me;
 use crate::real;
 use crate::rules;
-use crate::site::Site;
-use crate::timing::Pace;
+use crate::site::CallSite;
+use crate::timing::TimingPace;
 use crate::tls;
-use crate::unwind::{End, FindObject, Loaded, Rules, SLOTS, Slots, Stack, Unwinder};
+use crate::unwind::{FindObject, Loaded, OwnStack, ReturnSlots, Rules, SLOTS, Unwinder, WalkEnd};
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::Birth;
-use lockstead_ledger::known::{CacheLine, Known, Set};
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::known::{CacheLine, KnownLine, KnownLock};
+use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::stacks::DEEPEST;
 use lockstead_ledger::thread::{CACHE_LINES, CHAINS};
 
@@ -58,7 +58,7 @@ fn chains_of(sp: u64, site: u64) -> usize {
 
 /// Tells whether the caller at `site` is at the end of the chain that `line` knows.
 #[inline(always)]
-fn leads_here(line: &CacheLine, site: &Site) -> bool {
+fn leads_here(line: &CacheLine, site: &CallSite) -> bool {
     let sp = site.stack_pointer() - 8;
     line.site.load(Relaxed) == site.return_address() as u32
         && line.sp.load(Relaxed) == sp
@@ -74,7 +74,12 @@ impl Me {
     /// Returns what the thread knows of this lock, with this call as its last; made if
     /// there is nothing.
     #[inline]
-    pub fn known_lock(&self, address: u64, site: &Site, nature: impl Nature) -> &'static Known {
+    pub fn known_lock(
+        &self,
+        address: u64,
+        site: &CallSite,
+        nature: impl Nature,
+    ) -> &'static KnownLock {
         #[cfg(feature = "check")]
         {
             self.leaves_frames(site);
@@ -103,7 +108,7 @@ impl Me {
 
     /// Returns what the thread has known of this lock since this call began, whatever has become of
     /// the lock.
-    pub fn still_known(&self, address: u64, site: &Site) -> Option<&'static Known> {
+    pub fn still_known(&self, address: u64, site: &CallSite) -> Option<&'static KnownLock> {
         let line = &self.thread.cache[line_of(address, site.return_address())].known;
         let all = core::iter::once(line).chain(&self.thread.set(address).0);
         all.into_iter().find(|known| known.address.load(Relaxed) == address)
@@ -111,8 +116,8 @@ impl Me {
 
     /// Returns the numbers of this lock and this call.
     #[must_use]
-    pub fn place(&self, address: u64, site: &Site, nature: impl Nature) -> Place {
-        Place::of(self.known_lock(address, site, nature))
+    pub fn place(&self, address: u64, site: &CallSite, nature: impl Nature) -> CallPlace {
+        CallPlace::of(self.known_lock(address, site, nature))
     }
 
     /// Looks further than [`Me::known_lock`], when `line` is not the one for this call.
@@ -123,15 +128,15 @@ impl Me {
         &self,
         line: &'static CacheLine,
         address: u64,
-        site: &Site,
+        site: &CallSite,
         nature: impl Nature,
-    ) -> &'static Known {
+    ) -> &'static KnownLock {
         let chain = if leads_here(line, site) { line } else { self.chain(site) };
         let stack = chain.known.stack.load(Relaxed);
         let is_lines = line.known.address.load(Relaxed) == address;
         let mut set = self.thread.set(address);
         let found = set.0.iter().find(|known| known.address.load(Relaxed) == address);
-        let before = found.map(Pace::of);
+        let before = found.map(TimingPace::of);
         if is_lines || line.known.yields() {
             found.iter().for_each(|known| self.give_up(known));
             if !is_lines || self.is_outdated(&line.known) {
@@ -148,7 +153,7 @@ impl Me {
             self.learn(known, address, stack, nature, before);
             return known;
         }
-        let displaced = |set: &'static Set| match &set.0 {
+        let displaced = |set: &'static KnownLine| match &set.0 {
             [first, second] if first.yields() || !second.yields() => first,
             [_, second] => second,
         };
@@ -168,11 +173,11 @@ impl Me {
     /// Makes `known`, if it is empty, and notes the last stack.
     fn learn(
         &self,
-        known: &Known,
+        known: &KnownLock,
         address: u64,
         stack: u32,
         nature: impl Nature,
-        before: Option<Pace>,
+        before: Option<TimingPace>,
     ) {
         known.stack.store(stack, Relaxed);
         if known.address.load(Relaxed) != 0 {
@@ -193,16 +198,16 @@ impl Me {
     }
 
     /// Tells whether another lock lives at the address now.
-    fn is_outdated(&self, known: &Known) -> bool {
+    fn is_outdated(&self, known: &KnownLock) -> bool {
         self.generation(known.lock.load(Relaxed)) != known.generation.load(Relaxed)
     }
 
     /// Returns the number of a lock that is used at `stack`; 0 where the ledger is full.
     pub(crate) fn use_lock(&self, address: u64, stack: u32, nature: impl Nature) -> u32 {
-        use lockstead_ledger::lock::Life;
+        use lockstead_ledger::lock::RecordLife;
         if let Some(found) = self.ledger.find_lock(address)
             && let Some(lock) = self.ledger.lock(found)
-            && matches!(lock.shape().1, Life::Live)
+            && matches!(lock.shape().1, RecordLife::Live)
         {
             return found;
         }
@@ -220,7 +225,7 @@ impl Me {
     }
 
     /// Begins the life of the lock at `address`, which this call has initialised.
-    pub fn initialised(&self, address: u64, site: &Site, nature: impl Nature) {
+    pub fn initialised(&self, address: u64, site: &CallSite, nature: impl Nature) {
         self.give_up_lock(address);
         let (kind, attributes) = nature.nature();
         self.forget_holds(address, kind);
@@ -242,10 +247,10 @@ impl Me {
 
     /// Forgets what is held at this address: that was another lock. Of a mutex and of a
     /// reader-writer lock the command can see that, whatever thread held it.
-    fn forget_holds(&self, address: u64, kind: Kind) {
+    fn forget_holds(&self, address: u64, kind: ObjectKind) {
         let own = self.thread.stack();
         while own.depth() != 0 && own.revoke(address).is_some() {}
-        if kind == Kind::Spin && self.ledger.find_lock(address).is_some() {
+        if kind == ObjectKind::Spin && self.ledger.find_lock(address).is_some() {
             for thread in self.ledger.threads() {
                 let _ = thread.stack().revoke(address);
             }
@@ -253,7 +258,7 @@ impl Me {
     }
 
     /// Ends the life of the lock at `address`.
-    pub fn destroyed(&self, address: u64, kind: Kind, site: &Site) {
+    pub fn destroyed(&self, address: u64, kind: ObjectKind, site: &CallSite) {
         rules::destroyed(self, address, kind, site);
         self.give_up_lock(address);
         self.ledger.destroy_lock(address);
@@ -264,12 +269,12 @@ impl Me {
     /// Returns the number of the stack that leads to this call; 0 where the ledger is
     /// full.
     #[must_use]
-    pub fn stack(&self, site: &Site) -> u32 {
+    pub fn stack(&self, site: &CallSite) -> u32 {
         self.chain(site).known.stack.load(Relaxed)
     }
 
     /// Returns the thread's knowledge of this call's chain, walked if it is new.
-    pub(crate) fn chain(&self, site: &Site) -> &'static CacheLine {
+    pub(crate) fn chain(&self, site: &CallSite) -> &'static CacheLine {
         let first = chains_of(site.stack_pointer() - 8, site.return_address());
         let pair = &self.thread.chains[first..first + 2];
         if let Some(line) = pair.iter().find(|line| leads_here(line, site)) {
@@ -287,7 +292,7 @@ impl Me {
     /// Walks the caller's stack, stores it and remembers its chain in `line`.
     #[cold]
     #[inline(never)]
-    fn walk(&self, line: &CacheLine, site: &Site) {
+    fn walk(&self, line: &CacheLine, site: &CallSite) {
         let mut returns = [0; DEEPEST];
         let start = site.start();
         let find = real::find_object();
@@ -305,7 +310,7 @@ impl Me {
     }
 
     /// Adds a count to its lock and its thread, and empties the place.
-    fn give_up(&self, known: &Known) {
+    fn give_up(&self, known: &KnownLock) {
         if known.address.load(Relaxed) == 0 {
             return;
         }
@@ -314,7 +319,7 @@ impl Me {
     }
 
     /// Adds a count to its lock and its thread; it begins anew.
-    pub fn hand_over(&self, known: &Known) {
+    pub fn hand_over(&self, known: &KnownLock) {
         let count = u64::from(known.count.load(Relaxed));
         known.count.store(0, Relaxed);
         let Some(lock) = self.ledger.lock(known.lock.load(Relaxed)) else { return };
@@ -352,34 +357,34 @@ impl Me {
 }
 
 /// Returns the stack on which `sp` lies, as far as it may be read.
-fn stack_at(sp: u64) -> Stack {
+fn stack_at(sp: u64) -> OwnStack {
     let words = tls::words();
     let (low, high) = (words.stack_low.load(Relaxed) as u64, words.stack_high.load(Relaxed) as u64);
     // SAFETY: the thunk passes the stack pointer of the interposed function's caller, which
     // waits for our return; the thread's own stack is readable from there to its end.
     unsafe {
         if low <= sp && sp < high {
-            Stack::new(sp, high)
+            OwnStack::new(sp, high)
         } else {
-            Stack::unnamed(sp).over(low, high)
+            OwnStack::unnamed(sp).over(low, high)
         }
     }
 }
 
 /// Returns why the walk ended, as the ledger stores it: see [`END_NAMES`].
-fn end_code(end: End, guessed: bool) -> u32 {
+fn end_code(end: WalkEnd, guessed: bool) -> u32 {
     let code = match end {
-        End::Bottom => 0,
-        End::Full => 1,
-        End::Uncharted => 2,
-        End::OffStack => 3,
-        End::Unknown => 4,
-        End::Damaged => 5,
+        WalkEnd::Bottom => 0,
+        WalkEnd::Full => 1,
+        WalkEnd::Uncharted => 2,
+        WalkEnd::OffStack => 3,
+        WalkEnd::Unknown => 4,
+        WalkEnd::Damaged => 5,
     };
     code | u32::from(guessed) << 8
 }
 
-fn remember(line: &CacheLine, site: &Site, returns: &[u64], slots: &Slots) {
+fn remember(line: &CacheLine, site: &CallSite, returns: &[u64], slots: &ReturnSlots) {
     for i in 0..SLOTS {
         let known = i < usize::from(slots.known) && i + 1 < returns.len();
         // The walk counts from above the return address, the line from it.

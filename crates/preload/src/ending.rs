@@ -2,11 +2,11 @@
 
 use crate::me::Me;
 use crate::state::{self, STATE};
-use crate::tls::{self, Stage};
+use crate::tls::{self, ThreadStage};
 use crate::{key, rules, taken};
 use core::ffi::c_void;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::thread::Thread;
+use lockstead_ledger::thread::ThreadPart;
 
 /// How often glibc runs the destructors of keys that are set again
 /// (`PTHREAD_DESTRUCTOR_ITERATIONS`); ours acts in the last round, so that
@@ -31,10 +31,10 @@ pub unsafe extern "C" fn key_destructor(value: *mut c_void) {
     // SAFETY: the value is the address of a record of this process's ledger: a forked child
     // has an empty state page until its handler has cleared the pointer
     // (STATE-OWN-LEDGER, kept by `state`).
-    let thread = unsafe { Thread::at(value.cast(), STATE.held.load(Relaxed)) };
+    let thread = unsafe { ThreadPart::at(value.cast(), STATE.held.load(Relaxed)) };
     // Whatever was busy: the thread's frames are gone.
     let me = Me::work(ledger, thread);
-    words.stage.store(Stage::Silent as usize, Relaxed);
+    words.stage.store(ThreadStage::Silent as usize, Relaxed);
     words.record.store(core::ptr::null_mut(), Relaxed);
     taken::thread_ends(&me);
     rules::thread_ends(&me);

@@ -28,10 +28,10 @@
 //! offsets are computed from the types.
 
 use crate::chain;
-use crate::state::State;
+use crate::state::StatePage;
 use core::mem::offset_of;
-use lockstead_ledger::header::{Header, OwnLine, TICK_SHIFT};
-use lockstead_ledger::known::{CacheLine, Known, Set};
+use lockstead_ledger::header::{LedgerHeader, OwnLine, TICK_SHIFT};
+use lockstead_ledger::known::{CacheLine, KnownLine, KnownLock};
 use lockstead_ledger::publish::Flags;
 use lockstead_ledger::thread::{ThreadRecord, cache_offset, chains_offset, held_offset};
 
@@ -43,9 +43,9 @@ pub struct Offset;
 #[doc(hidden)]
 #[allow(missing_docs, reason = "named like the fields")]
 impl Offset {
-    pub const BASE: usize = offset_of!(State, base);
-    pub const CAPACITY: usize = offset_of!(State, held);
-    pub const CLOCK: usize = offset_of!(Header, clock) + offset_of!(OwnLine, 0);
+    pub const BASE: usize = offset_of!(StatePage, base);
+    pub const CAPACITY: usize = offset_of!(StatePage, held);
+    pub const CLOCK: usize = offset_of!(LedgerHeader, clock) + offset_of!(OwnLine, 0);
     pub const TICK_SHIFT: u32 = TICK_SHIFT;
 
     pub const BUSY: usize = offset_of!(ThreadRecord, busy);
@@ -61,12 +61,13 @@ impl Offset {
     pub const SETS: usize = offset_of!(ThreadRecord, sets);
 
     // In a line, and the first four in any place of a known lock.
-    pub const ADDRESS: usize = offset_of!(CacheLine, known) + offset_of!(Known, address);
+    pub const ADDRESS: usize = offset_of!(CacheLine, known) + offset_of!(KnownLock, address);
     /// The offset of a line's lock and stack, which one load fetches.
-    pub const PLACE: usize = offset_of!(CacheLine, known) + offset_of!(Known, lock);
-    pub const STACK: usize = offset_of!(CacheLine, known) + offset_of!(Known, stack);
-    pub const NEXT_SAMPLE: usize = offset_of!(CacheLine, known) + offset_of!(Known, next_sample);
-    pub const COUNT: usize = offset_of!(CacheLine, known) + offset_of!(Known, count);
+    pub const PLACE: usize = offset_of!(CacheLine, known) + offset_of!(KnownLock, lock);
+    pub const STACK: usize = offset_of!(CacheLine, known) + offset_of!(KnownLock, stack);
+    pub const NEXT_SAMPLE: usize =
+        offset_of!(CacheLine, known) + offset_of!(KnownLock, next_sample);
+    pub const COUNT: usize = offset_of!(CacheLine, known) + offset_of!(KnownLock, count);
     pub const SITE: usize = offset_of!(CacheLine, site);
     pub const SP: usize = offset_of!(CacheLine, sp);
     pub const RETURNS: usize = offset_of!(CacheLine, returns);
@@ -82,13 +83,14 @@ impl Offset {
 const _: () = assert!(offset_of!(ThreadRecord, context) == Offset::BUSY + 4);
 const _: () = assert!(Offset::BUSY.is_multiple_of(8));
 const _: () = assert!(size_of::<CacheLine>() == 64 && offset_of!(CacheLine, known) == 0);
-const _: () = assert!(offset_of!(Known, stack) == offset_of!(Known, lock) + 4);
+const _: () = assert!(offset_of!(KnownLock, stack) == offset_of!(KnownLock, lock) + 4);
 // The second of two places differs from the first in one bit of its address.
-const _: () = assert!(size_of::<Known>() == 32 && size_of::<Set>() == 64);
+const _: () = assert!(size_of::<KnownLock>() == 32 && size_of::<KnownLine>() == 64);
 const _: () = assert!(chains_offset().is_multiple_of(2 * size_of::<CacheLine>()));
-const _: () = assert!(size_of::<lockstead_ledger::publish::Held<lockstead_ledger::Native>>() == 32);
+const _: () =
+    assert!(size_of::<lockstead_ledger::publish::HeldEntry<lockstead_ledger::Native>>() == 32);
 // The record's pointer is the first of the thread's words.
-const _: () = assert!(offset_of!(crate::tls::Words, record) == 0);
+const _: () = assert!(offset_of!(crate::tls::ThreadWords, record) == 0);
 
 /// `fast_acquire! { name: real_try, flags => slow, tried; ... }`: exports `name`,
 /// a function of one lock. `real_try` is the field of [`Real`](crate::real::Real)

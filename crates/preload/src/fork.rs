@@ -21,12 +21,12 @@ use crate::rules;
 use crate::start;
 use crate::state;
 use crate::sys;
-use crate::tls::{self, Stage};
+use crate::tls::{self, ThreadStage};
 use core::ptr::null_mut;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
-use lockstead_ledger::{Birth, ledger::Part};
+use lockstead_ledger::{Birth, ledger::LedgerPart};
 
 /// The most locks that a child takes over; a thread that holds more when it forks is
 /// beyond all we know of, and its child knows the newest of them.
@@ -38,7 +38,7 @@ const DEEPEST: usize = 32;
 #[repr(C)]
 struct Inherited {
     address: u64,
-    kind: Kind,
+    kind: ObjectKind,
     attributes: u16,
     flags: Flags,
     started: u64,
@@ -100,7 +100,7 @@ pub unsafe extern "C" fn in_parent() {
 pub unsafe extern "C" fn in_child() {
     let Some(words) = tls::own() else { return };
     words.record.store(null_mut(), Relaxed);
-    words.stage.store(Stage::New as usize, Relaxed);
+    words.stage.store(ThreadStage::New as usize, Relaxed);
     rules::forked();
     // SAFETY: the C library calls this in a child, which has one thread and no ledger yet.
     let parents = unsafe { state::of_parent() };
@@ -139,7 +139,7 @@ impl Me {
         for holding in all {
             let lock = self.ledger.lock(holding.lock);
             let (kind, _, attributes) = lock.map_or_else(
-                || (Kind::Unknown, lockstead_ledger::lock::Life::Live, 0),
+                || (ObjectKind::Unknown, lockstead_ledger::lock::RecordLife::Live, 0),
                 lockstead_ledger::lock::LockRecord::shape,
             );
             // What the processes share, the parent goes on holding.
@@ -185,6 +185,6 @@ impl Me {
             };
             self.push(&holding);
         }
-        debug_assert!(self.ledger.used(Part::Threads) == 1, "a child begins with one thread");
+        debug_assert!(self.ledger.used(LedgerPart::Threads) == 1, "a child begins with one thread");
     }
 }

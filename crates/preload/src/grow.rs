@@ -16,8 +16,8 @@
 use crate::{state, sys};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use core::sync::atomic::{AtomicU32, AtomicU64};
-use lockstead_ledger::Layout;
-use lockstead_ledger::growth::{AREAS, Area, Growth};
+use lockstead_ledger::LedgerLayout;
+use lockstead_ledger::growth::{AREAS, GrowingArea, Growth};
 
 /// How far this process's ledger is mapped.
 pub static GROWTH: Growth = Growth { reached: [const { AtomicU64::new(0) }; AREAS], more };
@@ -32,16 +32,16 @@ const APART: u64 = 1 << 38;
 const SHARE: u64 = 8;
 
 /// Returns the bytes of an area, in whole pages.
-fn whole(area: Area, layout: &Layout) -> u64 {
+fn whole(area: GrowingArea, layout: &LedgerLayout) -> u64 {
     area.bytes(layout).next_multiple_of(PAGE)
 }
 
 /// Returns the bytes of an area that are mapped at first.
-fn first(area: Area, layout: &Layout) -> u64 {
+fn first(area: GrowingArea, layout: &LedgerLayout) -> u64 {
     let bytes = match area {
-        Area::Threads => 2 * area.element(layout),
+        GrowingArea::Threads => 2 * area.element(layout),
         // The first level.
-        Area::AddressTable | Area::StackTable | Area::EdgeTable => {
+        GrowingArea::AddressTable | GrowingArea::StackTable | GrowingArea::EdgeTable => {
             8 << lockstead_ledger::table::FIRST
         }
         _ => (64 << 10_u64).max(area.element(layout)),
@@ -50,8 +50,8 @@ fn first(area: Area, layout: &Layout) -> u64 {
 }
 
 /// Returns the pieces that are mapped: offset and bytes of each.
-fn pieces(layout: &Layout, reached: &[u64; AREAS]) -> impl Iterator<Item = (u64, u64)> {
-    let areas = Area::ALL.map(|area| (area.region(layout).offset, reached[area as usize]));
+fn pieces(layout: &LedgerLayout, reached: &[u64; AREAS]) -> impl Iterator<Item = (u64, u64)> {
+    let areas = GrowingArea::ALL.map(|area| (area.region(layout).offset, reached[area as usize]));
     [(0, PAGE)].into_iter().chain(areas)
 }
 
@@ -74,7 +74,7 @@ pub fn set(reached: &[u64; AREAS]) {
 ///
 /// # Safety
 /// `map` maps the ledger's file there and takes nothing else's place.
-pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Option<*mut u8> {
+pub unsafe fn place(layout: &LedgerLayout, map: impl Fn(u64, u64, u64) -> bool) -> Option<*mut u8> {
     let here = sys::map_private(PAGE as usize).ok()?;
     // SAFETY: the page was mapped just now, and nobody uses it.
     unsafe { sys::unmap(here, PAGE as usize) };
@@ -82,7 +82,7 @@ pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Opt
     // A child goes on with work on its parent's ledger that a handler has interrupted,
     // and finds what that had reached.
     let before = |area| GROWTH.reached[area as usize].load(Relaxed).min(whole(area, layout));
-    set(&Area::ALL.map(|area| first(area, layout).max(before(area))));
+    set(&GrowingArea::ALL.map(|area| first(area, layout).max(before(area))));
     for (done, (offset, bytes)) in pieces(layout, &reached()).enumerate() {
         if !map(base + offset, offset, bytes) {
             // SAFETY: the pieces were mapped above, and nobody uses them.
@@ -94,14 +94,14 @@ pub unsafe fn place(layout: &Layout, map: impl Fn(u64, u64, u64) -> bool) -> Opt
 }
 
 /// Returns the base of a ledger that ends this far below an address.
-fn lower(address: u64, apart: u64, layout: &Layout) -> Option<u64> {
+fn lower(address: u64, apart: u64, layout: &LedgerLayout) -> Option<u64> {
     Some(address.checked_sub(apart)?.checked_sub(layout.size)? & !((2 << 20) - 1))
 }
 
 /// Returns that base, or one below the ledger of the process that this one was forked from. There
 /// is empty memory now (see `fork`), about where the kernel's first free place leads a
 /// child as well: it would be in the way of what is mapped first, or of what grows.
-fn free_of_parents(base: u64, layout: &Layout) -> Option<u64> {
+fn free_of_parents(base: u64, layout: &LedgerLayout) -> Option<u64> {
     // SAFETY: a process that places a ledger has one thread and no ledger yet.
     let Some(parents) = (unsafe { state::of_parent() }) else { return Some(base) };
     let (from, size) = (parents.base() as u64, parents.layout().size);
@@ -110,15 +110,15 @@ fn free_of_parents(base: u64, layout: &Layout) -> Option<u64> {
 }
 
 /// Notes that the whole of the ledger is mapped.
-pub fn is_whole(layout: &Layout) {
-    set(&Area::ALL.map(|area| whole(area, layout)));
+pub fn is_whole(layout: &LedgerLayout) {
+    set(&GrowingArea::ALL.map(|area| whole(area, layout)));
 }
 
 /// Gives the first pieces of a ledger back.
 ///
 /// # Safety
 /// They are mapped, and nobody uses them any more.
-pub unsafe fn unmap(base: *mut u8, layout: &Layout, count: usize) {
+pub unsafe fn unmap(base: *mut u8, layout: &LedgerLayout, count: usize) {
     for (offset, bytes) in pieces(layout, &reached()).take(count) {
         // SAFETY: the caller promises that nobody uses the memory of the ledger any more.
         unsafe { sys::unmap(base.wrapping_add(offset as usize), bytes as usize) };
@@ -129,7 +129,7 @@ pub unsafe fn unmap(base: *mut u8, layout: &Layout, count: usize) {
 pub const ALL: usize = AREAS + 1;
 
 /// Maps empty memory, of this process alone, where its parent has the ledger.
-pub fn map_empty(base: *const u8, layout: &Layout) -> bool {
+pub fn map_empty(base: *const u8, layout: &LedgerLayout) -> bool {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     let flags =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
@@ -171,7 +171,7 @@ pub fn limit(resource: u32) -> u64 {
 
 /// Maps more of an area, as [`Growth::more`] says.
 #[cold]
-fn more(area: Area, bytes: u64) -> bool {
+fn more(area: GrowingArea, bytes: u64) -> bool {
     let Some(ledger) = state::ledger() else { return false };
     let layout = ledger.layout();
     let (whole, bytes) = (whole(area, layout), bytes.next_multiple_of(PAGE));

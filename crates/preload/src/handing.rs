@@ -18,7 +18,7 @@ use crate::me::{Me, enter};
 use crate::sys;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::handing::Handing;
-use lockstead_ledger::lock::{Extension, Kind};
+use lockstead_ledger::lock::{Extension, ObjectKind};
 
 /// The number of pairs of threads and conditions that are remembered.
 const PLACES: usize = 4096;
@@ -108,7 +108,7 @@ impl Me {
         let held = (0..stack.depth()).rev().filter_map(|index| stack.entry(index).read());
         let mut mutexes = held.filter(|holding| {
             let lock = self.ledger.lock(holding.lock);
-            lock.is_some_and(|lock| lock.shape().0 == Kind::Mutex)
+            lock.is_some_and(|lock| lock.shape().0 == ObjectKind::Mutex)
         });
         mutexes.next().map(|holding| holding.address)
     }

@@ -18,14 +18,14 @@
 
 use crate::key;
 use crate::real;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::state::{self, STATE};
 use crate::sys;
-use crate::tls::{self, Stage, Words};
+use crate::tls::{self, ThreadStage, ThreadWords};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
 use lockstead_ledger::Ledger;
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::thread::{Thread, ThreadRecord, state as life};
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
 
 /// The value of `busy` of a thread inside the library.
 pub const WORKING: u32 = 1;
@@ -45,8 +45,8 @@ pub struct Me {
     /// The ledger of the process.
     pub ledger: &'static Ledger<'static>,
     /// The thread's part of it.
-    pub thread: Thread<'static>,
-    /// The value that [`Words::busy_at`] had before.
+    pub thread: ThreadPart<'static>,
+    /// The value that [`ThreadWords::busy_at`] had before.
     busy_before: usize,
 }
 
@@ -74,7 +74,7 @@ pub fn enter() -> Option<Me> {
     // SAFETY: `adopt` has set the pointer to a record of this process's ledger: a
     // forked child has an empty state page until its handler has cleared the
     // pointer (STATE-OWN-LEDGER, kept by `state`).
-    let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
+    let thread = unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) };
     if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words) {
         let skipped = &thread.record.skipped;
         skipped.store(skipped.load(Relaxed) + 1, Relaxed);
@@ -85,7 +85,7 @@ pub fn enter() -> Option<Me> {
 
 impl Me {
     #[inline(always)]
-    pub(crate) fn work(ledger: &'static Ledger<'static>, thread: Thread<'static>) -> Me {
+    pub(crate) fn work(ledger: &'static Ledger<'static>, thread: ThreadPart<'static>) -> Me {
         let words = tls::words();
         let busy_before = words.busy_at.load(Relaxed);
         words.busy_at.store(&raw const thread as usize, Relaxed);
@@ -116,7 +116,7 @@ impl Me {
 
     /// Leaves the library for a real call that may block, with the wait
     /// published; [`resume`] comes back.
-    pub fn block(self, site: &Site) {
+    pub fn block(self, site: &CallSite) {
         tls::words().busy_at.store(site.stack_pointer() as usize, Relaxed);
         let record = self.record();
         core::mem::forget(self);
@@ -130,7 +130,7 @@ impl Me {
 /// in (any more): then there is nothing to finish. So it is for a handler's call
 /// that interrupted the one that blocked.
 #[must_use]
-pub fn resume(site: Option<&Site>) -> Option<Me> {
+pub fn resume(site: Option<&CallSite>) -> Option<Me> {
     let ledger = state::ledger()?;
     let words = tls::own()?;
     let base = words.record.load(Relaxed);
@@ -139,7 +139,7 @@ pub fn resume(site: Option<&Site>) -> Option<Me> {
     }
     // SAFETY: `adopt` has set the pointer to a record of this process's ledger, which stays mapped
     // (STATE-OWN-LEDGER, kept by `state`).
-    let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
+    let thread = unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) };
     let blocked_at = words.busy_at.load(Relaxed);
     (thread.record.busy.load(Relaxed) == BLOCKED
         && site.is_none_or(|site| site.stack_pointer() as usize == blocked_at))
@@ -158,7 +158,7 @@ pub fn beside_wait(work: impl FnOnce(&Me)) {
     }
     // SAFETY: `adopt` has set the pointer to a record of this process's ledger, which stays mapped
     // (STATE-OWN-LEDGER, kept by `state`).
-    let thread = unsafe { Thread::at(base, STATE.held.load(Relaxed)) };
+    let thread = unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) };
     let record = thread.record;
     if record.busy.load(Relaxed) == BLOCKED && record.context.load(Relaxed) != 0 {
         let me = Me::work(ledger, thread);
@@ -181,7 +181,7 @@ const HANDLERS_FRAME: usize = 768;
 /// and so can we. A child that shares the memory and the thread pointer, on a stack
 /// of its own, has not left what the thread is in.
 #[cold]
-fn left_by_longjmp(record: &ThreadRecord, words: &Words) -> bool {
+fn left_by_longjmp(record: &ThreadRecord, words: &ThreadWords) -> bool {
     let here = &raw const words as usize;
     let left = here + HANDLERS_FRAME > words.busy_at.load(Relaxed)
         && !on_stack_for_handlers()
@@ -205,12 +205,12 @@ pub(crate) fn on_stack_for_handlers() -> bool {
 /// Claims a record for the calling thread, which has none yet.
 #[cold]
 #[inline(never)]
-fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
-    if words.stage.load(Relaxed) != Stage::New as usize {
+fn first_seen(ledger: &'static Ledger<'static>, words: &ThreadWords) -> Option<Me> {
+    if words.stage.load(Relaxed) != ThreadStage::New as usize {
         return None;
     }
     // Whatever happens now, a handler in between does not come here again.
-    words.stage.store(Stage::Silent as usize, Relaxed);
+    words.stage.store(ThreadStage::Silent as usize, Relaxed);
     let Some(thread) = claim(ledger) else {
         ledger.header().losses.threads.fetch_add(1, Relaxed);
         return None;
@@ -231,15 +231,15 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &Words) -> Option<Me> {
 /// Claims a record for a thread that is not running yet, or not recorded.
 /// `None` when there is none left: a loss if the thread ever uses a lock.
 #[must_use]
-pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
+pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let fresh = || {
-        let index = ledger.claim(Part::Threads, 1)?;
+        let index = ledger.claim(LedgerPart::Threads, 1)?;
         let thread = ledger.thread(index)?;
         thread.record.index.store(index as u32, Relaxed);
         thread.record.mark.store(1 << (index % 32), Relaxed);
         Some(thread)
     };
-    let used = ledger.used(Part::Threads);
+    let used = ledger.used(LedgerPart::Threads);
     let thread =
         if used < KEEP_ENDED { fresh() } else { None }.or_else(|| spare(ledger)).or_else(fresh);
     let thread = thread?;
@@ -253,7 +253,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
 }
 
 /// Returns the record of a thread that has ended, emptied.
-fn spare(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
+fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
         0 => None,
         seen => slot.compare_exchange(seen, 0, Relaxed, Relaxed).ok(),
@@ -264,7 +264,7 @@ fn spare(ledger: &Ledger<'static>) -> Option<Thread<'static>> {
 }
 
 /// Makes a claimed record that of the calling thread.
-fn adopt(me: &Me, words: &Words) {
+fn adopt(me: &Me, words: &ThreadWords) {
     let record = me.record();
     record.tid.store(sys::gettid(), Relaxed);
     // SAFETY: `start` makes a ledger only after `real::resolve`.
@@ -276,7 +276,7 @@ fn adopt(me: &Me, words: &Words) {
     record.state.store(life::LIVE, Relaxed);
     words.rounds.store(0, Relaxed);
     words.record.store(core::ptr::from_ref(record).cast_mut().cast(), Relaxed);
-    words.stage.store(Stage::Recorded as usize, Relaxed);
+    words.stage.store(ThreadStage::Recorded as usize, Relaxed);
     #[cfg(feature = "check")]
     me.compute_keys();
 }
@@ -288,7 +288,7 @@ fn adopt(me: &Me, words: &Words) {
 #[must_use]
 pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const ThreadRecord) -> Me {
     // SAFETY: the caller promises a record that was claimed for this thread.
-    let thread = unsafe { Thread::at(record.cast(), STATE.held.load(Relaxed)) };
+    let thread = unsafe { ThreadPart::at(record.cast(), STATE.held.load(Relaxed)) };
     let me = Me::work(ledger, thread);
     let words = tls::words();
     // In one instruction: a handler comes before or after.
@@ -303,7 +303,7 @@ pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const Thread
     // `state`); no handler leaves the thread's first frames but to come back, so that it is not
     // busy.
     let own = Me::work(ledger, unsafe {
-        Thread::at(words.record.load(Relaxed), STATE.held.load(Relaxed))
+        ThreadPart::at(words.record.load(Relaxed), STATE.held.load(Relaxed))
     });
     own.is_what_was_expected(thread.record);
     own
@@ -333,7 +333,7 @@ pub fn abandon(record: &ThreadRecord) {
 pub fn fall_silent() {
     let Some(me) = enter() else { return };
     let words = tls::words();
-    words.stage.store(Stage::Silent as usize, Relaxed);
+    words.stage.store(ThreadStage::Silent as usize, Relaxed);
     words.record.store(core::ptr::null_mut(), Relaxed);
     me.end();
 }

@@ -7,12 +7,12 @@ use crate::real;
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{Acquire, Relaxed};
-use lockstead_ledger::ledger::Part;
+use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::module::ModuleRecord;
 
 /// `struct dl_find_object` of glibc's manual, for x86-64.
 #[repr(C)]
-struct Found {
+struct FoundObject {
     flags: u64,
     start: u64,
     end: u64,
@@ -29,7 +29,7 @@ struct LinkMap {
 }
 
 /// Returns the loaded file that `address` lies in, code or data.
-fn find(address: u64) -> Option<Found> {
+fn find(address: u64) -> Option<FoundObject> {
     let function = real::find_object();
     if function == 0 {
         return None;
@@ -39,7 +39,7 @@ fn find(address: u64) -> Option<Found> {
     unsafe {
         let function: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int =
             core::mem::transmute(function);
-        let mut found = MaybeUninit::<Found>::zeroed();
+        let mut found = MaybeUninit::<FoundObject>::zeroed();
         let status = function(address as *mut c_void, found.as_mut_ptr().cast());
         (status == 0).then(|| found.assume_init())
     }
@@ -68,7 +68,7 @@ impl Me {
             return index + 1;
         }
         let Some(found) = find(address) else { return 0 };
-        let Some(index) = self.ledger.claim(Part::Modules, 1) else {
+        let Some(index) = self.ledger.claim(LedgerPart::Modules, 1) else {
             self.ledger.header().losses.modules.fetch_add(1, Relaxed);
             return 0;
         };
@@ -86,7 +86,7 @@ impl Me {
 
     fn noted(&self, address: u64) -> Option<u32> {
         let unloads = self.ledger.header().unloads.load(Relaxed);
-        let used = self.ledger.used(Part::Modules);
+        let used = self.ledger.used(LedgerPart::Modules);
         let covers = |module: &ModuleRecord| {
             // ord: LED-6 (acquire): the record.
             let start = module.start.load(Acquire);

@@ -16,9 +16,9 @@ use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::R
 /// [`resolve`].
 #[repr(transparent)]
 #[derive(Debug)]
-pub struct Entry(AtomicUsize);
+pub struct RealFunction(AtomicUsize);
 
-impl Entry {
+impl RealFunction {
     /// Returns the address; zero before [`resolve`].
     #[inline(always)]
     #[must_use]
@@ -35,10 +35,10 @@ macro_rules! table {
         #[derive(Debug)]
         #[allow(missing_docs, reason = "each field is documented by its name")]
         #[allow(non_snake_case, reason = "the names are glibc's")]
-        pub struct Real { $($(#[$when])* pub $name: Entry,)* }
+        pub struct Real { $($(#[$when])* pub $name: RealFunction,)* }
 
         /// The table of this process.
-        pub static REAL: Real = Real { $($(#[$when])* $name: Entry(AtomicUsize::new(0)),)* };
+        pub static REAL: Real = Real { $($(#[$when])* $name: RealFunction(AtomicUsize::new(0)),)* };
 
         impl Real {
             fn fill(&self) {
@@ -77,85 +77,85 @@ macro_rules! table {
 }
 
 /// The address of any lock: its layout is glibc's affair.
-pub type Lock = *mut c_void;
-type Time = *const libc::timespec;
-type Thread = libc::pthread_t;
+pub type LockPointer = *mut c_void;
+type TimePointer = *const libc::timespec;
+type ThreadHandle = libc::pthread_t;
 type Handler = Option<unsafe extern "C" fn()>;
 
 table! {
-    pthread_mutex_init: fn(Lock, *const c_void) -> c_int;
-    pthread_mutex_destroy: fn(Lock) -> c_int;
-    pthread_mutex_lock: fn(Lock) -> c_int;
-    pthread_mutex_trylock: fn(Lock) -> c_int;
-    pthread_mutex_timedlock: fn(Lock, Time) -> c_int;
-    pthread_mutex_clocklock: fn(Lock, c_int, Time) -> c_int;
-    pthread_mutex_unlock: fn(Lock) -> c_int;
-    pthread_mutex_consistent: fn(Lock) -> c_int;
-    pthread_mutex_setprioceiling: fn(Lock, c_int, *mut c_int) -> c_int;
+    pthread_mutex_init: fn(LockPointer, *const c_void) -> c_int;
+    pthread_mutex_destroy: fn(LockPointer) -> c_int;
+    pthread_mutex_lock: fn(LockPointer) -> c_int;
+    pthread_mutex_trylock: fn(LockPointer) -> c_int;
+    pthread_mutex_timedlock: fn(LockPointer, TimePointer) -> c_int;
+    pthread_mutex_clocklock: fn(LockPointer, c_int, TimePointer) -> c_int;
+    pthread_mutex_unlock: fn(LockPointer) -> c_int;
+    pthread_mutex_consistent: fn(LockPointer) -> c_int;
+    pthread_mutex_setprioceiling: fn(LockPointer, c_int, *mut c_int) -> c_int;
 
-    pthread_cond_init @ "GLIBC_2.3.2": fn(Lock, *const c_void) -> c_int;
-    pthread_cond_destroy @ "GLIBC_2.3.2": fn(Lock) -> c_int;
-    pthread_cond_signal @ "GLIBC_2.3.2": fn(Lock) -> c_int;
-    pthread_cond_broadcast @ "GLIBC_2.3.2": fn(Lock) -> c_int;
-    pthread_cond_wait @ "GLIBC_2.3.2": fn(Lock, Lock) -> c_int;
-    pthread_cond_timedwait @ "GLIBC_2.3.2": fn(Lock, Lock, Time) -> c_int;
-    pthread_cond_clockwait: fn(Lock, Lock, c_int, Time) -> c_int;
+    pthread_cond_init @ "GLIBC_2.3.2": fn(LockPointer, *const c_void) -> c_int;
+    pthread_cond_destroy @ "GLIBC_2.3.2": fn(LockPointer) -> c_int;
+    pthread_cond_signal @ "GLIBC_2.3.2": fn(LockPointer) -> c_int;
+    pthread_cond_broadcast @ "GLIBC_2.3.2": fn(LockPointer) -> c_int;
+    pthread_cond_wait @ "GLIBC_2.3.2": fn(LockPointer, LockPointer) -> c_int;
+    pthread_cond_timedwait @ "GLIBC_2.3.2": fn(LockPointer, LockPointer, TimePointer) -> c_int;
+    pthread_cond_clockwait: fn(LockPointer, LockPointer, c_int, TimePointer) -> c_int;
 
-    pthread_rwlock_init: fn(Lock, *const c_void) -> c_int;
-    pthread_rwlock_destroy: fn(Lock) -> c_int;
-    pthread_rwlock_rdlock: fn(Lock) -> c_int;
-    pthread_rwlock_tryrdlock: fn(Lock) -> c_int;
-    pthread_rwlock_timedrdlock: fn(Lock, Time) -> c_int;
-    pthread_rwlock_clockrdlock: fn(Lock, c_int, Time) -> c_int;
-    pthread_rwlock_wrlock: fn(Lock) -> c_int;
-    pthread_rwlock_trywrlock: fn(Lock) -> c_int;
-    pthread_rwlock_timedwrlock: fn(Lock, Time) -> c_int;
-    pthread_rwlock_clockwrlock: fn(Lock, c_int, Time) -> c_int;
-    pthread_rwlock_unlock: fn(Lock) -> c_int;
+    pthread_rwlock_init: fn(LockPointer, *const c_void) -> c_int;
+    pthread_rwlock_destroy: fn(LockPointer) -> c_int;
+    pthread_rwlock_rdlock: fn(LockPointer) -> c_int;
+    pthread_rwlock_tryrdlock: fn(LockPointer) -> c_int;
+    pthread_rwlock_timedrdlock: fn(LockPointer, TimePointer) -> c_int;
+    pthread_rwlock_clockrdlock: fn(LockPointer, c_int, TimePointer) -> c_int;
+    pthread_rwlock_wrlock: fn(LockPointer) -> c_int;
+    pthread_rwlock_trywrlock: fn(LockPointer) -> c_int;
+    pthread_rwlock_timedwrlock: fn(LockPointer, TimePointer) -> c_int;
+    pthread_rwlock_clockwrlock: fn(LockPointer, c_int, TimePointer) -> c_int;
+    pthread_rwlock_unlock: fn(LockPointer) -> c_int;
 
-    pthread_spin_init: fn(Lock, c_int) -> c_int;
-    pthread_spin_destroy: fn(Lock) -> c_int;
-    pthread_spin_lock: fn(Lock) -> c_int;
-    pthread_spin_trylock: fn(Lock) -> c_int;
-    pthread_spin_unlock: fn(Lock) -> c_int;
+    pthread_spin_init: fn(LockPointer, c_int) -> c_int;
+    pthread_spin_destroy: fn(LockPointer) -> c_int;
+    pthread_spin_lock: fn(LockPointer) -> c_int;
+    pthread_spin_trylock: fn(LockPointer) -> c_int;
+    pthread_spin_unlock: fn(LockPointer) -> c_int;
 
-    pthread_barrier_init: fn(Lock, *const c_void, u32) -> c_int;
-    pthread_barrier_destroy: fn(Lock) -> c_int;
-    pthread_barrier_wait: fn(Lock) -> c_int;
+    pthread_barrier_init: fn(LockPointer, *const c_void, u32) -> c_int;
+    pthread_barrier_destroy: fn(LockPointer) -> c_int;
+    pthread_barrier_wait: fn(LockPointer) -> c_int;
 
-    sem_init: fn(Lock, c_int, u32) -> c_int;
-    sem_destroy: fn(Lock) -> c_int;
-    sem_wait: fn(Lock) -> c_int;
-    sem_trywait: fn(Lock) -> c_int;
-    sem_timedwait: fn(Lock, Time) -> c_int;
-    sem_clockwait: fn(Lock, c_int, Time) -> c_int;
-    sem_post: fn(Lock) -> c_int;
-    sem_open: fn(*const c_char, c_int, u32, u32) -> Lock;
-    sem_close: fn(Lock) -> c_int;
+    sem_init: fn(LockPointer, c_int, u32) -> c_int;
+    sem_destroy: fn(LockPointer) -> c_int;
+    sem_wait: fn(LockPointer) -> c_int;
+    sem_trywait: fn(LockPointer) -> c_int;
+    sem_timedwait: fn(LockPointer, TimePointer) -> c_int;
+    sem_clockwait: fn(LockPointer, c_int, TimePointer) -> c_int;
+    sem_post: fn(LockPointer) -> c_int;
+    sem_open: fn(*const c_char, c_int, u32, u32) -> LockPointer;
+    sem_close: fn(LockPointer) -> c_int;
 
-    mtx_init: fn(Lock, c_int) -> c_int;
-    mtx_destroy: fn(Lock);
-    mtx_lock: fn(Lock) -> c_int;
-    mtx_trylock: fn(Lock) -> c_int;
-    mtx_timedlock: fn(Lock, Time) -> c_int;
-    mtx_unlock: fn(Lock) -> c_int;
-    cnd_init: fn(Lock) -> c_int;
-    cnd_destroy: fn(Lock);
-    cnd_signal: fn(Lock) -> c_int;
-    cnd_broadcast: fn(Lock) -> c_int;
-    cnd_wait: fn(Lock, Lock) -> c_int;
-    cnd_timedwait: fn(Lock, Lock, Time) -> c_int;
+    mtx_init: fn(LockPointer, c_int) -> c_int;
+    mtx_destroy: fn(LockPointer);
+    mtx_lock: fn(LockPointer) -> c_int;
+    mtx_trylock: fn(LockPointer) -> c_int;
+    mtx_timedlock: fn(LockPointer, TimePointer) -> c_int;
+    mtx_unlock: fn(LockPointer) -> c_int;
+    cnd_init: fn(LockPointer) -> c_int;
+    cnd_destroy: fn(LockPointer);
+    cnd_signal: fn(LockPointer) -> c_int;
+    cnd_broadcast: fn(LockPointer) -> c_int;
+    cnd_wait: fn(LockPointer, LockPointer) -> c_int;
+    cnd_timedwait: fn(LockPointer, LockPointer, TimePointer) -> c_int;
 
-    pthread_create: fn(*mut Thread, *const c_void, Routine, *mut c_void) -> c_int;
-    pthread_join: fn(Thread, *mut *mut c_void) -> c_int;
-    pthread_tryjoin_np: fn(Thread, *mut *mut c_void) -> c_int;
-    pthread_timedjoin_np: fn(Thread, *mut *mut c_void, Time) -> c_int;
-    pthread_clockjoin_np: fn(Thread, *mut *mut c_void, c_int, Time) -> c_int;
-    pthread_detach: fn(Thread) -> c_int;
+    pthread_create: fn(*mut ThreadHandle, *const c_void, ThreadRoutine, *mut c_void) -> c_int;
+    pthread_join: fn(ThreadHandle, *mut *mut c_void) -> c_int;
+    pthread_tryjoin_np: fn(ThreadHandle, *mut *mut c_void) -> c_int;
+    pthread_timedjoin_np: fn(ThreadHandle, *mut *mut c_void, TimePointer) -> c_int;
+    pthread_clockjoin_np: fn(ThreadHandle, *mut *mut c_void, c_int, TimePointer) -> c_int;
+    pthread_detach: fn(ThreadHandle) -> c_int;
     pthread_exit: fn(*mut c_void);
-    pthread_setname_np: fn(Thread, *const c_char) -> c_int;
+    pthread_setname_np: fn(ThreadHandle, *const c_char) -> c_int;
     pthread_testcancel: fn();
-    pthread_self: fn() -> Thread;
+    pthread_self: fn() -> ThreadHandle;
     pthread_key_create: fn(*mut u32, Option<Destructor>) -> c_int;
     pthread_key_delete: fn(u32) -> c_int;
     pthread_getspecific: fn(u32) -> *mut c_void;
@@ -164,9 +164,9 @@ table! {
     tss_delete: fn(u32);
     tss_get: fn(u32) -> *mut c_void;
     tss_set: fn(u32, *const c_void) -> c_int;
-    thrd_create: fn(*mut Thread, ThrdRoutine, *mut c_void) -> c_int;
-    thrd_join: fn(Thread, *mut c_int) -> c_int;
-    thrd_detach: fn(Thread) -> c_int;
+    thrd_create: fn(*mut ThreadHandle, ThrdRoutine, *mut c_void) -> c_int;
+    thrd_join: fn(ThreadHandle, *mut c_int) -> c_int;
+    thrd_detach: fn(ThreadHandle) -> c_int;
     thrd_exit: fn(c_int);
 
     __register_atfork: fn(Handler, Handler, Handler, *mut c_void) -> c_int;
@@ -200,7 +200,7 @@ table! {
     _Exit: fn(c_int);
 
     #[cfg(feature = "check")]
-    sem_getvalue: fn(Lock, *mut c_int) -> c_int;
+    sem_getvalue: fn(LockPointer, *mut c_int) -> c_int;
     #[cfg(feature = "check")]
     sigaction: fn(c_int, *const c_void, *mut c_void) -> c_int;
     #[cfg(feature = "check")]
@@ -322,7 +322,7 @@ table! {
 }
 
 /// The function that a POSIX thread starts with.
-pub type Routine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
+pub type ThreadRoutine = unsafe extern "C" fn(*mut c_void) -> *mut c_void;
 /// The function that is called with a thread's value of a key when the thread ends.
 pub type Destructor = unsafe extern "C" fn(*mut c_void);
 /// The function that a C11 thread starts with.
@@ -455,10 +455,10 @@ mod tests {
         resolve();
         assert!(resolved());
         // The entries lie in the table in the order of their names.
-        let entries: &[Entry; Real::NAMES.len()] =
+        let entries: &[RealFunction; Real::NAMES.len()] =
             // SAFETY: the table consists of that many entries and nothing else.
             unsafe { &*(&raw const REAL).cast() };
-        const { assert!(size_of::<Real>() == Real::NAMES.len() * size_of::<Entry>()) };
+        const { assert!(size_of::<Real>() == Real::NAMES.len() * size_of::<RealFunction>()) };
         for (name, entry) in Real::NAMES.iter().zip(entries) {
             assert_ne!(entry.address(), 0, "{name}");
         }

@@ -6,37 +6,37 @@
 //! [`wait_begins`] and [`wait_ends`] for waits that end in holding nothing.
 //! [`timing`](crate::timing) says which times of holding are measured.
 
-use crate::call::{Call, Nature, Outcome, Place};
+use crate::call::{CallOutcome, CallPlace, LockCall, Nature};
 use crate::me::{Me, enter, resume};
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use crate::timing::Measured;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 
 /// Acquires in a way that may block: tries first with `attempt`, and publishes the
 /// wait before `block` if the lock is not to be had at once. Each is the real
 /// function's call; the answer of one of them is the program's.
 pub fn acquire<N: Nature + Copy>(
-    call: &Call<'_, N>,
+    call: &LockCall<'_, N>,
     attempt: impl FnOnce() -> c_int,
     block: impl FnOnce() -> c_int,
-    meaning: impl Fn(c_int) -> Outcome,
+    meaning: impl Fn(c_int) -> CallOutcome,
 ) -> c_int {
     acquire_tried(call, attempt(), block, meaning)
 }
 
 /// Does the rest of [`acquire`] when the attempt has come to `answer`.
 pub fn acquire_tried<N: Nature + Copy>(
-    call: &Call<'_, N>,
+    call: &LockCall<'_, N>,
     answer: c_int,
     block: impl FnOnce() -> c_int,
-    meaning: impl Fn(c_int) -> Outcome,
+    meaning: impl Fn(c_int) -> CallOutcome,
 ) -> c_int {
-    if meaning(answer) == Outcome::Acquired {
+    if meaning(answer) == CallOutcome::Acquired {
         acquired(call, Flags::NONE);
         return answer;
     }
@@ -48,23 +48,23 @@ pub fn acquire_tried<N: Nature + Copy>(
 }
 
 /// Records that an acquisition that never blocks has come to `outcome`.
-pub fn tried<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
+pub fn tried<N: Nature + Copy>(call: &LockCall<'_, N>, outcome: CallOutcome) {
     match outcome {
-        Outcome::Acquired => acquired(call, Flags::TRIED),
-        Outcome::Refused => {
+        CallOutcome::Acquired => acquired(call, Flags::TRIED),
+        CallOutcome::Refused => {
             let Some(me) = enter() else { return };
             let place = me.place(call.target, call.site, call.nature);
             if let Some(statistics) = me.ledger.extension(place.lock) {
                 statistics.refused.fetch_add(1, Relaxed);
             }
         }
-        Outcome::Failed => rules::fails(call),
-        Outcome::TimedOut | Outcome::Interrupted => {}
+        CallOutcome::Failed => rules::fails(call),
+        CallOutcome::TimedOut | CallOutcome::Interrupted => {}
     }
 }
 
 /// Records that the caller holds the lock, without having waited.
-pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
+pub fn acquired<N: Nature + Copy>(call: &LockCall<'_, N>, how: Flags) {
     match enter() {
         Some(me) => me.acquired(call, how),
         None => rules::passes(call, how),
@@ -72,7 +72,7 @@ pub fn acquired<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
 }
 
 /// Counts a use: the caller got what it asked for without waiting, and holds nothing.
-pub fn used<N: Nature + Copy>(call: &Call<'_, N>) {
+pub fn used<N: Nature + Copy>(call: &LockCall<'_, N>) {
     if let Some(me) = enter() {
         let known = me.still_known(call.target, call.site);
         let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));
@@ -81,7 +81,7 @@ pub fn used<N: Nature + Copy>(call: &Call<'_, N>) {
 }
 
 /// Publishes that the caller is about to wait.
-pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
+pub fn wait_begins<N: Nature + Copy>(call: &LockCall<'_, N>) {
     let Some(me) = enter() else { return rules::passes(call, Flags::NONE) };
     let stack = if is_join(call.how) {
         me.stack(call.site)
@@ -120,11 +120,11 @@ pub fn wait_begins<N: Nature + Copy>(call: &Call<'_, N>) {
 
 /// Ends the wait that [`wait_begins`] published. A lock that was acquired is held
 /// from then on, if waiting for it means to hold it.
-pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
+pub fn wait_ends<N: Nature + Copy>(call: &LockCall<'_, N>, outcome: CallOutcome) {
     let Some(me) = resume(Some(call.site)) else {
         // The call began unrecorded, in a signal handler say; the lock is held
         // all the same.
-        if outcome == Outcome::Acquired && leads_to_holding(call.how) {
+        if outcome == CallOutcome::Acquired && leads_to_holding(call.how) {
             acquired(call, Flags::CONTENDED);
         }
         return;
@@ -139,7 +139,7 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
         me.take_back(call.companion, now);
     }
     // What was not to be had by waiting has not been waited for.
-    if outcome == Outcome::Failed {
+    if outcome == CallOutcome::Failed {
         return;
     }
     let total = if holds { &record.waited } else { &record.idled };
@@ -151,16 +151,16 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
     // looked for anew.
     let known = if holds { None } else { me.still_known(call.target, call.site) };
     let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));
-    let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
-    let acquired = outcome == Outcome::Acquired;
+    let place = CallPlace { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
+    let acquired = outcome == CallOutcome::Acquired;
     if holds && acquired {
         record.contended.store(record.contended.load(Relaxed) + 1, Relaxed);
     }
     if let Some(statistics) = me.ledger.extension(place.lock) {
         match outcome {
-            Outcome::Acquired => statistics.contended.fetch_add(1, Relaxed),
-            Outcome::TimedOut => statistics.timed_out.fetch_add(1, Relaxed),
-            Outcome::Refused | Outcome::Interrupted | Outcome::Failed => 0,
+            CallOutcome::Acquired => statistics.contended.fetch_add(1, Relaxed),
+            CallOutcome::TimedOut => statistics.timed_out.fetch_add(1, Relaxed),
+            CallOutcome::Refused | CallOutcome::Interrupted | CallOutcome::Failed => 0,
         };
         statistics.wait.add(waited, 1, place.stack);
         if is_condition(call.how) {
@@ -182,16 +182,16 @@ pub fn wait_ends<N: Nature + Copy>(call: &Call<'_, N>, outcome: Outcome) {
 }
 
 /// Tells whether waiting this way ends in holding a lock.
-fn leads_to_holding(how: How) -> bool {
-    matches!(how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
+fn leads_to_holding(how: WaitKind) -> bool {
+    matches!(how.kind(), WaitKind::MUTEX | WaitKind::WRITE | WaitKind::READ | WaitKind::SPIN)
 }
 
-fn is_condition(how: How) -> bool {
-    how.kind() == How::CONDITION
+fn is_condition(how: WaitKind) -> bool {
+    how.kind() == WaitKind::CONDITION
 }
 
-fn is_join(how: How) -> bool {
-    how.kind() == How::JOIN
+fn is_join(how: WaitKind) -> bool {
+    how.kind() == WaitKind::JOIN
 }
 
 /// Ends the wait of the calling thread because the thread is being cancelled,
@@ -220,7 +220,7 @@ pub struct Release {
 impl Release {
     /// Records the hold, after the call at `site` has given the lock back: before that, others
     /// would wait for the lock meanwhile.
-    pub fn done(self, site: &Site) {
+    pub fn done(self, site: &CallSite) {
         if let Some(hold) = self.hold
             && let Some(me) = enter()
         {
@@ -230,7 +230,7 @@ impl Release {
 }
 
 /// Takes the lock off the held stack, before the caller gives it back.
-pub fn release<N: Nature>(address: u64, nature: &N, site: &Site) -> Release {
+pub fn release<N: Nature>(address: u64, nature: &N, site: &CallSite) -> Release {
     let Some(me) = enter() else { return Release { was_held: true, hold: None } };
     rules::releases(&me, address, nature, site);
     let popped = me.pop(address);
@@ -264,9 +264,9 @@ pub fn release_of_others(address: u64) {
 
 impl Me {
     /// Puts a lock on the thread's held stack.
-    pub fn acquired<N: Nature + Copy>(&self, call: &Call<'_, N>, how: Flags) {
+    pub fn acquired<N: Nature + Copy>(&self, call: &LockCall<'_, N>, how: Flags) {
         let known = self.known_lock(call.target, call.site, call.nature);
-        let place = Place { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
+        let place = CallPlace { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
         rules::acquired(self, call, place, how);
         #[cfg(feature = "check")]
         if !how.has(Flags::TRIED) && !how.has(Flags::CONTENDED) {
@@ -316,7 +316,7 @@ impl Me {
     }
 
     /// Marks the mutex as given back, until a wait on a condition variable ends.
-    fn lend(&self, mutex: u64, site: &Site) {
+    fn lend(&self, mutex: u64, site: &CallSite) {
         let stack = self.thread.stack();
         if let Some((index, holding)) = stack.find(mutex) {
             self.held_until_now(&holding, Some(site));

@@ -1,17 +1,17 @@
 //! Names the place in the program at which an interposed function was called.
 
-use crate::unwind::Start;
+use crate::unwind::WalkStart;
 
 /// What a thunk leaves on the stack: the caller's frame pointer, below the
 /// return address that the call pushed. Its own address tells the rest.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Site {
+pub struct CallSite {
     frame_pointer: u64,
     return_address: u64,
 }
 
-impl Site {
+impl CallSite {
     /// Returns the address to which the interposed function returns.
     #[inline(always)]
     #[must_use]
@@ -23,13 +23,13 @@ impl Site {
     #[inline(always)]
     #[must_use]
     pub fn stack_pointer(&self) -> u64 {
-        core::ptr::from_ref(self) as u64 + size_of::<Site>() as u64
+        core::ptr::from_ref(self) as u64 + size_of::<CallSite>() as u64
     }
 
     /// Returns where a walk of the caller's stack starts.
     #[inline(always)]
     #[must_use]
-    pub fn start(&self) -> Start {
-        Start { pc: self.return_address, sp: self.stack_pointer(), bp: self.frame_pointer }
+    pub fn start(&self) -> WalkStart {
+        WalkStart { pc: self.return_address, sp: self.stack_pointer(), bp: self.frame_pointer }
     }
 }

@@ -17,7 +17,7 @@ use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::hello::{self, Hello, PATIENCE_MS, Settings, TOKEN};
-use lockstead_ledger::{Layout, Ledger};
+use lockstead_ledger::{Ledger, LedgerLayout};
 
 /// What a process keeps for its children: private memory, copied by a fork.
 struct Kept {
@@ -48,7 +48,7 @@ static KEPT: KeptCell = KeptCell(UnsafeCell::new(Kept {
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static FOLLOW: AtomicBool = AtomicBool::new(false);
 /// The largest ledger wanted here.
-static MOST: AtomicU64 = AtomicU64::new(Layout::LARGEST);
+static MOST: AtomicU64 = AtomicU64::new(LedgerLayout::LARGEST);
 
 /// The text in `LD_PRELOAD` of a program that runs on valgrind, and the largest ledger
 /// there: it keeps books on mapped memory by the page, used or not.
@@ -266,7 +266,7 @@ fn share(command: usize, token: &[u8], hello: &mut Hello) -> Result<Ledger<'stat
 
 /// Creates the file, named like the command's socket: the maps of a process so tell others whom
 /// to ask for its ledger.
-fn memory_file(token: &[u8]) -> sys::Answer {
+fn memory_file(token: &[u8]) -> sys::SysAnswer {
     let (name, length) = hello::socket_name(token);
     let mut terminated = [0; 10 + TOKEN + 1];
     terminated[..length].copy_from_slice(&name[..length]);
@@ -283,18 +283,18 @@ fn memory_file(token: &[u8]) -> sys::Answer {
 
 /// Returns the largest ledger that there is room for. Going above the limit of file
 /// sizes would kill the process with a signal, so that one is asked for first.
-fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
+fn map_ledger(file: usize) -> Option<(*mut u8, LedgerLayout)> {
     // Of a limited address space the program keeps all but a small part, of a
     // very small one seven eighths.
     let space = grow::limit(libc::RLIMIT_AS);
-    let part = (space / 32).max(Layout::SMALLEST.min(space / 8));
+    let part = (space / 32).max(LedgerLayout::SMALLEST.min(space / 8));
     let most = MOST.load(Relaxed).min(grow::limit(libc::RLIMIT_FSIZE)).min(part);
-    let mut size = Layout::LARGEST;
-    while size >= Layout::SMALLEST {
+    let mut size = LedgerLayout::LARGEST;
+    while size >= LedgerLayout::SMALLEST {
         if size <= most
-            && let Some(base) = map(file, &Layout::divide(size))
+            && let Some(base) = map(file, &LedgerLayout::divide(size))
         {
-            return Some((base, Layout::divide(size)));
+            return Some((base, LedgerLayout::divide(size)));
         }
         size /= 2;
     }
@@ -303,7 +303,7 @@ fn map_ledger(file: usize) -> Option<(*mut u8, Layout)> {
 
 /// Maps what a new ledger of this layout needs at first; all of it where that does not
 /// find its place (also on valgrind, which does not let it grow).
-fn map(file: usize, layout: &Layout) -> Option<*mut u8> {
+fn map(file: usize, layout: &LedgerLayout) -> Option<*mut u8> {
     let size = layout.size as usize;
     // SAFETY: the call takes numbers; the file was made above, and nobody else knows it.
     unsafe { sys::call(libc::SYS_ftruncate, [file, size, 0, 0, 0, 0]) }.ok()?;
@@ -347,7 +347,7 @@ fn map_piece(file: usize, [address, bytes, flags, offset]: [usize; 4]) -> Option
     }
 }
 
-fn send(command: usize, file: Option<usize>, hello: &Hello) -> sys::Answer {
+fn send(command: usize, file: Option<usize>, hello: &Hello) -> sys::SysAnswer {
     /// A control message with one descriptor, laid out as `CMSG_SPACE` has it.
     #[repr(C)]
     struct Control {

@@ -20,7 +20,7 @@ pub const SPARE_THREADS: usize = 64;
 /// The page that says whether the process records.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct State {
+pub struct StatePage {
     /// The address of the ledger; zero: this process does not record.
     pub base: AtomicUsize,
     /// The number of entries of each thread's held stack.
@@ -35,10 +35,10 @@ pub struct State {
 
 // SAFETY: all fields but `ledger` are atomics; `set` writes that one before `base`, and
 // `ledger` reads it after (STATE-FILLED-ONCE).
-unsafe impl Sync for State {}
+unsafe impl Sync for StatePage {}
 
 /// The page of this process.
-pub static STATE: State = State {
+pub static STATE: StatePage = StatePage {
     base: AtomicUsize::new(0),
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
@@ -113,9 +113,10 @@ pub fn wipe_on_fork() -> bool {
     let advice = libc::MADV_WIPEONFORK as usize;
     // SAFETY: the page holds `STATE` alone, by its alignment and size, and lies in
     // zero-initialised private memory.
-    let asked =
-        unsafe { crate::sys::call(libc::SYS_madvise, [page, size_of::<State>(), advice, 0, 0, 0]) };
+    let asked = unsafe {
+        crate::sys::call(libc::SYS_madvise, [page, size_of::<StatePage>(), advice, 0, 0, 0])
+    };
     asked.is_ok()
 }
 
-const _: () = assert!(size_of::<State>() == 4096);
+const _: () = assert!(size_of::<StatePage>() == 4096);

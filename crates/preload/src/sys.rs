@@ -4,7 +4,7 @@
 use core::arch::asm;
 
 /// What a system call returned: a number that is not negative, or an error.
-pub type Answer = Result<usize, Errno>;
+pub type SysAnswer = Result<usize, Errno>;
 
 /// An error of the kernel's, positive as in `errno.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,7 +16,7 @@ pub struct Errno(pub i32);
 /// As of the call that is made: pointers it reads or writes must be good for
 /// it, and what it does to the process must be sound.
 #[inline(always)]
-pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> Answer {
+pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> SysAnswer {
     let answer: isize;
     // SAFETY: the kernel clobbers rcx, r11 and the answer's register only; the caller promises
     // that the memory in the arguments may be used so.

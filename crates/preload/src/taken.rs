@@ -11,32 +11,32 @@
 //! No rule asks who holds a semaphore, but where all members of a cycle wait: its next
 //! post may come from anybody.
 
-use crate::call::{Call, Nature, Place};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::{Me, enter};
 use crate::rules;
 use crate::state;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
-use lockstead_ledger::lock::{Kind, LockRecord, attribute};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding};
 
 /// Records that the calling thread has got a token of a semaphore at once.
-pub fn at_once<N: Nature + Copy>(call: &Call<'_, N>, how: Flags) {
+pub fn at_once<N: Nature + Copy>(call: &LockCall<'_, N>, how: Flags) {
     let Some(me) = enter() else { return };
     let known = me.known_lock(call.target, call.site, call.nature);
     me.counts(known);
-    holds(&me, call, Place::of(known), how);
+    holds(&me, call, CallPlace::of(known), how);
 }
 
 /// Records that the calling thread has got a token of a semaphore after a wait, which was
 /// recorded.
-pub fn waited<N: Nature + Copy>(call: &Call<'_, N>) {
+pub fn waited<N: Nature + Copy>(call: &LockCall<'_, N>) {
     let Some(me) = enter() else { return };
     let place = me.place(call.target, call.site, call.nature);
     holds(&me, call, place, Flags::NONE);
 }
 
-fn holds<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
+fn holds<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
     if !me.ledger.lock(place.lock).is_some_and(LockRecord::serves_as_mutex) {
         return;
     }
@@ -85,7 +85,10 @@ pub fn thread_ends(me: &Me) {
     let stack = me.thread.stack();
     for index in (0..stack.depth()).rev() {
         if let Some(holding) = stack.entry(index).read()
-            && me.ledger.lock(holding.lock).is_some_and(|lock| lock.shape().0 == Kind::Semaphore)
+            && me
+                .ledger
+                .lock(holding.lock)
+                .is_some_and(|lock| lock.shape().0 == ObjectKind::Semaphore)
         {
             let _ = stack.revoke(holding.address);
         }

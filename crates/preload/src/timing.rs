@@ -29,11 +29,11 @@
 
 use crate::chain::line_of;
 use crate::me::Me;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::header::tick_of;
-use lockstead_ledger::known::Known;
+use lockstead_ledger::known::KnownLock;
 use lockstead_ledger::lock::{Extension, HELD_SHIFT};
 use lockstead_ledger::publish::RAREST;
 use lockstead_ledger::publish::{Flags, Holding};
@@ -78,7 +78,7 @@ impl Me {
     /// Counts an acquisition. If its time of holding is one of those that are measured,
     /// says with which flags, and when it began.
     #[inline]
-    pub(crate) fn times(&self, known: &Known) -> Option<(Flags, u64)> {
+    pub(crate) fn times(&self, known: &KnownLock) -> Option<(Flags, u64)> {
         if is_due(known) {
             return Some(self.times_now(known));
         }
@@ -86,7 +86,7 @@ impl Me {
         None
     }
 
-    fn times_now(&self, known: &Known) -> (Flags, u64) {
+    fn times_now(&self, known: &KnownLock) -> (Flags, u64) {
         let flags = Flags::timed(u32::from(known.rarity.load(Relaxed)));
         let now = self.clock();
         let rarity = self.pace(known, now);
@@ -96,7 +96,7 @@ impl Me {
     }
 
     /// Counts an acquisition that has waited, which is always timed.
-    pub(crate) fn times_waited(&self, known: &Known) -> (Flags, u64) {
+    pub(crate) fn times_waited(&self, known: &KnownLock) -> (Flags, u64) {
         let paid = &self.record().paid_until;
         paid.store(paid.load(Relaxed).saturating_sub(PER_WAIT * PRICE), Relaxed);
         times_each(known);
@@ -106,7 +106,7 @@ impl Me {
 
     /// Counts the use of something that is not held.
     #[inline]
-    pub(crate) fn counts(&self, known: &Known) {
+    pub(crate) fn counts(&self, known: &KnownLock) {
         if is_due(known) {
             known.rarity.store(RAREST as u8, Relaxed);
             self.counts_until_next(known);
@@ -116,7 +116,7 @@ impl Me {
     }
 
     /// Counts a use, and draws when the next one is timed.
-    fn counts_until_next(&self, known: &Known) {
+    fn counts_until_next(&self, known: &KnownLock) {
         let next = match (self.count(known), u32::from(known.rarity.load(Relaxed))) {
             (_, 0) => 0,
             (count, rarity) => count + self.gap(rarity),
@@ -126,10 +126,10 @@ impl Me {
 
     /// Begins to time a place, at the pace of the one that it was known in before. A new
     /// one is timed each time, but not by a thread that knows so many that it cannot pay.
-    pub(crate) fn begins(&self, known: &Known, before: Option<Pace>) {
+    pub(crate) fn begins(&self, known: &KnownLock, before: Option<TimingPace>) {
         let record = self.record();
         let owed = record.paid_until.load(Relaxed).saturating_sub(record.clock_read.load(Relaxed));
-        let pace = before.unwrap_or(Pace {
+        let pace = before.unwrap_or(TimingPace {
             rarity: if owed > BURST / 8 * 7 { RAREST as u8 } else { 0 },
             timed_at: (record.clock_read.load(Relaxed) >> PRICE_SHIFT) as u16,
         });
@@ -141,7 +141,7 @@ impl Me {
 
     /// Counts, and returns the count, which starts again long before it is too
     /// large for its word. The fast path counts by itself.
-    fn count(&self, known: &Known) -> u32 {
+    fn count(&self, known: &KnownLock) -> u32 {
         if known.count.load(Relaxed) >= COUNTED_AT_MOST {
             self.hand_over(known);
         }
@@ -152,7 +152,7 @@ impl Me {
 
     /// Returns how rare the timed holds of a place are from now on: by how long ago the last
     /// one was, and by what the thread can pay.
-    fn pace(&self, known: &Known, now: u64) -> u32 {
+    fn pace(&self, known: &KnownLock, now: u64) -> u32 {
         let rarity = u32::from(known.rarity.load(Relaxed));
         let step = (now >> PRICE_SHIFT) as u16;
         let elapsed = step.wrapping_sub(known.timed_at.load(Relaxed));
@@ -195,7 +195,7 @@ impl Me {
 
     /// Records a time of holding that the call at `site` has ended, if it is one of those that
     /// are measured.
-    pub(crate) fn held_until_now(&self, holding: &Holding, site: Option<&Site>) {
+    pub(crate) fn held_until_now(&self, holding: &Holding, site: Option<&CallSite>) {
         if let Some(hold) = self.measured(holding) {
             self.add_hold(&hold, site);
         }
@@ -268,7 +268,7 @@ impl Me {
 
     /// Records a time of holding that was ended by the call at `site`.
     #[cold]
-    pub(crate) fn add_hold(&self, hold: &Measured, site: Option<&Site>) {
+    pub(crate) fn add_hold(&self, hold: &Measured, site: Option<&CallSite>) {
         let statistics = hold.statistics;
         let total = hold.ns.saturating_mul(hold.weight);
         statistics.hold.add(hold.ns, hold.weight, hold.stack);
@@ -293,14 +293,14 @@ impl Me {
 
 /// How often a place is timed, and when it was last.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Pace {
+pub(crate) struct TimingPace {
     rarity: u8,
     timed_at: u16,
 }
 
-impl Pace {
-    pub(crate) fn of(known: &Known) -> Pace {
-        Pace { rarity: known.rarity.load(Relaxed), timed_at: known.timed_at.load(Relaxed) }
+impl TimingPace {
+    pub(crate) fn of(known: &KnownLock) -> TimingPace {
+        TimingPace { rarity: known.rarity.load(Relaxed), timed_at: known.timed_at.load(Relaxed) }
     }
 }
 
@@ -317,11 +317,11 @@ pub(crate) struct Measured {
     statistics: &'static Extension,
 }
 
-fn is_due(known: &Known) -> bool {
+fn is_due(known: &KnownLock) -> bool {
     known.count.load(Relaxed) >= known.next_sample.load(Relaxed)
 }
 
-fn times_each(known: &Known) {
+fn times_each(known: &KnownLock) {
     known.rarity.store(0, Relaxed);
     known.next_sample.store(0, Relaxed);
 }

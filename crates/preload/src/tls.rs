@@ -26,12 +26,12 @@ use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 /// inheritance in a forked child.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Words {
+pub struct ThreadWords {
     /// The thread's record in the ledger. Null: it has none yet. Meaningful
     /// only while the process has a ledger: a forked child has its parent's
     /// pointer and not its memory.
     pub record: AtomicPtr<u8>,
-    /// The thread's [`Stage`], as a number.
+    /// The thread's [`ThreadStage`], as a number.
     pub stage: AtomicUsize,
     /// What a forked child takes over of its parent's held locks: the address
     /// of the copy, zero outside of `fork`.
@@ -66,7 +66,7 @@ pub struct Words {
 /// The part of its life that a thread is in, as far as recording goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(usize)]
-pub enum Stage {
+pub enum ThreadStage {
     /// The thread was not seen yet.
     New = 0,
     /// The thread has a record.
@@ -85,7 +85,7 @@ global_asm!(
     "lockstead_words:",
     ".zero {size}",
     ".text",
-    size = const size_of::<Words>(),
+    size = const size_of::<ThreadWords>(),
 );
 
 /// glibc's `pointer_guard`, the same in all threads of a process; zero before
@@ -124,7 +124,7 @@ pub fn learn() -> bool {
 /// Returns the calling thread's words; `None` if its thread pointer is not the C library's.
 #[inline(always)]
 #[must_use]
-pub fn own() -> Option<&'static Words> {
+pub fn own() -> Option<&'static ThreadWords> {
     (descriptor!(GUARD_AT) == GUARD.load(Relaxed)).then(words)
 }
 
@@ -157,12 +157,12 @@ macro_rules! own_words {
 /// through [`own`], or there can be no other yet.
 #[inline(always)]
 #[must_use]
-pub fn words() -> &'static Words {
-    let address: *const Words;
+pub fn words() -> &'static ThreadWords {
+    let address: *const ThreadWords;
     // SAFETY: the symbol is in the initial TLS image, so its offset from the
     // thread pointer is in the global offset table; the word at fs:0 is the
-    // thread pointer itself. Zeroed memory is valid `Words`. `'static` is
-    // longer than the thread, but a reference cannot leave it: `Words` is used
+    // thread pointer itself. Zeroed memory is valid `ThreadWords`. `'static` is
+    // longer than the thread, but a reference cannot leave it: `ThreadWords` is used
     // within one call of an interposed function only.
     unsafe {
         asm!(

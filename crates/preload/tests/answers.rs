@@ -5,7 +5,7 @@
 
 mod support;
 
-use lockstead_ledger::ledger::Part;
+use lockstead_ledger::ledger::LedgerPart;
 use support::{Observed, compile, run_natively};
 
 fn assert_same_answers(name: &str, lines: usize) {
@@ -20,7 +20,7 @@ fn assert_same_answers(name: &str, lines: usize) {
     assert_eq!(answers.len(), expected.len(), "{name}");
     assert_eq!(status, end);
     // It was really there.
-    assert!(observed.ledger().used(Part::Locks) > 10);
+    assert!(observed.ledger().used(LedgerPart::Locks) > 10);
 }
 
 #[test]

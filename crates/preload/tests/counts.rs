@@ -5,7 +5,7 @@
 
 mod support;
 
-use lockstead_ledger::ledger::Part;
+use lockstead_ledger::ledger::LedgerPart;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use support::view::Facts;
@@ -31,7 +31,7 @@ fn facts(observed: &Observed, name: &str) -> Facts {
 
 /// The acquisitions of all threads, by their own accounts.
 fn of_threads(observed: &Observed) -> u64 {
-    let own = |thread: &lockstead_ledger::thread::Thread<'_>| {
+    let own = |thread: &lockstead_ledger::thread::ThreadPart<'_>| {
         let kept = thread.known().map(|known| u64::from(known.count.load(Relaxed)));
         thread.record.acquisitions.load(Relaxed) + kept.sum::<u64>()
     };
@@ -41,7 +41,7 @@ fn of_threads(observed: &Observed) -> u64 {
 /// The acquisitions of all locks, by theirs.
 fn of_locks(observed: &Observed) -> u64 {
     let ledger = observed.ledger();
-    let locks = 1..ledger.used(Part::Locks) as u32;
+    let locks = 1..ledger.used(LedgerPart::Locks) as u32;
     let addresses = locks.filter_map(|index| ledger.lock(index)).map(|l| l.address.load(Relaxed));
     // Two threads that see a lock first at one instant take a record each.
     let addresses: BTreeSet<u64> = addresses.collect();

@@ -5,8 +5,8 @@
 
 mod support;
 
-use lockstead_ledger::lock::{Kind, Life, attribute};
-use lockstead_ledger::publish::{Flags, How, Waiting};
+use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};
+use lockstead_ledger::publish::{Flags, WaitKind, Waiting};
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile, view};
 
@@ -28,48 +28,48 @@ const HELD: &[(&str, Flags)] = &[
     ("spin", Flags::NONE),
 ];
 
-const SHAPES: &[(&str, Kind, u16)] = &[
-    ("plain", Kind::Mutex, 0),
-    ("adaptive", Kind::Mutex, attribute::ADAPTIVE),
-    ("recursive", Kind::Mutex, attribute::RECURSIVE),
-    ("checking", Kind::Mutex, attribute::ERRORCHECK),
-    ("robust", Kind::Mutex, attribute::ROBUST),
-    ("inheriting", Kind::Mutex, attribute::INHERIT),
-    ("shared", Kind::Mutex, attribute::SHARED),
-    ("tried", Kind::Mutex, 0),
-    ("c11", Kind::Mutex, attribute::RECURSIVE | attribute::C11),
-    ("readers", Kind::RwLock, 0),
-    ("writers", Kind::RwLock, attribute::WRITERS_FIRST),
-    ("spin", Kind::Spin, 0),
-    ("monotonic", Kind::Condition, attribute::MONOTONIC),
-    ("c11_cond", Kind::Condition, attribute::C11),
-    ("sem", Kind::Semaphore, 0),
-    ("barrier", Kind::Barrier, 0),
+const SHAPES: &[(&str, ObjectKind, u16)] = &[
+    ("plain", ObjectKind::Mutex, 0),
+    ("adaptive", ObjectKind::Mutex, attribute::ADAPTIVE),
+    ("recursive", ObjectKind::Mutex, attribute::RECURSIVE),
+    ("checking", ObjectKind::Mutex, attribute::ERRORCHECK),
+    ("robust", ObjectKind::Mutex, attribute::ROBUST),
+    ("inheriting", ObjectKind::Mutex, attribute::INHERIT),
+    ("shared", ObjectKind::Mutex, attribute::SHARED),
+    ("tried", ObjectKind::Mutex, 0),
+    ("c11", ObjectKind::Mutex, attribute::RECURSIVE | attribute::C11),
+    ("readers", ObjectKind::RwLock, 0),
+    ("writers", ObjectKind::RwLock, attribute::WRITERS_FIRST),
+    ("spin", ObjectKind::Spin, 0),
+    ("monotonic", ObjectKind::Condition, attribute::MONOTONIC),
+    ("c11_cond", ObjectKind::Condition, attribute::C11),
+    ("sem", ObjectKind::Semaphore, 0),
+    ("barrier", ObjectKind::Barrier, 0),
 ];
 
 /// Threads by name, what each waits for, and how.
-const WAITS: &[(&str, &str, How)] = &[
-    ("mutex", "plain", How::MUTEX),
-    ("mutex_timed", "recursive", How::MUTEX.timed_realtime()),
-    ("mutex_clock", "checking", How::MUTEX.timed()),
-    ("mutex_robust", "robust", How::MUTEX),
-    ("mutex_inherit", "inheriting", How::MUTEX),
-    ("writing", "readers", How::WRITE),
-    ("write_timed", "writers", How::WRITE.timed_realtime()),
-    ("reading", "writers", How::READ),
-    ("read_clock", "writers", How::READ.timed()),
-    ("spinning", "spin", How::SPIN),
-    ("c11_mutex", "c11", How::MUTEX),
-    ("c11_timed", "c11", How::MUTEX.timed_realtime()),
-    ("semaphore", "sem", How::SEMAPHORE),
-    ("semaphore_timed", "sem", How::SEMAPHORE.timed_realtime()),
-    ("semaphore_clock", "sem", How::SEMAPHORE.timed()),
-    ("at_barrier", "barrier", How::BARRIER),
-    ("joining", "sleeper", How::JOIN),
-    ("condition", "cond", How::CONDITION),
-    ("cond_timed", "monotonic", How::CONDITION.timed()),
-    ("cond_clock", "clocked", How::CONDITION.timed_realtime()),
-    ("c11_condition", "c11_cond", How::CONDITION),
+const WAITS: &[(&str, &str, WaitKind)] = &[
+    ("mutex", "plain", WaitKind::MUTEX),
+    ("mutex_timed", "recursive", WaitKind::MUTEX.timed_realtime()),
+    ("mutex_clock", "checking", WaitKind::MUTEX.timed()),
+    ("mutex_robust", "robust", WaitKind::MUTEX),
+    ("mutex_inherit", "inheriting", WaitKind::MUTEX),
+    ("writing", "readers", WaitKind::WRITE),
+    ("write_timed", "writers", WaitKind::WRITE.timed_realtime()),
+    ("reading", "writers", WaitKind::READ),
+    ("read_clock", "writers", WaitKind::READ.timed()),
+    ("spinning", "spin", WaitKind::SPIN),
+    ("c11_mutex", "c11", WaitKind::MUTEX),
+    ("c11_timed", "c11", WaitKind::MUTEX.timed_realtime()),
+    ("semaphore", "sem", WaitKind::SEMAPHORE),
+    ("semaphore_timed", "sem", WaitKind::SEMAPHORE.timed_realtime()),
+    ("semaphore_clock", "sem", WaitKind::SEMAPHORE.timed()),
+    ("at_barrier", "barrier", WaitKind::BARRIER),
+    ("joining", "sleeper", WaitKind::JOIN),
+    ("condition", "cond", WaitKind::CONDITION),
+    ("cond_timed", "monotonic", WaitKind::CONDITION.timed()),
+    ("cond_clock", "clocked", WaitKind::CONDITION.timed_realtime()),
+    ("c11_condition", "c11_cond", WaitKind::CONDITION),
 ];
 
 /// The mutexes that waits on conditions give back, by thread.
@@ -101,7 +101,7 @@ fn assert_held(observed: &Observed) {
 }
 
 /// The wait of the thread `waiter`, once it has begun.
-fn wait_of(observed: &Observed, waiter: &str, how: How) -> Waiting {
+fn wait_of(observed: &Observed, waiter: &str, how: WaitKind) -> Waiting {
     let ledger = observed.ledger();
     // Before it gets there it may wait for something else: for its mutex.
     observed.until(waiter, || {
@@ -146,7 +146,7 @@ fn all_families_are_recorded_as_what_they_are() {
     assert_held(&observed);
     for &(name, kind, attributes) in SHAPES {
         let shape = view::shape(&observed.ledger(), observed.address(name));
-        assert_eq!(shape, (kind, Life::Live, attributes | attribute::KNOWN), "{name}");
+        assert_eq!(shape, (kind, RecordLife::Live, attributes | attribute::KNOWN), "{name}");
     }
     observed.go_on();
     observed.reach("released");

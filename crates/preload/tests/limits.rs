@@ -5,7 +5,7 @@
 
 mod support;
 
-use lockstead_ledger::ledger::Part;
+use lockstead_ledger::ledger::LedgerPart;
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile, view};
 
@@ -19,10 +19,10 @@ fn a_program_has_its_address_space_for_itself() {
     observed.reach("done");
     view::assert_quiet(&observed.ledger());
     let ledger = observed.ledger();
-    assert!(ledger.used(Part::Locks) as u64 > LOCKS / 24 * 24, "all are known");
+    assert!(ledger.used(LedgerPart::Locks) as u64 > LOCKS / 24 * 24, "all are known");
     assert_eq!(view::facts(&ledger, observed.address("all")).acquisitions, 1);
     // The child has a ledger of its own.
-    assert_eq!(observed.child().view().used(Part::Threads), 1);
+    assert_eq!(observed.child().view().used(LedgerPart::Threads), 1);
     observed.go_on();
     assert!(observed.end().1.success());
 }
@@ -33,7 +33,7 @@ fn a_forked_child_that_limits_itself_has_its_address_space_for_itself() {
     let mut observed = Observed::start(&program, &["child"]);
     observed.reach("done");
     let child = observed.child();
-    assert!(child.view().used(Part::Locks) as u64 > LOCKS / 24 * 24, "all are known");
+    assert!(child.view().used(LedgerPart::Locks) as u64 > LOCKS / 24 * 24, "all are known");
     observed.go_on();
     assert!(observed.end().1.success());
 }
@@ -45,7 +45,7 @@ fn what_finds_no_room_is_counted() {
     observed.reach("done");
     let ledger = observed.ledger();
     let lost = ledger.header().losses.locks.load(Relaxed);
-    let known = ledger.used(Part::Locks) as u64 - 1;
+    let known = ledger.used(LedgerPart::Locks) as u64 - 1;
     assert!(lost > 0, "{known} are known");
     assert!(known + lost >= LOCKS, "{known} are known and {lost} counted");
     observed.go_on();

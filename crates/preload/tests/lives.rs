@@ -6,8 +6,8 @@
 
 mod support;
 
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::order::Edge;
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::order::SeenEdge;
 use support::{Observed, compile};
 
 /// A mutex.
@@ -34,7 +34,7 @@ fn memory_that_goes_takes_its_locks_along() {
     let mut observed = Observed::start(&program, &[]);
     observed.reach("the end");
     let ledger = observed.ledger();
-    let edges: Vec<Edge> = (0..ledger.used(Part::Edges))
+    let edges: Vec<SeenEdge> = (0..ledger.used(LedgerPart::Edges))
         .map(|index| ledger.edge(index).expect("in range").expect("complete"))
         .collect();
     let between = |from: u64, to: u64| {
@@ -59,7 +59,7 @@ fn memory_that_goes_takes_its_locks_along() {
         (other.from_generation, other.to_generation)
     );
     assert_eq!(between(kept, kept).count(), 0);
-    assert_eq!(ledger.used(Part::Violations), 0, "nothing was held");
+    assert_eq!(ledger.used(LedgerPart::Violations), 0, "nothing was held");
     observed.go_on();
     assert!(observed.end().1.success());
 }

@@ -6,7 +6,7 @@
 mod support;
 
 use lockstead_ledger::Ledger;
-use lockstead_ledger::thread::{Thread, state};
+use lockstead_ledger::thread::{ThreadPart, state};
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile, view};
 
@@ -18,12 +18,12 @@ fn expected(i: u64) -> (u64, u64) {
     if i.is_multiple_of(10) { (3, first + 3) } else { (first, first) }
 }
 
-fn of_thread(thread: &Thread<'_>) -> u64 {
+fn of_thread(thread: &ThreadPart<'_>) -> u64 {
     let kept = thread.known().map(|known| u64::from(known.count.load(Relaxed)));
     thread.record.acquisitions.load(Relaxed) + kept.sum::<u64>()
 }
 
-fn check(observed: &Observed, ledger: &Ledger<'_>, thread: &Thread<'_>) {
+fn check(observed: &Observed, ledger: &Ledger<'_>, thread: &ThreadPart<'_>) {
     let (many, often) = (observed.address("many"), observed.address("often"));
     for i in 0..MANY {
         let facts = view::facts(ledger, many + i * 64);

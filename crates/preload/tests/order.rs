@@ -5,8 +5,8 @@
 
 mod support;
 
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::order::{Edge, Mode};
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::order::{EdgeMode, SeenEdge};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile};
@@ -16,13 +16,13 @@ const MUTEX: u64 = 40;
 
 struct Edges<'a> {
     observed: &'a Observed,
-    edges: Vec<Edge>,
+    edges: Vec<SeenEdge>,
 }
 
 impl<'a> Edges<'a> {
     fn of(observed: &'a Observed) -> Self {
         let ledger = observed.ledger();
-        let edges = (0..ledger.used(Part::Edges)).map(|index| {
+        let edges = (0..ledger.used(LedgerPart::Edges)).map(|index| {
             let edge = ledger.edge(index).expect("in range");
             edge.expect("complete: the program stands still")
         });
@@ -33,16 +33,16 @@ impl<'a> Edges<'a> {
         self.observed.ledger().find_lock(address).expect("it was used")
     }
 
-    fn of_addresses(&self, from: u64, to: u64) -> Vec<Edge> {
+    fn of_addresses(&self, from: u64, to: u64) -> Vec<SeenEdge> {
         let (from, to) = (self.lock(from), self.lock(to));
         self.edges.iter().copied().filter(|edge| (edge.from, edge.to) == (from, to)).collect()
     }
 
-    fn between(&self, from: &str, to: &str) -> Vec<Edge> {
+    fn between(&self, from: &str, to: &str) -> Vec<SeenEdge> {
         self.of_addresses(self.observed.address(from), self.observed.address(to))
     }
 
-    fn one(&self, from: &str, to: &str) -> Edge {
+    fn one(&self, from: &str, to: &str) -> SeenEdge {
         let edges = self.between(from, to);
         assert_eq!(edges.len(), 1, "{from} -> {to}: {edges:?}");
         edges[0]
@@ -53,7 +53,7 @@ impl<'a> Edges<'a> {
         assert_eq!(edges, [], "{from} -> {to}");
     }
 
-    fn gates(&self, edge: &Edge) -> Vec<(u32, bool)> {
+    fn gates(&self, edge: &SeenEdge) -> Vec<(u32, bool)> {
         self.observed.ledger().lock_list(edge.gates).collect()
     }
 }
@@ -90,7 +90,7 @@ fn by_one_thread(edges: &Edges<'_>) {
     // A thousand times, one edge, with both stacks.
     let edge = edges.one("outer", "inner");
     assert!(edge.alone && !edge.in_handler && !edge.from_tried, "{edge:?}");
-    assert_eq!((edge.from_mode, edge.to_mode), (Mode::Write, Mode::Write));
+    assert_eq!((edge.from_mode, edge.to_mode), (EdgeMode::Write, EdgeMode::Write));
     assert_eq!(edge.gates, 0);
     assert_eq!(edge.thread, ledger.thread(0).expect("the first").record.serial.load(Relaxed));
     let stack = |id| ledger.stack(id).expect("stored").returns().collect::<Vec<_>>();
@@ -128,11 +128,11 @@ fn by_one_thread(edges: &Edges<'_>) {
     }
 
     let read = edges.one("readers", "writers");
-    assert_eq!((read.from_mode, read.to_mode), (Mode::ReadRecursive, Mode::Read));
-    let modes = |edges: Vec<Edge>| edges.iter().map(|edge| edge.from_mode).collect::<Vec<_>>();
+    assert_eq!((read.from_mode, read.to_mode), (EdgeMode::ReadRecursive, EdgeMode::Read));
+    let modes = |edges: Vec<SeenEdge>| edges.iter().map(|edge| edge.from_mode).collect::<Vec<_>>();
     assert_eq!(
         modes(edges.between("readers", "under_readers")),
-        [Mode::ReadRecursive, Mode::Write],
+        [EdgeMode::ReadRecursive, EdgeMode::Write],
         "by a reader and by a writer are two orders"
     );
     let spin = edges.one("under_readers", "spin");

@@ -6,20 +6,20 @@
 mod support;
 
 use lockstead_ledger::Ledger;
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::violation::{Rule, Violation};
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::violation::{Rule, SeenViolation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 use support::{Observed, compile, compile_file, run_natively};
 
 /// Everything noted so far.
-fn violations(ledger: &Ledger<'_>) -> Vec<Violation> {
+fn violations(ledger: &Ledger<'_>) -> Vec<SeenViolation> {
     assert_eq!(ledger.header().losses.violations.load(Relaxed), 0);
     // Without a second stack they are uses in the worlds of signals, for the graph.
     let is_use =
-        |violation: &Violation| violation.rule == Rule::InHandler && violation.other_stack == 0;
-    let all =
-        (0..ledger.used(Part::Violations)).filter_map(|index| ledger.violation(index)?.read());
+        |violation: &SeenViolation| violation.rule == Rule::InHandler && violation.other_stack == 0;
+    let all = (0..ledger.used(LedgerPart::Violations))
+        .filter_map(|index| ledger.violation(index)?.read());
     all.filter(|violation| !is_use(violation)).collect()
 }
 

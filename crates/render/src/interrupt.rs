@@ -64,20 +64,20 @@ fn install(flag: &Arc<AtomicBool>, grace: Option<Duration>) -> io::Result<()> {
         flag::register(signal, flag.clone())?;
     }
     let Some(grace) = grace else { return Ok(()) };
-    let (bell, ringer) = io::pipe()?;
+    let (reader, writer) = io::pipe()?;
     for signal in [SIGINT, SIGTERM] {
-        low_level::pipe::register(signal, ringer.try_clone()?)?;
+        low_level::pipe::register(signal, writer.try_clone()?)?;
     }
     thread::Builder::new()
         .name("interrupt".into())
-        .spawn(move || end_after(bell, grace, status))
+        .spawn(move || end_after(reader, grace, status))
         .map(drop)
 }
 
 /// Ends the process when its grace after the first signal is over. Without
 /// the C library's exit handlers: other threads still run.
-fn end_after(mut bell: PipeReader, grace: Duration, status: i32) {
-    if bell.read_exact(&mut [0]).is_ok() {
+fn end_after(mut reader: PipeReader, grace: Duration, status: i32) {
+    if reader.read_exact(&mut [0]).is_ok() {
         thread::sleep(grace);
         output::error(&Failure::Interrupted);
         low_level::exit(status);

@@ -7,7 +7,7 @@ use std::fs;
 /// The machine, as far as it bears on the speed of locks. What a system does
 /// not tell is `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
-pub struct Machine {
+pub struct MachineFacts {
     /// The name of the processor.
     pub cpu: Option<String>,
     /// The architecture the program was built for.
@@ -31,7 +31,7 @@ pub struct Machine {
     pub optimised: bool,
 }
 
-impl Machine {
+impl MachineFacts {
     /// Describes the machine that this process runs on, now.
     #[must_use]
     pub fn here() -> Self {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn this_machine_has_a_kernel_and_processors() {
-        let here = Machine::here();
+        let here = MachineFacts::here();
         assert!(here.processors >= 1);
         assert!(here.kernel.is_some());
         assert!(here.date.ends_with('Z'), "{}", here.date);

@@ -3,7 +3,7 @@
 //! terminal, or `NO_COLOR`.
 
 use crate::failure::Failure;
-use crate::machine::Machine;
+use crate::machine::MachineFacts;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use std::fmt::Display;
@@ -59,7 +59,7 @@ pub fn error(text: impl Display) {
 }
 
 /// Says why the figures of a run are not to be trusted.
-pub fn warn_about(machine: &Machine) {
+pub fn warn_about(machine: &MachineFacts) {
     if !machine.optimised {
         note(format_args!(
             "{WARNING}warning:{WARNING:#} built without optimisation, the figures mean nothing; \

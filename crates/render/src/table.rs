@@ -5,16 +5,16 @@ use anstyle::Style;
 const HEAD: Style = Style::new().bold();
 
 /// A table of text, its first column to the left, the others to the right.
-pub struct Table {
+pub struct TextTable {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
 }
 
-impl Table {
+impl TextTable {
     /// Creates a table with these columns. A `\n` in a title breaks it.
     #[must_use]
     pub fn new(head: &[&str]) -> Self {
-        Table { head: head.iter().map(|&title| title.to_owned()).collect(), rows: Vec::new() }
+        TextTable { head: head.iter().map(|&title| title.to_owned()).collect(), rows: Vec::new() }
     }
 
     /// Adds a row with one cell a column.
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn columns_stand_below_each_other() {
-        let mut table = Table::new(&["lock", "loops\nper s"]);
+        let mut table = TextTable::new(&["lock", "loops\nper s"]);
         table.row(["a".into(), "5".into()]);
         table.row(["longer".into(), "12345678".into()]);
         let text = anstream::adapter::strip_str(&table.render()).to_string();

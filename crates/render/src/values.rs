@@ -12,7 +12,7 @@ const MIN_SECONDS: f64 = 0.1;
 
 /// A list given as `a,b,c`: not empty, nothing twice.
 #[derive(Clone, Debug, PartialEq)]
-pub struct List<T>(pub Vec<T>);
+pub struct ValueList<T>(pub Vec<T>);
 
 /// Parses `a,b,c` with `item`.
 ///
@@ -21,7 +21,7 @@ pub struct List<T>(pub Vec<T>);
 pub fn list<T: PartialEq>(
     text: &str,
     item: impl Fn(&str) -> Result<T, String>,
-) -> Result<List<T>, String> {
+) -> Result<ValueList<T>, String> {
     let mut items = Vec::new();
     for part in text.split(',').map(str::trim) {
         let value = item(part)?;
@@ -30,7 +30,7 @@ pub fn list<T: PartialEq>(
         }
         items.push(value);
     }
-    Ok(List(items))
+    Ok(ValueList(items))
 }
 
 /// Parses a whole number in `1..=max`.

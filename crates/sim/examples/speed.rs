@@ -3,7 +3,7 @@
 //!
 //! `cargo run --release -p lockstead-sim --example speed [MACHINE [MILLISECONDS]]`
 
-use lockstead_sim::{How, LOCKS, LockName, MACHINES, Machine, Workload, run};
+use lockstead_sim::{LOCKS, MACHINES, Machine, RunSettings, SimLockName, Workload, run};
 
 /// Simulated milliseconds, warm-up and all.
 const LENGTH: f64 = 15.0;
@@ -29,12 +29,13 @@ struct Speed {
 }
 
 /// Measures so many runs that they take long enough.
-fn measure(machine: &Machine, lock: LockName, workload: &Workload, tasks: usize) -> Speed {
+fn measure(machine: &Machine, lock: SimLockName, workload: &Workload, tasks: usize) -> Speed {
     let began = used();
     let (mut events, mut accesses, mut took, mut seed) = (0, 0, 0.0, 0);
     while took < ENOUGH {
         seed += 1;
-        let figures = run(machine, lock, workload, tasks, How { seed, ..How::default() });
+        let figures =
+            run(machine, lock, workload, tasks, RunSettings { seed, ..RunSettings::default() });
         events += figures.events;
         accesses += figures.accesses;
         took = used() - began;

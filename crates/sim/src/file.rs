@@ -23,12 +23,12 @@ impl fmt::Display for FileError {
 impl std::error::Error for FileError {}
 
 /// A file that is being read.
-pub(crate) struct SourcePlace<'a> {
+pub(crate) struct FileReader<'a> {
     pub(crate) file: &'a str,
     pub(crate) text: &'a str,
 }
 
-impl SourcePlace<'_> {
+impl FileReader<'_> {
     /// An error at the line of `key`, unless `holds`.
     pub(crate) fn expect(&self, key: &str, holds: bool, what: &str) -> Result<(), FileError> {
         if holds {

@@ -18,16 +18,17 @@ pub mod replay;
 mod tally;
 mod work;
 
-pub use engine::Step;
 pub use engine::StepKind;
+pub use engine::TraceStep;
 pub use engine::task::Activity;
 pub use engine::words::Sim;
-pub use engine::world::How;
+pub use engine::world::RunSettings;
 pub use file::FileError;
-pub use locks::{INGREDIENTS, LOCKS, LockName};
+pub use locks::{INGREDIENTS, LOCKS, SimLockName};
 pub use machine::{
-    BUNDLED as MACHINES, Kernel, LISTS, Layout, Lines, Machine, NUMBERS, PartError, Scheduler, Smt,
+    BUNDLED as MACHINES, Kernel, LISTS, Lines, Machine, MachineLayout, NUMBERS, PartError,
+    Scheduler, Smt,
 };
 pub use many::{Stopped, many};
 pub use tally::LockFigures;
-pub use work::{BUNDLED as WORKLOADS, RunFigures, Use, UseKind, Workload, run, run_traced};
+pub use work::{BUNDLED as WORKLOADS, RunFigures, UseKind, WorkUse, Workload, run, run_traced};

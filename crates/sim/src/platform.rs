@@ -5,13 +5,13 @@
 
 use crate::engine::StepKind;
 use crate::engine::calls::{self, in_kernel};
-use crate::engine::task::{Activity, State};
+use crate::engine::task::{Activity, TaskState};
 use crate::engine::words::{Sim, U32, U64};
 use crate::engine::world::with;
 use core::sync::atomic::Ordering;
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Outcome, Participant, Plain, Platform, Slot,
-    Wait,
+    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Plain, Platform, Slot, TableEntry,
+    WaitBounds, WaitOutcome,
 };
 use std::cell::UnsafeCell;
 
@@ -109,11 +109,11 @@ impl Halves for U64 {
 }
 
 /// A plain field, which costs nothing itself: the lines around it do.
-pub struct Field<T>(UnsafeCell<T>);
+pub struct PlainField<T>(UnsafeCell<T>);
 
-impl<T> Plain<T> for Field<T> {
+impl<T> Plain<T> for PlainField<T> {
     fn new(value: T) -> Self {
-        Field(UnsafeCell::new(value))
+        PlainField(UnsafeCell::new(value))
     }
     fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
         calls::pay(1.0);
@@ -128,7 +128,7 @@ impl<T> Plain<T> for Field<T> {
 impl Platform for Sim {
     type U32 = U32;
     type U64 = U64;
-    type Cell<T> = Field<T>;
+    type Cell<T> = PlainField<T>;
 
     fn me_or_zero() -> u32 {
         calls::me() as u32 + 1
@@ -138,7 +138,7 @@ impl Platform for Sim {
         Slot::new(Self::me_or_zero()).expect("few tasks")
     }
 
-    fn participant(slot: Slot) -> &'static Participant<Self> {
+    fn participant(slot: Slot) -> &'static TableEntry<Self> {
         with(|w| w.slots[slot.get() as usize - 1])
     }
 
@@ -179,7 +179,7 @@ impl Platform for Sim {
             let cost = 2.0 * w.machine.kernel.call;
             w.pay(cost);
             let task = &w.tasks[slot.get() as usize - 1];
-            if task.state == State::Running { OnCpu::Yes } else { OnCpu::No }
+            if task.state == TaskState::Running { OnCpu::Yes } else { OnCpu::No }
         })
     }
 
@@ -208,15 +208,15 @@ impl Platform for Sim {
         with(|w| w.asleep -= 1);
     }
 
-    fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         wait(word.address(), || word.get() == expected, how)
     }
 
-    fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         wait(word.address(), || word.get() as u32 == expected, how)
     }
 
-    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         wait(word.address() + HANDOFF, || word.get() as u32 == expected, how)
     }
 
@@ -251,18 +251,18 @@ fn call(address: usize) {
     bucket.update_quietly(|value| value.wrapping_add(1));
 }
 
-fn wait(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {
+fn wait(address: usize, holds: impl Fn() -> bool, how: &WaitBounds<'_, Sim>) -> WaitOutcome {
     calls::at(Activity::Kernel, || in_kernel(|| sleep(address, holds, how)))
 }
 
-fn sleep(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outcome {
+fn sleep(address: usize, holds: impl Fn() -> bool, how: &WaitBounds<'_, Sim>) -> WaitOutcome {
     call(address);
     calls::settle();
     if !holds() {
-        return Outcome::Changed;
+        return WaitOutcome::Changed;
     }
     if how.cancel.is_some_and(|word| word.get() != 0) {
-        return Outcome::Cancelled;
+        return WaitOutcome::Cancelled;
     }
     let until = how.deadline.map(|deadline| deadline.0.saturating_mul(1000));
     let late = with(|w| {
@@ -280,7 +280,7 @@ fn sleep(address: usize, holds: impl Fn() -> bool, how: &Wait<'_, Sim>) -> Outco
         false
     });
     if late {
-        return Outcome::TimedOut;
+        return WaitOutcome::TimedOut;
     }
     crate::engine::calls::rest();
     with(|w| {

@@ -21,7 +21,7 @@ pub struct LockFigures {
 
 /// The counts from the end of the warm-up on.
 #[derive(Default)]
-pub(crate) struct Tally {
+pub(crate) struct SimTally {
     pub(crate) from: Ps,
     pub(crate) locks: Vec<LockFigures>,
     holders: Vec<Option<usize>>,
@@ -34,7 +34,7 @@ pub(crate) struct Tally {
 /// A wait that is counted.
 const WAIT: Ps = 1_000_000;
 
-impl Tally {
+impl SimTally {
     pub(crate) fn add_lock(&mut self, name: &str) -> usize {
         self.locks.push(LockFigures { name: name.to_owned(), ..LockFigures::default() });
         self.holders.push(None);

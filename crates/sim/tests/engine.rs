@@ -1,7 +1,9 @@
 //! What the engine promises: one seed one run, the same run on two engines, spinning that
 //! costs nothing, locks that exclude and let everybody on.
 
-use lockstead_sim::{How, LOCKS, LockName, Machine, RunFigures, Step, Workload, run, run_traced};
+use lockstead_sim::{
+    LOCKS, Machine, RunFigures, RunSettings, SimLockName, TraceStep, Workload, run, run_traced,
+};
 
 fn westmere() -> Machine {
     Machine::bundled("westmere-8x10").expect("built in")
@@ -21,7 +23,9 @@ fn same(one: &RunFigures, other: &RunFigures) -> bool {
 fn the_same_seed_gives_the_same_run_and_another_one_another() {
     let machine = westmere().with_nodes(2).expect("there are two");
     for (lock, name, _) in LOCKS {
-        let with = |seed| run(&machine, lock, &storm(0.5), 30, How { seed, ..How::default() });
+        let with = |seed| {
+            run(&machine, lock, &storm(0.5), 30, RunSettings { seed, ..RunSettings::default() })
+        };
         assert!(same(&with(1), &with(1)), "{name}");
         assert!(!same(&with(1), &with(2)), "{name}");
     }
@@ -32,7 +36,7 @@ fn changed(threads: usize, name: &str, value: f64) -> RunFigures {
     let part = westmere().with_nodes(1).and_then(|one| one.with_threads(threads));
     let mut machine = part.expect("such a part");
     assert!(machine.change(name, |_| value), "{name}");
-    run(&machine, LockName::Spinning2013, &storm(0.5), 20, How::default())
+    run(&machine, SimLockName::Spinning2013, &storm(0.5), 20, RunSettings::default())
 }
 
 #[test]
@@ -48,9 +52,9 @@ fn the_time_for_which_a_line_is_kept_varies_if_the_machine_says_so() {
     assert!(!same(&with(0.0), &with(0.3)));
 }
 
-fn steps(lock: LockName, oracle: bool) -> Vec<Step> {
+fn steps(lock: SimLockName, oracle: bool) -> Vec<TraceStep> {
     let machine = westmere().with_nodes(2).expect("there are two");
-    let how = How { seed: 7, oracle, trace: true, ..How::default() };
+    let how = RunSettings { seed: 7, oracle, trace: true, ..RunSettings::default() };
     let mut workload = storm(0.05);
     workload.warm_up = 0.0;
     run_traced(&machine, lock, &workload, 24, how).1
@@ -76,7 +80,7 @@ fn each_lock_excludes_and_lets_everybody_on() {
     for machine in &machines {
         for (lock, name, _) in LOCKS {
             for tasks in [2, 40] {
-                let figures = run(machine, lock, &storm(2.0), tasks, How::default());
+                let figures = run(machine, lock, &storm(2.0), tasks, RunSettings::default());
                 assert_eq!(figures.violations, 0, "{name} on {}", machine.name);
                 let taken = figures.locks[0].taken;
                 assert!(taken > 15, "{name} on {}, {tasks} tasks: {taken}", machine.name);
@@ -92,7 +96,7 @@ fn preempted_holders_do_not_break_a_lock() {
         assert!(machine.change(name, |_| value));
     }
     for (lock, name, _) in LOCKS {
-        let figures = run(&machine, lock, &storm(3.0), 12, How::default());
+        let figures = run(&machine, lock, &storm(3.0), 12, RunSettings::default());
         assert_eq!(figures.violations, 0, "{name}");
         assert!(figures.locks[0].taken > 50, "{name}: {}", figures.locks[0].taken);
     }
@@ -101,14 +105,14 @@ fn preempted_holders_do_not_break_a_lock() {
 /// The sum of some seeds: single runs near saturation differ by more than is asked here.
 fn throughput(
     machine: &Machine,
-    lock: LockName,
+    lock: SimLockName,
     workload: &Workload,
     tasks: usize,
     every_poll: bool,
 ) -> (f64, u64) {
     let mut sum = (0.0, 0);
     for seed in 1..=3 {
-        let how = How { seed, every_poll, ..How::default() };
+        let how = RunSettings { seed, every_poll, ..RunSettings::default() };
         let figures = run(machine, lock, workload, tasks, how);
         sum = (sum.0 + figures.jobs, sum.1 + figures.events);
     }
@@ -127,7 +131,7 @@ fn leaving_out_idle_turns_changes_nothing_but_the_work() {
     let full = westmere();
     let single = westmere().with_threads(1).expect("one there is");
     for machine in [full, single] {
-        for lock in [LockName::Spinning2013, LockName::Queued2013] {
+        for lock in [SimLockName::Spinning2013, SimLockName::Queued2013] {
             let tasks = 40;
             let workload = long_sections();
             let (elided, few) = throughput(&machine, lock, &workload, tasks, false);
@@ -150,8 +154,8 @@ fn spinners_of_the_kernel_cost_nothing_though_others_want_their_processors() {
     workload.locks[0].write_section = Some(40.0);
     workload.locks[0].writes = 0.2;
     let tasks = 30;
-    let (elided, few) = throughput(&machine, LockName::Queued2013, &workload, tasks, false);
-    let (polled, many) = throughput(&machine, LockName::Queued2013, &workload, tasks, true);
+    let (elided, few) = throughput(&machine, SimLockName::Queued2013, &workload, tasks, false);
+    let (polled, many) = throughput(&machine, SimLockName::Queued2013, &workload, tasks, true);
     assert!((elided / polled - 1.0).abs() < 0.02, "{elided} against {polled}");
     assert!(few * 200 < many, "{few} events against {many}");
 }
@@ -161,7 +165,7 @@ fn a_thousand_tasks_on_a_thousand_processors_are_simulated() {
     let machine = Machine::bundled("mesh-1024").expect("built in");
     let mut workload = storm(14.8);
     workload.compute = 50.0;
-    let figures = run(&machine, LockName::Lockstead, &workload, 1000, How::default());
+    let figures = run(&machine, SimLockName::Lockstead, &workload, 1000, RunSettings::default());
     assert_eq!(figures.violations, 0);
     assert!(figures.locks[0].taken > 100, "{}", figures.locks[0].taken);
 }
@@ -170,8 +174,8 @@ fn a_thousand_tasks_on_a_thousand_processors_are_simulated() {
 fn mutexes_beat_the_semaphore_of_2005_and_use_less() {
     let machine = Machine::bundled("smp-8way-2005").expect("built in");
     let workload = Workload::bundled("test-mutex-v").expect("built in");
-    let with = |lock| run(&machine, lock, &workload, 16, How::default());
-    let (mutex, semaphore) = (with(LockName::Counter2006), with(LockName::Semaphore2005));
+    let with = |lock| run(&machine, lock, &workload, 16, RunSettings::default());
+    let (mutex, semaphore) = (with(SimLockName::Counter2006), with(SimLockName::Semaphore2005));
     assert!(mutex.jobs > 1.3 * semaphore.jobs, "{} {}", mutex.jobs, semaphore.jobs);
     let per_time = |figures: &RunFigures| figures.jobs / figures.busy;
     assert!(per_time(&mutex) > 1.8 * per_time(&semaphore));

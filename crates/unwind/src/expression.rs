@@ -1,7 +1,7 @@
 //! Evaluates the expressions of unwind tables: those of the frames of signal handlers, of
 //! functions that realign their stack, and of the stubs of the procedure linkage table.
 
-use crate::{Frame, Stop};
+use crate::{CalleeFrame, Stop};
 use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Operation};
 
 /// The encoding of expressions in `.eh_frame` on x86-64.
@@ -54,7 +54,7 @@ impl Values {
 pub(crate) fn value<'e>(
     code: &'e [u8],
     initial: Option<u64>,
-    frame: &mut impl Frame<'e>,
+    frame: &mut impl CalleeFrame<'e>,
 ) -> Result<u64, Stop> {
     let from = |start| {
         let rest = code.get(start..).ok_or(Stop::Damaged)?;
@@ -130,7 +130,7 @@ mod tests {
     /// A frame whose registers hold their numbers, and whose memory holds its addresses.
     struct Numbers;
 
-    impl<'e> Frame<'e> for Numbers {
+    impl<'e> CalleeFrame<'e> for Numbers {
         fn register(&self, register: Register) -> Option<u64> {
             (register.0 < 17).then(|| register.0.into())
         }

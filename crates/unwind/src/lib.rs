@@ -1,16 +1,16 @@
 //! Reads what the unwind tables of x86-64 ELF files say of how a frame is left.
 //!
 //! ```text
-//!  address ──table──▶ Piece of .eh_frame ──row──▶ Found: the rules at the address
+//!  address ──table──▶ Piece of .eh_frame ──row──▶ FoundRow: the rules at the address
 //!                                                   │ recover, with expression
-//!  Frame: registers and memory of the callee ───────┴──▶ registers of the caller
+//!  CalleeFrame: registers and memory of the callee ─┴──▶ registers of the caller
 //! ```
 //!
 //! # Role
 //! The library inside a program walks its own stack, the command walks those of another
 //! process: this is what both know of the tables. Whoever walks brings the bytes of the
-//! modules ([`Image`]), registers and memory ([`Frame`]), and the set of registers that it
-//! follows ([`Followed`]). Nothing here allocates, waits or makes a system call.
+//! modules ([`ModuleImage`]), registers and memory ([`CalleeFrame`]), and the set of registers that
+//! it follows ([`Followed`]). Nothing here allocates, waits or makes a system call.
 //!
 //! # Progress
 //! Every program of a table and every expression ends: by its length, or, where it jumps,
@@ -25,9 +25,12 @@ mod stop;
 mod table;
 
 pub use gimli::Register;
-pub use row::{Bytes, Cfa, Followed, Found, Frame, Place, Recovered, Row, Saved, at, of_entry};
+pub use row::{
+    CalleeFrame, Cfa, ExpressionPlace, Followed, FoundRow, ModuleBytes, RecoveredRegister, Row,
+    Saved, at, of_entry,
+};
 pub use stop::Stop;
-pub use table::{Image, Piece, piece};
+pub use table::{ModuleImage, Piece, piece};
 
 /// The number of the frame pointer in the x86-64 ABI.
 pub const RBP: Register = gimli::X86_64::RBP;

@@ -13,12 +13,12 @@ use gimli::{
 };
 
 /// Bytes of a module.
-pub type Bytes<'a> = EndianSlice<'a, LittleEndian>;
+pub type ModuleBytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Where an expression stands, counted from [`Found::base`]. Smaller than the
+/// Where an expression stands, counted from [`FoundRow::base`]. Smaller than the
 /// expression, since a walk inside a program keeps rows on that program's stack.
 #[derive(Clone, Copy, Debug)]
-pub struct Place {
+pub struct ExpressionPlace {
     offset: u32,
     len: u32,
 }
@@ -29,7 +29,7 @@ pub enum Cfa {
     /// It is the sum of a register and a distance.
     Register(Register, i32),
     /// It is the value of an expression.
-    Expression(Place),
+    Expression(ExpressionPlace),
 }
 
 /// How a register of the caller is found.
@@ -46,9 +46,9 @@ pub enum Saved {
     /// It is in another register.
     In(Register),
     /// It is in memory, at the address that the expression gives.
-    AtExpression(Place),
+    AtExpression(ExpressionPlace),
     /// It is what the expression gives.
-    ValueExpression(Place),
+    ValueExpression(ExpressionPlace),
 }
 
 /// The registers, beside the return address, whose rules a walk keeps.
@@ -73,7 +73,7 @@ pub struct Row<F> {
 
 /// The rules at an address, and what they are part of.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<F> {
+pub struct FoundRow<F> {
     /// The rules that hold at the address.
     pub row: Row<F>,
     /// Whether the function is what a signal handler returns to.
@@ -85,7 +85,7 @@ pub struct Found<F> {
 }
 
 /// A frame that is left: what is known of its registers and its memory.
-pub trait Frame<'e> {
+pub trait CalleeFrame<'e> {
     /// Returns the value of a register, if it is known; for [`RA`] the instruction pointer.
     fn register(&self, register: Register) -> Option<u64>;
 
@@ -93,23 +93,23 @@ pub trait Frame<'e> {
     fn word(&mut self, address: u64) -> Option<u64>;
 
     /// Returns the `len` bytes of an expression at `at`, which is counted as
-    /// [`Found::base`] is.
+    /// [`FoundRow::base`] is.
     fn expression(&self, at: u64, len: u64) -> Option<&'e [u8]>;
 }
 
 /// The value of a register in the caller.
 #[derive(Clone, Copy, Debug)]
-pub struct Recovered {
+pub struct RecoveredRegister {
     /// The register's value in the caller.
     pub value: u64,
     /// Where in memory the value was found, if it was there.
     pub place: Option<u64>,
 }
 
-impl<F> Found<F> {
+impl<F> FoundRow<F> {
     /// Returns where the expression at `place` stands, and its length in bytes.
     #[must_use]
-    pub const fn place(&self, place: Place) -> (u64, u64) {
+    pub const fn place(&self, place: ExpressionPlace) -> (u64, u64) {
         (self.base.wrapping_add(place.offset as u64), place.len as u64)
     }
 
@@ -117,7 +117,7 @@ impl<F> Found<F> {
     ///
     /// # Errors
     /// [`Stop`], where it needs what `frame` does not know.
-    pub fn frame_address<'e>(&self, frame: &mut impl Frame<'e>) -> Result<u64, Stop> {
+    pub fn frame_address<'e>(&self, frame: &mut impl CalleeFrame<'e>) -> Result<u64, Stop> {
         match self.row.cfa {
             Cfa::Register(register, distance) => {
                 let value = frame.register(register).ok_or(Stop::Unknown(register))?;
@@ -138,10 +138,10 @@ impl<F> Found<F> {
         register: Register,
         saved: Saved,
         address: u64,
-        frame: &mut impl Frame<'e>,
-    ) -> Result<Recovered, Stop> {
+        frame: &mut impl CalleeFrame<'e>,
+    ) -> Result<RecoveredRegister, Stop> {
         let known = |register, frame: &mut _| {
-            Frame::register(frame, register).ok_or(Stop::Unknown(register))
+            CalleeFrame::register(frame, register).ok_or(Stop::Unknown(register))
         };
         let value = match saved {
             Saved::Lost if register == RA => return Err(Stop::Bottom),
@@ -157,17 +157,17 @@ impl<F> Found<F> {
                     _ => return Err(Stop::Unsupported),
                 };
                 let value = frame.word(place).ok_or(Stop::Unreadable(place))?;
-                return Ok(Recovered { value, place: Some(place) });
+                return Ok(RecoveredRegister { value, place: Some(place) });
             }
         };
-        Ok(Recovered { value, place: None })
+        Ok(RecoveredRegister { value, place: None })
     }
 
     fn evaluate<'e>(
         &self,
-        place: Place,
+        place: ExpressionPlace,
         initial: Option<u64>,
-        frame: &mut impl Frame<'e>,
+        frame: &mut impl CalleeFrame<'e>,
     ) -> Result<u64, Stop> {
         let (at, len) = self.place(place);
         let code = frame.expression(at, len).ok_or(Stop::Damaged)?;
@@ -182,8 +182,8 @@ const DEPTH: usize = 4;
 /// times what the largest functions of large programs have.
 const PATIENCE: usize = 1 << 16;
 
-struct Machine<'a, 'f, F> {
-    cie: &'f CommonInformationEntry<Bytes<'a>>,
+struct ExpressionMachine<'a, 'f, F> {
+    cie: &'f CommonInformationEntry<ModuleBytes<'a>>,
     row: Row<F>,
     /// The rules at the function's entry.
     initial: Row<F>,
@@ -200,7 +200,7 @@ struct Machine<'a, 'f, F> {
 ///
 /// # Errors
 /// [`Stop::Damaged`] or [`Stop::Unsupported`].
-pub fn at<F: Followed>(piece: &Piece<'_>, base: u64, pc: u64) -> Result<Option<Found<F>>, Stop> {
+pub fn at<F: Followed>(piece: &Piece<'_>, base: u64, pc: u64) -> Result<Option<FoundRow<F>>, Stop> {
     let section = EhFrame::new(piece.bytes, LittleEndian);
     let bases = BaseAddresses::default().set_eh_frame(piece.address);
     let own = section.fde_from_offset(&bases, piece.own.into(), EhFrame::cie_from_offset);
@@ -216,34 +216,34 @@ pub fn at<F: Followed>(piece: &Piece<'_>, base: u64, pc: u64) -> Result<Option<F
 ///
 /// # Errors
 /// [`Stop::Damaged`] or [`Stop::Unsupported`].
-pub fn of_entry<'a, F: Followed, S: UnwindSection<Bytes<'a>>>(
+pub fn of_entry<'a, F: Followed, S: UnwindSection<ModuleBytes<'a>>>(
     section: &S,
     bases: &BaseAddresses,
-    entry: &FrameDescriptionEntry<Bytes<'a>>,
+    entry: &FrameDescriptionEntry<ModuleBytes<'a>>,
     base: u64,
     pc: u64,
-) -> Result<Found<F>, Stop> {
+) -> Result<FoundRow<F>, Stop> {
     if entry.cie().return_address_register() != RA {
         return Err(Stop::Unsupported);
     }
     let row = run(section, bases, entry, pc)?;
     let (signal, function) = (entry.is_signal_trampoline(), entry.initial_address());
-    Ok(Found { row, signal, function, base })
+    Ok(FoundRow { row, signal, function, base })
 }
 
 /// Runs the programs of `entry` up to `pc`. Apart, so that the stack for the rows
 /// and that for parsing are not taken at the same time.
 #[inline(never)]
-fn run<'a, F: Followed, S: UnwindSection<Bytes<'a>>>(
+fn run<'a, F: Followed, S: UnwindSection<ModuleBytes<'a>>>(
     section: &S,
     bases: &BaseAddresses,
-    entry: &FrameDescriptionEntry<Bytes<'a>>,
+    entry: &FrameDescriptionEntry<ModuleBytes<'a>>,
     pc: u64,
 ) -> Result<Row<F>, Stop> {
     // Before its first instruction a program has no rule for the frame address:
     // the return address, which it cannot mean, stands for that.
     let none = Row { cfa: Cfa::Register(RA, 0), ra: Saved::Lost, followed: F::ABI };
-    let mut machine = Machine {
+    let mut machine = ExpressionMachine {
         cie: entry.cie(),
         row: none,
         initial: none,
@@ -259,10 +259,10 @@ fn run<'a, F: Followed, S: UnwindSection<Bytes<'a>>>(
     Ok(machine.row)
 }
 
-impl<'a, F: Followed> Machine<'a, '_, F> {
+impl<'a, F: Followed> ExpressionMachine<'a, '_, F> {
     fn run_all(
         &mut self,
-        mut program: CallFrameInstructionIter<'_, Bytes<'a>>,
+        mut program: CallFrameInstructionIter<'_, ModuleBytes<'a>>,
     ) -> Result<(), Stop> {
         while let Some(instruction) = program.next().map_err(|_| Stop::Damaged)? {
             if self.run(instruction)? {
@@ -376,7 +376,7 @@ fn short(distance: i64) -> Result<i32, Stop> {
     distance.try_into().map_err(|_| Stop::Unsupported)
 }
 
-fn place(expression: UnwindExpression<usize>) -> Result<Place, Stop> {
+fn place(expression: UnwindExpression<usize>) -> Result<ExpressionPlace, Stop> {
     let small = |size: usize| u32::try_from(size).map_err(|_| Stop::Unsupported);
-    Ok(Place { offset: small(expression.offset)?, len: small(expression.length)? })
+    Ok(ExpressionPlace { offset: small(expression.offset)?, len: small(expression.length)? })
 }

@@ -8,7 +8,7 @@
 use crate::Stop;
 
 /// The loaded bytes of a module.
-pub trait Image {
+pub trait ModuleImage {
     /// Returns the `len` bytes at `address`, if the module has all of them.
     fn bytes(&self, address: u64, len: u64) -> Option<&[u8]>;
 }
@@ -34,7 +34,11 @@ pub struct Piece<'a> {
 /// # Errors
 /// [`Stop::Damaged`], or [`Stop::Unsupported`] where the search table is none that linkers
 /// write.
-pub fn piece<'a>(image: &'a impl Image, header: u64, pc: u64) -> Result<Option<Piece<'a>>, Stop> {
+pub fn piece<'a>(
+    image: &'a impl ModuleImage,
+    header: u64,
+    pc: u64,
+) -> Result<Option<Piece<'a>>, Stop> {
     let Some(entry) = search(image, header, pc)? else { return Ok(None) };
     let length = u64::from(number(image, entry)?);
     let back = entry.checked_add(4).ok_or(Stop::Damaged)?;
@@ -53,7 +57,7 @@ pub fn piece<'a>(image: &'a impl Image, header: u64, pc: u64) -> Result<Option<P
 }
 
 /// Returns the address of the last description that starts at or before `pc`.
-fn search(image: &impl Image, header: u64, pc: u64) -> Result<Option<u64>, Stop> {
+fn search(image: &impl ModuleImage, header: u64, pc: u64) -> Result<Option<u64>, Stop> {
     let start = image.bytes(header, 12).ok_or(Stop::Damaged)?;
     if start[0] != 1 {
         return Err(Stop::Damaged);
@@ -77,7 +81,7 @@ fn halves(row: &[u8; 8]) -> (i32, i32) {
     (both as i32, (both >> 32) as i32)
 }
 
-fn number(image: &impl Image, address: u64) -> Result<u32, Stop> {
+fn number(image: &impl ModuleImage, address: u64) -> Result<u32, Stop> {
     let bytes = image.bytes(address, 4).and_then(|bytes| bytes.try_into().ok());
     bytes.map(u32::from_le_bytes).ok_or(Stop::Damaged)
 }

@@ -6,11 +6,13 @@ use crate::grid_flags::Ablation as Flags;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
-use crate::values::List;
+use crate::table::{self, TextTable};
+use crate::values::ValueList;
 use lockstead_bench::Session;
 use lockstead_bench::explain::Ingredient;
-use lockstead_bench::explain::ablation::{self, AblationReport, Extreme, Fairness, Share, Worth};
+use lockstead_bench::explain::ablation::{
+    self, AblationReport, AblationShare, Extreme, Fairness, Worth,
+};
 
 /// Measures what the flags ask for, and prints the report.
 ///
@@ -19,7 +21,7 @@ use lockstead_bench::explain::ablation::{self, AblationReport, Extreme, Fairness
 pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let options = flags.conduct.options((&flags.threads, &flags.section, &flags.think), None);
-    let all = List(Ingredient::MUTEX.to_vec());
+    let all = ValueList(Ingredient::MUTEX.to_vec());
     let ingredients = &flags.ingredients.as_ref().unwrap_or(&all).0;
     let measure = |session: &mut Session<'_>| ablation::measure(&options, ingredients, session);
     let report = measured(&interrupt, measure)?;
@@ -43,7 +45,7 @@ fn render(report: &AblationReport) -> String {
         text += &format!("{disturbed} rounds that count were disturbed by other work\n");
     }
     for (title, share) in MEASURES {
-        let mut table = Table::new(&[title, "mean", "lowest", "at", "highest", "at"]);
+        let mut table = TextTable::new(&[title, "mean", "lowest", "at", "highest", "at"]);
         for worth in &report.ingredients {
             let share = share(worth);
             table.row([
@@ -58,8 +60,8 @@ fn render(report: &AblationReport) -> String {
         text += &format!("\n{}", table.render());
     }
     for (title, figure, number) in FAIRNESS {
-        let mut table = Table::new(&[title, "mean", "lowest", "at", "highest", "at"]);
-        let mut row = |name: &str, share: &Share| {
+        let mut table = TextTable::new(&[title, "mean", "lowest", "at", "highest", "at"]);
+        let mut row = |name: &str, share: &AblationShare| {
             table.row([
                 name.to_owned(),
                 number(share.mean),
@@ -85,7 +87,7 @@ fn render(report: &AblationReport) -> String {
 }
 
 /// A measure: its title, and where it stands.
-type Measure = (&'static str, fn(&Worth) -> &Share);
+type Measure = (&'static str, fn(&Worth) -> &AblationShare);
 
 const MEASURES: [Measure; 3] = [
     ("throughput", |worth| &worth.throughput),
@@ -94,9 +96,9 @@ const MEASURES: [Measure; 3] = [
 ];
 
 /// A figure of a lock that is no ratio: its title, where it stands, and how it is written.
-type Figure = (&'static str, fn(&Fairness) -> &Share, fn(f64) -> String);
+type CellColumn = (&'static str, fn(&Fairness) -> &AblationShare, fn(f64) -> String);
 
-const FAIRNESS: [Figure; 2] = [
+const FAIRNESS: [CellColumn; 2] = [
     ("Jain's index", |fairness| &fairness.jain, |index| format!("{index:.2}")),
     ("longest wait", |fairness| &fairness.wait_max_ns, table::time),
 ];

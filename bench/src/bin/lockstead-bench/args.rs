@@ -2,14 +2,14 @@
 
 use crate::demo::Demo;
 use crate::explain::Explain;
-use crate::grid_flags::{Ablation, Contended, Map};
+use crate::grid_flags::{Ablation, Contended, MapFlags};
 use crate::oncpu::OncpuCheck;
 use crate::plot::Plot;
 use crate::rt::Rt;
-use crate::shared::{Dead, Rivals, SharedFlags, Steps, Storm};
-use crate::sim::Sim;
-use crate::uncontended::Uncontended;
-use crate::vfs::Vfs;
+use crate::shared::{DeadFlags, Rivals, SharedFlags, StepsFlags, StormFlags};
+use crate::sim::SimCommand;
+use crate::uncontended::UncontendedFlags;
+use crate::vfs::VfsFlags;
 use clap::{Parser, Subcommand};
 
 /// Subcommands of `lockstead` that are its own, and unknown here.
@@ -52,15 +52,15 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Show the main things on this machine, in under a minute
     ///
-    /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C on
-    /// the spot), the announcement's benchmark of 2005 with five locks beside the published rows,
-    /// the uncontended pair, the sizes, and what a lock is worth when its owner, or a waiter in
-    /// another container, is killed. Needs no option, and leaves no file behind but the library that
-    /// `run` keeps among the temporary files.
+    /// A deadlock under `lockstead run`, a hung program under `lockstead dump` (both built from C
+    /// on the spot), the announcement's benchmark of 2005 with five locks beside the published
+    /// rows, the uncontended pair, the sizes, and what a lock is worth when its owner, or a waiter
+    /// in another container, is killed. Needs no option, and leaves no file behind but the library
+    /// that `run` keeps among the temporary files.
     Demo(Demo),
     /// Measure locks against each other
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
-    Bench(Bench),
+    Bench(BenchCommand),
     /// Show where a mutex's advantages come from, one ingredient at a time
     ///
     /// The mutex, and a semaphore with the same slow path, whole and with one ingredient left out:
@@ -72,14 +72,14 @@ pub(crate) enum Command {
     /// The locks of this project, unchanged, and those of the past, on machines of up to 4096
     /// processors: the published tables replayed, and other programs and machines predicted.
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
-    Sim(Sim),
+    Sim(SimCommand),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.
     Plot(Plot),
     /// Measure with a table of which thread runs on which processor
     #[command(subcommand, arg_required_else_help = true)]
-    Oncpu(Oncpu),
+    Oncpu(OncpuMeasured),
     /// List the locks that can be measured here, and why others cannot, as JSON
     #[command(hide = true)]
     Locks,
@@ -87,7 +87,7 @@ pub(crate) enum Command {
 
 /// The part of `lockstead oncpu` that measures.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Oncpu {
+pub(crate) enum OncpuMeasured {
     /// Measure how well the other sources know whether an owner runs, and what all of them cost
     ///
     /// The table is the truth. Starts it for so long if nobody keeps it, and measures then what it
@@ -96,18 +96,18 @@ pub(crate) enum Oncpu {
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Bench {
+pub(crate) enum BenchCommand {
     /// creat + unlink + close by many tasks, as in the announcement of 2005
     ///
     /// Each task loops creat + unlink + close of its own file in a folder of its own. The lock
     /// under test guards a directory in memory that all tasks share, so that it is the contended
     /// lock and not one of the kernel's. The locks take turns.
-    Vfs(Vfs),
+    Vfs(VfsFlags),
     /// A lock + unlock pair that nobody disputes
     ///
     /// One thread takes and releases a lock over and over, in a process with several threads. The
     /// limit is a bare compare-exchange and exchange. The locks take turns; figures are medians.
-    Uncontended(Uncontended),
+    Uncontended(UncontendedFlags),
     /// Threads x critical section x think time
     ///
     /// A cell for each combination. In a cell the locks take turns in shuffled rounds; figures
@@ -119,7 +119,7 @@ pub(crate) enum Bench {
     /// Three panels for each think time: throughput, work per second of processor time and longest
     /// wait, each as a ratio to the best peer of the cell. Some minutes for the whole map, or none
     /// from a report of `bench contended`.
-    Map(Map),
+    Map(MapFlags),
     /// What each ingredient of the mutex is worth: threads x critical section x think time
     ///
     /// The mutex whole and without one ingredient at a time, in turn in the same rounds; for each
@@ -128,10 +128,10 @@ pub(crate) enum Bench {
     Ablation(Ablation),
     /// A priority inversion: how long the thread with the highest priority waits for a lock
     ///
-    /// Three threads on one processor: low holds a lock, high asks for it, middle wants the processor
-    /// for --busy milliseconds. With mutexes whose waiters lend their priority, and with others. Needs
-    /// real-time priorities (root, CAP_SYS_NICE or `ulimit -r 30`). Keeps one processor busy, half of
-    /// the time.
+    /// Three threads on one processor: low holds a lock, high asks for it, middle wants the
+    /// processor for --busy milliseconds. With mutexes whose waiters lend their priority, and with
+    /// others. Needs real-time priorities (root, CAP_SYS_NICE or `ulimit -r 30`). Keeps one
+    /// processor busy, half of the time.
     Rt(Rt),
     /// Locks between processes: the pair that nobody disputes, and processes x section x think time
     ///
@@ -141,27 +141,27 @@ pub(crate) enum Bench {
     Shared(SharedFlags),
     /// What people lock with between processes, side by side
     ///
-    /// lockstead's mutex and reader-writer lock, the C library's robust mutex and semaphore, locks of
-    /// files (flock, fcntl), LMDB and Python's multiprocessing.Lock, where those are installed. What
-    /// each costs, and what becomes of it when its holder, a reader or a waiter is killed, a child
-    /// unlocks it, or its file is closed. A quarter of a minute, some seconds with --quick.
+    /// lockstead's mutex and reader-writer lock, the C library's robust mutex and semaphore, locks
+    /// of files (flock, fcntl), LMDB and Python's multiprocessing.Lock, where those are installed.
+    /// What each costs, and what becomes of it when its holder, a reader or a waiter is killed, a
+    /// child unlocks it, or its file is closed. A quarter of a minute, some seconds with --quick.
     Rivals(Rivals),
     /// Kill processes that share locks, again and again, and see whether the locks hold
     ///
     /// Workers take locks at random, each of which protects two counters that a critical section
     /// keeps equal; workers are killed at random moments (SIGKILL) and replaced. Counts the deaths
     /// that the next owner was told of, torn counters of which it was not, and stalls.
-    Storm(Storm),
+    Storm(StormFlags),
     /// Kill a process at every instruction of an operation on a lock, and see how long others wait
     ///
     /// The operations are lock, unlock, wait and notify of each kind; two threads sleep for what
-    /// the process has, or is about to get. It is stepped through by tracing (ptrace). Nine minutes,
-    /// or one with --every 10.
-    Steps(Steps),
+    /// the process has, or is about to get. It is stepped through by tracing (ptrace). Nine
+    /// minutes, or one with --every 10.
+    Steps(StepsFlags),
     /// Kill a process that holds very many locks, and see how many tell it
     ///
     /// Also with the C library's robust mutex, which loses all but 2048 of them.
-    Dead(Dead),
+    Dead(DeadFlags),
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::output;
 use crate::progress::measured;
 use crate::scaling;
 use crate::summary;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::contended::{self, ContendedCell, ContendedReport, ContendedRow, QuotaUsed};
 use lockstead_bench::stats::geometric_mean;
 
@@ -84,9 +84,9 @@ fn title(cell: &ContendedCell) -> String {
 }
 
 /// A percentile of the waits: its name and where it stands.
-type Wait = (&'static str, fn(&ContendedRow) -> u64);
+type WaitPercentile = (&'static str, fn(&ContendedRow) -> u64);
 
-const WAITS: [Wait; 4] = [
+const WAITS: [WaitPercentile; 4] = [
     ("p50", |row| row.wait_p50_ns),
     ("p99", |row| row.wait_p99_ns),
     ("p99.9", |row| row.wait_p999_ns),
@@ -105,7 +105,7 @@ fn grid(cell: &ContendedCell) -> String {
         head.extend([name.as_str(), ""]);
     }
     head.extend(["Jain", ""]);
-    let mut table = Table::new(&head);
+    let mut table = TextTable::new(&head);
     for row in &cell.results {
         let spread = (row.ops_per_s_max - row.ops_per_s_min) / 2.0 / row.ops_per_s;
         let mut cells = vec![
@@ -142,7 +142,7 @@ fn summary(report: &ContendedReport) -> String {
     if report.cells.len() < 2 {
         return String::new();
     }
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "ops/s,\nmean ratio",
         "worst\ncell",

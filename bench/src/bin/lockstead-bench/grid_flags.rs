@@ -1,6 +1,6 @@
 //! The flags of the benchmarks that go over a grid: threads x section x think time.
 
-use crate::values::{self, List, Locks};
+use crate::values::{self, LocksFlag, ValueList};
 use clap::{Args, ValueEnum};
 use lockstead_bench::contended::{ContendedOptions, Sleep};
 use lockstead_bench::explain::Ingredient;
@@ -25,21 +25,21 @@ pub(crate) struct Contended {
     /// Numbers of threads, each 1 to 1024
     #[arg(long, default_value = "2,4,16,64", value_name = "LIST")]
     #[arg(value_parser = values::threads)]
-    pub(crate) threads: List<usize>,
+    pub(crate) threads: ValueList<usize>,
     /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
     #[arg(long, default_value = "0,50ns,1us,20us", value_name = "LIST")]
     #[arg(value_parser = values::sections)]
-    pub(crate) section: List<Duration>,
+    pub(crate) section: ValueList<Duration>,
     /// Time between two sections of a thread: 0 or a multiple of the section
     #[arg(long, default_value = "0,1x,10x", value_name = "LIST")]
     #[arg(value_parser = values::thinks)]
-    pub(crate) think: List<f64>,
+    pub(crate) think: ValueList<f64>,
     /// Measure from one thread to twice as many as there are processors, pinned and not, and show
     /// a table of the throughput by threads
     #[arg(long, conflicts_with_all = ["threads", "pin"])]
     pub(crate) scaling: bool,
     #[command(flatten)]
-    pub(crate) locks: Locks,
+    pub(crate) locks: LocksFlag,
     #[command(flatten)]
     pub(crate) conduct: Conduct,
     /// Write the report as JSON to standard output, and nothing else
@@ -54,7 +54,7 @@ Examples:
   lockstead bench map --threads 2,16 --section 50ns,1us,20us --think 0,1x
   lockstead bench contended --json > grid.json
   lockstead bench map --from grid.json --svg map.svg --html map.html")]
-pub(crate) struct Map {
+pub(crate) struct MapFlags {
     /// Measure nothing: take the cells from a report of `lockstead bench contended --json`
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["threads", "section", "locks", "seconds", "quick", "foreign"])]
@@ -63,17 +63,17 @@ pub(crate) struct Map {
     /// Numbers of threads, each 1 to 1024
     #[arg(long, default_value = "2,4,8,16,32,64", value_name = "LIST")]
     #[arg(value_parser = values::threads)]
-    pub(crate) threads: List<usize>,
+    pub(crate) threads: ValueList<usize>,
     /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
     #[arg(long, default_value = "50ns,200ns,1us,5us,20us,100us", value_name = "LIST")]
     #[arg(value_parser = values::sections)]
-    pub(crate) section: List<Duration>,
+    pub(crate) section: ValueList<Duration>,
     /// Time between two sections of a thread: 0 or a multiple of the section; three panels for
     /// each [default: 1x, with --from all that are there]
     #[arg(long, value_name = "LIST", value_parser = values::thinks)]
-    pub(crate) think: Option<List<f64>>,
+    pub(crate) think: Option<ValueList<f64>>,
     #[command(flatten)]
-    pub(crate) locks: Locks,
+    pub(crate) locks: LocksFlag,
     #[command(flatten)]
     pub(crate) conduct: Conduct,
     /// Draw the map into this file
@@ -97,19 +97,19 @@ pub(crate) struct Ablation {
     /// Numbers of threads, each 1 to 1024
     #[arg(long, default_value = "2,4,16", value_name = "LIST")]
     #[arg(value_parser = values::threads)]
-    pub(crate) threads: List<usize>,
+    pub(crate) threads: ValueList<usize>,
     /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
     #[arg(long, default_value = "50ns,1us,20us", value_name = "LIST")]
     #[arg(value_parser = values::sections)]
-    pub(crate) section: List<Duration>,
+    pub(crate) section: ValueList<Duration>,
     /// Time between two sections of a thread: 0 or a multiple of the section
     #[arg(long, default_value = "0,1x", value_name = "LIST")]
     #[arg(value_parser = values::thinks)]
-    pub(crate) think: List<f64>,
+    pub(crate) think: ValueList<f64>,
     /// Only these, in this order
     #[arg(long, value_name = "LIST", value_parser = values::ingredients)]
     #[arg(help = values::ingredients_help())]
-    pub(crate) ingredients: Option<List<Ingredient>>,
+    pub(crate) ingredients: Option<ValueList<Ingredient>>,
     #[command(flatten)]
     pub(crate) conduct: Conduct,
     /// Write the report as JSON to standard output, and nothing else
@@ -173,8 +173,8 @@ impl Conduct {
     /// Returns the options for these cells with these locks, conducted so.
     pub(crate) fn options(
         &self,
-        (threads, sections, thinks): (&List<usize>, &List<Duration>, &List<f64>),
-        locks: Option<&Locks>,
+        (threads, sections, thinks): (&ValueList<usize>, &ValueList<Duration>, &ValueList<f64>),
+        locks: Option<&LocksFlag>,
     ) -> ContendedOptions {
         let mut options = ContendedOptions {
             threads: threads.0.clone(),

@@ -26,7 +26,7 @@ mod uncontended;
 mod values;
 mod vfs;
 
-use args::{Bench, Cli, Command, Oncpu};
+use args::{BenchCommand, Cli, Command, OncpuMeasured};
 use clap::Parser;
 use lockstead_bench::locks;
 use lockstead_render::{failure, files, html, interrupt, output};
@@ -39,21 +39,21 @@ fn main() -> ExitCode {
     }
     output::end(match Cli::parse().command {
         Command::Demo(flags) => demo::run(&flags),
-        Command::Bench(Bench::Vfs(flags)) => vfs::run(&flags),
-        Command::Bench(Bench::Uncontended(flags)) => uncontended::run(&flags),
-        Command::Bench(Bench::Contended(flags)) => contended::run(&flags),
-        Command::Bench(Bench::Map(flags)) => map::run(&flags),
-        Command::Bench(Bench::Ablation(flags)) => ablation::run(&flags),
-        Command::Bench(Bench::Rt(flags)) => rt::run(&flags),
-        Command::Bench(Bench::Shared(flags)) => shared::bench::run(&flags),
-        Command::Bench(Bench::Storm(flags)) => shared::storm::run(&flags),
-        Command::Bench(Bench::Steps(flags)) => shared::steps::run(&flags),
-        Command::Bench(Bench::Rivals(flags)) => shared::rivals::run(&flags),
-        Command::Bench(Bench::Dead(flags)) => shared::dead::run(&flags),
+        Command::Bench(BenchCommand::Vfs(flags)) => vfs::run(&flags),
+        Command::Bench(BenchCommand::Uncontended(flags)) => uncontended::run(&flags),
+        Command::Bench(BenchCommand::Contended(flags)) => contended::run(&flags),
+        Command::Bench(BenchCommand::Map(flags)) => map::run(&flags),
+        Command::Bench(BenchCommand::Ablation(flags)) => ablation::run(&flags),
+        Command::Bench(BenchCommand::Rt(flags)) => rt::run(&flags),
+        Command::Bench(BenchCommand::Shared(flags)) => shared::bench::run(&flags),
+        Command::Bench(BenchCommand::Storm(flags)) => shared::storm::run(&flags),
+        Command::Bench(BenchCommand::Steps(flags)) => shared::steps::run(&flags),
+        Command::Bench(BenchCommand::Rivals(flags)) => shared::rivals::run(&flags),
+        Command::Bench(BenchCommand::Dead(flags)) => shared::dead::run(&flags),
         Command::Explain(flags) => explain::run(&flags),
         Command::Sim(sim) => sim::run(&sim),
         Command::Plot(flags) => plot::run(&flags),
-        Command::Oncpu(Oncpu::Check(flags)) => oncpu::run(&flags),
+        Command::Oncpu(OncpuMeasured::Check(flags)) => oncpu::run(&flags),
         Command::Locks => output::print_json(&json!({
             "locks": locks::available(),
             "locks_absent": locks::unavailable()

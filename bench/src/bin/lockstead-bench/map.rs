@@ -2,7 +2,7 @@
 
 use crate::failure::Failure;
 use crate::files::{can_write, write};
-use crate::grid_flags::Map as Flags;
+use crate::grid_flags::MapFlags as Flags;
 use crate::html::escape;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
@@ -10,11 +10,11 @@ use crate::plot;
 use crate::progress::measured;
 use crate::summary;
 use crate::table;
-use crate::values::List;
+use crate::values::ValueList;
 use anstyle::{AnsiColor, Style};
 use lockstead_bench::contended;
 use lockstead_bench::contended::grid::Grid;
-use lockstead_bench::contended::map::{Map, MapCell, Panel};
+use lockstead_bench::contended::map::{GridMap, MapCell, Panel};
 use lockstead_bench::contended::summary::GridSummary;
 use serde::Serialize;
 use serde_json::Value;
@@ -25,7 +25,7 @@ use std::path::Path;
 struct MapReport<'a> {
     machine: &'a Value,
     #[serde(flatten)]
-    map: &'a Map,
+    map: &'a GridMap,
     summary: &'a Option<GridSummary>,
 }
 
@@ -45,7 +45,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
         None => measure(flags)?,
     };
     let thinks = flags.think.as_ref().map_or(&[][..], |think| &think.0);
-    let map = Map::of(&grid, thinks);
+    let map = GridMap::of(&grid, thinks);
     if map.panels.is_empty() {
         return Err(nothing(flags, &grid));
     }
@@ -71,7 +71,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 
 fn measure(flags: &Flags) -> Result<Grid, Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let usual = List(vec![1.0]);
+    let usual = ValueList(vec![1.0]);
     let think = flags.think.as_ref().unwrap_or(&usual);
     let options =
         flags.conduct.options((&flags.threads, &flags.section, think), Some(&flags.locks));
@@ -111,7 +111,7 @@ fn store(file: &Path, text: &str) -> Result<(), Failure> {
 }
 
 /// Returns the map for a terminal.
-fn render(map: &Map, summary: Option<&GridSummary>) -> String {
+fn render(map: &GridMap, summary: Option<&GridSummary>) -> String {
     let mut text = format!(
         "{} over the best peer of each cell; above 1 it is ahead. Rows: threads; columns: section.\n\n",
         map.lock

@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::values;
 use clap::Args;
 use lockstead_bench::oncpu::{self, OncpuOptions, OncpuReport};
@@ -61,7 +61,7 @@ pub(crate) fn run(flags: &OncpuCheck) -> Result<(), Failure> {
 }
 
 fn render(report: &OncpuReport) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "source",
         "questions",
         "owner off",

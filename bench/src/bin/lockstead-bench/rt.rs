@@ -4,7 +4,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use clap::Args;
 use lockstead_bench::rt::{self, RtOptions, RtReport};
 use std::time::Duration;
@@ -49,8 +49,12 @@ pub(crate) fn run(flags: &Rt) -> Result<(), Failure> {
 }
 
 fn render(report: &RtReport) -> String {
-    let mut table =
-        Table::new(&["lock", "lends\npriority", "median wait\nof high", "longest wait\nof high"]);
+    let mut table = TextTable::new(&[
+        "lock",
+        "lends\npriority",
+        "median wait\nof high",
+        "longest wait\nof high",
+    ]);
     for row in &report.results {
         table.row([
             row.lock.to_string(),

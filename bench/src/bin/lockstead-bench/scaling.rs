@@ -1,6 +1,6 @@
 //! The throughput of a contended report by threads, pinned and not.
 
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::contended::{ContendedCell, ContendedReport};
 
 /// Returns a table for each section and think time: a row for each lock, a column for each number
@@ -31,7 +31,7 @@ fn scaling(
     for threads in &heads {
         head.extend([threads.as_str(), ""]);
     }
-    let mut table = Table::new(&head);
+    let mut table = TextTable::new(&head);
     let locks = cells.first().map(|cell| &cell.results[..]).unwrap_or_default();
     for lock in locks.iter().map(|row| row.lock) {
         for pinned in [false, true] {

@@ -1,11 +1,11 @@
 //! What a grid comes to, as text: the aims, which are met, and the cells that miss one.
 
-use crate::table::{self, Table};
-use lockstead_bench::contended::summary::{GridAim, GridSummary, Overall, Spot, Unit};
+use crate::table::{self, TextTable};
+use lockstead_bench::contended::summary::{CellFigure, GridAim, GridSummary, Overall, Unit};
 
 /// Returns the table of the aims and the list of the cells.
 pub(crate) fn render(summary: &GridSummary) -> String {
-    let mut aims = Table::new(&["aim", "worst", "reached"]);
+    let mut aims = TextTable::new(&["aim", "worst", "reached"]);
     for target in &summary.targets {
         let value = target.value.map_or("-".into(), |value| figure(target.unit, value));
         aims.row([target.wanted.clone(), value, reached(target)]);
@@ -58,12 +58,12 @@ fn reached(target: &GridAim) -> String {
 }
 
 /// Returns a cell by name.
-fn place(spot: &Spot) -> String {
+fn place(spot: &CellFigure) -> String {
     let cell = (spot.section_ns, spot.think_ratio);
     table::cell_title(spot.threads, ("thread", "threads"), cell)
 }
 
-fn against(unit: Unit, spot: &Spot) -> String {
+fn against(unit: Unit, spot: &CellFigure) -> String {
     let value = figure(unit, spot.value);
     spot.peer.as_ref().map_or(value.clone(), |peer| format!("{value} of {peer}'s"))
 }

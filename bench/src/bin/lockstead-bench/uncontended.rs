@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
-use crate::values::Locks;
+use crate::table::{self, TextTable};
+use crate::values::LocksFlag;
 use clap::Args;
 use lockstead_bench::LockName;
 use lockstead_bench::uncontended::{self, UncontendedOptions, UncontendedReport, UncontendedRow};
@@ -18,9 +18,9 @@ Examples:
   lockstead bench uncontended
   lockstead bench uncontended --locks lockstead,std --json > pair.json
   lockstead bench uncontended --one-thread --locks lockstead,pthread")]
-pub(crate) struct Uncontended {
+pub(crate) struct UncontendedFlags {
     #[command(flatten)]
-    pub(crate) locks: Locks,
+    pub(crate) locks: LocksFlag,
     /// Measure what the pair costs a process that never had a second thread
     #[arg(long)]
     pub(crate) one_thread: bool,
@@ -36,7 +36,7 @@ pub(crate) struct Uncontended {
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(flags: &Uncontended) -> Result<(), Failure> {
+pub(crate) fn run(flags: &UncontendedFlags) -> Result<(), Failure> {
     let interrupt = if flags.one_thread {
         Interrupt::install_alone()?
     } else {
@@ -72,7 +72,7 @@ pub(crate) fn measure(
 pub(crate) fn render<N: Display>(report: &UncontendedReport<N>, peer: &str) -> String {
     let peer_row = report.results.iter().find(|row| row.lock.to_string() == peer);
     let to_peer = format!("to {peer}");
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "lock + unlock",
         "lowest to highest",

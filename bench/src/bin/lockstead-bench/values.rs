@@ -3,7 +3,7 @@
 use clap::Args;
 use lockstead_bench::explain::Ingredient;
 use lockstead_bench::{Error, LockName, MAX_HOGS, MAX_QUOTA, MIN_QUOTA, contended, shared, vfs};
-pub(crate) use lockstead_render::values::{List, seconds};
+pub(crate) use lockstead_render::values::{ValueList, seconds};
 use lockstead_render::values::{list, whole};
 use std::time::Duration;
 
@@ -23,12 +23,12 @@ pub(crate) fn tasks(text: &str) -> Result<usize, String> {
 }
 
 /// Parses a list of numbers of threads.
-pub(crate) fn threads(text: &str) -> Result<List<usize>, String> {
+pub(crate) fn threads(text: &str) -> Result<ValueList<usize>, String> {
     list(text, |item| whole(item, contended::MAX_THREADS))
 }
 
 /// Parses a list of numbers of processes.
-pub(crate) fn processes(text: &str) -> Result<List<usize>, String> {
+pub(crate) fn processes(text: &str) -> Result<ValueList<usize>, String> {
     list(text, |item| whole(item, shared::contended::MAX_PROCESSES))
 }
 
@@ -48,10 +48,10 @@ pub(crate) fn storm_locks(text: &str) -> Result<usize, String> {
 }
 
 /// Kinds of locks in a storm.
-pub(crate) fn storm_kinds(text: &str) -> Result<List<shared::storm::LockKind>, String> {
-    let all = shared::storm::LockKind::ALL;
+pub(crate) fn storm_kinds(text: &str) -> Result<ValueList<shared::storm::StormLockKind>, String> {
+    let all = shared::storm::StormLockKind::ALL;
     if text.trim() == "all" {
-        return Ok(List(all.to_vec()));
+        return Ok(ValueList(all.to_vec()));
     }
     list(text, |item| {
         all.into_iter().find(|kind| kind.name() == item).ok_or_else(|| {
@@ -101,7 +101,7 @@ pub(crate) fn sleep(text: &str) -> Result<contended::Sleep, String> {
 }
 
 /// Parses a list of ingredients of the contended mutex.
-pub(crate) fn ingredients(text: &str) -> Result<List<Ingredient>, String> {
+pub(crate) fn ingredients(text: &str) -> Result<ValueList<Ingredient>, String> {
     list(text, |item| {
         Ingredient::MUTEX.into_iter().find(|ingredient| ingredient.name() == item).ok_or_else(
             || {
@@ -119,17 +119,17 @@ pub(crate) fn ingredients_help() -> String {
 }
 
 /// Parses a list of critical sections.
-pub(crate) fn sections(text: &str) -> Result<List<Duration>, String> {
+pub(crate) fn sections(text: &str) -> Result<ValueList<Duration>, String> {
     list(text, |item| contended::parse_section(item).map_err(reason))
 }
 
 /// Parses a list of think times.
-pub(crate) fn thinks(text: &str) -> Result<List<f64>, String> {
+pub(crate) fn thinks(text: &str) -> Result<ValueList<f64>, String> {
     list(text, |item| contended::parse_think(item).map_err(reason))
 }
 
 /// Parses a list of locks that are built in.
-fn locks(text: &str) -> Result<List<LockName>, String> {
+fn locks(text: &str) -> Result<ValueList<LockName>, String> {
     list(text, |item| {
         let lock: LockName = item.parse().map_err(|unknown| format!("{unknown}"))?;
         lock.bytes().map_err(reason)?;
@@ -154,9 +154,9 @@ fn locks_help() -> String {
 
 /// The flag `--locks` of all benchmarks.
 #[derive(Debug, Args)]
-pub(crate) struct Locks {
+pub(crate) struct LocksFlag {
     #[arg(long, value_name = "LIST", value_parser = locks, help = locks_help())]
-    pub(crate) locks: Option<List<LockName>>,
+    pub(crate) locks: Option<ValueList<LockName>>,
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
         for (text, ns) in
             [("0", 0), ("50ns", 50), ("1us", 1_000), ("1µs", 1_000), ("20ms", 20_000_000)]
         {
-            let expected = List(vec![Duration::from_nanos(ns)]);
+            let expected = ValueList(vec![Duration::from_nanos(ns)]);
             assert_eq!(sections(text), Ok(expected), "{text}");
         }
     }
@@ -192,7 +192,7 @@ mod tests {
 
     #[test]
     fn a_list_holds_nothing_twice() {
-        assert_eq!(threads("2,4, 16"), Ok(List(vec![2, 4, 16])));
+        assert_eq!(threads("2,4, 16"), Ok(ValueList(vec![2, 4, 16])));
         assert!(threads("2,2").is_err());
         assert!(sections("1us,1000ns").is_err(), "the same length in two units");
         assert!(thinks("0,0x").is_err());
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn locks_are_known_by_name() {
-        assert_eq!(locks("std,lockstead"), Ok(List(vec![LockName::Std, LockName::Lockstead])));
+        assert_eq!(locks("std,lockstead"), Ok(ValueList(vec![LockName::Std, LockName::Lockstead])));
         for text in ["", "Std", "mutex", "std,"] {
             let error = locks(text).expect_err(text);
             assert!(error.contains("semaphore-classic"), "{text}: {error}");

@@ -4,8 +4,8 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
-use crate::values::{self, Locks};
+use crate::table::{self, TextTable};
+use crate::values::{self, LocksFlag};
 use clap::Args;
 use lockstead_bench::LockName;
 use lockstead_bench::published::{Vfs2005, vfs_2005};
@@ -20,7 +20,7 @@ Examples:
   lockstead bench vfs --tasks 4 --seconds 2 --locks lockstead,std,semaphore-classic
   lockstead bench vfs --dir /dev/shm --json > vfs.json
   lockstead bench vfs --memory                the shared directory only, no system calls")]
-pub(crate) struct Vfs {
+pub(crate) struct VfsFlags {
     /// Tasks at the same time, 1 to 1024
     #[arg(long, default_value = "16", value_name = "N", value_parser = values::tasks)]
     pub(crate) tasks: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Vfs {
     #[arg(long, conflicts_with = "dir")]
     pub(crate) memory: bool,
     #[command(flatten)]
-    pub(crate) locks: Locks,
+    pub(crate) locks: LocksFlag,
     /// Write the report as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -47,7 +47,7 @@ const DISTURBED: f64 = 0.3;
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(flags: &Vfs) -> Result<(), Failure> {
+pub(crate) fn run(flags: &VfsFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::WITH_FILES)?;
     let mut options =
         VfsOptions { tasks: flags.tasks, time: flags.seconds, ..VfsOptions::default() };
@@ -107,7 +107,7 @@ pub(crate) fn announce(report: &VfsReport) -> String {
 /// Returns the table with the ratios to the classic semaphore.
 pub(crate) fn comparison(report: &VfsReport) -> String {
     let classic = report.row(LockName::SemaphoreClassic);
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "this machine",
         "loops/s",
         "±",
@@ -155,7 +155,7 @@ fn spread(row: &VfsRow) -> f64 {
 /// Shows the announcement's own rows, each mutex with its ratios to the semaphore
 /// above it.
 pub(crate) fn published(rows: &[Vfs2005]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "published in 2005",
         "loops/s",
         "CPU",

@@ -2,7 +2,7 @@
 //! shows what the start and the end of a run cost.
 
 use crate::tools::{self, Result, Tools};
-use crate::{Row, Target};
+use crate::{OverheadRow, QuotientTarget};
 use std::io::Write;
 use std::process::Stdio;
 
@@ -21,13 +21,13 @@ fn text(bytes: usize) -> Vec<u8> {
     text
 }
 
-pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
+pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<OverheadRow>> {
     let file = tools.folder.path().join("text");
     std::fs::File::create(&file)?.write_all(&text(48 << 20))?;
     let mut rows = Vec::new();
-    let at_most = Some(Target::AtMost(1.03));
+    let at_most = Some(QuotientTarget::AtMost(1.03));
     // xz is four times as slow.
-    let programs: [(&str, &[&str], usize, Option<Target>); 3] = [
+    let programs: [(&str, &[&str], usize, Option<QuotientTarget>); 3] = [
         ("pigz", &["-1", "-p2", "-c"], 4, at_most),
         ("xz", &["-T2", "-0", "-c"], 1, at_most),
         ("true", &[], 1, None),
@@ -55,8 +55,8 @@ pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
             cpu.push((native.0, observed.0));
             wall.push((native.1, observed.1));
         }
-        rows.push(Row::of(&format!("{name} with the command"), "CPU s", &cpu, target));
-        rows.push(Row::of(name, "wall s", &wall, target));
+        rows.push(OverheadRow::of(&format!("{name} with the command"), "CPU s", &cpu, target));
+        rows.push(OverheadRow::of(name, "wall s", &wall, target));
     }
     Ok(rows)
 }

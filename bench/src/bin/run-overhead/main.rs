@@ -24,7 +24,7 @@ use tools::{Result, Tools};
     after_help = "Exit status: 0 measured, 1 something failed, 2 wrong usage.\n\
                   Results go to standard output, all else to standard error."
 )]
-struct Options {
+struct OverheadOptions {
     /// The command under test [default: `lockstead` beside this program]
     #[arg(long, value_name = "FILE")]
     lockstead: Option<PathBuf>,
@@ -33,7 +33,7 @@ struct Options {
     rounds: u32,
     /// The parts that are measured
     #[arg(long, value_delimiter = ',', default_value = "micro,memcached,compress,peers")]
-    only: Vec<Part>,
+    only: Vec<OverheadPart>,
     /// Measure `lockstead run --check`
     #[arg(long)]
     check: bool,
@@ -43,7 +43,7 @@ struct Options {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
-enum Part {
+enum OverheadPart {
     /// Uncontended locks in a C program of our own
     Micro,
     /// Debian's memcached, four threads, eight connections over loopback
@@ -56,7 +56,7 @@ enum Part {
 
 /// A quantity without and with `lockstead run`.
 #[derive(Debug, Serialize)]
-pub(crate) struct Row {
+pub(crate) struct OverheadRow {
     /// What was measured, as reports write it.
     pub(crate) name: String,
     /// The unit of the quantity.
@@ -70,13 +70,13 @@ pub(crate) struct Row {
     /// Lowest and highest quotient of a round.
     pub(crate) spread: (f64, f64),
     /// The aim: at most (or at least) this quotient.
-    pub(crate) target: Option<Target>,
+    pub(crate) target: Option<QuotientTarget>,
 }
 
 /// What a quotient should be.
 #[derive(Clone, Copy, Debug, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub(crate) enum Target {
+pub(crate) enum QuotientTarget {
     /// A quotient of at most this.
     AtMost(f64),
     /// A quotient of at least this.
@@ -85,17 +85,17 @@ pub(crate) enum Target {
     Below(f64),
 }
 
-impl Row {
+impl OverheadRow {
     /// Returns the row of some rounds' pairs of (native, under run).
     pub(crate) fn of(
         name: &str,
         unit: &'static str,
         pairs: &[(f64, f64)],
-        t: Option<Target>,
-    ) -> Row {
+        t: Option<QuotientTarget>,
+    ) -> OverheadRow {
         let column = |f: fn(&(f64, f64)) -> f64| pairs.iter().map(f).collect::<Vec<_>>();
         let ratios = column(|(native, run)| run / native);
-        Row {
+        OverheadRow {
             name: name.into(),
             unit,
             native: lockstead_bench::stats::median(&column(|p| p.0)),
@@ -111,17 +111,17 @@ impl Row {
     fn verdict(&self) -> String {
         match self.target {
             None => String::new(),
-            Some(Target::AtMost(limit)) => {
+            Some(QuotientTarget::AtMost(limit)) => {
                 format!("<= {limit:.2} {}", if self.ratio <= limit { "reached" } else { "missed" })
             }
-            Some(Target::Below(limit)) => {
+            Some(QuotientTarget::Below(limit)) => {
                 format!(
                     "<= {limit} {} {}",
                     self.unit,
                     if self.under_run <= limit { "reached" } else { "missed" }
                 )
             }
-            Some(Target::AtLeast(limit)) => {
+            Some(QuotientTarget::AtLeast(limit)) => {
                 format!(">= {limit:.2} {}", if self.ratio >= limit { "reached" } else { "missed" })
             }
         }
@@ -129,7 +129,7 @@ impl Row {
 }
 
 fn main() -> ExitCode {
-    let options = Options::parse();
+    let options = OverheadOptions::parse();
     match measure(&options) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -139,19 +139,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn measure(options: &Options) -> Result<()> {
+fn measure(options: &OverheadOptions) -> Result<()> {
     let tools = Tools::find(options.lockstead.as_deref(), options.check)?;
     let mut rows = Vec::new();
     let rounds = options.rounds as usize;
     for part in &options.only {
         rows.extend(match part {
-            Part::Micro => micro::measure(&tools, rounds)?,
-            Part::Memcached => memcached::measure(&tools, rounds)?,
-            Part::Compress => compress::measure(&tools, rounds)?,
-            Part::Peers => peers::measure(&tools, rounds)?,
+            OverheadPart::Micro => micro::measure(&tools, rounds)?,
+            OverheadPart::Memcached => memcached::measure(&tools, rounds)?,
+            OverheadPart::Compress => compress::measure(&tools, rounds)?,
+            OverheadPart::Peers => peers::measure(&tools, rounds)?,
         });
     }
-    let machine = lockstead_render::machine::Machine::here();
+    let machine = lockstead_render::machine::MachineFacts::here();
     if options.json {
         let report = serde_json::json!({
             "machine": machine, "check": options.check, "rounds": rounds, "rows": rows,

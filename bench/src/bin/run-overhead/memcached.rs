@@ -2,7 +2,7 @@
 //! and fifteen gets in one write, then all answers.
 
 use crate::tools::{self, Result, Tools};
-use crate::{Row, Target};
+use crate::{OverheadRow, QuotientTarget};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
@@ -123,7 +123,7 @@ fn load(server: &Server) -> Result<(f64, f64)> {
     })
 }
 
-pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
+pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<OverheadRow>> {
     let Some(program) = Tools::installed("memcached") else { return Ok(Vec::new()) };
     let (mut rate, mut cpu) = (Vec::new(), Vec::new());
     for round in 1..=rounds {
@@ -135,7 +135,12 @@ pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
     }
     let (rate_limit, cpu_limit) = if tools.check { (None, 1.35) } else { (Some(0.85), 1.25) };
     Ok(vec![
-        Row::of("memcached", "k ops/s", &rate, rate_limit.map(Target::AtLeast)),
-        Row::of("memcached server", "CPU us/op", &cpu, Some(Target::AtMost(cpu_limit))),
+        OverheadRow::of("memcached", "k ops/s", &rate, rate_limit.map(QuotientTarget::AtLeast)),
+        OverheadRow::of(
+            "memcached server",
+            "CPU us/op",
+            &cpu,
+            Some(QuotientTarget::AtMost(cpu_limit)),
+        ),
     ])
 }

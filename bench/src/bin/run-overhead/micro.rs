@@ -1,30 +1,40 @@
 //! Uncontended locks in a C program, which times itself.
 
 use crate::tools::{Result, Tools};
-use crate::{Row, Target};
+use crate::{OverheadRow, QuotientTarget};
 use std::path::PathBuf;
 use std::process::Command;
 
 /// What the program does, in its word and in ours, what is wanted under `run`, and
 /// what under `run --check`.
-type Workload = (&'static str, &'static str, Option<Target>, Option<Target>);
+type MicroWorkload = (&'static str, &'static str, Option<QuotientTarget>, Option<QuotientTarget>);
 
-const WORKLOADS: [Workload; 7] = [
-    ("pair", "lock and unlock", Some(Target::AtMost(2.0)), Some(Target::AtMost(2.2))),
-    ("nested", "two locks nested", Some(Target::AtMost(2.2)), Some(Target::AtMost(2.2))),
-    ("many", "4096 locks in turn", Some(Target::AtMost(3.0)), None),
-    ("outer", "4096 locks under one", None, Some(Target::AtMost(4.0))),
+const WORKLOADS: [MicroWorkload; 7] = [
+    (
+        "pair",
+        "lock and unlock",
+        Some(QuotientTarget::AtMost(2.0)),
+        Some(QuotientTarget::AtMost(2.2)),
+    ),
+    (
+        "nested",
+        "two locks nested",
+        Some(QuotientTarget::AtMost(2.2)),
+        Some(QuotientTarget::AtMost(2.2)),
+    ),
+    ("many", "4096 locks in turn", Some(QuotientTarget::AtMost(3.0)), None),
+    ("outer", "4096 locks under one", None, Some(QuotientTarget::AtMost(4.0))),
     ("read", "read lock and unlock", None, None),
     ("sem", "semaphore wait and post", None, None),
     (
         "edges",
         "two locks in a new order by a new chain of calls",
         None,
-        Some(Target::Below(5000.0)),
+        Some(QuotientTarget::Below(5000.0)),
     ),
 ];
 
-pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
+pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<OverheadRow>> {
     if Tools::installed("cc").is_none() {
         return Ok(Vec::new());
     }
@@ -41,7 +51,7 @@ pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
             pairs.push((run(false, what)?, run(true, what)?));
         }
         let target = if tools.check { checked } else { observed };
-        rows.push(Row::of(name, "CPU ns", &pairs, target));
+        rows.push(OverheadRow::of(name, "CPU ns", &pairs, target));
     }
     Ok(rows)
 }

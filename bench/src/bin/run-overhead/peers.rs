@@ -1,7 +1,7 @@
 //! What other observers of locks cost in the same C program, for scale: LLVM's
 //! deadlock detector, ThreadSanitizer, Helgrind.
 
-use crate::Row;
+use crate::OverheadRow;
 use crate::micro::{build, time};
 use crate::tools::{Result, Tools};
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ const WORKLOADS: [(&str, &str); 3] =
     [("pair", "lock and unlock"), ("nested", "two locks nested"), ("many", "4096 locks in turn")];
 
 /// An observer, how it runs the program, and how long it needs.
-struct Peer {
+struct RunObserver {
     name: &'static str,
     command: Box<dyn Fn() -> Command>,
     iterations: u32,
 }
 
-pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
+pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<OverheadRow>> {
     if Tools::installed("cc").is_none() {
         return Ok(Vec::new());
     }
@@ -32,7 +32,7 @@ pub(crate) fn measure(tools: &Tools, rounds: usize) -> Result<Vec<Row>> {
                 let native = time(quiet(Command::new(&program)), what, 5_000_000)?;
                 pairs.push((native, time(quiet((peer.command)()), what, peer.iterations)?));
             }
-            rows.push(Row::of(&format!("{name}, {}", peer.name), "CPU ns", &pairs, None));
+            rows.push(OverheadRow::of(&format!("{name}, {}", peer.name), "CPU ns", &pairs, None));
         }
     }
     Ok(rows)
@@ -43,11 +43,11 @@ fn quiet(mut command: Command) -> Command {
     command
 }
 
-fn peers(tools: &Tools, program: &Path) -> Vec<Peer> {
+fn peers(tools: &Tools, program: &Path) -> Vec<RunObserver> {
     let mut peers = Vec::new();
     let file = program.to_path_buf();
     match dyndd() {
-        Some(library) => peers.push(Peer {
+        Some(library) => peers.push(RunObserver {
             name: "dyndd",
             command: Box::new(move || {
                 let mut command = Command::new(&file);
@@ -59,7 +59,7 @@ fn peers(tools: &Tools, program: &Path) -> Vec<Peer> {
         None => eprintln!("run-overhead: LLVM's libclang_rt.dyndd is not installed: left out"),
     }
     match build(tools, "sanitized", &["-fsanitize=thread"]) {
-        Ok(sanitized) => peers.push(Peer {
+        Ok(sanitized) => peers.push(RunObserver {
             name: "ThreadSanitizer",
             command: Box::new(move || Command::new(&sanitized)),
             iterations: 1_000_000,
@@ -68,7 +68,7 @@ fn peers(tools: &Tools, program: &Path) -> Vec<Peer> {
     }
     let file = program.to_path_buf();
     if let Some(valgrind) = Tools::installed("valgrind") {
-        peers.push(Peer {
+        peers.push(RunObserver {
             name: "Helgrind",
             command: Box::new(move || {
                 let mut command = Command::new(&valgrind);

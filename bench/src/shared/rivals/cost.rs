@@ -1,9 +1,9 @@
 //! What each lock costs: the pair that nobody disputes, and two processes that dispute it.
 
-use super::locks::{Ground, PATIENCE, Rival};
+use super::locks::{PATIENCE, Rival, RivalGround};
 use crate::contended::work::{SectionWork, busy};
-use crate::shared::memory::{Memory, Plain};
-use crate::shared::process::{Worker, ending, until};
+use crate::shared::memory::{Plain, SharedMemory};
+use crate::shared::process::{WorkerProcess, ending, until};
 use crate::{Error, clock, costs};
 use serde::Serialize;
 use std::hint::black_box;
@@ -15,7 +15,7 @@ const TURNS: u32 = 64;
 
 /// Measures the nanoseconds that a lock and an unlock take, or a share and its end.
 pub(super) fn pair<'g, R: Rival<'g>>(
-    ground: &'g Ground,
+    ground: &'g RivalGround,
     slice: Duration,
     shares: bool,
 ) -> Result<f64, Error> {
@@ -67,15 +67,15 @@ unsafe impl Plain for CostControl {}
 /// Has two processes dispute it for a while, each on one of these processors, if there are two;
 /// `steps` take a microsecond.
 pub(super) fn dispute<'g, R: Rival<'g>>(
-    ground: &'g Ground,
+    ground: &'g RivalGround,
     slice: Duration,
     steps: u64,
     processors: &[usize],
 ) -> Result<Disputed, Error> {
-    let control = Memory::<CostControl>::create()?;
+    let control = SharedMemory::<CostControl>::create()?;
     let start = |at: usize| {
         let processor = processors.get(at).copied();
-        Worker::fork(|| {
+        WorkerProcess::fork(|| {
             processor.map_or(Ok(()), costs::pin)?;
             party(&R::open(ground)?, &control, at, steps)
         })
@@ -85,7 +85,7 @@ pub(super) fn dispute<'g, R: Rival<'g>>(
         return Err(Error::Worker { how: "it did not begin".into() });
     }
     let turns = || control.turns.each_ref().map(|turns| turns.load(Ordering::Relaxed));
-    let cpu = || workers.iter().map(Worker::cpu).sum::<Duration>();
+    let cpu = || workers.iter().map(WorkerProcess::cpu).sum::<Duration>();
     control.begins.store(1, Ordering::Release);
     std::thread::sleep(slice / 10);
     let (before, used, start) = (turns(), cpu(), Instant::now());

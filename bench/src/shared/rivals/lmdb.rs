@@ -3,11 +3,11 @@
 //! It is loaded when it is measured, so that nothing is linked that most machines lack. Its
 //! constants and calls are those of `lmdb.h` of version 0.9.
 
-use super::locks::{Ground, Rival};
+use super::locks::{Rival, RivalGround};
 use super::trials::{Board, await_word, first};
 use crate::Error;
-use crate::shared::memory::Memory;
-use crate::shared::process::{Namespaces, Worker};
+use crate::shared::memory::SharedMemory;
+use crate::shared::process::{Namespaces, WorkerProcess};
 use serde::Serialize;
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
@@ -25,17 +25,17 @@ const READS: c_uint = 0x20000;
 /// A structure of the calls that are used, and how it is filled in.
 macro_rules! calls {
     ($($field:ident: $name:literal, fn($($given:ty),*) $(-> $told:ty)?;)*) => {
-        struct Calls {
+        struct LmdbCalls {
             $($field: unsafe extern "C" fn($($given),*) $(-> $told)?,)*
         }
 
-        impl Calls {
+        impl LmdbCalls {
             /// Loads the library, or says why it cannot.
-            fn load() -> Result<Calls, String> {
+            fn load() -> Result<LmdbCalls, String> {
                 // SAFETY: loads a library of the system, whose beginning has no effects.
                 let library = unsafe { libc::dlopen(c"liblmdb.so.0".as_ptr(), libc::RTLD_NOW) };
                 let library = NonNull::new(library).ok_or("liblmdb.so.0 is not installed")?;
-                Ok(Calls { $($field: {
+                Ok(LmdbCalls { $($field: {
                     // SAFETY: the library stays loaded, and the name ends with a zero.
                     let found = unsafe { libc::dlsym(library.as_ptr(), $name.as_ptr()) };
                     if found.is_null() {
@@ -61,10 +61,10 @@ calls! {
     check: c"mdb_reader_check", fn(Environment, *mut c_int) -> c_int;
 }
 
-impl Calls {
-    fn get() -> Result<&'static Calls, String> {
-        static CALLS: OnceLock<Result<Calls, String>> = OnceLock::new();
-        CALLS.get_or_init(Calls::load).as_ref().map_err(Clone::clone)
+impl LmdbCalls {
+    fn get() -> Result<&'static LmdbCalls, String> {
+        static CALLS: OnceLock<Result<LmdbCalls, String>> = OnceLock::new();
+        CALLS.get_or_init(LmdbCalls::load).as_ref().map_err(Clone::clone)
     }
 
     fn succeed(&self, what: &'static str, code: c_int) -> Result<(), Error> {
@@ -79,7 +79,7 @@ impl Calls {
 
 /// Returns the version of the library; or why there is none.
 pub(super) fn version() -> Result<String, String> {
-    let calls = Calls::get()?;
+    let calls = LmdbCalls::get()?;
     let (mut major, mut minor, mut patch) = (0, 0, 0);
     // SAFETY: by CALL-LOCALS there is room for the three numbers.
     unsafe { (calls.version)(&raw mut major, &raw mut minor, &raw mut patch) };
@@ -92,7 +92,7 @@ pub(super) fn version() -> Result<String, String> {
 /// A database, whose lock for writers is the lock, and whose readers share it: there they exclude
 /// no writer, which makes a new version beside theirs.
 pub(super) struct Lmdb {
-    calls: &'static Calls,
+    calls: &'static LmdbCalls,
     environment: Environment,
     transaction: Cell<Transaction>,
 }
@@ -124,8 +124,8 @@ impl<'g> Rival<'g> for Lmdb {
     const SHARES: bool = true;
     const OPENS_TWICE: bool = false;
 
-    fn open(ground: &'g Ground) -> Result<Self, Error> {
-        let calls = Calls::get().map_err(|why| Error::Segment { what: "no LMDB", why })?;
+    fn open(ground: &'g RivalGround) -> Result<Self, Error> {
+        let calls = LmdbCalls::get().map_err(|why| Error::Segment { what: "no LMDB", why })?;
         let path = CString::new(ground.folder().as_os_str().as_bytes()).expect("no zero in a path");
         let mut environment = null_mut();
         // SAFETY: by CALL-LOCALS there is room for the result.
@@ -182,13 +182,13 @@ pub struct ReaderTable {
 
 /// Tries what becomes of it.
 pub(super) fn readers(
-    grounds: &[Ground],
+    grounds: &[RivalGround],
     namespaces: Option<Namespaces>,
 ) -> Result<ReaderTable, Error> {
-    let board = Memory::<Board>::create()?;
+    let board = SharedMemory::<Board>::create()?;
     let [first_ground, second_ground, ..] = grounds else { unreachable!("several were made") };
     board.clear();
-    let mut reader = Worker::fork(|| read_on(first_ground, &board))?;
+    let mut reader = WorkerProcess::fork(|| read_on(first_ground, &board))?;
     await_word(&board.held, &mut reader)?;
     // Opened while the reader lives: who opens a database that nobody uses clears the table.
     let lmdb = Lmdb::open(first_ground)?;
@@ -203,7 +203,7 @@ pub(super) fn readers(
     Ok(ReaderTable { left_by_killed, same_number_reads })
 }
 
-fn read_on(ground: &Ground, board: &Board) -> Result<(), Error> {
+fn read_on(ground: &RivalGround, board: &Board) -> Result<(), Error> {
     let lmdb = Lmdb::open(ground)?;
     lmdb.share()?;
     board.held.store(1, Ordering::Release);
@@ -212,7 +212,7 @@ fn read_on(ground: &Ground, board: &Board) -> Result<(), Error> {
     }
 }
 
-fn same_number(ground: &Ground, board: &Board, namespaces: Namespaces) -> Result<bool, Error> {
+fn same_number(ground: &RivalGround, board: &Board, namespaces: Namespaces) -> Result<bool, Error> {
     board.clear();
     let mut one = first(namespaces, board, || read_on(ground, board))?;
     await_word(&board.held, &mut one.parent)?;

@@ -1,10 +1,10 @@
 //! The locks, in one form.
 
 use crate::Error;
-use crate::locks::{BenchLock, Pthread, Robust, Robustly};
-use crate::shared::memory::{Memory, Plain};
+use crate::locks::{BenchLock, PosixRobust, Pthread, Robustly};
+use crate::shared::memory::{Plain, SharedMemory};
 use lockstead::shared::{
-    Held, Inconsistent, Locked, Options, Segment, Shareable, SharedError, SharedMutex,
+    HeldGuard, Inconsistent, Locked, Segment, SegmentOptions, Shareable, SharedError, SharedMutex,
     SharedMutexGuard, SharedReadGuard, SharedRwLock, SharedWriteGuard,
 };
 use std::cell::{Cell, UnsafeCell};
@@ -19,10 +19,10 @@ use tempfile::TempDir;
 pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What lies where all can open it: one of each lock, free.
-pub(super) struct Ground {
+pub(super) struct RivalGround {
     segment: Segment<Root>,
-    robust: Memory<Pthread<Robust>>,
-    semaphore: Memory<Posix>,
+    robust: SharedMemory<Pthread<PosixRobust>>,
+    semaphore: SharedMemory<Posix>,
     folder: TempDir,
 }
 
@@ -52,19 +52,19 @@ fn refused(why: impl std::fmt::Display) -> Error {
     Error::Segment { what: "a lock refuses", why: why.to_string() }
 }
 
-impl Ground {
+impl RivalGround {
     pub(super) fn new() -> Result<Self, Error> {
-        let segment = Segment::memfd("lockstead-rivals", &Options::new().participants(64));
-        let semaphore = Memory::<Posix>::create()?;
+        let segment = Segment::memfd("lockstead-rivals", &SegmentOptions::new().participants(64));
+        let semaphore = SharedMemory::<Posix>::create()?;
         // SAFETY: it is shared memory of that size that nobody uses yet.
         if unsafe { libc::sem_init(semaphore.0.get(), 1, 1) } != 0 {
             return Err(failed("cannot make a semaphore"));
         }
-        let robust = Memory::<Pthread<Robust>>::create()?;
+        let robust = SharedMemory::<Pthread<PosixRobust>>::create()?;
         robust.settle();
         let folder = tempfile::tempdir()
             .map_err(|source| Error::Process { what: "cannot make a folder", source })?;
-        let ground = Ground { segment: segment.map_err(refused)?, robust, semaphore, folder };
+        let ground = RivalGround { segment: segment.map_err(refused)?, robust, semaphore, folder };
         File::create(ground.path())
             .map_err(|source| Error::Process { what: "cannot make a file", source })?;
         Ok(ground)
@@ -98,7 +98,7 @@ pub(super) trait Rival<'g>: Sized {
     /// A process may open it more than once, and a forked child use what its parent opened.
     const OPENS_TWICE: bool = true;
 
-    fn open(ground: &'g Ground) -> Result<Self, Error>;
+    fn open(ground: &'g RivalGround) -> Result<Self, Error>;
 
     /// Takes the lock; true if the last owner died.
     fn lock(&self) -> Result<bool, Error>;
@@ -116,7 +116,7 @@ pub(super) trait Rival<'g>: Sized {
 }
 
 /// Marks what was got as consistent, and whether that was needed.
-fn whole<G: Held>(got: Locked<G>) -> Result<(G, bool), Error> {
+fn whole<G: HeldGuard>(got: Locked<G>) -> Result<(G, bool), Error> {
     match got {
         Locked::Acquired(guard) => Ok((guard, false)),
         Locked::OwnerDied(guard) => Ok((Inconsistent::mark_consistent(guard), true)),
@@ -125,7 +125,7 @@ fn whole<G: Held>(got: Locked<G>) -> Result<(G, bool), Error> {
 }
 
 /// Returns what a trylock acquired: `None` if somebody has it.
-fn tried<G: Held>(got: Result<Locked<G>, SharedError>) -> Result<Option<G>, Error> {
+fn tried<G: HeldGuard>(got: Result<Locked<G>, SharedError>) -> Result<Option<G>, Error> {
     match got {
         Ok(got) => Ok(Some(whole(got)?.0)),
         Err(SharedError::Held) => Ok(None),
@@ -134,16 +134,16 @@ fn tried<G: Held>(got: Result<Locked<G>, SharedError>) -> Result<Option<G>, Erro
 }
 
 /// lockstead's mutex, with the guard that it gave, if it is held.
-pub(super) struct Mutex<'g> {
+pub(super) struct RivalMutex<'g> {
     lock: &'g SharedMutex<()>,
     guard: Cell<Option<SharedMutexGuard<'g, ()>>>,
 }
 
-impl<'g> Rival<'g> for Mutex<'g> {
+impl<'g> Rival<'g> for RivalMutex<'g> {
     const NAME: &'static str = "lockstead mutex";
 
-    fn open(ground: &'g Ground) -> Result<Self, Error> {
-        Ok(Mutex { lock: &ground.segment.root().mutex, guard: Cell::new(None) })
+    fn open(ground: &'g RivalGround) -> Result<Self, Error> {
+        Ok(RivalMutex { lock: &ground.segment.root().mutex, guard: Cell::new(None) })
     }
 
     #[inline]
@@ -166,34 +166,34 @@ impl<'g> Rival<'g> for Mutex<'g> {
 }
 
 /// lockstead's reader-writer lock, with the guard that it gave, if it is held.
-pub(super) struct RwLock<'g> {
+pub(super) struct RivalRwLock<'g> {
     lock: &'g SharedRwLock<()>,
-    guard: Cell<Option<Side<'g>>>,
+    guard: Cell<Option<RwLockSide<'g>>>,
 }
 
-enum Side<'g> {
+enum RwLockSide<'g> {
     Reads(#[expect(dead_code, reason = "kept for its drop")] SharedReadGuard<'g, ()>),
     Writes(#[expect(dead_code, reason = "kept for its drop")] SharedWriteGuard<'g, ()>),
 }
 
-impl<'g> Rival<'g> for RwLock<'g> {
+impl<'g> Rival<'g> for RivalRwLock<'g> {
     const NAME: &'static str = "lockstead rwlock";
     const SHARES: bool = true;
 
-    fn open(ground: &'g Ground) -> Result<Self, Error> {
-        Ok(RwLock { lock: &ground.segment.root().rwlock, guard: Cell::new(None) })
+    fn open(ground: &'g RivalGround) -> Result<Self, Error> {
+        Ok(RivalRwLock { lock: &ground.segment.root().rwlock, guard: Cell::new(None) })
     }
 
     #[inline]
     fn lock(&self) -> Result<bool, Error> {
         let (guard, died) = whole(self.lock.write().map_err(refused)?)?;
-        self.guard.set(Some(Side::Writes(guard)));
+        self.guard.set(Some(RwLockSide::Writes(guard)));
         Ok(died)
     }
 
     fn try_lock(&self) -> Result<bool, Error> {
         let got = tried(self.lock.try_write())?;
-        Ok(got.map(|guard| self.guard.set(Some(Side::Writes(guard)))).is_some())
+        Ok(got.map(|guard| self.guard.set(Some(RwLockSide::Writes(guard)))).is_some())
     }
 
     #[inline]
@@ -205,18 +205,18 @@ impl<'g> Rival<'g> for RwLock<'g> {
     #[inline]
     fn share(&self) -> Result<(), Error> {
         let (guard, _) = whole(self.lock.read().map_err(refused)?)?;
-        self.guard.set(Some(Side::Reads(guard)));
+        self.guard.set(Some(RwLockSide::Reads(guard)));
         Ok(())
     }
 }
 
 /// The C library's robust mutex.
-pub(super) struct GlibcRobust<'g>(&'g Pthread<Robust>);
+pub(super) struct GlibcRobust<'g>(&'g Pthread<PosixRobust>);
 
 impl<'g> Rival<'g> for GlibcRobust<'g> {
     const NAME: &'static str = "pthread robust";
 
-    fn open(ground: &'g Ground) -> Result<Self, Error> {
+    fn open(ground: &'g RivalGround) -> Result<Self, Error> {
         Ok(GlibcRobust(&ground.robust))
     }
 
@@ -248,13 +248,13 @@ impl<'g> Rival<'g> for GlibcRobust<'g> {
 }
 
 /// A POSIX semaphore that begins with one.
-pub(super) struct Semaphore<'g>(&'g Posix);
+pub(super) struct RivalSemaphore<'g>(&'g Posix);
 
-impl<'g> Rival<'g> for Semaphore<'g> {
+impl<'g> Rival<'g> for RivalSemaphore<'g> {
     const NAME: &'static str = "sem_t";
 
-    fn open(ground: &'g Ground) -> Result<Self, Error> {
-        Ok(Semaphore(&ground.semaphore))
+    fn open(ground: &'g RivalGround) -> Result<Self, Error> {
+        Ok(RivalSemaphore(&ground.semaphore))
     }
 
     #[inline]
@@ -305,7 +305,7 @@ impl<'g> Rival<'g> for Flock {
     const IS_OF_FILE: bool = true;
     const SHARES: bool = true;
 
-    fn open(ground: &'g Ground) -> Result<Self, Error> {
+    fn open(ground: &'g RivalGround) -> Result<Self, Error> {
         ground.file().map(Flock)
     }
 
@@ -330,9 +330,9 @@ impl<'g> Rival<'g> for Flock {
 }
 
 /// A record lock on one byte: of the open file description, or of the process, as POSIX has it.
-struct Record(File);
+struct RecordLock(File);
 
-impl Record {
+impl RecordLock {
     #[inline]
     fn call(&self, command: libc::c_int, kind: libc::c_int) -> Result<bool, Error> {
         // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
@@ -355,15 +355,15 @@ impl Record {
 macro_rules! record_lock {
     ($(#[$doc:meta])* $Name:ident, $name:literal, $wait:expr, $try:expr) => {
         $(#[$doc])*
-        pub(super) struct $Name(Record);
+        pub(super) struct $Name(RecordLock);
 
         impl<'g> Rival<'g> for $Name {
             const NAME: &'static str = $name;
             const IS_OF_FILE: bool = true;
             const SHARES: bool = true;
 
-            fn open(ground: &'g Ground) -> Result<Self, Error> {
-                Ok($Name(Record(ground.file()?)))
+            fn open(ground: &'g RivalGround) -> Result<Self, Error> {
+                Ok($Name(RecordLock(ground.file()?)))
             }
 
             #[inline]

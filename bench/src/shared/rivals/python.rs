@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 pub(super) const NAME: &str = "multiprocessing.Lock";
 
-/// The program that tries it, and prints [`Told`].
+/// The program that tries it, and prints [`PythonTold`].
 const PROGRAM: &str = include_str!("python.py");
 
 /// All of it takes some seconds.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What the program prints.
 #[derive(Deserialize)]
-struct Told {
+struct PythonTold {
     version: String,
     pair_ns: f64,
     after_kill: AfterKill,
@@ -57,7 +57,7 @@ pub(super) fn row(ours_ns: f64, session: &Session<'_>) -> Result<Result<RivalRow
         let last = text.lines().last().unwrap_or("it said nothing");
         return Ok(Err(format!("python3 ended with {}: {last}", said.status)));
     }
-    Ok(match serde_json::from_slice::<Told>(&said.stdout) {
+    Ok(match serde_json::from_slice::<PythonTold>(&said.stdout) {
         Ok(told) => Ok(told.row(ours_ns)),
         Err(error) => Err(format!("what python3 printed is not understood: {error}")),
     })
@@ -79,7 +79,7 @@ fn await_end(child: &mut Child, session: &Session<'_>) -> Result<bool, Error> {
     }
 }
 
-impl Told {
+impl PythonTold {
     fn row(self, ours_ns: f64) -> RivalRow {
         RivalRow {
             version: Some(self.version),

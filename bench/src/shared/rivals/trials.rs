@@ -3,10 +3,10 @@
 //! Whoever holds or waits is a child made by `fork`, which opens the lock for itself; the parent
 //! judges by what children write into memory that all share.
 
-use super::locks::{Ground, PATIENCE, Rival};
+use super::locks::{PATIENCE, Rival, RivalGround};
 use super::row::RivalRow;
-use crate::shared::memory::{Memory, Plain};
-use crate::shared::process::{Namespaces, Worker, ending, leave_child, until};
+use crate::shared::memory::{Plain, SharedMemory};
+use crate::shared::process::{Namespaces, WorkerProcess, ending, leave_child, until};
 use crate::{Error, clock, stats};
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -58,7 +58,7 @@ impl Board {
 }
 
 /// Waits for a word of the board; an error if the child ends, or takes too long.
-pub(super) fn await_word(word: &AtomicU32, child: &mut Worker) -> Result<u32, Error> {
+pub(super) fn await_word(word: &AtomicU32, child: &mut WorkerProcess) -> Result<u32, Error> {
     let mut end = None;
     until(PATIENCE, || {
         end = end.or_else(|| child.ended());
@@ -84,11 +84,11 @@ enum TrialScene {
 
 /// Starts a child that takes the lock, and keeps it until it is killed.
 fn holder<'g, R: Rival<'g>>(
-    ground: &'g Ground,
+    ground: &'g RivalGround,
     board: &Board,
     scene: TrialScene,
-) -> Result<Worker, Error> {
-    let mut child = Worker::fork(|| {
+) -> Result<WorkerProcess, Error> {
+    let mut child = WorkerProcess::fork(|| {
         let lock = R::open(ground)?;
         match scene {
             TrialScene::Shares => lock.share()?,
@@ -109,9 +109,9 @@ fn holder<'g, R: Rival<'g>>(
 }
 
 /// Tells whether another process finds the lock free.
-fn is_free<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
+fn is_free<'g, R: Rival<'g>>(ground: &'g RivalGround, board: &Board) -> Result<bool, Error> {
     board.got.store(0, Ordering::Relaxed);
-    let mut child = Worker::fork(|| {
+    let mut child = WorkerProcess::fork(|| {
         let lock = R::open(ground)?;
         let free = lock.try_lock()?;
         if free {
@@ -127,7 +127,7 @@ fn is_free<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, 
 
 /// Kills a holder while somebody waits for the lock, several times.
 fn kill<'g, R: Rival<'g>>(
-    ground: &'g Ground,
+    ground: &'g RivalGround,
     board: &Board,
     scene: TrialScene,
     kills: usize,
@@ -137,8 +137,8 @@ fn kill<'g, R: Rival<'g>>(
     for _ in 0..kills {
         board.clear();
         let mut holder = holder::<R>(ground, board, scene)?;
-        let _child = Left(board.grandchild.load(Ordering::Relaxed) as libc::pid_t);
-        let mut waiter = Worker::fork(|| {
+        let _child = LeftProcess(board.grandchild.load(Ordering::Relaxed) as libc::pid_t);
+        let mut waiter = WorkerProcess::fork(|| {
             let lock = R::open(ground)?;
             board.asks.store(1, Ordering::Release);
             let told = lock.lock()?;
@@ -165,9 +165,9 @@ fn kill<'g, R: Rival<'g>>(
 }
 
 /// A process that its parent has left behind, or 0; killed when dropped.
-struct Left(libc::pid_t);
+struct LeftProcess(libc::pid_t);
 
-impl Drop for Left {
+impl Drop for LeftProcess {
     fn drop(&mut self) {
         if self.0 != 0 {
             // SAFETY: a process that ends by a signal only, and has had none.
@@ -177,9 +177,9 @@ impl Drop for Left {
 }
 
 /// Tells whether two threads, each of which opens the lock, exclude each other.
-fn threads<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
+fn threads<'g, R: Rival<'g>>(ground: &'g RivalGround, board: &Board) -> Result<bool, Error> {
     board.clear();
-    let mut child = Worker::fork(|| {
+    let mut child = WorkerProcess::fork(|| {
         let lock = R::open(ground)?;
         lock.lock()?;
         let second = || R::open(ground)?.try_lock();
@@ -194,7 +194,7 @@ fn threads<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, 
 
 /// Tells whether the lock is still held when its holder has opened the file once more, and closed
 /// that.
-fn close<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
+fn close<'g, R: Rival<'g>>(ground: &'g RivalGround, board: &Board) -> Result<bool, Error> {
     let lock = R::open(ground)?;
     lock.lock()?;
     drop(ground.file()?);
@@ -204,11 +204,11 @@ fn close<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Er
 }
 
 /// Tells whether the lock is still held when a forked child has unlocked what it inherited.
-fn child<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Error> {
+fn child<'g, R: Rival<'g>>(ground: &'g RivalGround, board: &Board) -> Result<bool, Error> {
     board.clear();
     let lock = R::open(ground)?;
     lock.lock()?;
-    let mut child = Worker::fork(|| {
+    let mut child = WorkerProcess::fork(|| {
         // Refused, by some.
         let _ = lock.unlock();
         board.held.store(1, Ordering::Release);
@@ -224,7 +224,7 @@ fn child<'g, R: Rival<'g>>(ground: &'g Ground, board: &Board) -> Result<bool, Er
 /// Tells whether the lock is still held when one that waits for it is killed, and holder and waiter
 /// are process 1, each of its own namespace.
 fn container<'g, R: Rival<'g>>(
-    ground: &'g Ground,
+    ground: &'g RivalGround,
     board: &Board,
     namespaces: Namespaces,
 ) -> Result<bool, Error> {
@@ -251,7 +251,7 @@ fn container<'g, R: Rival<'g>>(
 
 /// Process 1 of a namespace, and the child of this process that has made it.
 pub(super) struct First {
-    pub(super) parent: Worker,
+    pub(super) parent: WorkerProcess,
     number: libc::pid_t,
 }
 
@@ -262,9 +262,9 @@ pub(super) fn first(
     work: impl FnOnce() -> Result<(), Error>,
 ) -> Result<First, Error> {
     board.grandchild.store(0, Ordering::Relaxed);
-    let mut parent = Worker::fork(|| {
+    let mut parent = WorkerProcess::fork(|| {
         namespaces.enter().map_err(|source| Error::Namespaces { source })?;
-        let mut grandchild = Worker::fork(work)?;
+        let mut grandchild = WorkerProcess::fork(work)?;
         board.grandchild.store(grandchild.pid() as u32, Ordering::Release);
         // It is killed, or has said itself why it failed.
         grandchild.reap();
@@ -276,7 +276,7 @@ pub(super) fn first(
 
 impl First {
     fn sleeps(&self) -> bool {
-        Worker::process_sleeps(self.number)
+        WorkerProcess::process_sleeps(self.number)
     }
 
     /// Kills process 1, and waits until it is gone.
@@ -292,14 +292,14 @@ pub(super) const GROUNDS: usize = 7;
 
 /// Tries everything with a lock.
 pub(super) fn all<'g, R: Rival<'g>>(
-    grounds: &'g [Ground],
+    grounds: &'g [RivalGround],
     namespaces: Option<Namespaces>,
     row: &mut RivalRow,
 ) -> Result<(), Error> {
     let [first, second, third, fourth, fifth, sixth, seventh] = grounds else {
         unreachable!("{GROUNDS} were made");
     };
-    let board = Memory::<Board>::create()?;
+    let board = SharedMemory::<Board>::create()?;
     (row.after_kill, row.known_ms) = kill::<R>(first, &board, TrialScene::Holds, KILLS)?;
     if R::SHARES {
         row.after_reader_kill = Some(kill::<R>(second, &board, TrialScene::Shares, 1)?.0);

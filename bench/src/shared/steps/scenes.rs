@@ -1,9 +1,9 @@
 //! The operations in which processes are killed, and what others do meanwhile.
 
 use crate::Error;
-use crate::shared::storm::LockKind;
+use crate::shared::storm::StormLockKind;
 use lockstead::shared::{
-    Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedError, SharedMutex,
+    Locked, OnDeath, Segment, SegmentOptions, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedMutexGuard, SharedRwLock, SharedSemaphore, Taken,
 };
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -11,11 +11,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The memory that victim and waiters share.
 #[derive(Shareable)]
 #[repr(C)]
-pub(super) struct Stage {
+pub(super) struct SceneStage {
     mutex: SharedMutex<()>,
     rwlock: SharedRwLock<()>,
     semaphore: SharedSemaphore,
-    turn: SharedMutex<Turn>,
+    turn: SharedMutex<SceneTurn>,
     changed: SharedCondvar,
     /// Waiters that have what they waited for.
     inside: AtomicU32,
@@ -25,7 +25,7 @@ pub(super) struct Stage {
 
 #[derive(Clone, Copy, Shareable)]
 #[repr(C)]
-struct Turn {
+struct SceneTurn {
     /// Each is for one waiter.
     tokens: u64,
 }
@@ -35,16 +35,16 @@ const BEGUN: u32 = 1;
 /// The operation has come to its end.
 const ENDED: u32 = 2;
 
-pub(super) fn segment() -> Result<Segment<Stage>, Error> {
+pub(super) fn segment() -> Result<Segment<SceneStage>, Error> {
     // The parent, two waiters, the victim, and the one before it.
-    let options = Options::new().participants(6);
-    let made = Segment::memfd_with("lockstead-steps", &options, |stage: &mut Stage| {
+    let options = SegmentOptions::new().participants(6);
+    let made = Segment::memfd_with("lockstead-steps", &options, |stage: &mut SceneStage| {
         stage.semaphore = SharedSemaphore::new(1, OnDeath::Report);
     });
     made.map_err(|why| Error::Segment { what: "cannot make a segment", why: why.to_string() })
 }
 
-impl Stage {
+impl SceneStage {
     /// Makes all as it was before the first victim, for another one.
     pub(super) fn begin(&self) -> Result<(), Error> {
         self.at.store(0, Ordering::SeqCst);
@@ -77,7 +77,7 @@ impl Stage {
 }
 
 /// What the victim says of itself. It is stopped at both.
-pub(super) struct Marks<'a>(pub(super) &'a Stage);
+pub(super) struct Marks<'a>(pub(super) &'a SceneStage);
 
 impl Marks<'_> {
     fn begin(&self) {
@@ -97,44 +97,44 @@ fn stop() {
 }
 
 /// What the parent holds until it helps.
-pub(super) trait Held {}
+pub(super) trait ParentHold {}
 
-impl<T> Held for T {}
+impl<T> ParentHold for T {}
 
-type Holding<'a> = Box<dyn Held + 'a>;
+type Holding<'a> = Box<dyn ParentHold + 'a>;
 
 /// One operation, with its waiters.
 pub(super) struct StepScene {
-    pub(super) kind: LockKind,
+    pub(super) kind: StormLockKind,
     pub(super) name: &'static str,
     /// What the parent takes before the victim comes.
-    pub(super) holds: fn(&Stage) -> Result<Holding<'_>, Error>,
+    pub(super) holds: fn(&SceneStage) -> Result<Holding<'_>, Error>,
     /// What the victim does; the operation lies between the marks.
-    pub(super) victim: fn(&Stage, &Marks<'_>) -> Result<(), SharedError>,
+    pub(super) victim: fn(&SceneStage, &Marks<'_>) -> Result<(), SharedError>,
     /// The victim has what the waiters want when it has come to the end.
     pub(super) keeps: bool,
     /// The waiters come before the operation, and sleep; else they come before the kill.
     pub(super) asleep: bool,
     /// What a waiter does; true if it was told of a death.
-    pub(super) waiter: fn(&Stage) -> Result<bool, Error>,
+    pub(super) waiter: fn(&SceneStage) -> Result<bool, Error>,
     /// What the parent does when the victim sleeps, or is dead.
-    pub(super) help: for<'a> fn(&'a Stage, Holding<'a>) -> Result<(), Error>,
+    pub(super) help: for<'a> fn(&'a SceneStage, Holding<'a>) -> Result<(), Error>,
 }
 
 fn refused(error: SharedError) -> Error {
     Error::Worker { how: format!("a lock refuses: {error}") }
 }
 
-fn nothing(_: &Stage) -> Result<Holding<'_>, Error> {
+fn nothing(_: &SceneStage) -> Result<Holding<'_>, Error> {
     Ok(Box::new(()))
 }
 
-fn releases<'a>(_: &'a Stage, held: Holding<'a>) -> Result<(), Error> {
+fn releases<'a>(_: &'a SceneStage, held: Holding<'a>) -> Result<(), Error> {
     drop(held);
     Ok(())
 }
 
-fn locks(stage: &Stage) -> Result<bool, Error> {
+fn locks(stage: &SceneStage) -> Result<bool, Error> {
     match stage.mutex.lock().map_err(refused)? {
         Locked::Acquired(_guard) => stage.alone().map(|()| false),
         Locked::OwnerDied(guard) => stage.alone().map(|()| {
@@ -145,7 +145,7 @@ fn locks(stage: &Stage) -> Result<bool, Error> {
     }
 }
 
-fn writes(stage: &Stage) -> Result<bool, Error> {
+fn writes(stage: &SceneStage) -> Result<bool, Error> {
     match stage.rwlock.write().map_err(refused)? {
         Locked::Acquired(_guard) => stage.alone().map(|()| false),
         Locked::OwnerDied(guard) => stage.alone().map(|()| {
@@ -156,22 +156,22 @@ fn writes(stage: &Stage) -> Result<bool, Error> {
     }
 }
 
-fn acquires(stage: &Stage) -> Result<bool, Error> {
+fn acquires(stage: &SceneStage) -> Result<bool, Error> {
     let taken = stage.semaphore.acquire(1).map_err(refused)?;
     stage.alone()?;
     Ok(matches!(taken, Taken::HolderDied { .. }))
 }
 
-fn turn(stage: &Stage) -> Result<(SharedMutexGuard<'_, Turn>, bool), Error> {
+fn turn(stage: &SceneStage) -> Result<(SharedMutexGuard<'_, SceneTurn>, bool), Error> {
     settled(stage, stage.turn.lock())
 }
 
 /// Returns the mutex of the condition, and whether its owner died. An owner that died may not have
 /// notified: so all are to look.
 fn settled<'a>(
-    stage: &Stage,
-    got: Result<Locked<SharedMutexGuard<'a, Turn>>, SharedError>,
-) -> Result<(SharedMutexGuard<'a, Turn>, bool), Error> {
+    stage: &SceneStage,
+    got: Result<Locked<SharedMutexGuard<'a, SceneTurn>>, SharedError>,
+) -> Result<(SharedMutexGuard<'a, SceneTurn>, bool), Error> {
     match got.map_err(refused)? {
         Locked::Acquired(guard) => Ok((guard, false)),
         Locked::OwnerDied(guard) => {
@@ -183,7 +183,7 @@ fn settled<'a>(
 }
 
 /// Waits for a token, and takes it.
-fn takes(stage: &Stage) -> Result<bool, Error> {
+fn takes(stage: &SceneStage) -> Result<bool, Error> {
     let (mut turn, mut told) = turn(stage)?;
     while turn.tokens == 0 {
         let (again, died) = settled(stage, stage.changed.wait(turn))?;
@@ -194,7 +194,7 @@ fn takes(stage: &Stage) -> Result<bool, Error> {
 }
 
 /// Makes two tokens, and notifies two waiters one by one.
-fn gives<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
+fn gives<'a>(stage: &'a SceneStage, _: Holding<'a>) -> Result<(), Error> {
     let (mut turn, _) = turn(stage)?;
     turn.tokens = 2;
     stage.changed.notify_one();
@@ -203,7 +203,7 @@ fn gives<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
 }
 
 /// Notifies in the place of a victim that has died with the mutex.
-fn mends<'a>(stage: &'a Stage, _: Holding<'a>) -> Result<(), Error> {
+fn mends<'a>(stage: &'a SceneStage, _: Holding<'a>) -> Result<(), Error> {
     turn(stage).map(drop)
 }
 
@@ -218,7 +218,7 @@ fn fresh<G>(got: Result<Locked<G>, SharedError>) -> Result<G, SharedError> {
 macro_rules! scene {
     ($kind:ident, $name:literal, $victim:expr, $waiter:ident) => {
         StepScene {
-            kind: LockKind::$kind,
+            kind: StormLockKind::$kind,
             name: $name,
             holds: nothing,
             victim: $victim,

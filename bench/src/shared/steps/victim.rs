@@ -1,8 +1,8 @@
 //! A process that is stepped through, and killed.
 
-use super::scenes::{Marks, Stage, StepScene};
+use super::scenes::{Marks, SceneStage, StepScene};
 use crate::Error;
-use crate::shared::process::{Worker, ending};
+use crate::shared::process::{WorkerProcess, ending};
 use lockstead::shared::{JoinError, Segment};
 use std::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const BLINK: Duration = Duration::from_micros(300);
 
 /// How far a victim comes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Pace {
+pub(super) enum VictimPace {
     /// Kill after so many instructions.
     Instructions(u64),
     /// Until it falls asleep, so many times; all but the last time it is helped.
@@ -29,24 +29,24 @@ pub(super) struct Came {
     pub(super) ended: bool,
 }
 
-pub(super) struct Victim<'a> {
-    worker: Worker,
-    stage: &'a Stage,
+pub(super) struct StepsVictim<'a> {
+    worker: WorkerProcess,
+    stage: &'a SceneStage,
 }
 
-enum Step {
+enum VictimStep {
     Done,
     Sleeps,
 }
 
-impl<'a> Victim<'a> {
+impl<'a> StepsVictim<'a> {
     /// Starts a victim, and returns it when it has come to the operation.
     pub(super) fn new(
-        segment: &'a Segment<Stage>,
+        segment: &'a Segment<SceneStage>,
         scene: &'static StepScene,
     ) -> Result<Self, Error> {
         let stage = segment.root();
-        let worker = Worker::fork(|| {
+        let worker = WorkerProcess::fork(|| {
             // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
             if unsafe { libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) } != 0 {
                 // SAFETY: by CALL-NUMBERS the call ends this process and touches no memory.
@@ -57,7 +57,7 @@ impl<'a> Victim<'a> {
             let done = (scene.victim)(stage, &Marks(stage));
             done.map_err(|error| Error::Worker { how: format!("the victim: {error}") })
         })?;
-        let mut victim = Victim { worker, stage };
+        let mut victim = StepsVictim { worker, stage };
         match victim.stops(PATIENCE)? {
             Some(libc::SIGSTOP) => {}
             other => return Err(Error::Worker { how: format!("it stops by {other:?}") }),
@@ -73,17 +73,17 @@ impl<'a> Victim<'a> {
     /// first time.
     pub(super) fn step(
         &mut self,
-        pace: Pace,
+        pace: VictimPace,
         mut help: impl FnMut() -> Result<(), Error>,
     ) -> Result<Came, Error> {
         let (mut instructions, mut slept) = (0, 0);
-        let ended = |stage: &Stage| stage.has_ended();
-        while !ended(self.stage) && pace != Pace::Instructions(instructions) {
+        let ended = |stage: &SceneStage| stage.has_ended();
+        while !ended(self.stage) && pace != VictimPace::Instructions(instructions) {
             let sleeps = match pace {
-                Pace::Sleeps(sleeps) => slept + 1 == sleeps,
-                Pace::Instructions(_) => false,
+                VictimPace::Sleeps(sleeps) => slept + 1 == sleeps,
+                VictimPace::Instructions(_) => false,
             };
-            if let Step::Sleeps = self.instruction(
+            if let VictimStep::Sleeps = self.instruction(
                 &mut || {
                     slept += 1;
                     help()
@@ -103,17 +103,17 @@ impl<'a> Victim<'a> {
         &mut self,
         asleep: &mut dyn FnMut() -> Result<(), Error>,
         leave: bool,
-    ) -> Result<Step, Error> {
+    ) -> Result<VictimStep, Error> {
         self.resume()?;
         let mut called = false;
         let end = Instant::now() + PATIENCE;
         loop {
             match self.stops(BLINK)? {
-                Some(libc::SIGTRAP | libc::SIGSTOP) => return Ok(Step::Done),
+                Some(libc::SIGTRAP | libc::SIGSTOP) => return Ok(VictimStep::Done),
                 Some(other) => {
                     return Err(Error::Worker { how: format!("the victim gets signal {other}") });
                 }
-                None if self.sleeps() && leave => return Ok(Step::Sleeps),
+                None if self.sleeps() && leave => return Ok(VictimStep::Sleeps),
                 None if self.sleeps() && !called => {
                     called = true;
                     asleep()?;

@@ -1,6 +1,6 @@
 //! Two threads that sleep for what a victim has.
 
-use super::scenes::Stage;
+use super::scenes::SceneStage;
 use super::victim::{PATIENCE, sleeps};
 use crate::Error;
 use crate::shared::process::until;
@@ -10,25 +10,25 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// What one of them does, and whether it was told of a death.
-type Job = fn(&Stage) -> Result<bool, Error>;
+type WaiterJob = fn(&SceneStage) -> Result<bool, Error>;
 
-pub(super) struct Waiters([Waiter; 2]);
+pub(super) struct Waiters([StepsWaiter; 2]);
 
-struct Waiter {
+struct StepsWaiter {
     thread: libc::pid_t,
-    go: Sender<Job>,
+    go: Sender<WaiterJob>,
     through: Receiver<(Instant, Result<bool, Error>)>,
     /// Whether it has been told to go, and is not through.
     busy: Arc<AtomicBool>,
 }
 
 impl Waiters {
-    pub(super) fn new(stage: &'static Stage) -> Result<Self, Error> {
-        Ok(Waiters([Waiter::new(stage)?, Waiter::new(stage)?]))
+    pub(super) fn new(stage: &'static SceneStage) -> Result<Self, Error> {
+        Ok(Waiters([StepsWaiter::new(stage)?, StepsWaiter::new(stage)?]))
     }
 
     /// Has both waiters begin.
-    pub(super) fn go(&self, job: Job) {
+    pub(super) fn go(&self, job: WaiterJob) {
         for waiter in &self.0 {
             waiter.busy.store(true, Ordering::SeqCst);
             // It waits for this as long as this exists.
@@ -38,7 +38,7 @@ impl Waiters {
 
     /// Waits until each sleeps or is through; whether one is through.
     pub(super) fn until_asleep(&self) -> Result<bool, Error> {
-        let busy = |waiter: &Waiter| waiter.busy.load(Ordering::SeqCst);
+        let busy = |waiter: &StepsWaiter| waiter.busy.load(Ordering::SeqCst);
         let settled =
             until(PATIENCE, || self.0.iter().all(|waiter| !busy(waiter) || waiter.is_asleep()));
         match settled {
@@ -62,9 +62,9 @@ impl Waiters {
     }
 }
 
-impl Waiter {
-    fn new(stage: &'static Stage) -> Result<Self, Error> {
-        let (go, jobs) = channel::<Job>();
+impl StepsWaiter {
+    fn new(stage: &'static SceneStage) -> Result<Self, Error> {
+        let (go, jobs) = channel::<WaiterJob>();
         let (tell, through) = channel();
         let (introduce, who) = channel();
         let busy = Arc::new(AtomicBool::new(false));
@@ -82,7 +82,7 @@ impl Waiter {
         let started = std::thread::Builder::new().spawn(work);
         started.map_err(|source| Error::Process { what: "cannot start a thread", source })?;
         let thread = who.recv().map_err(|_| Error::Worker { how: "a thread is gone".into() })?;
-        Ok(Waiter { thread, go, through, busy })
+        Ok(StepsWaiter { thread, go, through, busy })
     }
 
     /// Looks twice, some time apart, since a short rest is a sleep too.

@@ -9,10 +9,10 @@
 //! release and its wake-up, and another one takes the mutex in between, the sleepers of
 //! the C library sleep on.
 
-use super::tally::{Tally, count};
+use super::tally::{KindTally, count};
 use crate::Error;
-use crate::locks::{BenchLock, Pthread, Robust, Robustly};
-use crate::shared::memory::{Memory, Plain};
+use crate::locks::{BenchLock, PosixRobust, Pthread, Robustly};
+use crate::shared::memory::{Plain, SharedMemory};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -26,29 +26,29 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// One, and what it protects.
 #[repr(C)]
-pub(super) struct Theirs {
-    mutex: Pthread<Robust>,
+pub(super) struct TheirMutex {
+    mutex: Pthread<PosixRobust>,
     first: AtomicU64,
     second: AtomicU64,
 }
 
 /// All robust mutexes of a storm.
 #[repr(C)]
-pub(super) struct Others([Theirs; MUTEXES]);
+pub(super) struct Others([TheirMutex; MUTEXES]);
 
 // SAFETY: robust mutexes for several processes, which `fresh` sets up once, and atomics.
 unsafe impl Plain for Others {}
 
 /// Makes memory with all of them free.
-pub(super) fn fresh() -> Result<Memory<Others>, Error> {
-    let others = Memory::<Others>::create()?;
+pub(super) fn fresh() -> Result<SharedMemory<Others>, Error> {
+    let others = SharedMemory::<Others>::create()?;
     others.0.iter().for_each(|theirs| theirs.mutex.settle());
     Ok(others)
 }
 
-impl Theirs {
+impl TheirMutex {
     /// Takes it, waiting at most so long; false if it was not to be had.
-    fn take(&self, patience: Duration, tally: &Tally) -> bool {
+    fn take(&self, patience: Duration, tally: &KindTally) -> bool {
         let end = Instant::now() + patience;
         let robustly = loop {
             match self.mutex.take_within(GLANCE.min(patience)) {
@@ -73,7 +73,7 @@ impl Theirs {
         true
     }
 
-    fn give_back(&self, tally: &Tally) {
+    fn give_back(&self, tally: &KindTally) {
         let second = self.second.load(Ordering::Relaxed) + 1;
         self.second.store(second, Ordering::Relaxed);
         let alone = self.first.load(Ordering::Relaxed) == second;
@@ -84,15 +84,15 @@ impl Theirs {
 }
 
 /// The robust mutexes that one thread has.
-pub(super) struct Beside<'a> {
+pub(super) struct HeldBeside<'a> {
     others: &'a Others,
-    tally: &'a Tally,
+    tally: &'a KindTally,
     has: [bool; MUTEXES],
 }
 
-impl<'a> Beside<'a> {
-    pub(super) fn new(others: &'a Others, tally: &'a Tally) -> Self {
-        Beside { others, tally, has: [false; MUTEXES] }
+impl<'a> HeldBeside<'a> {
+    pub(super) fn new(others: &'a Others, tally: &'a KindTally) -> Self {
+        HeldBeside { others, tally, has: [false; MUTEXES] }
     }
 
     /// Takes some, in order. The caller has no lock, of either kind.
@@ -131,7 +131,7 @@ impl<'a> Beside<'a> {
 }
 
 /// Returns how many cannot be taken, when nobody is left.
-pub(super) fn inspect(others: &Others, tally: &Tally) -> u64 {
+pub(super) fn inspect(others: &Others, tally: &KindTally) -> u64 {
     let stuck = others.0.iter().filter(|theirs| {
         let free = theirs.take(GLANCE, tally);
         if free {
@@ -151,7 +151,7 @@ mod tests {
     fn mutexes_that_nobody_gives_back_or_that_tear_are_noticed() {
         let stands = stands();
         let (others, tally) = (fresh().expect("memory"), &stands.control.robust);
-        let mut beside = Beside::new(&others, tally);
+        let mut beside = HeldBeside::new(&others, tally);
         let mut random = fastrand::Rng::with_seed(3);
         for _ in 0..50 {
             beside.take_some(&mut random).expect("free");

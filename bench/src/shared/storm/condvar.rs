@@ -1,6 +1,6 @@
 //! The condition variable in a storm.
 //!
-//! A ring is a mutex, what it protects, and a condition variable. Every other thread
+//! A depot is a mutex, what it protects, and a condition variable. Every other thread
 //! makes an item where there is none, and notifies one; the rest take items, and wait
 //! where there is none. Both are in two steps, so that a death in between shows.
 //!
@@ -11,33 +11,33 @@
 //!
 //! # The chain
 //! While it storms, each death wakes everybody, and whatever was lost is mended at once.
-//! In a quiet phase the parent says in each ring that it is over, and notifies *one*. Who wakes
+//! In a quiet phase the parent says in each depot that it is over, and notifies *one*. Who wakes
 //! and sees it notifies one more. If any link of that chain is lost, by a death or
 //! otherwise, whoever is left sleeps for ever, and that is a stall.
 
-use super::hand::{Hand, How};
+use super::hand::{AcquireHow, Hand};
 use super::limits::STALL;
-use super::protected::{Protected, Ring, Turn, load, store};
-use super::tally::{LockKind, StormControl, count};
+use super::protected::{Depot, Protected, ProtectedTurn, load, store};
+use super::tally::{StormControl, StormLockKind, count};
 use crate::Error;
 use lockstead::shared::{Locked, SharedError, SharedMutexGuard};
 
-type Guard<'a> = SharedMutexGuard<'a, Turn>;
+type Guard<'a> = SharedMutexGuard<'a, ProtectedTurn>;
 
-/// Does a section in ring `at`; false if there was nothing to do.
+/// Does a section in depot `at`; false if there was nothing to do.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
-    let ring = &hand.field().rings[at];
+    let depot = &hand.field().depots[at];
     let how = hand.how();
-    let outcome = hand.waiting(LockKind::Condvar, || match how {
-        How::Try => ring.turn.try_lock(),
-        How::Within(time) => ring.turn.lock_timeout(time),
-        How::Forever => ring.turn.lock(),
+    let outcome = hand.waiting(StormLockKind::Condvar, || match how {
+        AcquireHow::Try => depot.turn.try_lock(),
+        AcquireHow::Within(time) => depot.turn.lock_timeout(time),
+        AcquireHow::Forever => depot.turn.lock(),
     });
-    let Some(turn) = received(hand.control, ring, outcome)? else { return Ok(false) };
-    if hand.makes() { make(hand, ring, turn) } else { take(hand, ring, turn) }
+    let Some(turn) = received(hand.control, depot, outcome)? else { return Ok(false) };
+    if hand.makes() { make(hand, depot, turn) } else { take(hand, depot, turn) }
 }
 
-fn make(hand: &mut Hand<'_>, ring: &Ring, mut turn: Guard<'_>) -> Result<bool, Error> {
+fn make(hand: &mut Hand<'_>, depot: &Depot, mut turn: Guard<'_>) -> Result<bool, Error> {
     if turn.stock != 0 {
         return Ok(false);
     }
@@ -47,31 +47,33 @@ fn make(hand: &mut Hand<'_>, ring: &Ring, mut turn: Guard<'_>) -> Result<bool, E
     hand.dawdle();
     store(&mut turn.stock, 1);
     if hand.random.u32(..16) == 0 {
-        ring.changed.notify_all()
+        depot.changed.notify_all()
     } else {
-        ring.changed.notify_one()
+        depot.changed.notify_one()
     }
     finish(hand, &mut turn);
     Ok(true)
 }
 
-fn take<'a>(hand: &mut Hand<'a>, ring: &'a Ring, mut turn: Guard<'a>) -> Result<bool, Error> {
+fn take<'a>(hand: &mut Hand<'a>, depot: &'a Depot, mut turn: Guard<'a>) -> Result<bool, Error> {
     let mut waited = false;
     while turn.stock == 0 && turn.over == 0 {
         waited = true;
         let how = hand.how();
-        let outcome = hand.watched(LockKind::Condvar as u32, || match how {
-            How::Within(time) => ring.changed.wait_timeout(turn, time).map(|waited| waited.mutex),
-            How::Try | How::Forever => ring.changed.wait(turn),
+        let outcome = hand.watched(StormLockKind::Condvar as u32, || match how {
+            AcquireHow::Within(time) => {
+                depot.changed.wait_timeout(turn, time).map(|waited| waited.mutex)
+            }
+            AcquireHow::Try | AcquireHow::Forever => depot.changed.wait(turn),
         });
-        let Some(again) = received(hand.control, ring, outcome)? else {
+        let Some(again) = received(hand.control, depot, outcome)? else {
             return Err(Error::Worker { how: "a wait has not taken the mutex back".into() });
         };
         turn = again;
     }
     if turn.over != 0 {
         if waited {
-            ring.changed.notify_one();
+            depot.changed.notify_one();
         }
         return Ok(false);
     }
@@ -84,24 +86,24 @@ fn take<'a>(hand: &mut Hand<'a>, ring: &'a Ring, mut turn: Guard<'a>) -> Result<
     Ok(true)
 }
 
-fn finish(hand: &Hand<'_>, turn: &mut Turn) {
+fn finish(hand: &Hand<'_>, turn: &mut ProtectedTurn) {
     let alone = load(&turn.inside) == hand.name;
     store(&mut turn.inside, 0);
     let torn = !alone || !turn.is_sound();
-    count(&hand.tally(LockKind::Condvar).torn, u64::from(torn));
+    count(&hand.tally(StormLockKind::Condvar).torn, u64::from(torn));
 }
 
 /// Returns the mutex as it was acquired. After a death all are to look: the dead one may have been
 /// about to notify.
 fn received<'a>(
     control: &StormControl,
-    ring: &Ring,
+    depot: &Depot,
     outcome: Result<Locked<Guard<'a>>, SharedError>,
 ) -> Result<Option<Guard<'a>>, Error> {
-    let got = control.tally(LockKind::Condvar).received(outcome)?;
+    let got = control.tally(StormLockKind::Condvar).received(outcome)?;
     Ok(got.map(|(turn, died)| {
         if died {
-            ring.changed.notify_all();
+            depot.changed.notify_all();
         }
         turn
     }))
@@ -109,12 +111,12 @@ fn received<'a>(
 
 /// Says for the parent whether it is over, and notifies one; false if the mutex was not to be had
 /// in time.
-pub(super) fn set_over(control: &StormControl, ring: &Ring, over: bool) -> Result<bool, Error> {
-    let Some(mut turn) = received(control, ring, ring.turn.lock_timeout(STALL))? else {
+pub(super) fn set_over(control: &StormControl, depot: &Depot, over: bool) -> Result<bool, Error> {
+    let Some(mut turn) = received(control, depot, depot.turn.lock_timeout(STALL))? else {
         return Ok(false);
     };
     turn.over = u64::from(over);
-    ring.changed.notify_one();
+    depot.changed.notify_one();
     Ok(true)
 }
 
@@ -133,24 +135,24 @@ mod tests {
                 assert_eq!(hand.makes(), round % 2 == 0);
                 assert!(section(hand, 0).expect("nobody refuses"));
             }
-            let turn = hands[0].field().rings[0].turn.lock().expect("free");
+            let turn = hands[0].field().depots[0].turn.lock().expect("free");
             let turn = turn.acquired().expect("sound");
             assert!(turn.made == 50 && turn.taken == 50 && turn.stock == 0);
             drop(turn);
-            assert_eq!(torn(&hands[0], LockKind::Condvar), 0);
+            assert_eq!(torn(&hands[0], StormLockKind::Condvar), 0);
         });
     }
 
     #[test]
     fn a_section_that_was_cut_off_is_torn_without_a_word_and_can_be_mended() {
-        let fresh = Turn { made: 4, taken: 4, stock: 0, inside: 0, over: 0 };
-        let in_stock = Turn { made: 5, stock: 1, ..fresh };
+        let fresh = ProtectedTurn { made: 4, taken: 4, stock: 0, inside: 0, over: 0 };
+        let in_stock = ProtectedTurn { made: 5, stock: 1, ..fresh };
         for cut in [
-            Turn { inside: 7, ..fresh },
-            Turn { inside: 7, made: 5, ..fresh },
-            Turn { inside: 7, ..in_stock },
-            Turn { inside: 7, stock: 0, ..in_stock },
-            Turn { inside: 0, stock: 0, ..in_stock },
+            ProtectedTurn { inside: 7, ..fresh },
+            ProtectedTurn { inside: 7, made: 5, ..fresh },
+            ProtectedTurn { inside: 7, ..in_stock },
+            ProtectedTurn { inside: 7, stock: 0, ..in_stock },
+            ProtectedTurn { inside: 0, stock: 0, ..in_stock },
         ] {
             let mut turn = cut;
             assert!(!turn.is_sound());
@@ -159,30 +161,28 @@ mod tests {
         }
     }
 
-    /// Waits in a thread of its own, as a worker does, until the ring is over.
-    fn waiter_after(set: impl FnOnce(&StormControl, &Ring)) -> bool {
+    /// Waits in a thread of its own, as a worker does, until the depot is over.
+    fn waiter_after(set: impl FnOnce(&StormControl, &Depot)) -> bool {
         let stands = stands();
-        let (control, ring) = (&*stands.control, &stands.segment.root().rings[0]);
+        let (control, depot) = (&*stands.control, &stands.segment.root().depots[0]);
         let party = &control.parties[1][0];
         std::thread::scope(|scope| {
             let waiter = scope.spawn(|| {
                 let mut hand = stands.hand(1);
-                while ring.turn.lock().expect("free").acquired().expect("sound").over == 0 {
+                while depot.turn.lock().expect("free").acquired().expect("sound").over == 0 {
                     section(&mut hand, 0).expect("nobody refuses");
                 }
             });
             let asleep = || party.waits(&control.stops).is_some_and(|(_, ns)| ns > 30_000_000);
             until(asleep);
-            set(control, ring);
+            set(control, depot);
             let comes_back = until_within(Duration::from_millis(300), || waiter.is_finished());
             if !comes_back {
                 // It would be a stall: seen from outside, as the parent sees it.
-                assert!(
-                    party.waits(&control.stops).is_some_and(|(kind, ns)| kind
-                        == Some(LockKind::Condvar)
-                        && ns > 300_000_000)
-                );
-                ring.changed.notify_all();
+                assert!(party.waits(&control.stops).is_some_and(|(kind, ns)| kind
+                    == Some(StormLockKind::Condvar)
+                    && ns > 300_000_000));
+                depot.changed.notify_all();
             }
             waiter.join().expect("it ends");
             comes_back
@@ -206,26 +206,26 @@ mod tests {
 
     #[test]
     fn who_waits_is_told_that_it_is_over() {
-        assert!(waiter_after(|control, ring| {
-            assert!(set_over(control, ring, true).expect("nobody refuses"));
+        assert!(waiter_after(|control, depot| {
+            assert!(set_over(control, depot, true).expect("nobody refuses"));
         }));
     }
 
     #[test]
     fn a_notification_that_was_lost_is_a_wait_that_does_not_end() {
-        assert!(!waiter_after(|_, ring| {
-            ring.turn.lock().expect("free").acquired().expect("sound").over = 1;
+        assert!(!waiter_after(|_, depot| {
+            depot.turn.lock().expect("free").acquired().expect("sound").over = 1;
         }));
     }
 
     #[test]
     fn two_inside_are_noticed() {
         with_hand(|hand| {
-            let ring = &hand.field().rings[0];
-            let mut turn = ring.turn.lock().expect("free").acquired().expect("sound");
+            let depot = &hand.field().depots[0];
+            let mut turn = depot.turn.lock().expect("free").acquired().expect("sound");
             turn.inside = hand.name ^ 2;
             finish(hand, &mut turn);
-            assert_eq!(hand.tally(LockKind::Condvar).torn.load(Ordering::Relaxed), 1);
+            assert_eq!(hand.tally(StormLockKind::Condvar).torn.load(Ordering::Relaxed), 1);
         });
     }
 }

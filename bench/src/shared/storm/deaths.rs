@@ -1,7 +1,7 @@
 //! The ways in which a worker dies.
 
 use crate::Error;
-use crate::shared::process::{Worker, wait_for_child};
+use crate::shared::process::{WorkerProcess, wait_for_child};
 use std::io;
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(super) enum Death {
 ///
 /// For that all its threads come to the processor of the caller, which runs before them. The
 /// kernel has them end as fast as others afterwards.
-pub(super) fn kill_and_take_memory(worker: &Worker) -> io::Result<bool> {
+pub(super) fn kill_and_take_memory(worker: &WorkerProcess) -> io::Result<bool> {
     let threads = worker.threads();
     let everywhere = affinity()?;
     // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.

@@ -3,15 +3,15 @@
 use super::beside::{self, Others};
 use super::condvar;
 use super::course::Course;
-use super::fate::{Fate, Unmarked, Victim};
-use super::ground::Ground;
+use super::fate::{StormVictim, Unmarked, WorkerFate};
+use super::ground::StormGround;
 use super::limits::KILLS_A_PHASE;
 use super::mix::{Mix, Namespacing};
 use super::part::StormPart;
-use super::tally::{LockKind, StormControl, Tally};
+use super::tally::{KindTally, StormControl, StormLockKind};
 use super::worker::{Handed, work};
-use crate::shared::memory::Memory;
-use crate::shared::process::{Namespaces, Worker, WorkerPlace};
+use crate::shared::memory::SharedMemory;
+use crate::shared::process::{Namespaces, WorkerPlace, WorkerProcess};
 use crate::{Error, Session};
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -36,10 +36,10 @@ pub(super) struct Storm<'a> {
     namespaces: Option<Namespaces>,
     /// What workers become that call `exec`.
     program: File,
-    pub(super) control: Memory<StormControl>,
-    pub(super) ground: Ground,
-    pub(super) others: Option<Memory<Others>>,
-    pub(super) victims: Vec<Victim>,
+    pub(super) control: SharedMemory<StormControl>,
+    pub(super) ground: StormGround,
+    pub(super) others: Option<SharedMemory<Others>>,
+    pub(super) victims: Vec<StormVictim>,
     pub(super) kills: u64,
     pub(super) reaped: u64,
     pub(super) execs: u64,
@@ -51,7 +51,7 @@ pub(super) struct Storm<'a> {
     /// Deaths of which the kernel may not have told, and how they become known.
     pub(super) unmarked: Unmarked,
     pub(super) quiet_phases: u64,
-    pub(super) stalls: [u64; LockKind::ALL.len()],
+    pub(super) stalls: [u64; StormLockKind::ALL.len()],
     pub(super) lost: u64,
     pub(super) stuck: u64,
     pub(super) time: Duration,
@@ -63,12 +63,12 @@ impl<'a> Storm<'a> {
     pub(super) fn new(mix: &'a Mix, namespaces: Option<Namespaces>) -> Result<Self, Error> {
         let program = File::open("/proc/self/exe")
             .map_err(|source| Error::Process { what: "cannot open this program", source })?;
-        let ground = Ground::new(mix)?;
+        let ground = StormGround::new(mix)?;
         Ok(Storm {
             mix,
             namespaces,
             program,
-            control: Memory::create()?,
+            control: SharedMemory::create()?,
             ground,
             others: if mix.beside_robust { Some(beside::fresh()?) } else { None },
             victims: Vec::new(),
@@ -80,7 +80,7 @@ impl<'a> Storm<'a> {
             deaths: 0,
             unmarked: Unmarked::default(),
             quiet_phases: 0,
-            stalls: [0; LockKind::ALL.len()],
+            stalls: [0; StormLockKind::ALL.len()],
             lost: 0,
             stuck: 0,
             time: Duration::ZERO,
@@ -126,7 +126,7 @@ impl<'a> Storm<'a> {
     fn kill_phase(&mut self, course: &Course<'_>, session: &mut Session<'_>) -> Result<(), Error> {
         let enough = self.kills + KILLS_A_PHASE;
         self.control.over.store(0, Ordering::Relaxed);
-        self.set_rings(false)?;
+        self.set_depots(false)?;
         for index in 0..self.mix.processes {
             let victim = self.start(index)?;
             self.victims.push(victim);
@@ -134,7 +134,7 @@ impl<'a> Storm<'a> {
         while self.kills < enough && !course.is_over(self.kills) {
             self.tell(course, session)?;
             for index in 0..self.victims.len() {
-                if matches!(self.victims[index].fate, Fate::Gone) {
+                if matches!(self.victims[index].fate, WorkerFate::Gone) {
                     self.victims[index] = self.start(index)?;
                 }
                 self.attend(index)?;
@@ -157,15 +157,18 @@ impl<'a> Storm<'a> {
         self.control.over.store(1, Ordering::Relaxed);
         let now = Instant::now();
         for victim in &mut self.victims {
-            if matches!(victim.fate, Fate::Begins | Fate::StopsAt(_) | Fate::DiesAt(_)) {
+            if matches!(
+                victim.fate,
+                WorkerFate::Begins | WorkerFate::StopsAt(_) | WorkerFate::DiesAt(_)
+            ) {
                 victim.fate = match fastrand::bool() {
-                    true => Fate::DiesAt(now + random(LAST_US)),
-                    false => Fate::Survives,
+                    true => WorkerFate::DiesAt(now + random(LAST_US)),
+                    false => WorkerFate::Survives,
                 };
             }
         }
-        self.set_rings(true)?;
-        while !self.victims.iter().all(|victim| matches!(victim.fate, Fate::Gone)) {
+        self.set_depots(true)?;
+        while !self.victims.iter().all(|victim| matches!(victim.fate, WorkerFate::Gone)) {
             self.tell(course, session)?;
             for index in 0..self.victims.len() {
                 self.attend(index)?;
@@ -190,7 +193,7 @@ impl<'a> Storm<'a> {
         let lost = self.ground.slots.lost()?;
         if lost != 0 {
             self.lost += lost;
-            self.ground = Ground::new(self.mix)?;
+            self.ground = StormGround::new(self.mix)?;
             self.ground.take_slot()?;
         }
         Ok(())
@@ -206,7 +209,7 @@ impl<'a> Storm<'a> {
         Ok(())
     }
 
-    fn start(&self, index: usize) -> Result<Victim, Error> {
+    fn start(&self, index: usize) -> Result<StormVictim, Error> {
         let mix = self.mix;
         let part = StormPart {
             index,
@@ -229,22 +232,22 @@ impl<'a> Storm<'a> {
         };
         let (worker, youth) = match place {
             WorkerPlace::Here if fastrand::u64(..ANEW) != 0 => {
-                (Worker::fork(|| work(part, self.handed()?))?, YOUTH_US)
+                (WorkerProcess::fork(|| work(part, self.handed()?))?, YOUTH_US)
             }
             place => {
                 let files =
                     [self.control.as_fd(), self.ground.segment.as_fd(), self.program.as_fd()];
                 let others = self.others.as_ref().map(AsFd::as_fd);
                 let files: Vec<_> = files.into_iter().chain(others).collect();
-                (Worker::start(&part, &files, place)?, LONG_YOUTH_US)
+                (WorkerProcess::start(&part, &files, place)?, LONG_YOUTH_US)
             }
         };
         let since = Instant::now();
         let fate = match fastrand::u64(..EARLY) {
-            0 => Fate::DiesAt(since + random(youth)),
-            _ => Fate::Begins,
+            0 => WorkerFate::DiesAt(since + random(youth)),
+            _ => WorkerFate::Begins,
         };
-        Ok(Victim { worker, since, told: since, fate })
+        Ok(StormVictim { worker, since, told: since, fate })
     }
 
     /// Gives a copy of this process files of its own.
@@ -261,19 +264,19 @@ impl<'a> Storm<'a> {
         })
     }
 
-    /// Says in all rings whether it is over.
-    fn set_rings(&mut self, over: bool) -> Result<(), Error> {
-        if self.mix.kinds.contains(&LockKind::Condvar) {
-            for ring in &self.ground.segment.root().rings[..self.mix.locks] {
-                if !condvar::set_over(&self.control, ring, over)? {
-                    self.stalls[LockKind::Condvar as usize] += 1;
+    /// Says in all depots whether it is over.
+    fn set_depots(&mut self, over: bool) -> Result<(), Error> {
+        if self.mix.kinds.contains(&StormLockKind::Condvar) {
+            for depot in &self.ground.segment.root().depots[..self.mix.locks] {
+                if !condvar::set_over(&self.control, depot, over)? {
+                    self.stalls[StormLockKind::Condvar as usize] += 1;
                 }
             }
         }
         Ok(())
     }
 
-    pub(super) fn sum(&self, counter: impl Fn(&Tally) -> &AtomicU64) -> u64 {
+    pub(super) fn sum(&self, counter: impl Fn(&KindTally) -> &AtomicU64) -> u64 {
         self.control.tallies.iter().map(|tally| counter(tally).load(Ordering::Relaxed)).sum()
     }
 }

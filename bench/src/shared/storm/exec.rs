@@ -4,9 +4,9 @@
 //! thread, whose handler calls `exec`: in the middle of whatever it does. What it becomes is
 //! the command itself with a job that ends at once, and with a status of its own.
 
-use super::tally::Party;
+use super::tally::StormThread;
 use crate::Error;
-use crate::shared::process::{END, MARKER, Worker};
+use crate::shared::process::{END, MARKER, WorkerProcess};
 use std::io;
 use std::os::fd::{IntoRawFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering};
@@ -17,14 +17,14 @@ pub(in crate::shared) const EXECUTED: u8 = 77;
 const REFUSED: libc::c_int = 78;
 
 /// The threads that the handlers are about.
-static PARTIES: AtomicPtr<Party> = AtomicPtr::new(std::ptr::null_mut());
+static PARTIES: AtomicPtr<StormThread> = AtomicPtr::new(std::ptr::null_mut());
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static PROGRAM: AtomicI32 = AtomicI32::new(-1);
 static ARGUMENTS: AtomicPtr<*const libc::c_char> = AtomicPtr::new(std::ptr::null_mut());
 
 /// Has this process do as the parent says: what it becomes is the file `program`, and its
 /// threads are those of `parties`, which live as long as the process.
-pub(super) fn obey(program: OwnedFd, parties: &'static [Party]) -> Result<(), Error> {
+pub(super) fn obey(program: OwnedFd, parties: &'static [StormThread]) -> Result<(), Error> {
     let arguments = [c"lockstead".as_ptr(), MARKER.as_ptr(), END.as_ptr(), std::ptr::null()];
     // Until the process becomes another one.
     ARGUMENTS.store(Box::leak(Box::new(arguments)).as_mut_ptr(), Ordering::Relaxed);
@@ -37,7 +37,7 @@ pub(super) fn obey(program: OwnedFd, parties: &'static [Party]) -> Result<(), Er
 
 /// Has a worker end so; by its thread of this number, or if it has none, by whichever the
 /// kernel chooses.
-pub(super) fn command(worker: &Worker, thread: usize) {
+pub(super) fn command(worker: &WorkerProcess, thread: usize) {
     worker.signal_with(libc::SIGUSR1, thread);
 }
 

@@ -12,10 +12,10 @@ use super::deaths::{self, Death};
 use super::driver::{BLINK, Storm, random};
 use super::exec;
 use super::limits::STALL;
-use super::slots::Slots;
-use super::tally::{LockKind, now_ns};
+use super::slots::StormSlots;
+use super::tally::{StormLockKind, now_ns};
 use crate::Error;
-use crate::shared::process::{Worker, ending};
+use crate::shared::process::{WorkerProcess, ending};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -41,16 +41,16 @@ const BETWEEN: Duration = Duration::from_secs(4);
 const ASKS: Duration = Duration::from_millis(10);
 
 /// A worker and its fate.
-pub(super) struct Victim {
-    pub(super) worker: Worker,
+pub(super) struct StormVictim {
+    pub(super) worker: WorkerProcess,
     pub(super) since: Instant,
     /// When it was told to call `exec`, if it was.
     pub(super) told: Instant,
-    pub(super) fate: Fate,
+    pub(super) fate: WorkerFate,
 }
 
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Fate {
+pub(super) enum WorkerFate {
     /// Its fate is decided when it has its first lock.
     Begins,
     /// The parent is going to stop it then.
@@ -114,7 +114,7 @@ impl Unmarked {
     }
 
     /// Asks, if that is to be done.
-    pub(super) fn look(&mut self, slots: &Slots) {
+    pub(super) fn look(&mut self, slots: &StormSlots) {
         if let Some(until) = self.asks {
             slots.ask();
             self.asks = Some(until).filter(|&until| Instant::now() < until);
@@ -148,57 +148,61 @@ impl Storm<'_> {
         let now = Instant::now();
         let victim = &mut self.victims[index];
         match victim.fate {
-            Fate::Gone => {}
-            Fate::Dying { since, .. } if since.elapsed() > PATIENCE => {
+            WorkerFate::Gone => {}
+            WorkerFate::Dying { since, .. } if since.elapsed() > PATIENCE => {
                 return Err(Error::Worker { how: "it was killed and does not end".into() });
             }
-            Fate::Dying { how: Death::Exec, .. } if victim.told.elapsed() > AGAIN => {
+            WorkerFate::Dying { how: Death::Exec, .. } if victim.told.elapsed() > AGAIN => {
                 victim.told = now;
                 exec::command(&victim.worker, fastrand::usize(..=self.mix.threads));
             }
-            Fate::Dying { .. } => {}
-            Fate::Stopped(until) if now >= until => {
+            WorkerFate::Dying { .. } => {}
+            WorkerFate::Stopped(until) if now >= until => {
                 // Half of them go on, the others never do.
                 if fastrand::bool() {
                     victim.worker.set_stopped(false);
-                    victim.fate = Fate::DiesAt(now + random(LIFETIME_US));
+                    victim.fate = WorkerFate::DiesAt(now + random(LIFETIME_US));
                 } else {
                     victim.worker.kill();
-                    victim.fate = Fate::Dying { how: Death::Kill, counts: true, since: now };
+                    victim.fate = WorkerFate::Dying { how: Death::Kill, counts: true, since: now };
                 }
                 self.one_less_stopped();
             }
-            Fate::Stopped(_) => {}
+            WorkerFate::Stopped(_) => {}
             _ if let Some(kind) = stalled => {
                 victim.worker.kill();
-                victim.fate = Fate::Dying { how: Death::Kill, counts: false, since: now };
+                victim.fate = WorkerFate::Dying { how: Death::Kill, counts: false, since: now };
                 match kind {
                     Some(kind) => self.stalls[kind as usize] += 1,
                     None => self.lost += 1,
                 }
             }
-            Fate::Begins if lives => {
+            WorkerFate::Begins if lives => {
                 let then = now + random(LIFETIME_US);
                 let stops = self.mix.stop && fastrand::u64(..STOPPED) == 0;
-                victim.fate = if stops { Fate::StopsAt(then) } else { Fate::DiesAt(then) };
+                victim.fate =
+                    if stops { WorkerFate::StopsAt(then) } else { WorkerFate::DiesAt(then) };
             }
-            Fate::Begins | Fate::Survives if victim.since.elapsed() > PATIENCE => {
+            WorkerFate::Begins | WorkerFate::Survives if victim.since.elapsed() > PATIENCE => {
                 let how = "it comes neither to its first lock nor to its end";
                 return Err(Error::Worker { how: how.into() });
             }
-            Fate::StopsAt(when) if now >= when => {
+            WorkerFate::StopsAt(when) if now >= when => {
                 victim.worker.set_stopped(true);
                 let long = fastrand::u64(..LONG) == 0;
                 let time = random(if long { LONG_STOP_US } else { SHORT_STOP_US });
-                victim.fate = Fate::Stopped(now + time);
+                victim.fate = WorkerFate::Stopped(now + time);
                 if self.stopped == 0 {
                     self.control.stops.begin(now_ns());
                 }
                 self.stopped += 1;
                 self.stops += 1;
             }
-            Fate::DiesAt(when) if now >= when => self.strike(index, lives)?,
-            Fate::Begins | Fate::StopsAt(_) | Fate::DiesAt(_) | Fate::Survives => {}
+            WorkerFate::DiesAt(when) if now >= when => self.strike(index, lives)?,
+            WorkerFate::Begins
+            | WorkerFate::StopsAt(_)
+            | WorkerFate::DiesAt(_)
+            | WorkerFate::Survives => {}
         }
         Ok(())
     }
@@ -216,7 +220,7 @@ impl Storm<'_> {
         self.go_on();
         while self.dies_unmarked() || !self.unmarked.is_known() {
             for index in 0..self.victims.len() {
-                if let Fate::Dying { .. } = self.victims[index].fate {
+                if let WorkerFate::Dying { .. } = self.victims[index].fate {
                     self.attend(index)?;
                 }
             }
@@ -230,7 +234,7 @@ impl Storm<'_> {
     /// Tells whether somebody is dying of whom the kernel may not tell.
     fn dies_unmarked(&self) -> bool {
         self.victims.iter().any(|victim| match victim.fate {
-            Fate::Dying { how, .. } => how != Death::Kill,
+            WorkerFate::Dying { how, .. } => how != Death::Kill,
             _ => false,
         })
     }
@@ -239,9 +243,9 @@ impl Storm<'_> {
     pub(super) fn go_on(&mut self) {
         for index in 0..self.victims.len() {
             let victim = &mut self.victims[index];
-            if let Fate::Stopped(_) = victim.fate {
+            if let WorkerFate::Stopped(_) = victim.fate {
                 victim.worker.set_stopped(false);
-                victim.fate = Fate::DiesAt(Instant::now());
+                victim.fate = WorkerFate::DiesAt(Instant::now());
                 self.one_less_stopped();
             }
         }
@@ -253,7 +257,7 @@ impl Storm<'_> {
     pub(super) fn strike_unmarked(&mut self) -> Result<(), Error> {
         let works = |index: &usize| {
             let fate = self.victims[*index].fate;
-            matches!(fate, Fate::Begins | Fate::DiesAt(_)) && self.lives(*index)
+            matches!(fate, WorkerFate::Begins | WorkerFate::DiesAt(_)) && self.lives(*index)
         };
         let ways = self.unmarked_ways(true);
         if let Some(index) = (0..self.victims.len()).find(works)
@@ -302,7 +306,7 @@ impl Storm<'_> {
         }
         let since = Instant::now();
         let victim = &mut self.victims[index];
-        (victim.fate, victim.told) = (Fate::Dying { how, counts: true, since }, since);
+        (victim.fate, victim.told) = (WorkerFate::Dying { how, counts: true, since }, since);
         Ok(())
     }
 
@@ -310,10 +314,10 @@ impl Storm<'_> {
     fn bury(&mut self, index: usize, status: libc::c_int) -> Result<(), Error> {
         let killed = libc::WIFSIGNALED(status) && libc::WTERMSIG(status) == libc::SIGKILL;
         let executed = exec::has_ended_another(status);
-        let fate = std::mem::replace(&mut self.victims[index].fate, Fate::Gone);
+        let fate = std::mem::replace(&mut self.victims[index].fate, WorkerFate::Gone);
         let over = self.control.over.load(Ordering::Relaxed) != 0;
         match fate {
-            Fate::Dying { how, counts, .. } if killed || (executed && how == Death::Exec) => {
+            WorkerFate::Dying { how, counts, .. } if killed || (executed && how == Death::Exec) => {
                 self.kills += u64::from(counts);
                 self.execs += u64::from(executed);
                 if how != Death::Kill {
@@ -341,7 +345,7 @@ impl Storm<'_> {
     }
 
     /// Returns what one of its threads has waited for too long; `Some(None)`: a slot.
-    pub(super) fn stalled(&self, index: usize) -> Option<Option<LockKind>> {
+    pub(super) fn stalled(&self, index: usize) -> Option<Option<StormLockKind>> {
         let parties = &self.control.parties[index][..self.mix.threads];
         let stops = &self.control.stops;
         let (kind, waited) =
@@ -400,17 +404,17 @@ mod tests {
     }
 
     /// Returns a storm with one worker, in nothing but this.
-    fn with_one(mix: &Mix, worker: Worker, fate: Fate) -> Storm<'_> {
+    fn with_one(mix: &Mix, worker: WorkerProcess, fate: WorkerFate) -> Storm<'_> {
         let mut storm = Storm::new(mix, None).expect("memory");
         let now = Instant::now();
-        storm.victims.push(Victim { worker, since: now, told: now, fate });
+        storm.victims.push(StormVictim { worker, since: now, told: now, fate });
         storm
     }
 
     fn until_gone(storm: &mut Storm<'_>) {
         let gone = until(PATIENCE, || {
             storm.attend(0).expect("it ends as it is to");
-            matches!(storm.victims[0].fate, Fate::Gone)
+            matches!(storm.victims[0].fate, WorkerFate::Gone)
         });
         assert!(gone, "it never ends");
     }
@@ -419,7 +423,7 @@ mod tests {
     fn who_is_killed_counts_with_all_its_threads() {
         let mix = Mix { threads: 3, ..Mix::default() };
         let worker = wait_for_child().expect("a child");
-        let mut storm = with_one(&mix, worker, Fate::DiesAt(Instant::now()));
+        let mut storm = with_one(&mix, worker, WorkerFate::DiesAt(Instant::now()));
         until_gone(&mut storm);
         assert_eq!((storm.kills, storm.deaths), (1, 3));
     }
@@ -428,7 +432,7 @@ mod tests {
     fn who_is_stopped_goes_on_or_not_and_the_time_is_known() {
         let mix = Mix { stop: true, ..Mix::default() };
         let worker = wait_for_child().expect("a child");
-        let mut storm = with_one(&mix, worker, Fate::StopsAt(Instant::now()));
+        let mut storm = with_one(&mix, worker, WorkerFate::StopsAt(Instant::now()));
         until_gone(&mut storm);
         assert_eq!((storm.stops, storm.stopped, storm.kills), (1, 0, 1));
         let stopped = storm.control.stops.until(now_ns());
@@ -439,8 +443,8 @@ mod tests {
     #[test]
     fn who_ends_by_itself_is_noticed() {
         let mix = Mix::default();
-        let worker = Worker::fork(|| Err(Error::Interrupted)).expect("a child");
-        let mut storm = with_one(&mix, worker, Fate::Begins);
+        let worker = WorkerProcess::fork(|| Err(Error::Interrupted)).expect("a child");
+        let mut storm = with_one(&mix, worker, WorkerFate::Begins);
         let mut noticed = None;
         until(PATIENCE, || {
             noticed = storm.attend(0).err();
@@ -453,13 +457,13 @@ mod tests {
     fn who_waits_too_long_is_a_stall_and_is_killed() {
         let mix = Mix::default();
         let worker = wait_for_child().expect("a child");
-        let mut storm = with_one(&mix, worker, Fate::Begins);
+        let mut storm = with_one(&mix, worker, WorkerFate::Begins);
         let party = &storm.control.parties[0][0];
-        party.waits_for.store(LockKind::Semaphore as u32, Ordering::Relaxed);
+        party.waits_for.store(StormLockKind::Semaphore as u32, Ordering::Relaxed);
         let since = now_ns() - (STALL + Duration::from_millis(1)).as_nanos() as u64;
         party.waits_since.store(since, Ordering::Relaxed);
         until_gone(&mut storm);
-        assert_eq!(storm.stalls[LockKind::Semaphore as usize], 1);
+        assert_eq!(storm.stalls[StormLockKind::Semaphore as usize], 1);
         assert_eq!((storm.kills, storm.deaths), (0, 1), "it counts as a death and not as a kill");
     }
 }

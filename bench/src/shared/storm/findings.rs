@@ -2,8 +2,8 @@
 
 use super::driver::Storm;
 use super::limits::STALL;
-use super::report::{Counts, KindReport, RobustReport, StormRound, rate};
-use super::tally::{LockKind, count, now_ns};
+use super::report::{KindReport, RobustReport, StormCounts, StormRound, rate};
+use super::tally::{StormLockKind, count, now_ns};
 use super::{beside, semaphore};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -16,19 +16,21 @@ impl Storm<'_> {
             for at in 0..self.mix.locks {
                 let start = now_ns();
                 let got = match kind {
-                    LockKind::Mutex => {
+                    StormLockKind::Mutex => {
                         let outcome = field.mutexes[at].lock_timeout(STALL);
                         tally.received(outcome).map(|got| got.is_some())
                     }
-                    LockKind::RwLock => {
+                    StormLockKind::RwLock => {
                         let outcome = field.rwlocks[at].write_timeout(STALL);
                         tally.received(outcome).map(|got| got.is_some())
                     }
-                    LockKind::Condvar => {
-                        let outcome = field.rings[at].turn.lock_timeout(STALL);
+                    StormLockKind::Condvar => {
+                        let outcome = field.depots[at].turn.lock_timeout(STALL);
                         tally.received(outcome).map(|got| got.is_some())
                     }
-                    LockKind::Semaphore => semaphore::inspect(tally, &field.semaphores[at], at),
+                    StormLockKind::Semaphore => {
+                        semaphore::inspect(tally, &field.semaphores[at], at)
+                    }
                 };
                 match got {
                     Ok(true) => {}
@@ -49,7 +51,7 @@ impl Storm<'_> {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let robust = &self.control.robust;
         let seconds = self.time.as_secs_f64();
-        let counts = Counts {
+        let counts = StormCounts {
             kills: self.kills,
             reaped: self.reaped,
             execs: self.execs,
@@ -75,15 +77,15 @@ impl Storm<'_> {
         StormRound::new(self.mix.clone(), counts, self.broken.clone())
     }
 
-    fn kind_report(&self, kind: LockKind) -> KindReport {
+    fn kind_report(&self, kind: StormLockKind) -> KindReport {
         let tally = self.control.tally(kind);
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let (owner_died, units) = (load(&tally.owner_died), load(&tally.units_returned));
-        let told = if kind == LockKind::Semaphore { units } else { owner_died };
+        let told = if kind == StormLockKind::Semaphore { units } else { owner_died };
         KindReport {
             lock: kind,
             owner_died,
-            units_returned: (kind == LockKind::Semaphore).then_some(units),
+            units_returned: (kind == StormLockKind::Semaphore).then_some(units),
             torn: load(&tally.torn),
             unfounded: told.saturating_sub(self.deaths * kind.told_at_most()),
             stalls: self.stalls[kind as usize],
@@ -96,7 +98,7 @@ impl Storm<'_> {
 #[cfg(test)]
 mod tests {
     use super::super::course::{Course, Length};
-    use super::super::field::Field;
+    use super::super::field::StormField;
     use super::super::mix::Mix;
     use super::super::tally::FOR_A_SLOT;
     use super::*;
@@ -125,7 +127,7 @@ mod tests {
     }
 
     fn all() -> Mix {
-        Mix { kinds: LockKind::ALL.to_vec(), beside_robust: true, ..Mix::default() }
+        Mix { kinds: StormLockKind::ALL.to_vec(), beside_robust: true, ..Mix::default() }
     }
 
     #[test]
@@ -158,7 +160,7 @@ mod tests {
         let mix = all();
         let mut storm = still(&mix);
         storm.deaths = 3;
-        for kind in LockKind::ALL {
+        for kind in StormLockKind::ALL {
             let tally = storm.control.tally(kind);
             for counter in [&tally.owner_died, &tally.units_returned] {
                 counter.store(7, Ordering::Relaxed);
@@ -176,13 +178,13 @@ mod tests {
         let storm = still(&mix);
         let party = &storm.control.parties[2][0];
         let since = |ago: Duration| {
-            party.waits_for.store(LockKind::RwLock as u32, Ordering::Relaxed);
+            party.waits_for.store(StormLockKind::RwLock as u32, Ordering::Relaxed);
             party.waits_since.store(now_ns() - ago.as_nanos() as u64, Ordering::Relaxed);
             storm.stalled(2)
         };
         assert_eq!(since(STALL - Duration::from_secs(1)), None);
-        assert_eq!(since(STALL + Duration::from_millis(1)), Some(Some(LockKind::RwLock)));
-        let longest = &storm.control.tally(LockKind::RwLock).longest_wait_ns;
+        assert_eq!(since(STALL + Duration::from_millis(1)), Some(Some(StormLockKind::RwLock)));
+        let longest = &storm.control.tally(StormLockKind::RwLock).longest_wait_ns;
         assert!(longest.load(Ordering::Relaxed) > 2_000_000_000);
         assert_eq!(storm.stalled(1), None);
     }
@@ -194,15 +196,15 @@ mod tests {
         let party = &storm.control.parties[0][0];
         let long = (STALL + Duration::from_millis(500)).as_nanos() as u64;
         let begin = now_ns() - long;
-        party.waits_for.store(LockKind::Mutex as u32, Ordering::Relaxed);
+        party.waits_for.store(StormLockKind::Mutex as u32, Ordering::Relaxed);
         party.waits_since.store(begin, Ordering::Relaxed);
-        assert_eq!(storm.stalled(0), Some(Some(LockKind::Mutex)));
+        assert_eq!(storm.stalled(0), Some(Some(StormLockKind::Mutex)));
         storm.control.stops.begin(begin);
         storm.control.stops.end(begin + 1_000_000_000);
         assert_eq!(storm.stalled(0), None);
         // Stopped before it began to wait.
         party.waits_stopped.store(900_000_000, Ordering::Relaxed);
-        assert_eq!(storm.stalled(0), Some(Some(LockKind::Mutex)));
+        assert_eq!(storm.stalled(0), Some(Some(StormLockKind::Mutex)));
     }
 
     #[test]
@@ -225,7 +227,7 @@ mod tests {
             let segment = storm.ground.segment.as_fd().try_clone_to_owned().expect("a descriptor");
             let there = &there;
             scope.spawn(move || {
-                let segment = Segment::<Field>::from_fd(segment).expect("a segment");
+                let segment = Segment::<StormField>::from_fd(segment).expect("a segment");
                 segment.participate().expect("room");
                 there.wait();
                 there.wait();

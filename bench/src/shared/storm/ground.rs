@@ -1,10 +1,10 @@
 //! The segment that the workers of a storm share, and its slots.
 
-use super::field::{self, Field};
+use super::field::{self, StormField};
 use super::mix::Mix;
-use super::slots::Slots;
+use super::slots::StormSlots;
 use crate::Error;
-use lockstead::shared::{Options, Segment};
+use lockstead::shared::{Segment, SegmentOptions};
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,9 @@ use tempfile::TempDir;
 const SPARE: usize = 2;
 
 /// A segment, seen by the parent.
-pub(super) struct Ground {
-    pub(super) segment: Segment<Field>,
-    pub(super) slots: Slots,
+pub(super) struct StormGround {
+    pub(super) segment: Segment<StormField>,
+    pub(super) slots: StormSlots,
     /// Where its file has a name, the folder in which that is.
     folder: Option<TempDir>,
 }
@@ -26,11 +26,11 @@ pub(super) struct Ground {
 /// The name of the file, where it has one.
 const NAME: &str = "segment";
 
-impl Ground {
+impl StormGround {
     /// Makes one with all locks free.
     pub(super) fn new(mix: &Mix) -> Result<Self, Error> {
         let participants = mix.processes * mix.threads + 1 + SPARE;
-        let options = Options::new()
+        let options = SegmentOptions::new()
             .participants(u32::try_from(participants).unwrap_or(u32::MAX))
             .mode(if mix.users { 0o666 } else { 0o600 })
             .exclusive(mix.exclusive);
@@ -39,8 +39,8 @@ impl Ground {
             Some(folder) => field::named(&folder.path().join(NAME), &options)?,
             None => field::segment(&options)?,
         };
-        let slots = Slots::new(&segment)?;
-        Ok(Ground { segment, slots, folder })
+        let slots = StormSlots::new(&segment)?;
+        Ok(StormGround { segment, slots, folder })
     }
 
     /// Returns the path by which workers open it; `None`: by the descriptor that they inherit.

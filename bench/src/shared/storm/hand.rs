@@ -1,10 +1,10 @@
 //! One thread of a worker in a storm: how it takes locks, waits, and dawdles.
 
-use super::beside::{Beside, Others};
-use super::field::Field;
+use super::beside::{HeldBeside, Others};
+use super::field::StormField;
 use super::part::StormPart;
 use super::suspicion::Suspicion;
-use super::tally::{FOR_A_SLOT, LockKind, Party, StormControl, Tally, now_ns};
+use super::tally::{FOR_A_SLOT, KindTally, StormControl, StormLockKind, StormThread, now_ns};
 use crate::Error;
 use crate::contended::work::busy;
 use lockstead::shared::{JoinError, Segment};
@@ -17,7 +17,7 @@ use std::time::Duration;
 pub(super) struct Crew<'a> {
     pub(super) part: &'a StormPart,
     pub(super) control: &'a StormControl,
-    pub(super) segment: &'a Segment<Field>,
+    pub(super) segment: &'a Segment<StormField>,
     pub(super) others: Option<&'a Others>,
 }
 
@@ -38,7 +38,7 @@ impl Past {
 
 /// The way in which a lock is to be acquired.
 #[derive(Clone, Copy)]
-pub(super) enum How {
+pub(super) enum AcquireHow {
     Try,
     Within(Duration),
     Forever,
@@ -47,7 +47,7 @@ pub(super) enum How {
 /// One thread of a worker.
 pub(super) struct Hand<'a> {
     pub(super) control: &'a StormControl,
-    pub(super) party: &'a Party,
+    pub(super) party: &'a StormThread,
     /// Processes, and threads of each, that there are.
     pub(super) extent: (usize, usize),
     pub(super) random: fastrand::Rng,
@@ -57,10 +57,10 @@ pub(super) struct Hand<'a> {
     pub(super) holds: u64,
     /// A suspicion that it is to clear up when it holds nothing.
     pub(super) suspicion: Option<Suspicion>,
-    segment: &'a Segment<Field>,
+    segment: &'a Segment<StormField>,
     pub(super) part: &'a StormPart,
     thread: usize,
-    pub(super) beside: Option<Beside<'a>>,
+    pub(super) beside: Option<HeldBeside<'a>>,
 }
 
 impl<'a> Hand<'a> {
@@ -81,7 +81,7 @@ impl<'a> Hand<'a> {
             segment,
             part,
             thread,
-            beside: others.map(|others| Beside::new(others, &control.robust)),
+            beside: others.map(|others| HeldBeside::new(others, &control.robust)),
         }
     }
 
@@ -115,11 +115,11 @@ impl<'a> Hand<'a> {
         })
     }
 
-    pub(super) fn field(&self) -> &'a Field {
+    pub(super) fn field(&self) -> &'a StormField {
         self.segment.root()
     }
 
-    pub(super) fn tally(&self, kind: LockKind) -> &'a Tally {
+    pub(super) fn tally(&self, kind: StormLockKind) -> &'a KindTally {
         self.control.tally(kind)
     }
 
@@ -129,11 +129,11 @@ impl<'a> Hand<'a> {
     }
 
     /// Chooses one of the ways to acquire a lock, seldom another one than to wait.
-    pub(super) fn how(&mut self) -> How {
+    pub(super) fn how(&mut self) -> AcquireHow {
         match self.random.u32(..16) {
-            0 => How::Try,
-            1 => How::Within(Duration::from_micros(self.random.u64(..500))),
-            _ => How::Forever,
+            0 => AcquireHow::Try,
+            1 => AcquireHow::Within(Duration::from_micros(self.random.u64(..500))),
+            _ => AcquireHow::Forever,
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Hand<'a> {
     }
 
     /// Acquires a lock, and watches that this comes to an end.
-    pub(super) fn waiting<T>(&self, kind: LockKind, acquire: impl FnOnce() -> T) -> T {
+    pub(super) fn waiting<T>(&self, kind: StormLockKind, acquire: impl FnOnce() -> T) -> T {
         let stops = &self.control.stops;
         let begin = now_ns();
         let stopped = stops.until(begin);
@@ -161,7 +161,7 @@ impl<'a> Hand<'a> {
         let now = now_ns();
         self.party.waits_for.store(what, Ordering::Relaxed);
         self.party.waits_stopped.store(self.control.stops.until(now), Ordering::Relaxed);
-        // ord: with the load in `Party::waits`.
+        // ord: with the load in `StormThread::waits`.
         self.party.waits_since.store(now, Ordering::Release);
         let outcome = wait();
         self.party.waits_since.store(0, Ordering::Relaxed);
@@ -192,13 +192,13 @@ impl<'a> Hand<'a> {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::shared::memory::Memory;
-    use lockstead::shared::Options;
+    use crate::shared::memory::SharedMemory;
+    use lockstead::shared::SegmentOptions;
 
     /// What hands work with, in this process.
     pub(in super::super) struct Stands {
-        pub(in super::super) control: Memory<StormControl>,
-        pub(in super::super) segment: Segment<Field>,
+        pub(in super::super) control: SharedMemory<StormControl>,
+        pub(in super::super) segment: Segment<StormField>,
         parts: Vec<StormPart>,
     }
 
@@ -218,7 +218,7 @@ pub(super) mod tests {
             index,
             processes: 2,
             threads: 1,
-            kinds: LockKind::ALL.to_vec(),
+            kinds: StormLockKind::ALL.to_vec(),
             locks: 1,
             beside: false,
             churn: false,
@@ -228,8 +228,8 @@ pub(super) mod tests {
             seed: 7 + 4 * index as u64,
         };
         Stands {
-            control: Memory::create().expect("memory"),
-            segment: super::super::field::segment(&Options::new().participants(4))
+            control: SharedMemory::create().expect("memory"),
+            segment: super::super::field::segment(&SegmentOptions::new().participants(4))
                 .expect("a segment"),
             parts: vec![part(0), part(1)],
         }
@@ -244,7 +244,7 @@ pub(super) mod tests {
         with_hands(1, |hands| run(&mut hands[0]));
     }
 
-    pub(in super::super) fn torn(hand: &Hand<'_>, kind: LockKind) -> u64 {
+    pub(in super::super) fn torn(hand: &Hand<'_>, kind: StormLockKind) -> u64 {
         hand.tally(kind).torn.load(Ordering::Relaxed)
     }
 }

@@ -1,7 +1,7 @@
 //! What goes on in one storm: the locks, the workers, and what happens to them.
 
 use super::limits::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS};
-use super::tally::LockKind;
+use super::tally::StormLockKind;
 use crate::{Error, options};
 use serde::Serialize;
 use std::fmt;
@@ -24,7 +24,7 @@ pub enum Namespacing {
 pub struct Mix {
     /// Which kinds of locks they use. A report has one object for each instead.
     #[serde(skip)]
-    pub kinds: Vec<LockKind>,
+    pub kinds: Vec<StormLockKind>,
     /// Workers at the same time.
     pub processes: usize,
     /// Locks of each kind.
@@ -55,7 +55,7 @@ impl Default for Mix {
     /// Returns 4 processes of one thread, 8 mutexes, nothing but kills.
     fn default() -> Self {
         Self {
-            kinds: vec![LockKind::Mutex],
+            kinds: vec![StormLockKind::Mutex],
             processes: 4,
             locks: 8,
             threads: 1,
@@ -82,7 +82,7 @@ impl Mix {
 
     /// Tells whether there can be such a storm, on any machine.
     pub(super) fn check(&self) -> Result<(), Error> {
-        options::within("--lock", self.kinds.len(), 1..=LockKind::ALL.len(), " kinds")?;
+        options::within("--lock", self.kinds.len(), 1..=StormLockKind::ALL.len(), " kinds")?;
         options::within("--processes", self.processes, 1..=MAX_PROCESSES, "")?;
         options::within("--locks", self.locks, 1..=MAX_LOCKS, "")?;
         options::within("--threads", self.threads, 1..=MAX_THREADS, "")?;
@@ -108,7 +108,7 @@ impl Mix {
 
     /// Returns all that `measure_all` lets happen, each for a while.
     pub(super) fn all() -> Vec<Mix> {
-        let plain = Mix { kinds: LockKind::ALL.to_vec(), ..Mix::default() };
+        let plain = Mix { kinds: StormLockKind::ALL.to_vec(), ..Mix::default() };
         let (two, three) =
             (Mix { threads: 2, ..plain.clone() }, Mix { threads: 3, ..plain.clone() });
         let (each, several) = (Namespacing::Each, Namespacing::Several);
@@ -187,7 +187,7 @@ mod tests {
         for (at, mix) in all.iter().enumerate() {
             mix.check().expect("possible");
             assert!(!all[..at].contains(mix), "{mix} is there twice");
-            assert_eq!(mix.kinds, LockKind::ALL);
+            assert_eq!(mix.kinds, StormLockKind::ALL);
         }
         let has: [fn(&Mix) -> bool; 10] = [
             |mix| mix.namespaces == Namespacing::Each,

@@ -3,9 +3,9 @@
 //! Two counters: a section adds one to the first, dawdles, and adds one to the second.
 //! And the name of who is inside. One section in eight takes a second mutex.
 
-use super::hand::{Hand, How};
-use super::protected::Pair;
-use super::tally::{LockKind, count};
+use super::hand::{AcquireHow, Hand};
+use super::protected::ProtectedPair;
+use super::tally::{StormLockKind, count};
 use crate::Error;
 use lockstead::shared::SharedMutex;
 
@@ -28,22 +28,22 @@ pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     Ok(true)
 }
 
-type Taken<'a> = Option<(lockstead::shared::SharedMutexGuard<'a, Pair>, bool)>;
+type Taken<'a> = Option<(lockstead::shared::SharedMutexGuard<'a, ProtectedPair>, bool)>;
 
 fn take<'a>(hand: &mut Hand<'a>, at: usize) -> Result<Taken<'a>, Error> {
-    let mutex: &SharedMutex<Pair> = &hand.field().mutexes[at];
+    let mutex: &SharedMutex<ProtectedPair> = &hand.field().mutexes[at];
     let how = hand.how();
-    let outcome = hand.waiting(LockKind::Mutex, || match how {
-        How::Try => mutex.try_lock(),
-        How::Within(time) => mutex.lock_timeout(time),
-        How::Forever => mutex.lock(),
+    let outcome = hand.waiting(StormLockKind::Mutex, || match how {
+        AcquireHow::Try => mutex.try_lock(),
+        AcquireHow::Within(time) => mutex.lock_timeout(time),
+        AcquireHow::Forever => mutex.lock(),
     });
-    hand.tally(LockKind::Mutex).received(outcome)
+    hand.tally(StormLockKind::Mutex).received(outcome)
 }
 
-fn finish(hand: &Hand<'_>, pair: &mut Pair) {
+fn finish(hand: &Hand<'_>, pair: &mut ProtectedPair) {
     let alone = pair.leave(hand.name);
-    count(&hand.tally(LockKind::Mutex).torn, u64::from(!alone));
+    count(&hand.tally(StormLockKind::Mutex).torn, u64::from(!alone));
 }
 
 #[cfg(test)]
@@ -51,7 +51,7 @@ mod tests {
     use super::super::hand::tests::{torn, with_hand};
     use super::*;
 
-    fn taken<'a>(hand: &mut Hand<'a>) -> lockstead::shared::SharedMutexGuard<'a, Pair> {
+    fn taken<'a>(hand: &mut Hand<'a>) -> lockstead::shared::SharedMutexGuard<'a, ProtectedPair> {
         take(hand, 0).expect("nobody refuses").expect("nobody has it").0
     }
 
@@ -64,7 +64,7 @@ mod tests {
             let pair = taken(hand);
             assert!(pair.first == 50 && pair.second == 50);
             drop(pair);
-            assert_eq!(torn(hand, LockKind::Mutex), 0);
+            assert_eq!(torn(hand, StormLockKind::Mutex), 0);
         });
     }
 
@@ -73,7 +73,7 @@ mod tests {
         with_hand(|hand| {
             taken(hand).enter(hand.name);
             drop(taken(hand));
-            assert_eq!(torn(hand, LockKind::Mutex), 1);
+            assert_eq!(torn(hand, StormLockKind::Mutex), 1);
         });
     }
 
@@ -84,7 +84,7 @@ mod tests {
             pair.enter(hand.name);
             pair.inside ^= 2;
             finish(hand, &mut pair);
-            assert_eq!(torn(hand, LockKind::Mutex), 1);
+            assert_eq!(torn(hand, StormLockKind::Mutex), 1);
         });
     }
 }

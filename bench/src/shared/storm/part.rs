@@ -1,6 +1,6 @@
 //! What a worker of a storm is told.
 
-use super::tally::LockKind;
+use super::tally::StormLockKind;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ pub(in crate::shared) struct StormPart {
     pub(super) index: usize,
     pub(super) processes: usize,
     pub(super) threads: usize,
-    pub(super) kinds: Vec<LockKind>,
+    pub(super) kinds: Vec<StormLockKind>,
     pub(super) locks: usize,
     pub(super) beside: bool,
     pub(super) churn: bool,

@@ -15,14 +15,14 @@ pub(super) trait Protected {
 /// What a mutex or a reader-writer lock protects.
 #[derive(Clone, Copy, Shareable)]
 #[repr(C)]
-pub(super) struct Pair {
+pub(super) struct ProtectedPair {
     pub(super) first: u64,
     pub(super) second: u64,
     /// The name of the thread inside; 0 if there is none.
     pub(super) inside: u64,
 }
 
-impl Protected for Pair {
+impl Protected for ProtectedPair {
     fn is_sound(&self) -> bool {
         load(&self.first) == load(&self.second) && load(&self.inside) == 0
     }
@@ -33,7 +33,7 @@ impl Protected for Pair {
     }
 }
 
-impl Pair {
+impl ProtectedPair {
     /// Does the first half of a section.
     pub(super) fn enter(&mut self, name: u64) {
         store(&mut self.inside, name);
@@ -54,15 +54,15 @@ impl Pair {
 /// A mutex, what it protects, and a condition variable: see `condvar`.
 #[derive(Shareable)]
 #[repr(C)]
-pub(super) struct Ring {
-    pub(super) turn: SharedMutex<Turn>,
+pub(super) struct Depot {
+    pub(super) turn: SharedMutex<ProtectedTurn>,
     pub(super) changed: SharedCondvar,
 }
 
-/// What a ring's mutex protects.
+/// What a depot's mutex protects.
 #[derive(Clone, Copy, Shareable)]
 #[repr(C)]
-pub(super) struct Turn {
+pub(super) struct ProtectedTurn {
     pub(super) made: u64,
     pub(super) taken: u64,
     /// The number of items there are: one at most.
@@ -72,7 +72,7 @@ pub(super) struct Turn {
     pub(super) over: u64,
 }
 
-impl Protected for Turn {
+impl Protected for ProtectedTurn {
     fn is_sound(&self) -> bool {
         let stock = load(&self.stock);
         load(&self.made) == load(&self.taken).wrapping_add(stock)

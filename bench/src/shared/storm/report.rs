@@ -1,8 +1,8 @@
 //! What came of storms.
 
 use super::mix::Mix;
-use super::tally::LockKind;
-use lockstead_render::machine::Machine;
+use super::tally::StormLockKind;
+use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 
 /// What came of all storms.
@@ -10,19 +10,19 @@ use serde::Serialize;
 pub struct StormReport {
     /// All of them together.
     #[serde(flatten)]
-    pub total: Counts,
+    pub total: StormCounts,
     /// The counts of each combination.
     pub rounds: Vec<StormRound>,
     /// Combinations that are not to be had here.
     pub skipped: Vec<Skipped>,
     /// The machine that was measured, and when.
-    pub machine: Machine,
+    pub machine: MachineFacts,
 }
 
 impl StormReport {
     pub(super) fn new(rounds: Vec<StormRound>, skipped: Vec<Skipped>) -> Self {
-        let total = Counts::sum(rounds.iter().map(|round| &round.counts));
-        StormReport { total, rounds, skipped, machine: Machine::here() }
+        let total = StormCounts::sum(rounds.iter().map(|round| &round.counts));
+        StormReport { total, rounds, skipped, machine: MachineFacts::here() }
     }
 
     /// Tells whether the locks did what they promise, in all of them.
@@ -39,7 +39,7 @@ pub struct StormRound {
     pub name: String,
     /// The counts of this combination.
     #[serde(flatten)]
-    pub counts: Counts,
+    pub counts: StormCounts,
     /// Why it came to an end too early: a lock refused, or a worker ended by itself.
     pub broken: Option<String>,
     /// The parts of the combination.
@@ -48,7 +48,7 @@ pub struct StormRound {
 }
 
 impl StormRound {
-    pub(super) fn new(mix: Mix, counts: Counts, broken: Option<String>) -> Self {
+    pub(super) fn new(mix: Mix, counts: StormCounts, broken: Option<String>) -> Self {
         StormRound { name: mix.to_string(), counts, broken, mix }
     }
 }
@@ -64,7 +64,7 @@ pub struct Skipped {
 
 /// What came of storms. The counts are those of all kinds of locks together.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Counts {
+pub struct StormCounts {
     /// Workers that were killed, in whichever way.
     pub kills: u64,
     /// The number of kills in which the memory was taken before the end.
@@ -100,7 +100,7 @@ pub struct Counts {
     pub seconds: f64,
 }
 
-impl Counts {
+impl StormCounts {
     /// Tells whether the locks did what they promise.
     #[must_use]
     pub fn passed(&self) -> bool {
@@ -112,8 +112,8 @@ impl Counts {
     }
 
     /// Adds up the counts of several storms.
-    fn sum<'a>(all: impl Iterator<Item = &'a Counts>) -> Counts {
-        let mut sum = Counts::default();
+    fn sum<'a>(all: impl Iterator<Item = &'a StormCounts>) -> StormCounts {
+        let mut sum = StormCounts::default();
         for one in all {
             sum.kills += one.kills;
             sum.reaped += one.reaped;
@@ -152,7 +152,7 @@ pub(super) fn rate(kills: u64, seconds: f64) -> f64 {
 #[derive(Clone, Debug, Serialize)]
 pub struct KindReport {
     /// Which one it is about.
-    pub lock: LockKind,
+    pub lock: StormLockKind,
     /// How often a lock told its next owner that the last one had died; of a semaphore,
     /// that holders had.
     pub owner_died: u64,
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn one_round_that_failed_fails_the_whole() {
-        let sound = || StormRound::new(Mix::default(), Counts::default(), None);
+        let sound = || StormRound::new(Mix::default(), StormCounts::default(), None);
         let failures: [fn(&mut StormRound); 6] = [
             |round| round.counts.torn = 1,
             |round| round.counts.stalls = 1,
@@ -235,7 +235,7 @@ mod tests {
         let kind = |lock, torn| KindReport {
             lock,
             owner_died: 2,
-            units_returned: (lock == LockKind::Semaphore).then_some(3),
+            units_returned: (lock == StormLockKind::Semaphore).then_some(3),
             torn,
             unfounded: 0,
             stalls: 1,
@@ -243,12 +243,12 @@ mod tests {
             operations: 5,
         };
         let round = |kills, seconds, kinds| {
-            let counts = Counts { kills, seconds, lost: 1, kinds, ..Counts::default() };
+            let counts = StormCounts { kills, seconds, lost: 1, kinds, ..StormCounts::default() };
             StormRound::new(Mix::default(), counts, None)
         };
         let rounds = vec![
-            round(100, 1.0, vec![kind(LockKind::Mutex, 1), kind(LockKind::Semaphore, 2)]),
-            round(200, 2.0, vec![kind(LockKind::Semaphore, 4)]),
+            round(100, 1.0, vec![kind(StormLockKind::Mutex, 1), kind(StormLockKind::Semaphore, 2)]),
+            round(200, 2.0, vec![kind(StormLockKind::Semaphore, 4)]),
         ];
         let total = StormReport::new(rounds, Vec::new()).total;
         assert_eq!((total.kills, total.lost, total.kills_per_s), (300, 2, 100.0));

@@ -5,9 +5,9 @@
 //! meanwhile, and either shows. One section in two writes; one in eight has a second
 //! lock, so that threads that read and write hold some of both.
 
-use super::hand::{Hand, How};
-use super::protected::{Pair, Protected, load};
-use super::tally::{LockKind, count};
+use super::hand::{AcquireHow, Hand};
+use super::protected::{Protected, ProtectedPair, load};
+use super::tally::{StormLockKind, count};
 use crate::Error;
 
 /// One of so many sections writes.
@@ -37,12 +37,12 @@ fn write(
 ) -> Result<bool, Error> {
     let lock = &hand.field().rwlocks[at];
     let how = hand.how();
-    let outcome = hand.waiting(LockKind::RwLock, || match how {
-        How::Try => lock.try_write(),
-        How::Within(time) => lock.write_timeout(time),
-        How::Forever => lock.write(),
+    let outcome = hand.waiting(StormLockKind::RwLock, || match how {
+        AcquireHow::Try => lock.try_write(),
+        AcquireHow::Within(time) => lock.write_timeout(time),
+        AcquireHow::Forever => lock.write(),
     });
-    let Some((mut pair, _)) = hand.tally(LockKind::RwLock).received(outcome)? else {
+    let Some((mut pair, _)) = hand.tally(StormLockKind::RwLock).received(outcome)? else {
         return Ok(false);
     };
     pair.enter(hand.name);
@@ -50,7 +50,7 @@ fn write(
     hand.dawdle();
     inner(hand)?;
     let alone = pair.leave(hand.name);
-    count(&hand.tally(LockKind::RwLock).torn, u64::from(!alone));
+    count(&hand.tally(StormLockKind::RwLock).torn, u64::from(!alone));
     drop(pair);
     Ok(true)
 }
@@ -62,25 +62,25 @@ fn read(
 ) -> Result<bool, Error> {
     let lock = &hand.field().rwlocks[at];
     let how = hand.how();
-    let outcome = hand.waiting(LockKind::RwLock, || match how {
-        How::Try => lock.try_read(),
-        How::Within(time) => lock.read_timeout(time),
-        How::Forever => lock.read(),
+    let outcome = hand.waiting(StormLockKind::RwLock, || match how {
+        AcquireHow::Try => lock.try_read(),
+        AcquireHow::Within(time) => lock.read_timeout(time),
+        AcquireHow::Forever => lock.read(),
     });
-    let Some((pair, _)) = hand.tally(LockKind::RwLock).received(outcome)? else {
+    let Some((pair, _)) = hand.tally(StormLockKind::RwLock).received(outcome)? else {
         return Ok(false);
     };
     let before = load(&pair.first);
     hand.beside_at_random();
     hand.dawdle();
     inner(hand)?;
-    count(&hand.tally(LockKind::RwLock).torn, u64::from(!undisturbed(&pair, before)));
+    count(&hand.tally(StormLockKind::RwLock).torn, u64::from(!undisturbed(&pair, before)));
     drop(pair);
     Ok(true)
 }
 
 /// Tells whether no writer has been there since the first counter was `before`.
-fn undisturbed(pair: &Pair, before: u64) -> bool {
+fn undisturbed(pair: &ProtectedPair, before: u64) -> bool {
     load(&pair.first) == before && pair.is_sound()
 }
 
@@ -98,14 +98,14 @@ mod tests {
             let pair = hand.field().rwlocks[0].read().expect("free").acquired().expect("sound");
             assert!(pair.is_sound() && pair.first > 0);
             drop(pair);
-            assert_eq!(torn(hand, LockKind::RwLock), 0);
+            assert_eq!(torn(hand, StormLockKind::RwLock), 0);
         });
     }
 
     /// Acts as if a writer had been let in with a reader, at each point.
     #[test]
     fn a_writer_beside_a_reader_is_noticed() {
-        let mut pair = Pair { first: 3, second: 3, inside: 0 };
+        let mut pair = ProtectedPair { first: 3, second: 3, inside: 0 };
         assert!(undisturbed(&pair, 3));
         pair.enter(7);
         assert!(!pair.is_sound(), "a reader that comes in finds the writer");
@@ -121,7 +121,7 @@ mod tests {
                 hand.field().rwlocks[0].write().expect("free").acquired().expect("sound");
             pair.enter(hand.name);
             drop(pair);
-            while torn(hand, LockKind::RwLock) == 0 {
+            while torn(hand, StormLockKind::RwLock) == 0 {
                 read(hand, 0, |_| Ok(())).expect("nobody refuses");
             }
         });

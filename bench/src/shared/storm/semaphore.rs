@@ -7,11 +7,11 @@
 //!
 //! In a quiet phase, when nobody is left, all units can be taken at once.
 
-use super::hand::{Hand, How};
+use super::hand::{AcquireHow, Hand};
 use super::limits::{MOST_TAKEN, STALL, UNITS};
 use super::protected::reports;
-use super::suspicion::{Hold, suspect};
-use super::tally::{LockKind, Tally, count};
+use super::suspicion::{StormHold, suspect};
+use super::tally::{KindTally, StormLockKind, count};
 use crate::Error;
 use lockstead::shared::{Permit, SharedError, SharedSemaphore, Taken};
 use std::sync::atomic::Ordering;
@@ -23,16 +23,16 @@ pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let semaphore = &hand.field().semaphores[at];
     let units = if hand.random.u32(..TAKES_MOST) == 0 { MOST_TAKEN } else { 1 };
     let how = hand.how();
-    let outcome = hand.waiting(LockKind::Semaphore, || match how {
-        How::Try => semaphore.try_acquire(units),
-        How::Within(time) => semaphore.acquire_timeout(units, time),
-        How::Forever => semaphore.acquire(units),
+    let outcome = hand.waiting(StormLockKind::Semaphore, || match how {
+        AcquireHow::Try => semaphore.try_acquire(units),
+        AcquireHow::Within(time) => semaphore.acquire_timeout(units, time),
+        AcquireHow::Forever => semaphore.acquire(units),
     });
-    let Some(permit) = received(hand.tally(LockKind::Semaphore), at, outcome)? else {
+    let Some(permit) = received(hand.tally(StormLockKind::Semaphore), at, outcome)? else {
         return Ok(false);
     };
     hand.holds += 1;
-    let hold = Hold::new(hand.holds, at, units);
+    let hold = StormHold::new(hand.holds, at, units);
     hand.party.holds.store(hold.0, Ordering::SeqCst);
     let suspicion = suspect(hand.control, hand.extent, at, hand.party, units);
     hand.beside_at_random();
@@ -45,7 +45,7 @@ pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
 
 /// Looks at what an acquisition has brought; `None` if it was not to be had in time.
 fn received<'a>(
-    tally: &Tally,
+    tally: &KindTally,
     at: usize,
     outcome: Result<Taken<'a>, SharedError>,
 ) -> Result<Option<Permit<'a>>, Error> {
@@ -66,7 +66,7 @@ fn received<'a>(
 /// Tells whether all units can be taken in time, when nobody is left. Counts it if there are more
 /// of them.
 pub(super) fn inspect(
-    tally: &Tally,
+    tally: &KindTally,
     semaphore: &SharedSemaphore,
     at: usize,
 ) -> Result<bool, Error> {
@@ -92,9 +92,10 @@ mod tests {
             }
             let semaphore = &hand.field().semaphores[0];
             assert!(
-                inspect(hand.tally(LockKind::Semaphore), semaphore, 0).expect("nobody refuses")
+                inspect(hand.tally(StormLockKind::Semaphore), semaphore, 0)
+                    .expect("nobody refuses")
             );
-            assert_eq!(torn(hand, LockKind::Semaphore), 0);
+            assert_eq!(torn(hand, StormLockKind::Semaphore), 0);
         });
     }
 
@@ -103,12 +104,12 @@ mod tests {
         with_hand(|hand| {
             let semaphore = &hand.field().semaphores[0];
             semaphore.acquire(1).expect("free").permit().consume();
-            let tally = hand.tally(LockKind::Semaphore);
+            let tally = hand.tally(StormLockKind::Semaphore);
             assert!(!inspect(tally, semaphore, 0).expect("nobody refuses"), "not in time");
-            assert_eq!(torn(hand, LockKind::Semaphore), 0);
+            assert_eq!(torn(hand, StormLockKind::Semaphore), 0);
             assert!(semaphore.add(2).expect("fits"));
             assert!(inspect(tally, semaphore, 0).expect("nobody refuses"));
-            assert_eq!(torn(hand, LockKind::Semaphore), 1, "one too many");
+            assert_eq!(torn(hand, StormLockKind::Semaphore), 1, "one too many");
         });
     }
 }

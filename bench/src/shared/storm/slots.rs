@@ -1,16 +1,16 @@
 //! Slots in which somebody still seems to live when nobody is left.
 
-use super::field::Field;
+use super::field::StormField;
 use super::limits::STALL;
 use crate::Error;
 use crate::shared::process::until;
 use lockstead::shared::Segment;
-use lockstead::shared::inspect::{Mender, View};
+use lockstead::shared::inspect::{Mender, SegmentView};
 use std::os::fd::{AsFd, AsRawFd};
 
 /// The slots of a segment, seen by the parent, which has one of them while it storms.
-pub(super) struct Slots {
-    view: View,
+pub(super) struct StormSlots {
+    view: SegmentView,
     mender: Mender,
     /// The parent's, if it has one.
     own: Option<u32>,
@@ -20,18 +20,18 @@ fn refused(why: impl std::fmt::Display) -> Error {
     Error::Segment { what: "cannot look at the slots of the segment", why: why.to_string() }
 }
 
-impl Slots {
+impl StormSlots {
     /// Begins with a segment in which nobody is.
-    pub(super) fn new(segment: &Segment<Field>) -> Result<Self, Error> {
+    pub(super) fn new(segment: &Segment<StormField>) -> Result<Self, Error> {
         let file = segment.as_fd().try_clone_to_owned().map_err(refused)?;
         let path = format!("/proc/self/fd/{}", segment.as_fd().as_raw_fd());
-        let view = View::from_file(file.into()).map_err(refused)?;
+        let view = SegmentView::from_file(file.into()).map_err(refused)?;
         let mender = Mender::open(path).map_err(refused)?;
-        Ok(Slots { view, mender, own: None })
+        Ok(StormSlots { view, mender, own: None })
     }
 
     /// Has the calling thread take a slot of a segment that nobody else is in.
-    pub(super) fn take_slot(&mut self, segment: &Segment<Field>) -> Result<(), Error> {
+    pub(super) fn take_slot(&mut self, segment: &Segment<StormField>) -> Result<(), Error> {
         self.own = None;
         segment.participate().map_err(refused)?;
         match self.taken()?[..] {
@@ -75,12 +75,12 @@ impl Slots {
 mod tests {
     use super::super::field;
     use super::*;
-    use lockstead::shared::Options;
+    use lockstead::shared::SegmentOptions;
 
     #[test]
     fn a_slot_of_somebody_who_lives_is_lost_when_nobody_should() {
-        let segment = field::segment(&Options::new().participants(4)).expect("a segment");
-        let mut slots = Slots::new(&segment).expect("slots");
+        let segment = field::segment(&SegmentOptions::new().participants(4)).expect("a segment");
+        let mut slots = StormSlots::new(&segment).expect("slots");
         slots.take_slot(&segment).expect("room");
         assert_eq!(slots.lost().expect("readable"), 0);
         let there = std::sync::Barrier::new(2);

@@ -8,7 +8,7 @@
 //! the one or the other, and counts those that lived.
 
 use super::limits::{MAX_LOCKS, MAX_PROCESSES, MAX_THREADS, UNITS};
-use super::tally::{LockKind, Party, StormControl, count};
+use super::tally::{StormControl, StormLockKind, StormThread, count};
 use crate::Error;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -22,11 +22,11 @@ const _: () = assert!(MAX_LOCKS <= 1 << 12 && UNITS < 1 << 4);
 
 /// What a thread says that it holds: never twice the same in one life.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Hold(pub(super) u64);
+pub(super) struct StormHold(pub(super) u64);
 
-impl Hold {
+impl StormHold {
     pub(super) fn new(number: u64, at: usize, units: u32) -> Self {
-        Hold(number << 16 | (at as u64) << 4 | u64::from(units))
+        StormHold(number << 16 | (at as u64) << 4 | u64::from(units))
     }
 
     fn is_of(self, at: usize) -> bool {
@@ -52,7 +52,7 @@ struct Suspect {
     thread: usize,
     /// Which of its lives.
     life: u32,
-    hold: Hold,
+    hold: StormHold,
 }
 
 /// Lists who has units of semaphore `at` while `me` has `own`, if it is too much.
@@ -60,7 +60,7 @@ pub(super) fn suspect(
     control: &StormControl,
     extent: (usize, usize),
     at: usize,
-    me: &Party,
+    me: &StormThread,
     own: u32,
 ) -> Option<Suspicion> {
     let mut others = look(control, extent, at, me);
@@ -77,7 +77,12 @@ pub(super) fn suspect(
     None
 }
 
-fn look(control: &StormControl, extent: (usize, usize), at: usize, me: &Party) -> Vec<Suspect> {
+fn look(
+    control: &StormControl,
+    extent: (usize, usize),
+    at: usize,
+    me: &StormThread,
+) -> Vec<Suspect> {
     let (processes, threads) = extent;
     debug_assert!(processes <= MAX_PROCESSES && threads <= MAX_THREADS);
     let parties = control.parties[..processes].iter().enumerate().flat_map(|(process, row)| {
@@ -87,7 +92,7 @@ fn look(control: &StormControl, extent: (usize, usize), at: usize, me: &Party) -
     let holding = others.filter_map(|(process, thread, party)| {
         // The life first: should it end in between, it was another one that held.
         let life = party.lives.load(Ordering::SeqCst);
-        let hold = Hold(party.holds.load(Ordering::SeqCst));
+        let hold = StormHold(party.holds.load(Ordering::SeqCst));
         (hold.units() != 0 && hold.is_of(at)).then_some(Suspect { process, thread, life, hold })
     });
     holding.collect()
@@ -110,7 +115,7 @@ pub(super) fn resolve(control: &StormControl, suspicion: Suspicion) -> Result<()
             living += suspect.hold.units();
         }
     }
-    count(&control.tally(LockKind::Semaphore).torn, u64::from(living > UNITS));
+    count(&control.tally(StormLockKind::Semaphore).torn, u64::from(living > UNITS));
     Ok(())
 }
 
@@ -122,7 +127,7 @@ mod tests {
     /// Two others have all units of semaphore 0, and this thread has got one.
     fn too_many(control: &StormControl) -> Suspicion {
         let hold = |process: usize, at, units| {
-            let word = Hold::new(9, at, units).0;
+            let word = StormHold::new(9, at, units).0;
             control.parties[process][0].holds.store(word, Ordering::SeqCst);
         };
         let suspicion = || suspect(control, (4, 1), 0, &control.parties[0][0], 1);
@@ -141,7 +146,7 @@ mod tests {
                 hand.control.parties[process][0].holds.store(0, Ordering::SeqCst);
             }
             resolve(hand.control, suspicion).expect("all went on");
-            assert_eq!(torn(hand, LockKind::Semaphore), 1);
+            assert_eq!(torn(hand, StormLockKind::Semaphore), 1);
         });
     }
 
@@ -152,7 +157,7 @@ mod tests {
             hand.control.parties[1][0].bury();
             hand.control.parties[2][0].holds.store(0, Ordering::SeqCst);
             resolve(hand.control, suspicion).expect("one went on, one was buried");
-            assert_eq!(torn(hand, LockKind::Semaphore), 0);
+            assert_eq!(torn(hand, StormLockKind::Semaphore), 0);
         });
     }
 }

@@ -5,7 +5,7 @@ use super::protected::Protected;
 use super::stops::Stops;
 use crate::Error;
 use crate::shared::memory::Plain;
-use lockstead::shared::{Held, Locked, SharedError};
+use lockstead::shared::{HeldGuard, Locked, SharedError};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::ops::Deref;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 /// A kind of lock that storms are about.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LockKind {
+pub enum StormLockKind {
     /// The mutex of this project.
     Mutex,
     /// The reader-writer lock of this project.
@@ -25,19 +25,23 @@ pub enum LockKind {
     Condvar,
 }
 
-impl LockKind {
+impl StormLockKind {
     /// All, in the order of the reports.
-    pub const ALL: [LockKind; 4] =
-        [LockKind::Mutex, LockKind::RwLock, LockKind::Semaphore, LockKind::Condvar];
+    pub const ALL: [StormLockKind; 4] = [
+        StormLockKind::Mutex,
+        StormLockKind::RwLock,
+        StormLockKind::Semaphore,
+        StormLockKind::Condvar,
+    ];
 
     /// Returns the name as flags and reports have it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            LockKind::Mutex => "mutex",
-            LockKind::RwLock => "rwlock",
-            LockKind::Semaphore => "semaphore",
-            LockKind::Condvar => "condvar",
+            StormLockKind::Mutex => "mutex",
+            StormLockKind::RwLock => "rwlock",
+            StormLockKind::Semaphore => "semaphore",
+            StormLockKind::Condvar => "condvar",
         }
     }
 
@@ -45,14 +49,14 @@ impl LockKind {
     /// once, or units.
     pub(super) const fn told_at_most(self) -> u64 {
         match self {
-            LockKind::Mutex | LockKind::RwLock => 2,
-            LockKind::Semaphore => MOST_TAKEN as u64,
-            LockKind::Condvar => 1,
+            StormLockKind::Mutex | StormLockKind::RwLock => 2,
+            StormLockKind::Semaphore => MOST_TAKEN as u64,
+            StormLockKind::Condvar => 1,
         }
     }
 }
 
-impl fmt::Display for LockKind {
+impl fmt::Display for StormLockKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
     }
@@ -65,27 +69,27 @@ pub(super) struct StormControl {
     pub(super) over: AtomicU32,
     /// Counts for how long workers were stopped.
     pub(super) stops: Stops,
-    pub(super) tallies: [Tally; LockKind::ALL.len()],
+    pub(super) tallies: [KindTally; StormLockKind::ALL.len()],
     /// The counts of the C library's mutexes.
-    pub(super) robust: Tally,
-    pub(super) parties: [[Party; MAX_THREADS]; MAX_PROCESSES],
+    pub(super) robust: KindTally,
+    pub(super) parties: [[StormThread; MAX_THREADS]; MAX_PROCESSES],
 }
 
 // SAFETY: atomics alone: any bits are valid, and other processes may write at any time.
 unsafe impl Plain for StormControl {}
 
 impl StormControl {
-    pub(super) fn tally(&self, kind: LockKind) -> &Tally {
+    pub(super) fn tally(&self, kind: StormLockKind) -> &KindTally {
         &self.tallies[kind as usize]
     }
 }
 
 /// What a thread waits for that is no lock.
-pub(super) const FOR_A_SLOT: u32 = LockKind::ALL.len() as u32;
+pub(super) const FOR_A_SLOT: u32 = StormLockKind::ALL.len() as u32;
 
 /// One thread of one worker.
 #[repr(C, align(128))]
-pub(super) struct Party {
+pub(super) struct StormThread {
     /// Critical sections of this life.
     pub(super) sections: AtomicU64,
     /// Since when it waits, on the system's monotonic clock; 0: it does not.
@@ -102,7 +106,7 @@ pub(super) struct Party {
     pub(super) holds: AtomicU64,
 }
 
-impl Party {
+impl StormThread {
     /// Marks the thread as dead: what it said of itself is not so any more.
     pub(super) fn bury(&self) {
         // In this order: who sees that it holds nothing any more sees why.
@@ -113,7 +117,7 @@ impl Party {
     }
 
     /// Returns how long it has waited while nobody was stopped, and for what; `None`: a slot.
-    pub(super) fn waits(&self, stops: &Stops) -> Option<(Option<LockKind>, u64)> {
+    pub(super) fn waits(&self, stops: &Stops) -> Option<(Option<StormLockKind>, u64)> {
         // ord: with the store in `Hand::watched`, what this wait began with.
         let since = self.waits_since.load(Ordering::Acquire);
         let stopped = self.waits_stopped.load(Ordering::Relaxed);
@@ -123,18 +127,21 @@ impl Party {
         }
         let now = now_ns();
         let stopped = stops.until(now).saturating_sub(stopped);
-        Some((LockKind::ALL.get(kind).copied(), now.saturating_sub(since).saturating_sub(stopped)))
+        Some((
+            StormLockKind::ALL.get(kind).copied(),
+            now.saturating_sub(since).saturating_sub(stopped),
+        ))
     }
 
     /// Tells whether that is too long.
-    pub(super) fn stalled(&self, stops: &Stops) -> Option<(Option<LockKind>, u64)> {
+    pub(super) fn stalled(&self, stops: &Stops) -> Option<(Option<StormLockKind>, u64)> {
         self.waits(stops).filter(|&(_, waited)| waited > STALL.as_nanos() as u64)
     }
 }
 
 /// Counts about one kind of lock.
 #[repr(C, align(128))]
-pub(super) struct Tally {
+pub(super) struct KindTally {
     pub(super) owner_died: AtomicU64,
     /// Units that dead holders had, as semaphores told.
     pub(super) units_returned: AtomicU64,
@@ -150,7 +157,7 @@ pub(super) fn count(counter: &AtomicU64, more: u64) {
     }
 }
 
-impl Tally {
+impl KindTally {
     /// Looks at a lock as it was got, mends what a dead owner left, and gives the guard,
     /// and whether an owner died; `None` if the lock was not to be had in time.
     pub(super) fn received<G>(
@@ -158,7 +165,7 @@ impl Tally {
         outcome: Result<Locked<G>, SharedError>,
     ) -> Result<Option<(G, bool)>, Error>
     where
-        G: Held,
+        G: HeldGuard,
         <G as Deref>::Target: Protected + Sized,
     {
         match outcome {

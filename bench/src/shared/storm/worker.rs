@@ -1,15 +1,15 @@
 //! What those do that a storm kills.
 
 use super::beside::Others;
-use super::field::Field;
+use super::field::StormField;
 use super::hand::{Crew, Hand, Past};
 use super::part::StormPart;
 use super::suspicion;
-use super::tally::{LockKind, StormControl, count};
+use super::tally::{StormControl, StormLockKind, count};
 use super::{condvar, exec, habitat, mutex, rwlock, semaphore};
 use crate::Error;
-use crate::shared::memory::Memory;
-use crate::shared::process::{Files, Job};
+use crate::shared::memory::SharedMemory;
+use crate::shared::process::{HandedFiles, WorkerJob};
 use lockstead::shared::Segment;
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
@@ -33,16 +33,16 @@ pub(super) struct Handed {
 
 impl Handed {
     /// Takes the files of a worker that is a program of its own.
-    fn from_parent(part: &StormPart, mut files: Files) -> Self {
+    fn from_parent(part: &StormPart, mut files: HandedFiles) -> Self {
         let [control, segment, program] = [files.next(), files.next(), files.next()];
         Handed { control, segment, program, others: part.beside.then(|| files.next()) }
     }
 }
 
-impl Job for StormPart {
+impl WorkerJob for StormPart {
     const NAME: &'static str = "storm";
 
-    fn work(self, files: Files) -> Result<(), Error> {
+    fn work(self, files: HandedFiles) -> Result<(), Error> {
         let handed = Handed::from_parent(&self, files);
         work(self, handed)
     }
@@ -53,17 +53,17 @@ pub(super) fn work(part: StormPart, handed: Handed) -> Result<(), Error> {
     let Handed { control, segment, program, others } = handed;
     habitat::settle(&part)?;
     // As long as the process: signal handlers look at it.
-    let control: &'static _ = Box::leak(Box::new(Memory::<StormControl>::open(control)?));
+    let control: &'static _ = Box::leak(Box::new(SharedMemory::<StormControl>::open(control)?));
     exec::obey(program, &control.parties[part.index][..part.threads])?;
     let segment = match &part.path {
-        Some(path) => Segment::<Field>::open(path),
+        Some(path) => Segment::<StormField>::open(path),
         None => Segment::from_fd(segment),
     };
     let segment = segment.map_err(|why| Error::Segment {
         what: "cannot use the segment of the parent",
         why: why.to_string(),
     })?;
-    let others = others.map(Memory::<Others>::open).transpose()?;
+    let others = others.map(SharedMemory::<Others>::open).transpose()?;
     end_with_the_first_panic();
     let crew = Crew { part: &part, control, segment: &segment, others: others.as_deref() };
     std::thread::scope(|scope| {
@@ -156,7 +156,7 @@ fn operate(hand: &mut Hand<'_>) -> Result<(), Error> {
     let kind = hand.part.kinds[hand.random.usize(..hand.part.kinds.len())];
     let at = hand.random.usize(..hand.part.locks);
     // Who waits for an item keeps nothing from those that make one.
-    let beside = kind != LockKind::Condvar || hand.makes();
+    let beside = kind != StormLockKind::Condvar || hand.makes();
     if beside && let Some(beside) = &mut hand.beside {
         beside.take_some(&mut hand.random)?;
         // In another order than at first: its own entry comes after theirs.
@@ -165,10 +165,10 @@ fn operate(hand: &mut Hand<'_>) -> Result<(), Error> {
         }
     }
     let done = match kind {
-        LockKind::Mutex => mutex::section(hand, at)?,
-        LockKind::RwLock => rwlock::section(hand, at)?,
-        LockKind::Semaphore => semaphore::section(hand, at)?,
-        LockKind::Condvar => condvar::section(hand, at)?,
+        StormLockKind::Mutex => mutex::section(hand, at)?,
+        StormLockKind::RwLock => rwlock::section(hand, at)?,
+        StormLockKind::Semaphore => semaphore::section(hand, at)?,
+        StormLockKind::Condvar => condvar::section(hand, at)?,
     };
     if let Some(beside) = &mut hand.beside {
         beside.give_back();

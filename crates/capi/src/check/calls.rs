@@ -5,7 +5,7 @@
 
 use super::report::SourcePlace;
 use super::rules::{may_release, may_wait, may_wait_with, me, unheld, usable, wait as will_wait};
-use super::table::{LockKind, with};
+use super::table::{CheckedKind, with};
 use crate::mutex::{lks_atomic_dec_and_mutex_lock, nowhere};
 use crate::own::enter;
 use crate::refuse::refuse;
@@ -63,7 +63,7 @@ unsafe extern "C" fn lks_check_init(
     line: u32,
 ) -> i32 {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
-    let (kind, at) = (LockKind::of(kind), unsafe { SourcePlace::new(file, line) });
+    let (kind, at) = (CheckedKind::of(kind), unsafe { SourcePlace::new(file, line) });
     let address = lock.addr();
     let sound = address != 0 || usable(address, kind, "init", &at);
     if !sound || !unheld(address, Rule::InitialisedHeld, "init", &at) {
@@ -78,8 +78,8 @@ unsafe extern "C" fn lks_check_init(
     });
     with(|table| table.introduce(address, kind, name, &at));
     let words = match kind {
-        LockKind::Ww => 4,
-        LockKind::RwLock => 2,
+        CheckedKind::Ww => 4,
+        CheckedKind::RwLock => 2,
         _ => 1,
     };
     // SAFETY: CAPI-OBJECT: memory for one lock of this kind, of so many words (the caller).
@@ -104,7 +104,7 @@ unsafe extern "C" fn lks_check_destroy(
     line: u32,
 ) {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
-    let (kind, at) = (LockKind::of(kind), unsafe { SourcePlace::new(file, line) });
+    let (kind, at) = (CheckedKind::of(kind), unsafe { SourcePlace::new(file, line) });
     let address = lock.addr();
     if usable(address, kind, "destroy", &at) && unheld(address, Rule::DestroyedHeld, "destroy", &at)
     {
@@ -128,7 +128,7 @@ unsafe extern "C" fn lks_check_mutex_lock(
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let address = mutex.addr();
-    if !usable(address, LockKind::Mutex, "lks_mutex_lock", &at) && address == 0 {
+    if !usable(address, CheckedKind::Mutex, "lks_mutex_lock", &at) && address == 0 {
         return -libc::EINVAL;
     }
     // SAFETY: CAPI-OBJECT: it is not null, and so a mutex; the caller keeps it.
@@ -150,7 +150,7 @@ unsafe extern "C" fn lks_check_mutex_trylock(
     enter();
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    if !usable(mutex.addr(), LockKind::Mutex, "lks_mutex_trylock", &at) {
+    if !usable(mutex.addr(), CheckedKind::Mutex, "lks_mutex_trylock", &at) {
         return 0;
     }
     // SAFETY: CAPI-OBJECT: it is not null, and so a mutex; the caller keeps it.
@@ -169,7 +169,7 @@ unsafe extern "C" fn lks_check_mutex_unlock(
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_mutex_unlock";
-    if usable(mutex.addr(), LockKind::Mutex, call, &at)
+    if usable(mutex.addr(), CheckedKind::Mutex, call, &at)
         && may_release((mutex.addr(), false, me()), call, &at)
     {
         // SAFETY: CAPI-HELD: a mutex that the calling thread holds, as was asked just now.
@@ -190,7 +190,7 @@ unsafe extern "C" fn lks_check_dec_and_lock(
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_atomic_dec_and_mutex_lock";
-    if !usable(mutex.addr(), LockKind::Mutex, call, &at) {
+    if !usable(mutex.addr(), CheckedKind::Mutex, call, &at) {
         return 0;
     }
     let hold = (mutex.addr(), false, me());
@@ -212,7 +212,7 @@ unsafe extern "C" fn lks_check_semaphore_down(
 ) -> i32 {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down", &at) {
+    if !usable(semaphore.addr(), CheckedKind::Semaphore, "lks_semaphore_down", &at) {
         return -libc::EINVAL;
     }
     // SAFETY: CAPI-OBJECT: a semaphore, and the argument what `how` takes (the caller).
@@ -229,7 +229,7 @@ unsafe extern "C" fn lks_check_semaphore_trylock(
 ) -> i32 {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_down_trylock", &at) {
+    if !usable(semaphore.addr(), CheckedKind::Semaphore, "lks_semaphore_down_trylock", &at) {
         return 1;
     }
     // SAFETY: CAPI-OBJECT: `usable` refuses null, so it is a live semaphore; the caller keeps it.
@@ -246,7 +246,7 @@ unsafe extern "C" fn lks_check_semaphore_up(
 ) -> i32 {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    if !usable(semaphore.addr(), LockKind::Semaphore, "lks_semaphore_up", &at) {
+    if !usable(semaphore.addr(), CheckedKind::Semaphore, "lks_semaphore_up", &at) {
         return -libc::EINVAL;
     }
     // SAFETY: CAPI-OBJECT: `usable` refuses null, so it is a live semaphore; the caller keeps it.
@@ -269,7 +269,7 @@ unsafe extern "C" fn lks_check_rwlock_lock(
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_read" } else { "lks_rwlock_write" };
-    if !usable(address, LockKind::RwLock, call, &at) && address == 0 {
+    if !usable(address, CheckedKind::RwLock, call, &at) && address == 0 {
         return -libc::EINVAL;
     }
     // SAFETY: CAPI-OBJECT: it is not null, and so a lock; the caller keeps it.
@@ -299,7 +299,7 @@ unsafe extern "C" fn lks_check_rwlock_trylock(
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_tryread" } else { "lks_rwlock_trywrite" };
-    if !usable(address, LockKind::RwLock, call, &at) {
+    if !usable(address, CheckedKind::RwLock, call, &at) {
         return 0;
     }
     // SAFETY: CAPI-OBJECT: it is not null, and so a lock; the caller keeps it.
@@ -322,7 +322,7 @@ unsafe extern "C" fn lks_check_rwlock_unlock(
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, reads) = (lock.addr(), reads != 0);
     let call = if reads { "lks_rwlock_unread" } else { "lks_rwlock_unwrite" };
-    if usable(address, LockKind::RwLock, call, &at)
+    if usable(address, CheckedKind::RwLock, call, &at)
         && may_release((address, reads, me()), call, &at)
     {
         // SAFETY: CAPI-HELD: a lock that the calling thread has in this way, as was asked just now.
@@ -342,7 +342,7 @@ unsafe extern "C" fn lks_check_rwlock_downgrade(
     let at = unsafe { SourcePlace::new(file, line) };
     let (address, call) = (lock.addr(), "lks_rwlock_downgrade");
     let hold = (address, false, me());
-    if usable(address, LockKind::RwLock, call, &at) && may_release(hold, call, &at) {
+    if usable(address, CheckedKind::RwLock, call, &at) && may_release(hold, call, &at) {
         with(|table| table.acquired((address, true, hold.2), 0, false, at));
         // SAFETY: CAPI-HELD: a lock that the calling thread has for writing, as was asked just now.
         unsafe { (*lock).0.downgrade() };
@@ -365,8 +365,8 @@ unsafe extern "C" fn lks_check_cond_wait(
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_cond_wait";
     let hold = (mutex.addr(), false, me());
-    if !usable(cond.addr(), LockKind::Cond, call, &at)
-        || !usable(hold.0, LockKind::Mutex, call, &at)
+    if !usable(cond.addr(), CheckedKind::Cond, call, &at)
+        || !usable(hold.0, CheckedKind::Mutex, call, &at)
         || !may_wait_with(hold, call, &at)
     {
         return -libc::EINVAL;
@@ -389,7 +389,7 @@ unsafe extern "C" fn lks_check_cond_notify(
 ) {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    if usable(cond.addr(), LockKind::Cond, "lks_cond_notify", &at) {
+    if usable(cond.addr(), CheckedKind::Cond, "lks_cond_notify", &at) {
         // SAFETY: CAPI-OBJECT: it is not null, and so a condition variable; the caller keeps it.
         let cond = unsafe { &(*cond).0 };
         if all == 0 { cond.notify_one() } else { cond.notify_all() }

@@ -2,13 +2,13 @@
 //!
 //! The rules are those of the kernel's debugging build, and of the crate's.
 
-use super::report::{SourcePlace, Violation};
+use super::report::{ReportedViolation, SourcePlace};
 use lockstead_rules::Rule;
 use std::collections::HashMap;
 
 /// A context that was begun at an address.
 #[derive(Debug)]
-struct Context {
+struct BegunContext {
     class: usize,
     thread: u32,
     begun: SourcePlace,
@@ -21,7 +21,7 @@ struct Context {
 
 /// How a lock is asked for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Way {
+pub(super) enum RequestWay {
     Plain,
     /// The lock is asked for as the one that the context was refused.
     Slow,
@@ -32,21 +32,21 @@ pub(super) enum Way {
 /// initialised, or that of the first context that took it.
 #[derive(Default)]
 pub(super) struct Contexts {
-    known: HashMap<usize, Context>,
+    known: HashMap<usize, BegunContext>,
     classes: HashMap<usize, (usize, SourcePlace)>,
 }
 
 /// A call about a context: what the message says, and where.
-pub(super) struct Call<'a> {
+pub(super) struct ContextCall<'a> {
     pub(super) name: &'static str,
     pub(super) thread: u32,
     pub(super) at: &'a SourcePlace,
 }
 
-impl Call<'_> {
-    pub(super) fn breaks(&self, rule: Rule, detail: &str) -> Violation {
+impl ContextCall<'_> {
+    pub(super) fn breaks(&self, rule: Rule, detail: &str) -> ReportedViolation {
         let (name, thread) = (self.name, self.thread);
-        Violation::new(rule, format!("{name}: thread {thread} {detail}"), self.at)
+        ReportedViolation::new(rule, format!("{name}: thread {thread} {detail}"), self.at)
     }
 }
 
@@ -64,9 +64,9 @@ impl Contexts {
         &self,
         ctx: usize,
         class: usize,
-        call: &Call<'_>,
-    ) -> Result<(), Violation> {
-        let live = |context: &&Context| context.ended.is_none();
+        call: &ContextCall<'_>,
+    ) -> Result<(), ReportedViolation> {
+        let live = |context: &&BegunContext| context.ended.is_none();
         if let Some(before) = self.known.get(&ctx).filter(live) {
             return Err(call.breaks(
                 Rule::BegunAgain,
@@ -77,7 +77,8 @@ impl Contexts {
                 ),
             ));
         }
-        let same = |context: &&Context| context.thread == call.thread && context.class == class;
+        let same =
+            |context: &&BegunContext| context.thread == call.thread && context.class == class;
         if let Some(other) = self.known.values().filter(live).find(same) {
             return Err(call.breaks(
                 Rule::SecondContext,
@@ -92,8 +93,8 @@ impl Contexts {
     }
 
     /// Notes that a context has begun.
-    pub(super) fn begins(&mut self, ctx: usize, class: usize, call: &Call<'_>) {
-        let fresh = Context {
+    pub(super) fn begins(&mut self, ctx: usize, class: usize, call: &ContextCall<'_>) {
+        let fresh = BegunContext {
             class,
             thread: call.thread,
             begun: call.at.clone(),
@@ -106,7 +107,11 @@ impl Contexts {
     }
 
     /// Returns the context, if the thread may use it.
-    fn of(&mut self, ctx: usize, call: &Call<'_>) -> Result<&mut Context, Violation> {
+    fn of(
+        &mut self,
+        ctx: usize,
+        call: &ContextCall<'_>,
+    ) -> Result<&mut BegunContext, ReportedViolation> {
         let Some(context) = self.known.get_mut(&ctx) else {
             return Err(call.breaks(
                 Rule::NoContext,
@@ -132,7 +137,11 @@ impl Contexts {
     }
 
     /// Asks the rules before a context ends, and returns what it holds.
-    pub(super) fn may_end(&mut self, ctx: usize, call: &Call<'_>) -> Result<Vec<usize>, Violation> {
+    pub(super) fn may_end(
+        &mut self,
+        ctx: usize,
+        call: &ContextCall<'_>,
+    ) -> Result<Vec<usize>, ReportedViolation> {
         self.of(ctx, call).map(|context| context.held.clone())
     }
 
@@ -144,7 +153,11 @@ impl Contexts {
     }
 
     /// Notes that the context says that it needs no further lock.
-    pub(super) fn done(&mut self, ctx: usize, call: &Call<'_>) -> Result<(), Violation> {
+    pub(super) fn done(
+        &mut self,
+        ctx: usize,
+        call: &ContextCall<'_>,
+    ) -> Result<(), ReportedViolation> {
         let context = self.of(ctx, call)?;
         if let Some(before) = &context.done {
             let detail =
@@ -160,9 +173,9 @@ impl Contexts {
         &mut self,
         ctx: usize,
         (lock, name): (usize, &str),
-        way: Way,
-        call: &Call<'_>,
-    ) -> Result<(), Violation> {
+        way: RequestWay,
+        call: &ContextCall<'_>,
+    ) -> Result<(), ReportedViolation> {
         let class_of_it = self.classes.get(&lock).cloned();
         let context = self.of(ctx, call)?;
         if let Some((class, known)) = class_of_it
@@ -203,7 +216,7 @@ impl Contexts {
                      first: it may be refused again at once"
                 ),
             )),
-            None if way == Way::Slow && holds != 0 => Err(call.breaks(
+            None if way == RequestWay::Slow && holds != 0 => Err(call.breaks(
                 Rule::SlowWhileHolding,
                 &format!(
                     "waits for the {name} as long as it takes, and holds {holds} lock(s) in the \
@@ -211,7 +224,7 @@ impl Contexts {
                     context.begun
                 ),
             )),
-            None if way == Way::Slow => Err(call.breaks(
+            None if way == RequestWay::Slow => Err(call.breaks(
                 Rule::SlowWithoutRefusal,
                 &format!(
                     "waits for the {name}, which the context begun at {} was not refused",
@@ -226,10 +239,10 @@ impl Contexts {
     pub(super) fn may_ask_alone(
         &self,
         (lock, name): (usize, &str),
-        call: &Call<'_>,
-    ) -> Result<(), Violation> {
+        call: &ContextCall<'_>,
+    ) -> Result<(), ReportedViolation> {
         let Some((class, _)) = self.classes.get(&lock) else { return Ok(()) };
-        let beside = |context: &&Context| {
+        let beside = |context: &&BegunContext| {
             context.thread == call.thread
                 && context.class == *class
                 && context.ended.is_none()
@@ -278,7 +291,7 @@ impl Contexts {
 
     /// Returns where the contexts were begun that a thread which ends has not ended.
     pub(super) fn left_by(&mut self, thread: u32) -> Vec<SourcePlace> {
-        let left = |context: &Context| context.thread == thread && context.ended.is_none();
+        let left = |context: &BegunContext| context.thread == thread && context.ended.is_none();
         let places = self.known.values().filter(|context| left(context));
         let places = places.map(|context| context.begun.clone()).collect();
         self.known.retain(|_, context| !left(context));

@@ -1,6 +1,6 @@
 //! The end of a thread: what it holds now it holds for ever.
 
-use super::report::{Violation, report};
+use super::report::{ReportedViolation, report};
 use super::table::with;
 use lockstead_rules::Rule;
 
@@ -14,13 +14,13 @@ pub(crate) fn leaving(thread: u32) {
             .map(|held| {
                 let name = table.name(held.address);
                 let detail = format!("thread {thread} has ended and holds the {name}");
-                Violation::new(Rule::ThreadExit, detail, held.at())
+                ReportedViolation::new(Rule::ThreadExit, detail, held.at())
             })
             .collect();
         all.extend(table.contexts.left_by(thread).into_iter().map(|begun| {
             let detail =
                 format!("thread {thread} has ended without lks_ww_ctx_fini of its context");
-            Violation::new(Rule::ThreadExitContext, detail, &begun)
+            ReportedViolation::new(Rule::ThreadExitContext, detail, &begun)
         }));
         all
     });

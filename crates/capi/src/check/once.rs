@@ -1,9 +1,9 @@
 //! The functions that `check-once.h` declares. A turn is a hold: who waits for it waits
 //! for its thread.
 
-use super::report::{SourcePlace, Violation};
+use super::report::{ReportedViolation, SourcePlace};
 use super::rules::{can_be, may_wait, me, settle, wait};
-use super::table::{LockKind, with};
+use super::table::{CheckedKind, with};
 use crate::lks_once;
 use crate::once::{lks_once_begin_slow, lks_once_end_slow};
 use crate::own::enter;
@@ -35,8 +35,8 @@ unsafe extern "C" fn lks_check_once_begin(
     }
     // What was known of the address was of a lock before it: a once has no beginning.
     with(|table| {
-        if table.lock(hold.0, LockKind::Once, &at).kind != LockKind::Once {
-            table.introduce(hold.0, LockKind::Once, None, &at);
+        if table.lock(hold.0, CheckedKind::Once, &at).kind != CheckedKind::Once {
+            table.introduce(hold.0, CheckedKind::Once, None, &at);
         }
     });
     if !may_wait(hold, 0, call, &at) {
@@ -83,7 +83,7 @@ unsafe extern "C" fn lks_check_once_end(
         let detail = format!(
             "{call}: it is not thread {thread}'s turn at the once at {address:#x}: {whose}"
         );
-        Err(Violation::new(Rule::EndOfOtherTurn, detail, &at))
+        Err(ReportedViolation::new(Rule::EndOfOtherTurn, detail, &at))
     });
     if settle(asked) {
         // SAFETY: CAPI-HELD: it is the calling thread's turn, as was asked just now.

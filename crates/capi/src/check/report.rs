@@ -35,7 +35,7 @@ impl fmt::Display for SourcePlace {
 
 /// A rule that was broken.
 #[derive(Debug)]
-pub(crate) struct Violation {
+pub(crate) struct ReportedViolation {
     pub(crate) rule: Rule,
     /// The thread that broke it, with which lock, and what came before.
     pub(crate) detail: String,
@@ -43,9 +43,9 @@ pub(crate) struct Violation {
     pub(crate) at: SourcePlace,
 }
 
-impl Violation {
-    pub(crate) fn new(rule: Rule, detail: String, at: &SourcePlace) -> Violation {
-        Violation { rule, detail, at: at.clone() }
+impl ReportedViolation {
+    pub(crate) fn new(rule: Rule, detail: String, at: &SourcePlace) -> ReportedViolation {
+        ReportedViolation { rule, detail, at: at.clone() }
     }
 }
 
@@ -65,8 +65,8 @@ pub(crate) fn fatal(text: &str) {
 }
 
 /// Prints a violation, and aborts unless the program wants warnings only.
-pub(crate) fn report(violation: &Violation) {
-    let Violation { rule, detail, at } = violation;
+pub(crate) fn report(violation: &ReportedViolation) {
+    let ReportedViolation { rule, detail, at } = violation;
     let first = book::first_line(rule.level(), rule.phrase());
     fatal(&format!("{first}  {detail}\n    at {at}\n"));
 }

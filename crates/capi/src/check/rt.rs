@@ -3,7 +3,7 @@
 
 use super::report::SourcePlace;
 use super::rules::{may_release, may_wait, me, unheld, usable};
-use super::table::{LockKind, with};
+use super::table::{CheckedKind, with};
 use crate::names;
 use crate::own::enter;
 use crate::rt::{lks_rt_mutex, lks_rt_recursive_mutex};
@@ -41,8 +41,8 @@ impl<'a> Either<'a> {
     }
 }
 
-fn kind(again: bool) -> LockKind {
-    if again { LockKind::RtRecursive } else { LockKind::Rt }
+fn kind(again: bool) -> CheckedKind {
+    if again { CheckedKind::RtRecursive } else { CheckedKind::Rt }
 }
 
 fn call(again: bool, verb: &str) -> String {

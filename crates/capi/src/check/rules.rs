@@ -1,7 +1,7 @@
 //! The rules, each asked before the call that would break it.
 
-use super::report::{self, SourcePlace, Violation};
-use super::table::{LockKind, Part, with};
+use super::report::{self, ReportedViolation, SourcePlace};
+use super::table::{CheckedKind, LockOfThread, with};
 use lockstead_core::Platform;
 use lockstead_linux::Linux;
 use lockstead_rules::Rule;
@@ -12,7 +12,7 @@ pub(super) fn me() -> u32 {
 }
 
 /// Reports the rule that was broken; returns true if none was, or nobody was asked.
-pub(super) fn settle(asked: Option<Result<(), Violation>>) -> bool {
+pub(super) fn settle(asked: Option<Result<(), ReportedViolation>>) -> bool {
     match asked {
         Some(Err(violation)) => {
             report::report(&violation);
@@ -24,7 +24,7 @@ pub(super) fn settle(asked: Option<Result<(), Violation>>) -> bool {
 
 /// Reports that a rule was broken, and returns false.
 pub(super) fn refused(rule: Rule, detail: String, at: &SourcePlace) -> bool {
-    settle(Some(Err(Violation::new(rule, detail, at))))
+    settle(Some(Err(ReportedViolation::new(rule, detail, at))))
 }
 
 /// Returns whether something of this kind can lie at the address.
@@ -41,7 +41,7 @@ pub(super) fn can_be(address: usize, what: &str, call: &str, at: &SourcePlace) -
 }
 
 /// Returns whether there is a lock at the address, of this kind, that was not destroyed.
-pub(super) fn usable(address: usize, kind: LockKind, call: &str, at: &SourcePlace) -> bool {
+pub(super) fn usable(address: usize, kind: CheckedKind, call: &str, at: &SourcePlace) -> bool {
     can_be(address, &kind.to_string(), call, at)
         && settle(with(|table| {
             let known = table.lock(address, kind, at);
@@ -56,7 +56,7 @@ pub(super) fn usable(address: usize, kind: LockKind, call: &str, at: &SourcePlac
                 }
                 None => return Ok(()),
             };
-            Err(Violation::new(rule, detail, at))
+            Err(ReportedViolation::new(rule, detail, at))
         }))
 }
 
@@ -66,18 +66,18 @@ pub(super) fn unheld(address: usize, rule: Rule, call: &str, at: &SourcePlace) -
         let Some(held) = table.holder(address, None) else { return Ok(()) };
         let (thread, since, name) = (held.thread, held.at(), table.name(address));
         let detail = format!("{call}: thread {thread} holds the {name} since {since}");
-        Err(Violation::new(rule, detail, at))
+        Err(ReportedViolation::new(rule, detail, at))
     }))
 }
 
 /// Returns whether a thread may wait for a lock, which it must not have, and notes the order.
-pub(super) fn may_wait(part: Part, level: u32, call: &str, at: &SourcePlace) -> bool {
+pub(super) fn may_wait(part: LockOfThread, level: u32, call: &str, at: &SourcePlace) -> bool {
     let (address, _, thread) = part;
     let asked = with(|table| {
         if let Some(held) = table.holder(address, Some(thread)) {
             let (name, since) = (table.name(address), held.at());
             let detail = format!("{call}: thread {thread} holds the {name} already, since {since}");
-            return Err(Violation::new(Rule::Recursion, detail, at));
+            return Err(ReportedViolation::new(Rule::Recursion, detail, at));
         }
         Ok(table.ask(part, level, at, |_| true))
     });
@@ -85,30 +85,32 @@ pub(super) fn may_wait(part: Part, level: u32, call: &str, at: &SourcePlace) -> 
 }
 
 /// Prints the orders that can deadlock which a question has brought to light.
-pub(super) fn told(asked: Option<Result<Vec<String>, Violation>>) -> Option<Result<(), Violation>> {
+pub(super) fn told(
+    asked: Option<Result<Vec<String>, ReportedViolation>>,
+) -> Option<Result<(), ReportedViolation>> {
     asked.map(|asked| asked.map(|orders| orders.iter().for_each(|order| eprint!("{order}"))))
 }
 
 /// Reports the deadlock that the calling thread closes, which begins to wait without end.
-pub(super) fn wait(part: Part, at: &SourcePlace) {
+pub(super) fn wait(part: LockOfThread, at: &SourcePlace) {
     if let Some(deadlock) = with(|table| table.wait(part, at)).flatten() {
         report::fatal(&deadlock);
     }
 }
 
 /// Returns whether the calling thread has what it releases, and notes that it has it no more.
-pub(super) fn may_release(part: Part, call: &str, at: &SourcePlace) -> bool {
+pub(super) fn may_release(part: LockOfThread, call: &str, at: &SourcePlace) -> bool {
     gives_back(part, None, call, at)
 }
 
 /// Returns whether the thread may wait on a condition, which releases its mutex.
-pub(super) fn may_wait_with(part: Part, call: &str, at: &SourcePlace) -> bool {
+pub(super) fn may_wait_with(part: LockOfThread, call: &str, at: &SourcePlace) -> bool {
     gives_back(part, Some(Rule::ConditionUnlocked), call, at)
 }
 
 /// Returns whether the thread has what it gives back; if not, `rule` is broken, or the rule of any
 /// release where it is `None`.
-fn gives_back(part: Part, rule: Option<Rule>, call: &str, at: &SourcePlace) -> bool {
+fn gives_back(part: LockOfThread, rule: Option<Rule>, call: &str, at: &SourcePlace) -> bool {
     let (address, _, thread) = part;
     settle(with(|table| {
         if table.released(part) {
@@ -128,6 +130,6 @@ fn gives_back(part: Part, rule: Option<Rule>, call: &str, at: &SourcePlace) -> b
             }
             None => (Rule::UnlockOfUnlocked, format!("{call}: nobody holds the {name}")),
         };
-        Err(Violation::new(rule.unwrap_or(usual), detail, at))
+        Err(ReportedViolation::new(rule.unwrap_or(usual), detail, at))
     }))
 }

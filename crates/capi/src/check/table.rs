@@ -10,7 +10,7 @@ use super::contexts::Contexts;
 use super::report::SourcePlace;
 use core::cell::Cell;
 use core::fmt;
-use lockstead_lockdep::book::{self, Book, Hold, Want, Words};
+use lockstead_lockdep::book::{self, Book, BookHold, BookWant, ReportWords};
 use lockstead_lockdep::{Level, ThreadId};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -19,10 +19,10 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-static TABLE: Mutex<Option<Table>> = Mutex::new(None);
+static TABLE: Mutex<Option<CheckTable>> = Mutex::new(None);
 
 /// Does something with what is known, unless the thread is at that already (CAPI-INSIDE).
-pub(super) fn with<R>(work: impl FnOnce(&mut Table) -> R) -> Option<R> {
+pub(super) fn with<R>(work: impl FnOnce(&mut CheckTable) -> R) -> Option<R> {
     if INSIDE.with(|inside| inside.replace(true)) {
         return None;
     }
@@ -33,7 +33,7 @@ pub(super) fn with<R>(work: impl FnOnce(&mut Table) -> R) -> Option<R> {
 
 /// The kinds of locks, as `enum lks_kind__` has them, and those of `rt.h`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum LockKind {
+pub(super) enum CheckedKind {
     Mutex,
     Semaphore,
     RwLock,
@@ -44,38 +44,38 @@ pub(super) enum LockKind {
     RtRecursive,
 }
 
-impl LockKind {
-    pub(super) fn of(code: u32) -> LockKind {
+impl CheckedKind {
+    pub(super) fn of(code: u32) -> CheckedKind {
         match code {
-            0 => LockKind::Mutex,
-            1 => LockKind::Semaphore,
-            2 => LockKind::RwLock,
-            3 => LockKind::Cond,
-            4 => LockKind::Once,
-            _ => LockKind::Ww,
+            0 => CheckedKind::Mutex,
+            1 => CheckedKind::Semaphore,
+            2 => CheckedKind::RwLock,
+            3 => CheckedKind::Cond,
+            4 => CheckedKind::Once,
+            _ => CheckedKind::Ww,
         }
     }
 }
 
-impl fmt::Display for LockKind {
+impl fmt::Display for CheckedKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            LockKind::Mutex => "mutex",
-            LockKind::Semaphore => "semaphore",
-            LockKind::RwLock => "reader-writer lock",
-            LockKind::Cond => "condition variable",
-            LockKind::Once => "once",
-            LockKind::Ww => "wait/wound mutex",
-            LockKind::Rt => "real-time mutex",
-            LockKind::RtRecursive => "recursive real-time mutex",
+            CheckedKind::Mutex => "mutex",
+            CheckedKind::Semaphore => "semaphore",
+            CheckedKind::RwLock => "reader-writer lock",
+            CheckedKind::Cond => "condition variable",
+            CheckedKind::Once => "once",
+            CheckedKind::Ww => "wait/wound mutex",
+            CheckedKind::Rt => "real-time mutex",
+            CheckedKind::RtRecursive => "recursive real-time mutex",
         })
     }
 }
 
 /// A lock that was seen.
 #[derive(Debug)]
-pub(super) struct Known {
-    pub(super) kind: LockKind,
+pub(super) struct SeenLock {
+    pub(super) kind: CheckedKind,
     name: Option<String>,
     /// Its number in the book.
     number: u32,
@@ -83,19 +83,19 @@ pub(super) struct Known {
 }
 
 /// A lock as a thread has it or asks for it: the address, whether for reading, and the thread.
-pub(super) type Part = (usize, bool, u32);
+pub(super) type LockOfThread = (usize, bool, u32);
 
 /// A lock that a thread has.
 #[derive(Clone, Debug)]
-pub(super) struct Held {
+pub(super) struct OwnedLock {
     pub(super) address: usize,
     pub(super) thread: u32,
     /// Whether it is a wait/wound mutex.
     pub(super) is_ww: bool,
-    hold: Hold<SourcePlace>,
+    hold: BookHold<SourcePlace>,
 }
 
-impl Held {
+impl OwnedLock {
     /// Returns whether it is held for reading.
     pub(super) fn reads(&self) -> bool {
         self.hold.shared
@@ -108,21 +108,26 @@ impl Held {
 }
 
 #[derive(Default)]
-pub(super) struct Table {
-    known: HashMap<usize, Known>,
+pub(super) struct CheckTable {
+    known: HashMap<usize, SeenLock>,
     /// What all threads hold, in the order of acquisition: each from after the lock was acquired
     /// until before it is released. In programs under check these are few.
-    held: Vec<Held>,
+    held: Vec<OwnedLock>,
     /// What threads wait for without end.
-    wants: Vec<(u32, Want<SourcePlace>)>,
+    wants: Vec<(u32, BookWant<SourcePlace>)>,
     pub(super) contexts: Contexts,
     /// Locks of one place of initialisation, or of first use, are of one class.
     book: Book<SourcePlace, SourcePlace>,
 }
 
-impl Table {
+impl CheckTable {
     /// Returns the lock at an address; it is of this kind from now on, if it was not seen before.
-    pub(super) fn lock(&mut self, address: usize, kind: LockKind, at: &SourcePlace) -> &mut Known {
+    pub(super) fn lock(
+        &mut self,
+        address: usize,
+        kind: CheckedKind,
+        at: &SourcePlace,
+    ) -> &mut SeenLock {
         if !self.known.contains_key(&address) {
             self.introduce(address, kind, None, at);
         }
@@ -133,12 +138,12 @@ impl Table {
     pub(super) fn introduce(
         &mut self,
         address: usize,
-        kind: LockKind,
+        kind: CheckedKind,
         name: Option<String>,
         at: &SourcePlace,
     ) {
         let number = self.book.introduce(at.clone());
-        let fresh = Known { kind, name, number, destroyed: None };
+        let fresh = SeenLock { kind, name, number, destroyed: None };
         if let Some(before) = self.known.insert(address, fresh) {
             self.book.forget(before.number);
         }
@@ -147,37 +152,44 @@ impl Table {
     /// Returns what the lock is called.
     pub(super) fn name(&self, address: usize) -> String {
         match self.known.get(&address) {
-            Some(Known { kind, name: Some(name), .. }) => {
+            Some(SeenLock { kind, name: Some(name), .. }) => {
                 format!("{kind} `{name}` at {address:#x}")
             }
-            Some(Known { kind, .. }) => format!("{kind} at {address:#x}"),
+            Some(SeenLock { kind, .. }) => format!("{kind} at {address:#x}"),
             None => format!("lock at {address:#x}"),
         }
     }
 
     /// Returns somebody's hold of the lock, or this thread's.
-    pub(super) fn holder(&self, address: usize, thread: Option<u32>) -> Option<&Held> {
-        let fits = |held: &&Held| {
+    pub(super) fn holder(&self, address: usize, thread: Option<u32>) -> Option<&OwnedLock> {
+        let fits = |held: &&OwnedLock| {
             held.address == address && thread.is_none_or(|thread| held.thread == thread)
         };
         self.held.iter().rev().find(fits)
     }
 
     /// Notes that a thread has a lock.
-    pub(super) fn acquired(&mut self, part: Part, level: u32, tried: bool, site: SourcePlace) {
+    pub(super) fn acquired(
+        &mut self,
+        part: LockOfThread,
+        level: u32,
+        tried: bool,
+        site: SourcePlace,
+    ) {
         let (address, shared, thread) = part;
         let known = self.known.get(&address);
         let number = known.map_or(0, |known| known.number);
-        let is_ww = known.is_some_and(|known| known.kind == LockKind::Ww);
+        let is_ww = known.is_some_and(|known| known.kind == CheckedKind::Ww);
         self.wants_nothing(thread);
-        let hold = Hold { number, level, shared, tried, site };
-        self.held.push(Held { address, thread, is_ww, hold });
+        let hold = BookHold { number, level, shared, tried, site };
+        self.held.push(OwnedLock { address, thread, is_ww, hold });
     }
 
     /// Notes that a thread has a lock no more; returns false if it had not.
-    pub(super) fn released(&mut self, (address, reads, thread): Part) -> bool {
-        let fits =
-            |held: &Held| held.address == address && held.reads() == reads && held.thread == thread;
+    pub(super) fn released(&mut self, (address, reads, thread): LockOfThread) -> bool {
+        let fits = |held: &OwnedLock| {
+            held.address == address && held.reads() == reads && held.thread == thread
+        };
         let at = self.held.iter().rposition(fits);
         at.map(|at| self.held.remove(at)).is_some()
     }
@@ -188,24 +200,29 @@ impl Table {
     }
 
     /// Forgets what a thread holds that has ended, and returns it.
-    pub(super) fn left_by(&mut self, thread: u32) -> Vec<Held> {
+    pub(super) fn left_by(&mut self, thread: u32) -> Vec<OwnedLock> {
         self.wants_nothing(thread);
         self.held.extract_if(.., |held| held.thread == thread).collect()
     }
 
-    fn want(&self, part: Part, level: u32, at: &SourcePlace) -> Option<Want<SourcePlace>> {
+    fn want(
+        &self,
+        part: LockOfThread,
+        level: u32,
+        at: &SourcePlace,
+    ) -> Option<BookWant<SourcePlace>> {
         let number = self.known.get(&part.0)?.number;
-        Some(Want { number, level, shared: part.1, site: at.clone() })
+        Some(BookWant { number, level, shared: part.1, site: at.clone() })
     }
 
     /// Adds that a thread asks for a lock, and tells of the orders that can deadlock which this has
     /// brought to light. Those locks have an order before it that `ordered` names.
     pub(super) fn ask(
         &mut self,
-        part: Part,
+        part: LockOfThread,
         level: u32,
         at: &SourcePlace,
-        ordered: impl Fn(&Held) -> bool,
+        ordered: impl Fn(&OwnedLock) -> bool,
     ) -> Vec<String> {
         let Some(want) = self.want(part, level, at) else { return Vec::new() };
         let mine = self.held.iter().filter(|held| held.thread == part.2);
@@ -219,14 +236,14 @@ impl Table {
     /// Publishes that the thread waits without end, and tells of the deadlock that this closes.
     ///
     /// A wait in a context does not come here: the context may be told to back off.
-    pub(super) fn wait(&mut self, part: Part, at: &SourcePlace) -> Option<String> {
+    pub(super) fn wait(&mut self, part: LockOfThread, at: &SourcePlace) -> Option<String> {
         self.wants_nothing(part.2);
         let want = self.want(part, 0, at)?;
         self.wants.push((part.2, want));
         let wants = |thread: ThreadId| {
             self.wants.iter().find(|(waits, _)| *waits == thread.0).map(|(_, want)| want.clone())
         };
-        let holders = |want: &Want<SourcePlace>| {
+        let holders = |want: &BookWant<SourcePlace>| {
             let blocking = self.held.iter().filter(|held| held.hold.blocks(want));
             blocking.map(|held| (ThreadId(held.thread), held.hold.clone())).collect()
         };
@@ -235,7 +252,7 @@ impl Table {
     }
 }
 
-impl Words<SourcePlace> for Table {
+impl ReportWords<SourcePlace> for CheckTable {
     fn lock(&self, number: u32) -> String {
         let lock = self.known.iter().find(|(_, known)| known.number == number);
         lock.map_or_else(

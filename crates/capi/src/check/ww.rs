@@ -1,9 +1,9 @@
 //! The functions that `check-ww.h` declares: the wait/wound mutex and its contexts.
 
-use super::contexts::{Call, Way};
-use super::report::{SourcePlace, Violation};
+use super::contexts::{ContextCall, RequestWay};
+use super::report::{ReportedViolation, SourcePlace};
 use super::rules::{can_be, may_release, me, settle, told, usable, wait};
-use super::table::{Held, LockKind, Table, with};
+use super::table::{CheckTable, CheckedKind, OwnedLock, with};
 use crate::lks_ww_mutex;
 use crate::own::enter;
 use crate::wait::INTERRUPTIBLE;
@@ -44,7 +44,7 @@ unsafe extern "C" fn lks_check_ww_begin(
     enter();
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    let call = Call { name: "lks_ww_ctx_init", thread: me(), at: &at };
+    let call = ContextCall { name: "lks_ww_ctx_init", thread: me(), at: &at };
     if !can_be(ctx.addr(), "context", call.name, &at)
         || !can_be(class.addr(), "class", call.name, &at)
         || !settle(with(|table| table.contexts.may_begin(ctx.addr(), class.addr(), &call)))
@@ -65,7 +65,7 @@ unsafe extern "C" fn lks_check_ww_begin(
 unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, line: u32) {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    let call = Call { name: "lks_ww_ctx_done", thread: me(), at: &at };
+    let call = ContextCall { name: "lks_ww_ctx_done", thread: me(), at: &at };
     if can_be(ctx.addr(), "context", call.name, &at) {
         settle(with(|table| table.contexts.done(ctx.addr(), &call)));
     }
@@ -77,7 +77,7 @@ unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, lin
 unsafe extern "C" fn lks_check_ww_end(ctx: *const Ctx, file: *const c_char, line: u32) {
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    let call = Call { name: "lks_ww_ctx_fini", thread: me(), at: &at };
+    let call = ContextCall { name: "lks_ww_ctx_fini", thread: me(), at: &at };
     if !can_be(ctx.addr(), "context", call.name, &at) {
         return;
     }
@@ -93,7 +93,11 @@ unsafe extern "C" fn lks_check_ww_end(ctx: *const Ctx, file: *const c_char, line
 }
 
 /// Returns why a context may not end that holds locks.
-fn unreleased(table: &Table, held: &[usize], call: &Call<'_>) -> Option<Violation> {
+fn unreleased(
+    table: &CheckTable,
+    held: &[usize],
+    call: &ContextCall<'_>,
+) -> Option<ReportedViolation> {
     let first = table.holder(*held.first()?, Some(call.thread))?;
     let (count, name, since) = (held.len(), table.name(first.address), first.at());
     let detail = format!(
@@ -103,9 +107,9 @@ fn unreleased(table: &Table, held: &[usize], call: &Call<'_>) -> Option<Violatio
 }
 
 /// Asks the rules before a lock is asked for; 0 or what the call returns at once.
-fn before(mutex: *const lks_ww_mutex, ctx: usize, way: Way, call: &Call<'_>) -> i32 {
+fn before(mutex: *const lks_ww_mutex, ctx: usize, way: RequestWay, call: &ContextCall<'_>) -> i32 {
     let lock = mutex.addr();
-    if !usable(lock, LockKind::Ww, call.name, call.at) {
+    if !usable(lock, CheckedKind::Ww, call.name, call.at) {
         return -libc::EINVAL;
     }
     let asked = with(|table| {
@@ -115,7 +119,7 @@ fn before(mutex: *const lks_ww_mutex, ctx: usize, way: Way, call: &Call<'_>) -> 
         } else {
             table.contexts.may_ask(ctx, (lock, &name), way, call)?;
         }
-        if way == Way::Try || table.contexts.holds(ctx, lock) {
+        if way == RequestWay::Try || table.contexts.holds(ctx, lock) {
             return Ok(Vec::new());
         }
         if let Some(held) = table.holder(lock, Some(call.thread)) {
@@ -125,7 +129,7 @@ fn before(mutex: *const lks_ww_mutex, ctx: usize, way: Way, call: &Call<'_>) -> 
             return Err(call.breaks(Rule::Recursion, &detail));
         }
         // In a context it backs off before its locks: these are in no order.
-        let ordered = |held: &Held| ctx == 0 || !held.is_ww;
+        let ordered = |held: &OwnedLock| ctx == 0 || !held.is_ww;
         Ok(table.ask((lock, false, call.thread), 0, call.at, ordered))
     });
     if settle(told(asked)) { 0 } else { -libc::EINVAL }
@@ -154,9 +158,9 @@ unsafe extern "C" fn lks_check_ww_lock(
     let at = unsafe { SourcePlace::new(file, line) };
     let slow = slow != 0;
     let name = if slow { "lks_ww_mutex_lock_slow" } else { "lks_ww_mutex_lock" };
-    let call = Call { name, thread: me(), at: &at };
+    let call = ContextCall { name, thread: me(), at: &at };
     // Slowly and alone is as any mutex.
-    let way = if slow && !ctx.is_null() { Way::Slow } else { Way::Plain };
+    let way = if slow && !ctx.is_null() { RequestWay::Slow } else { RequestWay::Plain };
     let refused = before(mutex, ctx.addr(), way, &call);
     if refused != 0 {
         return refused;
@@ -190,8 +194,8 @@ unsafe extern "C" fn lks_check_ww_trylock(
     enter();
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
-    let call = Call { name: "lks_ww_mutex_trylock", thread: me(), at: &at };
-    if before(mutex, ctx.addr(), Way::Try, &call) != 0 {
+    let call = ContextCall { name: "lks_ww_mutex_trylock", thread: me(), at: &at };
+    if before(mutex, ctx.addr(), RequestWay::Try, &call) != 0 {
         return 0;
     }
     // SAFETY: CAPI-OBJECT: a lock, and a context of this thread or null, as was asked just now.
@@ -214,7 +218,7 @@ unsafe extern "C" fn lks_check_ww_unlock(
     let at = unsafe { SourcePlace::new(file, line) };
     let call = "lks_ww_mutex_unlock";
     let thread = me();
-    if usable(mutex.addr(), LockKind::Ww, call, &at)
+    if usable(mutex.addr(), CheckedKind::Ww, call, &at)
         && may_release((mutex.addr(), false, thread), call, &at)
     {
         with(|table| table.contexts.released(mutex.addr(), thread));

@@ -4,7 +4,7 @@ use super::{code, errno, here, lks_shared_mutex};
 use crate::export::c_type;
 use crate::wait;
 use lockstead::shared::SharedError;
-use lockstead::shared::raw::{Outcome, RawCondvar};
+use lockstead::shared::raw::{RawCondvar, RawOutcome};
 
 c_type! {
     /// The condition variable of C for shared mutexes, eight bytes.
@@ -34,7 +34,7 @@ unsafe extern "C" fn lks_shared_cond_wait_how(
     here::hide();
     match cond.0.wait(&mutex.0, &how) {
         Ok(waited) => match (waited.mutex, waited.ended) {
-            (Outcome::Acquired, Some(error)) => -errno(error),
+            (RawOutcome::Acquired, Some(error)) => -errno(error),
             (outcome, _) => code(Ok(outcome)),
         },
         // The child of a handler's fork: mutex and wait are the parent's.

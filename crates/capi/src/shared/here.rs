@@ -21,7 +21,7 @@ use core::arch::{asm, global_asm};
 use core::ptr::{from_ref, null, null_mut};
 use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 use lockstead::shared::raw::releases_by_the_word;
-use lockstead_linux::shared::{Member, at_forgetting, member};
+use lockstead_linux::shared::{SegmentMember, at_forgetting, member};
 
 global_asm!(
     ".pushsection .tbss.lks_here__,\"awT\",@nobits",
@@ -35,8 +35,8 @@ global_asm!(
 );
 
 /// Returns the calling thread's word.
-fn here() -> &'static AtomicPtr<Member> {
-    let at: *mut *mut Member;
+fn here() -> &'static AtomicPtr<SegmentMember> {
+    let at: *mut *mut SegmentMember;
     #[cfg(target_arch = "x86_64")]
     // SAFETY: the x86-64 TLS ABI: the thread pointer and a constant of the linker's add up to the
     // word's address, and the asm only reads them.

@@ -25,9 +25,9 @@ pub use semaphore::lks_shared_semaphore;
 pub use types::{lks_shm_field, lks_shm_type};
 
 use crate::wait;
-use lockstead::shared::raw::Outcome;
+use lockstead::shared::raw::RawOutcome;
 use lockstead::shared::{JoinError, SharedError};
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_linux::Linux;
 
 /// Acquires a lock by `how` and its argument; returns as [`code`].
@@ -38,7 +38,7 @@ unsafe fn acquire<L>(
     lock: Option<&L>,
     how: u32,
     argument: u64,
-    acquire: impl FnOnce(&L, &Wait<'_, Linux>) -> Result<Outcome, SharedError>,
+    acquire: impl FnOnce(&L, &WaitBounds<'_, Linux>) -> Result<RawOutcome, SharedError>,
 ) -> i32 {
     let Some(lock) = lock else { return code(Err(SharedError::NotInSegment)) };
     // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
@@ -46,20 +46,23 @@ unsafe fn acquire<L>(
 }
 
 /// Tries for a lock; returns 1, 0, or a negative errno as [`code`].
-fn attempt<L>(lock: Option<&L>, attempt: impl FnOnce(&L) -> Result<Outcome, SharedError>) -> i32 {
+fn attempt<L>(
+    lock: Option<&L>,
+    attempt: impl FnOnce(&L) -> Result<RawOutcome, SharedError>,
+) -> i32 {
     match lock.map_or(Err(SharedError::NotInSegment), attempt) {
-        Ok(Outcome::Acquired) => 1,
+        Ok(RawOutcome::Acquired) => 1,
         Err(SharedError::Held) => 0,
         other => code(other),
     }
 }
 
 /// Returns 0 or the negative errno of an acquisition; after `-EOWNERDEAD` the caller has the lock.
-fn code(outcome: Result<Outcome, SharedError>) -> i32 {
+fn code(outcome: Result<RawOutcome, SharedError>) -> i32 {
     match outcome {
-        Ok(Outcome::Acquired) => 0,
-        Ok(Outcome::OwnerDied) => -libc::EOWNERDEAD,
-        Ok(Outcome::NotRecoverable) => -libc::ENOTRECOVERABLE,
+        Ok(RawOutcome::Acquired) => 0,
+        Ok(RawOutcome::OwnerDied) => -libc::EOWNERDEAD,
+        Ok(RawOutcome::NotRecoverable) => -libc::ENOTRECOVERABLE,
         Err(error) => -errno(error),
     }
 }

@@ -6,7 +6,7 @@ use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use lockstead::shared::raw::{Form, RawSegment};
-use lockstead::shared::{AttachError, Options, SegmentError, survive_cuts};
+use lockstead::shared::{AttachError, SegmentError, SegmentOptions, survive_cuts};
 use std::ffi::OsStr;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -48,11 +48,11 @@ impl lks_shm_options {
         argument: core::ptr::null_mut(),
     };
 
-    fn options(&self) -> Result<Options, SegmentError> {
+    fn options(&self) -> Result<SegmentOptions, SegmentError> {
         if self.flags & !EXCLUSIVE != 0 {
             return Err(SegmentError::Options("flags: LKS_SHM_EXCLUSIVE or none"));
         }
-        let options = Options::new().participants(self.participants).claims(self.claims);
+        let options = SegmentOptions::new().participants(self.participants).claims(self.claims);
         Ok(options.mode(self.mode).exclusive(self.flags & EXCLUSIVE != 0))
     }
 
@@ -113,7 +113,7 @@ unsafe fn described(root: *const lks_shm_type) -> Result<Option<Form>, SegmentEr
 unsafe fn plan<'a>(
     root: *const lks_shm_type,
     options: *const lks_shm_options,
-) -> Result<(Form, Options, &'a lks_shm_options), SegmentError> {
+) -> Result<(Form, SegmentOptions, &'a lks_shm_options), SegmentError> {
     // SAFETY: CAPI-MEMORY: `root` is null or a description; the caller keeps it.
     let form = unsafe { described(root) }?;
     let Some(form) = form else {
@@ -174,7 +174,7 @@ makes! {
 
 fn memfd(
     name: &Path,
-    options: &Options,
+    options: &SegmentOptions,
     form: &Form,
     fill: impl FnOnce(NonNull<u8>),
 ) -> Result<RawSegment, SegmentError> {

@@ -1,7 +1,7 @@
 //! The description of a root in C: what it consists of.
 
 use core::ffi::{CStr, c_char};
-use lockstead::shared::inspect::Layout;
+use lockstead::shared::inspect::RootLayout;
 use lockstead::shared::raw::Form;
 use lockstead::shared::{LockKind, SegmentError};
 
@@ -58,15 +58,15 @@ pub(super) unsafe fn form(root: &lks_shm_type) -> Result<Form, SegmentError> {
 ///
 /// # Safety
 /// CAPI-MEMORY holds, as of [`form`].
-unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<Layout> {
+unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<RootLayout> {
     let deep = deep.checked_sub(1)?;
     *left = left.checked_sub(1)?;
     // SAFETY: CAPI-MEMORY: the pointer is null or leads to a part; the caller keeps it.
     let mut inner = || unsafe { layout(part.inner.as_ref()?, deep, left) };
     let (size, count, offset) = (part.size as u64, part.count as u64, part.offset as u64);
     let lock = match part.kind {
-        0 => return Some(Layout::plain(text(part.name)?, size)),
-        1 => return Layout::array(count, offset, inner()?).filter(|array| array.size == size),
+        0 => return Some(RootLayout::plain(text(part.name)?, size)),
+        1 => return RootLayout::array(count, offset, inner()?).filter(|array| array.size == size),
         2 => {
             let mut fields = Vec::new();
             for at in 0..part.count {
@@ -76,7 +76,7 @@ unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<L
                 let of = unsafe { layout(field.of.as_ref()?, deep, left) }?;
                 fields.push((text(field.name)?, field.offset as u64, of));
             }
-            return Layout::structure(text(part.name)?, size, fields);
+            return RootLayout::structure(text(part.name)?, size, fields);
         }
         3 => LockKind::Mutex,
         4 => LockKind::RwLock,
@@ -84,8 +84,8 @@ unsafe fn layout(part: &lks_shm_type, deep: usize, left: &mut usize) -> Option<L
         6 => LockKind::Condvar,
         _ => return None,
     };
-    let data = if part.inner.is_null() { Layout::plain("()", 0) } else { inner()? };
-    Layout::lock(lock, size, offset, data)
+    let data = if part.inner.is_null() { RootLayout::plain("()", 0) } else { inner()? };
+    RootLayout::lock(lock, size, offset, data)
 }
 
 /// Returns a name; `None` if it is null or no UTF-8.

@@ -4,7 +4,7 @@ use crate::common::{compiler, ends_well, scratch};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::install::{Options, VERSION, install};
+use xtask::install::{InstallOptions, VERSION, install};
 use xtask::library::said_by;
 
 const PROGRAM: &str = "\
@@ -36,7 +36,7 @@ endforeach()
 fn prefix() -> PathBuf {
     let prefix = scratch().join("a prefix");
     let _ = fs::remove_dir_all(&prefix);
-    let mut options = Options::new();
+    let mut options = InstallOptions::new();
     options.prefix = prefix.clone();
     options.profile = "dev".into();
     options.target = scratch().join("library");
@@ -135,7 +135,7 @@ fn exports_only_ours(lib: &Path) {
 #[test]
 fn libraries_lie_below_the_prefix() {
     for libdir in ["/usr/lib", "../lib", "", "lib/../../lib"] {
-        let mut options = Options::new();
+        let mut options = InstallOptions::new();
         options.prefix = scratch().join("never made");
         options.libdir = libdir.into();
         let error = install(&options).expect_err(libdir);

@@ -2,7 +2,7 @@
 //! segments, one of which C and Rust share.
 
 use crate::common::{compiler, compilers, ends_well, passes, program};
-use lockstead::shared::inspect::{LockState, View};
+use lockstead::shared::inspect::{LockState, SegmentView};
 use lockstead::shared::{
     LockKind, Locked, Segment, Shareable, SharedCondvar, SharedMutex, SharedRwLock, SharedSemaphore,
 };
@@ -84,7 +84,7 @@ fn one_segment_of_c_and_rust() {
     };
     // C makes it, and dies with a lock.
     run("make");
-    let view = View::open(&path).expect("a segment");
+    let view = SegmentView::open(&path).expect("a segment");
     let people = view.people().expect("slots");
     let mut seen = Vec::new();
     let mut count = 0;

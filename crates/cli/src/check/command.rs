@@ -1,7 +1,7 @@
 //! `lockstead check`: the findings of a report that was kept.
 
 use super::flags::{SHIPPED_NAME, read_suppressions};
-use super::recorded::{self, Found};
+use super::recorded::{self, RecordedFinding};
 use super::sarif;
 use clap::Args;
 use lockstead_inspect::check::model::{Details, Level};
@@ -28,7 +28,7 @@ Exit status:
   1    the report cannot be read, or is of a run that did not check and found no deadlock
   2    wrong usage
   3    there are findings")]
-pub(crate) struct Check {
+pub(crate) struct CheckCommand {
     /// A report of `lockstead run --check --json FILE`, or - for standard input
     #[arg(value_name = "REPORT.json")]
     pub(crate) report: Option<PathBuf>,
@@ -58,7 +58,7 @@ pub(crate) struct Check {
 ///
 /// # Errors
 /// [`Failure::Program`] with status 3 if there are findings.
-pub(crate) fn run(flags: &Check) -> Result<(), Failure> {
+pub(crate) fn run(flags: &CheckCommand) -> Result<(), Failure> {
     if flags.list_rules {
         return output::print(&list());
     }
@@ -134,7 +134,7 @@ fn list() -> String {
 }
 
 /// Returns a file of suppressions for all of these.
-fn suggestions(findings: &[Found]) -> String {
+fn suggestions(findings: &[RecordedFinding]) -> String {
     let mut text = String::from(
         "# Suppressions for `lockstead run --check --suppressions FILE`. All that a block says\n\
          # has to fit; * and ? stand for any characters and for one. Say why in `reason`.\n",

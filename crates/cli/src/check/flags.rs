@@ -140,7 +140,8 @@ pub(crate) fn read_suppressions(files: &[PathBuf], shipped: bool) -> Result<Supp
 mod tests {
     use super::*;
     use lockstead_inspect::check::model::{
-        CycleKind, Details, How, Lock, Order, Step, Thread, Violation,
+        CycleKind, Details, HoldMode, LockIdentity, LockOrder, OrderStep, RuleViolation,
+        ThreadIdentity,
     };
     use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
@@ -169,8 +170,8 @@ mod tests {
         };
         let frames = acquired.iter().map(frame).collect();
         let earlier = Some(Stack { frames, end: StackEnd::Bottom });
-        let lock = Lock { class: class.into(), ..Lock::default() };
-        let violation = Some(Violation { lock, earlier, ..Violation::default() });
+        let lock = LockIdentity { class: class.into(), ..LockIdentity::default() };
+        let violation = Some(RuleViolation { lock, earlier, ..RuleViolation::default() });
         let details = Details { rule: Some(rule.into()), violation, ..Details::default() };
         let text = format!("lockstead: RULE: x\n  in it (pid 1)\n  thread \"{thread}\" (tid 7)\n");
         let mut all = read_suppressions(&[], true).unwrap();
@@ -181,25 +182,25 @@ mod tests {
     fn is_cycle_left_out(locks: usize, program: &str) -> bool {
         let frame = Frame { module: Some(format!("/usr/sbin/{program}")), ..Frame::default() };
         let stack = Some(Stack { frames: vec![frame], end: StackEnd::Bottom });
-        let lock = |number: usize| Lock {
+        let lock = |number: usize| LockIdentity {
             name: format!("mutex from {program}+0xc0f5c1, #{number}"),
             class: format!("mutex from {program}+0xc0f5c1, #{number}"),
-            ..Lock::default()
+            ..LockIdentity::default()
         };
-        let step = |at: usize| Step {
-            thread: Thread::default(),
+        let step = |at: usize| OrderStep {
+            thread: ThreadIdentity::default(),
             holds: lock(at),
-            holds_how: How::Write,
+            holds_how: HoldMode::Write,
             tried: false,
             acquired: stack.clone(),
             asks: lock((at + 1) % locks),
-            asks_how: How::Write,
+            asks_how: HoldMode::Write,
             timed: false,
             asked: stack.clone(),
             gates: Vec::new(),
             alone: false,
         };
-        let order = Some(Order {
+        let order = Some(LockOrder {
             cycle: CycleKind::Locks,
             signal: None,
             handler: None,

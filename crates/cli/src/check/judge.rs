@@ -1,6 +1,6 @@
 //! Which findings are news, which are shown, and which only count.
 
-use super::tally::Tally;
+use super::tally::CheckTally;
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::check::suppress::Suppressions;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ const KEPT: u64 = 10_000;
 
 /// What to do with a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum FindingVerdict {
     /// Print it and keep it.
     Print,
     /// Keep it for the files.
@@ -29,7 +29,7 @@ pub(crate) struct Judge {
     /// The worst level at which a cause was reported.
     seen: HashMap<String, Level>,
     kept: u64,
-    pub(crate) tally: Tally,
+    pub(crate) tally: CheckTally,
 }
 
 impl Judge {
@@ -54,11 +54,11 @@ impl Judge {
     }
 
     /// Decides on a finding with this text.
-    pub(crate) fn judge(&mut self, details: &mut Details, text: &str) -> Verdict {
-        let Some(level) = details.level else { return Verdict::Print };
+    pub(crate) fn judge(&mut self, details: &mut Details, text: &str) -> FindingVerdict {
+        let Some(level) = details.level else { return FindingVerdict::Print };
         if let Some(cause) = &details.cause {
             if self.seen.get(cause).is_some_and(|&before| before >= level) {
-                return Verdict::Drop;
+                return FindingVerdict::Drop;
             }
             self.seen.insert(cause.clone(), level);
         }
@@ -69,15 +69,15 @@ impl Judge {
         if details.suppressed.is_some() {
             self.tally.suppressed += 1;
             self.tally.shipped = self.suppressions.shipped();
-            return if self.kept <= KEPT { Verdict::Keep } else { Verdict::Drop };
+            return if self.kept <= KEPT { FindingVerdict::Keep } else { FindingVerdict::Drop };
         }
         self.tally.add(details);
         match self.kept {
-            _ if level == Level::Deadlock => Verdict::Print,
-            0..=PRINTED => Verdict::Print,
+            _ if level == Level::Deadlock => FindingVerdict::Print,
+            0..=PRINTED => FindingVerdict::Print,
             _ => {
                 self.tally.unprinted += 1;
-                if self.kept <= KEPT { Verdict::Keep } else { Verdict::Drop }
+                if self.kept <= KEPT { FindingVerdict::Keep } else { FindingVerdict::Drop }
             }
         }
     }
@@ -105,11 +105,11 @@ mod tests {
     fn a_cause_is_reported_once_and_again_when_it_is_worse() {
         let mut judge = Judge::new(true, Suppressions::default());
         let mut say = |level, cause| judge.judge(&mut finding(level, cause), "");
-        assert_eq!(say(Level::Order, "a"), Verdict::Print);
-        assert_eq!(say(Level::Order, "a"), Verdict::Drop);
-        assert_eq!(say(Level::Potential, "a"), Verdict::Print);
-        assert_eq!(say(Level::Order, "a"), Verdict::Drop);
-        assert_eq!(say(Level::Order, "b"), Verdict::Print);
+        assert_eq!(say(Level::Order, "a"), FindingVerdict::Print);
+        assert_eq!(say(Level::Order, "a"), FindingVerdict::Drop);
+        assert_eq!(say(Level::Potential, "a"), FindingVerdict::Print);
+        assert_eq!(say(Level::Order, "a"), FindingVerdict::Drop);
+        assert_eq!(say(Level::Order, "b"), FindingVerdict::Print);
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         suppressions.add("f", "[[suppress]]\nrule = 'recursion'\n").unwrap();
         let mut judge = Judge::new(false, suppressions);
         let mut details = finding(Level::Rule, "a");
-        assert_eq!(judge.judge(&mut details, ""), Verdict::Keep);
+        assert_eq!(judge.judge(&mut details, ""), FindingVerdict::Keep);
         assert_eq!(details.suppressed.as_deref(), Some("f:1"));
         assert!(!judge.tally.has_findings(true));
         assert_eq!(judge.tally.suppressed, 1);
@@ -132,9 +132,9 @@ mod tests {
             .map(|at| judge.judge(&mut finding(Level::Rule, &at.to_string()), ""))
             .collect();
         let of = |verdict| all.iter().filter(|&&one| one == verdict).count() as u64;
-        assert_eq!((of(Verdict::Print), of(Verdict::Drop)), (PRINTED, 1));
+        assert_eq!((of(FindingVerdict::Print), of(FindingVerdict::Drop)), (PRINTED, 1));
         assert_eq!(judge.tally.unprinted, KEPT + 1 - PRINTED);
-        assert_eq!(judge.judge(&mut finding(Level::Deadlock, "d"), ""), Verdict::Print);
+        assert_eq!(judge.judge(&mut finding(Level::Deadlock, "d"), ""), FindingVerdict::Print);
     }
 
     #[test]

@@ -10,9 +10,9 @@ mod sarif;
 mod tally;
 mod text;
 
-pub(crate) use command::{Check, run};
+pub(crate) use command::{CheckCommand, run};
 pub(crate) use flags::CheckFlags;
-pub(crate) use judge::{Judge, Verdict};
+pub(crate) use judge::{FindingVerdict, Judge};
 pub(crate) use sarif::write as write_sarif;
-pub(crate) use tally::{Checked, Lost, summary};
+pub(crate) use tally::{CheckedTotals, Lost, summary};
 pub(crate) use text::text;

@@ -1,7 +1,7 @@
 //! A report of `lockstead run --json`, read again.
 
-use lockstead_inspect::check::model::{Details, Thread};
-use lockstead_inspect::check::order::Recorded;
+use lockstead_inspect::check::model::{Details, ThreadIdentity};
+use lockstead_inspect::check::order::RecordedOrder;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::SCHEMA;
 use lockstead_inspect::stack::Stack;
@@ -17,27 +17,27 @@ pub(crate) struct Report {
     schema: String,
     /// The processes of the run.
     #[serde(default)]
-    pub(crate) processes: Vec<Process>,
+    pub(crate) processes: Vec<RecordedProcess>,
     /// Whether the run checked anything.
     #[serde(default)]
     pub(crate) checked: bool,
     /// The findings of the run.
     #[serde(default)]
-    pub(crate) findings: Vec<Found>,
+    pub(crate) findings: Vec<RecordedFinding>,
 }
 
 /// What matters of a process.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Process {
+pub(crate) struct RecordedProcess {
     /// The number that the kernel had for it.
     pub(crate) pid: u32,
     /// The file it ran.
     pub(crate) exe: Option<String>,
     /// The order of its locks.
-    pub(crate) order: Option<Recorded>,
+    pub(crate) order: Option<RecordedOrder>,
 }
 
-impl Process {
+impl RecordedProcess {
     /// Names the process, as `bank (pid 12)`.
     pub(crate) fn name(&self) -> String {
         let name = self.exe.as_deref().and_then(|exe| exe.rsplit('/').next());
@@ -47,7 +47,7 @@ impl Process {
 
 /// What matters of a finding.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Found {
+pub(crate) struct RecordedFinding {
     /// The number of its process.
     pub(crate) pid: u32,
     /// The first line of its text.
@@ -56,7 +56,7 @@ pub(crate) struct Found {
     pub(crate) text: String,
     /// The threads of a deadlock; none of another finding.
     #[serde(default)]
-    pub(crate) threads: Vec<Member>,
+    pub(crate) threads: Vec<RecordedMember>,
     /// What a finding of the checks has besides.
     #[serde(flatten)]
     pub(crate) details: Details,
@@ -64,36 +64,36 @@ pub(crate) struct Found {
 
 /// A thread of a deadlock.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Member {
+pub(crate) struct RecordedMember {
     #[serde(flatten)]
-    pub(crate) thread: Thread,
-    pub(crate) waits: Option<Part>,
-    pub(crate) holds: Option<Part>,
+    pub(crate) thread: ThreadIdentity,
+    pub(crate) waits: Option<RecordedPart>,
+    pub(crate) holds: Option<RecordedPart>,
 }
 
 /// What it waits for, or holds.
 #[derive(Clone, Debug, Default, Deserialize)]
-pub(crate) struct Part {
+pub(crate) struct RecordedPart {
     /// The wait ends by itself at a deadline.
     #[serde(default)]
     pub(crate) timed: bool,
     pub(crate) stack: Option<Stack>,
 }
 
-impl From<&Finding> for Found {
-    fn from(finding: &Finding) -> Found {
-        let member = |party: &lockstead_inspect::report::finding::FindingThread| Member {
-            thread: Thread { tid: party.tid, name: party.name.clone() },
+impl From<&Finding> for RecordedFinding {
+    fn from(finding: &Finding) -> RecordedFinding {
+        let member = |party: &lockstead_inspect::report::finding::FindingThread| RecordedMember {
+            thread: ThreadIdentity { tid: party.tid, name: party.name.clone() },
             waits: party
                 .waits
                 .as_ref()
-                .map(|waits| Part { timed: waits.timed, stack: waits.stack.clone() }),
+                .map(|waits| RecordedPart { timed: waits.timed, stack: waits.stack.clone() }),
             holds: party
                 .holds
                 .as_ref()
-                .map(|holds| Part { timed: false, stack: holds.stack.clone() }),
+                .map(|holds| RecordedPart { timed: false, stack: holds.stack.clone() }),
         };
-        Found {
+        RecordedFinding {
             pid: finding.pid,
             title: finding.title.clone(),
             text: finding.text.clone(),

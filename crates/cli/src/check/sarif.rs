@@ -1,9 +1,9 @@
 //! Findings in SARIF 2.1.0, the format of code hosts and editors.
 
 use super::artifacts::Artifacts;
-use super::recorded::Found;
+use super::recorded::RecordedFinding;
 use crate::finding_text::{called, limit};
-use lockstead_inspect::check::model::{How, Level};
+use lockstead_inspect::check::model::{HoldMode, Level};
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
 use lockstead_render::failure::Failure;
@@ -21,7 +21,7 @@ const CAUSE: &str = "lockstead/v1";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Outcome {
+struct SarifOutcome {
     rule_id: String,
     rule_index: usize,
     level: &'static str,
@@ -42,7 +42,7 @@ struct Outcome {
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn write(file: &Path, found: &[Found]) -> Result<(), Failure> {
+pub(crate) fn write(file: &Path, found: &[RecordedFinding]) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(&log(found)).map_err(io::Error::from);
     text.and_then(|text| files::write(file, &(text + "\n"))).map_err(|error| {
         Failure::Run(format!("cannot write the report to {}: {error}", file.display()))
@@ -50,10 +50,10 @@ pub(crate) fn write(file: &Path, found: &[Found]) -> Result<(), Failure> {
 }
 
 /// Returns all findings of the checks as a SARIF log.
-fn log<'a>(findings: impl IntoIterator<Item = &'a Found>) -> Value {
+fn log<'a>(findings: impl IntoIterator<Item = &'a RecordedFinding>) -> Value {
     let artifacts = Artifacts::here();
     let rules: Vec<Value> = Rule::found_by(By::RUN).map(described).collect();
-    let results: Vec<Outcome> =
+    let results: Vec<SarifOutcome> =
         findings.into_iter().filter_map(|found| outcome(found, &artifacts)).collect();
     json!({
         "$schema": SCHEMA,
@@ -94,7 +94,7 @@ fn described(rule: Rule) -> Value {
     })
 }
 
-fn outcome(found: &Found, artifacts: &Artifacts) -> Option<Outcome> {
+fn outcome(found: &RecordedFinding, artifacts: &Artifacts) -> Option<SarifOutcome> {
     let details = &found.details;
     let level = details.level?;
     let id = details.rule.clone()?;
@@ -119,7 +119,7 @@ fn outcome(found: &Found, artifacts: &Artifacts) -> Option<Outcome> {
         json!({ "message": { "text": text }, "frames": frames.collect::<Vec<_>>() })
     });
     let suppressed = details.suppressed.iter();
-    Some(Outcome {
+    Some(SarifOutcome {
         rule_index: Rule::found_by(By::RUN).position(|rule| rule.id() == id)?,
         rule_id: id,
         level: severity(level),
@@ -140,12 +140,12 @@ fn outcome(found: &Found, artifacts: &Artifacts) -> Option<Outcome> {
 
 /// Returns the stacks of a finding, each with what happened there; that first which a reader has to
 /// see first.
-fn places(found: &Found) -> Vec<(String, &Stack)> {
+fn places(found: &RecordedFinding) -> Vec<(String, &Stack)> {
     let mut places = Vec::new();
     if let Some(order) = &found.details.order {
         for step in &order.steps {
             let who = called(&step.thread);
-            let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
+            let wants = if step.asks_how == HoldMode::Write { "asks for" } else { "asks to read" };
             let asks = format!("{who} {wants} {}{}", step.asks.name, limit(step.timed));
             places.extend(step.asked.as_ref().map(|stack| (asks, stack)));
             let holds = format!("{who} acquired {}", step.holds.name);
@@ -195,16 +195,18 @@ fn place(frame: &Frame, text: Option<&str>, artifacts: &Artifacts) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstead_inspect::check::model::{CycleKind, Details, Lock, Order, Step, Thread};
+    use lockstead_inspect::check::model::{
+        CycleKind, Details, LockIdentity, LockOrder, OrderStep, ThreadIdentity,
+    };
     use lockstead_inspect::stack::StackEnd;
 
-    fn step(holds: &str, asks: &str, asks_how: How, timed: bool) -> Step {
-        let lock = |name: &str| Lock { name: name.into(), ..Lock::default() };
+    fn step(holds: &str, asks: &str, asks_how: HoldMode, timed: bool) -> OrderStep {
+        let lock = |name: &str| LockIdentity { name: name.into(), ..LockIdentity::default() };
         let stack = || Some(Stack { frames: Vec::new(), end: StackEnd::Bottom });
-        Step {
-            thread: Thread { tid: 7, name: Some("worker".into()) },
+        OrderStep {
+            thread: ThreadIdentity { tid: 7, name: Some("worker".into()) },
             holds: lock(holds),
-            holds_how: How::Write,
+            holds_how: HoldMode::Write,
             tried: false,
             acquired: stack(),
             asks: lock(asks),
@@ -218,13 +220,16 @@ mod tests {
 
     #[test]
     fn a_request_says_its_deadline_and_that_it_reads() {
-        let order = Order {
+        let order = LockOrder {
             cycle: CycleKind::Locks,
             signal: None,
             handler: None,
             excuse: None,
             gate: None,
-            steps: vec![step("a", "b", How::Write, true), step("b", "a", How::Read, false)],
+            steps: vec![
+                step("a", "b", HoldMode::Write, true),
+                step("b", "a", HoldMode::Read, false),
+            ],
         };
         let details = Details {
             level: Some(Level::Potential),
@@ -232,7 +237,7 @@ mod tests {
             order: Some(order),
             ..Details::default()
         };
-        let log = log(&[Found { details, ..Found::default() }]);
+        let log = log(&[RecordedFinding { details, ..RecordedFinding::default() }]);
         let stacks = log["runs"][0]["results"][0]["stacks"].as_array().expect("stacks");
         let texts: Vec<&str> =
             stacks.iter().filter_map(|stack| stack["message"]["text"].as_str()).collect();

@@ -1,6 +1,6 @@
 //! What all findings of a run came to: the summary at its end.
 
-use lockstead_inspect::check::Counts;
+use lockstead_inspect::check::CheckCounts;
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_render::words::plural;
 use lockstead_rules::Rule;
@@ -9,7 +9,7 @@ use std::fmt::Write;
 
 /// The counts that the summary is made of.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct CheckTally {
     /// How many, by level and id of the rule.
     found: BTreeMap<(Level, String), u64>,
     /// The number of those that a suppression fits.
@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) unprinted: u64,
 }
 
-impl Tally {
+impl CheckTally {
     /// Counts one more finding.
     pub(crate) fn add(&mut self, details: &Details) {
         let Some(level) = details.level else { return };
@@ -43,11 +43,11 @@ impl Tally {
 
 /// What was looked at, in all processes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedTotals {
     /// The number of processes that were checked.
     pub(crate) processes: u64,
     /// The sums over all of them.
-    pub(crate) counts: Counts,
+    pub(crate) counts: CheckCounts,
     /// What found no room in the processes.
     pub(crate) lost: Lost,
 }
@@ -63,9 +63,9 @@ pub(crate) struct Lost {
     pub(crate) facts: u64,
 }
 
-impl Checked {
+impl CheckedTotals {
     /// Adds what was read of a process.
-    pub(crate) fn add(&mut self, counts: &Counts, lost: Lost) {
+    pub(crate) fn add(&mut self, counts: &CheckCounts, lost: Lost) {
         self.processes += 1;
         let sum = &mut self.counts;
         for (to, what) in [
@@ -112,8 +112,8 @@ impl Checked {
 
 /// Returns the end of a run with `--check`, a line feed at its end.
 pub(crate) fn summary(
-    tally: &Tally,
-    checked: &Checked,
+    tally: &CheckTally,
+    checked: &CheckedTotals,
     strict: bool,
     unused: &[String],
     end: Option<&str>,
@@ -191,8 +191,8 @@ fn rule_words(id: &str) -> String {
 mod tests {
     use super::*;
 
-    fn tally(found: &[(Level, &str)]) -> Tally {
-        let mut tally = Tally::default();
+    fn tally(found: &[(Level, &str)]) -> CheckTally {
+        let mut tally = CheckTally::default();
         for (level, rule) in found {
             let (level, rule) = (Some(*level), Some((*rule).to_owned()));
             tally.add(&Details { level, rule, ..Details::default() });
@@ -210,8 +210,8 @@ mod tests {
         ]);
         (all.suppressed, all.hidden, all.unprinted) = (3, 3, 1);
         all.shipped = vec![("Runtime: it means to".into(), 1)];
-        let mut checked = Checked::default();
-        let mut counts = Counts { locks: 12, edges: 30, ..Counts::default() };
+        let mut checked = CheckedTotals::default();
+        let mut counts = CheckCounts { locks: 12, edges: 30, ..CheckCounts::default() };
         counts.graph.edges = 5;
         checked.add(&counts, Lost { edges: 7, violations: 0, facts: 2 });
         let text = summary(&all, &checked, false, &["f:3".into()], Some("exit status 1"));
@@ -236,7 +236,7 @@ lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in 
 
     #[test]
     fn nothing_is_said_to_be_nothing() {
-        let text = summary(&Tally::default(), &Checked::default(), true, &[], None);
+        let text = summary(&CheckTally::default(), &CheckedTotals::default(), true, &[], None);
         let wanted = "lockstead: check: nothing was found (0 locks in an order, 0 edges, \
                       0 processes)\n";
         assert_eq!(text, wanted);

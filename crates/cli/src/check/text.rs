@@ -2,7 +2,7 @@
 
 use crate::finding_text::{called, limit, stack_lines};
 use lockstead_inspect::check::model::{
-    CycleKind, Details, Excuse, How, Level, Order, Step, Violation,
+    CycleKind, Details, HoldMode, Level, LockOrder, OrderExcuse, OrderStep, RuleViolation,
 };
 use lockstead_ledger::violation::BLOCKING;
 use lockstead_render::words::clean;
@@ -50,14 +50,14 @@ pub(crate) fn text(program: &str, details: &Details) -> String {
     text
 }
 
-fn title(order: &Order) -> String {
+fn title(order: &LockOrder) -> String {
     if order.cycle == CycleKind::Handler {
         return Rule::InHandler.phrase().into();
     }
     format!("{} of {} locks", Rule::LockOrderInversion.phrase(), order.steps.len().max(2))
 }
 
-fn order_lines(text: &mut String, program: &str, order: &Order) {
+fn order_lines(text: &mut String, program: &str, order: &LockOrder) {
     let count = order.steps.len();
     let names = order.steps.iter().map(|step| clean(&step.holds.name));
     let mut cycle: Vec<String> = names.take(NAMED).collect();
@@ -97,41 +97,41 @@ fn order_lines(text: &mut String, program: &str, order: &Order) {
 const HABITS: &str =
     "  not of the same locks, but of their origins: each order was seen with several pairs\n";
 
-fn excuse(order: &Order) -> Option<String> {
+fn excuse(order: &LockOrder) -> Option<String> {
     Some(match order.excuse? {
-        Excuse::OneThread
+        OrderExcuse::OneThread
             if order.steps.iter().all(|step| step.thread == order.steps[0].thread) =>
         {
             "one thread did it all".into()
         }
-        Excuse::OneThread => "fewer threads than locks did it".into(),
-        Excuse::Gate => {
+        OrderExcuse::OneThread => "fewer threads than locks did it".into(),
+        OrderExcuse::Gate => {
             let gate = order.gate.as_ref().map_or("a lock".into(), |lock| clean(&lock.text()));
             format!("all of them hold {gate} meanwhile")
         }
-        Excuse::Alone => "the process had one thread then".into(),
-        Excuse::OtherInstances => "the locks are not the same, but of the same origin".into(),
+        OrderExcuse::Alone => "the process had one thread then".into(),
+        OrderExcuse::OtherInstances => "the locks are not the same, but of the same origin".into(),
     })
 }
 
 /// Describes the handler of an order: `a handler of SIGALRM that interrupts it`.
-fn handler(order: &Order) -> String {
+fn handler(order: &LockOrder) -> String {
     let signal = signal_text(order.signal.unwrap_or(0).into());
     // It may come to the thread that holds the lock as well.
     let seen = order.handler.as_ref().map(|who| format!(" (seen in {})", called(who)));
     format!("a handler of {signal} that interrupts it{}", seen.unwrap_or_default())
 }
 
-fn step_lines(text: &mut String, step: &Step, handler: Option<&str>, frames: usize) {
+fn step_lines(text: &mut String, step: &OrderStep, handler: Option<&str>, frames: usize) {
     let who = called(&step.thread);
     let _ = writeln!(text, "  {who}");
-    let wants = if step.asks_how == How::Write { "asks for" } else { "asks to read" };
+    let wants = if step.asks_how == HoldMode::Write { "asks for" } else { "asks to read" };
     let asks = format!("    {wants} {}{}, at:\n", clean(&step.asks.text()), limit(step.timed));
     if handler.is_none() {
         text.push_str(&asks);
         stack_lines(text, step.asked.as_ref(), frames);
     }
-    let reading = if step.holds_how == How::Write { "" } else { " for reading" };
+    let reading = if step.holds_how == HoldMode::Write { "" } else { " for reading" };
     let tried = if step.tried { " by trylock" } else { "" };
     let lock = clean(&step.holds.text());
     let _ = writeln!(text, "    holds {lock}{reading}, acquired{tried} at:");
@@ -157,7 +157,7 @@ fn signal_text(signal: u64) -> String {
     name.map_or_else(|| format!("signal {signal}"), str::to_owned)
 }
 
-fn violation_lines(text: &mut String, rule: Rule, story: &Story, violation: &Violation) {
+fn violation_lines(text: &mut String, rule: Rule, story: &Story, violation: &RuleViolation) {
     let lock = match violation.lock.name.is_empty() {
         true => "a lock".into(),
         false => clean(&violation.lock.text()),
@@ -202,7 +202,7 @@ fn fill(template: &str, part: &dyn Fn(&str) -> String) -> String {
 }
 
 /// Returns what a name in a [`Story`] stands for.
-fn part(name: &str, lock: &str, violation: &Violation) -> String {
+fn part(name: &str, lock: &str, violation: &RuleViolation) -> String {
     let number = violation.number;
     match name {
         "lock" => lock.to_owned(),

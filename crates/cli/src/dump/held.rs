@@ -5,7 +5,7 @@
 //! are named where those wait: of the holders one line is said. A ledger has
 //! every held lock: each has a line with its time and place.
 
-use super::text::{HEAD, Text, does, lasting, title};
+use super::text::{DumpText, HEAD, does, lasting, title};
 use lockstead_inspect::snapshot::model::{LockHeld, LockHolder, SnapshotLock, SnapshotSource};
 use lockstead_inspect::symbols::site;
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What each thread holds, by the threads' ids.
 type Holdings<'a> = BTreeMap<u32, Vec<(&'a SnapshotLock, &'a LockHolder)>>;
 
-impl Text<'_> {
+impl DumpText<'_> {
     /// Adds threads that hold locks; from memory, those that do not wait.
     pub(super) fn holders(&mut self, shown: &mut BTreeSet<u32>) {
         let found = self.found;

@@ -9,7 +9,7 @@ pub(crate) use text::{enders, one_sleeper, one_waiter};
 
 use clap::Args;
 use lockstead_inspect::ledger::attach;
-use lockstead_inspect::proc::process::{Process, Unusable};
+use lockstead_inspect::proc::process::{LiveProcess, Unusable};
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
@@ -46,7 +46,7 @@ pub(crate) struct Dump {
 /// As [`Failure`]; a deadlock that was found is one.
 pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
     let cannot = |why| Failure::Run(format!("cannot look at process {}: {why}", flags.pid));
-    let process = Process::open(flags.pid).map_err(cannot)?;
+    let process = LiveProcess::open(flags.pid).map_err(cannot)?;
     if process.asked != process.pid {
         output::note(format_args!(
             "{} is a thread of process {} ({}): showing that",
@@ -77,7 +77,7 @@ pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
 
 /// Returns the one place that decides where the facts come from: the ledger, if the process has one
 /// that can be had.
-fn take(process: &Process, flags: &Dump) -> Result<Snapshot, Unusable> {
+fn take(process: &LiveProcess, flags: &Dump) -> Result<Snapshot, Unusable> {
     match attach(process.pid) {
         Ok(Some(ledger)) => snapshot::recorded(process, &ledger, flags.all),
         Ok(None) => snapshot::capture(process, flags.all),

@@ -22,7 +22,7 @@ const LISTED: usize = 8;
 /// Returns the whole text. With `everything` it has threads that neither wait nor hold, every
 /// thread of a group and every frame.
 pub(super) fn render(found: &Snapshot, everything: bool) -> String {
-    let mut text = Text { found, everything, out: String::new() };
+    let mut text = DumpText { found, everything, out: String::new() };
     text.headline();
     let mut shown = BTreeSet::new();
     for cycle in &found.cycles {
@@ -37,7 +37,7 @@ pub(super) fn render(found: &Snapshot, everything: bool) -> String {
 
 /// Returns one thread that waits, as in the whole text.
 pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
-    let mut text = Text { found, everything: false, out: String::new() };
+    let mut text = DumpText { found, everything: false, out: String::new() };
     if let Some(thread) = found.thread(tid) {
         match thread.kernel_lock() {
             Some(lock) => text.kernel_waiter(thread, lock),
@@ -49,7 +49,7 @@ pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
 
 /// Returns one thread that waits for no lock, as in the whole text.
 pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
-    let mut text = Text { found, everything: false, out: String::new() };
+    let mut text = DumpText { found, everything: false, out: String::new() };
     let is_sleeper =
         |thread: &&SnapshotThread| thread.wait().is_none() && thread.kernel_lock().is_none();
     if let Some(thread) = found.thread(tid).filter(is_sleeper) {
@@ -58,13 +58,13 @@ pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
     text.out
 }
 
-pub(super) struct Text<'a> {
+pub(super) struct DumpText<'a> {
     pub(super) found: &'a Snapshot,
     everything: bool,
     pub(super) out: String,
 }
 
-impl Text<'_> {
+impl DumpText<'_> {
     pub(super) fn line(&mut self, indent: usize, line: &str) {
         self.out += &format!("{:indent$}{line}\n", "");
     }

@@ -4,7 +4,7 @@ use crate::measuring::Measuring;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Oncpu {
+pub(crate) enum OncpuCommand {
     /// Start the on-CPU table
     ///
     /// Loads an eBPF program that writes down at every switch which thread runs on which processor,
@@ -21,7 +21,7 @@ Examples:
   sudo lockstead oncpu stop")]
     Stop,
     /// Say whether the table is kept
-    Status(Status),
+    Status(StatusFlags),
     /// Measure how well the other sources know whether an owner runs, and what all of them cost
     ///
     /// The table is the truth. Starts it for so long if nobody keeps it, and measures then what it
@@ -31,7 +31,7 @@ Examples:
 
 #[derive(Debug, Args)]
 #[command(after_help = STATUS_EXIT)]
-pub(crate) struct Status {
+pub(crate) struct StatusFlags {
     /// Write JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

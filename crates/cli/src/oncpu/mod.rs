@@ -2,13 +2,13 @@
 
 mod flags;
 
-pub(crate) use flags::{HELP, Oncpu};
+pub(crate) use flags::{HELP, OncpuCommand};
 
 use crate::measuring;
-use lockstead_linux::oncpu::{Running, layout::FOLDER, status};
-use lockstead_oncpu::{Refusal, start, stop};
+use lockstead_linux::oncpu::{RunningTable, layout::FOLDER, status};
+use lockstead_oncpu::{OncpuRefusal, start, stop};
 use lockstead_render::failure::Failure;
-use lockstead_render::machine::{Machine, utc};
+use lockstead_render::machine::{MachineFacts, utc};
 use lockstead_render::output;
 use serde_json::{Value, json};
 
@@ -16,23 +16,23 @@ use serde_json::{Value, json};
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(what: &Oncpu) -> Result<(), Failure> {
+pub(crate) fn run(what: &OncpuCommand) -> Result<(), Failure> {
     let failed = |doing: &str| {
         let doing = doing.to_owned();
-        move |why: Refusal| Failure::Run(format!("cannot {doing} the table: {why}"))
+        move |why: OncpuRefusal| Failure::Run(format!("cannot {doing} the table: {why}"))
     };
     match what {
-        Oncpu::Start => {
+        OncpuCommand::Start => {
             let running = start().map_err(failed("start"))?;
             output::print(&text(Some(&running)))
         }
-        Oncpu::Stop => {
+        OncpuCommand::Stop => {
             let was = stop().map_err(failed("stop"))?;
             output::print(if was { "stopped; nothing is left of it\n" } else { NONE })
         }
-        Oncpu::Check(rest) => measuring::start(&["oncpu", "check"], rest),
-        Oncpu::Status(flags) => {
-            let found = status().map_err(Refusal::from).map_err(failed("read"))?;
+        OncpuCommand::Check(rest) => measuring::start(&["oncpu", "check"], rest),
+        OncpuCommand::Status(flags) => {
+            let found = status().map_err(OncpuRefusal::from).map_err(failed("read"))?;
             if flags.json {
                 output::print_json(&to_json(found.as_ref()))?;
             } else {
@@ -49,7 +49,7 @@ fn folder() -> std::borrow::Cow<'static, str> {
     FOLDER.to_string_lossy()
 }
 
-fn text(found: Option<&Running>) -> String {
+fn text(found: Option<&RunningTable>) -> String {
     let Some(running) = found else { return NONE.into() };
     let kept = if running.kept { "kept" } else { "there, but nobody keeps it" };
     format!(
@@ -62,9 +62,9 @@ fn text(found: Option<&Running>) -> String {
     )
 }
 
-fn to_json(found: Option<&Running>) -> Value {
+fn to_json(found: Option<&RunningTable>) -> Value {
     json!({
-        "machine": Machine::here(),
+        "machine": MachineFacts::here(),
         "kept": found.is_some_and(|running| running.kept),
         "path": folder(),
         "processors": found.map(|running| running.processors),

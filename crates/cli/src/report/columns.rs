@@ -26,11 +26,11 @@ pub(super) struct LockColumn {
     /// The number of characters in the text.
     width: usize,
     /// The number of a lock.
-    pub(super) cell: fn(&LockReport) -> Cell,
+    pub(super) cell: fn(&LockReport) -> ColumnCell,
 }
 
 /// One number of a lock, as it is shown.
-pub(super) struct Cell {
+pub(super) struct ColumnCell {
     /// What the page sorts by.
     pub(super) value: u64,
     /// The number in few characters, for the text.
@@ -68,7 +68,7 @@ pub(super) const GROUPS: [ColumnGroup; 3] = [
                 text: ["acqui-", "sitions"],
                 page: "all",
                 width: 9,
-                cell: |lock| Cell {
+                cell: |lock| ColumnCell {
                     value: lock.acquisitions,
                     short: amount(lock.acquisitions),
                     long: count(lock.acquisitions as f64),
@@ -79,7 +79,7 @@ pub(super) const GROUPS: [ColumnGroup; 3] = [
     },
 ];
 
-const fn column(title: &'static str, cell: fn(&LockReport) -> Cell) -> LockColumn {
+const fn column(title: &'static str, cell: fn(&LockReport) -> ColumnCell) -> LockColumn {
     LockColumn { text: ["", title], page: title, width: 8, cell }
 }
 
@@ -116,25 +116,26 @@ pub(super) fn waits(lock: &LockReport) -> String {
     columns.map(|column| format!("{:>1$}", (column.cell)(lock).short, column.width)).collect()
 }
 
-fn duration(ns: u64) -> Cell {
+fn duration(ns: u64) -> ColumnCell {
     let text = time(ns as f64);
-    Cell { value: ns, short: text.clone(), long: text }
+    ColumnCell { value: ns, short: text.clone(), long: text }
 }
 
 /// Returns a quantile; there is none of no durations.
-fn quantile(times: &Durations, ns: u64) -> Cell {
+fn quantile(times: &Durations, ns: u64) -> ColumnCell {
     match times.count {
-        0 => Cell { value: 0, short: "-".into(), long: "-".into() },
+        0 => ColumnCell { value: 0, short: "-".into(), long: "-".into() },
         _ => duration(ns),
     }
 }
 
 /// Returns the share of the acquisitions that found the lock taken, sorted by its thousandths. A
 /// thread that still waits has found the lock taken too, and has not acquired it.
-fn contended(lock: &LockReport) -> Cell {
+fn contended(lock: &LockReport) -> ColumnCell {
     let share = lock.contended_percent;
     let short = percent(share);
-    let mut cell = Cell { value: (share.max(0.0) * 1000.0) as u64, long: short.clone(), short };
+    let mut cell =
+        ColumnCell { value: (share.max(0.0) * 1000.0) as u64, long: short.clone(), short };
     if lock.still_waiting != 0 {
         cell.long += &format!(" + {} waiting", count(lock.still_waiting as f64));
         cell.value += 1;

@@ -31,12 +31,12 @@ pub(super) fn draw(finding: &Finding) -> Option<String> {
     if !is_cycle || parties.is_empty() {
         return None;
     }
-    let rows: Vec<Row> = parties.iter().map(Row::of).collect::<Option<_>>()?;
+    let rows: Vec<CycleRow> = parties.iter().map(CycleRow::of).collect::<Option<_>>()?;
     Some(svg(&rows))
 }
 
 /// A thread, what it waits for, and how the next thread is to that.
-struct Row {
+struct CycleRow {
     thread: String,
     waits: &'static str,
     timed: bool,
@@ -44,11 +44,11 @@ struct Row {
     next: &'static str,
 }
 
-impl Row {
-    fn of(party: &FindingThread) -> Option<Row> {
+impl CycleRow {
+    fn of(party: &FindingThread) -> Option<CycleRow> {
         let waits = party.waits.as_ref()?;
         let (target, next) = target(waits);
-        Some(Row {
+        Some(CycleRow {
             thread: thread(party),
             waits: match waits.how {
                 "read" => "waits to read",
@@ -87,7 +87,7 @@ fn width(names: impl Iterator<Item = String>) -> f64 {
     names.map(|name| fit(&name, NAME).chars().count()).max().unwrap_or(0) as f64 * LETTER + PADDING
 }
 
-fn svg(rows: &[Row]) -> String {
+fn svg(rows: &[CycleRow]) -> String {
     let threads = width(rows.iter().map(|row| row.thread.clone()));
     let targets = width(rows.iter().map(|row| row.target.clone()));
     let (left, right) = (LEFT, LEFT + threads + BETWEEN);

@@ -1,7 +1,7 @@
 //! The order of locks as a picture: who is before whom, from above to below, and
 //! the cycles that were found.
 
-use lockstead_inspect::check::order::Recorded;
+use lockstead_inspect::check::order::RecordedOrder;
 use lockstead_inspect::report::Finding;
 use lockstead_render::html::{escape, open};
 use lockstead_render::words::{clean, fit, plural};
@@ -35,7 +35,7 @@ pub(super) struct Drawing {
 
 /// The boxes by name, and arrows between them.
 #[derive(Default)]
-struct Graph {
+struct OrderPicture {
     names: Vec<String>,
     /// How many locks a box stands for.
     locks: Vec<BTreeSet<usize>>,
@@ -49,8 +49,8 @@ struct Arrow {
 }
 
 /// Draws the order of a process; nothing if there is none.
-pub(super) fn draw(order: &Recorded, findings: &[&Finding]) -> Option<Drawing> {
-    let mut graph = Graph::of(order, findings);
+pub(super) fn draw(order: &RecordedOrder, findings: &[&Finding]) -> Option<Drawing> {
+    let mut graph = OrderPicture::of(order, findings);
     if graph.arrows.is_empty() {
         return None;
     }
@@ -74,15 +74,15 @@ pub(super) fn draw(order: &Recorded, findings: &[&Finding]) -> Option<Drawing> {
     Some(Drawing { svg: graph.svg(&places), left_out })
 }
 
-impl Graph {
-    fn of(order: &Recorded, findings: &[&Finding]) -> Graph {
+impl OrderPicture {
+    fn of(order: &RecordedOrder, findings: &[&Finding]) -> OrderPicture {
         let single = order.locks.len() <= LOCKS;
-        let name = |lock: &lockstead_inspect::check::model::Lock| {
+        let name = |lock: &lockstead_inspect::check::model::LockIdentity| {
             if single || lock.class.is_empty() { lock.name.clone() } else { lock.class.clone() }
         };
-        let mut graph = Graph::default();
+        let mut graph = OrderPicture::default();
         let mut known: HashMap<String, usize> = HashMap::new();
-        let mut add = |graph: &mut Graph, text: String| {
+        let mut add = |graph: &mut OrderPicture, text: String| {
             *known.entry(text).or_insert_with_key(|text| {
                 graph.names.push(text.clone());
                 graph.locks.push(BTreeSet::new());
@@ -308,21 +308,21 @@ fn length(dx: f64, dy: f64) -> f64 {
 mod tests {
     use super::*;
     use crate::report::sample::{self, NASTY};
-    use lockstead_inspect::check::model::Lock;
-    use lockstead_inspect::check::order::Edge;
+    use lockstead_inspect::check::model::LockIdentity;
+    use lockstead_inspect::check::order::RecordedEdge;
     use roxmltree::Document;
 
-    fn order(locks: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> Recorded {
-        let lock = |at: usize| Lock {
+    fn order(locks: usize, pairs: impl IntoIterator<Item = (usize, usize)>) -> RecordedOrder {
+        let lock = |at: usize| LockIdentity {
             name: format!("lock_{at}"),
             class: format!("class_{}", at % 100),
-            ..Lock::default()
+            ..LockIdentity::default()
         };
-        let edge = |(from, to)| Edge { from, to, ..Edge::default() };
-        Recorded {
+        let edge = |(from, to)| RecordedEdge { from, to, ..RecordedEdge::default() };
+        RecordedOrder {
             locks: (0..locks).map(lock).collect(),
             edges: pairs.into_iter().map(edge).collect(),
-            ..Recorded::default()
+            ..RecordedOrder::default()
         }
     }
 
@@ -354,7 +354,7 @@ mod tests {
             vec![(0, 0)],
             vec![(0, 1), (2, 3), (4, 5)],
         ] {
-            let graph = Graph::of(&order(30, pairs.clone()), &[]);
+            let graph = OrderPicture::of(&order(30, pairs.clone()), &[]);
             let places = graph.places();
             for one in 0..places.len() {
                 for other in 0..one {

@@ -1,6 +1,6 @@
 //! The machine that a report is of.
 
-use lockstead_render::machine::Machine;
+use lockstead_render::machine::MachineFacts;
 use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
@@ -12,13 +12,13 @@ pub(crate) struct Here {
     pub(super) host: Option<String>,
     /// The machine, [above](#machine); its `date` is that of the start.
     #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
-    pub(super) machine: Machine,
+    pub(super) machine: MachineFacts,
 }
 
 impl Here {
     /// Returns this machine, now.
     pub(crate) fn now() -> Here {
         let host = fs::read_to_string("/proc/sys/kernel/hostname").ok();
-        Here { host: host.map(|name| name.trim().to_owned()), machine: Machine::here() }
+        Here { host: host.map(|name| name.trim().to_owned()), machine: MachineFacts::here() }
     }
 }

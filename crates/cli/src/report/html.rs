@@ -2,7 +2,7 @@
 //!
 //! The page is also well-formed XML, so that a test can read it.
 
-use super::columns::{Cell, ColumnGroup, GROUPS};
+use super::columns::{ColumnCell, ColumnGroup, GROUPS};
 use super::graph::{self, Drawing};
 use super::here::Here;
 use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
@@ -18,7 +18,7 @@ use lockstead_render::words::{clean, percent, plural};
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Page {
+struct HtmlPage {
     title: String,
     command: String,
     version: &'static str,
@@ -47,10 +47,10 @@ struct ProcessView {
     thread_time: String,
     parts: Vec<(&'static str, String)>,
     bars: String,
-    locks: Vec<LockView>,
+    locks: Vec<PageLock>,
     more: Option<String>,
     threads: Vec<ThreadView>,
-    idle: Vec<LockView>,
+    idle: Vec<PageLock>,
     losses: Vec<String>,
     order: Option<Drawing>,
 }
@@ -61,11 +61,11 @@ struct Number {
     text: String,
 }
 
-struct LockView {
+struct PageLock {
     id: String,
     name: String,
     type_name: String,
-    numbers: Vec<Cell>,
+    numbers: Vec<ColumnCell>,
     notes: String,
     wait_chart: String,
     hold_chart: String,
@@ -110,7 +110,7 @@ struct ThreadView {
 pub(super) fn render(report: &RunReport, here: &Here) -> Result<String, askama::Error> {
     let command = report.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" ");
     let silent = report.silent_processes;
-    Page {
+    HtmlPage {
         title: report.command.first().map_or_else(|| "report".into(), |word| clean(word)),
         command,
         version: report.lockstead,
@@ -254,15 +254,15 @@ fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
     }
 }
 
-fn lock_views(locks: &[LockReport], pid: u32, prefix: &str) -> Vec<LockView> {
+fn lock_views(locks: &[LockReport], pid: u32, prefix: &str) -> Vec<PageLock> {
     locks
         .iter()
         .enumerate()
-        .map(|(at, lock)| LockView { id: format!("p{pid}{prefix}{at}"), ..lock_view(lock) })
+        .map(|(at, lock)| PageLock { id: format!("p{pid}{prefix}{at}"), ..lock_view(lock) })
         .collect()
 }
 
-fn lock_view(lock: &LockReport) -> LockView {
+fn lock_view(lock: &LockReport) -> PageLock {
     let (wait, hold) = (&lock.wait, &lock.hold);
     let mut notes = Vec::new();
     for (count, what) in [
@@ -285,7 +285,7 @@ fn lock_view(lock: &LockReport) -> LockView {
     }
     notes.extend(exactness(hold));
     notes.extend(lock.address.map(|address| format!("{address:#x}")));
-    LockView {
+    PageLock {
         id: String::new(),
         name: clean(&lock.name),
         type_name: lock.type_name.clone(),

@@ -1,6 +1,8 @@
 //! A report with something of everything, for the tests of its renderers.
 
-use lockstead_inspect::check::model::{CycleKind, Details, How, Level, Lock, Order, Step, Thread};
+use lockstead_inspect::check::model::{
+    CycleKind, Details, HoldMode, Level, LockIdentity, LockOrder, OrderStep, ThreadIdentity,
+};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     DurationBucket, Durations, LockReport, LockTotals, Losses, ProcessReport, ReportSite,
@@ -186,21 +188,25 @@ pub(super) fn finding() -> Finding {
 
 /// Returns an inversion of two locks.
 pub(super) fn inversion(one: &str, other: &str) -> Finding {
-    let lock = |name: &str| Lock { name: name.into(), class: name.into(), ..Lock::default() };
-    let step = |tid, holds: &str, asks: &str| Step {
-        thread: Thread { tid, name: Some(NASTY.into()) },
+    let lock = |name: &str| LockIdentity {
+        name: name.into(),
+        class: name.into(),
+        ..LockIdentity::default()
+    };
+    let step = |tid, holds: &str, asks: &str| OrderStep {
+        thread: ThreadIdentity { tid, name: Some(NASTY.into()) },
         holds: lock(holds),
-        holds_how: How::Write,
+        holds_how: HoldMode::Write,
         tried: false,
         timed: false,
         acquired: Some(stack()),
         asks: lock(asks),
-        asks_how: How::Write,
+        asks_how: HoldMode::Write,
         asked: Some(stack()),
         gates: Vec::new(),
         alone: false,
     };
-    let order = Order {
+    let order = LockOrder {
         cycle: CycleKind::Locks,
         signal: None,
         handler: None,

@@ -23,7 +23,7 @@ const GUIDE: &str = "docs/migration.md";
 /// The narrowest column of places.
 const NARROWEST: usize = 20;
 
-struct Page {
+struct SemaphoresPage {
     text: String,
     /// The columns of the terminal; none: lines are as long as they are.
     width: Option<usize>,
@@ -31,7 +31,7 @@ struct Page {
 
 /// Returns the list for a terminal of this width, or for a file.
 pub(super) fn render(semaphores: &Semaphores, width: Option<usize>) -> String {
-    let mut page = Page { text: String::new(), width };
+    let mut page = SemaphoresPage { text: String::new(), width };
     let of = |verdict| semaphores.origins.iter().filter(move |origin| origin.verdict == verdict);
     page.head(semaphores);
     for (verdict, style, title) in [
@@ -54,7 +54,7 @@ pub(super) fn render(semaphores: &Semaphores, width: Option<usize>) -> String {
     page.text
 }
 
-impl Page {
+impl SemaphoresPage {
     fn line(&mut self, indent: usize, style: Style, text: &str) {
         let room = self.width.map(|width| width.saturating_sub(indent).max(NARROWEST));
         let text = room.map_or_else(|| text.to_owned(), |room| fit(text, room));

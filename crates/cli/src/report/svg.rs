@@ -116,7 +116,7 @@ pub(super) fn waiting_bars(process: &ProcessReport) -> String {
 }
 
 /// A part of the threads' time: the class of its colour, how long, and what they did.
-pub(super) struct Part {
+pub(super) struct TimePart {
     pub(super) class: &'static str,
     pub(super) ns: u64,
     pub(super) what: &'static str,
@@ -124,10 +124,10 @@ pub(super) struct Part {
 
 /// Returns what the threads spent their time on, as far as that is known: whoever neither waits nor
 /// is idle may sleep in any system call, so that only processor time tells that one ran.
-pub(super) fn parts(process: &ProcessReport) -> Vec<Part> {
+pub(super) fn parts(process: &ProcessReport) -> Vec<TimePart> {
     let waiting = &process.waiting;
     let rest = waiting.thread_ns.saturating_sub(waiting.waited_ns).saturating_sub(waiting.idled_ns);
-    let part = |class, ns, what| Part { class, ns, what };
+    let part = |class, ns, what| TimePart { class, ns, what };
     let mut parts = vec![part("wait", waiting.waited_ns, "waiting for locks")];
     match waiting.ran_ns {
         // Whoever spins for a lock runs and waits.
@@ -154,7 +154,7 @@ pub(super) fn thread_time(process: &ProcessReport) -> String {
     let whole = waiting.thread_ns.max(waiting.waited_ns.saturating_add(waiting.idled_ns));
     let mut svg = open(BARS_WIDTH, 22, "what the threads spent their time on");
     let mut x = 0.0;
-    for Part { class, ns, what } in parts(process) {
+    for TimePart { class, ns, what } in parts(process) {
         let long = ns as f64 / whole as f64 * f64::from(BARS_WIDTH);
         let _ = write!(
             svg,

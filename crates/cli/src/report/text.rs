@@ -32,7 +32,7 @@ const SHARE: f64 = 5.0;
 /// The words for a process whose threads waited, but for nothing that has a holder.
 const OF_THESE: &str = "no thread waited for a mutex, a reader-writer lock or a spin lock";
 
-struct Page {
+struct TextPage {
     text: String,
     /// The columns of the terminal; none: lines are as long as they are.
     width: Option<usize>,
@@ -42,7 +42,7 @@ struct Page {
 
 /// Returns the report for a terminal of this width, or for a file.
 pub(super) fn render(report: &RunReport, width: Option<usize>) -> String {
-    let mut page = Page { text: String::new(), width, sampled: false };
+    let mut page = TextPage { text: String::new(), width, sampled: false };
     let (busy, quiet): (Vec<_>, Vec<_>) =
         report.processes.iter().partition(|process| is_worth_a_table(process, report.sort));
     if busy.is_empty() && told(report).next().is_none() && quiet.len() <= 1 {
@@ -80,7 +80,7 @@ fn is_worth_a_table(process: &ProcessReport, sort: Sort) -> bool {
     process.waiting.waited_ns != 0 || asked_for && !process.locks.is_empty()
 }
 
-impl Page {
+impl TextPage {
     fn line(&mut self, style: Style, text: &str) {
         let text = match self.width {
             Some(width) => fit(text, width),

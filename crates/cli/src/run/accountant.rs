@@ -9,7 +9,7 @@
 use super::processes::{Observed, inside};
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::check::describe::Describer;
-use lockstead_inspect::check::order::{self, Recorded};
+use lockstead_inspect::check::order::{self, RecordedOrder};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::model::ProcessReport;
 use lockstead_inspect::report::semaphores::model::Semaphores;
@@ -145,7 +145,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
 
 /// Returns what its semaphores are used for, with names.
 fn semaphores_of(process: &Observed, names: &mut Symbolizer) -> Semaphores {
-    semaphores::of_process(semaphores::Process {
+    semaphores::of_process(semaphores::SemaphoreProcess {
         ledger: process.ledger.view(),
         parents: process.elders().map(|elder| elder.ledger.view()).collect(),
         names,
@@ -155,7 +155,7 @@ fn semaphores_of(process: &Observed, names: &mut Symbolizer) -> Semaphores {
 }
 
 /// Returns the order of its locks, with names.
-fn order_of(process: &Observed, lives: &Lives, names: &mut Symbolizer) -> Recorded {
+fn order_of(process: &Observed, lives: &Lives, names: &mut Symbolizer) -> RecordedOrder {
     let ledger = process.ledger.view();
     let called: Vec<Option<String>> = ledger
         .threads()

@@ -1,19 +1,19 @@
-//! Locks that processes share: where such a lock lies for each of them, and cycles that lead through
-//! several processes.
+//! Locks that processes share: where such a lock lies for each of them, and cycles that lead
+//! through several processes.
 //!
 //! # What a cycle rests on
-//! Each member's ledger says for which lock it waits without a deadline, and which it holds, and has
-//! said so at two looks, so all the time between. Locks in memory that is shared are the same one if
-//! they lie at the same place of the same file; so the kernel's futex calls have it, too. The word
-//! of a mutex names its owner beside that, and has to agree.
+//! Each member's ledger says for which lock it waits without a deadline, and which it holds, and
+//! has said so at two looks, so all the time between. Locks in memory that is shared are the same
+//! one if they lie at the same place of the same file; so the kernel's futex calls have it, too.
+//! The word of a mutex names its owner beside that, and has to agree.
 
 use super::processes::Observed;
-use super::watch::Watch;
+use super::watch::ProcessWatch;
 use lockstead_inspect::maps::Maps;
-use lockstead_inspect::memory::{Memory, ProcessMemory};
-use lockstead_inspect::proc::status::Status;
-use lockstead_inspect::waits::observe::Waiter;
-use lockstead_ledger::publish::{Episode, Flags, Holding, How};
+use lockstead_inspect::memory::{ProcessMemory, ReadableMemory};
+use lockstead_inspect::proc::status::StatusFile;
+use lockstead_inspect::waits::observe::LastingWaiter;
+use lockstead_ledger::publish::{Episode, Flags, Holding, WaitKind};
 use lockstead_render::words::clean;
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -69,7 +69,7 @@ pub(super) fn is_thread_of(process: &Observed, tid: u32) -> bool {
 /// Returns the process of a thread that is not one of this process, `prog (pid 12)`, if there is
 /// one of that number.
 pub(super) fn process_of(process: &Observed, tid: u32) -> Option<String> {
-    let status = Status::read(&format!("/proc/{tid}/status")).ok()?;
+    let status = StatusFile::read(&format!("/proc/{tid}/status")).ok()?;
     let of = status.number("Tgid").and_then(|of| u32::try_from(of).ok())?;
     let is_other = process.visible && of != process.pid;
     is_other.then(|| format!("{} (pid {of})", name(of).unwrap_or_else(|| "a program".into())))
@@ -83,9 +83,9 @@ pub(super) fn name(tid: u32) -> Option<String> {
 
 /// A thread of a cycle.
 #[derive(Clone)]
-pub(super) struct Member {
+pub(super) struct CrossMember {
     pub(super) process: Arc<Observed>,
-    pub(super) waiter: Waiter,
+    pub(super) waiter: LastingWaiter,
     /// What it holds, and the member before it waits for.
     pub(super) holding: Holding,
 }
@@ -93,7 +93,7 @@ pub(super) struct Member {
 /// A process, a thread of it, and the wait in which it is.
 type Who = (usize, u32, Episode);
 
-fn who(process: &Arc<Observed>, waiter: &Waiter) -> Who {
+fn who(process: &Arc<Observed>, waiter: &LastingWaiter) -> Who {
     (Arc::as_ptr(process) as usize, waiter.thread, waiter.episode)
 }
 
@@ -105,7 +105,7 @@ enum Key {
 }
 
 /// Looks for cycles through several processes.
-pub(super) struct Cycles {
+pub(super) struct CrossCycles {
     next: Instant,
     /// The keys of those that waited at the last look, kept because maps take long to read.
     keys: HashMap<(Who, u64), Key>,
@@ -115,14 +115,14 @@ pub(super) struct Cycles {
     dead: HashSet<Who>,
 }
 
-impl Cycles {
+impl CrossCycles {
     pub(super) fn new(now: Instant) -> Self {
         let (keys, before, dead) = Default::default();
-        Cycles { next: now, keys, before, dead }
+        CrossCycles { next: now, keys, before, dead }
     }
 
     /// Returns whether this thread's wait is part of a cycle that was reported.
-    pub(super) fn is_dead(&self, process: &Arc<Observed>, waiter: &Waiter) -> bool {
+    pub(super) fn is_dead(&self, process: &Arc<Observed>, waiter: &LastingWaiter) -> bool {
         self.dead.contains(&who(process, waiter))
     }
 
@@ -134,14 +134,14 @@ impl Cycles {
     /// Cycles that have closed, each once; members in the order in which they wait.
     pub(super) fn look(
         &mut self,
-        live: &[(Arc<Observed>, Watch)],
+        live: &[(Arc<Observed>, ProcessWatch)],
         now: Instant,
-    ) -> Vec<Vec<Member>> {
+    ) -> Vec<Vec<CrossMember>> {
         if live.len() < 2 || now < self.next {
             return Vec::new();
         }
         self.next = now + LOOK;
-        let waiting: Vec<(&Arc<Observed>, &Waiter)> = live
+        let waiting: Vec<(&Arc<Observed>, &LastingWaiter)> = live
             .iter()
             .filter(|(process, _)| process.visible)
             .flat_map(|(process, watch)| watch.waiters().map(move |waiter| (process, waiter)))
@@ -155,7 +155,7 @@ impl Cycles {
             return Vec::new();
         }
         let known = std::mem::take(&mut self.keys);
-        let mut key = |process: &Arc<Observed>, waiter: &Waiter, address: u64| {
+        let mut key = |process: &Arc<Observed>, waiter: &LastingWaiter, address: u64| {
             let named = (who(process, waiter), address);
             let found =
                 known.get(&named).copied().unwrap_or_else(|| match place(process, address) {
@@ -177,11 +177,11 @@ impl Cycles {
         let (mut cycles, mut found) = (HashSet::new(), Vec::new());
         for first in 0..waiting.len() {
             let Some(cycle) = cycle(first, &targets, &holders, &mut seen) else { continue };
-            let members: Vec<Member> = cycle
+            let members: Vec<CrossMember> = cycle
                 .iter()
                 .map(|&(at, holding)| {
                     let (process, waiter) = (waiting[at].0.clone(), waiting[at].1.clone());
-                    Member { process, waiter, holding }
+                    CrossMember { process, waiter, holding }
                 })
                 .collect();
             let crosses = members.iter().any(|m| !Arc::ptr_eq(&m.process, &members[0].process));
@@ -225,9 +225,10 @@ fn cycle(
     Some(way.split_off(begin))
 }
 
-fn is_for_ever(waiter: &Waiter) -> bool {
+fn is_for_ever(waiter: &LastingWaiter) -> bool {
     let how = waiter.waiting.how;
-    matches!(how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN) && !how.is_timed()
+    matches!(how.kind(), WaitKind::MUTEX | WaitKind::WRITE | WaitKind::READ | WaitKind::SPIN)
+        && !how.is_timed()
 }
 
 fn is_alone(holding: &Holding) -> bool {
@@ -235,11 +236,11 @@ fn is_alone(holding: &Holding) -> bool {
 }
 
 /// Returns whether all live, and the word of each mutex that one waits for names the next one.
-fn agree(members: &[Member]) -> bool {
+fn agree(members: &[CrossMember]) -> bool {
     members.iter().enumerate().all(|(at, member)| {
         let next = &members[(at + 1) % members.len()];
         let named = match member.waiter.waiting.how.kind() {
-            How::MUTEX => owner_by_word(&member.process, member.waiter.waiting.target),
+            WaitKind::MUTEX => owner_by_word(&member.process, member.waiter.waiting.target),
             _ => Some(next.waiter.tid),
         };
         !member.process.has_ended() && named == Some(next.waiter.tid)

@@ -4,9 +4,9 @@ use super::across;
 use super::scene::{Scene, called, doing, duration, place};
 use crate::finding_text::stack_lines;
 use lockstead_inspect::report::finding::{FindingHold, FindingThread, HolderActivity};
-use lockstead_inspect::waits::observe::Waiter;
-use lockstead_ledger::lock::Kind;
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_inspect::waits::observe::LastingWaiter;
+use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::state;
 use lockstead_render::words::clean;
 use std::fmt::Write;
@@ -39,7 +39,7 @@ impl Blocked {
 }
 
 /// A holder of a lock, before anything has got a name.
-struct Owner {
+struct UnnamedOwner {
     thread: u32,
     ended: bool,
     holding: Holding,
@@ -56,7 +56,7 @@ pub(super) fn parties(scene: &mut Scene, lock: u64, now: u64) -> Vec<FindingThre
 /// Finds out about a wait; `elsewhere` are those who hold the lock in other processes.
 pub(super) fn blocked(
     scene: &mut Scene,
-    waiter: &Waiter,
+    waiter: &LastingWaiter,
     elsewhere: Vec<FindingThread>,
     now: u64,
 ) -> Blocked {
@@ -89,7 +89,7 @@ pub(super) fn blocked(
 }
 
 /// Returns all who hold a lock at this moment.
-fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
+fn owners(scene: &Scene, lock: u64) -> Vec<UnnamedOwner> {
     let ledger = scene.process.ledger.view();
     let mut found = Vec::new();
     for (index, thread) in ledger.threads().enumerate() {
@@ -101,7 +101,7 @@ fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
         if holding.flags.has(Flags::LENT) {
             continue;
         }
-        found.push(Owner {
+        found.push(UnnamedOwner {
             thread: index as u32,
             ended: condition == state::LEAKED,
             holding,
@@ -111,7 +111,7 @@ fn owners(scene: &Scene, lock: u64) -> Vec<Owner> {
     found
 }
 
-fn party(scene: &mut Scene, owner: &Owner, now: u64) -> FindingThread {
+fn party(scene: &mut Scene, owner: &UnnamedOwner, now: u64) -> FindingThread {
     let mut party = scene.party(owner.thread);
     party.ended = owner.ended;
     party.holds = Some(scene.holds(&owner.holding, now));
@@ -119,7 +119,7 @@ fn party(scene: &mut Scene, owner: &Owner, now: u64) -> FindingThread {
         _ if owner.ended => {}
         None => party.doing = Some(scene.doing(party.tid)),
         Some(waits) => {
-            let lock = (waits.how.kind() != How::JOIN).then_some(waits.target);
+            let lock = (waits.how.kind() != WaitKind::JOIN).then_some(waits.target);
             party.waits = Some(scene.waits(waits, lock, now));
         }
     }
@@ -141,14 +141,17 @@ fn chain(scene: &mut Scene, first: &Waiting, now: u64) -> Vec<FindingThread> {
 }
 
 fn is_for_lock(waiting: &Waiting) -> bool {
-    matches!(waiting.how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
+    matches!(
+        waiting.how.kind(),
+        WaitKind::MUTEX | WaitKind::READ | WaitKind::WRITE | WaitKind::SPIN
+    )
 }
 
 /// Returns an owner that the ledger does not know: a mutex may.
 fn unrecorded(scene: &mut Scene, lock: u64) -> Option<FindingThread> {
     let ledger = scene.process.ledger.view();
     let record = ledger.find_lock(lock).and_then(|index| ledger.lock(index));
-    let is_mutex = record.is_some_and(|record| record.shape().0 == Kind::Mutex);
+    let is_mutex = record.is_some_and(|record| record.shape().0 == ObjectKind::Mutex);
     let tid = across::owner_by_word(&scene.process, lock).filter(|_| is_mutex)?;
     let (name, process) = (across::name(tid), across::process_of(&scene.process, tid));
     let is_elsewhere = process.is_some();

@@ -2,19 +2,19 @@
 
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
-use lockstead_inspect::check::facts::{Facts, ThreadFacts};
+use lockstead_inspect::check::facts::{CheckFacts, ThreadFacts};
 use lockstead_inspect::check::model::{Details, Level};
 use lockstead_inspect::waits::detect::FoundCycle;
 use lockstead_ledger::violation::Rule;
 use std::collections::{BTreeSet, HashMap};
 
 /// Returns the threads that facts speak of.
-fn threads(facts: &Facts) -> Vec<ThreadFacts> {
+fn threads(facts: &CheckFacts) -> Vec<ThreadFacts> {
     match facts {
-        Facts::Order(order) => {
+        CheckFacts::Order(order) => {
             order.steps.iter().map(|step| step.thread).chain(order.handler).collect()
         }
-        Facts::Violation(facts) => {
+        CheckFacts::Violation(facts) => {
             let violation = &facts.violation;
             vec![
                 ThreadFacts { serial: violation.thread, tid: violation.tid },
@@ -25,7 +25,7 @@ fn threads(facts: &Facts) -> Vec<ThreadFacts> {
 }
 
 /// Returns their names as they are now, by the indices of their records.
-pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
+pub(super) fn names(process: &Observed, facts: &CheckFacts) -> ThreadNames {
     let named = |thread: &ThreadFacts| {
         let index = process.record_of(*thread)?;
         Some((index, current_name(process, thread.tid)?))
@@ -34,15 +34,15 @@ pub(super) fn names(process: &Observed, facts: &Facts) -> ThreadNames {
 }
 
 /// Returns the finding that facts come to.
-pub(super) fn details(scene: &mut Scene, facts: &Facts) -> Details {
+pub(super) fn details(scene: &mut Scene, facts: &CheckFacts) -> Details {
     let named: HashMap<(u32, u32), Option<String>> = threads(facts)
         .into_iter()
         .map(|thread| ((thread.serial, thread.tid), scene.name_of(thread)))
         .collect();
     let called = |thread: ThreadFacts| named.get(&(thread.serial, thread.tid)).cloned().flatten();
     scene.describe(&called, |describer| match facts {
-        Facts::Order(order) => describer.order(order),
-        Facts::Violation(violation) => describer.violation(violation),
+        CheckFacts::Order(order) => describer.order(order),
+        CheckFacts::Violation(violation) => describer.violation(violation),
     })
 }
 
@@ -58,14 +58,14 @@ pub(super) fn of_deadlock() -> Details {
 /// The deadlocks of one process that were reported, and what covers them or is
 /// covered by them.
 #[derive(Default)]
-pub(super) struct Dead {
+pub(super) struct ReportedDeadlocks {
     /// The locks of each deadlock.
     cycles: Vec<BTreeSet<u64>>,
     /// The threads that locked again what they hold: that was said before they stopped.
     recursions: Vec<(u32, u64)>,
 }
 
-impl Dead {
+impl ReportedDeadlocks {
     /// Notes that a deadlock is reported. Says whether all there is to say of it has been said.
     pub(super) fn note(&mut self, found: &FoundCycle) -> bool {
         self.cycles.push(found.members.iter().filter_map(|member| member.lock).collect());
@@ -75,9 +75,9 @@ impl Dead {
 
     /// Returns whether a deadlock of the same locks was reported; takes note of what may become
     /// one.
-    pub(super) fn covers(&mut self, facts: &Facts) -> bool {
+    pub(super) fn covers(&mut self, facts: &CheckFacts) -> bool {
         match facts {
-            Facts::Order(order) => {
+            CheckFacts::Order(order) => {
                 let locks: BTreeSet<u64> = order
                     .steps
                     .iter()
@@ -85,7 +85,7 @@ impl Dead {
                     .collect();
                 self.cycles.iter().any(|cycle| locks.is_subset(cycle))
             }
-            Facts::Violation(facts) => {
+            CheckFacts::Violation(facts) => {
                 if facts.violation.rule == Rule::Recursion {
                     self.recursions.push((facts.violation.tid, facts.violation.address));
                 }

@@ -8,11 +8,11 @@
 //! for the lock, and if that ends in a deadlock, the deadlock is what is reported.
 
 use super::processes::Observed;
-use super::watch::Watch;
-use crate::check::{Checked, Lost};
+use super::watch::ProcessWatch;
+use crate::check::{CheckedTotals, Lost};
 use lockstead_inspect::check::Checker;
-use lockstead_inspect::check::closing::Holders;
-use lockstead_inspect::check::facts::{Facts, OrderFacts};
+use lockstead_inspect::check::closing::CurrentHolders;
+use lockstead_inspect::check::facts::{CheckFacts, OrderFacts};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -38,13 +38,13 @@ enum Message {
     Ended(Arc<Observed>),
 }
 
-enum News {
-    Found(Arc<Observed>, Facts),
+enum CheckNews {
+    Found(Arc<Observed>, CheckFacts),
     /// All of it has been read.
     Read(Arc<Observed>),
 }
 
-struct Held {
+struct HeldFinding {
     process: Arc<Observed>,
     facts: OrderFacts,
     since: Instant,
@@ -56,20 +56,20 @@ struct Held {
 pub(super) struct Checks {
     /// The channel to the thread that checks; none when it is to end.
     to: Option<Sender<Message>>,
-    news: Receiver<News>,
-    thread: Option<JoinHandle<Checked>>,
-    held: Vec<Held>,
+    news: Receiver<CheckNews>,
+    thread: Option<JoinHandle<CheckedTotals>>,
+    held: Vec<HeldFinding>,
 }
 
 /// A finding that waits to be reported.
-pub(super) type Due = (Arc<Observed>, Facts);
+pub(super) type Due = (Arc<Observed>, CheckFacts);
 
 impl Checks {
     /// Starts them. A process that has been read to its end goes `on`.
     pub(super) fn start(on: Sender<Arc<Observed>>) -> Checks {
         let (to, messages) = mpsc::channel();
         let (tell, news) = mpsc::channel();
-        let reader = Reader { tell, on, live: Vec::new(), checked: Checked::default() };
+        let reader = CheckReader { tell, on, live: Vec::new(), checked: CheckedTotals::default() };
         let thread = thread::spawn(move || reader.work(&messages));
         Checks { to: Some(to), news, thread: Some(thread), held: Vec::new() }
     }
@@ -95,10 +95,10 @@ impl Checks {
     }
 
     /// Returns what is to be reported after a look at the waits of these processes.
-    pub(super) fn due(&mut self, live: &[(Arc<Observed>, Watch)]) -> Vec<Due> {
+    pub(super) fn due(&mut self, live: &[(Arc<Observed>, ProcessWatch)]) -> Vec<Due> {
         let mut due = self.hear();
         let now = Instant::now();
-        let mut holders: Vec<(*const Observed, Holders)> = Vec::new();
+        let mut holders: Vec<(*const Observed, CurrentHolders)> = Vec::new();
         let released = self.held.extract_if(.., |held| {
             held.looks += 1;
             let watched = live.iter().find(|(process, _)| Arc::ptr_eq(process, &held.process));
@@ -115,12 +115,12 @@ impl Checks {
             }
             let key = Arc::as_ptr(process);
             let at = holders.iter().position(|(of, _)| *of == key).unwrap_or_else(|| {
-                holders.push((key, Holders::of(&process.ledger.view())));
+                holders.push((key, CurrentHolders::of(&process.ledger.view())));
                 holders.len() - 1
             });
             !holders[at].1.may_close(&held.facts)
         });
-        due.extend(released.map(|held| (held.process, Facts::Order(held.facts))));
+        due.extend(released.map(|held| (held.process, CheckFacts::Order(held.facts))));
         due
     }
 
@@ -129,16 +129,18 @@ impl Checks {
         let mut due = Vec::new();
         for news in self.news.try_iter() {
             match news {
-                News::Found(process, Facts::Order(facts)) => self.held.push(Held {
-                    process,
-                    facts,
-                    since: Instant::now(),
-                    looks: 0,
-                    ended: false,
-                }),
-                News::Found(process, facts) => due.push((process, facts)),
-                News::Read(process) => {
-                    let of = |held: &&mut Held| Arc::ptr_eq(&held.process, &process);
+                CheckNews::Found(process, CheckFacts::Order(facts)) => {
+                    self.held.push(HeldFinding {
+                        process,
+                        facts,
+                        since: Instant::now(),
+                        looks: 0,
+                        ended: false,
+                    })
+                }
+                CheckNews::Found(process, facts) => due.push((process, facts)),
+                CheckNews::Read(process) => {
+                    let of = |held: &&mut HeldFinding| Arc::ptr_eq(&held.process, &process);
                     self.held.iter_mut().filter(of).for_each(|held| held.ended = true);
                 }
             }
@@ -147,26 +149,26 @@ impl Checks {
     }
 
     /// Waits until all is read, and hands out the rest and what it came to.
-    pub(super) fn finish(mut self) -> (Vec<Due>, Checked) {
+    pub(super) fn finish(mut self) -> (Vec<Due>, CheckedTotals) {
         self.to = None;
         let thread = self.thread.take();
         let checked = thread.and_then(|thread| thread.join().ok()).unwrap_or_default();
         let mut due = self.hear();
-        due.extend(self.held.into_iter().map(|held| (held.process, Facts::Order(held.facts))));
+        due.extend(self.held.into_iter().map(|held| (held.process, CheckFacts::Order(held.facts))));
         (due, checked)
     }
 }
 
 /// What the thread works with.
-struct Reader {
-    tell: Sender<News>,
+struct CheckReader {
+    tell: Sender<CheckNews>,
     on: Sender<Arc<Observed>>,
     live: Vec<(Arc<Observed>, Checker)>,
-    checked: Checked,
+    checked: CheckedTotals,
 }
 
-impl Reader {
-    fn work(mut self, messages: &Receiver<Message>) -> Checked {
+impl CheckReader {
+    fn work(mut self, messages: &Receiver<Message>) -> CheckedTotals {
         let mut calm = 0;
         let mut more = false;
         loop {
@@ -223,17 +225,22 @@ impl Reader {
             let _ = process.lives.set(checker.into_lives());
         }
         // Nobody listens any more only when all is over.
-        let _ = self.tell.send(News::Read(process.clone()));
+        let _ = self.tell.send(CheckNews::Read(process.clone()));
         let _ = self.on.send(process);
     }
 }
 
 /// Looks at a process once. Says whether there is more.
-fn look(tell: &Sender<News>, process: &Arc<Observed>, checker: &mut Checker, last: bool) -> bool {
+fn look(
+    tell: &Sender<CheckNews>,
+    process: &Arc<Observed>,
+    checker: &mut Checker,
+    last: bool,
+) -> bool {
     let mut found = Vec::new();
     let more = checker.look(&process.ledger.view(), MOST, last, &mut found);
     for facts in found {
-        let _ = tell.send(News::Found(process.clone(), facts));
+        let _ = tell.send(CheckNews::Found(process.clone(), facts));
     }
     more
 }

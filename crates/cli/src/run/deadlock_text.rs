@@ -5,7 +5,7 @@ use super::scene::{Scene, called, duration};
 use crate::finding_text::stack_lines;
 use lockstead_inspect::report::finding::{FindingThread, FindingWait};
 use lockstead_inspect::waits::detect::FoundCycle;
-use lockstead_ledger::publish::How;
+use lockstead_ledger::publish::WaitKind;
 use lockstead_render::words::clean;
 use std::fmt::Write;
 
@@ -20,14 +20,14 @@ pub(super) fn parties(scene: &mut Scene, found: &FoundCycle, now: u64) -> Vec<Fi
     let count = found.members.len();
     let next = |at: usize| &found.members[(at + 1) % count];
     let party = |(at, member): (usize, _)| {
-        let member: &lockstead_inspect::waits::detect::Member = member;
+        let member: &lockstead_inspect::waits::detect::CycleMember = member;
         let waiter = &member.waiter;
         let mut waits = scene.waits(&waiter.waiting, member.lock, now);
         match member.lock {
             None => waits.thread = Some(next(at).waiter.tid),
             Some(_) => {
                 waits.behind_writer =
-                    waiter.waiting.how.kind() == How::READ && next(at).holding.is_none();
+                    waiter.waiting.how.kind() == WaitKind::READ && next(at).holding.is_none();
             }
         }
         FindingThread {
@@ -40,7 +40,11 @@ pub(super) fn parties(scene: &mut Scene, found: &FoundCycle, now: u64) -> Vec<Fi
 }
 
 /// Returns a member of a cycle through several processes; the scene is its own process's.
-pub(super) fn party_across(scene: &mut Scene, member: &across::Member, now: u64) -> FindingThread {
+pub(super) fn party_across(
+    scene: &mut Scene,
+    member: &across::CrossMember,
+    now: u64,
+) -> FindingThread {
     let waiting = &member.waiter.waiting;
     FindingThread {
         waits: Some(scene.waits(waiting, Some(waiting.target), now)),

@@ -29,7 +29,7 @@ Exit status: that of the program (if a signal ended it, lockstead ends by the sa
        the report could not be prepared
   126  it cannot be executed
   127  it was not found")]
-pub(crate) struct Run {
+pub(crate) struct RunFlags {
     /// What to do with a program that has a deadlock, or whose threads all wait with nothing left
     /// to end that, after the report: `abort` leaves a core
     #[arg(long, value_name = "WHAT", default_value = "continue")]
@@ -37,7 +37,7 @@ pub(crate) struct Run {
     /// Report a wait for a lock that lasts this long (500ms, 5s, 2m; off), and again each time it
     /// has doubled
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = patience)]
-    pub(crate) watch: Patience,
+    pub(crate) watch: WatchPatience,
     /// Say at the end which semaphores could be mutexes, and which not and why
     #[arg(long)]
     pub(crate) semaphores: bool,
@@ -71,7 +71,7 @@ pub(crate) enum OnDeadlock {
 
 /// `--watch`: how long a wait may last; not looked at if there is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Patience(pub(crate) Option<Duration>);
+pub(crate) struct WatchPatience(pub(crate) Option<Duration>);
 
 /// The shortest wait that is reported, in seconds: some looks at the waits.
 const MIN_PATIENCE: f64 = 0.01;
@@ -80,9 +80,9 @@ const MIN_PATIENCE: f64 = 0.01;
 const MAX_PATIENCE: f64 = 86_400.0;
 
 /// Returns how long a wait may last, with its unit; `off` for ever.
-fn patience(text: &str) -> Result<Patience, String> {
+fn patience(text: &str) -> Result<WatchPatience, String> {
     if text == "off" {
-        return Ok(Patience(None));
+        return Ok(WatchPatience(None));
     }
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -95,7 +95,7 @@ fn patience(text: &str) -> Result<Patience, String> {
     };
     match number.parse::<f64>().map(|number| number * unit) {
         Ok(seconds) if (MIN_PATIENCE..=MAX_PATIENCE).contains(&seconds) => {
-            Ok(Patience(Some(Duration::from_secs_f64(seconds))))
+            Ok(WatchPatience(Some(Duration::from_secs_f64(seconds))))
         }
         _ => Err(format!(
             "`{text}` is not possible; allowed: off, or a time from 10ms to 24h with ms, s, m or h"
@@ -110,9 +110,13 @@ mod tests {
     #[test]
     fn patience_has_a_unit_or_is_off() {
         for (text, ms) in [("10ms", 10), ("5s", 5000), ("0.5s", 500), ("2m", 120_000)] {
-            assert_eq!(patience(text), Ok(Patience(Some(Duration::from_millis(ms)))), "{text}");
+            assert_eq!(
+                patience(text),
+                Ok(WatchPatience(Some(Duration::from_millis(ms)))),
+                "{text}"
+            );
         }
-        assert_eq!(patience("off"), Ok(Patience(None)));
+        assert_eq!(patience("off"), Ok(WatchPatience(None)));
         for text in ["", "5", "0", "0s", "1ms", "-5s", "5 s", "25h", "soon", ".s", "1.2.3s", "inf"]
         {
             assert!(patience(text).expect_err(text).contains("allowed"), "{text}");

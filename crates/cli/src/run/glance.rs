@@ -13,13 +13,13 @@
 
 use super::processes::Observed;
 use lockstead_inspect::memory::ProcessMemory;
-use lockstead_inspect::proc::asleep::{self, Surroundings};
+use lockstead_inspect::proc::asleep::{self, SleepSurroundings};
 use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::futex::FutexWait;
-use lockstead_inspect::proc::task::{self, Call, Doing, Task};
+use lockstead_inspect::proc::task::{self, SleepingCall, TaskDoing, TaskMoment};
 use lockstead_inspect::report::Glimpse;
 use lockstead_inspect::waits::standstill::{self, Enders};
-use lockstead_ledger::publish::How;
+use lockstead_ledger::publish::WaitKind;
 use lockstead_ledger::thread::state;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
@@ -58,17 +58,17 @@ pub(super) enum Sight {
 }
 
 /// What was seen of one thread: the call that it is in, and since when.
-struct Seen {
-    call: Call,
+struct SeenThread {
+    call: SleepingCall,
     since: Instant,
     /// How long it will have lasted when it is next reported.
     next: Option<Duration>,
     /// What to say of it, looked up once it has lasted.
-    told: Option<Told>,
+    told: Option<ToldWait>,
 }
 
 /// What to say of a wait at the end.
-enum Told {
+enum ToldWait {
     /// Nothing was said: the report has it from the ledger.
     Nothing,
     /// It is for something that happens, which is how threads rest.
@@ -79,18 +79,18 @@ enum Told {
 
 /// A look that has begun: of many threads it takes in portions, for whoever looks keeps the
 /// coarse clock as well.
-struct Reading {
+struct GlanceReading {
     /// The threads that are not read yet.
     left: Vec<u32>,
     /// The calls in which threads sleep, by the numbers of the threads that were read.
-    calls: BTreeMap<u32, Call>,
+    calls: BTreeMap<u32, SleepingCall>,
     /// How many have been read.
     all: usize,
     /// The process had not used the processor since the look before.
     rests: bool,
 }
 
-impl Reading {
+impl GlanceReading {
     fn go_on(&mut self, pid: u32) {
         let rest = self.left.len().saturating_sub(PORTION);
         for tid in self.left.drain(rest..) {
@@ -99,7 +99,7 @@ impl Reading {
                 continue;
             }
             self.all += 1;
-            if let Doing::Call(call) = doing {
+            if let TaskDoing::Call(call) = doing {
                 self.calls.insert(tid, call);
             }
         }
@@ -114,9 +114,9 @@ pub(super) struct Glances {
     /// Looks that were left out since it uses processor time.
     skipped: u32,
     used: u64,
-    reading: Option<Reading>,
+    reading: Option<GlanceReading>,
     /// What was seen of each thread, by its number.
-    seen: BTreeMap<u32, Seen>,
+    seen: BTreeMap<u32, SeenThread>,
     /// The time since which all threads have been in the calls that they are in.
     still: Option<Instant>,
     /// What was said of that.
@@ -189,24 +189,24 @@ impl Glances {
         }
         self.skipped = 0;
         let left = task::numbers(process.pid).unwrap_or_default();
-        self.reading = Some(Reading { left, calls: BTreeMap::new(), all: 0, rests });
+        self.reading = Some(GlanceReading { left, calls: BTreeMap::new(), all: 0, rests });
         true
     }
 
     /// Compares what was read with what was seen before. Says whether all sleep as they did.
-    fn takes_in(&mut self, reading: Reading, now: Instant) -> bool {
+    fn takes_in(&mut self, reading: GlanceReading, now: Instant) -> bool {
         let mut before = std::mem::take(&mut self.seen);
         let mut same = 0;
         for (tid, call) in reading.calls {
             let known = before.get(&tid).is_some_and(|seen| seen.call == call);
             same += usize::from(known);
-            let new = || Seen { call, since: now, next: self.limit, told: None };
+            let new = || SeenThread { call, since: now, next: self.limit, told: None };
             let known = if known { before.remove(&tid) } else { None };
             self.seen.insert(tid, known.unwrap_or_else(new));
         }
         let ended_any = !before.is_empty();
         for (tid, seen) in before {
-            if let Some(Told::Lock(what)) = seen.told {
+            if let Some(ToldWait::Lock(what)) = seen.told {
                 *self.past.entry((tid, what)).or_default() += self.looked - seen.since;
             }
         }
@@ -218,14 +218,16 @@ impl Glances {
     fn unrecorded(&mut self, process: &Observed, now: Instant, sights: &mut Vec<Sight>) {
         let recorded = recorded(process);
         let memory = ProcessMemory::new(process.pid);
-        let around = Surroundings::default();
+        let around = SleepSurroundings::default();
         let mut left = PORTION;
         for (&tid, seen) in &mut self.seen {
             let is_futex = FutexWait::decode(&seen.call).is_some();
             match recorded.get(&tid) {
                 // Joins are in no table of the report.
-                Some(&How::JOIN) => seen.told = Some(Told::Event("for the end of a thread".into())),
-                Some(_) => seen.told = Some(Told::Nothing),
+                Some(&WaitKind::JOIN) => {
+                    seen.told = Some(ToldWait::Event("for the end of a thread".into()))
+                }
+                Some(_) => seen.told = Some(ToldWait::Nothing),
                 None => {}
             }
             if recorded.contains_key(&tid) {
@@ -276,7 +278,7 @@ impl Glances {
             return;
         }
         let Some(&tid) = self.seen.keys().next() else { return };
-        let calls: Vec<Call> = self.seen.values().map(|seen| seen.call).collect();
+        let calls: Vec<SleepingCall> = self.seen.values().map(|seen| seen.call).collect();
         let enders = standstill::enders(process.pid, tid, &calls);
         self.is_closed = enders.is_some();
         match enders {
@@ -307,9 +309,9 @@ impl Glances {
         let past = past.map(|((tid, what), &waited)| glimpse(*tid, what, waited, true));
         let last = self.seen.iter().filter_map(|(&tid, seen)| {
             let what = match seen.told.as_ref()? {
-                Told::Lock(what) => what,
-                Told::Event(what) if !by_itself => what,
-                Told::Event(_) | Told::Nothing => return None,
+                ToldWait::Lock(what) => what,
+                ToldWait::Event(what) if !by_itself => what,
+                ToldWait::Event(_) | ToldWait::Nothing => return None,
             };
             Some(glimpse(tid, what, self.looked - seen.since, by_itself))
         });
@@ -318,7 +320,7 @@ impl Glances {
 }
 
 /// Returns the threads whose waits the ledger has, and what kind these are.
-fn recorded(process: &Observed) -> HashMap<u32, How> {
+fn recorded(process: &Observed) -> HashMap<u32, WaitKind> {
     let ledger = process.ledger.view();
     let living = ledger.threads().filter(|thread| thread.record.state.load(Relaxed) == state::LIVE);
     let waiting = living.filter_map(|thread| {
@@ -329,13 +331,21 @@ fn recorded(process: &Observed) -> HashMap<u32, How> {
 }
 
 /// Returns what to say at the end of a wait in this call.
-fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory, around: &Surroundings) -> Told {
-    if Task::read(pid, tid, false).is_ok_and(|task| matches!(task.state, 'T' | 't')) {
-        return Told::Event("to go on: it was stopped by a signal or a debugger".into());
+fn told(
+    pid: u32,
+    tid: u32,
+    call: &SleepingCall,
+    memory: &ProcessMemory,
+    around: &SleepSurroundings,
+) -> ToldWait {
+    if TaskMoment::read(pid, tid, false).is_ok_and(|task| matches!(task.state, 'T' | 't')) {
+        return ToldWait::Event("to go on: it was stopped by a signal or a debugger".into());
     }
     if let Some(wait) = FutexWait::decode(call) {
         let word = wait.address;
-        return Told::Event(format!("at the futex word {word:#x}, of no lock that is recorded"));
+        return ToldWait::Event(format!(
+            "at the futex word {word:#x}, of no lock that is recorded"
+        ));
     }
     let on = asleep::asleep(pid, call, memory, around);
     let by = crate::dump::enders(&on, pid).join(", ");
@@ -343,5 +353,5 @@ fn told(pid: u32, tid: u32, call: &Call, memory: &ProcessMemory, around: &Surrou
     let name = calls::name(call.number).map_or_else(|| call.number.to_string(), str::to_owned);
     let what = on.what.as_ref().map(|what| format!(", for {what}")).unwrap_or_default();
     let text = format!("in {name}(){what}{by}");
-    if on.is_lock() { Told::Lock(text) } else { Told::Event(text) }
+    if on.is_lock() { ToldWait::Lock(text) } else { ToldWait::Event(text) }
 }

@@ -19,7 +19,7 @@ const CALM: Duration = Duration::from_millis(32);
 const ASK: Duration = Duration::from_millis(48);
 
 /// Tells when to wake next, for the coarse clock.
-pub(super) struct Pace {
+pub(super) struct ClockPace {
     next: Instant,
     ask: Instant,
     used: u64,
@@ -28,9 +28,9 @@ pub(super) struct Pace {
     quiet: Option<Instant>,
 }
 
-impl Pace {
+impl ClockPace {
     pub(super) fn new(now: Instant) -> Self {
-        Pace { next: now + BUSY, ask: now + ASK, used: 0, calm: false, quiet: None }
+        ClockPace { next: now + BUSY, ask: now + ASK, used: 0, calm: false, quiet: None }
     }
 
     /// Returns when the clock is to be set.

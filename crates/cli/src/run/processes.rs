@@ -2,8 +2,8 @@
 
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::check::facts::ThreadFacts;
-use lockstead_inspect::ledger::passing::Peer;
-use lockstead_inspect::ledger::{Mapped, code};
+use lockstead_inspect::ledger::passing::SocketPeer;
+use lockstead_inspect::ledger::{MappedLedger, code};
 use lockstead_inspect::maps::Maps;
 use lockstead_ledger::hello::Hello;
 use lockstead_ledger::thread::ThreadRecord;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
     /// The ledger of the process.
-    pub(super) ledger: Mapped,
+    pub(super) ledger: MappedLedger,
     /// Its number for the command.
     pub(super) pid: u32,
     /// Whether thread numbers in its ledger are those of the command's `/proc`.
@@ -64,8 +64,8 @@ impl Observed {
     ///
     /// # Errors
     /// Its ledger cannot be used.
-    pub(super) fn new(hello: &Hello, file: OwnedFd, peer: Peer) -> io::Result<Self> {
-        let ledger = Mapped::new(file, true)?;
+    pub(super) fn new(hello: &Hello, file: OwnedFd, peer: SocketPeer) -> io::Result<Self> {
+        let ledger = MappedLedger::new(file, true)?;
         // From another PID namespace the kernel tells the number here, or none.
         let pid = if peer.pid == 0 { hello.pid } else { peer.pid };
         let visible = pid == hello.pid && peer.pid != 0;

@@ -25,7 +25,7 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// The reason for which a program is not started.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
+pub(crate) struct StartRefusal {
     /// The exit status of the command.
     pub(crate) status: u8,
     /// The reason, and what to do instead.
@@ -39,9 +39,9 @@ pub(crate) const NOT_EXECUTABLE: u8 = 126;
 /// There is no such program.
 pub(crate) const NOT_FOUND: u8 = 127;
 
-impl Refusal {
+impl StartRefusal {
     fn new(status: u8, text: impl Into<String>) -> Self {
-        Refusal { status, text: text.into() }
+        StartRefusal { status, text: text.into() }
     }
 }
 
@@ -49,16 +49,16 @@ impl Refusal {
 ///
 /// # Errors
 /// [`NOT_FOUND`] or [`NOT_EXECUTABLE`].
-pub(crate) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refusal> {
+pub(crate) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, StartRefusal> {
     let shown = program.to_string_lossy();
     if program.is_empty() {
-        return Err(Refusal::new(NOT_FOUND, "the name of the program is empty"));
+        return Err(StartRefusal::new(NOT_FOUND, "the name of the program is empty"));
     }
     if program.as_bytes().contains(&b'/') {
         let file = PathBuf::from(program);
         return match executable(&file) {
             Ok(()) => Ok(file),
-            Err(error) => Err(Refusal::new(status_of(&error), format!("{shown}: {error}"))),
+            Err(error) => Err(StartRefusal::new(status_of(&error), format!("{shown}: {error}"))),
         };
     }
     let mut denied = None;
@@ -76,8 +76,8 @@ pub(crate) fn find(program: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Ref
         }
     }
     Err(match denied {
-        Some(text) => Refusal::new(NOT_EXECUTABLE, text),
-        None => Refusal::new(NOT_FOUND, format!("{shown}: no such program in PATH")),
+        Some(text) => StartRefusal::new(NOT_EXECUTABLE, text),
+        None => StartRefusal::new(NOT_FOUND, format!("{shown}: no such program in PATH")),
     })
 }
 
@@ -107,7 +107,7 @@ fn executable(file: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// [`REFUSED`] with the reason and the way out.
-pub(crate) fn check(file: &Path) -> Result<(), Refusal> {
+pub(crate) fn check(file: &Path) -> Result<(), StartRefusal> {
     let mut file = file.to_path_buf();
     for _ in 0..SCRIPTS {
         let Ok(opened) = File::open(&file) else {
@@ -133,7 +133,7 @@ pub(crate) fn check(file: &Path) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn linking(file: &Path, opened: &File) -> Result<(), Refusal> {
+fn linking(file: &Path, opened: &File) -> Result<(), StartRefusal> {
     let dump = "`lockstead dump PID` looks at it from outside once it runs";
     let (why, instead) = match elf::read(opened) {
         Ok(Elf::Dynamic(interpreter)) => match elf::is_glibc(&interpreter, GLIBC) {
@@ -158,15 +158,15 @@ fn linking(file: &Path, opened: &File) -> Result<(), Refusal> {
     Err(refuse(file, &why, &instead))
 }
 
-fn refuse(file: &Path, why: &str, instead: &str) -> Refusal {
-    Refusal::new(
+fn refuse(file: &Path, why: &str, instead: &str) -> StartRefusal {
+    StartRefusal::new(
         REFUSED,
         format!("cannot watch the locks of {}: {why}\n  Instead: {instead}", file.display()),
     )
 }
 
 /// Refuses a program that gains privileges by being started: the loader drops `LD_PRELOAD` for it.
-fn privileges(file: &Path) -> Result<(), Refusal> {
+fn privileges(file: &Path) -> Result<(), StartRefusal> {
     let Ok(metadata) = fs::metadata(file) else { return Ok(()) };
     // SAFETY: the calls take and return numbers only.
     let (user, group, real) = unsafe { (libc::geteuid(), libc::getegid(), libc::getuid()) };

@@ -7,22 +7,22 @@
 
 use super::across;
 use super::blocked_text;
-use super::checked::{self, Dead};
+use super::checked::{self, ReportedDeadlocks};
 use super::deadlock_text;
 use super::flags::OnDeadlock;
 use super::glance::Sight;
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
 use super::standstill_text;
-use crate::check::{self, Judge, Verdict};
+use crate::check::{self, FindingVerdict, Judge};
 use crate::clock::now;
-use lockstead_inspect::check::facts::Facts;
+use lockstead_inspect::check::facts::CheckFacts;
 use lockstead_inspect::check::model::Details;
 use lockstead_inspect::report::finding::{Finding, FindingThread};
 use lockstead_inspect::snapshot::Snapshot;
 use lockstead_inspect::snapshot::model::CycleVerdict;
 use lockstead_inspect::waits::detect::FoundCycle;
-use lockstead_inspect::waits::observe::Waiter;
+use lockstead_inspect::waits::observe::LastingWaiter;
 use lockstead_inspect::waits::standstill::Enders;
 use lockstead_render::output;
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,7 @@ use std::thread::{self, JoinHandle};
 const SCENES: usize = 32;
 
 /// A finding that waits to be reported.
-pub(super) enum Job {
+pub(super) enum ReportJob {
     /// Threads that wait for each other.
     Cycle {
         /// The process in which it was found.
@@ -49,7 +49,7 @@ pub(super) enum Job {
         /// The process in which it was found.
         process: Arc<Observed>,
         /// The threads that have a part in it.
-        waiter: Waiter,
+        waiter: LastingWaiter,
         /// The time at which that was noticed.
         at: u64,
         /// The processes that are watched, all of them: the owner may be in another one.
@@ -58,7 +58,7 @@ pub(super) enum Job {
     /// Threads of several processes that wait for each other.
     CycleAcross {
         /// The threads that have a part in it.
-        members: Vec<across::Member>,
+        members: Vec<across::CrossMember>,
     },
     /// Something that the ledger does not have.
     Seen {
@@ -72,25 +72,26 @@ pub(super) enum Job {
         /// The process in which it was found.
         process: Arc<Observed>,
         /// The facts of the finding.
-        facts: Facts,
+        facts: CheckFacts,
     },
 }
 
 /// A job, and the names of its threads when it came.
-type Named = (Job, ThreadNames);
+type NamedJob = (ReportJob, ThreadNames);
 
-impl Job {
+impl ReportJob {
     /// Returns the names of those who wait, as they are now.
     fn names(&self) -> ThreadNames {
-        let (process, waiters): (_, Vec<&Waiter>) = match self {
-            Job::Cycle { process, found } => {
+        let (process, waiters): (_, Vec<&LastingWaiter>) = match self {
+            ReportJob::Cycle { process, found } => {
                 (process, found.members.iter().map(|member| &member.waiter).collect())
             }
-            Job::Blocked { process, waiter, .. } => (process, vec![waiter]),
-            Job::Check { process, facts } => return checked::names(process, facts),
-            Job::CycleAcross { .. } | Job::Seen { .. } => return ThreadNames::new(),
+            ReportJob::Blocked { process, waiter, .. } => (process, vec![waiter]),
+            ReportJob::Check { process, facts } => return checked::names(process, facts),
+            ReportJob::CycleAcross { .. } | ReportJob::Seen { .. } => return ThreadNames::new(),
         };
-        let name = |waiter: &&Waiter| Some((waiter.thread, current_name(process, waiter.tid)?));
+        let name =
+            |waiter: &&LastingWaiter| Some((waiter.thread, current_name(process, waiter.tid)?));
         waiters.iter().filter_map(name).collect()
     }
 }
@@ -108,7 +109,7 @@ pub(super) struct Reports {
 
 /// What a reporter has to know of the run.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Task {
+pub(super) struct ReporterTask {
     /// What to do with a program that has a deadlock.
     pub(super) on_deadlock: OnDeadlock,
     /// The id of the program.
@@ -120,18 +121,18 @@ pub(super) struct Task {
 /// The thread that reports, once it runs.
 pub(super) struct Reporter {
     /// What it begins with, until it does.
-    waiting: Option<(Task, Judge, Option<File>)>,
-    running: Option<(Sender<Named>, JoinHandle<Reports>)>,
+    waiting: Option<(ReporterTask, Judge, Option<File>)>,
+    running: Option<(Sender<NamedJob>, JoinHandle<Reports>)>,
 }
 
 impl Reporter {
     /// Prepares a reporter for a run; a `copy` of all that is printed goes to the file.
-    pub(super) fn new(task: Task, judge: Judge, copy: Option<File>) -> Self {
+    pub(super) fn new(task: ReporterTask, judge: Judge, copy: Option<File>) -> Self {
         Reporter { waiting: Some((task, judge, copy)), running: None }
     }
 
     /// Reports, some time soon; the names are those of now.
-    pub(super) fn report(&mut self, job: Job) {
+    pub(super) fn report(&mut self, job: ReportJob) {
         let names = job.names();
         let waiting = &mut self.waiting;
         let (sender, _) = self.running.get_or_insert_with(|| {
@@ -164,24 +165,24 @@ impl Reporter {
 
 #[derive(Default)]
 struct Work {
-    task: Task,
+    task: ReporterTask,
     reports: Reports,
     copy: Option<File>,
     /// The scene of each process, by the address of its [`Observed`]: numbers may be used again.
     scenes: HashMap<usize, Scene>,
     /// What the deadlocks have of each process that were reported.
-    dead: HashMap<usize, Dead>,
+    dead: HashMap<usize, ReportedDeadlocks>,
     /// The cycles of each process that memory alone showed.
     cycles: HashMap<usize, HashSet<Vec<u32>>>,
 }
 
 impl Work {
-    fn all(mut self, jobs: Receiver<Named>) -> Reports {
+    fn all(mut self, jobs: Receiver<NamedJob>) -> Reports {
         for (job, names) in jobs {
             match job {
-                Job::Cycle { process, found } => self.cycle(&process, &found, names),
-                Job::CycleAcross { members } => self.cycle_across(&members),
-                Job::Blocked { process, waiter, at, all } => {
+                ReportJob::Cycle { process, found } => self.cycle(&process, &found, names),
+                ReportJob::CycleAcross { members } => self.cycle_across(&members),
+                ReportJob::Blocked { process, waiter, at, all } => {
                     let elsewhere = self.owners_elsewhere(&process, &waiter, &all, at);
                     let scene = self.scene(&process, names);
                     let blocked = blocked_text::blocked(scene, &waiter, elsewhere, at);
@@ -189,8 +190,8 @@ impl Work {
                     let threads = blocked.into_parties();
                     self.print("blocked", &process, text, threads, Details::default());
                 }
-                Job::Seen { process, sight } => self.seen(&process, &sight),
-                Job::Check { process, facts } => self.check(&process, &facts, names),
+                ReportJob::Seen { process, sight } => self.seen(&process, &sight),
+                ReportJob::Check { process, facts } => self.check(&process, &facts, names),
             }
         }
         self.reports
@@ -270,7 +271,7 @@ impl Work {
         }
     }
 
-    fn cycle_across(&mut self, members: &[across::Member]) {
+    fn cycle_across(&mut self, members: &[across::CrossMember]) {
         let now = now();
         let mut processes: Vec<&Arc<Observed>> = Vec::new();
         for member in members {
@@ -295,7 +296,7 @@ impl Work {
     fn owners_elsewhere(
         &mut self,
         process: &Arc<Observed>,
-        waiter: &Waiter,
+        waiter: &LastingWaiter,
         all: &[Arc<Observed>],
         now: u64,
     ) -> Vec<FindingThread> {
@@ -311,7 +312,7 @@ impl Work {
         found
     }
 
-    fn check(&mut self, process: &Arc<Observed>, facts: &Facts, names: ThreadNames) {
+    fn check(&mut self, process: &Arc<Observed>, facts: &CheckFacts, names: ThreadNames) {
         let dead = self.dead.entry(Arc::as_ptr(process) as usize).or_default();
         let is_covered = dead.covers(facts);
         if !is_covered && self.reports.judge.hides(facts.level()) {
@@ -325,9 +326,9 @@ impl Work {
         }
         let kind = if details.order.is_some() { "order" } else { "violation" };
         match self.reports.judge.judge(&mut details, &text) {
-            Verdict::Print => self.print(kind, process, text, Vec::new(), details),
-            Verdict::Keep => self.keep(kind, process, text, Vec::new(), details),
-            Verdict::Drop => {}
+            FindingVerdict::Print => self.print(kind, process, text, Vec::new(), details),
+            FindingVerdict::Keep => self.keep(kind, process, text, Vec::new(), details),
+            FindingVerdict::Drop => {}
         }
     }
 

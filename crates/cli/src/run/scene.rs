@@ -5,10 +5,10 @@ use super::processes::Observed;
 use crate::finding_text::{frames, thread_text};
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::facts::ThreadFacts;
-use lockstead_inspect::memory::{Memory, ProcessMemory};
+use lockstead_inspect::memory::{ProcessMemory, ReadableMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::calls;
-use lockstead_inspect::proc::task::{self, Doing};
+use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::report::finding::{
     FindingHold, FindingThread, FindingWait, HolderActivity, NamedLock,
 };
@@ -18,7 +18,7 @@ use lockstead_inspect::stack::Stack;
 use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_render::words::clean;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -145,21 +145,21 @@ impl Scene {
         let kind = waiting.how.kind();
         FindingWait {
             how: match kind {
-                How::MUTEX => "mutex",
-                How::WRITE => "write",
-                How::READ => "read",
-                How::SPIN => "spin",
-                How::JOIN => "join",
-                How::CONDITION => "condition",
-                How::SEMAPHORE => "semaphore",
-                How::BARRIER => "barrier",
+                WaitKind::MUTEX => "mutex",
+                WaitKind::WRITE => "write",
+                WaitKind::READ => "read",
+                WaitKind::SPIN => "spin",
+                WaitKind::JOIN => "join",
+                WaitKind::CONDITION => "condition",
+                WaitKind::SEMAPHORE => "semaphore",
+                WaitKind::BARRIER => "barrier",
                 _ => "unknown",
             },
             lock: lock.map(|lock| self.lock(lock)),
             thread: None,
             behind_writer: false,
             // The deadline of a wait on a condition is not one for the mutex.
-            timed: waiting.how.is_timed() && kind != How::CONDITION,
+            timed: waiting.how.is_timed() && kind != WaitKind::CONDITION,
             waited_ns: now.saturating_sub(waiting.since),
             stack: self.recorded(waiting.stack),
         }
@@ -182,7 +182,7 @@ impl Scene {
         let mut tries = 0;
         let (doing, still) = loop {
             let Ok(doing) = task::doing(pid, tid) else { return said("has ended") };
-            if doing != Doing::Running {
+            if doing != TaskDoing::Running {
                 break (doing, None);
             }
             match Still::of(pid, tid) {
@@ -192,13 +192,13 @@ impl Scene {
             }
         };
         let what = match &doing {
-            Doing::Running => "is now running on a processor, or ready to".into(),
-            Doing::Call(call) => match calls::name(call.number) {
+            TaskDoing::Running => "is now running on a processor, or ready to".into(),
+            TaskDoing::Call(call) => match calls::name(call.number) {
                 Some(name) => format!("is now in the system call {name}"),
                 None => format!("is now in system call {}", call.number),
             },
-            Doing::Stopped { .. } => "is now stopped, or waits for memory".into(),
-            Doing::Refused => "is alive; what it does may not be seen".into(),
+            TaskDoing::Stopped { .. } => "is now stopped, or waits for memory".into(),
+            TaskDoing::Refused => "is alive; what it does may not be seen".into(),
         };
         let stack = match (doing.registers(), still) {
             (Some((sp, pc)), _) => self.unwound(&ProcessMemory::new(pid), Registers::new(pc, sp)),
@@ -208,7 +208,7 @@ impl Scene {
         HolderActivity { what, stack }
     }
 
-    fn unwound(&mut self, memory: &dyn Memory, from: Registers) -> Option<Stack> {
+    fn unwound(&mut self, memory: &dyn ReadableMemory, from: Registers) -> Option<Stack> {
         let modules = Modules::of(self.process.pid).ok()?;
         let unwinder = self.unwinder.get_or_insert_with(|| Unwinder::new(modules));
         unwinder.update(self.process.maps());

@@ -37,12 +37,12 @@ const OWN: [libc::c_int; 9] = [
 ];
 
 /// The signals of this process, blocked and readable.
-pub(super) struct Signals {
+pub(super) struct CommandSignals {
     descriptor: OwnedFd,
     before: libc::sigset_t,
 }
 
-impl Drop for Signals {
+impl Drop for CommandSignals {
     /// Passes on what is still pending, for it was for the program; what comes later is for the
     /// command.
     fn drop(&mut self) {
@@ -62,7 +62,7 @@ pub(super) struct Signal {
     queued: bool,
 }
 
-impl Signals {
+impl CommandSignals {
     /// Blocks all signals but those of [`OWN`].
     ///
     /// # Errors
@@ -86,7 +86,7 @@ impl Signals {
             return Err(io::Error::last_os_error());
         }
         // SAFETY: this function has just opened the descriptor, so nobody else owns it.
-        Ok(Signals { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, before })
+        Ok(CommandSignals { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor) }, before })
     }
 
     /// Becomes readable when a signal is there.
@@ -173,19 +173,19 @@ pub(super) fn end_by(signal: libc::c_int) {
 
 /// How the program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(super) enum ProgramEnd {
     /// It ended by itself, with this status.
     Exited(i32),
     /// This signal ended it.
     Killed(i32),
 }
 
-impl End {
+impl ProgramEnd {
     /// Returns the end in words, for a report.
     pub(super) fn words(self) -> String {
         match self {
-            End::Exited(status) => format!("exit status {status}"),
-            End::Killed(signal) => format!("killed by signal {signal}"),
+            ProgramEnd::Exited(status) => format!("exit status {status}"),
+            ProgramEnd::Killed(signal) => format!("killed by signal {signal}"),
         }
     }
 }

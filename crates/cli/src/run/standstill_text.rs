@@ -8,7 +8,7 @@
 use super::processes::Observed;
 use super::scene::duration;
 use crate::dump;
-use lockstead_inspect::proc::process::Process;
+use lockstead_inspect::proc::process::LiveProcess;
 use lockstead_inspect::report::finding::{FindingThread, HolderActivity as Doing};
 use lockstead_inspect::snapshot::model::{
     JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
@@ -21,7 +21,7 @@ use std::time::Instant;
 
 /// Returns the process as it is now; `whole`: with the stacks of all threads.
 pub(super) fn snapshot(process: &Observed, whole: bool) -> Option<Snapshot> {
-    let opened = Process::open(process.pid).ok()?;
+    let opened = LiveProcess::open(process.pid).ok()?;
     snapshot::recorded(&opened, &process.ledger, whole).ok()
 }
 

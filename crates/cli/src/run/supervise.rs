@@ -7,20 +7,20 @@
 //! for the reporter, so that the clock does not stand still for it.
 
 use super::accountant::{Accountant, Accounts};
-use super::across::Cycles;
+use super::across::CrossCycles;
 use super::checks::{Checks, Due};
 use super::flags::OnDeadlock;
 use super::glance::Sight;
 use super::left_behind;
-use super::pace::Pace;
+use super::pace::ClockPace;
 use super::processes::{Observed, inside};
-use super::reporter::{Job, Reporter, Reports, Task};
-use super::signals::{self, End, Signal, Signals, asks_to_end};
-use super::watch::{News, Watch};
-use crate::check::{Checked, Judge};
+use super::reporter::{ReportJob, Reporter, ReporterTask, Reports};
+use super::signals::{self, CommandSignals, ProgramEnd, Signal, asks_to_end};
+use super::watch::{ProcessWatch, RoundNews};
+use crate::check::{CheckedTotals, Judge};
 use crate::clock::now;
-use lockstead_inspect::ledger::{Call, Listener};
-use lockstead_inspect::proc::status::Status;
+use lockstead_inspect::ledger::{CallerRequest, Listener};
+use lockstead_inspect::proc::status::StatusFile;
 use lockstead_inspect::report::{self, Glimpse};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -51,9 +51,9 @@ pub(super) struct SupervisorOptions {
 }
 
 /// What a run came to.
-pub(super) struct Outcome {
+pub(super) struct RunOutcome {
     /// How the program that was started ended.
-    pub(super) end: End,
+    pub(super) end: ProgramEnd,
     /// What the processes came to whose ledgers came in.
     pub(super) accounts: Accounts,
     /// What was reported in the run.
@@ -67,7 +67,7 @@ pub(super) struct Outcome {
     /// The processor time of the program, and of its children that somebody waited for.
     pub(super) cpu_ns: u64,
     /// What was checked, with `--check`.
-    pub(super) checked: Option<Checked>,
+    pub(super) checked: Option<CheckedTotals>,
     /// The waits that no ledger has.
     pub(super) glimpses: Vec<Glimpse>,
 }
@@ -86,22 +86,22 @@ struct Supervisor<'a> {
     child: libc::pid_t,
     options: &'a SupervisorOptions,
     listener: Listener,
-    live: Vec<(Arc<Observed>, Watch)>,
+    live: Vec<(Arc<Observed>, ProcessWatch)>,
     /// The latest that have ended since the queue of calls was last empty: a child of
     /// theirs may have called before.
     departed: VecDeque<Arc<Observed>>,
     accountant: Accountant,
     reporter: Reporter,
-    cycles: Cycles,
+    cycles: CrossCycles,
     checks: Option<Checks>,
     /// The reasons why processes are not watched: the first process of each, and how many more.
     losses: BTreeMap<String, (String, u64)>,
     recurrences: u64,
-    end: Option<End>,
+    end: Option<ProgramEnd>,
     interrupted: bool,
     /// The program was asked to end.
     asked: bool,
-    pace: Pace,
+    pace: ClockPace,
     glimpses: Vec<Glimpse>,
     look: Instant,
     ends: Instant,
@@ -112,14 +112,17 @@ pub(super) fn supervise(
     child: libc::pid_t,
     options: &SupervisorOptions,
     listener: Listener,
-    signals: Signals,
+    signals: CommandSignals,
     (judge, copy): (Judge, Option<File>),
-) -> Outcome {
+) -> RunOutcome {
     let started = Instant::now();
     let accountant = Accountant::start(options.report, options.order, options.semaphores);
     let checks = options.check.then(|| Checks::start(accountant.sender()));
-    let task =
-        Task { on_deadlock: options.on_deadlock, program: child.unsigned_abs(), start: now() };
+    let task = ReporterTask {
+        on_deadlock: options.on_deadlock,
+        program: child.unsigned_abs(),
+        start: now(),
+    };
     let mut supervisor = Supervisor {
         child,
         options,
@@ -128,14 +131,14 @@ pub(super) fn supervise(
         departed: VecDeque::new(),
         accountant,
         reporter: Reporter::new(task, judge, copy),
-        cycles: Cycles::new(started),
+        cycles: CrossCycles::new(started),
         checks,
         losses: BTreeMap::new(),
         recurrences: 0,
         end: None,
         interrupted: false,
         asked: false,
-        pace: Pace::new(started),
+        pace: ClockPace::new(started),
         glimpses: Vec::new(),
         look: started,
         ends: started + ENDS,
@@ -175,7 +178,7 @@ pub(super) fn supervise(
         checked
     });
     let reports = supervisor.reporter.finish();
-    Outcome {
+    RunOutcome {
         end,
         accounts: supervisor.accountant.finish(),
         reports,
@@ -198,7 +201,7 @@ fn lost((why, (first, more)): (String, (String, u64))) -> String {
 impl Supervisor<'_> {
     /// Sleeps until a signal or a call, and says which, or until the clock is due. It is never due
     /// if there is no process to keep it for.
-    fn sleep(&self, signals: &Signals) -> (bool, bool) {
+    fn sleep(&self, signals: &CommandSignals) -> (bool, bool) {
         let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wake: Vec<_> =
             self.listener.descriptors().map(|open| wanted(open.as_raw_fd())).collect();
@@ -266,9 +269,9 @@ impl Supervisor<'_> {
                 continue;
             }
             self.end = Some(if libc::WIFSIGNALED(status) {
-                End::Killed(libc::WTERMSIG(status))
+                ProgramEnd::Killed(libc::WTERMSIG(status))
             } else {
-                End::Exited(libc::WEXITSTATUS(status))
+                ProgramEnd::Exited(libc::WEXITSTATUS(status))
             });
             return;
         }
@@ -279,7 +282,7 @@ impl Supervisor<'_> {
         self.look_for_ends(now());
         for call in self.listener.calls() {
             match call {
-                Call::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {
+                CallerRequest::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {
                     match Observed::new(&hello, file, peer) {
                         Ok(mut process) => {
                             let parent = process.parent;
@@ -302,19 +305,19 @@ impl Supervisor<'_> {
                     }
                 }
                 // A stranger who has found the name of the socket.
-                Call::Hello { .. } => {}
-                Call::Lost { peer, error } if self.belongs(peer.user, peer.pid) => {
+                CallerRequest::Hello { .. } => {}
+                CallerRequest::Lost { peer, error } if self.belongs(peer.user, peer.pid) => {
                     let why = format!("{error}; `ulimit -n` is what lockstead may open");
                     self.lose(format!("process {}", peer.pid), why);
                 }
-                Call::Without { hello, peer } if self.belongs(peer.user, peer.pid) => {
+                CallerRequest::Without { hello, peer } if self.belongs(peer.user, peer.pid) => {
                     let program = String::from_utf8_lossy(hello.program()).into_owned();
                     let error = io::Error::from_raw_os_error(hello.error.cast_signed());
                     let who = format!("process {} ({program})", hello.pid);
                     self.lose(who, format!("no ledger could be made in it: {error}"));
                 }
-                Call::Lost { .. } | Call::Without { .. } => {}
-                Call::Question { pid, caller } => {
+                CallerRequest::Lost { .. } | CallerRequest::Without { .. } => {}
+                CallerRequest::Question { pid, caller } => {
                     let found = self.live.iter().find(|(process, _)| process.pid == pid);
                     // SAFETY: the call takes and returns numbers only, and touches no memory of
                     // ours.
@@ -341,13 +344,13 @@ impl Supervisor<'_> {
     }
 
     /// Settles the account of a process of which nothing more is to be seen.
-    fn settle(&mut self, process: Arc<Observed>, watch: &Watch) {
+    fn settle(&mut self, process: Arc<Observed>, watch: &ProcessWatch) {
         self.recurrences += watch.detector.recurrences();
         let is_own = process.pid == self.child.unsigned_abs();
         // Who was asked to end may have done so by itself, but not because it was done.
         let by_itself = !self.asked
             && match self.end {
-                Some(end) if is_own => matches!(end, End::Exited(_)),
+                Some(end) if is_own => matches!(end, ProgramEnd::Exited(_)),
                 // How the others end, their parents know.
                 _ => process.has_ended(),
             };
@@ -366,7 +369,7 @@ impl Supervisor<'_> {
 
     fn report(&mut self, due: Vec<Due>) {
         for (process, facts) in due {
-            self.reporter.report(Job::Check { process, facts });
+            self.reporter.report(ReportJob::Check { process, facts });
         }
     }
 
@@ -375,7 +378,7 @@ impl Supervisor<'_> {
         if let Some(checks) = &self.checks {
             checks.begin(process.clone());
         }
-        let mut newest = (process, Watch::new(self.options.watch, Instant::now()));
+        let mut newest = (process, ProcessWatch::new(self.options.watch, Instant::now()));
         // The same process again: it has called exec, and its old image is gone.
         // Its calls may have come by different sockets, the later one first.
         if let Some(at) = self.live.iter().position(|(old, _)| old.pid == newest.0.pid) {
@@ -405,7 +408,7 @@ impl Supervisor<'_> {
             if pid == self.child.unsigned_abs() {
                 return true;
             }
-            let Ok(status) = Status::read(&format!("/proc/{pid}/status")) else { return false };
+            let Ok(status) = StatusFile::read(&format!("/proc/{pid}/status")) else { return false };
             match status.number("PPid").and_then(|parent| u32::try_from(parent).ok()) {
                 Some(parent) if parent > 1 => pid = parent,
                 _ => return false,
@@ -439,7 +442,7 @@ impl Supervisor<'_> {
         let mut news = Vec::new();
         let mut stirring = false;
         for members in self.cycles.look(&self.live, Instant::now()) {
-            self.reporter.report(Job::CycleAcross { members });
+            self.reporter.report(ReportJob::CycleAcross { members });
         }
         let reports = self.options.watch.is_some();
         let all = self.live.iter().filter(|_| reports).map(|(process, _)| process.clone());
@@ -452,15 +455,17 @@ impl Supervisor<'_> {
             for news in news.drain(..) {
                 let process = process.clone();
                 self.reporter.report(match news {
-                    News::Cycle(found) => Job::Cycle { process, found },
-                    News::Blocked(waiter) if self.cycles.is_dead(&process, &waiter) => continue,
-                    News::Blocked(waiter) => {
-                        Job::Blocked { process, waiter, at: time, all: all.clone() }
-                    }
-                    News::Seen(Sight::Standstill { .. }) if self.cycles.has_dead(&process) => {
+                    RoundNews::Cycle(found) => ReportJob::Cycle { process, found },
+                    RoundNews::Blocked(waiter) if self.cycles.is_dead(&process, &waiter) => {
                         continue;
                     }
-                    News::Seen(sight) => Job::Seen { process, sight },
+                    RoundNews::Blocked(waiter) => {
+                        ReportJob::Blocked { process, waiter, at: time, all: all.clone() }
+                    }
+                    RoundNews::Seen(Sight::Standstill { .. }) if self.cycles.has_dead(&process) => {
+                        continue;
+                    }
+                    RoundNews::Seen(sight) => ReportJob::Seen { process, sight },
                 });
             }
         }

@@ -3,21 +3,21 @@
 
 use super::glance::{Glances, Sight};
 use super::processes::Observed;
-use lockstead_inspect::waits::blocked::Patience;
+use lockstead_inspect::waits::blocked::WaitPatience;
 use lockstead_inspect::waits::detect::{Detector, FoundCycle};
-use lockstead_inspect::waits::observe::{Observer, Waiter};
-use lockstead_inspect::waits::surroundings::Surroundings;
+use lockstead_inspect::waits::observe::{LastingWaiter, Observer};
+use lockstead_inspect::waits::surroundings::WaitSurroundings;
 use lockstead_inspect::waits::verify::{self, Confirmation};
 use lockstead_ledger::Ledger;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 /// What the command looks for in one process, round by round.
-pub(super) struct Watch {
+pub(super) struct ProcessWatch {
     observer: Observer,
     /// The cycles reported so far.
     pub(super) detector: Detector,
-    patience: Option<Patience>,
+    patience: Option<WaitPatience>,
     /// What the ledger does not have.
     pub(super) glances: Glances,
     /// A cycle was found that is not confirmed yet.
@@ -27,11 +27,11 @@ pub(super) struct Watch {
 }
 
 /// What a round found.
-pub(super) enum News {
+pub(super) enum RoundNews {
     /// A cycle of waiting threads.
     Cycle(FoundCycle),
     /// A wait that lasts.
-    Blocked(Waiter),
+    Blocked(LastingWaiter),
     /// Something that the ledger does not have.
     Seen(Sight),
 }
@@ -40,14 +40,14 @@ pub(super) enum News {
 /// rounds: it takes a file a thread.
 const ASKING: u64 = 4;
 
-impl Watch {
+impl ProcessWatch {
     /// Prepares to watch a process, with reports of waits that last for `limit`.
     pub(super) fn new(limit: Option<Duration>, now: Instant) -> Self {
         let patience = limit.map(|limit| limit.as_nanos() as u64);
-        Watch {
+        ProcessWatch {
             observer: Observer::default(),
             detector: Detector::default(),
-            patience: patience.map(Patience::new),
+            patience: patience.map(WaitPatience::new),
             glances: Glances::new(limit, now),
             pending: false,
             modules: 0,
@@ -62,7 +62,7 @@ impl Watch {
         process: &Observed,
         now: u64,
         quiet: Option<Instant>,
-        news: &mut Vec<News>,
+        news: &mut Vec<RoundNews>,
     ) -> bool {
         let ledger = process.ledger.view();
         self.round += 1;
@@ -78,17 +78,17 @@ impl Watch {
         if let Some(patience) = &mut self.patience {
             let (observer, detector) = (&self.observer, &self.detector);
             let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
-            news.extend(patience.due(alive, now).into_iter().cloned().map(News::Blocked));
+            news.extend(patience.due(alive, now).into_iter().cloned().map(RoundNews::Blocked));
         }
         let sights = self.glances.look(process, Instant::now(), quiet);
         let is_new =
             |sight: &Sight| !matches!(sight, Sight::Standstill { .. }) || !self.detector.has_dead();
-        news.extend(sights.into_iter().filter(is_new).map(News::Seen));
+        news.extend(sights.into_iter().filter(is_new).map(RoundNews::Seen));
         self.pending || self.observer.has_fresh()
     }
 
     /// Returns the threads that wait as they did at the look before.
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &LastingWaiter> {
         self.observer.waiters()
     }
 
@@ -102,16 +102,25 @@ impl Watch {
         waiters.any(|waiter| waiter.waiting.companion != 0 && !waiter.held.is_empty())
     }
 
-    fn cycles(&mut self, process: &Observed, ledger: &Ledger<'_>, now: u64, news: &mut Vec<News>) {
-        let context = Surroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
+    fn cycles(
+        &mut self,
+        process: &Observed,
+        ledger: &Ledger<'_>,
+        now: u64,
+        news: &mut Vec<RoundNews>,
+    ) {
+        let context =
+            WaitSurroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
         self.pending = false;
         for mut found in self.detector.find(self.observer.waiters(), &context) {
             match verify::verify(&found, ledger, process.pid, process.visible) {
-                Confirmation::True if self.detector.note(&found) => news.push(News::Cycle(found)),
+                Confirmation::True if self.detector.note(&found) => {
+                    news.push(RoundNews::Cycle(found))
+                }
                 Confirmation::Unnamed if !found.timed && found.is_old(now) => {
                     found.unnamed = true;
                     if self.detector.note(&found) {
-                        news.push(News::Cycle(found));
+                        news.push(RoundNews::Cycle(found));
                     }
                 }
                 Confirmation::NotYet | Confirmation::Unnamed => self.pending = true,

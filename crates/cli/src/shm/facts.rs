@@ -1,8 +1,10 @@
 //! What is shown of a segment, as data: the JSON is this, the text is made from it.
 
 use super::cycles;
-use super::processes::{Processes, Seen};
-use lockstead::shared::inspect::{Identity, LockState, LockView, Participant, People, View};
+use super::processes::{Processes, SeenProcess};
+use lockstead::shared::inspect::{
+    Identity, LockState, LockView, ParticipantView, People, SegmentView,
+};
 use lockstead::shared::{LockKind, SegmentError};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -33,7 +35,7 @@ pub(crate) struct SegmentFacts {
     /// first has.
     pub(super) cycles: Vec<Vec<CycleLink>>,
     /// What `--recover` has done, before the rest was read.
-    pub(super) recovered: Option<Recovered>,
+    pub(super) recovered: Option<RecoveredFacts>,
 }
 
 /// One of those that wait for each other: for a lock that the next one has.
@@ -49,7 +51,7 @@ pub(super) struct CycleLink {
 
 /// What `--recover` has done.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Recovered {
+pub(super) struct RecoveredFacts {
     /// Slots of participants that certainly did not exist any more and had not been marked.
     pub(super) declared_dead: Vec<u32>,
     /// Locks that were not recoverable and are free now (`--reset`).
@@ -155,7 +157,7 @@ pub(super) struct LockShare {
 struct Gathering<'a> {
     people: &'a People,
     /// What is known here of those that live, by slot.
-    seen: HashMap<u32, Seen>,
+    seen: HashMap<u32, SeenProcess>,
     waiting: HashMap<u64, Vec<u32>>,
     all: bool,
     locks: Vec<SegmentLock>,
@@ -169,9 +171,9 @@ impl SegmentFacts {
     /// Reads the segment; free locks are listed if `all` are.
     pub(super) fn collect(
         path: String,
-        view: &View,
+        view: &SegmentView,
         all: bool,
-        recovered: Option<Recovered>,
+        recovered: Option<RecoveredFacts>,
     ) -> Result<SegmentFacts, SegmentError> {
         let people = view.people()?;
         let mut waiting: HashMap<u64, Vec<u32>> = HashMap::new();
@@ -266,7 +268,7 @@ impl Gathering<'_> {
         }
     }
 
-    fn is_missing(&self, person: &Participant) -> bool {
+    fn is_missing(&self, person: &ParticipantView) -> bool {
         person.unnoticed || self.seen.get(&person.slot).is_some_and(|seen| seen.missing)
     }
 
@@ -286,7 +288,7 @@ impl Gathering<'_> {
         }
     }
 
-    fn person(&self, person: &Participant) -> SegmentParticipant {
+    fn person(&self, person: &ParticipantView) -> SegmentParticipant {
         let seen = self.seen.get(&person.slot);
         let state = match (person.alive, person.dead) {
             (true, _) if self.is_missing(person) => ParticipantState::Missing,
@@ -327,7 +329,7 @@ fn since_1970() -> Option<u64> {
 
 /// Looks up those that live, by slot. The numbers of one that has ended may be somebody else's
 /// by now.
-fn see(people: &People) -> HashMap<u32, Seen> {
+fn see(people: &People) -> HashMap<u32, SeenProcess> {
     let mut processes = Processes::new();
     let living = people.all().iter().filter(|person| person.alive && !person.unnoticed);
     living

@@ -10,9 +10,9 @@ mod text;
 pub(crate) use facts::SegmentFacts;
 pub(crate) use flags::Shm;
 
-use facts::Recovered;
+use facts::RecoveredFacts;
 use lockstead::shared::SegmentError;
-use lockstead::shared::inspect::{LockState, Mended, Mender, View};
+use lockstead::shared::inspect::{LockState, Mended, Mender, SegmentView};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::time::Duration;
@@ -27,7 +27,7 @@ const STEADY: Duration = Duration::from_millis(100);
 pub(crate) fn run(flags: &Shm) -> Result<(), Failure> {
     let cannot =
         |why: SegmentError| Failure::Run(format!("cannot look at {}: {why}", flags.path.display()));
-    let view = View::open(&flags.path).map_err(cannot)?;
+    let view = SegmentView::open(&flags.path).map_err(cannot)?;
     let recovered = if flags.recover { Some(recover(flags, &view)?) } else { None };
     let name = flags.path.display().to_string();
     let look = |recovered| SegmentFacts::collect(name.clone(), &view, flags.all, recovered);
@@ -46,14 +46,14 @@ pub(crate) fn run(flags: &Shm) -> Result<(), Failure> {
     if facts.cycles.is_empty() { Ok(()) } else { Err(Failure::Deadlock) }
 }
 
-fn recover(flags: &Shm, view: &View) -> Result<Recovered, Failure> {
+fn recover(flags: &Shm, view: &SegmentView) -> Result<RecoveredFacts, Failure> {
     let refused = |why: &dyn std::fmt::Display| {
         Failure::Run(format!("cannot recover {}: {why}", flags.path.display()))
     };
     // Taking part maps the file, which anybody who may write to it can cut.
     lockstead::shared::survive_cuts().map_err(|why| refused(&why))?;
     let mender = Mender::open(&flags.path).map_err(|why| refused(&why))?;
-    let mut recovered = Recovered {
+    let mut recovered = RecoveredFacts {
         declared_dead: mender.declare_dead(),
         reset: Vec::new(),
         scrubbed: mender.scrub(),

@@ -15,7 +15,7 @@ pub(super) struct Processes {
 
 /// What is known of a participant's process.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct SeenProcess {
     /// Its number where the command runs.
     pub(super) here: Option<u32>,
     pub(super) name: Option<String>,
@@ -28,18 +28,18 @@ impl Processes {
         Processes { own: namespace("self"), foreign: None }
     }
 
-    pub(super) fn look(&mut self, namespace: u64, process: u32, thread: u32) -> Seen {
+    pub(super) fn look(&mut self, namespace: u64, process: u32, thread: u32) -> SeenProcess {
         if namespace == 0 || process == 0 {
-            return Seen::default();
+            return SeenProcess::default();
         }
         if self.own == Some(namespace) {
             let missing = !exists(process, thread);
             let name = if missing { None } else { name(process) };
-            return Seen { here: (!missing).then_some(process), name, missing };
+            return SeenProcess { here: (!missing).then_some(process), name, missing };
         }
         let foreign = self.foreign.get_or_insert_with(all_foreign);
         let here = foreign.get(&(namespace, process)).copied();
-        Seen { here, name: here.and_then(name), missing: false }
+        SeenProcess { here, name: here.and_then(name), missing: false }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What is found in a segment, for people.
 
 use super::facts::{LockOwner, ParticipantState, SegmentFacts, SegmentLock, SegmentParticipant};
-use lockstead_render::table::{self, Table};
+use lockstead_render::table::{self, TextTable};
 
 /// How many locks are listed without `--all`.
 const LINES: usize = 40;
@@ -68,8 +68,16 @@ fn participants(facts: &SegmentFacts) -> String {
     if shown.is_empty() {
         return "\nNobody takes part.\n".into();
     }
-    let mut table =
-        Table::new(&["slot", "process", "thread", "state", "for", "holds", "shares", "waits for"]);
+    let mut table = TextTable::new(&[
+        "slot",
+        "process",
+        "thread",
+        "state",
+        "for",
+        "holds",
+        "shares",
+        "waits for",
+    ]);
     for person in &shown {
         let waits = match (&person.waits_for, person.waits_for_offset) {
             (Some(name), _) => name.clone(),
@@ -123,7 +131,7 @@ fn locks(facts: &SegmentFacts, most: usize) -> String {
     if facts.locks.is_empty() {
         return "\nNo lock is taken, and nobody waits.\n".into();
     }
-    let mut table = Table::new(&["lock", "kind", "state", "who", "waits"]);
+    let mut table = TextTable::new(&["lock", "kind", "state", "who", "waits"]);
     for lock in facts.locks.iter().take(most) {
         table.row([
             lock.lock.clone(),

@@ -1,13 +1,13 @@
 //! Lines on a terminal.
 
-use super::lines::{Line, Tone};
+use super::lines::{Tone, TonedLine};
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line as Styled, Text};
 use ratatui::widgets::Paragraph;
 
 /// Draws all lines. Without colours, emphasis is left.
-pub(super) fn draw(frame: &mut Frame<'_>, lines: &[Line], colours: bool) {
+pub(super) fn draw(frame: &mut Frame<'_>, lines: &[TonedLine], colours: bool) {
     let styled: Vec<Styled<'_>> = lines
         .iter()
         .map(|(tone, text)| Styled::styled(text.as_str(), style(*tone, colours)))

@@ -2,7 +2,7 @@
 //! colours, plain text has none.
 
 use super::flags::Column;
-use super::screen::{Choices, LockRow, Room, Screen, ThreadRow};
+use super::screen::{LockRow, Room, Screen, ScreenChoices, ThreadRow};
 use lockstead_inspect::report::live::Lasting;
 use lockstead_render::table::{amount, count, time};
 use lockstead_render::words::{clean, fit, load, percent, plural};
@@ -23,7 +23,7 @@ pub(super) enum Tone {
 }
 
 /// One line with its tone.
-pub(super) type Line = (Tone, String);
+pub(super) type TonedLine = (Tone, String);
 
 /// The narrowest and lowest that is drawn; on a smaller terminal it is cut.
 const LEAST: (usize, usize) = (40, 10);
@@ -66,9 +66,9 @@ pub(super) fn room(height: usize, waiters: usize, holders: usize) -> Room {
 pub(super) fn of_terminal(
     name: &str,
     screen: &Screen,
-    choices: &Choices,
+    choices: &ScreenChoices,
     (width, height): (usize, usize),
-) -> Vec<Line> {
+) -> Vec<TonedLine> {
     let width = width.max(LEAST.0);
     let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
     if choices.help {
@@ -93,7 +93,12 @@ pub(super) fn of_terminal(
 }
 
 /// Returns all lines for a file: nothing is filled up.
-pub(super) fn of_batch(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Vec<Line> {
+pub(super) fn of_batch(
+    name: &str,
+    screen: &Screen,
+    choices: &ScreenChoices,
+    width: usize,
+) -> Vec<TonedLine> {
     let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
     lines.push((Tone::Head, head(choices.sort, width)));
     lines.extend(screen.locks.iter().map(|row| lock_row(row, width)));
@@ -111,14 +116,19 @@ pub(super) fn of_batch(name: &str, screen: &Screen, choices: &Choices, width: us
     lines
 }
 
-fn more(lines: &mut Vec<Line>, all: usize, shown: usize) {
+fn more(lines: &mut Vec<TonedLine>, all: usize, shown: usize) {
     if all > shown {
         lines.push((Tone::Faint, format!(" and {} more", count((all - shown) as f64))));
     }
 }
 
 /// Adds rows, and empty lines up to `room` of them.
-fn fill(lines: &mut Vec<Line>, rows: impl Iterator<Item = Line>, room: usize, none: &str) {
+fn fill(
+    lines: &mut Vec<TonedLine>,
+    rows: impl Iterator<Item = TonedLine>,
+    room: usize,
+    none: &str,
+) {
     let end = lines.len() + room;
     lines.extend(rows);
     if lines.len() == end - room {
@@ -127,7 +137,7 @@ fn fill(lines: &mut Vec<Line>, rows: impl Iterator<Item = Line>, room: usize, no
     lines.resize(end, (Tone::Plain, String::new()));
 }
 
-fn title(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Line {
+fn title(name: &str, screen: &Screen, choices: &ScreenChoices, width: usize) -> TonedLine {
     let mut state = String::new();
     if choices.paused {
         state += "  PAUSED";
@@ -142,7 +152,7 @@ fn title(name: &str, screen: &Screen, choices: &Choices, width: usize) -> Line {
     (Tone::Title, fit(&format!("{left}{}{interval}", " ".repeat(pad)), width))
 }
 
-fn facts(screen: &Screen, width: usize) -> Line {
+fn facts(screen: &Screen, width: usize) -> TonedLine {
     let text = format!(
         "{}: {} wait for a lock, {} idle; {} acq/s; {:.2} waited on average",
         plural(screen.threads, "thread", "threads"),
@@ -172,7 +182,7 @@ fn head(sort: Column, width: usize) -> String {
     )
 }
 
-fn lock_row(row: &LockRow, width: usize) -> Line {
+fn lock_row(row: &LockRow, width: usize) -> TonedLine {
     let room = width.saturating_sub(NUMBERS + 1);
     let name = fit(&clean(&row.name), room);
     let dash = |text: String, is: bool| if is { text } else { "-".into() };
@@ -211,7 +221,7 @@ fn longest(all: usize, room: usize) -> &'static str {
     if all > room { "; the longest" } else { "" }
 }
 
-fn thread_row(row: &ThreadRow, width: usize) -> Line {
+fn thread_row(row: &ThreadRow, width: usize) -> TonedLine {
     // Thread, time, lock, place: a quarter, a fixed part, and two shares of the
     // rest.
     let thread_room = (width / 4).clamp(10, 28);

@@ -13,7 +13,7 @@ use std::fs;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Finds names in the files of the process.
-pub(super) struct Files<'l> {
+pub(super) struct FileNames<'l> {
     pid: u32,
     ledger: Ledger<'l>,
     symbolizer: Symbolizer,
@@ -24,9 +24,9 @@ pub(super) struct Files<'l> {
     modules: (u64, u64),
 }
 
-impl<'l> Files<'l> {
+impl<'l> FileNames<'l> {
     pub(super) fn new(pid: u32, ledger: Ledger<'l>, symbolizer: Symbolizer) -> Self {
-        Files {
+        FileNames {
             pid,
             ledger,
             symbolizer,
@@ -58,7 +58,7 @@ fn modules(ledger: &Ledger<'_>) -> (u64, u64) {
     (header.modules_used.load(Relaxed), header.unloads.load(Relaxed))
 }
 
-impl Lookup for Files<'_> {
+impl Lookup for FileNames<'_> {
     fn lock(&mut self, index: u32, generation: Option<u32>) -> String {
         let Some(record) = self.ledger.lock(index) else { return format!("lock {index}") };
         let generation = generation.unwrap_or_else(|| record.generation.load(Relaxed));

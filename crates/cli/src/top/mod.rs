@@ -30,15 +30,15 @@ pub(crate) use flags::Top;
 
 use crate::clock::now;
 use lockstead_inspect::modules::Modules;
-use lockstead_inspect::report::live::Sample;
+use lockstead_inspect::report::live::LiveSample;
 use lockstead_inspect::symbols::Symbolizer;
 use lockstead_render::failure::Failure;
 use lockstead_render::interrupt::{self, Interrupt};
-use lookup::Files;
-use screen::Choices;
+use lookup::FileNames;
+use screen::ScreenChoices;
 use std::io::{self, IsTerminal};
-use target::Target;
-use watch::Watch;
+use target::TopTarget;
+use watch::TopWatch;
 
 /// Shows the locks of a process until the user, the count or the process ends
 /// it.
@@ -46,16 +46,17 @@ use watch::Watch;
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &Top) -> Result<(), Failure> {
-    let target = Target::find(flags.pid)?;
+    let target = TopTarget::find(flags.pid)?;
     let ledger = target.ledger.view();
     let modules = Modules::of(target.pid).map_err(|error| {
         Failure::Run(format!("cannot read the maps of process {}: {error}", target.pid))
     })?;
-    let names = Files::new(target.pid, ledger, Symbolizer::new(modules));
+    let names = FileNames::new(target.pid, ledger, Symbolizer::new(modules));
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let choices = Choices { sort: flags.sort, ..Choices::default() };
-    let mut watch = Watch { target: &target, ledger, names, choices, before: Sample::default() };
-    watch.before = Sample::take(&ledger, now());
+    let choices = ScreenChoices { sort: flags.sort, ..ScreenChoices::default() };
+    let mut watch =
+        TopWatch { target: &target, ledger, names, choices, before: LiveSample::default() };
+    watch.before = LiveSample::take(&ledger, now());
     if flags.batch || !io::stdout().is_terminal() {
         watch.batch(flags, &interrupt)
     } else {

@@ -2,8 +2,8 @@
 //! Only as many rows are named as there is room for.
 
 use super::flags::Column;
-use lockstead_inspect::report::live::{Lasting, Live, LockRate, Waiter};
-use lockstead_ledger::publish::How;
+use lockstead_inspect::report::live::{Lasting, Live, LiveWaiter, LockRate};
+use lockstead_ledger::publish::WaitKind;
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -27,7 +27,7 @@ pub(super) struct Room {
 
 /// What the user has chosen.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Choices {
+pub(super) struct ScreenChoices {
     /// The column that the locks are ordered by.
     pub(super) sort: Column,
     /// Nothing is looked at: the screen stays as it is.
@@ -86,7 +86,7 @@ impl Screen {
     pub(super) fn make(
         live: &Live,
         names: &mut dyn Lookup,
-        choices: &Choices,
+        choices: &ScreenChoices,
         room: Room,
     ) -> Screen {
         let seconds = live.interval_ns.max(1) as f64 / 1e9;
@@ -156,7 +156,7 @@ impl Screen {
 }
 
 /// Returns the locks in the order that was chosen.
-pub(super) fn order<'l>(live: &'l Live, choices: &Choices) -> Vec<&'l LockRate> {
+pub(super) fn order<'l>(live: &'l Live, choices: &ScreenChoices) -> Vec<&'l LockRate> {
     let places: HashMap<u32, usize> =
         choices.frozen.iter().flatten().enumerate().map(|(place, &lock)| (lock, place)).collect();
     let mut rates: Vec<&LockRate> = live.locks.iter().collect();
@@ -187,9 +187,9 @@ fn contended_percent(rate: &LockRate) -> f64 {
 }
 
 /// Returns what a thread waits for that has no record.
-fn target(waiter: &Waiter) -> String {
+fn target(waiter: &LiveWaiter) -> String {
     match waiter.how.kind() {
-        How::JOIN => "the end of a thread".into(),
+        WaitKind::JOIN => "the end of a thread".into(),
         _ => format!("{:#x}", waiter.target),
     }
 }

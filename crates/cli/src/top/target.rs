@@ -1,6 +1,6 @@
 //! From the number that the user gives to the ledger of a process.
 
-use lockstead_inspect::ledger::{Mapped, attach};
+use lockstead_inspect::ledger::{MappedLedger, attach};
 use lockstead_render::failure::Failure;
 use lockstead_render::words::clean;
 use std::collections::VecDeque;
@@ -8,25 +8,25 @@ use std::fs;
 use std::io;
 
 /// A process with a ledger.
-pub(super) struct Target {
+pub(super) struct TopTarget {
     /// The number that the kernel has for it.
     pub(super) pid: u32,
     /// The ledger of the process, mapped.
-    pub(super) ledger: Mapped,
+    pub(super) ledger: MappedLedger,
     name: String,
     /// The time at which the process began, as the kernel counts: its number may be given to
     /// another one later.
     began: Option<u64>,
 }
 
-impl Target {
+impl TopTarget {
     /// Returns the process `pid`, or the first below it that has a ledger: a `lockstead run` is
     /// known by its number in the shell, and so is a wrapper script.
     ///
     /// # Errors
     /// There is no such process, it may not be read, or none is watched; the
     /// text says what to do.
-    pub(super) fn find(pid: u32) -> Result<Target, Failure> {
+    pub(super) fn find(pid: u32) -> Result<TopTarget, Failure> {
         let failed = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Failure::Run(format!("there is no process {pid}")),
             io::ErrorKind::PermissionDenied => Failure::Run(format!(
@@ -41,7 +41,7 @@ impl Target {
         while let Some(candidate) = queue.pop_front() {
             seen += 1;
             match attach(candidate) {
-                Ok(Some(ledger)) => return Ok(Target::new(candidate, ledger)),
+                Ok(Some(ledger)) => return Ok(TopTarget::new(candidate, ledger)),
                 Ok(None) => {}
                 // That of the process that was named matters, those of the
                 // others may be what they are.
@@ -59,12 +59,12 @@ impl Target {
         )))
     }
 
-    fn new(pid: u32, ledger: Mapped) -> Target {
+    fn new(pid: u32, ledger: MappedLedger) -> TopTarget {
         let name = fs::read_link(format!("/proc/{pid}/exe"))
             .ok()
             .and_then(|path| path.file_name().map(|name| name.to_string_lossy().into_owned()))
             .unwrap_or_else(|| "process".into());
-        Target { pid, ledger, name: clean(&name), began: began(pid) }
+        TopTarget { pid, ledger, name: clean(&name), began: began(pid) }
     }
 
     /// Returns what it runs, and its number.
@@ -141,9 +141,9 @@ mod tests {
 
     #[test]
     fn what_is_not_watched_is_told_what_to_do() {
-        let Err(Failure::Run(text)) = Target::find(process::id()) else { panic!("not watched") };
+        let Err(Failure::Run(text)) = TopTarget::find(process::id()) else { panic!("not watched") };
         assert!(text.contains("lockstead run --") && text.contains("lockstead dump"), "{text}");
-        let Err(Failure::Run(text)) = Target::find(u32::MAX) else { panic!("no such process") };
+        let Err(Failure::Run(text)) = TopTarget::find(u32::MAX) else { panic!("no such process") };
         assert!(text.contains("there is no process"), "{text}");
     }
 }

@@ -7,8 +7,8 @@
 use super::draw::draw;
 use super::flags::{Column, Top};
 use super::lines::{of_terminal, room};
-use super::screen::{Choices, Room, Screen, order};
-use super::watch::{STEP, Watch};
+use super::screen::{Room, Screen, ScreenChoices, order};
+use super::watch::{STEP, TopWatch};
 use lockstead_inspect::report::live::Live;
 use lockstead_render::failure::Failure;
 use lockstead_render::interrupt::Interrupt;
@@ -47,7 +47,7 @@ impl Drop for Borrowed {
 
 /// Shows the process until somebody or something ends it.
 pub(super) fn show(
-    watch: &mut Watch<'_>,
+    watch: &mut TopWatch<'_>,
     flags: &Top,
     interrupt: &Interrupt,
 ) -> Result<(), Failure> {
@@ -64,7 +64,7 @@ pub(super) fn show(
 /// Says whether the process has ended.
 fn watch_keys(
     terminal: &mut Borrowed,
-    watch: &mut Watch<'_>,
+    watch: &mut TopWatch<'_>,
     flags: &Top,
     interrupt: &Interrupt,
 ) -> io::Result<bool> {
@@ -127,7 +127,7 @@ fn room_for(live: &Live, (_, height): (usize, usize)) -> Room {
 }
 
 /// Does what a key asks for.
-pub(super) fn press(key: KeyEvent, choices: &mut Choices, live: &Live) -> Wish {
+pub(super) fn press(key: KeyEvent, choices: &mut ScreenChoices, live: &Live) -> Wish {
     let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
     match key.code {
         KeyCode::Char('c') if with_control => return Wish::Quit,
@@ -156,7 +156,7 @@ pub(super) fn press(key: KeyEvent, choices: &mut Choices, live: &Live) -> Wish {
 }
 
 /// Sorts by another column; frozen places are given anew.
-fn sort(choices: &mut Choices, live: &Live, column: Column) {
+fn sort(choices: &mut ScreenChoices, live: &Live, column: Column) {
     choices.sort = column;
     if choices.frozen.take().is_some() {
         choices.frozen = Some(order(live, choices).iter().map(|rate| rate.lock).collect());

@@ -3,10 +3,10 @@
 use super::draw::draw;
 use super::flags::Column;
 use super::lines::{of_batch, of_terminal, room};
-use super::screen::{Choices, Lookup, Screen};
+use super::screen::{Lookup, Screen, ScreenChoices};
 use super::terminal::{Wish, press};
-use lockstead_inspect::report::live::{Holder, Lasting, Live, LockRate, Waiter};
-use lockstead_ledger::publish::How;
+use lockstead_inspect::report::live::{Lasting, Live, LiveHolder, LiveWaiter, LockRate};
+use lockstead_ledger::publish::WaitKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
@@ -36,16 +36,16 @@ impl Lookup for Counting {
 
 /// Returns a second in which the lock `n` was waited for `n` ms, for `n` up to `locks`.
 fn live(locks: u32, threads: u32) -> Live {
-    let waiter = |n: u32| Waiter {
+    let waiter = |n: u32| LiveWaiter {
         tid: 1000 + n,
         name: Some(format!("worker-{n}")),
-        how: How::MUTEX,
+        how: WaitKind::MUTEX,
         lock: Some(n + 1),
         target: 0x10,
         for_ns: u64::from(1000 - n) * MS,
         stack: n,
     };
-    let holder = |n: u32| Holder {
+    let holder = |n: u32| LiveHolder {
         tid: 2000 + n,
         name: None,
         lock: n + 1,
@@ -70,12 +70,12 @@ fn live(locks: u32, threads: u32) -> Live {
             })
             .collect(),
         waiters: (0..threads).map(waiter).collect(),
-        idle: vec![Waiter { how: How::JOIN, lock: None, ..waiter(900) }],
+        idle: vec![LiveWaiter { how: WaitKind::JOIN, lock: None, ..waiter(900) }],
         holders: (0..threads).map(holder).collect(),
     }
 }
 
-fn drawn(live: &Live, choices: &Choices, (width, height): (u16, u16)) -> Vec<String> {
+fn drawn(live: &Live, choices: &ScreenChoices, (width, height): (u16, u16)) -> Vec<String> {
     let size = (usize::from(width), usize::from(height));
     let room = room(size.1, live.waiters.len() + live.idle.len(), live.holders.len());
     let screen = Screen::make(live, &mut Counting::default(), choices, room);
@@ -96,7 +96,7 @@ fn place(lines: &[String], part: &str) -> usize {
 #[test]
 fn everything_is_on_a_small_and_on_a_large_terminal() {
     for size in [(80, 24), (200, 50)] {
-        let lines = drawn(&live(100, 30), &Choices::default(), size);
+        let lines = drawn(&live(100, 30), &ScreenChoices::default(), size);
         assert_eq!(lines.len(), usize::from(size.1));
         assert!(lines[0].starts_with("lockstead top: srv (pid 42)"), "{}", lines[0]);
         assert!(lines[0].trim_end().ends_with("1.00 s"), "{}", lines[0]);
@@ -129,7 +129,7 @@ fn nothing_is_named_that_is_not_shown() {
     let live = live(10_000, 500);
     let room = room(24, 501, 500);
     let mut names = Counting::default();
-    let screen = Screen::make(&live, &mut names, &Choices::default(), room);
+    let screen = Screen::make(&live, &mut names, &ScreenChoices::default(), room);
     assert_eq!(screen.locks.len() + screen.waiters.len() + screen.holders.len(), 24 - 6);
     assert!(names.0 <= 3 * 18, "{}", names.0);
     assert_eq!((screen.all_locks, screen.waiting_now, screen.held_now), (10_000, 500, 500));
@@ -138,7 +138,7 @@ fn nothing_is_named_that_is_not_shown() {
 #[test]
 fn an_idle_process_says_so() {
     let idle = Live { interval_ns: 1000 * MS, threads: 1, ..Live::default() };
-    let lines = drawn(&idle, &Choices::default(), (80, 24));
+    let lines = drawn(&idle, &ScreenChoices::default(), (80, 24));
     for part in ["no lock was used", "no thread waits", "no lock is held"] {
         place(&lines, part);
     }
@@ -148,7 +148,7 @@ fn an_idle_process_says_so() {
 fn tiny_terminals_are_survived() {
     for size in [(1, 1), (10, 3), (40, 10), (300, 5)] {
         for help in [false, true] {
-            let choices = Choices { help, ..Choices::default() };
+            let choices = ScreenChoices { help, ..ScreenChoices::default() };
             assert_eq!(drawn(&live(50, 5), &choices, size).len(), usize::from(size.1));
         }
     }
@@ -157,8 +157,8 @@ fn tiny_terminals_are_survived() {
 #[test]
 fn keys_do_what_the_help_says() {
     let live = live(20, 3);
-    let mut choices = Choices::default();
-    let type_key = |choices: &mut Choices, c: char| {
+    let mut choices = ScreenChoices::default();
+    let type_key = |choices: &mut ScreenChoices, c: char| {
         press(KeyEvent::new(KeyCode::Char(c), KeyModifiers::NONE), choices, &live)
     };
     assert_eq!(type_key(&mut choices, 's'), Wish::Redraw);
@@ -189,7 +189,7 @@ fn keys_do_what_the_help_says() {
 #[test]
 fn frozen_locks_keep_their_places_and_new_ones_come_after_them() {
     let mut live = live(5, 1);
-    let mut choices = Choices::default();
+    let mut choices = ScreenChoices::default();
     let freeze = KeyEvent::new(KeyCode::Char('f'), KeyModifiers::NONE);
     press(freeze, &mut choices, &live);
     // The last is the first now, and there is one that was not there.
@@ -208,7 +208,7 @@ fn frozen_locks_keep_their_places_and_new_ones_come_after_them() {
 fn batch_output_is_plain_and_says_what_it_leaves_out() {
     let live = live(100, 30);
     let room = super::watch::BATCH;
-    let choices = Choices::default();
+    let choices = ScreenChoices::default();
     let screen = Screen::make(&live, &mut Counting::default(), &choices, room);
     let lines = of_batch("srv (pid 42)", &screen, &choices, 120);
     let text = super::watch::plain(&lines);

@@ -1,12 +1,12 @@
 //! One process that is looked at again and again.
 
 use super::flags::Top;
-use super::lines::{self, Line};
-use super::lookup::Files;
-use super::screen::{Choices, Room, Screen};
-use super::target::Target;
+use super::lines::{self, TonedLine};
+use super::lookup::FileNames;
+use super::screen::{Room, Screen, ScreenChoices};
+use super::target::TopTarget;
 use crate::clock::now;
-use lockstead_inspect::report::live::{Live, Sample};
+use lockstead_inspect::report::live::{Live, LiveSample};
 use lockstead_ledger::Ledger;
 use lockstead_render::failure::Failure;
 use lockstead_render::interrupt::Interrupt;
@@ -23,19 +23,19 @@ const WIDTH: usize = 120;
 pub(super) const STEP: Duration = Duration::from_millis(100);
 
 /// One process that is looked at.
-pub(super) struct Watch<'t> {
-    pub(super) target: &'t Target,
+pub(super) struct TopWatch<'t> {
+    pub(super) target: &'t TopTarget,
     pub(super) ledger: Ledger<'t>,
-    pub(super) names: Files<'t>,
-    pub(super) choices: Choices,
-    pub(super) before: Sample,
+    pub(super) names: FileNames<'t>,
+    pub(super) choices: ScreenChoices,
+    pub(super) before: LiveSample,
 }
 
-impl Watch<'_> {
+impl TopWatch<'_> {
     /// Returns what happened since the last look.
     pub(super) fn look(&mut self) -> Live {
         self.names.refresh();
-        let sample = Sample::take(&self.ledger, now());
+        let sample = LiveSample::take(&self.ledger, now());
         let live = sample.since(&self.before, &self.ledger);
         self.before = sample;
         live
@@ -76,6 +76,6 @@ impl Watch<'_> {
 }
 
 /// Returns the lines for a file, with an empty one after them.
-pub(super) fn plain(lines: &[Line]) -> String {
+pub(super) fn plain(lines: &[TonedLine]) -> String {
     lines.iter().map(|(_, text)| format!("{}\n", text.trim_end())).collect::<String>() + "\n"
 }

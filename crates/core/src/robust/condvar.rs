@@ -19,18 +19,18 @@
 //! that wakes everybody, and all look whether what they wait for has come. A notification counts
 //! and wakes in one step, so that nobody can end in between.
 
-use super::machine::{Addend, Robust, Watch, Woken};
-use super::mutex::SharedMutex;
-use super::outcome::{Got, SharedError};
+use super::machine::{Addend, RobustMachine, WatchedWord, Woken};
+use super::mutex::RawSharedMutex;
+use super::outcome::{Got, RobustError};
 use super::party::Party;
 use super::wait::Goal;
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::Wait;
+use crate::platform::WaitBounds;
 use core::ptr::NonNull;
 
 /// A condition variable in memory that processes share.
 #[repr(C, align(8))]
-pub struct SharedCondvar<P: Robust> {
+pub struct RawSharedCondvar<P: RobustMachine> {
     count: P::U32,
     spare: P::U32,
 }
@@ -38,55 +38,55 @@ pub struct SharedCondvar<P: Robust> {
 /// How a wait for a condition ended, with the mutex taken back.
 #[derive(Debug)]
 #[must_use]
-pub struct Waited<P: Robust> {
+pub struct ConditionWaited<P: RobustMachine> {
     /// How the caller took the mutex back; the only possible error is
-    /// [`SharedError::NotRecoverable`].
-    pub mutex: Result<Got, SharedError>,
+    /// [`RobustError::NotRecoverable`].
+    pub mutex: Result<Got, RobustError>,
     /// Why the caller gave the wait up, if it did.
-    pub ended: Option<SharedError>,
-    /// The word that the caller names again, by [`Robust::at_death_wake`], when it has released
-    /// the mutex.
+    pub ended: Option<RobustError>,
+    /// The word that the caller names again, by [`RobustMachine::at_death_wake`], when it has
+    /// released the mutex.
     pub named: Option<NonNull<P::U32>>,
 }
 
-impl<P: Robust> SharedCondvar<P> {
+impl<P: RobustMachine> RawSharedCondvar<P> {
     /// Builds a condition variable on which nobody waits, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
-        SharedCondvar { count: P::U32::ZERO, spare: P::U32::ZERO }
+        RawSharedCondvar { count: P::U32::ZERO, spare: P::U32::ZERO }
     }
 
     /// Releases the mutex, which the caller holds, waits for a notification, and takes the mutex
     /// back. May return without a notification.
     ///
     /// # Errors
-    /// [`SharedError::NotRecoverable`], and the call did nothing, if the caller does not hold the
-    /// mutex; [`SharedError::Copied`].
+    /// [`RobustError::NotRecoverable`], and the call did nothing, if the caller does not hold the
+    /// mutex; [`RobustError::Copied`].
     pub fn wait(
         &self,
         party: &Party<'_, P>,
-        mutex: &SharedMutex<P>,
-        how: &Wait<'_, P>,
-    ) -> Result<Waited<P>, SharedError> {
+        mutex: &RawSharedMutex<P>,
+        how: &WaitBounds<'_, P>,
+    ) -> Result<ConditionWaited<P>, RobustError> {
         let start = P::here();
         let named = if fault!(shared_condition_names_nothing) {
             P::at_death_wake(None)
         } else {
             party.domain.name_doorbell()
         };
-        let bell = party.domain.bell();
+        let doorbell = party.domain.doorbell_value();
         let count = self.count.load(Ordering::Relaxed);
         if !mutex.unlock(party) {
             P::at_death_wake(named);
-            return Err(SharedError::NotRecoverable);
+            return Err(RobustError::NotRecoverable);
         }
         let late = fault!(shared_condition_counts_after_the_release);
         let count = if late { self.count.load(Ordering::Relaxed) } else { count };
         let watches = [
-            Watch::Word(&self.count, count),
-            Watch::Word(party.domain.doorbell, bell),
+            WatchedWord::Word(&self.count, count),
+            WatchedWord::Word(party.domain.doorbell, doorbell),
             // A waiter that was notified in between and died has woken nobody at the doorbell.
-            Watch::Seen(&self.count, count),
+            WatchedWord::Seen(&self.count, count),
         ];
         // The waiter watches nobody in particular, so if it sleeps long it looks again.
         let compared =
@@ -94,16 +94,16 @@ impl<P: Robust> SharedCondvar<P> {
         let ended = match party.sleep(&watches[..compared], how, &[]) {
             Woken::At(index) => {
                 if !fault!(shared_condition_wakes_nobody) {
-                    party.domain.after_wake(index, bell);
+                    party.domain.after_wake(index, doorbell);
                 }
                 None
             }
-            Woken::Changed if how.cancelled() => Some(SharedError::Cancelled),
+            Woken::Changed if how.cancelled() => Some(RobustError::Cancelled),
             Woken::Changed | Woken::Unsure => None,
-            Woken::TimedOut => Some(SharedError::TimedOut),
-            Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),
-            Woken::Cancelled => Some(SharedError::Cancelled),
-            Woken::Copied => return Err(SharedError::Copied),
+            Woken::TimedOut => Some(RobustError::TimedOut),
+            Woken::Interrupted => how.interruptible.then_some(RobustError::Interrupted),
+            Woken::Cancelled => Some(RobustError::Cancelled),
+            Woken::Copied => return Err(RobustError::Copied),
         };
         if fault!(shared_condition_names_nothing_once_woken) {
             P::at_death_wake(None);
@@ -113,9 +113,9 @@ impl<P: Robust> SharedCondvar<P> {
         let mutex = if mutex.take(party.me) {
             Ok(Got::Clean)
         } else {
-            mutex.seek(party, &Wait::FOREVER, here).until(Goal::Own(0))
+            mutex.seek(party, &WaitBounds::FOREVER, here).until(Goal::Own(0))
         };
-        Ok(Waited { mutex, ended, named })
+        Ok(ConditionWaited { mutex, ended, named })
     }
 
     /// Wakes one of the waiters.
@@ -130,7 +130,7 @@ impl<P: Robust> SharedCondvar<P> {
     }
 }
 
-impl<P: Robust> Default for SharedCondvar<P> {
+impl<P: RobustMachine> Default for RawSharedCondvar<P> {
     fn default() -> Self {
         Self::new()
     }

@@ -4,14 +4,14 @@
 //! newcomer may concern any lock there, and whoever notices it need not know which.
 
 use super::life::{LIFE_NUMBER, Life};
-use super::machine::{Addend, Robust};
+use super::machine::{Addend, RobustMachine};
 use super::slot::{AWAITED, Claim, SlotRecord};
 use super::word::{Identity, LAST_SLOT};
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use core::ptr::NonNull;
 
 /// What all participants of a segment see of that.
-pub struct Domain<'a, P: Robust> {
+pub struct Domain<'a, P: RobustMachine> {
     /// The word on which everybody sleeps who waits for a lock of the segment. Its lower 30 bits
     /// are zero (DEATH-NAMED-WORD).
     pub doorbell: &'a P::U32,
@@ -27,15 +27,15 @@ pub struct Domain<'a, P: Robust> {
     pub base: usize,
 }
 
-impl<P: Robust> Clone for Domain<'_, P> {
+impl<P: RobustMachine> Clone for Domain<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: Robust> Copy for Domain<'_, P> {}
+impl<P: RobustMachine> Copy for Domain<'_, P> {}
 
-impl<'a, P: Robust> Domain<'a, P> {
+impl<'a, P: RobustMachine> Domain<'a, P> {
     /// Returns the record of a slot; `None` if the segment does not have it.
     #[must_use]
     pub fn record(&self, slot: u32) -> Option<&'a SlotRecord<P>> {
@@ -85,17 +85,17 @@ impl<'a, P: Robust> Domain<'a, P> {
 
     /// Tells what has become of the participant with this name.
     #[must_use]
-    pub fn fate(&self, who: Identity) -> Fate<'a, P> {
-        let Some(record) = self.record(who.slot()) else { return Fate::Died };
+    pub fn fate(&self, who: Identity) -> ParticipantFate<'a, P> {
+        let Some(record) = self.record(who.slot()) else { return ParticipantFate::Died };
         let life = record.current();
         if life.generation() != who.generation() && !fault!(shared_owner_is_known_by_its_slot) {
-            Fate::Died
+            ParticipantFate::Died
         } else if life.is_alive() {
-            Fate::Lives(record, life)
+            ParticipantFate::Lives(record, life)
         } else if life.is_free() && !fault!(shared_clean_leave_passes_for_a_death) {
-            Fate::Left(record, life)
+            ParticipantFate::Left(record, life)
         } else {
-            Fate::Died
+            ParticipantFate::Died
         }
     }
 
@@ -199,20 +199,20 @@ impl<'a, P: Robust> Domain<'a, P> {
     }
 
     /// Reads the value to compare the doorbell with.
-    pub(super) fn bell(&self) -> u32 {
+    pub(super) fn doorbell_value(&self) -> u32 {
         // ord: SHR-4 (acquire): the lock is looked at after the doorbell.
-        let bell = self.doorbell.load(Ordering::Acquire);
-        if bell << 2 != 0 {
+        let doorbell = self.doorbell.load(Ordering::Acquire);
+        if doorbell << 2 != 0 {
             // Somebody has written over the lower bits; the machine would not wake there
             // (DEATH-NAMED-WORD).
             let _ = self.doorbell.compare_exchange(
-                bell,
-                bell & !LIFE_NUMBER,
+                doorbell,
+                doorbell & !LIFE_NUMBER,
                 Ordering::Relaxed,
                 Ordering::Relaxed,
             );
         }
-        bell & !LIFE_NUMBER
+        doorbell & !LIFE_NUMBER
     }
 
     /// Does what the machine should have done when a participant ended (DEATH-MARK), and wakes
@@ -233,10 +233,10 @@ impl<'a, P: Robust> Domain<'a, P> {
 
     /// Wakes everybody if it was the machine that woke the caller, at the watch with this index:
     /// 1 is the doorbell, and those above are life words.
-    pub(super) fn after_wake(&self, index: usize, bell: u32) {
+    pub(super) fn after_wake(&self, index: usize, doorbell: u32) {
         let silent = fault!(shared_woken_by_a_death_wakes_nobody)
             || fault!(shared_woken_by_the_doorbell_wakes_nobody) && index == 1;
-        if (index > 1 || index == 1 && self.bell() == bell) && !silent {
+        if (index > 1 || index == 1 && self.doorbell_value() == doorbell) && !silent {
             self.wake_everybody();
         }
     }
@@ -251,7 +251,7 @@ impl<'a, P: Robust> Domain<'a, P> {
 }
 
 /// What has become of the participant that a word names.
-pub enum Fate<'a, P: Robust> {
+pub enum ParticipantFate<'a, P: RobustMachine> {
     /// It lives; with the record of its slot, and the life word.
     Lives(&'a SlotRecord<P>, Life),
     /// It is dead, and nobody will bear its name again (LIFE-DEAD-NAME).

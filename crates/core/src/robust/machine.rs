@@ -11,21 +11,21 @@
 //!   [life word](super::life) to [`LIFE_DEAD`](super::life::LIFE_DEAD) and then wakes one of
 //!   those that sleep on that half. It does so after everything the participant has written,
 //!   and after the participant has left all queues of sleepers.
-//! - **DEATH-NAMED-WORD** If the participant had [named](Robust::at_death_wake) a word whose
+//! - **DEATH-NAMED-WORD** If the participant had [named](RobustMachine::at_death_wake) a word whose
 //!   lower 30 bits are zero, the machine then wakes one of those that sleep on that word.
-//! - **DEATH-WAIT-ORDER** [`Robust::wait_any`] queues at the words in their order and compares
-//!   each when it queues there, in one step with respect to wake-ups at that word. It reports
-//!   the *last* of the words at which it was woken.
-//! - **DEATH-LOST-WAKE** A participant that ends in [`Robust::wait_any`] may have been woken at
-//!   any of the words; that wake-up is lost.
+//! - **DEATH-WAIT-ORDER** [`RobustMachine::wait_any`] queues at the words in their order and
+//!   compares each when it queues there, in one step with respect to wake-ups at that word. It
+//!   reports the *last* of the words at which it was woken.
+//! - **DEATH-LOST-WAKE** A participant that ends in [`RobustMachine::wait_any`] may have been woken
+//!   at any of the words; that wake-up is lost.
 //! - **DEATH-BY-ADDRESS** A wake-up takes an address and does not read the memory there.
 
 use super::life::Life;
-use crate::platform::{Platform, Wait};
+use crate::platform::{Platform, WaitBounds};
 use core::ptr::NonNull;
 
 /// One of the words that a thread sleeps on at once, with the value expected there.
-pub enum Watch<'a, P: Platform> {
+pub enum WatchedWord<'a, P: Platform> {
     /// A word at which wake-ups end the sleep.
     Word(&'a P::U32, u32),
     /// The low half of a word, at which wake-ups end the sleep.
@@ -36,15 +36,15 @@ pub enum Watch<'a, P: Platform> {
     Seen(&'a P::U32, u32),
 }
 
-impl<P: Platform> Clone for Watch<'_, P> {
+impl<P: Platform> Clone for WatchedWord<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: Platform> Copy for Watch<'_, P> {}
+impl<P: Platform> Copy for WatchedWord<'_, P> {}
 
-/// How a call to [`Robust::wait_any`] ended.
+/// How a call to [`RobustMachine::wait_any`] ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Woken {
     /// Somebody woke the sleeper at the word with this index, the last one if there were
@@ -66,13 +66,13 @@ pub enum Woken {
 }
 
 /// A machine on which locks survive their holders. It keeps the invariants of this module.
-pub trait Robust: Platform {
+pub trait RobustMachine: Platform {
     /// What the platform needs to know of a segment beyond its words.
     type Segment: 'static;
 
     /// Sleeps while all words hold what is expected of them, at most
     /// [`MOST_WATCHES`](Self::MOST_WATCHES) of them.
-    fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken;
+    fn wait_any(watches: &[WatchedWord<'_, Self>], how: &WaitBounds<'_, Self>) -> Woken;
 
     /// The number of words that [`wait_any`](Self::wait_any) can watch.
     const MOST_WATCHES: usize;
@@ -144,7 +144,7 @@ pub trait Robust: Platform {
     fn turn(_here: u64, _kept: u64) {}
 }
 
-/// What [`Robust::add_and_wake`] can add to a word.
+/// What [`RobustMachine::add_and_wake`] can add to a word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Addend {
     /// The number 1, to a word that counts.

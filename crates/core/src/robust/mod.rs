@@ -50,14 +50,14 @@ pub mod semaphore;
 
 pub mod condvar;
 
-pub use condvar::SharedCondvar;
-pub use domain::{Domain, Fate, NoSlot};
+pub use condvar::RawSharedCondvar;
+pub use domain::{Domain, NoSlot, ParticipantFate};
 pub use life::Life;
-pub use machine::{Addend, Robust, Watch, Woken};
-pub use mutex::SharedMutex;
-pub use outcome::{Got, SharedError};
+pub use machine::{Addend, RobustMachine, WatchedWord, Woken};
+pub use mutex::RawSharedMutex;
+pub use outcome::{Got, RobustError};
 pub use party::Party;
-pub use rwlock::{ReadHold, SharedRwLock};
-pub use semaphore::{SharedSemaphore, Units};
+pub use rwlock::{RawSharedRwLock, ReadHold};
+pub use semaphore::{RawSharedSemaphore, Units};
 pub use slot::{Claim, SlotRecord};
 pub use word::Identity;

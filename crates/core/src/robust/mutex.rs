@@ -14,35 +14,35 @@
 //! ```
 //! Taking exchanges 0 for the caller's name; if that fails, `wait`. Releasing exchanges the name
 //! for 0; or it looks whether the name stands there alone, and subtracts it, where that is
-//! faster ([`Robust::subtracts`]). Neither touches anything else. If the word holds more than the
-//! name, [`SharedMutex::unlock`] goes on in its slow half. A flag that somebody sets between look
-//! and subtraction stays, beside no owner: the lock is free for all, or for its hand-off waiter,
-//! and its next owner has the flag.
+//! faster ([`RobustMachine::subtracts`]). Neither touches anything else. If the word holds more
+//! than the name, [`RawSharedMutex::unlock`] goes on in its slow half. A flag that somebody sets
+//! between look and subtraction stays, beside no owner: the lock is free for all, or for its
+//! hand-off waiter, and its next owner has the flag.
 //!
 //! # Source
 //! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006). Watching one life word for each
 //! participant, instead of a list of its locks, is this project's.
 
-use super::machine::Robust;
-use super::outcome::{Got, SharedError};
+use super::machine::RobustMachine;
+use super::outcome::{Got, RobustError};
 use super::party::Party;
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::Wait;
+use crate::platform::WaitBounds;
 
 /// A mutex in memory that processes share.
 #[repr(C, align(8))]
-pub struct SharedMutex<P: Robust> {
+pub struct RawSharedMutex<P: RobustMachine> {
     pub(super) word: P::U32,
     reserved_for: P::U32,
 }
 
-impl<P: Robust> SharedMutex<P> {
+impl<P: RobustMachine> RawSharedMutex<P> {
     /// Builds a free mutex, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
-        SharedMutex { word: P::U32::ZERO, reserved_for: P::U32::ZERO }
+        RawSharedMutex { word: P::U32::ZERO, reserved_for: P::U32::ZERO }
     }
 
     /// Takes the mutex if nobody owns it, nobody waits, and nobody died; tells whether it did.
@@ -63,10 +63,10 @@ impl<P: Robust> SharedMutex<P> {
     /// Takes the mutex; waits while somebody else owns it.
     ///
     /// # Errors
-    /// As `how` allows, and [`SharedError::Recursive`],
-    /// [`SharedError::NotRecoverable`].
+    /// As `how` allows, and [`RobustError::Recursive`],
+    /// [`RobustError::NotRecoverable`].
     #[inline]
-    pub fn lock(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+    pub fn lock(&self, party: &Party<'_, P>, how: &WaitBounds<'_, P>) -> Result<Got, RobustError> {
         let here = P::here();
         if self.take(party.me) {
             return Ok(Got::Clean);
@@ -78,17 +78,17 @@ impl<P: Robust> SharedMutex<P> {
     fn lock_slow(
         &self,
         party: &Party<'_, P>,
-        how: &Wait<'_, P>,
+        how: &WaitBounds<'_, P>,
         here: u64,
-    ) -> Result<Got, SharedError> {
+    ) -> Result<Got, RobustError> {
         self.seek(party, how, here).until(Goal::Own(0))
     }
 
-    /// Prepares the slow path of an acquisition that began [`here`](Robust::here).
+    /// Prepares the slow path of an acquisition that began [`here`](RobustMachine::here).
     pub(super) fn seek<'l, 'a, 'h>(
         &'l self,
         party: &'l Party<'a, P>,
-        how: &'l Wait<'h, P>,
+        how: &'l WaitBounds<'h, P>,
         here: u64,
     ) -> Seek<'l, 'a, 'h, P> {
         Seek::new((&self.word, &self.reserved_for), party, how, here)
@@ -97,13 +97,13 @@ impl<P: Robust> SharedMutex<P> {
     /// Takes the mutex if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if somebody owns it; else as [`lock`](Self::lock).
+    /// [`RobustError::TimedOut`] if somebody owns it; else as [`lock`](Self::lock).
     #[inline]
-    pub fn try_lock(&self, party: &Party<'_, P>) -> Result<Got, SharedError> {
+    pub fn try_lock(&self, party: &Party<'_, P>) -> Result<Got, RobustError> {
         if self.take(party.me) {
             return Ok(Got::Clean);
         }
-        self.seek(party, &Wait::FOREVER, P::here()).once(Goal::Own(0))
+        self.seek(party, &WaitBounds::FOREVER, P::here()).once(Goal::Own(0))
     }
 
     /// Releases the mutex if this participant owns it, nobody waits, and nobody died; tells
@@ -222,7 +222,7 @@ impl<P: Robust> SharedMutex<P> {
     }
 }
 
-impl<P: Robust> Default for SharedMutex<P> {
+impl<P: RobustMachine> Default for RawSharedMutex<P> {
     fn default() -> Self {
         Self::new()
     }

@@ -2,7 +2,7 @@
 
 /// Why a participant did not get a lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum SharedError {
+pub enum RobustError {
     /// The deadline passed; or somebody has a lock that the caller only tried.
     TimedOut,
     /// A signal handler ran while the caller slept.

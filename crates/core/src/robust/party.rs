@@ -2,40 +2,40 @@
 
 use super::domain::Domain;
 use super::life::Life;
-use super::machine::{Robust, Watch, Woken};
-use super::outcome::SharedError;
+use super::machine::{RobustMachine, WatchedWord, Woken};
+use super::outcome::RobustError;
 use super::slot::{Claim, SlotRecord};
 use super::word::Identity;
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::Wait;
+use crate::platform::WaitBounds;
 
 /// A participant of a segment, as its own thread sees it.
-pub struct Party<'a, P: Robust> {
+pub struct Party<'a, P: RobustMachine> {
     /// The segment as everybody sees it.
     pub domain: Domain<'a, P>,
     /// The name of the participant itself.
     pub me: Identity,
 }
 
-impl<P: Robust> Clone for Party<'_, P> {
+impl<P: RobustMachine> Clone for Party<'_, P> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<P: Robust> Copy for Party<'_, P> {}
+impl<P: RobustMachine> Copy for Party<'_, P> {}
 
-impl<'a, P: Robust> Party<'a, P> {
+impl<'a, P: RobustMachine> Party<'a, P> {
     /// Returns one of the participant's claims, and the number by which that names the lock.
     pub(super) fn claim<L>(
         &self,
         number: usize,
         lock: &L,
-    ) -> Result<(&'a Claim<P>, u32), SharedError> {
+    ) -> Result<(&'a Claim<P>, u32), RobustError> {
         let what = self.domain.offset(core::ptr::from_ref(lock).addr());
-        let what = what.ok_or(SharedError::Foreign)?;
+        let what = what.ok_or(RobustError::Foreign)?;
         let claim = self.domain.claims_of(self.me.slot()).get(number);
-        let claim = claim.ok_or(SharedError::TooManyClaims)?;
+        let claim = claim.ok_or(RobustError::TooManyClaims)?;
         if let Some(record) = self.record() {
             let used = record.claims.load(Ordering::Relaxed);
             if used <= number as u32 {
@@ -52,8 +52,8 @@ impl<'a, P: Robust> Party<'a, P> {
     /// these life words. Asks the platform's other source about those now and then.
     pub(super) fn sleep(
         &self,
-        watches: &[Watch<'_, P>],
-        how: &Wait<'_, P>,
+        watches: &[WatchedWord<'_, P>],
+        how: &WaitBounds<'_, P>,
         watched: &[(u32, Life)],
     ) -> Woken {
         let Some(trust) = P::trust() else {
@@ -63,7 +63,7 @@ impl<'a, P: Robust> Party<'a, P> {
         let until = now.after(trust);
         let deadline = how.deadline.filter(|&deadline| deadline <= until);
         let until = (!fault!(unmarked_sleepers_trust_for_ever)).then_some(until);
-        let slice = Wait { deadline: deadline.or(until), ..*how };
+        let slice = WaitBounds { deadline: deadline.or(until), ..*how };
         let ended = P::wait_any(watches, &slice);
         if ended == Woken::Copied {
             return ended;

@@ -1,7 +1,7 @@
 //! The reader-writer lock between processes, which survives its holders.
 //!
 //! # State
-//! A [`SharedMutex`], which the writer owns; and for each reader one of that reader's claims,
+//! A [`RawSharedMutex`], which the writer owns; and for each reader one of that reader's claims,
 //! which names the lock.
 //!
 //! # Protocol
@@ -26,20 +26,20 @@
 //! pointers (Maged Michael, 2004).
 
 use super::life::Life;
-use super::machine::{Robust, Watch, Woken};
-use super::mutex::SharedMutex;
-use super::outcome::{Got, SharedError};
+use super::machine::{RobustMachine, WatchedWord, Woken};
+use super::mutex::RawSharedMutex;
+use super::outcome::{Got, RobustError};
 use super::party::Party;
 use super::slot::{AWAITED, Claim, SlotRecord};
 use super::wait::{Goal, Seek};
 use super::word::{INCONSISTENT, OWNER, RESERVED, UNTOUCHED};
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::Wait;
+use crate::platform::WaitBounds;
 
 /// A reader-writer lock in memory that processes share.
 #[repr(C, align(8))]
-pub struct SharedRwLock<P: Robust> {
-    mutex: SharedMutex<P>,
+pub struct RawSharedRwLock<P: RobustMachine> {
+    mutex: RawSharedMutex<P>,
 }
 
 /// How a reader has the lock.
@@ -54,39 +54,39 @@ pub enum ReadHold {
     OwnerDied,
 }
 
-impl<P: Robust> SharedRwLock<P> {
+impl<P: RobustMachine> RawSharedRwLock<P> {
     /// Builds a free lock, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
-        SharedRwLock { mutex: SharedMutex::new() }
+        RawSharedRwLock { mutex: RawSharedMutex::new() }
     }
 
     /// Takes the lock for reading, by the caller's claim of this number, which is not in use;
     /// `None` if all are in use.
     ///
     /// # Errors
-    /// As `how` allows; [`SharedError::Recursive`] if the caller writes.
+    /// As `how` allows; [`RobustError::Recursive`] if the caller writes.
     #[inline]
     pub fn read(
         &self,
         party: &Party<'_, P>,
         claim: Option<usize>,
-        how: &Wait<'_, P>,
-    ) -> Result<ReadHold, SharedError> {
+        how: &WaitBounds<'_, P>,
+    ) -> Result<ReadHold, RobustError> {
         self.read_by(party, claim, |seek, goal| seek.until(goal), how)
     }
 
     /// Takes the lock for reading if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if it needs one; else as [`read`](Self::read).
+    /// [`RobustError::TimedOut`] if it needs one; else as [`read`](Self::read).
     #[inline]
     pub fn try_read(
         &self,
         party: &Party<'_, P>,
         claim: Option<usize>,
-    ) -> Result<ReadHold, SharedError> {
-        self.read_by(party, claim, |seek, goal| seek.once(goal), &Wait::FOREVER)
+    ) -> Result<ReadHold, RobustError> {
+        self.read_by(party, claim, |seek, goal| seek.once(goal), &WaitBounds::FOREVER)
     }
 
     #[inline]
@@ -94,9 +94,9 @@ impl<P: Robust> SharedRwLock<P> {
         &'l self,
         party: &'l Party<'a, P>,
         claim: Option<usize>,
-        by: impl FnOnce(Seek<'l, 'a, 'h, P>, Goal) -> Result<Got, SharedError>,
-        how: &'l Wait<'h, P>,
-    ) -> Result<ReadHold, SharedError> {
+        by: impl FnOnce(Seek<'l, 'a, 'h, P>, Goal) -> Result<Got, RobustError>,
+        how: &'l WaitBounds<'h, P>,
+    ) -> Result<ReadHold, RobustError> {
         let here = P::here();
         let seek = || self.mutex.seek(party, how, here);
         let Some(number) = claim else {
@@ -116,7 +116,7 @@ impl<P: Robust> SharedRwLock<P> {
         mine.give_back();
         if self.is_read_by(party) {
             // The caller would wait for a writer that waits for the caller.
-            return Err(SharedError::Recursive);
+            return Err(RobustError::Recursive);
         }
         match by(seek(), Goal::Share(number)) {
             Ok(Got::Clean) => Ok(ReadHold::Claim(number)),
@@ -126,7 +126,11 @@ impl<P: Robust> SharedRwLock<P> {
     }
 
     /// Has the caller, which wanted to read and owns what a dead writer left, wait for readers.
-    fn repairs(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<ReadHold, SharedError> {
+    fn repairs(
+        &self,
+        party: &Party<'_, P>,
+        how: &WaitBounds<'_, P>,
+    ) -> Result<ReadHold, RobustError> {
         self.own_all(party, how).map(|()| ReadHold::OwnerDied)
     }
 
@@ -148,11 +152,11 @@ impl<P: Robust> SharedRwLock<P> {
     /// Takes the lock for writing.
     ///
     /// # Errors
-    /// As `how` allows; [`SharedError::Recursive`] if the caller writes or reads.
+    /// As `how` allows; [`RobustError::Recursive`] if the caller writes or reads.
     #[inline]
-    pub fn write(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<Got, SharedError> {
+    pub fn write(&self, party: &Party<'_, P>, how: &WaitBounds<'_, P>) -> Result<Got, RobustError> {
         if self.is_read_by(party) {
-            return Err(SharedError::Recursive);
+            return Err(RobustError::Recursive);
         }
         let here = P::here();
         let got = if self.take(party) {
@@ -167,21 +171,21 @@ impl<P: Robust> SharedRwLock<P> {
     /// Takes the lock for writing if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if it needs one; else as [`write`](Self::write).
+    /// [`RobustError::TimedOut`] if it needs one; else as [`write`](Self::write).
     #[inline]
-    pub fn try_write(&self, party: &Party<'_, P>) -> Result<Got, SharedError> {
+    pub fn try_write(&self, party: &Party<'_, P>) -> Result<Got, RobustError> {
         if self.is_read_by(party) {
-            return Err(SharedError::Recursive);
+            return Err(RobustError::Recursive);
         }
         let got = if self.take(party) {
             Got::Clean
         } else {
-            self.mutex.seek(party, &Wait::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
+            self.mutex.seek(party, &WaitBounds::FOREVER, P::here()).once(Goal::Own(UNTOUCHED))?
         };
         while let Some(reader) = self.reader(party) {
             if !party.suspects(reader.slot, reader.life) {
                 self.mutex.unlock(party);
-                return Err(SharedError::TimedOut);
+                return Err(RobustError::TimedOut);
             }
         }
         self.touch();
@@ -197,13 +201,13 @@ impl<P: Robust> SharedRwLock<P> {
         self.mutex.word.compare_exchange(0, mine, success, failure).is_ok()
     }
 
-    /// Releases the lock that the caller has for writing, as [`SharedMutex::unlock`] does.
+    /// Releases the lock that the caller has for writing, as [`RawSharedMutex::unlock`] does.
     #[inline]
     pub fn unwrite(&self, party: &Party<'_, P>) -> bool {
         self.mutex.unlock(party)
     }
 
-    /// Declares consistent what the lock protects, as [`SharedMutex::mark_consistent`] does.
+    /// Declares consistent what the lock protects, as [`RawSharedMutex::mark_consistent`] does.
     pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {
         self.mutex.mark_consistent(party)
     }
@@ -220,12 +224,12 @@ impl<P: Robust> SharedRwLock<P> {
     }
 
     /// Waits until nobody reads any more. Releases the lock if that fails.
-    fn own_all(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Result<(), SharedError> {
+    fn own_all(&self, party: &Party<'_, P>, how: &WaitBounds<'_, P>) -> Result<(), RobustError> {
         let here = P::here();
         if let Some(reader) = self.reader(party)
             && let Err(error) = self.drain(party, reader, how, here)
         {
-            if error != SharedError::Copied {
+            if error != RobustError::Copied {
                 self.mutex.unlock(party);
             }
             return Err(error);
@@ -238,10 +242,10 @@ impl<P: Robust> SharedRwLock<P> {
     fn drain<'a>(
         &self,
         party: &Party<'a, P>,
-        first: Reader<'a, P>,
-        how: &Wait<'_, P>,
+        first: ClaimingReader<'a, P>,
+        how: &WaitBounds<'_, P>,
         here: u64,
-    ) -> Result<(), SharedError> {
+    ) -> Result<(), RobustError> {
         let named = if fault!(shared_draining_writer_names_nothing) {
             P::at_death_wake(None)
         } else {
@@ -252,16 +256,16 @@ impl<P: Robust> SharedRwLock<P> {
             let Some(found) = reader else { break Ok(()) };
             let by_another_way = P::is_caller(party.domain.segment, found.slot, found.life);
             if found.slot == party.me.slot() || by_another_way {
-                break Err(SharedError::Recursive);
+                break Err(RobustError::Recursive);
             }
             if let Some(error) = found.sleep(party, how) {
                 break Err(error);
             }
             if how.cancelled() {
-                break Err(SharedError::Cancelled);
+                break Err(RobustError::Cancelled);
             }
             if how.deadline.is_some_and(|deadline| P::now() >= deadline) {
-                break Err(SharedError::TimedOut);
+                break Err(RobustError::TimedOut);
             }
             P::turn(here, 0);
             reader = self.reader(party).filter(|_| !fault!(shared_writer_overlooks_readers));
@@ -283,7 +287,7 @@ impl<P: Robust> SharedRwLock<P> {
     }
 
     /// Finds a participant that reads.
-    fn reader<'a>(&self, party: &Party<'a, P>) -> Option<Reader<'a, P>> {
+    fn reader<'a>(&self, party: &Party<'a, P>) -> Option<ClaimingReader<'a, P>> {
         let what = party.domain.offset(core::ptr::from_ref(&self.mutex).addr())?;
         party.domain.all_living().find_map(|(slot, record, life, claims)| {
             let names = |claim: &&Claim<P>| {
@@ -291,19 +295,19 @@ impl<P: Robust> SharedRwLock<P> {
                 claim.what.load(Ordering::SeqCst) & !AWAITED == what
             };
             let claim = claims.iter().find(names)?;
-            Some(Reader { slot, record, life, claim, what })
+            Some(ClaimingReader { slot, record, life, claim, what })
         })
     }
 }
 
-impl<P: Robust> Default for SharedRwLock<P> {
+impl<P: RobustMachine> Default for RawSharedRwLock<P> {
     fn default() -> Self {
         Self::new()
     }
 }
 
 /// A participant that reads, and its claim.
-struct Reader<'a, P: Robust> {
+struct ClaimingReader<'a, P: RobustMachine> {
     slot: u32,
     record: &'a SlotRecord<P>,
     life: Life,
@@ -311,10 +315,10 @@ struct Reader<'a, P: Robust> {
     what: u32,
 }
 
-impl<P: Robust> Reader<'_, P> {
+impl<P: RobustMachine> ClaimingReader<'_, P> {
     /// Sleeps once while it reads. Returns the reason if the wait is over.
-    fn sleep(&self, party: &Party<'_, P>, how: &Wait<'_, P>) -> Option<SharedError> {
-        let bell = party.domain.bell();
+    fn sleep(&self, party: &Party<'_, P>, how: &WaitBounds<'_, P>) -> Option<RobustError> {
+        let doorbell = party.domain.doorbell_value();
         let awaited = self.what | AWAITED;
         let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
         match self.claim.what.compare_exchange(self.what, awaited, success, failure) {
@@ -323,16 +327,16 @@ impl<P: Robust> Reader<'_, P> {
             Err(_) => return None,
         }
         let watches = [
-            Watch::Word(&self.claim.what, awaited),
-            Watch::Word(party.domain.doorbell, bell),
-            Watch::Low(&self.record.life, self.life.life()),
-            Watch::High(&self.record.life, self.life.high()),
+            WatchedWord::Word(&self.claim.what, awaited),
+            WatchedWord::Word(party.domain.doorbell, doorbell),
+            WatchedWord::Low(&self.record.life, self.life.life()),
+            WatchedWord::High(&self.record.life, self.life.high()),
         ];
         let watched = if fault!(shared_writer_watches_no_reader) { 2 } else { watches.len() };
         match party.sleep(&watches[..watched], how, &[(self.slot, self.life)]) {
             Woken::At(index) => {
                 if !fault!(shared_draining_writer_wakes_nobody) {
-                    party.domain.after_wake(index, bell);
+                    party.domain.after_wake(index, doorbell);
                 }
                 None
             }
@@ -343,10 +347,10 @@ impl<P: Robust> Reader<'_, P> {
                 None
             }
             Woken::Changed => None,
-            Woken::TimedOut => Some(SharedError::TimedOut),
-            Woken::Interrupted => how.interruptible.then_some(SharedError::Interrupted),
-            Woken::Cancelled => Some(SharedError::Cancelled),
-            Woken::Copied => Some(SharedError::Copied),
+            Woken::TimedOut => Some(RobustError::TimedOut),
+            Woken::Interrupted => how.interruptible.then_some(RobustError::Interrupted),
+            Woken::Cancelled => Some(RobustError::Cancelled),
+            Woken::Copied => Some(RobustError::Copied),
         }
     }
 }

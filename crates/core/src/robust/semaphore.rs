@@ -26,14 +26,14 @@
 //! `wait`.
 
 use super::life::Life;
-use super::machine::{Robust, Watch, Woken};
-use super::mutex::SharedMutex;
-use super::outcome::{Got, SharedError};
+use super::machine::{RobustMachine, WatchedWord, Woken};
+use super::mutex::RawSharedMutex;
+use super::outcome::{Got, RobustError};
 use super::party::Party;
 use super::slot::{AWAITED, Claim};
 use super::wait::Goal;
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::Wait;
+use crate::platform::WaitBounds;
 
 /// The number of holders that one sleeper watches. If there are more, it looks again after
 /// [`GLANCE`].
@@ -44,8 +44,8 @@ pub const GLANCE: u64 = 100_000_000;
 
 /// A semaphore in memory that processes share.
 #[repr(C, align(8))]
-pub struct SharedSemaphore<P: Robust> {
-    mutex: SharedMutex<P>,
+pub struct RawSharedSemaphore<P: RobustMachine> {
+    mutex: RawSharedMutex<P>,
     total: P::U32,
     free: P::U32,
     lost: P::U32,
@@ -63,12 +63,12 @@ pub struct Units {
     pub lost: u32,
 }
 
-impl<P: Robust> SharedSemaphore<P> {
+impl<P: RobustMachine> RawSharedSemaphore<P> {
     /// Builds a semaphore without units, which is all zeroes.
     #[must_use]
     pub const fn new() -> Self {
-        SharedSemaphore {
-            mutex: SharedMutex::new(),
+        RawSharedSemaphore {
+            mutex: RawSharedMutex::new(),
             total: P::U32::ZERO,
             free: P::U32::ZERO,
             lost: P::U32::ZERO,
@@ -97,8 +97,8 @@ impl<P: Robust> SharedSemaphore<P> {
         party: &Party<'_, P>,
         claim: usize,
         units: u32,
-        how: &Wait<'_, P>,
-    ) -> Result<Units, SharedError> {
+        how: &WaitBounds<'_, P>,
+    ) -> Result<Units, RobustError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
         let named = party.domain.name_doorbell();
         let outcome = self.acquire_named(party, (claim, what), units, how);
@@ -111,19 +111,19 @@ impl<P: Robust> SharedSemaphore<P> {
         party: &Party<'_, P>,
         (claim, what): (&Claim<P>, u32),
         units: u32,
-        how: &Wait<'_, P>,
-    ) -> Result<Units, SharedError> {
+        how: &WaitBounds<'_, P>,
+    ) -> Result<Units, RobustError> {
         let here = P::here();
         let mut slept = Slept::Fresh;
         loop {
             P::turn(here, slept.kept());
-            if matches!(slept, Slept::Over(SharedError::Copied)) {
-                return Err(SharedError::Copied);
+            if matches!(slept, Slept::Over(RobustError::Copied)) {
+                return Err(RobustError::Copied);
             }
             if let Err(error) = self.enter(party, what, &at_least_briefly(how)) {
                 let silent = fault!(shared_cancelled_at_the_mutex_wakes_nobody)
-                    && error == SharedError::Cancelled;
-                if error != SharedError::Copied && !silent {
+                    && error == RobustError::Cancelled;
+                if error != RobustError::Copied && !silent {
                     // What it was woken for is due to another sleeper; to which one it cannot
                     // tell without the mutex.
                     P::wake_shared(&raw const self.channel, u32::MAX);
@@ -160,8 +160,8 @@ impl<P: Robust> SharedSemaphore<P> {
             let late = || how.deadline.is_some_and(|deadline| P::now() >= deadline);
             let over = match slept {
                 Slept::Over(error) => Some(error),
-                _ if how.cancelled() => Some(SharedError::Cancelled),
-                _ => late().then_some(SharedError::TimedOut),
+                _ if how.cancelled() => Some(RobustError::Cancelled),
+                _ => late().then_some(RobustError::TimedOut),
             };
             if let Some(error) = over {
                 // It may have been the only one that watched, or the one that was woken.
@@ -169,7 +169,7 @@ impl<P: Robust> SharedSemaphore<P> {
                     self.wake(self.how_many(1));
                 }
                 self.mutex.unlock(party);
-                if error == SharedError::TimedOut && self.suspects(party, what) {
+                if error == RobustError::TimedOut && self.suspects(party, what) {
                     slept = Slept::Not;
                     continue;
                 }
@@ -186,27 +186,27 @@ impl<P: Robust> SharedSemaphore<P> {
     /// Takes `units` if that needs no wait.
     ///
     /// # Errors
-    /// [`SharedError::TimedOut`] if it needs one.
+    /// [`RobustError::TimedOut`] if it needs one.
     pub fn try_acquire(
         &self,
         party: &Party<'_, P>,
         claim: usize,
         units: u32,
-    ) -> Result<Units, SharedError> {
-        let now = Wait { deadline: Some(crate::platform::Nanos(0)), ..Wait::FOREVER };
+    ) -> Result<Units, RobustError> {
+        let now = WaitBounds { deadline: Some(crate::platform::Nanos(0)), ..WaitBounds::FOREVER };
         self.acquire(party, claim, units, &now)
     }
 
     /// Gives back `units` that the caller has by this claim. False if it has fewer.
     ///
     /// # Errors
-    /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
+    /// [`RobustError::NotRecoverable`], where a peer has spoiled it.
     pub fn release(
         &self,
         party: &Party<'_, P>,
         claim: usize,
         units: u32,
-    ) -> Result<bool, SharedError> {
+    ) -> Result<bool, RobustError> {
         self.change(party, claim, units, |this| put(&this.free, units))
     }
 
@@ -214,13 +214,13 @@ impl<P: Robust> SharedSemaphore<P> {
     /// has fewer.
     ///
     /// # Errors
-    /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
+    /// [`RobustError::NotRecoverable`], where a peer has spoiled it.
     pub fn consume(
         &self,
         party: &Party<'_, P>,
         claim: usize,
         units: u32,
-    ) -> Result<bool, SharedError> {
+    ) -> Result<bool, RobustError> {
         self.change(party, claim, units, |this| take(&this.total, units))
     }
 
@@ -230,10 +230,10 @@ impl<P: Robust> SharedSemaphore<P> {
         claim: usize,
         units: u32,
         then: impl FnOnce(&Self),
-    ) -> Result<bool, SharedError> {
+    ) -> Result<bool, RobustError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
         let named = party.domain.name_doorbell();
-        let entered = self.enter(party, what, &Wait::FOREVER);
+        let entered = self.enter(party, what, &WaitBounds::FOREVER);
         let mut has = false;
         if entered.is_ok() {
             let held = get(&claim.units);
@@ -258,13 +258,13 @@ impl<P: Robust> SharedSemaphore<P> {
     /// `u32::MAX`.
     ///
     /// # Errors
-    /// [`SharedError::NotRecoverable`], where a peer has spoiled it.
-    pub fn add(&self, party: &Party<'_, P>, units: u32) -> Result<bool, SharedError> {
+    /// [`RobustError::NotRecoverable`], where a peer has spoiled it.
+    pub fn add(&self, party: &Party<'_, P>, units: u32) -> Result<bool, RobustError> {
         let Some(what) = party.domain.offset(core::ptr::from_ref(&self.mutex).addr()) else {
-            return Err(SharedError::Foreign);
+            return Err(RobustError::Foreign);
         };
         let named = party.domain.name_doorbell();
-        let entered = self.enter(party, what, &Wait::FOREVER);
+        let entered = self.enter(party, what, &WaitBounds::FOREVER);
         let mut fits = false;
         if entered.is_ok() {
             fits = get(&self.total).checked_add(units).is_some();
@@ -290,7 +290,12 @@ impl<P: Robust> SharedSemaphore<P> {
     }
 
     /// Takes the mutex; counts if its owner died.
-    fn enter(&self, party: &Party<'_, P>, what: u32, how: &Wait<'_, P>) -> Result<(), SharedError> {
+    fn enter(
+        &self,
+        party: &Party<'_, P>,
+        what: u32,
+        how: &WaitBounds<'_, P>,
+    ) -> Result<(), RobustError> {
         let here = P::here();
         if self.mutex.take(party.me) {
             return Ok(());
@@ -346,12 +351,17 @@ impl<P: Robust> SharedSemaphore<P> {
     }
 
     /// Releases the mutex and sleeps until so many units may be free.
-    fn sleep(&self, party: &Party<'_, P>, (what, units): (u32, u32), how: &Wait<'_, P>) -> Slept {
-        let bell = party.domain.bell();
+    fn sleep(
+        &self,
+        party: &Party<'_, P>,
+        (what, units): (u32, u32),
+        how: &WaitBounds<'_, P>,
+    ) -> Slept {
+        let doorbell = party.domain.doorbell_value();
         let channel = get(&self.channel);
-        let first = Watch::Word(&self.channel, channel);
+        let first = WatchedWord::Word(&self.channel, channel);
         let mut watches = [first; WATCHED + 3];
-        watches[1] = Watch::Word(party.domain.doorbell, bell);
+        watches[1] = WatchedWord::Word(party.domain.doorbell, doorbell);
         let room = P::MOST_WATCHES.min(watches.len()) - 1;
         let mut watched = [(0, Life(0)); WATCHED];
         let (mut used, mut holders, mut held) = (2, 0usize, 0u32);
@@ -364,7 +374,7 @@ impl<P: Robust> SharedSemaphore<P> {
             if slot != party.me.slot() && is_holder {
                 holders += 1;
                 if let Some(place) = watches[..room].get_mut(used) {
-                    *place = Watch::Low(&record.life, life.life());
+                    *place = WatchedWord::Low(&record.life, life.life());
                     watched[used - 2] = (slot, life);
                     used += 1;
                 }
@@ -379,12 +389,12 @@ impl<P: Robust> SharedSemaphore<P> {
         // Last: a sleeper that was woken after this one had queued, and died before this one
         // was at the doorbell, has woken nobody there.
         let watched = &watched[..used - 2];
-        watches[used] = Watch::Seen(&self.channel, channel);
+        watches[used] = WatchedWord::Seen(&self.channel, channel);
         let watches = &watches[..=used];
         let soon = P::now().after(GLANCE);
         let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
         let ended = if holders > watched.len() && is_sooner {
-            let ended = P::wait_any(watches, &Wait { deadline: Some(soon), ..*how });
+            let ended = P::wait_any(watches, &WaitBounds { deadline: Some(soon), ..*how });
             // Asks about each slot in its turn, however the sleep has ended.
             let slot = (soon.0 / GLANCE) as usize % party.domain.records.len();
             if ended != Woken::Copied
@@ -402,21 +412,21 @@ impl<P: Robust> SharedSemaphore<P> {
         match ended {
             Woken::At(0) => Slept::Woken,
             Woken::At(index) => {
-                party.domain.after_wake(index, bell);
+                party.domain.after_wake(index, doorbell);
                 Slept::ByDeath
             }
             Woken::Changed => Slept::Not,
             Woken::Unsure => Slept::Unsure,
-            Woken::TimedOut => Slept::Over(SharedError::TimedOut),
-            Woken::Interrupted if how.interruptible => Slept::Over(SharedError::Interrupted),
+            Woken::TimedOut => Slept::Over(RobustError::TimedOut),
+            Woken::Interrupted if how.interruptible => Slept::Over(RobustError::Interrupted),
             Woken::Interrupted => Slept::Not,
-            Woken::Cancelled => Slept::Over(SharedError::Cancelled),
-            Woken::Copied => Slept::Over(SharedError::Copied),
+            Woken::Cancelled => Slept::Over(RobustError::Cancelled),
+            Woken::Copied => Slept::Over(RobustError::Copied),
         }
     }
 }
 
-impl<P: Robust> Default for SharedSemaphore<P> {
+impl<P: RobustMachine> Default for RawSharedSemaphore<P> {
     fn default() -> Self {
         Self::new()
     }
@@ -427,9 +437,9 @@ impl<P: Robust> Default for SharedSemaphore<P> {
 const BRIEFLY: u64 = 10_000_000;
 
 /// Returns how a caller waits for the mutex itself: [`BRIEFLY`] at least.
-fn at_least_briefly<'h, P: Robust>(how: &Wait<'h, P>) -> Wait<'h, P> {
+fn at_least_briefly<'h, P: RobustMachine>(how: &WaitBounds<'h, P>) -> WaitBounds<'h, P> {
     let deadline = how.deadline.map(|deadline| deadline.max(P::now().after(BRIEFLY)));
-    Wait { deadline, ..*how }
+    WaitBounds { deadline, ..*how }
 }
 
 /// How a sleep for units ended.
@@ -445,11 +455,11 @@ enum Slept {
     /// It is to look again, because nobody woke it for long.
     Unsure,
     /// The wait is over.
-    Over(SharedError),
+    Over(RobustError),
 }
 
 impl Slept {
-    /// Returns what matters of it to a model checker, for [`Robust::turn`].
+    /// Returns what matters of it to a model checker, for [`RobustMachine::turn`].
     fn kept(&self) -> u64 {
         match *self {
             Slept::Fresh => 0,

@@ -13,12 +13,12 @@
 //!   [`AWAITED`].
 
 use super::life::Life;
-use super::machine::Robust;
+use super::machine::RobustMachine;
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 
 /// The record of one slot in the table of a segment.
 #[repr(C, align(128))]
-pub struct SlotRecord<P: Robust> {
+pub struct SlotRecord<P: RobustMachine> {
     /// Which participant has the slot: see [`life`](super::life).
     pub life: P::U64,
     /// The participant's process as it calls itself, for reports.
@@ -48,7 +48,7 @@ pub struct SlotRecord<P: Robust> {
     pub origin: [P::U64; 2],
 }
 
-impl<P: Robust> SlotRecord<P> {
+impl<P: RobustMachine> SlotRecord<P> {
     /// Reads the life word.
     #[must_use]
     pub fn current(&self) -> Life {
@@ -98,7 +98,7 @@ impl<P: Robust> SlotRecord<P> {
 
 /// One claim of a participant on a lock.
 #[repr(C, align(8))]
-pub struct Claim<P: Robust> {
+pub struct Claim<P: RobustMachine> {
     /// The claimed lock: its offset in the segment, divided by 8; 0: none. With [`AWAITED`],
     /// somebody sleeps until the claim is given back.
     pub what: P::U32,
@@ -109,7 +109,7 @@ pub struct Claim<P: Robust> {
 /// The mark of a claim on which somebody sleeps.
 pub const AWAITED: u32 = 1 << 31;
 
-impl<P: Robust> Claim<P> {
+impl<P: RobustMachine> Claim<P> {
     /// Claims the lock at this offset for the caller, whose claim this is.
     pub(super) fn make(&self, what: u32) {
         // ord: SHR-6 (seq_cst): before the look at the lock.

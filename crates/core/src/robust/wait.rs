@@ -44,15 +44,15 @@
 //! the waiter queues there: the reason is a change that the comparison of the lock's word notices.
 //! And the high half of the life word tells a newcomer with the same number from the dead tenant.
 
-use super::domain::Fate;
+use super::domain::ParticipantFate;
 use super::life::Life;
-use super::machine::{Robust, Watch, Woken};
-use super::outcome::{Got, SharedError};
+use super::machine::{RobustMachine, WatchedWord, Woken};
+use super::outcome::{Got, RobustError};
 use super::party::Party;
 use super::slot::SlotRecord;
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::{Nanos, Wait};
+use crate::platform::{Nanos, WaitBounds};
 
 /// How long a waiter lets others barge past before it has the lock reserved for itself, in
 /// nanoseconds.
@@ -69,19 +69,19 @@ pub(super) enum Goal {
 }
 
 /// What a look at the lock has shown.
-enum Look<'a, P: Robust> {
+enum Look<'a, P: RobustMachine> {
     /// The caller has the lock.
     Had(Got),
     /// The caller will not get the lock.
-    Never(SharedError),
+    Never(RobustError),
     /// The lock is changing: look again.
     Again,
     /// Somebody else owns the lock, or it is reserved for them.
-    Theirs(Theirs<'a, P>),
+    Theirs(HeldByOther<'a, P>),
 }
 
 /// The lock as a waiter saw it that has to sleep.
-struct Theirs<'a, P: Robust> {
+struct HeldByOther<'a, P: RobustMachine> {
     word: u32,
     /// The lock's other word at that moment.
     reserved_for: u32,
@@ -92,14 +92,14 @@ struct Theirs<'a, P: Robust> {
 }
 
 /// An acquisition in progress.
-pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
+pub(super) struct Seek<'l, 'a, 'h, P: RobustMachine> {
     /// The word of the lock.
     word: &'l P::U32,
     /// The other word of the lock: who it is reserved for.
     reserved_for: &'l P::U32,
     party: &'l Party<'a, P>,
-    how: &'l Wait<'h, P>,
-    /// The caller's [`Robust::here`] before the fast path.
+    how: &'l WaitBounds<'h, P>,
+    /// The caller's [`RobustMachine::here`] before the fast path.
     here: u64,
     /// Whether it must pass a wake-up on before it is done: it was woken itself, and has woken
     /// nobody yet.
@@ -114,11 +114,11 @@ pub(super) struct Seek<'l, 'a, 'h, P: Robust> {
     since: Option<Nanos>,
 }
 
-impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
+impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
     pub(super) fn new(
         (word, reserved_for): (&'l P::U32, &'l P::U32),
         party: &'l Party<'a, P>,
-        how: &'l Wait<'h, P>,
+        how: &'l WaitBounds<'h, P>,
         here: u64,
     ) -> Self {
         Seek {
@@ -136,7 +136,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     /// Tries until the caller has the lock, or the wait is over.
-    pub(super) fn until(mut self, goal: Goal) -> Result<Got, SharedError> {
+    pub(super) fn until(mut self, goal: Goal) -> Result<Got, RobustError> {
         if let Some(outcome) = self.spin(goal) {
             return outcome;
         }
@@ -148,7 +148,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         let outcome = loop {
             P::turn(self.here, self.kept());
             // The doorbell before the lock's word: see the module's last paragraph.
-            let bell = self.party.domain.bell();
+            let doorbell = self.party.domain.doorbell_value();
             let ended = match self.look(goal) {
                 Look::Had(got) => {
                     if self.unsure && got == Got::Clean {
@@ -158,7 +158,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
                 }
                 Look::Never(error) => Some(error),
                 Look::Again => None,
-                Look::Theirs(theirs) => self.sleep(bell, &theirs),
+                Look::Theirs(theirs) => self.sleep(doorbell, &theirs),
             };
             if let Some(error) = ended {
                 break Err(error);
@@ -183,21 +183,21 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     /// Tries for the lock without waiting.
-    pub(super) fn once(mut self, goal: Goal) -> Result<Got, SharedError> {
+    pub(super) fn once(mut self, goal: Goal) -> Result<Got, RobustError> {
         loop {
             match self.look(goal) {
                 Look::Had(got) => return Ok(got),
                 Look::Never(error) => return Err(error),
                 Look::Again => {}
                 Look::Theirs(theirs) if self.party.suspects(theirs.slot, theirs.life) => {}
-                Look::Theirs(_) => return Err(SharedError::TimedOut),
+                Look::Theirs(_) => return Err(RobustError::TimedOut),
             }
         }
     }
 
     /// Looks at the lock a few times while nobody sleeps: a short critical section is over
     /// sooner than a sleep.
-    fn spin(&mut self, goal: Goal) -> Option<Result<Got, SharedError>> {
+    fn spin(&mut self, goal: Goal) -> Option<Result<Got, RobustError>> {
         for _ in 0..P::SPINS {
             let word = self.word.load(Ordering::Relaxed);
             if word & (OWNER | RESERVED) == 0 {
@@ -221,19 +221,23 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         let word = self.word.load(Ordering::Acquire);
         let reserved_for = self.reserved_for.load(Ordering::Relaxed);
         if word == NOT_RECOVERABLE {
-            return Look::Never(SharedError::NotRecoverable);
+            return Look::Never(RobustError::NotRecoverable);
         }
         let mine = self.party.me;
         if let Some(owner) = Identity::from_bits(word) {
             if owner == mine {
-                return Look::Never(SharedError::Recursive);
+                return Look::Never(RobustError::Recursive);
             }
             return match self.fate(owner, self.word, word) {
-                Fate::Lives(record, life) => {
-                    self.theirs(Theirs { word, reserved_for, record, slot: owner.slot(), life })
-                }
-                Fate::Died => self.succeed(word, goal),
-                Fate::Left(..) => Look::Again,
+                ParticipantFate::Lives(record, life) => self.theirs(HeldByOther {
+                    word,
+                    reserved_for,
+                    record,
+                    slot: owner.slot(),
+                    life,
+                }),
+                ParticipantFate::Died => self.succeed(word, goal),
+                ParticipantFate::Left(..) => Look::Again,
             };
         }
         if word & RESERVED != 0
@@ -241,8 +245,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
             && named != mine
         {
             match self.fate(named, self.reserved_for, reserved_for) {
-                Fate::Lives(record, life) => {
-                    return self.theirs(Theirs {
+                ParticipantFate::Lives(record, life) => {
+                    return self.theirs(HeldByOther {
                         word,
                         reserved_for,
                         record,
@@ -250,8 +254,8 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
                         life,
                     });
                 }
-                Fate::Died => {}
-                Fate::Left(..) => return Look::Again,
+                ParticipantFate::Died => {}
+                ParticipantFate::Left(..) => return Look::Again,
             }
         }
         match goal {
@@ -267,22 +271,22 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
 
     /// Concludes that the lock is theirs. If that is the caller by another way to the segment,
     /// it would wait for itself.
-    fn theirs(&self, theirs: Theirs<'a, P>) -> Look<'a, P> {
+    fn theirs(&self, theirs: HeldByOther<'a, P>) -> Look<'a, P> {
         if P::is_caller(self.party.domain.segment, theirs.slot, theirs.life) {
-            return Look::Never(SharedError::Recursive);
+            return Look::Never(RobustError::Recursive);
         }
         Look::Theirs(theirs)
     }
 
     /// Tells what has become of the participant that one of the lock's words names, which had
     /// this value.
-    fn fate(&self, who: Identity, word: &P::U32, value: u32) -> Fate<'a, P> {
+    fn fate(&self, who: Identity, word: &P::U32, value: u32) -> ParticipantFate<'a, P> {
         let fate = self.party.domain.fate(who);
         // A participant that has left has taken its name away before, so that it stands there no
         // more, or for a newcomer. Or no participant ever put the name there, and it is ended
         // (LIFE-FREE-NAME).
         // ord: SHR-3 (acquire): after the look at the slot.
-        if let Fate::Left(record, life) = fate
+        if let ParticipantFate::Left(record, life) = fate
             && word.load(Ordering::Acquire) == value
             && !fault!(shared_free_slot_keeps_its_name)
         {
@@ -365,7 +369,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     /// Sleeps while the lock is theirs. Returns the reason if the wait is over.
-    fn sleep(&mut self, bell: u32, theirs: &Theirs<'a, P>) -> Option<SharedError> {
+    fn sleep(&mut self, doorbell: u32, theirs: &HeldByOther<'a, P>) -> Option<RobustError> {
         let now = P::now();
         let since = *self.since.get_or_insert(now);
         if !self.is_reserved && now.since(since) >= PATIENCE {
@@ -385,20 +389,20 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
         let me = self.party.record();
         let channel = if self.is_reserved {
-            Watch::Word(self.word, word)
+            WatchedWord::Word(self.word, word)
         } else {
-            Watch::Word(self.reserved_for, theirs.reserved_for)
+            WatchedWord::Word(self.reserved_for, theirs.reserved_for)
         };
         let watches = [
             channel,
-            Watch::Word(self.party.domain.doorbell, bell),
-            Watch::Low(&theirs.record.life, theirs.life.life()),
+            WatchedWord::Word(self.party.domain.doorbell, doorbell),
+            WatchedWord::Low(&theirs.record.life, theirs.life.life()),
             if fault!(shared_waiter_compares_no_generation) {
-                Watch::Low(&theirs.record.life, theirs.life.life())
+                WatchedWord::Low(&theirs.record.life, theirs.life.life())
             } else {
-                Watch::High(&theirs.record.life, theirs.life.high())
+                WatchedWord::High(&theirs.record.life, theirs.life.high())
             },
-            Watch::Seen(self.word, word),
+            WatchedWord::Seen(self.word, word),
         ];
         let waits_for = self.party.domain.offset(core::ptr::from_ref(self.word).addr());
         if let Some(record) = me {
@@ -411,7 +415,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         }
         if let Woken::At(index) = ended {
             self.woken = true;
-            self.party.domain.after_wake(index, bell);
+            self.party.domain.after_wake(index, doorbell);
         }
         self.hot = matches!(ended, Woken::Changed | Woken::At(0));
         self.unsure = ended == Woken::Unsure;
@@ -419,28 +423,28 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     /// Returns why the wait is over after a sleep that ended like this, if it is.
-    fn ended(&mut self, ended: Woken) -> Option<SharedError> {
+    fn ended(&mut self, ended: Woken) -> Option<RobustError> {
         match ended {
             Woken::At(_) | Woken::Changed | Woken::Unsure => None,
-            Woken::TimedOut => Some(SharedError::TimedOut),
-            Woken::Interrupted => self.how.interruptible.then_some(SharedError::Interrupted),
-            Woken::Cancelled => Some(SharedError::Cancelled),
+            Woken::TimedOut => Some(RobustError::TimedOut),
+            Woken::Interrupted => self.how.interruptible.then_some(RobustError::Interrupted),
+            Woken::Cancelled => Some(RobustError::Cancelled),
             Woken::Copied => {
                 // The hand-off waiter is the one that this is a copy of.
                 self.is_reserved = false;
-                Some(SharedError::Copied)
+                Some(RobustError::Copied)
             }
         }
     }
 
     /// Returns why the wait is over although the thread did not sleep, if it is: words that
     /// change all the time must not keep it beyond its time.
-    fn over(&self) -> Option<SharedError> {
+    fn over(&self) -> Option<RobustError> {
         if self.how.cancelled() {
-            return Some(SharedError::Cancelled);
+            return Some(RobustError::Cancelled);
         }
         let late = self.how.deadline.is_some_and(|deadline| P::now() >= deadline);
-        late.then_some(SharedError::TimedOut)
+        late.then_some(RobustError::TimedOut)
     }
 
     /// Makes the caller the hand-off waiter, unless another one lives; tells whether it did.
@@ -448,8 +452,11 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         let other = Identity::from_bits(reserved_for);
         let is_dead = |other| {
             fault!(shared_handoff_waiter_that_left_passes_for_dead)
-                && !matches!(self.party.domain.fate(other), Fate::Lives(..))
-                || matches!(self.fate(other, self.reserved_for, reserved_for), Fate::Died)
+                && !matches!(self.party.domain.fate(other), ParticipantFate::Lives(..))
+                || matches!(
+                    self.fate(other, self.reserved_for, reserved_for),
+                    ParticipantFate::Died
+                )
         };
         if !other.is_none_or(is_dead) {
             return false;
@@ -479,7 +486,7 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
     }
 
     /// Passes a wake-up on that the others wait for.
-    fn leave(&mut self, outcome: Result<Got, SharedError>) {
+    fn leave(&mut self, outcome: Result<Got, RobustError>) {
         if self.is_reserved && !fault!(shared_handoff_waiter_stays_when_it_leaves) {
             if fault!(shared_handoff_ends_before_it_is_unmarked) {
                 self.end_reservation();
@@ -491,9 +498,9 @@ impl<'l, 'a, 'h, P: Robust> Seek<'l, 'a, 'h, P> {
         let silent = fault!(shared_taker_passes_nothing_on) && outcome.is_ok()
             || fault!(shared_leaver_passes_nothing_on) && outcome.is_err()
             || fault!(shared_cancelled_waiter_passes_nothing_on)
-                && outcome == Err(SharedError::Cancelled);
+                && outcome == Err(RobustError::Cancelled);
         if (self.woken || outcome.is_err()) && !silent {
-            let all = outcome == Err(SharedError::NotRecoverable);
+            let all = outcome == Err(RobustError::NotRecoverable);
             P::wake_shared(self.reserved_for, if all { u32::MAX } else { 1 });
         }
     }

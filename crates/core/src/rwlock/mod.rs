@@ -28,7 +28,7 @@
 //! wake sequence of its own slot, until that changes; past the bound it has the lock promised to
 //! itself. Once it has the lock, or gives up, it leaves the waiting room to the one behind.
 //!
-//! Releaser: decides in one compare-exchange, by `State::settled`: a promised
+//! Releaser: decides in one compare-exchange, by `RwLockState::settled`: a promised
 //! lock goes to *next*; otherwise *next* is struck from the word and called, if it can take the
 //! lock now. To call a thread is to count its wake sequence up and to wake it. Sleeping readers
 //! are all woken, if they can take the lock.
@@ -36,8 +36,8 @@
 //! # Invariants
 //! - **RWLOCK-NEXT** *next* is the holder of the waiting room.
 //! - **RWLOCK-PROMISE** promised ⇒ there is a *next*, and the holders leave it no room.
-//! - **RWLOCK-READERS** *asleep* ⇒ the lock does not admit readers. A reader sleeps ⇒ *asleep* is set, or
-//!   the thread that cleared it is about to wake all.
+//! - **RWLOCK-READERS** *asleep* ⇒ the lock does not admit readers. A reader sleeps ⇒ *asleep* is
+//!   set, or the thread that cleared it is about to wake all.
 //! - **RWLOCK-CALLED** *next* sleeps ⇒ the word names it, or it has been called since.
 //! - **RWLOCK-LOOKS** A thread that takes the waiting room looks at the word. So a *next* that was
 //!   called and gives up has nothing to pass on.
@@ -71,11 +71,11 @@ mod waiter;
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
-use state::{Mode, State};
-use waiter::{Spin, Waiter, call};
+use state::{RwLockMode, RwLockState};
+use waiter::{RwLockWaiter, ShortSpin, call};
 
 /// A reader-writer lock without data. See the module documentation.
 #[repr(C)]
@@ -117,7 +117,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// told from others: a writer then waits for ever.
     #[inline]
     pub fn read(&self, site: Site) -> Result<(), LockError> {
-        self.read_lazily(|| Wait::FOREVER, 0, site)
+        self.read_lazily(|| WaitBounds::FOREVER, 0, site)
     }
 
     /// Acquires for reading unless `how` ends the wait first. `how` is asked
@@ -128,7 +128,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline]
     pub fn read_lazily<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, P>,
+        how: impl FnOnce() -> WaitBounds<'a, P>,
         subclass: u32,
         site: Site,
     ) -> Result<(), LockError> {
@@ -137,7 +137,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             H::acquired(&self.state, self.id(), Access::Shared, Path::Fast, site);
             return Ok(());
         }
-        self.acquire_slow(Mode::Read, &how(), site)
+        self.acquire_slow(RwLockMode::Read, &how(), site)
     }
 
     /// Acquires for reading if that needs no waiting.
@@ -157,7 +157,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// that interrupted the caller's own wait for this lock.
     #[inline]
     pub fn write(&self, site: Site) -> Result<(), LockError> {
-        self.write_lazily(|| Wait::FOREVER, 0, site)
+        self.write_lazily(|| WaitBounds::FOREVER, 0, site)
     }
 
     /// Acquires for writing unless `how` ends the wait first. `how` is asked
@@ -168,7 +168,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline]
     pub fn write_lazily<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, P>,
+        how: impl FnOnce() -> WaitBounds<'a, P>,
         subclass: u32,
         site: Site,
     ) -> Result<(), LockError> {
@@ -177,7 +177,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             H::acquired(&self.state, self.id(), Access::Alone, Path::Fast, site);
             return Ok(());
         }
-        self.acquire_slow(Mode::Write, &how(), site)
+        self.acquire_slow(RwLockMode::Write, &how(), site)
     }
 
     /// Acquires for writing if that needs no waiting.
@@ -204,7 +204,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
                 Err(found) => seen = found,
             }
         }
-        self.change(State::left);
+        self.change(RwLockState::left);
     }
 
     /// Releases the writer's hold.
@@ -214,8 +214,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline]
     pub unsafe fn unlock_write(&self) {
         H::releasing(&self.state, self.id());
-        if self.publish(State::written(P::me_or_zero()), State::IDLE).is_err() {
-            self.change(State::left);
+        if self.publish(RwLockState::written(P::me_or_zero()), RwLockState::IDLE).is_err() {
+            self.change(RwLockState::left);
         }
     }
 
@@ -224,7 +224,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// # Safety
     /// The calling thread holds the lock for writing.
     pub unsafe fn downgrade(&self) {
-        self.change(State::downgraded);
+        self.change(RwLockState::downgraded);
     }
 
     /// Tells whether anybody holds it, at some moment during the call.
@@ -252,8 +252,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 
     #[inline(always)]
-    fn peek(&self) -> State {
-        State(self.word.load(Ordering::Relaxed))
+    fn peek(&self) -> RwLockState {
+        RwLockState(self.word.load(Ordering::Relaxed))
     }
 
     /// Takes the lock if it admits readers; tries again when other readers
@@ -261,7 +261,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline(always)]
     fn read_fast(&self) -> bool {
         let mut seen = self.peek();
-        while seen.admits(Mode::Read) {
+        while seen.admits(RwLockMode::Read) {
             match self.exchange(seen, seen.read()) {
                 Ok(()) => return true,
                 Err(found) => seen = found,
@@ -273,7 +273,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     #[inline(always)]
     fn write_fast(&self) -> bool {
         let me = P::me_or_zero();
-        me != 0 && self.exchange(State::IDLE, State::written(me)).is_ok()
+        me != 0 && self.exchange(RwLockState::IDLE, RwLockState::written(me)).is_ok()
     }
 
     /// Takes a free lock that another thread waits for, or for a thread that has not
@@ -283,8 +283,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     fn try_write_slow(&self) -> bool {
         let me = P::me();
         let mut seen = self.peek();
-        while seen.admits(Mode::Write) {
-            match self.exchange(seen, seen.take(Mode::Write, me)) {
+        while seen.admits(RwLockMode::Write) {
+            match self.exchange(seen, seen.take(RwLockMode::Write, me)) {
                 Ok(()) => return true,
                 Err(found) => seen = found,
             }
@@ -294,16 +294,21 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
 
     #[cold]
     #[inline(never)]
-    fn acquire_slow(&self, mode: Mode, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    fn acquire_slow(
+        &self,
+        mode: RwLockMode,
+        how: &WaitBounds<'_, P>,
+        site: Site,
+    ) -> Result<(), LockError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
         let me = P::me();
         let result = if self.peek().writer() == Some(me) {
             Err(LockError::Recursive)
         } else {
-            let mut waiter = Waiter::new(me, mode, how, site);
+            let mut waiter = RwLockWaiter::new(me, mode, how, site);
             match mode {
-                Mode::Read => self.read_slow(&mut waiter),
-                Mode::Write => self.through_the_room(&mut waiter),
+                RwLockMode::Read => self.read_slow(&mut waiter),
+                RwLockMode::Write => self.through_the_room(&mut waiter),
             }
         };
         match result {
@@ -314,11 +319,11 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 
     /// Waits as a reader, on the word.
-    fn read_slow(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
-        let mut spin = Spin::start::<P>(Y::HANDOFF_SPIN);
+    fn read_slow(&self, waiter: &mut RwLockWaiter<'_, P>) -> Result<(), LockError> {
+        let mut spin = ShortSpin::start::<P>(Y::HANDOFF_SPIN);
         loop {
             let seen = self.peek();
-            if living::<P>(seen).admits(Mode::Read) {
+            if living::<P>(seen).admits(RwLockMode::Read) {
                 if self.exchange(seen, living::<P>(seen).read()).is_ok() {
                     return Ok(());
                 }
@@ -344,7 +349,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         }
     }
 
-    fn through_the_room(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
+    fn through_the_room(&self, waiter: &mut RwLockWaiter<'_, P>) -> Result<(), LockError> {
         self.room.lock_how(waiter.how, 0, waiter.site)?;
         let result = self.wait_as_next(waiter);
         // SAFETY: this thread holds the waiting room: it locked it above, and a mutex is unlocked
@@ -354,17 +359,17 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 
     /// Waits for the word as the holder of the waiting room.
-    fn wait_as_next(&self, waiter: &mut Waiter<'_, P>) -> Result<(), LockError> {
+    fn wait_as_next(&self, waiter: &mut RwLockWaiter<'_, P>) -> Result<(), LockError> {
         let (me, mode) = (waiter.me, waiter.mode);
         let wake_sequence = &P::participant(me).wake_sequence;
-        let mut spin = Spin::start::<P>(Y::SPIN);
+        let mut spin = ShortSpin::start::<P>(Y::SPIN);
         let mut promised = false;
         loop {
             // ord: RW-3 acquire, pairs with BELL-1. Read before the word: a
             // call after our look at the word changes the number we expect.
             let sequence = wake_sequence.load(Ordering::Acquire);
             // ord: RW-4 acquire, pairs with RW-2 of the thread that handed over.
-            let seen = State(self.word.load(Ordering::Acquire));
+            let seen = RwLockState(self.word.load(Ordering::Acquire));
             let named = seen.next() == Some(me);
             if promised && !named {
                 return Ok(());
@@ -409,7 +414,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// Releases or downgrades where there is more in the word than holders.
     #[cold]
     #[inline(never)]
-    fn change(&self, step: fn(State) -> State) {
+    fn change(&self, step: fn(RwLockState) -> RwLockState) {
         let mut seen = self.peek();
         while let Err(found) = self.settle(seen, step(living::<P>(seen))) {
             seen = found;
@@ -417,7 +422,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 
     /// Changes the word to one that may leave more room, and tells the threads that can take it.
-    fn settle(&self, from: State, to: State) -> Result<(), State> {
+    fn settle(&self, from: RwLockState, to: RwLockState) -> Result<(), RwLockState> {
         let sleepers_at = P::address_low(&self.word);
         let (after, calls) = to.settled();
         self.publish(from, after)?;
@@ -435,28 +440,28 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 
     #[inline(always)]
-    fn exchange(&self, from: State, to: State) -> Result<(), State> {
+    fn exchange(&self, from: RwLockState, to: RwLockState) -> Result<(), RwLockState> {
         // ord: RW-1 acquire, pairs with RW-2. A writer takes after several
         // readers released: everything that changes the word is a
         // read-modify-write, so each one's release holds on.
         match self.word.compare_exchange(from.0, to.0, Ordering::Acquire, Ordering::Relaxed) {
             Ok(_) => Ok(()),
-            Err(found) => Err(State(found)),
+            Err(found) => Err(RwLockState(found)),
         }
     }
 
     #[inline(always)]
-    fn publish(&self, from: State, to: State) -> Result<(), State> {
+    fn publish(&self, from: RwLockState, to: RwLockState) -> Result<(), RwLockState> {
         // ord: RW-2 release, pairs with RW-1 and RW-4.
         match self.word.compare_exchange(from.0, to.0, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(()),
-            Err(found) => Err(State(found)),
+            Err(found) => Err(RwLockState(found)),
         }
     }
 }
 
 /// Returns `seen` without a *next* that was left behind by `fork`.
-fn living<P: Platform>(seen: State) -> State {
+fn living<P: Platform>(seen: RwLockState) -> RwLockState {
     match seen.next() {
         Some(next) if P::participant(next).lost() => seen.without_next(),
         _ => seen,

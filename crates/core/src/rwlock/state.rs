@@ -28,42 +28,42 @@ const NEXT_SHIFT: u32 = 32;
 
 /// The way in which a thread wants the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Mode {
+pub(crate) enum RwLockMode {
     Read,
     Write,
 }
 
-impl Mode {
+impl RwLockMode {
     /// Returns the access that the hooks are told of.
     pub(crate) fn access(self) -> Access {
         match self {
-            Mode::Read => Access::Shared,
-            Mode::Write => Access::Alone,
+            RwLockMode::Read => Access::Shared,
+            RwLockMode::Write => Access::Alone,
         }
     }
 }
 
 /// A value of the state word.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) struct State(pub(crate) u64);
+pub(crate) struct RwLockState(pub(crate) u64);
 
 /// The threads that must be told of a change of the word.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Calls {
+pub(crate) struct RwLockCalls {
     /// The thread that was *next*, to be called.
     pub(crate) next: Option<Slot>,
     /// Whether the readers that sleep on the word are to be woken.
     pub(crate) readers: bool,
 }
 
-impl State {
+impl RwLockState {
     /// A free lock with nobody near it.
-    pub(crate) const IDLE: Self = State(0);
+    pub(crate) const IDLE: Self = RwLockState(0);
 
     /// Returns the word of a lock that `writer` holds, with nobody near it.
     #[inline(always)]
     pub(crate) const fn written(writer: u32) -> Self {
-        State(writer as u64)
+        RwLockState(writer as u64)
     }
 
     const fn subject(self) -> u64 {
@@ -100,8 +100,8 @@ impl State {
         Slot::new((self.0 >> NEXT_SHIFT & FIELD) as u32)
     }
 
-    const fn next_mode(self) -> Mode {
-        if self.has(NEXT_READS) { Mode::Read } else { Mode::Write }
+    const fn next_mode(self) -> RwLockMode {
+        if self.has(NEXT_READS) { RwLockMode::Read } else { RwLockMode::Write }
     }
 
     /// Tells whether the lock is promised to *next*, and newcomers are held off.
@@ -111,10 +111,10 @@ impl State {
 
     /// Tells whether the holders leave room for one more.
     #[inline(always)]
-    fn allows(self, mode: Mode) -> bool {
+    fn allows(self, mode: RwLockMode) -> bool {
         match mode {
-            Mode::Write => self.free(),
-            Mode::Read => {
+            RwLockMode::Write => self.free(),
+            RwLockMode::Read => {
                 self.free()
                     || self.has(READ) && self.subject() < MAX_SLOTS as u64
                     || fault!(rwlock_admits_readers_to_writers)
@@ -124,23 +124,23 @@ impl State {
 
     /// Tells whether a newcomer may take the lock.
     #[inline(always)]
-    pub(crate) fn admits(self, mode: Mode) -> bool {
+    pub(crate) fn admits(self, mode: RwLockMode) -> bool {
         !self.promised() && self.allows(mode)
     }
 
     /// Returns the word after `me` takes the lock. Only where the holders leave room.
     #[inline(always)]
-    pub(crate) const fn take(self, mode: Mode, me: Slot) -> Self {
+    pub(crate) const fn take(self, mode: RwLockMode, me: Slot) -> Self {
         match mode {
-            Mode::Write => State(self.0 | me.get() as u64),
-            Mode::Read => self.read(),
+            RwLockMode::Write => RwLockState(self.0 | me.get() as u64),
+            RwLockMode::Read => self.read(),
         }
     }
 
     /// Returns the word after a reader takes the lock. Only where the holders leave room.
     #[inline(always)]
     pub(crate) const fn read(self) -> Self {
-        State((self.0 | READ) + 1)
+        RwLockState((self.0 | READ) + 1)
     }
 
     /// Returns the word after a reader leaves, if nobody needs to be told of that: the reader is
@@ -151,7 +151,7 @@ impl State {
         if self.0 == READ | 1 || blind {
             Some(Self::IDLE)
         } else if 1 < self.readers() && self.readers() < MAX_SLOTS {
-            Some(State(self.0 - 1))
+            Some(RwLockState(self.0 - 1))
         } else {
             None
         }
@@ -159,43 +159,47 @@ impl State {
 
     /// Returns the word after a holder leaves, not yet [settled](Self::settled).
     pub(crate) const fn left(self) -> Self {
-        if self.readers() > 1 { State(self.0 - 1) } else { State(self.0 & !(FIELD | READ)) }
+        if self.readers() > 1 {
+            RwLockState(self.0 - 1)
+        } else {
+            RwLockState(self.0 & !(FIELD | READ))
+        }
     }
 
     /// Returns the word after the writer becomes a reader, not yet [settled](Self::settled).
     pub(crate) const fn downgraded(self) -> Self {
-        State(self.0 & !FIELD | READ | 1)
+        RwLockState(self.0 & !FIELD | READ | 1)
     }
 
     /// Returns the word that says that readers sleep.
     pub(crate) const fn with_readers_asleep(self) -> Self {
-        State(self.0 | ASLEEP)
+        RwLockState(self.0 | ASLEEP)
     }
 
     /// Returns the word with `next` as *next*, to which nothing is promised.
-    pub(crate) const fn with_next(self, next: Slot, mode: Mode) -> Self {
+    pub(crate) const fn with_next(self, next: Slot, mode: RwLockMode) -> Self {
         let reads = match mode {
-            Mode::Read => NEXT_READS,
-            Mode::Write => 0,
+            RwLockMode::Read => NEXT_READS,
+            RwLockMode::Write => 0,
         };
-        State(self.without_next().0 | reads | (next.get() as u64) << NEXT_SHIFT)
+        RwLockState(self.without_next().0 | reads | (next.get() as u64) << NEXT_SHIFT)
     }
 
     /// Returns the word with the lock promised to *next*.
     pub(crate) const fn with_promise(self) -> Self {
-        State(self.0 | PROMISED)
+        RwLockState(self.0 | PROMISED)
     }
 
     /// Returns the word without a *next*, and so without a promise.
     pub(crate) const fn without_next(self) -> Self {
-        State(self.0 & !(FIELD << NEXT_SHIFT | NEXT_READS | PROMISED))
+        RwLockState(self.0 & !(FIELD << NEXT_SHIFT | NEXT_READS | PROMISED))
     }
 
     /// Draws the consequences of a change that may have made room: hands the lock to *next* if it
     /// was promised, and says which threads can take it now and must be told.
-    pub(crate) fn settled(self) -> (Self, Calls) {
+    pub(crate) fn settled(self) -> (Self, RwLockCalls) {
         let mut after = self;
-        let mut calls = Calls::default();
+        let mut calls = RwLockCalls::default();
         if let Some(next) = self.next()
             && self.allows(self.next_mode())
         {
@@ -205,15 +209,15 @@ impl State {
             }
             calls.next = Some(next);
         }
-        if after.has(ASLEEP) && after.admits(Mode::Read) {
-            after = State(after.0 & !ASLEEP);
+        if after.has(ASLEEP) && after.admits(RwLockMode::Read) {
+            after = RwLockState(after.0 & !ASLEEP);
             calls.readers = true;
         }
         (after, calls)
     }
 }
 
-impl core::fmt::Debug for State {
+impl core::fmt::Debug for RwLockState {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         match self.writer() {
             Some(writer) => write!(f, "{{writer={}", writer.get())?,

@@ -1,10 +1,10 @@
 //! The state of a thread that waits for a reader-writer lock, and how others call it.
 
-use super::state::{Mode, State};
+use super::state::{RwLockMode, RwLockState};
 use crate::atomic::{Atomic32, Ordering};
 use crate::give_up::Reasons;
 use crate::hooks::Site;
-use crate::platform::{LockError, Nanos, OnCpu, Outcome, Platform, Wait};
+use crate::platform::{LockError, Nanos, OnCpu, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 use crate::slot::Slot;
 
@@ -21,10 +21,10 @@ pub(crate) fn call<P: Platform>(next: Slot) {
 }
 
 /// A thread that waits, past the fast path.
-pub(crate) struct Waiter<'a, P: Platform> {
+pub(crate) struct RwLockWaiter<'a, P: Platform> {
     pub(crate) me: Slot,
-    pub(crate) mode: Mode,
-    pub(crate) how: &'a Wait<'a, P>,
+    pub(crate) mode: RwLockMode,
+    pub(crate) how: &'a WaitBounds<'a, P>,
     reasons: Reasons<'a, P>,
     began: Nanos,
     /// The number of threads that slept when this one last went to sleep.
@@ -32,8 +32,8 @@ pub(crate) struct Waiter<'a, P: Platform> {
     pub(crate) site: Site,
 }
 
-impl<'a, P: Platform> Waiter<'a, P> {
-    pub(crate) fn new(me: Slot, mode: Mode, how: &'a Wait<'a, P>, site: Site) -> Self {
+impl<'a, P: Platform> RwLockWaiter<'a, P> {
+    pub(crate) fn new(me: Slot, mode: RwLockMode, how: &'a WaitBounds<'a, P>, site: Site) -> Self {
         Self { me, mode, how, site, reasons: Reasons::new(how), began: P::now(), crowd: 1 }
     }
 
@@ -42,13 +42,13 @@ impl<'a, P: Platform> Waiter<'a, P> {
         self.began.after(Y::BOUND + u64::from(self.crowd) * Y::SHARE)
     }
 
-    pub(crate) fn given_up(&self, seen: State) -> Option<LockError> {
+    pub(crate) fn given_up(&self, seen: RwLockState) -> Option<LockError> {
         self.reasons.given_up().or_else(|| self.hopeless(seen))
     }
 
     /// Returns why waiting would never end, if so: the writer does not exist in this process, or
     /// is the caller, perhaps in a signal handler that interrupted its own wait as *next*.
-    fn hopeless(&self, seen: State) -> Option<LockError> {
+    fn hopeless(&self, seen: RwLockState) -> Option<LockError> {
         let writer = seen.writer()?;
         if writer == self.me {
             Some(LockError::Recursive)
@@ -63,27 +63,27 @@ impl<'a, P: Platform> Waiter<'a, P> {
     pub(crate) fn sleep(
         &mut self,
         insist: Option<Nanos>,
-        wait: impl FnOnce(&Wait<'_, P>) -> Outcome,
+        wait: impl FnOnce(&WaitBounds<'_, P>) -> WaitOutcome,
     ) {
         let deadline = self.how.deadline.into_iter().chain(insist).min();
         self.crowd = P::begin_sleep();
-        let outcome = wait(&Wait { deadline, ..*self.how });
+        let outcome = wait(&WaitBounds { deadline, ..*self.how });
         P::end_sleep();
         self.reasons.heard(outcome);
     }
 }
 
 /// A short wait for the lock without sleeping.
-pub(crate) struct Spin {
+pub(crate) struct ShortSpin {
     /// Nanoseconds to spin; 0 once they are over.
     length: u64,
     until: Option<Nanos>,
     turns: u32,
 }
 
-impl Spin {
+impl ShortSpin {
     pub(crate) fn start<P: Platform>(length: u64) -> Self {
-        Spin { length: if P::processors() > 1 { length } else { 0 }, until: None, turns: 0 }
+        ShortSpin { length: if P::processors() > 1 { length } else { 0 }, until: None, turns: 0 }
     }
 
     /// Pauses once. Returns false when it is time to sleep.

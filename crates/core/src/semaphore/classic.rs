@@ -31,8 +31,8 @@
 //! # Invariants
 //! - **CLASSIC-COUNT** With no thread between its decrement and its next step, the free
 //!   permits are count + *sleepers*.
-//! - **CLASSIC-SLEEPERS** A thread sleeps ⇒ *sleepers* is set, or a thread that was woken, or that is
-//!   about to wake one, has not yet looked at the count again.
+//! - **CLASSIC-SLEEPERS** A thread sleeps ⇒ *sleepers* is set, or a thread that was woken, or that
+//!   is about to wake one, has not yet looked at the count again.
 //!
 //! # Ordering
 //! Labels `CLASSIC-*` in `docs/memory-ordering.md`.
@@ -65,7 +65,7 @@ use super::PermitOverflow;
 use crate::atomic::{Atomic64, Ordering};
 use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{Address, LockError, Platform, Wait};
+use crate::platform::{Address, LockError, Platform, WaitBounds};
 
 /// The low half that stands for a count of zero.
 const BIAS: u32 = 1 << 31;
@@ -74,9 +74,9 @@ const QUEUED: u64 = 1 << 33;
 
 /// A value of the word. Pure: nothing here touches memory.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct State(u64);
+struct ClassicState(u64);
 
-impl State {
+impl ClassicState {
     const fn count(self) -> i32 {
         (self.low() ^ BIAS).cast_signed()
     }
@@ -98,7 +98,7 @@ impl State {
     const fn with(self, count: i32, sleepers: bool) -> Self {
         let low = (count.cast_unsigned() ^ BIAS) as u64;
         let flag = if sleepers { SLEEPERS } else { 0 };
-        State((self.queued() * QUEUED) | flag | low)
+        ClassicState((self.queued() * QUEUED) | flag | low)
     }
 
     /// Returns the word after a thread of the queue has looked at the count, and has taken a permit
@@ -168,7 +168,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     /// Takes a permit, waiting as long as it takes.
     #[inline]
     pub fn down(&self, site: Site) {
-        let granted = self.down_how(&Wait::FOREVER, site);
+        let granted = self.down_how(&WaitBounds::FOREVER, site);
         debug_assert_eq!(granted, Ok(()), "a wait for ever ends with a permit");
     }
 
@@ -177,7 +177,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     /// # Errors
     /// The reasons in `how`.
     #[inline]
-    pub fn down_how(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    pub fn down_how(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         self.down_lazily(|| *how, site)
     }
 
@@ -189,7 +189,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     #[inline]
     pub fn down_lazily<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, P>,
+        how: impl FnOnce() -> WaitBounds<'a, P>,
         site: Site,
     ) -> Result<(), LockError> {
         H::will_acquire(&self.state, self.id(), Access::Unit, 0, site);
@@ -223,7 +223,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         H::releasing(&self.state, self.id());
         let sleepers_at = P::address_low(&self.word);
         // ord: CLASSIC-2 release, pairs with CLASSIC-1 and CLASSIC-3.
-        let before = State(self.word.fetch_add(1, Ordering::Release));
+        let before = ClassicState(self.word.fetch_add(1, Ordering::Release));
         // One comparison for "negative" and "full".
         if before.count().cast_unsigned() < Self::MAX_PERMITS {
             return Ok(());
@@ -238,20 +238,20 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         (seen.count() + i32::from(seen.sleepers())).max(0).cast_unsigned()
     }
 
-    fn peek(&self) -> State {
-        State(self.word.load(Ordering::Relaxed))
+    fn peek(&self) -> ClassicState {
+        ClassicState(self.word.load(Ordering::Relaxed))
     }
 
     #[inline(always)]
-    fn decrement(&self) -> State {
+    fn decrement(&self) -> ClassicState {
         // ord: CLASSIC-1 acquire, pairs with CLASSIC-2. The permit may come
         // from an earlier `up` than the last change of the word: everything
         // that changes it is a read-modify-write, so the release holds on.
-        State(self.word.fetch_sub(1, Ordering::Acquire))
+        ClassicState(self.word.fetch_sub(1, Ordering::Acquire))
     }
 
     /// Does in one step what the original did under its spin lock. Returns the word after it.
-    fn step(&self, change: impl Fn(State) -> State) -> State {
+    fn step(&self, change: impl Fn(ClassicState) -> ClassicState) -> ClassicState {
         let mut seen = self.peek();
         loop {
             let after = change(seen);
@@ -260,14 +260,14 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
             match self.word.compare_exchange(seen.0, after.0, Ordering::Acquire, Ordering::Relaxed)
             {
                 Ok(_) => return after,
-                Err(found) => seen = State(found),
+                Err(found) => seen = ClassicState(found),
             }
         }
     }
 
     #[cold]
     #[inline(never)]
-    fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    fn down_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         let result = self.queue(how);
         match result {
             Ok(()) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
@@ -276,15 +276,15 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
         result
     }
 
-    fn queue(&self, how: &Wait<'_, P>) -> Result<(), LockError> {
+    fn queue(&self, how: &WaitBounds<'_, P>) -> Result<(), LockError> {
         let mut reasons = Reasons::new(how);
-        let mut seen = self.step(|s| leave_if_granted(State(s.0 + QUEUED).look(true)));
+        let mut seen = self.step(|s| leave_if_granted(ClassicState(s.0 + QUEUED).look(true)));
         let (result, left) = loop {
             if seen.count() >= 0 {
                 break (Ok(()), seen);
             }
             if let Some(error) = reasons.given_up() {
-                break (Err(error), self.step(|s| State(s.back_out(false).0 - QUEUED)));
+                break (Err(error), self.step(|s| ClassicState(s.back_out(false).0 - QUEUED)));
             }
             reasons.heard(P::wait_low(&self.word, seen.low(), how));
             seen = self.step(|s| leave_if_granted(s.look(false)));
@@ -307,7 +307,7 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
 
     #[cold]
     #[inline(never)]
-    fn up_slow(&self, before: State, sleepers_at: Address) -> Result<(), PermitOverflow> {
+    fn up_slow(&self, before: ClassicState, sleepers_at: Address) -> Result<(), PermitOverflow> {
         if before.count() < 0 {
             let before = if fault!(classic_up_looks_again) { self.peek() } else { before };
             if before.queued() > 0 {
@@ -325,8 +325,8 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
 }
 
 /// Returns `after` without the thread in the queue, if it got a permit: one step does both.
-const fn leave_if_granted(after: State) -> State {
-    if after.count() >= 0 { State(after.0 - QUEUED) } else { after }
+const fn leave_if_granted(after: ClassicState) -> ClassicState {
+    if after.count() >= 0 { ClassicState(after.0 - QUEUED) } else { after }
 }
 
 impl<P: Platform, H: Hooks> core::fmt::Debug for ClassicSemaphore<P, H> {

@@ -18,8 +18,8 @@
 //!   permits are left, wakes the next. So do the last spinner and the hand-off waiter
 //!   for the sleepers that they covered. A thread that takes on the fast path leaves all that
 //!   as it was: a thread that then finds no permit sets *waiters* before it sleeps.
-//! - **PERMIT-RESERVED** While a hand-off waiter is registered all free permits are reserved for it, not
-//!   only one. It takes one as soon as it comes, and the rest are free.
+//! - **PERMIT-RESERVED** While a hand-off waiter is registered all free permits are reserved for
+//!   it, not only one. It takes one as soon as it comes, and the rest are free.
 //!
 //! # Ordering
 //! The labels `WORD-*` of the mutex.
@@ -35,7 +35,7 @@ use super::PermitOverflow;
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{LockError, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::MAX_SLOTS;
@@ -96,7 +96,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     /// Takes a permit, waiting as long as it takes.
     #[inline]
     pub fn down(&self, site: Site) {
-        let granted = self.down_how(&Wait::FOREVER, site);
+        let granted = self.down_how(&WaitBounds::FOREVER, site);
         debug_assert_eq!(granted, Ok(()), "a wait for ever ends with a permit");
     }
 
@@ -105,7 +105,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     /// # Errors
     /// The reasons in `how`.
     #[inline]
-    pub fn down_how(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    pub fn down_how(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         self.down_lazily(|| *how, site)
     }
 
@@ -117,7 +117,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     #[inline]
     pub fn down_lazily<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, P>,
+        how: impl FnOnce() -> WaitBounds<'a, P>,
         site: Site,
     ) -> Result<(), LockError> {
         H::will_acquire(&self.state, self.id(), Access::Unit, 0, site);
@@ -199,7 +199,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
 
     #[cold]
     #[inline(never)]
-    fn down_slow(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    fn down_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         let result = sleep::acquire::<P, Counting, Y>(&self.word, P::me(), how);
         match result {
             Ok(_) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),

@@ -1,7 +1,7 @@
 //! The back-off sleep of a waiter that was barged past (`spin/barging.rs`).
 
 use crate::atomic::{Atomic32, Ordering};
-use crate::platform::{Nanos, Outcome, Platform, Wait};
+use crate::platform::{Nanos, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 use crate::slot::Slot;
 
@@ -15,10 +15,10 @@ use crate::slot::Slot;
 pub(super) fn back_off<P: Platform, Y: Policy>(
     count: u32,
     me: Slot,
-    how: &Wait<'_, P>,
+    how: &WaitBounds<'_, P>,
     insist: Nanos,
     sleepers: u32,
-) -> Outcome {
+) -> WaitOutcome {
     let doublings = count.saturating_sub(Y::BACKOFF_AFTER).min(Y::BACKOFF_DOUBLINGS);
     let length = (Y::BACKOFF_SLEEP * u64::from(sleepers)) << doublings;
     let until = P::now().after(length).min(insist);
@@ -26,5 +26,5 @@ pub(super) fn back_off<P: Platform, Y: Policy>(
     let sequence = &P::participant(me).wake_sequence;
     // A thread that counts it up means another lock, and the sleep ends early.
     let deadline = (!fault!(back_off_has_no_end)).then_some(until);
-    P::wait32(sequence, sequence.load(Ordering::Relaxed), &Wait { deadline, ..*how })
+    P::wait32(sequence, sequence.load(Ordering::Relaxed), &WaitBounds { deadline, ..*how })
 }

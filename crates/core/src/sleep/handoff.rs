@@ -12,10 +12,10 @@
 //! and sleeps on a channel of its own until a release that finds *hand-off asleep*.
 
 use super::pass_on::pass_on;
-use super::waiter::Waiter;
+use super::waiter::SleepWaiter;
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
-use crate::platform::{LockError, Nanos, Platform, Wait};
+use crate::platform::{LockError, Nanos, Platform, WaitBounds};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::{Subject, Word};
@@ -25,10 +25,10 @@ use crate::word::{Subject, Word};
 pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
-    how: &Wait<'_, P>,
-    mut waiter: Waiter<'_, P>,
+    how: &WaitBounds<'_, P>,
+    mut waiter: SleepWaiter<'_, P>,
 ) -> Result<Word, LockError> {
-    let mut spin = Spin::<P, Y>::start();
+    let mut spin = HandoffSpin::<P, Y>::start();
     // Whether *reserved* and *hand-off asleep*, if set, stand.
     let mut stands = !K::RELEASE_LOSES;
     loop {
@@ -96,16 +96,16 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
 }
 
 /// The short spin of a hand-off waiter, of which the word says nothing.
-struct Spin<P: Platform, Y: Policy> {
+struct HandoffSpin<P: Platform, Y: Policy> {
     until: Option<Nanos>,
     turns: u32,
     policy: core::marker::PhantomData<fn() -> (P, Y)>,
 }
 
-impl<P: Platform, Y: Policy> Spin<P, Y> {
+impl<P: Platform, Y: Policy> HandoffSpin<P, Y> {
     /// Starts with [`Policy::HANDOFF_SPIN`] to go.
     fn start() -> Self {
-        Spin {
+        HandoffSpin {
             until: Some(P::now().after(Y::HANDOFF_SPIN)),
             turns: 0,
             policy: core::marker::PhantomData,

@@ -61,7 +61,7 @@ mod waiter;
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
 use crate::give_up::Reasons;
-use crate::platform::{Address, LockError, Outcome, Platform, Wait};
+use crate::platform::{Address, LockError, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::spin::{self, Barging, Spun};
@@ -69,7 +69,7 @@ use crate::word::{Subject, Word};
 use backoff::back_off;
 use handoff::wait_for_handoff;
 use pass_on::pass_on;
-use waiter::Waiter;
+use waiter::SleepWaiter;
 
 /// Spins, then sleeps, until the lock is acquired. Returns the word as the acquisition left it.
 /// `me`, the caller, does not hold the lock.
@@ -79,7 +79,7 @@ use waiter::Waiter;
 pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
-    how: &Wait<'_, P>,
+    how: &WaitBounds<'_, P>,
 ) -> Result<Word, LockError> {
     let mut barging = Barging::new();
     let taken = match spin::spin::<P, K, Y>(word, me, how, &mut barging) {
@@ -97,7 +97,8 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     Ok(taken)
 }
 
-/// Wakes the threads that a release must wake that found `erased` in the low half of the word at `at`.
+/// Wakes the threads that a release must wake that found `erased` in the low half of the word at
+/// `at`.
 #[inline]
 pub(crate) fn released<P: Platform>(erased: Word, at: Address) {
     if erased.handoff_asleep() && !fault!(release_wakes_no_handoff_waiter) {
@@ -115,11 +116,11 @@ const PATIENCE: u64 = 64;
 fn sleep<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
-    how: &Wait<'_, P>,
+    how: &WaitBounds<'_, P>,
     loose: bool,
     mut barging: Barging<P, K, Y>,
 ) -> Result<Word, LockError> {
-    let mut waiter = Waiter { reasons: Reasons::new(how), must_pass_on: loose, loose };
+    let mut waiter = SleepWaiter { reasons: Reasons::new(how), must_pass_on: loose, loose };
     let began = P::now();
     let mut now = began;
     let mut patience = 1;
@@ -218,7 +219,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             continue;
         }
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
-        let until = Wait { deadline: Some(until), ..*how };
+        let until = WaitBounds { deadline: Some(until), ..*how };
         crowd = P::begin_sleep();
         let outcome = if K::OWNED {
             P::wait_low_owned(word, asleep.low(), &until)
@@ -227,7 +228,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         };
         P::end_sleep();
         waiter.heard(outcome);
-        woken = outcome == Outcome::Woken;
+        woken = outcome == WaitOutcome::Woken;
         now = P::now();
     }
 }

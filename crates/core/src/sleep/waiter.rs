@@ -1,13 +1,13 @@
 //! The state of a waiter between two sleeps: what it must pass on, and why it gives up.
 
 use crate::give_up::Reasons;
-use crate::platform::{Outcome, Platform};
+use crate::platform::{Platform, WaitOutcome};
 use crate::policy::Policy;
 use crate::spin;
 use crate::word::Word;
 
 /// A waiter between two sleeps.
-pub(super) struct Waiter<'a, P: Platform> {
+pub(super) struct SleepWaiter<'a, P: Platform> {
     pub(super) reasons: Reasons<'a, P>,
     /// The waiter must pass a wake-up on: it consumed one, or its *waiters* did not stand, and
     /// it has not announced sleepers since.
@@ -16,10 +16,10 @@ pub(super) struct Waiter<'a, P: Platform> {
     pub(super) loose: bool,
 }
 
-impl<P: Platform> Waiter<'_, P> {
+impl<P: Platform> SleepWaiter<'_, P> {
     /// Takes note of how a sleep ended.
-    pub(super) fn heard(&mut self, outcome: Outcome) {
-        self.must_pass_on |= outcome == Outcome::Woken;
+    pub(super) fn heard(&mut self, outcome: WaitOutcome) {
+        self.must_pass_on |= outcome == WaitOutcome::Woken;
         self.reasons.heard(outcome);
     }
 

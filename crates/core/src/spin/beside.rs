@@ -5,9 +5,9 @@
 //! the lock, each of their looks is a newcomer's: they leave the queue alone.
 
 use super::barging::Barging;
-use super::spinner::{OwnNode, Pace, Spun, look};
+use super::spinner::{OwnNode, SpinPace, Spun, look};
 use crate::exchange::exchange;
-use crate::platform::{Platform, Wait};
+use crate::platform::{Platform, WaitBounds};
 use crate::policy::Policy;
 use crate::word::{Subject, Word};
 
@@ -16,8 +16,8 @@ use crate::word::{Subject, Word};
 pub(super) fn spin_beside<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     own: &OwnNode<P>,
-    pace: &mut Pace,
-    how: &Wait<'_, P>,
+    pace: &mut SpinPace,
+    how: &WaitBounds<'_, P>,
     barging: &mut Barging<P, K, Y>,
 ) -> Spun {
     loop {

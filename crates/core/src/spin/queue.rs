@@ -73,11 +73,11 @@
 
 use super::barging::Barging;
 use super::beside::spin_beside;
-use super::spinner::{FRESH, OwnNode, Pace, QueueNode, Spun, beats, look};
+use super::spinner::{FRESH, OwnNode, QueueNode, SpinPace, Spun, beats, look};
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::attached::IDLE;
 use crate::exchange::exchange;
-use crate::platform::{Platform, Wait};
+use crate::platform::{Platform, WaitBounds};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::{Subject, Word};
@@ -116,13 +116,13 @@ const APART: u32 = 6;
 pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
-    how: &Wait<'_, P>,
+    how: &WaitBounds<'_, P>,
     barging: &mut Barging<P, K, Y>,
 ) -> Spun {
     let Some(own) = OwnNode::<P>::take(me) else { return Spun::Left };
     let node = own.node;
     node.beat.store(FRESH, Ordering::Relaxed);
-    let mut pace = Pace::start::<Y>();
+    let mut pace = SpinPace::start::<Y>();
     if !Y::QUEUE && Y::joins(None, P::processors()) {
         return spin_beside::<P, K, Y>(word, &own, &mut pace, how, barging);
     }
@@ -193,8 +193,8 @@ fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
 /// Spins in the queue. Returns true once the caller is the head, false if it has left.
 fn wait_for_turn<P: Platform, Y: Policy>(
     node: &QueueNode<P>,
-    pace: &mut Pace,
-    how: &Wait<'_, P>,
+    pace: &mut SpinPace,
+    how: &WaitBounds<'_, P>,
 ) -> bool {
     loop {
         // ord: OSQ-6 acquire, pairs with OSQ-7.
@@ -224,8 +224,8 @@ fn wait_for_turn<P: Platform, Y: Policy>(
 fn spin_as_head<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     own: &OwnNode<P>,
-    pace: &mut Pace,
-    how: &Wait<'_, P>,
+    pace: &mut SpinPace,
+    how: &WaitBounds<'_, P>,
     barging: &mut Barging<P, K, Y>,
 ) -> Spun {
     let me = own.me;

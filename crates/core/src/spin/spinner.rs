@@ -2,7 +2,7 @@
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::attached::Node;
-use crate::platform::{Nanos, OnCpu, Platform, Wait};
+use crate::platform::{Nanos, OnCpu, Platform, WaitBounds};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::Word;
@@ -22,8 +22,8 @@ pub(super) struct OwnNode<P: Platform> {
 }
 
 impl<P: Platform> OwnNode<P> {
-    /// Takes the node of `me`, the caller. Returns `None` if a queue refers to it (QUEUE-IDLE) or the
-    /// thread that this handler has interrupted uses it.
+    /// Takes the node of `me`, the caller. Returns `None` if a queue refers to it (QUEUE-IDLE) or
+    /// the thread that this handler has interrupted uses it.
     pub(super) fn take(me: Slot) -> Option<Self> {
         let node = &P::participant(me).attached.node;
         if node.busy.load(Ordering::Relaxed) != 0 && !fault!(handler_uses_the_node_of_its_thread) {
@@ -53,7 +53,7 @@ impl<P: Platform> Drop for OwnNode<P> {
 pub(super) const FRESH: u64 = u64::MAX;
 
 /// The pace of a spinner: how often it looks, and when it stops.
-pub(super) struct Pace {
+pub(super) struct SpinPace {
     /// The time at which to give up, and that of the last reading of the clock; `None` before the
     /// first reading.
     clock: Option<(Nanos, Nanos)>,
@@ -67,10 +67,10 @@ pub(super) struct Pace {
     most: u32,
 }
 
-impl Pace {
+impl SpinPace {
     /// Starts the pace of the policy.
     pub(super) fn start<Y: Policy>() -> Self {
-        Pace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
+        SpinPace { clock: None, turns: 0, spent: 0, pauses: Y::FIRST, most: Y::TURNS }
     }
 
     /// Tells whether a spinner that gives up at `until` has spun for so long that it asks whether
@@ -83,7 +83,7 @@ impl Pace {
     pub(super) fn turn<P: Platform, Y: Policy>(
         &mut self,
         node: &QueueNode<P>,
-        how: &Wait<'_, P>,
+        how: &WaitBounds<'_, P>,
         owner: Option<Slot>,
     ) -> bool {
         P::relax_for(self.pauses);

@@ -2,7 +2,7 @@
 
 use super::ticket::Ticket;
 use crate::atomic::{Atomic32, Atomic64, Ordering};
-use crate::attached::Record;
+use crate::attached::SlotContext;
 use crate::platform::Platform;
 use crate::slot::Slot;
 use core::cell::Cell;
@@ -43,7 +43,7 @@ impl<P: Platform> Class<P> {
 }
 
 /// The part of a context that other threads reach.
-type ContextRecord<P> = Record<<P as Platform>::U32, <P as Platform>::U64>;
+type ContextRecord<P> = SlotContext<<P as Platform>::U32, <P as Platform>::U64>;
 
 fn ticket_of<P: Platform>(record: &ContextRecord<P>) -> Ticket {
     Ticket(record.ticket.load(Ordering::Relaxed))

@@ -51,8 +51,8 @@
 //! # Invariants
 //! - **WW-HOLDER** `holder` is 0 whenever `base` is free: a thread that finds a ticket there
 //!   after it saw `base` held has that of this holder or of a later one.
-//! - **WW-CONTEXTS** *contexts* is clear ⇒ no context relies on being first: it has not set *contexts* yet
-//!   (and will judge the holder once it has), or it has left. Only a holder clears
+//! - **WW-CONTEXTS** *contexts* is clear ⇒ no context relies on being first: it has not set
+//!   *contexts* yet (and will judge the holder once it has), or it has left. Only a holder clears
 //!   *contexts*, and looks at `first` again afterwards; nobody can acquire in between.
 //! - **WW-JUDGED** A first that has set *contexts* has judged, or is about to, the holder of `base`
 //!   at that moment; all later holders with a context judge themselves by it.
@@ -118,7 +118,7 @@ pub use context::{Class, Context, Scheme};
 use crate::atomic::{Atomic64, Ordering};
 use crate::hooks::{Off, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Platform, Wait};
+use crate::platform::{LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use ticket::Ticket;
@@ -139,16 +139,16 @@ pub enum WwError {
 
 /// The reasons for a context to stop waiting, besides having to back off.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Patience {
+pub struct ContextPatience {
     /// The time at which the context gives up.
     pub deadline: Option<crate::platform::Nanos>,
     /// Whether the context gives up when a signal handler ran during the sleep.
     pub interruptible: bool,
 }
 
-impl Patience {
+impl ContextPatience {
     /// The patience to wait as long as it takes.
-    pub const ENDLESS: Self = Patience { deadline: None, interruptible: false };
+    pub const ENDLESS: Self = ContextPatience { deadline: None, interruptible: false };
 }
 
 /// A wait/wound mutex without data. See the module documentation.
@@ -172,7 +172,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// See [`WwError`].
     #[inline(always)]
     pub fn lock(&self, context: &Context<P>, site: Site) -> Result<(), WwError> {
-        self.lock_how(context, &Patience::ENDLESS, site)
+        self.lock_how(context, &ContextPatience::ENDLESS, site)
     }
 
     /// Acquires in a context unless `patience` ends first.
@@ -183,7 +183,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     pub fn lock_how(
         &self,
         context: &Context<P>,
-        patience: &Patience,
+        patience: &ContextPatience,
         site: Site,
     ) -> Result<(), WwError> {
         if self.base.lock_fast() || self.base.lock_warm() {
@@ -203,7 +203,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     pub fn lock_slow(
         &self,
         context: &Context<P>,
-        patience: &Patience,
+        patience: &ContextPatience,
         site: Site,
     ) -> Result<(), WwError> {
         // The fast path does not look at wounds, and one that is left would have the
@@ -219,7 +219,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// # Errors
     /// As [`RawMutex::lock_how`].
     #[inline]
-    pub fn lock_alone(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    pub fn lock_alone(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         if self.base.lock_fast() || self.base.lock_warm() {
             self.held_by(Ticket::ALONE);
             return Ok(());
@@ -317,7 +317,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     fn lock_contended(
         &self,
         context: &Context<P>,
-        patience: &Patience,
+        patience: &ContextPatience,
         site: Site,
     ) -> Result<(), WwError> {
         if self.base.is_mine() {
@@ -338,7 +338,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
 
     #[cold]
     #[inline(never)]
-    fn lock_alone_contended(&self, how: &Wait<'_, P>, site: Site) -> Result<(), LockError> {
+    fn lock_alone_contended(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         self.base.lock_how(how, 0, site)?;
         self.settle(None);
         Ok(())

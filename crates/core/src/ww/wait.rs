@@ -3,11 +3,11 @@
 
 use super::context::{self, Context};
 use super::ticket::Ticket;
-use super::{Patience, RawWwMutex, Scheme, WwError};
+use super::{ContextPatience, RawWwMutex, Scheme, WwError};
 use crate::atomic::{Atomic64, Ordering};
 use crate::give_up::Reasons;
 use crate::hooks::Site;
-use crate::platform::{LockError, Nanos, Outcome, Platform, Wait};
+use crate::platform::{LockError, Nanos, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 
 /// The number of looks at a holder that has not said who it is, before the context goes to
@@ -19,7 +19,7 @@ const LOOKS: u32 = 64;
 const ASK: (u64, u64) = (20_000, 1_000_000);
 
 /// What a context must do about the holder that it waits for.
-enum Verdict {
+enum HolderVerdict {
     /// Wait, which is safe until the context is told otherwise.
     Wait,
     /// Look again: the holder may be older, or younger and not wounded.
@@ -29,7 +29,7 @@ enum Verdict {
 }
 
 /// The place of a context among those that wait.
-enum Place {
+enum QueuePlace {
     /// The context is the oldest that waits.
     First,
     /// The context is behind this older one.
@@ -43,14 +43,14 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     pub(super) fn wait(
         &self,
         context: &Context<P>,
-        patience: &Patience,
+        patience: &ContextPatience,
         site: Site,
     ) -> Result<(), WwError> {
         if !context.mortal() {
             context.heal();
         }
         let alarm = context.alarm();
-        let how = Wait {
+        let how = WaitBounds {
             deadline: patience.deadline,
             cancel: Some(alarm),
             interruptible: patience.interruptible,
@@ -66,25 +66,25 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                 break Err(WwError::Deadlock);
             }
             let ended = match self.stand_in_line(context, &mut must_pass_on) {
-                Place::Mine => break Err(WwError::Lock(LockError::Recursive)),
-                Place::Behind(_)
+                QueuePlace::Mine => break Err(WwError::Lock(LockError::Recursive)),
+                QueuePlace::Behind(_)
                     if dies::<P>(context) && !fault!(ww_younger_waits_behind_an_older) =>
                 {
                     break Err(WwError::Deadlock);
                 }
-                Place::Behind(older) => self.sleep_behind(older, &how, &mut must_pass_on),
-                Place::First => {
+                QueuePlace::Behind(older) => self.sleep_behind(older, &how, &mut must_pass_on),
+                QueuePlace::First => {
                     let mut until = how.deadline;
                     match self.judge(context) {
-                        Verdict::Die => break Err(WwError::Deadlock),
-                        Verdict::Wait => {}
-                        Verdict::Unknown => {
+                        HolderVerdict::Die => break Err(WwError::Deadlock),
+                        HolderVerdict::Wait => {}
+                        HolderVerdict::Unknown => {
                             let soon = P::now().after(ask);
                             ask = ASK.1.min(2 * ask);
                             until = Some(until.map_or(soon, |until| until.min(soon)));
                         }
                     }
-                    self.base.lock_how(&Wait { deadline: until, ..how }, 0, site)
+                    self.base.lock_how(&WaitBounds { deadline: until, ..how }, 0, site)
                 }
             };
             match ended {
@@ -102,7 +102,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
 
     /// Becomes the first, unless an older context is. A context that is first
     /// already has set *contexts* before, and need not set it again (WW-JUDGED).
-    fn stand_in_line(&self, context: &Context<P>, must_pass_on: &mut bool) -> Place {
+    fn stand_in_line(&self, context: &Context<P>, must_pass_on: &mut bool) -> QueuePlace {
         let mine = context.ticket().with_mortal(context.mortal());
         let mut seen = self.first();
         loop {
@@ -114,14 +114,14 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     continue;
                 }
                 *must_pass_on = false;
-                return Place::First;
+                return QueuePlace::First;
             }
             if let Some(slot) = seen.slot() {
                 if Some(slot) == context.slot() {
-                    return Place::Mine;
+                    return QueuePlace::Mine;
                 }
                 if !mine.older_than(seen) && !abandoned::<P>(seen) {
-                    return Place::Behind(seen);
+                    return QueuePlace::Behind(seen);
                 }
             }
             let followed = seen.followed() || *must_pass_on;
@@ -140,32 +140,32 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         if !fault!(ww_first_leaves_the_fast_path_open) {
             self.base.admit_contexts();
         }
-        Place::First
+        QueuePlace::First
     }
 
-    fn judge(&self, context: &Context<P>) -> Verdict {
+    fn judge(&self, context: &Context<P>) -> HolderVerdict {
         for _ in 0..LOOKS {
-            let Some(holder) = self.seen_holder() else { return Verdict::Wait };
+            let Some(holder) = self.seen_holder() else { return HolderVerdict::Wait };
             if fault!(ww_silence_is_taken_for_consent) && holder == Ticket::NONE {
-                return Verdict::Wait;
+                return HolderVerdict::Wait;
             }
             if holder != Ticket::NONE {
                 match context.scheme() {
                     Scheme::WaitDie if context.mortal() && holder.older_than(context.ticket()) => {
-                        return Verdict::Die;
+                        return HolderVerdict::Die;
                     }
                     Scheme::WoundWait if context.ticket().older_than(holder) => {
                         if context::wound::<P>(holder) {
-                            return Verdict::Wait;
+                            return HolderVerdict::Wait;
                         }
                         // It has gone. A holder that has come since judges itself.
                     }
-                    Scheme::WaitDie | Scheme::WoundWait => return Verdict::Wait,
+                    Scheme::WaitDie | Scheme::WoundWait => return HolderVerdict::Wait,
                 }
             }
             P::relax();
         }
-        Verdict::Unknown
+        HolderVerdict::Unknown
     }
 
     /// Returns the holder's ticket; `None` if there is no holder, or it has no context.
@@ -183,7 +183,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     fn sleep_behind(
         &self,
         first: Ticket,
-        how: &Wait<'_, P>,
+        how: &WaitBounds<'_, P>,
         must_pass_on: &mut bool,
     ) -> Result<(), LockError> {
         let asleep = first.with_followers();
@@ -197,7 +197,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         let outcome = P::wait_low(&self.first, asleep.low(), how);
         P::end_sleep();
         if !fault!(ww_woken_one_forgets_the_others) {
-            *must_pass_on = outcome == Outcome::Woken;
+            *must_pass_on = outcome == WaitOutcome::Woken;
         }
         reasons.heard(outcome);
         Err(reasons.given_up().unwrap_or(LockError::Cancelled))

@@ -10,8 +10,8 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Ordering, Outcome, Participant, Plain,
-    Platform, Site, Slot, Wait,
+    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Ordering, Plain, Platform, Site, Slot,
+    TableEntry, WaitBounds, WaitOutcome,
 };
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::VecDeque;
@@ -27,11 +27,11 @@ const PARTICIPANTS: u32 = 8;
 /// Nanoseconds that pass at each look at the clock.
 const TICK: u64 = 100;
 
-type Action = Box<dyn FnOnce() -> Outcome>;
+type Action = Box<dyn FnOnce() -> WaitOutcome>;
 
 thread_local! {
-    static TABLE: &'static [Participant<Alone>] =
-        (0..=PARTICIPANTS).map(|_| Participant::<Alone>::VACANT).collect::<Vec<_>>().leak();
+    static TABLE: &'static [TableEntry<Alone>] =
+        (0..=PARTICIPANTS).map(|_| TableEntry::<Alone>::VACANT).collect::<Vec<_>>().leak();
     static ME: Cell<u32> = const { Cell::new(1) };
     static NOW: Cell<u64> = const { Cell::new(1) };
     static SCRIPT: RefCell<VecDeque<Action>> = const { RefCell::new(VecDeque::new()) };
@@ -56,7 +56,7 @@ pub(crate) fn as_participant<R>(number: u32, f: impl FnOnce() -> R) -> R {
 }
 
 /// Says what happens during the next sleep that has no action yet.
-pub(crate) fn script(action: impl FnOnce() -> Outcome + 'static) {
+pub(crate) fn script(action: impl FnOnce() -> WaitOutcome + 'static) {
     SCRIPT.with_borrow_mut(|script| script.push_back(Box::new(action)));
 }
 
@@ -88,21 +88,21 @@ pub(crate) fn lose(number: u32) {
     participant.lose();
 }
 
-fn sleep(matches: bool, how: &Wait<'_, Alone>) -> Outcome {
+fn sleep(matches: bool, how: &WaitBounds<'_, Alone>) -> WaitOutcome {
     if !matches {
-        return Outcome::Changed;
+        return WaitOutcome::Changed;
     }
     if how.cancelled() {
-        return Outcome::Cancelled;
+        return WaitOutcome::Cancelled;
     }
     if how.deadline.is_some_and(|deadline| NOW.get() >= deadline.0) {
-        return Outcome::TimedOut;
+        return WaitOutcome::TimedOut;
     }
     let action = SCRIPT.with_borrow_mut(VecDeque::pop_front);
     let me = ME.get();
     let outcome = action.expect("sleeps, and nothing will ever wake it")();
     assert_eq!(ME.get(), me);
-    if outcome == Outcome::TimedOut {
+    if outcome == WaitOutcome::TimedOut {
         let deadline = how.deadline.expect("a sleep without a deadline cannot time out");
         NOW.set(NOW.get().max(deadline.0));
     }
@@ -120,7 +120,7 @@ impl Platform for Alone {
     fn me() -> Slot {
         Slot::new(ME.get()).expect("a participant")
     }
-    fn participant(slot: Slot) -> &'static Participant<Self> {
+    fn participant(slot: Slot) -> &'static TableEntry<Self> {
         &TABLE.with(|table| *table)[slot.get() as usize]
     }
     fn relax() {
@@ -138,13 +138,13 @@ impl Platform for Alone {
     fn on_cpu(_slot: Slot) -> OnCpu {
         OnCpu::Unknown
     }
-    fn wait32(word: &U32, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         sleep(word.load(Ordering::Relaxed) == expected, how)
     }
-    fn wait_low(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         sleep(word.load(Ordering::Relaxed) as u32 == expected, how)
     }
-    fn wait_handoff(word: &U64, expected: u32, how: &Wait<'_, Self>) -> Outcome {
+    fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
         Self::wait_low(word, expected, how)
     }
     fn address32(word: &U32) -> Address {

@@ -2,7 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
-use lockstead_core::{Address, Atomic32, LockError, Ordering, Platform, Site, Wait};
+use lockstead_core::{Address, Atomic32, LockError, Ordering, Platform, Site, WaitBounds};
 use lockstead_linux::Linux;
 use std::cell::UnsafeCell;
 use std::panic::Location;
@@ -22,9 +22,9 @@ pub(crate) fn here() -> Site {
 }
 
 /// A wait of at most this many microseconds.
-pub(crate) fn within(microseconds: u64) -> Wait<'static, Linux> {
+pub(crate) fn within(microseconds: u64) -> WaitBounds<'static, Linux> {
     let deadline = Linux::now().after(microseconds * 1000);
-    Wait { deadline: Some(deadline), ..Wait::FOREVER }
+    WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
 }
 
 /// Runs `f`; ends the process if that takes a minute.
@@ -85,7 +85,7 @@ impl Twins {
 
 /// Has `acquire` wait in several threads, cancels, and checks what they say.
 pub(crate) fn all_are_cancelled(
-    acquire: impl Fn(&Wait<'_, Linux>) -> Result<(), LockError> + Sync,
+    acquire: impl Fn(&WaitBounds<'_, Linux>) -> Result<(), LockError> + Sync,
 ) {
     let token = U32::ZERO;
     let waiting = AtomicU32::new(0);
@@ -93,7 +93,7 @@ pub(crate) fn all_are_cancelled(
         for _ in 0..THREADS {
             scope.spawn(|| {
                 waiting.fetch_add(1, Ordering::Relaxed);
-                let how = Wait { cancel: Some(&token), ..Wait::FOREVER };
+                let how = WaitBounds { cancel: Some(&token), ..WaitBounds::FOREVER };
                 assert_eq!(acquire(&how), Err(LockError::Cancelled));
             });
         }

@@ -1,12 +1,14 @@
 //! Reads the edges and violations of one ledger as they come.
 
-use super::facts::{ExcuseFacts, Facts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
-use super::lives::{Known, Life, Lives};
-use lockstead_ledger::order::{Edge, Mode};
-use lockstead_ledger::violation::{Rule, Violation};
-use lockstead_ledger::{Ledger, Part};
+use super::facts::{CheckFacts, ExcuseFacts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
+use super::lives::{LifeKnowledge, Lives, LockLife};
+use lockstead_ledger::order::{EdgeMode, SeenEdge};
+use lockstead_ledger::violation::{Rule, SeenViolation};
+use lockstead_ledger::{Ledger, LedgerPart};
 use lockstead_lockdep as graph;
-use lockstead_lockdep::{Gate, Graph, Limits, LockId, SiteId, ThreadId, Use, World};
+use lockstead_lockdep::{
+    GateLock, Graph, Limits, LockId, SignalUse, SignalWorld, SiteId, ThreadId,
+};
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -20,7 +22,7 @@ const THREADS: usize = 1 << 20;
 
 /// What was read, and what could not be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct CheckCounts {
     /// Locks that took part in the order.
     pub locks: u64,
     /// The number of records of edges.
@@ -28,7 +30,7 @@ pub struct Counts {
     /// The number of records of violations.
     pub violations: u64,
     /// What was left out by the graph, and why.
-    pub graph: graph::Losses,
+    pub graph: graph::GraphLosses,
     /// Lives beyond what is remembered.
     pub lives: u64,
 }
@@ -91,13 +93,13 @@ pub struct Checker {
     edges: Cursor,
     violations: Cursor,
     threads: HashMap<u32, u32>,
-    counts: Counts,
+    counts: CheckCounts,
     /// Locks that handlers were the first to take, by their ids: how.
-    handled: BTreeMap<u32, Violation>,
+    handled: BTreeMap<u32, SeenViolation>,
     /// Those that were taken outside of handlers since.
     outside: HashSet<u32>,
-    gates: Vec<Gate>,
-    found: Vec<graph::Finding>,
+    gates: Vec<GateLock>,
+    found: Vec<graph::Inversion>,
 }
 
 impl Default for Checker {
@@ -116,7 +118,7 @@ impl Checker {
             edges: Cursor::default(),
             violations: Cursor::default(),
             threads: HashMap::new(),
-            counts: Counts::default(),
+            counts: CheckCounts::default(),
             handled: BTreeMap::new(),
             outside: HashSet::new(),
             gates: Vec::new(),
@@ -132,7 +134,7 @@ impl Checker {
         ledger: &Ledger<'_>,
         most: usize,
         last: bool,
-        news: &mut Vec<Facts>,
+        news: &mut Vec<CheckFacts>,
     ) -> bool {
         let mut violations = std::mem::take(&mut self.violations);
         let read = |at| ledger.violation(at).map(|record| record.read());
@@ -143,7 +145,7 @@ impl Checker {
             self.counts.violations += 1;
             let lock = self.life(ledger, violation.lock, violation.generation, violation.stack);
             let other = self.now(ledger, violation.other_lock, violation.other_stack);
-            news.push(Facts::Violation(ViolationFacts { violation, lock, other }));
+            news.push(CheckFacts::Violation(ViolationFacts { violation, lock, other }));
         });
         self.violations = violations;
         let mut edges = std::mem::take(&mut self.edges);
@@ -164,7 +166,7 @@ impl Checker {
 
     /// Reports the locks that nothing but handlers took until the process ended. They are in
     /// nobody's way, and yet no handler may use a lock.
-    fn handlers_only(&mut self, ledger: &Ledger<'_>, news: &mut Vec<Facts>) {
+    fn handlers_only(&mut self, ledger: &Ledger<'_>, news: &mut Vec<CheckFacts>) {
         for (id, mut violation) in std::mem::take(&mut self.handled) {
             if self.outside.contains(&id) {
                 continue;
@@ -173,14 +175,14 @@ impl Checker {
             // The mode of a use stands where a violation has the other thread.
             violation.other_tid = 0;
             let lock = self.life(ledger, violation.lock, violation.generation, violation.stack);
-            news.push(Facts::Violation(ViolationFacts { violation, lock, other: None }));
+            news.push(CheckFacts::Violation(ViolationFacts { violation, lock, other: None }));
         }
     }
 
     /// Returns what was read so far.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        Counts {
+    pub fn counts(&self) -> CheckCounts {
+        CheckCounts {
             locks: self.lives.len() as u64,
             graph: self.graph.losses(),
             lives: self.lives.lost,
@@ -194,7 +196,7 @@ impl Checker {
         self.lives
     }
 
-    fn edge(&mut self, ledger: &Ledger<'_>, edge: &Edge, news: &mut Vec<Facts>) {
+    fn edge(&mut self, ledger: &Ledger<'_>, edge: &SeenEdge, news: &mut Vec<CheckFacts>) {
         if edge.from == edge.to {
             if let Some(id) = self.lives.end(edge.from, edge.from_generation) {
                 self.graph.forget(LockId(id));
@@ -216,11 +218,11 @@ impl Checker {
         gates.clear();
         gates.extend(ledger.lock_list(edge.gates).filter_map(|(index, shared)| {
             let lock = LockId(self.lives.latest(index)?);
-            Some(Gate { lock, shared })
+            Some(GateLock { lock, shared })
         }));
         let mut found = std::mem::take(&mut self.found);
         self.graph.add(
-            &graph::Edge {
+            &graph::OrderEdge {
                 from: LockId(from),
                 to: LockId(to),
                 from_mode: mode(edge.from_mode),
@@ -242,7 +244,7 @@ impl Checker {
 
     /// Meets a record that a lock is taken in a handler (other lock 0), or with some
     /// signals open (their mask): no violation by itself.
-    fn used(&mut self, ledger: &Ledger<'_>, record: &Violation, news: &mut Vec<Facts>) {
+    fn used(&mut self, ledger: &Ledger<'_>, record: &SeenViolation, news: &mut Vec<CheckFacts>) {
         let Some(id) = self.meet(ledger, record.lock, record.generation, record.stack) else {
             return;
         };
@@ -255,13 +257,13 @@ impl Checker {
             self.handled.entry(id).or_insert(*record);
         }
         let (world, signals) = match record.other_lock {
-            0 => (World::Handler, 1_u64.checked_shl((record.number as u32).wrapping_sub(1))),
-            _ => (World::Open, Some(record.number)),
+            0 => (SignalWorld::Handler, 1_u64.checked_shl((record.number as u32).wrapping_sub(1))),
+            _ => (SignalWorld::Open, Some(record.number)),
         };
         let signals = signals.unwrap_or(0);
         let mut found = std::mem::take(&mut self.found);
         for signal in (1..=64_u8).filter(|signal| signals >> (signal - 1) & 1 != 0) {
-            let usage = Use {
+            let usage = SignalUse {
                 signal,
                 world,
                 mode: match record.other_tid {
@@ -281,37 +283,43 @@ impl Checker {
     /// Returns the id of a life that a record speaks of, in the graph as in the list.
     fn meet(&mut self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<u32> {
         match self.lives.meet(ledger, index, generation, seen) {
-            Known::Id(id) => Some(id),
-            Known::Begins { id, ended } => {
+            LifeKnowledge::Id(id) => Some(id),
+            LifeKnowledge::Begins { id, ended } => {
                 if let Some(ended) = ended {
                     self.graph.forget(LockId(ended));
                 }
                 self.graph.declare(LockId(id), self.lives.class(id), 0);
                 Some(id)
             }
-            Known::Not => None,
+            LifeKnowledge::Not => None,
         }
     }
 
     /// Returns what is known of a lock that a violation names, which may be over by now.
-    fn life(&self, ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
+    fn life(
+        &self,
+        ledger: &Ledger<'_>,
+        index: u32,
+        generation: u32,
+        seen: u32,
+    ) -> Option<LockLife> {
         let known = self.lives.latest(index).and_then(|id| self.lives.get(id));
         known
             .filter(|life| life.generation == generation)
-            .or_else(|| Life::of(ledger, index, generation, seen))
+            .or_else(|| LockLife::of(ledger, index, generation, seen))
     }
 
     /// Returns the lock with this index as it is now.
-    fn now(&self, ledger: &Ledger<'_>, index: u32, seen: u32) -> Option<Life> {
+    fn now(&self, ledger: &Ledger<'_>, index: u32, seen: u32) -> Option<LockLife> {
         let generation = ledger.lock(index)?.generation.load(Relaxed);
-        Life::of(ledger, index, generation, seen)
+        LockLife::of(ledger, index, generation, seen)
     }
 
     /// Returns a finding by what it is about; `None` if it leads over a lock that has
     /// turned out to be a signal.
-    fn facts(&self, ledger: &Ledger<'_>, mut finding: graph::Finding) -> Option<Facts> {
+    fn facts(&self, ledger: &Ledger<'_>, mut finding: graph::Inversion) -> Option<CheckFacts> {
         // Of one lock in both worlds there is a violation, which says more.
-        if let (graph::Kind::Handler { .. }, [step]) = (finding.kind, &finding.steps[..])
+        if let (graph::InversionKind::Handler { .. }, [step]) = (finding.kind, &finding.steps[..])
             && step.from == step.to
         {
             return None;
@@ -321,7 +329,7 @@ impl Checker {
             let tid = self.threads.get(&thread.0).copied().unwrap_or(0);
             ThreadFacts { serial: thread.0, tid }
         };
-        let step = |step: &graph::Step| {
+        let step = |step: &graph::InversionStep| {
             let witness = &step.witness;
             Some(StepFacts {
                 from: life(step.from).filter(|life| !is_signal(ledger, life.index))?,
@@ -338,19 +346,19 @@ impl Checker {
             })
         };
         // What takes two locks by their addresses has both orders, from wherever it is called.
-        let is_guess = matches!(finding.kind, graph::Kind::Classes)
+        let is_guess = matches!(finding.kind, graph::InversionKind::Classes)
             && finding.level == graph::Level::Potential
             && is_one_code(ledger, &finding.steps);
         if is_guess {
             finding.level = graph::Level::Order;
             finding.excuse = Some(graph::Excuse::OtherInstances);
         }
-        Some(Facts::Order(OrderFacts {
+        Some(CheckFacts::Order(OrderFacts {
             level: finding.level,
             kind: finding.kind,
             handler: match finding.kind {
-                graph::Kind::Handler { thread: who, .. } => Some(thread(who)),
-                graph::Kind::Cycle | graph::Kind::Classes => None,
+                graph::InversionKind::Handler { thread: who, .. } => Some(thread(who)),
+                graph::InversionKind::Cycle | graph::InversionKind::Classes => None,
             },
             steps: finding.steps.iter().map(step).collect::<Option<_>>()?,
             excuse: match finding.excuse {
@@ -366,8 +374,8 @@ impl Checker {
 
 /// Tells whether all steps come from the same two calls: the callers that both of them have in
 /// common aside, their stacks are the same.
-fn is_one_code(ledger: &Ledger<'_>, steps: &[graph::Step]) -> bool {
-    let calls = |step: &graph::Step| {
+fn is_one_code(ledger: &Ledger<'_>, steps: &[graph::InversionStep]) -> bool {
+    let calls = |step: &graph::InversionStep| {
         let [mut held, mut asked] = [step.witness.from_site, step.witness.to_site]
             .map(|site| ledger.stack(site.0).map_or(Vec::new(), |stack| stack.returns().collect()));
         while held.len() > 1 && asked.len() > 1 && held.last() == asked.last() {
@@ -382,15 +390,15 @@ fn is_one_code(ledger: &Ledger<'_>, steps: &[graph::Step]) -> bool {
 /// Tells whether a lock was ever released by a thread that did not hold it: then it is
 /// no lock but a signal, and its order means nothing.
 fn is_signal(ledger: &Ledger<'_>, index: u32) -> bool {
-    let used = ledger.used(Part::Locks);
+    let used = ledger.used(LedgerPart::Locks);
     let record = ledger.lock(index).filter(|_| (index as usize) < used);
     record.is_some_and(|record| record.handed_on.load(Relaxed) != 0)
 }
 
-pub(super) fn mode(mode: Mode) -> graph::Mode {
+pub(super) fn mode(mode: EdgeMode) -> graph::Mode {
     match mode {
-        Mode::Write => graph::Mode::Write,
-        Mode::Read => graph::Mode::Read,
-        Mode::ReadRecursive => graph::Mode::ReadRecursive,
+        EdgeMode::Write => graph::Mode::Write,
+        EdgeMode::Read => graph::Mode::Read,
+        EdgeMode::ReadRecursive => graph::Mode::ReadRecursive,
     }
 }

@@ -8,23 +8,23 @@
 
 use super::facts::OrderFacts;
 use lockstead_ledger::Ledger;
-use lockstead_ledger::thread::{Thread, state};
+use lockstead_ledger::thread::{ThreadPart, state};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The locks that threads hold at the moment of a look at the process.
 #[derive(Debug, Default)]
-pub struct Holders {
+pub struct CurrentHolders {
     /// The indices of the threads that hold the lock at an address.
     of: HashMap<u64, HashSet<usize>>,
 }
 
-impl Holders {
+impl CurrentHolders {
     /// Reads the held locks of all threads that run.
     #[must_use]
-    pub fn of(ledger: &Ledger<'_>) -> Holders {
+    pub fn of(ledger: &Ledger<'_>) -> CurrentHolders {
         let mut of: HashMap<u64, HashSet<usize>> = HashMap::new();
-        let runs = |thread: &Thread<'_>| thread.record.state.load(Relaxed) == state::LIVE;
+        let runs = |thread: &ThreadPart<'_>| thread.record.state.load(Relaxed) == state::LIVE;
         for (index, thread) in ledger.threads().enumerate().filter(|(_, thread)| runs(thread)) {
             let stack = thread.stack();
             for at in 0..stack.depth() {
@@ -34,7 +34,7 @@ impl Holders {
                 }
             }
         }
-        Holders { of }
+        CurrentHolders { of }
     }
 
     /// Tells whether for each step some thread holds the lock that it begins with and

@@ -1,14 +1,17 @@
 //! Gives facts their names.
 
 use super::facts::{ExcuseFacts, OrderFacts, StepFacts, ThreadFacts, ViolationFacts};
-use super::lives::Life;
-use super::model::{CycleKind, Details, Excuse, Lock, Order, Step, Thread, Violation};
+use super::lives::LockLife;
+use super::model::{
+    CycleKind, Details, LockIdentity, LockOrder, OrderExcuse, OrderStep, RuleViolation,
+    ThreadIdentity,
+};
 use crate::report::names::Names;
 use crate::report::names::{class_name, type_name};
 use crate::stack::{Frame, Stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::violation::Rule;
-use lockstead_lockdep::Kind;
+use lockstead_lockdep::InversionKind;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 /// Frames by which two violations are told to be of one place.
@@ -35,24 +38,24 @@ impl Describer<'_> {
             _ => None,
         };
         let (cycle, signal) = match facts.kind {
-            Kind::Cycle => (CycleKind::Locks, None),
-            Kind::Classes => (CycleKind::Classes, None),
-            Kind::Handler { signal, .. } => (CycleKind::Handler, Some(signal)),
+            InversionKind::Cycle => (CycleKind::Locks, None),
+            InversionKind::Classes => (CycleKind::Classes, None),
+            InversionKind::Handler { signal, .. } => (CycleKind::Handler, Some(signal)),
         };
         Details {
             level: Some(facts.level()),
             rule: Some(facts.rule().id().into()),
             cause: Some(self.cause_of_order(facts)),
             suppressed: None,
-            order: Some(Order {
+            order: Some(LockOrder {
                 cycle,
                 signal,
                 handler: facts.handler.map(|thread| self.thread(thread)),
                 excuse: facts.excuse.map(|excuse| match excuse {
-                    ExcuseFacts::OneThread => Excuse::OneThread,
-                    ExcuseFacts::Gate(_) => Excuse::Gate,
-                    ExcuseFacts::Alone => Excuse::Alone,
-                    ExcuseFacts::OtherInstances => Excuse::OtherInstances,
+                    ExcuseFacts::OneThread => OrderExcuse::OneThread,
+                    ExcuseFacts::Gate(_) => OrderExcuse::Gate,
+                    ExcuseFacts::Alone => OrderExcuse::Alone,
+                    ExcuseFacts::OtherInstances => OrderExcuse::OtherInstances,
                 }),
                 gate,
                 steps,
@@ -61,8 +64,8 @@ impl Describer<'_> {
         }
     }
 
-    fn step(&mut self, facts: &StepFacts) -> Step {
-        Step {
+    fn step(&mut self, facts: &StepFacts) -> OrderStep {
+        OrderStep {
             thread: self.thread(facts.thread),
             holds: self.lock(&facts.from),
             holds_how: facts.from_mode.into(),
@@ -91,11 +94,11 @@ impl Describer<'_> {
         };
         let lock = match &facts.lock {
             Some(life) => self.lock(life),
-            None if violation.address == 0 => Lock::default(),
-            None => Lock {
+            None if violation.address == 0 => LockIdentity::default(),
+            None => LockIdentity {
                 name: format!("lock at {:#x}", violation.address),
                 address: violation.address,
-                ..Lock::default()
+                ..LockIdentity::default()
             },
         };
         Details {
@@ -104,7 +107,7 @@ impl Describer<'_> {
             cause: Some(self.cause_of_violation(facts)),
             suppressed: None,
             order: None,
-            violation: Some(Violation {
+            violation: Some(RuleViolation {
                 thread,
                 lock,
                 stack: self.stack(violation.stack),
@@ -118,12 +121,12 @@ impl Describer<'_> {
     }
 
     /// Returns a lock by its names.
-    pub fn lock(&mut self, life: &Life) -> Lock {
+    pub fn lock(&mut self, life: &LockLife) -> LockIdentity {
         let facts = life.facts(&self.ledger);
         let name = self.names.lock(&facts);
         let class = if life.module != 0 { name.clone() } else { class_name(self.names, &facts) };
         let type_name = type_name(life.kind, life.attributes);
-        Lock { name, type_name, class, address: life.address }
+        LockIdentity { name, type_name, class, address: life.address }
     }
 
     /// Returns a stack by its id.
@@ -135,8 +138,8 @@ impl Describer<'_> {
 
     /// Names a thread as far as it is known.
     #[must_use]
-    pub fn thread(&self, facts: ThreadFacts) -> Thread {
-        Thread { tid: facts.tid, name: (self.threads)(facts) }
+    pub fn thread(&self, facts: ThreadFacts) -> ThreadIdentity {
+        ThreadIdentity { tid: facts.tid, name: (self.threads)(facts) }
     }
 
     /// Hashes the places of a stack as they are in every process of the program.
@@ -147,7 +150,7 @@ impl Describer<'_> {
         }
     }
 
-    fn class(&mut self, life: &Life) -> u64 {
+    fn class(&mut self, life: &LockLife) -> u64 {
         let mut hasher = DefaultHasher::new();
         life.kind.hash(&mut hasher);
         if life.module != 0 {
@@ -165,7 +168,7 @@ impl Describer<'_> {
         let mut classes: Vec<u64> = facts.steps.iter().map(|step| self.class(&step.from)).collect();
         classes.sort_unstable();
         let mut hasher = DefaultHasher::new();
-        let is_handler = matches!(facts.kind, Kind::Handler { .. });
+        let is_handler = matches!(facts.kind, InversionKind::Handler { .. });
         (self.program, Rule::LockOrderInversion.id(), is_handler, classes).hash(&mut hasher);
         format!("{:016x}", hasher.finish())
     }

@@ -1,26 +1,26 @@
 //! What was found, as numbers: of locks, threads and stacks of one ledger.
 
-use super::lives::Life;
-use lockstead_ledger::violation::Violation;
-use lockstead_lockdep::{Kind, Level, Mode};
+use super::lives::LockLife;
+use lockstead_ledger::violation::SeenViolation;
+use lockstead_lockdep::{InversionKind, Level, Mode};
 use lockstead_rules::Rule;
 
 /// News of one process.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Facts {
+pub enum CheckFacts {
     /// An order of locks that goes round.
     Order(OrderFacts),
     /// A rule was broken.
     Violation(ViolationFacts),
 }
 
-impl Facts {
+impl CheckFacts {
     /// Returns how bad it is.
     #[must_use]
     pub fn level(&self) -> Level {
         match self {
-            Facts::Order(order) => order.level(),
-            Facts::Violation(facts) => facts.level(),
+            CheckFacts::Order(order) => order.level(),
+            CheckFacts::Violation(facts) => facts.level(),
         }
     }
 }
@@ -34,13 +34,13 @@ pub struct ThreadFacts {
     pub tid: u32,
 }
 
-/// A cycle of steps; see [`lockstead_lockdep::Finding`].
+/// A cycle of steps; see [`lockstead_lockdep::Inversion`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OrderFacts {
     /// [`Level::Potential`] if it was shown that it can hurt, else [`Level::Order`].
     pub level: Level,
     /// What the steps are.
-    pub kind: Kind,
+    pub kind: InversionKind,
     /// Each begins with the lock that the one before it asks for.
     pub steps: Vec<StepFacts>,
     /// The thread that was seen to run the signal handler, of a way that a handler closes.
@@ -54,8 +54,8 @@ impl OrderFacts {
     #[must_use]
     pub fn rule(&self) -> Rule {
         match self.kind {
-            Kind::Handler { .. } => Rule::InHandler,
-            Kind::Cycle | Kind::Classes => Rule::LockOrderInversion,
+            InversionKind::Handler { .. } => Rule::InHandler,
+            InversionKind::Cycle | InversionKind::Classes => Rule::LockOrderInversion,
         }
     }
 
@@ -72,7 +72,7 @@ pub enum ExcuseFacts {
     /// There are not as many threads as steps.
     OneThread,
     /// The threads hold this lock all the time.
-    Gate(Life),
+    Gate(LockLife),
     /// The process had one thread.
     Alone,
     /// The locks are not the same, but of the same classes.
@@ -83,9 +83,9 @@ pub enum ExcuseFacts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepFacts {
     /// The lock that is held.
-    pub from: Life,
+    pub from: LockLife,
     /// The lock that is asked for.
-    pub to: Life,
+    pub to: LockLife,
     /// The thread that took the step.
     pub thread: ThreadFacts,
     /// Stack of the acquisition of `from`.
@@ -97,7 +97,7 @@ pub struct StepFacts {
     /// How `to` is asked for.
     pub to_mode: Mode,
     /// What else was held.
-    pub gates: Vec<Life>,
+    pub gates: Vec<LockLife>,
     /// The process had one thread.
     pub alone: bool,
     /// `from` was taken by trylock.
@@ -110,11 +110,11 @@ pub struct StepFacts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ViolationFacts {
     /// The violation as the process wrote it.
-    pub violation: Violation,
+    pub violation: SeenViolation,
     /// The lock, if it has a record.
-    pub lock: Option<Life>,
+    pub lock: Option<LockLife>,
     /// The other lock, if there is one.
-    pub other: Option<Life>,
+    pub other: Option<LockLife>,
 }
 
 impl ViolationFacts {

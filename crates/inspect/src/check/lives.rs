@@ -3,8 +3,8 @@
 //! lock by the time somebody asks.
 
 use crate::report::names::LockFacts;
-use lockstead_ledger::lock::{Kind, Life as Ended, LockRecord};
-use lockstead_ledger::{Ledger, Part};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife};
+use lockstead_ledger::{Ledger, LedgerPart};
 use lockstead_lockdep::ClassId;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -14,7 +14,7 @@ const MOST: usize = 1 << 23;
 
 /// One lock from its initialisation or first use to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct LockLife {
     /// Index of its record.
     pub index: u32,
     /// Which life of its address.
@@ -22,7 +22,7 @@ pub struct Life {
     /// The address at which it lay.
     pub address: u64,
     /// The kind of lock it was.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// The attributes that its initialisation gave it.
     pub attributes: u16,
     /// The how-manieth of its origin, 0 if that is not known.
@@ -37,23 +37,28 @@ pub struct Life {
     pub late: bool,
 }
 
-impl Life {
+impl LockLife {
     /// Returns the life of the lock with this index, if there is one. What was never
     /// claimed is not looked at.
-    pub(super) fn of(ledger: &Ledger<'_>, index: u32, generation: u32, seen: u32) -> Option<Life> {
-        let used = ledger.used(Part::Locks);
+    pub(super) fn of(
+        ledger: &Ledger<'_>,
+        index: u32,
+        generation: u32,
+        seen: u32,
+    ) -> Option<LockLife> {
+        let used = ledger.used(LedgerPart::Locks);
         let record = ledger.lock(index).filter(|_| (index as usize) < used)?;
-        Some(Life::read(record, index, generation, seen))
+        Some(LockLife::read(record, index, generation, seen))
     }
 
     /// Returns what the record says of the lock with this generation; if there is a
     /// later lock at the address by now, that it was used at `seen`.
-    fn read(record: &LockRecord, index: u32, generation: u32, seen: u32) -> Life {
+    fn read(record: &LockRecord, index: u32, generation: u32, seen: u32) -> LockLife {
         let (kind, _, attributes) = record.shape();
         let [serial, module, init_stack, first_stack] =
             [&record.serial, &record.module, &record.init_stack, &record.first_stack]
                 .map(|word| word.load(Relaxed));
-        let life = Life {
+        let life = LockLife {
             index,
             generation,
             address: record.address.load(Relaxed),
@@ -68,7 +73,7 @@ impl Life {
         if module != 0 || is_of(record, generation) {
             return life;
         }
-        Life { serial: 0, init_stack: 0, first_stack: seen, late: true, attributes: 0, ..life }
+        LockLife { serial: 0, init_stack: 0, first_stack: seen, late: true, attributes: 0, ..life }
     }
 
     /// Returns what it is named by.
@@ -94,23 +99,23 @@ impl Life {
     }
 
     /// Returns what all locks of its origin have in common.
-    fn origin(&self) -> Origin {
+    fn origin(&self) -> ClassOrigin {
         match (self.module, self.init_stack) {
-            (0, 0) if self.first_stack == 0 => Origin::Alone(self.address, self.generation),
-            (0, 0) => Origin::First(self.kind, self.first_stack),
-            (0, init) => Origin::Init(self.kind, init),
-            _ => Origin::Variable(self.address),
+            (0, 0) if self.first_stack == 0 => ClassOrigin::Alone(self.address, self.generation),
+            (0, 0) => ClassOrigin::First(self.kind, self.first_stack),
+            (0, init) => ClassOrigin::Init(self.kind, init),
+            _ => ClassOrigin::Variable(self.address),
         }
     }
 }
 
 /// What makes a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Origin {
+enum ClassOrigin {
     /// It was initialised by a call with this stack.
-    Init(Kind, u32),
+    Init(ObjectKind, u32),
     /// Used there first, and nobody saw it initialised.
-    First(Kind, u32),
+    First(ObjectKind, u32),
     /// A variable of the program: one of its kind.
     Variable(u64),
     /// Nothing is known of its origin.
@@ -119,7 +124,7 @@ enum Origin {
 
 /// How a life came to be known, or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
+pub(super) enum LifeKnowledge {
     /// It has the number that it had before.
     Id(u32),
     /// It begins, and the one with this id has ended.
@@ -136,11 +141,11 @@ pub(super) enum Known {
 /// All lives of a process that a record spoke of.
 #[derive(Debug, Default)]
 pub struct Lives {
-    all: Vec<Life>,
+    all: Vec<LockLife>,
     classes: Vec<ClassId>,
     current: HashMap<u32, u32>,
     over: HashMap<u32, u32>,
-    origins: HashMap<Origin, ClassId>,
+    origins: HashMap<ClassOrigin, ClassId>,
     /// Those for which there was no room.
     pub lost: u64,
 }
@@ -148,7 +153,7 @@ pub struct Lives {
 impl Lives {
     /// Returns the life with this id.
     #[must_use]
-    pub fn get(&self, id: u32) -> Option<Life> {
+    pub fn get(&self, id: u32) -> Option<LockLife> {
         self.all.get(id as usize).copied()
     }
 
@@ -171,7 +176,7 @@ impl Lives {
 
     /// Returns all of them, by their ids.
     #[must_use]
-    pub fn all(&self) -> &[Life] {
+    pub fn all(&self) -> &[LockLife] {
         &self.all
     }
 
@@ -187,32 +192,34 @@ impl Lives {
         index: u32,
         generation: u32,
         seen: u32,
-    ) -> Known {
+    ) -> LifeKnowledge {
         let is_over = |over: &u32| *over == generation || is_later(*over, generation);
         if self.over.get(&index).is_some_and(is_over) {
-            return Known::Not;
+            return LifeKnowledge::Not;
         }
         let before = self.latest(index);
         if let Some(id) = before {
             let known = self.all[id as usize].generation;
             if known == generation {
-                return Known::Id(id);
+                return LifeKnowledge::Id(id);
             }
             if is_later(known, generation) {
-                return Known::Not;
+                return LifeKnowledge::Not;
             }
         }
-        let Some(life) = Life::of(ledger, index, generation, seen) else { return Known::Not };
+        let Some(life) = LockLife::of(ledger, index, generation, seen) else {
+            return LifeKnowledge::Not;
+        };
         if self.all.len() >= MOST {
             self.lost += 1;
-            return Known::Not;
+            return LifeKnowledge::Not;
         }
         let id = self.all.len() as u32;
         let next = ClassId(self.origins.len() as u32);
         self.classes.push(*self.origins.entry(life.origin()).or_insert(next));
         self.all.push(life);
         self.current.insert(index, id);
-        Known::Begins { id, ended: before }
+        LifeKnowledge::Begins { id, ended: before }
     }
 
     /// Ends the life with this generation, and returns the id that it had.
@@ -230,7 +237,7 @@ impl Lives {
 /// that lives, and until another one begins there.
 fn is_of(record: &LockRecord, generation: u32) -> bool {
     let now = record.generation.load(Relaxed);
-    let is_over = !matches!(record.shape().1, Ended::Live);
+    let is_over = !matches!(record.shape().1, RecordLife::Live);
     now == generation || is_over && now == generation.wrapping_add(1)
 }
 

@@ -24,5 +24,5 @@ pub mod order;
 pub mod suppress;
 pub mod why;
 
-pub use checker::{Checker, Counts};
-pub use lives::{Life, Lives};
+pub use checker::{CheckCounts, Checker};
+pub use lives::{Lives, LockLife};

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// A lock by its names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Lock {
+pub struct LockIdentity {
     /// What it is called.
     pub name: String,
     /// Kind and attributes: `recursive mutex`.
@@ -21,7 +21,7 @@ pub struct Lock {
     pub address: u64,
 }
 
-impl Lock {
+impl LockIdentity {
     /// Returns the name; with the type, where the name does not say it.
     #[must_use]
     pub fn text(&self) -> String {
@@ -35,7 +35,7 @@ impl Lock {
 
 /// A thread, by what the kernel calls it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Thread {
+pub struct ThreadIdentity {
     /// The kernel's number; 0 if it is not known.
     pub tid: u32,
     /// Its name, where that is known.
@@ -45,7 +45,7 @@ pub struct Thread {
 /// How a lock is held or asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum How {
+pub enum HoldMode {
     /// The lock is for this thread alone.
     #[default]
     Write,
@@ -55,12 +55,12 @@ pub enum How {
     RecursiveRead,
 }
 
-impl From<lockstead_lockdep::Mode> for How {
-    fn from(mode: lockstead_lockdep::Mode) -> How {
+impl From<lockstead_lockdep::Mode> for HoldMode {
+    fn from(mode: lockstead_lockdep::Mode) -> HoldMode {
         match mode {
-            lockstead_lockdep::Mode::Write => How::Write,
-            lockstead_lockdep::Mode::Read => How::Read,
-            lockstead_lockdep::Mode::ReadRecursive => How::RecursiveRead,
+            lockstead_lockdep::Mode::Write => HoldMode::Write,
+            lockstead_lockdep::Mode::Read => HoldMode::Read,
+            lockstead_lockdep::Mode::ReadRecursive => HoldMode::RecursiveRead,
         }
     }
 }
@@ -81,7 +81,7 @@ pub enum CycleKind {
 /// Why a cycle is not called a potential deadlock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-pub enum Excuse {
+pub enum OrderExcuse {
     /// One thread took all steps, or there were fewer threads than steps.
     OneThread,
     /// The threads of all steps hold a further lock.
@@ -94,35 +94,35 @@ pub enum Excuse {
 
 /// One step of an order: a thread held one lock and asked for another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Step {
+pub struct OrderStep {
     /// The thread that took this step.
-    pub thread: Thread,
+    pub thread: ThreadIdentity,
     /// The lock that it held.
-    pub holds: Lock,
+    pub holds: LockIdentity,
     /// How it held that lock.
-    pub holds_how: How,
+    pub holds_how: HoldMode,
     /// It had taken that one by trylock.
     pub tried: bool,
     /// Where it had acquired it.
     pub acquired: Option<Stack>,
     /// The lock that it asked for.
-    pub asks: Lock,
+    pub asks: LockIdentity,
     /// How it asked for that lock.
-    pub asks_how: How,
+    pub asks_how: HoldMode,
     /// It would have given up at a deadline.
     #[serde(default)]
     pub timed: bool,
     /// Where it asked for that lock.
     pub asked: Option<Stack>,
     /// All other locks that it held.
-    pub gates: Vec<Lock>,
+    pub gates: Vec<LockIdentity>,
     /// The process had one thread.
     pub alone: bool,
 }
 
 /// Locks that are taken in no one order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Order {
+pub struct LockOrder {
     /// What the steps go through; reports of version 1 call it `ring`.
     #[serde(alias = "ring")]
     pub cycle: CycleKind,
@@ -130,33 +130,33 @@ pub struct Order {
     pub signal: Option<u8>,
     /// The thread that was seen to run the handler that closes the cycle.
     #[serde(default)]
-    pub handler: Option<Thread>,
+    pub handler: Option<ThreadIdentity>,
     /// Why it is not called a potential deadlock.
-    pub excuse: Option<Excuse>,
+    pub excuse: Option<OrderExcuse>,
     /// The further lock that all hold, if that is why.
-    pub gate: Option<Lock>,
+    pub gate: Option<LockIdentity>,
     /// Each begins with the lock that the one before it asks for.
-    pub steps: Vec<Step>,
+    pub steps: Vec<OrderStep>,
 }
 
 /// A rule that was broken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Violation {
+pub struct RuleViolation {
     /// The thread that broke the rule.
-    pub thread: Thread,
+    pub thread: ThreadIdentity,
     /// The lock that the rule is about.
-    pub lock: Lock,
+    pub lock: LockIdentity,
     /// Where it was broken.
     pub stack: Option<Stack>,
     /// Where the thread had acquired the lock, of a rule about waiting with it.
     pub acquired: Option<Stack>,
     /// The other thread that has a part in it, the owner, say.
-    pub other: Option<Thread>,
+    pub other: Option<ThreadIdentity>,
     /// Where that one, or the same one, did its part earlier: the acquisition,
     /// say.
     pub earlier: Option<Stack>,
     /// The other lock that has a part in it.
-    pub other_lock: Option<Lock>,
+    pub other_lock: Option<LockIdentity>,
     /// The number of a signal, an address, an error: as the rule has it.
     pub number: u64,
 }
@@ -177,17 +177,17 @@ pub struct Details {
     /// one that comes with lockstead.
     pub suppressed: Option<String>,
     /// What an inversion is made of; null of other findings.
-    pub order: Option<Order>,
+    pub order: Option<LockOrder>,
     /// The rule that was broken; reports of version 1 call it `breach`.
     #[serde(alias = "breach")]
-    pub violation: Option<Violation>,
+    pub violation: Option<RuleViolation>,
 }
 
 impl Details {
     /// Returns the locks that have a part in it, each once.
     #[must_use]
-    pub fn locks(&self) -> Vec<&Lock> {
-        let mut locks: Vec<&Lock> = Vec::new();
+    pub fn locks(&self) -> Vec<&LockIdentity> {
+        let mut locks: Vec<&LockIdentity> = Vec::new();
         let steps = self.order.iter().flat_map(|order| &order.steps);
         let violation = self
             .violation

@@ -3,9 +3,9 @@
 use super::describe::Describer;
 use super::facts::ThreadFacts;
 use super::lives::Lives;
-use super::model::{How, Lock, Thread};
+use super::model::{HoldMode, LockIdentity, ThreadIdentity};
 use crate::stack::Stack;
-use lockstead_ledger::Part;
+use lockstead_ledger::LedgerPart;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
@@ -16,26 +16,26 @@ pub const MOST: usize = 20_000;
 
 /// Which lock came before which, and who was first seen to take them so.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Recorded {
+pub struct RecordedOrder {
     /// All that are part of it.
-    pub locks: Vec<Lock>,
+    pub locks: Vec<LockIdentity>,
     /// Those that took them.
-    pub threads: Vec<Thread>,
+    pub threads: Vec<ThreadIdentity>,
     /// The stacks that the edges refer to.
     pub stacks: Vec<Stack>,
     /// Each pair once, in the order in which they were first seen.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<RecordedEdge>,
     /// Pairs that were left out, being too many.
     pub left_out: u64,
 }
 
-/// One pair of locks: the other fields of a [`Recorded`] by their places.
+/// One pair of locks: the other fields of a [`RecordedOrder`] by their places.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Edge {
+pub struct RecordedEdge {
     /// The lock that was held.
     pub from: usize,
     /// How it was held.
-    pub from_how: How,
+    pub from_how: HoldMode,
     /// It was taken by trylock.
     pub tried: bool,
     /// The index of the stack of its acquisition.
@@ -43,7 +43,7 @@ pub struct Edge {
     /// The lock that was asked for.
     pub to: usize,
     /// How it was asked for.
-    pub to_how: How,
+    pub to_how: HoldMode,
     /// The request had a deadline.
     #[serde(default)]
     pub timed: bool,
@@ -80,7 +80,7 @@ impl<K: std::hash::Hash + Eq, T> Numbered<K, T> {
 }
 
 /// Returns the order that a ledger holds, of the locks that its checker met.
-pub fn record(lives: &Lives, with: &mut Describer<'_>) -> Recorded {
+pub fn record(lives: &Lives, with: &mut Describer<'_>) -> RecordedOrder {
     let ledger = with.ledger;
     let ids: HashMap<(u32, u32), usize> = lives
         .all()
@@ -89,11 +89,11 @@ pub fn record(lives: &Lives, with: &mut Describer<'_>) -> Recorded {
         .map(|(id, life)| ((life.index, life.generation), id))
         .collect();
     let mut known: HashMap<(usize, usize), ()> = HashMap::new();
-    let mut locks: Numbered<usize, Lock> = Numbered::new();
-    let mut threads: Numbered<u32, Thread> = Numbered::new();
+    let mut locks: Numbered<usize, LockIdentity> = Numbered::new();
+    let mut threads: Numbered<u32, ThreadIdentity> = Numbered::new();
     let mut stacks: Numbered<u32, Option<Stack>> = Numbered::new();
-    let mut recorded = Recorded::default();
-    for at in 0..ledger.used(Part::Edges) {
+    let mut recorded = RecordedOrder::default();
+    for at in 0..ledger.used(LedgerPart::Edges) {
         let Some(Some(edge)) = ledger.edge(at) else { continue };
         let id = |index, generation| ids.get(&(index, generation)).copied();
         let from = id(edge.from, edge.from_generation);
@@ -117,7 +117,7 @@ pub fn record(lives: &Lives, with: &mut Describer<'_>) -> Recorded {
             .filter_map(|(index, _)| lives.latest(index))
             .map(|id| lock(id as usize, with))
             .collect();
-        recorded.edges.push(Edge {
+        recorded.edges.push(RecordedEdge {
             from: lock(from, with),
             from_how: super::checker::mode(edge.from_mode).into(),
             tried: edge.from_tried,

@@ -28,12 +28,12 @@ use wildmatch::WildMatch;
 #[serde(deny_unknown_fields)]
 struct File {
     #[serde(default)]
-    suppress: Vec<Spanned<Entry>>,
+    suppress: Vec<Spanned<SuppressionEntry>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct SuppressionEntry {
     rule: Option<Spanned<String>>,
     #[serde(default)]
     locks: Vec<String>,
@@ -252,7 +252,7 @@ pub fn suggestion(details: &Details, title: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::model::{Lock, Thread, Violation};
+    use crate::check::model::{LockIdentity, RuleViolation, ThreadIdentity};
     use crate::stack::{Stack, StackEnd};
 
     fn finding() -> Details {
@@ -269,16 +269,16 @@ mod tests {
         };
         Details {
             rule: Some("recursion".into()),
-            violation: Some(Violation {
-                thread: Thread { tid: 7, name: None },
-                lock: Lock {
+            violation: Some(RuleViolation {
+                thread: ThreadIdentity { tid: 7, name: None },
+                lock: LockIdentity {
                     name: "mutex from cache_new() at cache.c:41, #17".into(),
                     class: "mutexes from cache_new() at cache.c:41".into(),
-                    ..Lock::default()
+                    ..LockIdentity::default()
                 },
                 stack: Some(stack("transfer")),
                 earlier: Some(stack("operator[](\"x\")")),
-                ..Violation::default()
+                ..RuleViolation::default()
             }),
             ..Details::default()
         }

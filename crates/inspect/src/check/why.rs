@@ -5,7 +5,7 @@
 //! an order that a report kept. Nothing in it is trusted, for somebody may have
 //! edited the file.
 
-use super::order::{Edge, Recorded};
+use super::order::{RecordedEdge, RecordedOrder};
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 
 /// The locks that a word means.
@@ -21,9 +21,9 @@ pub enum Meant {
 
 /// A way from one lock to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct OrderPath {
     /// The pairs, each beginning where the one before it ends.
-    pub edges: Vec<Edge>,
+    pub edges: Vec<RecordedEdge>,
     /// They meet in classes only: a pair begins with another lock of the class
     /// that the one before it ends with.
     pub by_class: bool,
@@ -31,8 +31,8 @@ pub struct Way {
 
 /// Returns which locks a word means: a name, a class, or a part of one name.
 #[must_use]
-pub fn meant(order: &Recorded, word: &str) -> Meant {
-    let that = |fits: &dyn Fn(&super::model::Lock) -> bool| -> BTreeSet<usize> {
+pub fn meant(order: &RecordedOrder, word: &str) -> Meant {
+    let that = |fits: &dyn Fn(&super::model::LockIdentity) -> bool| -> BTreeSet<usize> {
         let all = order.locks.iter().enumerate();
         all.filter(|(_, lock)| fits(lock)).map(|(at, _)| at).collect()
     };
@@ -42,7 +42,7 @@ pub fn meant(order: &Recorded, word: &str) -> Meant {
         }
     }
     let parts = that(&|lock| lock.name.contains(word) || lock.class.contains(word));
-    let of = |what: fn(&super::model::Lock) -> &String| -> BTreeSet<&String> {
+    let of = |what: fn(&super::model::LockIdentity) -> &String| -> BTreeSet<&String> {
         parts.iter().map(|&at| what(&order.locks[at])).collect()
     };
     let (names, classes) = (of(|lock| &lock.name), of(|lock| &lock.class));
@@ -55,7 +55,11 @@ pub fn meant(order: &Recorded, word: &str) -> Meant {
 
 /// Returns the shortest way from one of these locks to one of those.
 #[must_use]
-pub fn way(order: &Recorded, from: &BTreeSet<usize>, to: &BTreeSet<usize>) -> Option<Way> {
+pub fn way(
+    order: &RecordedOrder,
+    from: &BTreeSet<usize>,
+    to: &BTreeSet<usize>,
+) -> Option<OrderPath> {
     let itself = |at: usize| at as u64;
     let mut numbers: HashMap<&str, u64> = HashMap::new();
     for lock in &order.locks {
@@ -67,18 +71,20 @@ pub fn way(order: &Recorded, from: &BTreeSet<usize>, to: &BTreeSet<usize>) -> Op
         Some(lock) => numbers[lock.class.as_str()],
         None => at as u64 | 1 << 63,
     };
-    let found = shortest(order, from, to, &itself).map(|edges| Way { edges, by_class: false });
-    found
-        .or_else(|| shortest(order, from, to, &of_class).map(|edges| Way { edges, by_class: true }))
+    let found =
+        shortest(order, from, to, &itself).map(|edges| OrderPath { edges, by_class: false });
+    found.or_else(|| {
+        shortest(order, from, to, &of_class).map(|edges| OrderPath { edges, by_class: true })
+    })
 }
 
 /// Searches in breadth over what `node` makes of locks.
 fn shortest(
-    order: &Recorded,
+    order: &RecordedOrder,
     from: &BTreeSet<usize>,
     to: &BTreeSet<usize>,
     node: &dyn Fn(usize) -> u64,
-) -> Option<Vec<Edge>> {
+) -> Option<Vec<RecordedEdge>> {
     let mut out: HashMap<u64, Vec<usize>> = HashMap::new();
     for (at, edge) in order.edges.iter().enumerate() {
         out.entry(node(edge.from)).or_default().push(at);
@@ -116,24 +122,25 @@ fn shortest(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::model::Lock;
+    use crate::check::model::LockIdentity;
 
     /// Locks by name and class, and which comes before which.
-    fn order(locks: &[(&str, &str)], pairs: &[(usize, usize)]) -> Recorded {
-        let lock = |&(name, class): &(&str, &str)| Lock {
+    fn order(locks: &[(&str, &str)], pairs: &[(usize, usize)]) -> RecordedOrder {
+        let lock = |&(name, class): &(&str, &str)| LockIdentity {
             name: name.into(),
             class: class.into(),
-            ..Lock::default()
+            ..LockIdentity::default()
         };
-        let edge = |&(from, to): &(usize, usize)| Edge { from, to, ..Edge::default() };
-        Recorded {
+        let edge =
+            |&(from, to): &(usize, usize)| RecordedEdge { from, to, ..RecordedEdge::default() };
+        RecordedOrder {
             locks: locks.iter().map(lock).collect(),
             edges: pairs.iter().map(edge).collect(),
-            ..Recorded::default()
+            ..RecordedOrder::default()
         }
     }
 
-    fn pairs(way: &Way) -> Vec<(usize, usize)> {
+    fn pairs(way: &OrderPath) -> Vec<(usize, usize)> {
         way.edges.iter().map(|edge| (edge.from, edge.to)).collect()
     }
 
@@ -163,7 +170,7 @@ mod tests {
     fn a_word_means_a_name_a_class_or_one_part() {
         let names = [("journal", "journal"), ("m from f, #1", "ms from f"), ("jar", "jar")];
         let mut order = order(&names, &[]);
-        order.locks.push(Lock { name: "m from f, #2".into(), ..order.locks[1].clone() });
+        order.locks.push(LockIdentity { name: "m from f, #2".into(), ..order.locks[1].clone() });
         assert_eq!(meant(&order, "jar"), Meant::Locks(set(&[2])));
         assert_eq!(meant(&order, "ms from f"), Meant::Locks(set(&[1, 3])));
         assert_eq!(meant(&order, "#2"), Meant::Locks(set(&[3])));

@@ -21,18 +21,18 @@ pub mod others;
 pub mod rwlock;
 pub mod thread;
 
-use crate::memory::Memory;
+use crate::memory::ReadableMemory;
 
 /// Threads have numbers up to this, whatever the system's setting.
 const MOST_THREADS: u32 = 1 << 22;
 
 /// Fields of an object, read in one piece.
-struct Fields<const N: usize>([u8; N]);
+struct GlibcFields<const N: usize>([u8; N]);
 
-impl<const N: usize> Fields<N> {
-    fn read(memory: &dyn Memory, address: u64) -> Option<Self> {
+impl<const N: usize> GlibcFields<N> {
+    fn read(memory: &dyn ReadableMemory, address: u64) -> Option<Self> {
         let mut bytes = [0; N];
-        (memory.read(address, &mut bytes).ok()? == N).then_some(Fields(bytes))
+        (memory.read(address, &mut bytes).ok()? == N).then_some(GlibcFields(bytes))
     }
 
     fn u32(&self, offset: usize) -> u32 {

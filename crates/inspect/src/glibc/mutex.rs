@@ -14,9 +14,9 @@
 //! erased before it gives it back: an owner that is read while that thread is
 //! known to sleep is the holder.
 
-use super::{Fields, MOST_THREADS, is_thread};
-use crate::memory::Memory;
-use crate::proc::futex::{FutexWait, Operation};
+use super::{GlibcFields, MOST_THREADS, is_thread};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
 
 const ROBUST: u32 = 16;
 const INHERIT: u32 = 32;
@@ -93,7 +93,7 @@ impl MutexKind {
 
 /// A mutex that somebody holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Mutex {
+pub struct GlibcMutex {
     /// The address of its first byte.
     pub address: u64,
     /// Which kind it is.
@@ -104,16 +104,16 @@ pub struct Mutex {
     pub depth: u32,
 }
 
-impl Mutex {
+impl GlibcMutex {
     /// Returns the mutex that a thread sleeps for.
     #[must_use]
-    pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<Mutex> {
+    pub fn behind(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<GlibcMutex> {
         let (mutex, word) = Self::read(wait.address, memory)?;
         let kind = mutex.kind;
         let waits_as_it_should = match wait.operation {
-            Operation::LockPi => kind.has(INHERIT) && word & WAITERS != 0,
-            Operation::Wait { bits: u32::MAX } if kind.has(INHERIT) => false,
-            Operation::Wait { bits: u32::MAX } => {
+            FutexWaitKind::LockPi => kind.has(INHERIT) && word & WAITERS != 0,
+            FutexWaitKind::Wait { bits: u32::MAX } if kind.has(INHERIT) => false,
+            FutexWaitKind::Wait { bits: u32::MAX } => {
                 wait.expected == word
                     && match kind {
                         _ if kind.has(ROBUST) => word & WAITERS != 0,
@@ -129,11 +129,11 @@ impl Mutex {
     }
 
     /// Returns what holds for every mutex that is held, whoever waits; and its word.
-    fn read(address: u64, memory: &dyn Memory) -> Option<(Mutex, u32)> {
+    fn read(address: u64, memory: &dyn ReadableMemory) -> Option<(GlibcMutex, u32)> {
         if address == 0 || !address.is_multiple_of(8) {
             return None;
         }
-        let fields = Fields::<40>::read(memory, address)?;
+        let fields = GlibcFields::<40>::read(memory, address)?;
         let (word, count, users) = (fields.u32(0), fields.u32(4), fields.u32(12));
         let kind = MutexKind::new(fields.u32(16))?;
         let named = fields.u32(8);
@@ -149,7 +149,7 @@ impl Mutex {
             && depth
             && (kind.has(ROBUST) || fields.is_spare(24, 32))
             && word != 0;
-        holds.then_some((Mutex { address, kind, owner, depth: count }, word))
+        holds.then_some((GlibcMutex { address, kind, owner, depth: count }, word))
     }
 }
 
@@ -157,7 +157,7 @@ impl Mutex {
 mod tests {
     use super::*;
     use crate::memory::SavedMemory;
-    use crate::proc::futex::Limit;
+    use crate::proc::futex::WaitLimit;
 
     const AT: u64 = 0x7000;
 
@@ -166,12 +166,12 @@ mod tests {
     }
 
     fn wait(expected: u32, private: bool) -> FutexWait {
-        let operation = Operation::Wait { bits: !0 };
-        FutexWait { address: AT, expected, operation, private, limit: Limit::None }
+        let operation = FutexWaitKind::Wait { bits: !0 };
+        FutexWait { address: AT, expected, operation, private, limit: WaitLimit::None }
     }
 
     fn owner(words: [u32; 10], wait: &FutexWait) -> Option<u32> {
-        Mutex::behind(wait, &memory(words)).map(|mutex| mutex.owner)
+        GlibcMutex::behind(wait, &memory(words)).map(|mutex| mutex.owner)
     }
 
     /// A default mutex that thread 77 holds and others want.
@@ -188,7 +188,7 @@ mod tests {
         let taken_over = [held, 1, INCONSISTENT, 1, 16, 0, 1, 2, 3, 4];
         assert_eq!(owner(taken_over, &wait(held, false)), Some(77));
         let inherit = [held, 1, 77, 1, 32 | 512, 0, 0, 0, 0, 0];
-        let pi = FutexWait { operation: Operation::LockPi, ..wait(0, true) };
+        let pi = FutexWait { operation: FutexWaitKind::LockPi, ..wait(0, true) };
         assert_eq!(owner(inherit, &pi), Some(77));
         let ceiling = (50 << CEILING) | 2;
         let protect = [ceiling, 1, 77, 1, 64, 0, 0, 0, 0, 0];
@@ -226,7 +226,7 @@ mod tests {
         }
         assert_eq!(owner(PLAIN, &wait(2, false)), None, "slept as for a shared one");
         assert_eq!(owner(PLAIN, &wait(1, true)), None, "compared with another value");
-        let bits = FutexWait { operation: Operation::Wait { bits: 1 }, ..wait(2, true) };
+        let bits = FutexWait { operation: FutexWaitKind::Wait { bits: 1 }, ..wait(2, true) };
         assert_eq!(owner(PLAIN, &bits), None, "hears some wake-ups alone");
         let odd = FutexWait { address: AT + 4, ..wait(2, true) };
         assert_eq!(owner(PLAIN, &odd), None, "not aligned");

@@ -8,20 +8,20 @@
 //! second word, the round; the first counts those that have come. A once is a word: a count of
 //! forks above two bits, of which 1 says that the initialiser runs.
 
-use super::{Fields, MOST_THREADS};
-use crate::memory::Memory;
-use crate::proc::futex::{FutexWait, Operation};
+use super::{GlibcFields, MOST_THREADS};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
 
 /// Tells whether the thread sleeps for a `pthread_once_t` whose initialiser runs.
 #[must_use]
-pub fn is_once(wait: &FutexWait, memory: &dyn Memory) -> bool {
+pub fn is_once(wait: &FutexWait, memory: &dyn ReadableMemory) -> bool {
     const STATE: u32 = 3;
     const IN_PROGRESS: u32 = 1;
     plain(wait).is_some()
         && wait.private
         && !wait.timed()
         && wait.expected & STATE == IN_PROGRESS
-        && Fields::<4>::read(memory, wait.address).is_some_and(|f| f.u32(0) == wait.expected)
+        && GlibcFields::<4>::read(memory, wait.address).is_some_and(|f| f.u32(0) == wait.expected)
 }
 
 /// An object that somebody waits for and that nobody holds.
@@ -55,14 +55,14 @@ pub enum Ownerless {
 /// Returns the condition variable that a thread sleeps for, if a function for these made the call:
 /// the relations among its fields alone are too few to tell it from other words.
 #[must_use]
-pub fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+pub fn condition(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<Ownerless> {
     plain(wait)?;
     let candidate = |signals: u64, group: u64, with_references: bool| {
         let address = wait.address.checked_sub(signals + 4 * group)?;
         if address == 0 || !address.is_multiple_of(8) {
             return None;
         }
-        let fields = Fields::<48>::read(memory, address)?;
+        let fields = GlibcFields::<48>::read(memory, address)?;
         let (sequence, start) = (fields.u64(0) >> 1, fields.u64(8) >> 1);
         let flags = fields.u32(if with_references { 36 } else { 28 });
         let waiting = flags >> 3;
@@ -83,13 +83,13 @@ pub fn condition(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
 
 /// Returns the semaphore that a thread sleeps for.
 #[must_use]
-pub fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+pub fn semaphore(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<Ownerless> {
     plain(wait)?;
     let address = wait.address;
     if !address.is_multiple_of(8) || wait.expected != 0 {
         return None;
     }
-    let fields = Fields::<12>::read(memory, address)?;
+    let fields = GlibcFields::<12>::read(memory, address)?;
     let (value, waiting, scope) = (fields.u32(0), fields.u32(4), fields.u32(8));
     let fits = value == 0
         && (1..=MOST_THREADS).contains(&waiting)
@@ -99,13 +99,13 @@ pub fn semaphore(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
 
 /// Returns the barrier that a thread sleeps for, if a function for these made the call.
 #[must_use]
-pub fn barrier(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
+pub fn barrier(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<Ownerless> {
     plain(wait)?;
     let address = wait.address.checked_sub(4)?;
     if !address.is_multiple_of(4) || wait.timed() {
         return None;
     }
-    let fields = Fields::<20>::read(memory, address)?;
+    let fields = GlibcFields::<20>::read(memory, address)?;
     let (all, round, of, scope) = (fields.u32(0), fields.u32(4), fields.u32(8), fields.u32(12));
     let come = all.wrapping_sub(round);
     let fits = round == wait.expected
@@ -116,25 +116,26 @@ pub fn barrier(wait: &FutexWait, memory: &dyn Memory) -> Option<Ownerless> {
 }
 
 fn plain(wait: &FutexWait) -> Option<()> {
-    (wait.operation == Operation::Wait { bits: !0 }).then_some(())
+    (wait.operation == FutexWaitKind::Wait { bits: !0 }).then_some(())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::SavedMemory;
-    use crate::proc::futex::Limit;
+    use crate::proc::futex::WaitLimit;
 
     const AT: u64 = 0x7000;
 
-    type Look = fn(&FutexWait, &dyn Memory) -> Option<Ownerless>;
+    type Look = fn(&FutexWait, &dyn ReadableMemory) -> Option<Ownerless>;
 
     fn look(of: Look, words: &[u32], offset: u64, expected: u32) -> Option<Ownerless> {
         let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         bytes.resize(64, 0);
-        let operation = Operation::Wait { bits: !0 };
+        let operation = FutexWaitKind::Wait { bits: !0 };
         let address = AT + offset;
-        let wait = FutexWait { address, expected, operation, private: true, limit: Limit::None };
+        let wait =
+            FutexWait { address, expected, operation, private: true, limit: WaitLimit::None };
         of(&wait, &SavedMemory::new(AT, bytes))
     }
 
@@ -163,9 +164,14 @@ mod tests {
     #[test]
     fn a_once_is_a_word_whose_initialiser_runs() {
         let is = |word: u32, expected| {
-            let operation = Operation::Wait { bits: !0 };
-            let wait =
-                FutexWait { address: AT, expected, operation, private: true, limit: Limit::None };
+            let operation = FutexWaitKind::Wait { bits: !0 };
+            let wait = FutexWait {
+                address: AT,
+                expected,
+                operation,
+                private: true,
+                limit: WaitLimit::None,
+            };
             is_once(&wait, &SavedMemory::new(AT, word.to_ne_bytes().to_vec()))
         };
         assert!(is(1, 1) && is(9, 9), "before and after forks");

@@ -12,9 +12,9 @@
 //! | 16, 40 | spare | 0, or a mark of the library that checks |
 //! | 48 | flags | who is preferred: 0, 1 or 2 |
 
-use super::{Fields, MOST_THREADS, is_thread};
-use crate::memory::Memory;
-use crate::proc::futex::{FutexWait, Operation};
+use super::{GlibcFields, MOST_THREADS, is_thread};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
 
 const WRITE_PHASE: u32 = 1;
 const WRITER_NEXT: u32 = 2;
@@ -25,7 +25,7 @@ const USED: u32 = 2;
 
 /// A reader-writer lock that somebody waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RwLock {
+pub struct GlibcRwLock {
     /// The address of its first byte.
     pub address: u64,
     /// The thread that holds it alone, by the number that it has for itself.
@@ -38,22 +38,22 @@ pub struct RwLock {
     pub shared: bool,
 }
 
-impl RwLock {
+impl GlibcRwLock {
     /// Returns the lock that a thread sleeps for.
     #[must_use]
-    pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<RwLock> {
-        if wait.operation != (Operation::Wait { bits: !0 }) {
+    pub fn behind(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<GlibcRwLock> {
+        if wait.operation != (FutexWaitKind::Wait { bits: !0 }) {
             return None;
         }
         [8, 12, 0].iter().find_map(|&offset| Self::at(wait, offset, memory))
     }
 
-    fn at(wait: &FutexWait, offset: usize, memory: &dyn Memory) -> Option<RwLock> {
+    fn at(wait: &FutexWait, offset: usize, memory: &dyn ReadableMemory) -> Option<GlibcRwLock> {
         let address = wait.address.checked_sub(offset as u64)?;
         if address == 0 || !address.is_multiple_of(8) {
             return None;
         }
-        let fields = Fields::<56>::read(memory, address)?;
+        let fields = GlibcFields::<56>::read(memory, address)?;
         let (word, writers) = (fields.u32(0), fields.u32(4));
         let (phase, turn) = (fields.u32(8), fields.u32(12));
         let (writer, shared, flags) = (fields.u32(24), fields.u32(28), fields.u32(48));
@@ -78,7 +78,7 @@ impl RwLock {
         // Nobody sleeps for a lock that neither is held nor has a next writer.
         let busy = word & (WRITE_PHASE | WRITER_NEXT) != 0;
         let readers = if word & WRITE_PHASE == 0 { word >> READERS_SHIFT } else { 0 };
-        (fits && busy).then_some(RwLock {
+        (fits && busy).then_some(GlibcRwLock {
             address,
             writer: (writer != 0).then_some(writer),
             readers,
@@ -92,16 +92,16 @@ impl RwLock {
 mod tests {
     use super::*;
     use crate::memory::SavedMemory;
-    use crate::proc::futex::Limit;
+    use crate::proc::futex::WaitLimit;
 
     const AT: u64 = 0x7000;
 
-    fn look(words: [u32; 14], offset: u64, expected: u32, private: bool) -> Option<RwLock> {
+    fn look(words: [u32; 14], offset: u64, expected: u32, private: bool) -> Option<GlibcRwLock> {
         let bytes = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
-        let operation = Operation::Wait { bits: !0 };
+        let operation = FutexWaitKind::Wait { bits: !0 };
         let address = AT + offset;
-        let wait = FutexWait { address, expected, operation, private, limit: Limit::None };
-        RwLock::behind(&wait, &SavedMemory::new(AT, bytes))
+        let wait = FutexWait { address, expected, operation, private, limit: WaitLimit::None };
+        GlibcRwLock::behind(&wait, &SavedMemory::new(AT, bytes))
     }
 
     /// Thread 77 writes; one reader waits.

@@ -7,9 +7,9 @@
 //! erases it at the thread's end, and wakes those that join. From version 2.43 on
 //! they sleep on a word that the library keeps beside it.
 
-use super::{Fields, is_thread};
-use crate::memory::Memory;
-use crate::proc::futex::{FutexWait, Operation};
+use super::{GlibcFields, is_thread};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
 use std::ops::Range;
 
 /// Where the number is, in every library since the record has these fields.
@@ -22,8 +22,8 @@ const STATES: std::ops::RangeInclusive<u32> = 1..=2;
 
 /// Returns the thread that a join waits for, by the number that it has for itself.
 #[must_use]
-pub fn joined(wait: &FutexWait, memory: &dyn Memory) -> Option<u32> {
-    let waits = wait.operation == Operation::Wait { bits: !0 } && !wait.private;
+pub fn joined(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<u32> {
+    let waits = wait.operation == FutexWaitKind::Wait { bits: !0 } && !wait.private;
     let by_number = is_thread(wait.expected) && wait.expected > *STATES.end();
     let by_state = STATES.contains(&wait.expected);
     if !waits || !(by_number || by_state) {
@@ -58,9 +58,9 @@ pub struct StreamLock {
 impl StreamLock {
     /// Returns the lock that a thread sleeps for.
     #[must_use]
-    pub fn behind(wait: &FutexWait, memory: &dyn Memory) -> Option<StreamLock> {
+    pub fn behind(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<StreamLock> {
         let address = wait.address;
-        let waits = wait.operation == Operation::Wait { bits: !0 }
+        let waits = wait.operation == FutexWaitKind::Wait { bits: !0 }
             && wait.private
             && wait.expected == 2
             && !wait.timed()
@@ -68,7 +68,7 @@ impl StreamLock {
         if !waits {
             return None;
         }
-        let fields = Fields::<16>::read(memory, address)?;
+        let fields = GlibcFields::<16>::read(memory, address)?;
         let (word, depth, record) = (fields.u32(0), fields.u32(4), fields.u64(8));
         if word != 2 || depth == 0 || depth > 1 << 20 || !is_record(record, memory) {
             return None;
@@ -84,28 +84,28 @@ impl StreamLock {
 /// frames, a semaphore for instance, lies above.
 #[must_use]
 pub fn sleeps_for_ever(wait: &FutexWait, frames: &Range<u64>) -> bool {
-    wait.operation == Operation::Wait { bits: !0 }
+    wait.operation == FutexWaitKind::Wait { bits: !0 }
         && !wait.timed()
         && wait.expected == 0
         && frames.contains(&wait.address)
 }
 
-fn is_record(address: u64, memory: &dyn Memory) -> bool {
+fn is_record(address: u64, memory: &dyn ReadableMemory) -> bool {
     address != 0
         && address.is_multiple_of(64)
-        && Fields::<24>::read(memory, address)
+        && GlibcFields::<24>::read(memory, address)
             .is_some_and(|fields| fields.u64(0) == address && fields.u64(16) == address)
 }
 
-fn number_at(address: u64, memory: &dyn Memory) -> Option<u32> {
-    Some(Fields::<4>::read(memory, address)?.u32(0))
+fn number_at(address: u64, memory: &dyn ReadableMemory) -> Option<u32> {
+    Some(GlibcFields::<4>::read(memory, address)?.u32(0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::memory::SavedMemory;
-    use crate::proc::futex::Limit;
+    use crate::proc::futex::WaitLimit;
 
     const RECORD: u64 = 0x7f00_0000_1000;
 
@@ -123,8 +123,8 @@ mod tests {
     }
 
     fn wait(offset: u64, expected: u32, private: bool) -> FutexWait {
-        let operation = Operation::Wait { bits: !0 };
-        FutexWait { address: RECORD + offset, expected, operation, private, limit: Limit::None }
+        let operation = FutexWaitKind::Wait { bits: !0 };
+        FutexWait { address: RECORD + offset, expected, operation, private, limit: WaitLimit::None }
     }
 
     #[test]

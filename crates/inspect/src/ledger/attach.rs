@@ -1,9 +1,9 @@
 //! The ledger of a process that a `lockstead run` somewhere watches.
 
 use super::listener::QUESTION;
-use super::mapped::Mapped;
+use super::mapped::MappedLedger;
 use super::passing;
-use crate::maps::{Backing, Mapping, Maps};
+use crate::maps::{Backing, Maps, MapsLine};
 use lockstead_ledger::hello;
 use std::collections::HashSet;
 use std::io;
@@ -30,7 +30,7 @@ const SOCKETS: &str = "/proc/net/unix";
 /// # Errors
 /// The maps of the process cannot be read and nobody knows it, the command has
 /// gone or refuses, or the ledger is of another version.
-pub fn attach(pid: u32) -> io::Result<Option<Mapped>> {
+pub fn attach(pid: u32) -> io::Result<Option<MappedLedger>> {
     match Maps::of(pid) {
         Ok(maps) => match maps.iter().find_map(token) {
             Some(token) => ask(&token, pid).map(Some),
@@ -47,7 +47,7 @@ pub fn attach(pid: u32) -> io::Result<Option<Mapped>> {
 }
 
 /// Asks the command with this token for the ledger of a process.
-fn ask(token: &str, pid: u32) -> io::Result<Mapped> {
+fn ask(token: &str, pid: u32) -> io::Result<MappedLedger> {
     let (name, length) = hello::socket_name(token.as_bytes());
     let connection = passing::connect(&name[..length]).map_err(|error| {
         let text = match error.kind() {
@@ -66,13 +66,13 @@ fn ask(token: &str, pid: u32) -> io::Result<Mapped> {
     }
     let (answer, file) = passing::receive(connection.as_fd())?;
     match file {
-        Some(file) if answer == QUESTION => Mapped::new(file, false),
+        Some(file) if answer == QUESTION => MappedLedger::new(file, false),
         _ => Err(io::Error::other(String::from_utf8_lossy(&answer).into_owned())),
     }
 }
 
 /// Returns the token of the run in the name of a mapped ledger.
-fn token(mapping: &Mapping) -> Option<String> {
+fn token(mapping: &MapsLine) -> Option<String> {
     let Backing::File { path, .. } = &mapping.backing else { return None };
     let name = path.file_name()?.to_str()?;
     let token = name.strip_prefix(SHOWN)?;

@@ -7,7 +7,7 @@
 //! the files themselves say.
 
 use crate::maps::Maps;
-use lockstead_ledger::ledger::{Ledger, Part};
+use lockstead_ledger::ledger::{Ledger, LedgerPart};
 use lockstead_ledger::module;
 use object::LittleEndian;
 use object::elf::{self, FileHeader64};
@@ -38,7 +38,7 @@ pub struct Code {
 #[must_use]
 pub fn modules(ledger: &Ledger<'_>) -> Vec<Code> {
     let mut found: Vec<Code> = Vec::new();
-    for record in &ledger.modules()[..ledger.used(Part::Modules)] {
+    for record in &ledger.modules()[..ledger.used(LedgerPart::Modules)] {
         let start = record.start.load(Acquire);
         if start == 0 {
             continue;

@@ -5,7 +5,7 @@
 //! commands that ask for one (`lockstead dump`, `lockstead top`). A caller is
 //! believed nothing but what the kernel says of it.
 
-use super::passing::{self, Peer};
+use super::passing::{self, SocketPeer};
 use lockstead_ledger::hello::{self, Hello};
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -23,12 +23,12 @@ const SILENCE: Duration = Duration::from_secs(10);
 
 /// A socket in the file system, which goes with the command.
 #[derive(Debug)]
-struct Beside {
+struct FileSocket {
     socket: OwnedFd,
     path: PathBuf,
 }
 
-impl Drop for Beside {
+impl Drop for FileSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -38,10 +38,10 @@ impl Drop for Beside {
 #[derive(Debug)]
 pub struct Listener {
     /// A second socket, with a name in the file system, for those that cannot see the abstract one.
-    beside: Option<Beside>,
+    beside: Option<FileSocket>,
     socket: OwnedFd,
     token: String,
-    open: Vec<(OwnedFd, Peer, Instant)>,
+    open: Vec<(OwnedFd, SocketPeer, Instant)>,
     /// Given up for a caller when there is no other descriptor left: somebody who
     /// is not heard would call for ever.
     spare: Option<File>,
@@ -49,7 +49,7 @@ pub struct Listener {
 
 /// What a caller wants.
 #[derive(Debug)]
-pub enum Call {
+pub enum CallerRequest {
     /// A process hands over its ledger.
     Hello {
         /// What it says of itself.
@@ -57,19 +57,19 @@ pub enum Call {
         /// The file that the ledger lies in.
         file: OwnedFd,
         /// The process at the other end.
-        peer: Peer,
+        peer: SocketPeer,
     },
     /// A process could not make a ledger.
     Without {
         /// What it says of itself, and why.
         hello: Box<Hello>,
         /// The process at the other end.
-        peer: Peer,
+        peer: SocketPeer,
     },
     /// A process could not hand over its ledger.
     Lost {
         /// The process at the other end.
-        peer: Peer,
+        peer: SocketPeer,
         /// The reason, from the system.
         error: io::Error,
     },
@@ -78,19 +78,19 @@ pub enum Call {
         /// The process that it is about.
         pid: u32,
         /// The process that asks, and the connection for the answer.
-        caller: Caller,
+        caller: WaitingCaller,
     },
 }
 
 /// Somebody who waits for an answer.
 #[derive(Debug)]
-pub struct Caller {
+pub struct WaitingCaller {
     connection: OwnedFd,
     /// The process at the other end.
-    pub peer: Peer,
+    pub peer: SocketPeer,
 }
 
-impl Caller {
+impl WaitingCaller {
     /// Gives the ledger. That the caller has gone is its own affair.
     pub fn give(&self, file: BorrowedFd<'_>) {
         let _ = passing::send(self.connection.as_fd(), QUESTION, Some(file));
@@ -132,7 +132,7 @@ impl Listener {
         // Under another name until somebody listens, lest it looks deserted.
         let path = directory.join(format!("new-{}", self.token));
         let socket = passing::listen_at(&path)?;
-        let mut beside = Beside { socket, path };
+        let mut beside = FileSocket { socket, path };
         // Processes of the run may become other users; who calls is checked.
         fs::set_permissions(&beside.path, fs::Permissions::from_mode(0o777))?;
         let name = directory.join(format!("{}{}", hello::SOCKET, self.token));
@@ -166,7 +166,7 @@ impl Listener {
     }
 
     /// Takes all calls that are there.
-    pub fn calls(&mut self) -> Vec<Call> {
+    pub fn calls(&mut self) -> Vec<CallerRequest> {
         let mut calls = Vec::new();
         loop {
             match self.accept() {
@@ -181,7 +181,7 @@ impl Listener {
                     let peer = refused.and_then(|refused| passing::peer(refused.as_fd()));
                     self.spare = spare();
                     let Ok(peer) = peer else { break };
-                    calls.push(Call::Lost { peer, error });
+                    calls.push(CallerRequest::Lost { peer, error });
                 }
                 Err(_) => break,
             }
@@ -194,7 +194,9 @@ impl Listener {
                         self.open.push((connection, peer, since));
                     }
                 }
-                Err(error) if is_shortage(&error) => calls.push(Call::Lost { peer, error }),
+                Err(error) if is_shortage(&error) => {
+                    calls.push(CallerRequest::Lost { peer, error })
+                }
                 Err(_) => {}
             }
         }
@@ -213,17 +215,17 @@ fn is_shortage(error: &io::Error) -> bool {
 fn understand(
     message: &[u8],
     file: Option<OwnedFd>,
-    peer: Peer,
+    peer: SocketPeer,
     connection: OwnedFd,
-) -> Option<Call> {
+) -> Option<CallerRequest> {
     if let Some(hello) = Hello::from_bytes(message) {
         let hello = Box::new(hello);
         return Some(match file {
-            Some(file) => Call::Hello { hello, file, peer },
-            None => Call::Without { hello, peer },
+            Some(file) => CallerRequest::Hello { hello, file, peer },
+            None => CallerRequest::Without { hello, peer },
         });
     }
     let pid = message.strip_prefix(QUESTION)?;
     let pid = u32::from_le_bytes(pid.try_into().ok()?);
-    Some(Call::Question { pid, caller: Caller { connection, peer } })
+    Some(CallerRequest::Question { pid, caller: WaitingCaller { connection, peer } })
 }

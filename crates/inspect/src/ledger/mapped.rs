@@ -7,7 +7,7 @@
 //! not mapped, and what is in it is checked where it is used.
 
 use lockstead_ledger::ledger::{Extent, PARTS};
-use lockstead_ledger::{Layout, Ledger};
+use lockstead_ledger::{Ledger, LedgerLayout};
 use std::fs::File;
 use std::io;
 use std::mem::MaybeUninit;
@@ -20,7 +20,7 @@ const FIRST_PAGE: usize = 4096;
 
 /// The ledger of a process, mapped into this one.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedLedger {
     file: OwnedFd,
     base: *mut u8,
     size: usize,
@@ -39,21 +39,21 @@ const UNWRITTEN: u64 = 1 << 20;
 
 // SAFETY: the mapping is shared memory of atomics, at an address that stays
 // until the value is dropped.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MappedLedger {}
 // SAFETY: all writes through a shared reference are atomic, as above.
-unsafe impl Sync for Mapped {}
+unsafe impl Sync for MappedLedger {}
 
 fn invalid(text: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
-impl Mapped {
+impl MappedLedger {
     /// Maps the ledger in `file`: for reading, and its first page also for
     /// writing if this process is the one that keeps its clock.
     ///
     /// # Errors
     /// The file is no ledger, or can shrink, or there is no address space left.
-    pub fn new(file: OwnedFd, keeps_clock: bool) -> io::Result<Mapped> {
+    pub fn new(file: OwnedFd, keeps_clock: bool) -> io::Result<MappedLedger> {
         // SAFETY: the kernel writes one structure of this frame, about a descriptor that is open.
         let seals = unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GET_SEALS) };
         if seals == -1 || seals & libc::F_SEAL_SHRINK == 0 {
@@ -63,12 +63,12 @@ impl Mapped {
         }
         let file = File::from(file);
         let size = usize::try_from(file.metadata()?.len()).map_err(|_| invalid("too large"))?;
-        if (size as u64) < Layout::SMALLEST {
+        if (size as u64) < LedgerLayout::SMALLEST {
             return Err(invalid("the ledger's file is too small"));
         }
         let file = OwnedFd::from(file);
         let base = map(&file, ptr::null_mut(), size, libc::PROT_READ, 0)?;
-        let mut mapped = Mapped {
+        let mut mapped = MappedLedger {
             file,
             base,
             size,
@@ -146,7 +146,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedLedger {
     fn drop(&mut self) {
         // SAFETY: exactly what `new` mapped; all views borrow from `self`.
         unsafe { libc::munmap(self.base.cast(), self.size) };

@@ -16,5 +16,5 @@ pub mod mapped;
 pub mod passing;
 
 pub use attach::attach;
-pub use listener::{Call, Caller, Listener};
-pub use mapped::Mapped;
+pub use listener::{CallerRequest, Listener, WaitingCaller};
+pub use mapped::MappedLedger;

@@ -14,7 +14,7 @@ use std::ptr;
 
 /// The process at the other end of a connection, as the kernel says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Peer {
+pub struct SocketPeer {
     /// Process id in this process's own PID namespace; 0 for a process that is
     /// not in it.
     pub pid: u32,
@@ -134,7 +134,7 @@ pub fn accept(listener: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 ///
 /// # Errors
 /// The socket is not connected.
-pub fn peer(connection: BorrowedFd<'_>) -> io::Result<Peer> {
+pub fn peer(connection: BorrowedFd<'_>) -> io::Result<SocketPeer> {
     // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut found: libc::ucred = unsafe { zeroed() };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -151,7 +151,7 @@ pub fn peer(connection: BorrowedFd<'_>) -> io::Result<Peer> {
     if done == -1 {
         return Err(io::Error::last_os_error());
     }
-    Ok(Peer { pid: u32::try_from(found.pid).unwrap_or(0), user: found.uid })
+    Ok(SocketPeer { pid: u32::try_from(found.pid).unwrap_or(0), user: found.uid })
 }
 
 /// Waits until the connection can be read, at most so long. Says whether it can.
@@ -299,7 +299,7 @@ mod tests {
         let server = accept(listener.as_fd()).expect("a connection");
         let found = peer(server.as_fd()).expect("known");
         // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
-        assert_eq!(found, Peer { pid: std::process::id(), user: unsafe { libc::geteuid() } });
+        assert_eq!(found, SocketPeer { pid: std::process::id(), user: unsafe { libc::geteuid() } });
         assert!(listen(&name).is_err(), "the name is taken");
     }
 

@@ -4,7 +4,7 @@
 //! The kernel answers "not permitted" for many reasons. They are told apart
 //! here by what anybody may read, so that the advice fits.
 
-use super::status::Status;
+use super::status::StatusFile;
 
 /// What stands between the reader and a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub enum Barrier {
 impl Barrier {
     /// Returns what keeps this process from reading the process `pid`.
     #[must_use]
-    pub fn of(pid: u32, status: &Status) -> Barrier {
+    pub fn of(pid: u32, status: &StatusFile) -> Barrier {
         let scope = std::fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope")
             .ok()
             .and_then(|text| text.trim().parse().ok())
@@ -44,7 +44,7 @@ impl Barrier {
         Barrier::judge(me, status, owner, scope)
     }
 
-    fn judge(me: u64, status: &Status, owner: Option<u64>, scope: u32) -> Barrier {
+    fn judge(me: u64, status: &StatusFile, owner: Option<u64>, scope: u32) -> Barrier {
         let uid = status.number("Uid");
         match uid {
             Some(uid) if uid != me && me != 0 => Barrier::OtherUser { uid },
@@ -107,8 +107,8 @@ impl Barrier {
 mod tests {
     use super::*;
 
-    fn of_user(uid: u32) -> Status {
-        Status::parse(&format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
+    fn of_user(uid: u32) -> StatusFile {
+        StatusFile::parse(&format!("Uid:\t{uid}\t{uid}\t{uid}\t{uid}\n"))
     }
 
     #[test]

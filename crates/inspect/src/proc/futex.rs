@@ -4,8 +4,8 @@
 //! From number and arguments of a call to: which word, what value it had, who
 //! may wake it, until when. Numbers and bits are the kernel's binary interface.
 
-use super::task::Call;
-use crate::memory::Memory;
+use super::task::SleepingCall;
+use crate::memory::ReadableMemory;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) const FUTEX: i64 = 202;
@@ -24,7 +24,7 @@ const MOST_WORDS: u64 = 128;
 
 /// Which kind of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum FutexWaitKind {
     /// Until woken; with `FUTEX_WAIT_BITSET` the bits of wake-ups it hears.
     Wait {
         /// All ones where the operation has none.
@@ -43,7 +43,7 @@ pub enum Operation {
 
 /// When a wait ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Limit {
+pub enum WaitLimit {
     /// It never ends by itself.
     None,
     /// It ends at a time of a clock; the time lies at this address.
@@ -68,37 +68,37 @@ pub struct FutexWait {
     /// What the call compared the word with; 0 where it does not compare.
     pub expected: u32,
     /// Which kind it is.
-    pub operation: Operation,
+    pub operation: FutexWaitKind,
     /// Only threads of the process can wake it.
     pub private: bool,
     /// When it gives up.
-    pub limit: Limit,
+    pub limit: WaitLimit,
 }
 
 impl FutexWait {
     /// Returns the wait that a call is, if it is one.
     #[must_use]
-    pub fn decode(call: &Call) -> Option<FutexWait> {
+    pub fn decode(call: &SleepingCall) -> Option<FutexWait> {
         let [address, second, third, fourth, fifth, sixth] = call.arguments;
         match call.number {
             FUTEX => {
                 let realtime = second & REALTIME != 0;
                 let at = |realtime| match fourth {
-                    0 => Limit::None,
-                    time => Limit::At { realtime, time },
+                    0 => WaitLimit::None,
+                    time => WaitLimit::At { realtime, time },
                 };
                 let (operation, limit) = match second & !(PRIVATE | REALTIME) {
                     0 => match fourth {
-                        0 => (Operation::Wait { bits: !0 }, Limit::None),
-                        span => (Operation::Wait { bits: !0 }, Limit::After { span }),
+                        0 => (FutexWaitKind::Wait { bits: !0 }, WaitLimit::None),
+                        span => (FutexWaitKind::Wait { bits: !0 }, WaitLimit::After { span }),
                     },
-                    9 => (Operation::Wait { bits: sixth as u32 }, at(realtime)),
-                    6 => (Operation::LockPi, at(true)),
-                    13 => (Operation::LockPi, at(realtime)),
-                    11 => (Operation::RequeuePi, at(realtime)),
+                    9 => (FutexWaitKind::Wait { bits: sixth as u32 }, at(realtime)),
+                    6 => (FutexWaitKind::LockPi, at(true)),
+                    13 => (FutexWaitKind::LockPi, at(realtime)),
+                    11 => (FutexWaitKind::RequeuePi, at(realtime)),
                     _ => return None,
                 };
-                let compares = !matches!(operation, Operation::LockPi);
+                let compares = !matches!(operation, FutexWaitKind::LockPi);
                 Some(FutexWait {
                     address,
                     expected: if compares { third as u32 } else { 0 },
@@ -110,21 +110,21 @@ impl FutexWait {
             WAITV => {
                 let words = second.min(MOST_WORDS) as u32;
                 let limit = match fourth {
-                    0 => Limit::None,
-                    time => Limit::At { realtime: fifth == libc::CLOCK_REALTIME as u64, time },
+                    0 => WaitLimit::None,
+                    time => WaitLimit::At { realtime: fifth == libc::CLOCK_REALTIME as u64, time },
                 };
-                let operation = Operation::Several { words };
+                let operation = FutexWaitKind::Several { words };
                 Some(FutexWait { address, expected: 0, operation, private: false, limit })
             }
             WAIT2 => {
                 let limit = match fifth {
-                    0 => Limit::None,
-                    time => Limit::At { realtime: sixth == libc::CLOCK_REALTIME as u64, time },
+                    0 => WaitLimit::None,
+                    time => WaitLimit::At { realtime: sixth == libc::CLOCK_REALTIME as u64, time },
                 };
                 Some(FutexWait {
                     address,
                     expected: second as u32,
-                    operation: Operation::Wait { bits: third as u32 },
+                    operation: FutexWaitKind::Wait { bits: third as u32 },
                     private: fourth as u32 & PRIVATE2 != 0,
                     limit,
                 })
@@ -136,13 +136,14 @@ impl FutexWait {
     /// Returns whether the wait ends by itself at some time.
     #[must_use]
     pub fn timed(&self) -> bool {
-        self.limit != Limit::None
+        self.limit != WaitLimit::None
     }
 
     /// Returns seconds and nanoseconds of the limit, read where the call left them.
     #[must_use]
-    pub fn limit_time(&self, memory: &dyn Memory) -> Option<(i64, i64)> {
-        let (Limit::At { time: address, .. } | Limit::After { span: address }) = self.limit else {
+    pub fn limit_time(&self, memory: &dyn ReadableMemory) -> Option<(i64, i64)> {
+        let (WaitLimit::At { time: address, .. } | WaitLimit::After { span: address }) = self.limit
+        else {
             return None;
         };
         let (seconds, nanos) =
@@ -152,8 +153,8 @@ impl FutexWait {
 
     /// Returns the words of a wait on several, with what each was compared with.
     #[must_use]
-    pub fn words(&self, memory: &dyn Memory) -> Vec<(u64, u32)> {
-        let Operation::Several { words } = self.operation else {
+    pub fn words(&self, memory: &dyn ReadableMemory) -> Vec<(u64, u32)> {
+        let FutexWaitKind::Several { words } = self.operation else {
             return vec![(self.address, self.expected)];
         };
         (0..u64::from(words))
@@ -171,29 +172,29 @@ mod tests {
     use crate::memory::SavedMemory;
 
     fn wait(number: i64, arguments: [u64; 6]) -> Option<FutexWait> {
-        FutexWait::decode(&Call { number, arguments, sp: 0, pc: 0 })
+        FutexWait::decode(&SleepingCall { number, arguments, sp: 0, pc: 0 })
     }
 
     #[test]
     fn each_operation_that_waits_is_known() {
         let plain = wait(FUTEX, [64, 128, 2, 0, 0, 0]).expect("a wait");
-        assert_eq!(plain.operation, Operation::Wait { bits: !0 });
+        assert_eq!(plain.operation, FutexWaitKind::Wait { bits: !0 });
         assert!(plain.private && !plain.timed() && plain.expected == 2);
         let relative = wait(FUTEX, [64, 0, 2, 512, 0, 0]).expect("a wait");
-        assert_eq!(relative.limit, Limit::After { span: 512 });
+        assert_eq!(relative.limit, WaitLimit::After { span: 512 });
         assert!(!relative.private);
         let bits = wait(FUTEX, [64, 9 | 256, 2, 512, 0, 1]).expect("a wait");
-        assert_eq!(bits.operation, Operation::Wait { bits: 1 });
-        assert_eq!(bits.limit, Limit::At { realtime: true, time: 512 });
+        assert_eq!(bits.operation, FutexWaitKind::Wait { bits: 1 });
+        assert_eq!(bits.limit, WaitLimit::At { realtime: true, time: 512 });
         let pi = wait(FUTEX, [64, 6 | 128, 77, 512, 0, 0]).expect("a wait");
-        assert_eq!((pi.operation, pi.expected), (Operation::LockPi, 0));
-        assert_eq!(pi.limit, Limit::At { realtime: true, time: 512 });
+        assert_eq!((pi.operation, pi.expected), (FutexWaitKind::LockPi, 0));
+        assert_eq!(pi.limit, WaitLimit::At { realtime: true, time: 512 });
         let pi2 = wait(FUTEX, [64, 13, 0, 512, 0, 0]).expect("a wait");
-        assert_eq!(pi2.limit, Limit::At { realtime: false, time: 512 });
+        assert_eq!(pi2.limit, WaitLimit::At { realtime: false, time: 512 });
         let requeue = wait(FUTEX, [64, 11, 3, 0, 0, 0]).expect("a wait");
-        assert_eq!(requeue.operation, Operation::RequeuePi);
+        assert_eq!(requeue.operation, FutexWaitKind::RequeuePi);
         let new = wait(WAIT2, [64, 3, 5, 130, 512, 0]).expect("a wait");
-        assert_eq!(new.limit, Limit::At { realtime: true, time: 512 });
+        assert_eq!(new.limit, WaitLimit::At { realtime: true, time: 512 });
         assert!(new.private && new.expected == 3);
     }
 

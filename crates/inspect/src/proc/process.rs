@@ -1,6 +1,6 @@
 //! Whether a process can be looked at, and what it is.
 
-use super::status::Status;
+use super::status::StatusFile;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
@@ -61,7 +61,7 @@ impl std::error::Error for Unusable {}
 
 /// A process that exists and has memory.
 #[derive(Clone, Debug)]
-pub struct Process {
+pub struct LiveProcess {
     /// Its number where the command runs.
     pub pid: u32,
     /// The number that was asked for, where that is one of its threads.
@@ -71,26 +71,26 @@ pub struct Process {
     /// Command line, empty where it has none.
     pub command: Vec<String>,
     /// What the kernel says of it.
-    pub status: Status,
+    pub status: StatusFile,
 }
 
-impl Process {
+impl LiveProcess {
     /// Returns the process that the number belongs to: itself, or one of its threads.
     ///
     /// # Errors
     /// Why it cannot be looked at.
-    pub fn open(number: u32) -> Result<Process, Unusable> {
+    pub fn open(number: u32) -> Result<LiveProcess, Unusable> {
         let absent = |error: io::Error| match error.kind() {
             io::ErrorKind::NotFound => Unusable::Absent,
             _ if error.raw_os_error() == Some(libc::ESRCH) => Unusable::Absent,
             _ => Unusable::System(format!("/proc/{number}: {error}")),
         };
-        let asked = Status::read(&format!("/proc/{number}/status")).map_err(absent)?;
+        let asked = StatusFile::read(&format!("/proc/{number}/status")).map_err(absent)?;
         let pid = asked.number("Tgid").and_then(|pid| pid.try_into().ok()).unwrap_or(number);
         let status = if pid == number {
             asked
         } else {
-            Status::read(&format!("/proc/{pid}/status")).map_err(absent)?
+            StatusFile::read(&format!("/proc/{pid}/status")).map_err(absent)?
         };
         let name = status.text("Name").unwrap_or_default().to_owned();
         let stat = std::fs::read(format!("/proc/{pid}/stat")).map_err(absent)?;
@@ -111,7 +111,7 @@ impl Process {
             .filter(|word| !word.is_empty())
             .map(|word| String::from_utf8_lossy(word).into_owned())
             .collect();
-        Ok(Process { pid, asked: number, name, command, status })
+        Ok(LiveProcess { pid, asked: number, name, command, status })
     }
 }
 
@@ -142,14 +142,14 @@ mod tests {
     fn this_process_can_be_looked_at_by_any_of_its_threads() {
         // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
         let tid = unsafe { libc::gettid() } as u32;
-        let process = Process::open(tid).expect("one's own");
+        let process = LiveProcess::open(tid).expect("one's own");
         assert_eq!((process.pid, process.asked), (std::process::id(), tid));
         assert!(!process.command.is_empty());
     }
 
     #[test]
     fn what_is_not_there_is_absent() {
-        assert_eq!(Process::open(u32::MAX).map(|_| ()), Err(Unusable::Absent));
+        assert_eq!(LiveProcess::open(u32::MAX).map(|_| ()), Err(Unusable::Absent));
     }
 
     #[test]
@@ -160,7 +160,10 @@ mod tests {
             eprintln!("skipped: no thread of the kernel to be seen");
             return;
         }
-        assert_eq!(Process::open(2).map(|_| ()), Err(Unusable::Kernel { name: "kthreadd".into() }));
+        assert_eq!(
+            LiveProcess::open(2).map(|_| ()),
+            Err(Unusable::Kernel { name: "kthreadd".into() })
+        );
     }
 
     #[test]
@@ -168,13 +171,13 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().expect("true runs");
         let pid = child.id();
         let start = std::time::Instant::now();
-        while !Status::read(&format!("/proc/{pid}/status"))
+        while !StatusFile::read(&format!("/proc/{pid}/status"))
             .is_ok_and(|s| s.text("State").is_some_and(|s| s.starts_with('Z')))
         {
             assert!(start.elapsed().as_secs() < 20, "true does not end");
             std::thread::yield_now();
         }
-        let found = Process::open(pid).map(|_| ());
+        let found = LiveProcess::open(pid).map(|_| ());
         child.wait().expect("it can be waited for");
         let parent = std::process::id().into();
         assert_eq!(found, Err(Unusable::Zombie { name: "true".into(), parent }));

@@ -5,24 +5,24 @@ use std::io;
 
 /// The file, as pairs of a name and the text after the colon.
 #[derive(Clone, Debug, Default)]
-pub struct Status {
+pub struct StatusFile {
     fields: HashMap<String, String>,
 }
 
-impl Status {
+impl StatusFile {
     /// Reads the file at `path`.
     ///
     /// # Errors
     /// What the system says: the process or thread has ended.
-    pub fn read(path: &str) -> io::Result<Status> {
-        Ok(Status::parse(&String::from_utf8_lossy(&std::fs::read(path)?)))
+    pub fn read(path: &str) -> io::Result<StatusFile> {
+        Ok(StatusFile::parse(&String::from_utf8_lossy(&std::fs::read(path)?)))
     }
 
     /// Parses the text of such a file.
     #[must_use]
-    pub fn parse(text: &str) -> Status {
+    pub fn parse(text: &str) -> StatusFile {
         let pairs = text.lines().filter_map(|line| line.split_once(':'));
-        Status { fields: pairs.map(|(n, v)| (n.to_owned(), v.trim().to_owned())).collect() }
+        StatusFile { fields: pairs.map(|(n, v)| (n.to_owned(), v.trim().to_owned())).collect() }
     }
 
     /// Returns one field as text.
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_name() {
-        let status = Status::parse(
+        let status = StatusFile::parse(
             "Name:\todd: name\nTgid:\t12\nNSpid:\t900\t12\nUid:\t1000\t1001\t1000\t1000\n\
              voluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t6\nnonsense\n",
         );
@@ -74,6 +74,6 @@ mod tests {
         assert!(status.nested());
         assert_eq!(status.switches(), Some((5, 6)));
         assert_eq!(status.number("Absent"), None);
-        assert!(!Status::parse("NSpid:\t7\n").nested());
+        assert!(!StatusFile::parse("NSpid:\t7\n").nested());
     }
 }

@@ -2,16 +2,16 @@
 
 use super::file;
 use super::futex::FutexWait;
-use super::status::Status;
+use super::status::StatusFile;
 use std::io;
 
 /// What a thread is doing, as far as the kernel tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum TaskDoing {
     /// It is on a processor, or waits for one.
     Running,
     /// It sleeps in a system call.
-    Call(Call),
+    Call(SleepingCall),
     /// Asleep outside any system call: stopped by a fault or a signal.
     Stopped {
         /// The value of the stack pointer.
@@ -25,7 +25,7 @@ pub enum Doing {
 
 /// A system call that a thread sleeps in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct SleepingCall {
     /// The number that the kernel has for it.
     pub number: i64,
     /// The arguments that it was called with.
@@ -36,28 +36,30 @@ pub struct Call {
     pub pc: u64,
 }
 
-impl Doing {
+impl TaskDoing {
     /// Returns whether its stack has gone, as that of a main thread that has ended before others.
     #[must_use]
     pub fn has_ended(&self) -> bool {
-        *self == Doing::Stopped { sp: 0, pc: 0 }
+        *self == TaskDoing::Stopped { sp: 0, pc: 0 }
     }
 
     /// Returns stack pointer and program counter of a thread that sleeps.
     #[must_use]
     pub fn registers(&self) -> Option<(u64, u64)> {
         match *self {
-            Doing::Call(Call { sp, pc, .. }) | Doing::Stopped { sp, pc } => Some((sp, pc)),
-            Doing::Running | Doing::Refused => None,
+            TaskDoing::Call(SleepingCall { sp, pc, .. }) | TaskDoing::Stopped { sp, pc } => {
+                Some((sp, pc))
+            }
+            TaskDoing::Running | TaskDoing::Refused => None,
         }
     }
 
     /// Parses the text of a file `syscall`.
     #[must_use]
-    pub fn parse(text: &str) -> Option<Doing> {
+    pub fn parse(text: &str) -> Option<TaskDoing> {
         let text = text.trim();
         if text == "running" {
-            return Some(Doing::Running);
+            return Some(TaskDoing::Running);
         }
         let mut words = text.split(' ');
         let number: i64 = words.next()?.parse().ok()?;
@@ -65,10 +67,13 @@ impl Doing {
             .map(|word| u64::from_str_radix(word.trim_start_matches("0x"), 16).ok())
             .collect::<Option<_>>()?;
         match values[..] {
-            [sp, pc] => Some(Doing::Stopped { sp, pc }),
-            [a, b, c, d, e, f, sp, pc] => {
-                Some(Doing::Call(Call { number, arguments: [a, b, c, d, e, f], sp, pc }))
-            }
+            [sp, pc] => Some(TaskDoing::Stopped { sp, pc }),
+            [a, b, c, d, e, f, sp, pc] => Some(TaskDoing::Call(SleepingCall {
+                number,
+                arguments: [a, b, c, d, e, f],
+                sp,
+                pc,
+            })),
             _ => None,
         }
     }
@@ -76,7 +81,7 @@ impl Doing {
 
 /// A thread at one moment.
 #[derive(Clone, Debug)]
-pub struct Task {
+pub struct TaskMoment {
     /// Its number where the command runs.
     pub tid: u32,
     /// Its number for itself: what it writes into locks.
@@ -87,32 +92,32 @@ pub struct Task {
     /// disturbed, `T` stopped, `t` traced, `Z` ended.
     pub state: char,
     /// What it is doing now.
-    pub doing: Doing,
+    pub doing: TaskDoing,
 }
 
-impl Task {
-    /// Reads a thread; `nested` as [`Status::nested`] says of its process.
+impl TaskMoment {
+    /// Reads a thread; `nested` as [`StatusFile::nested`] says of its process.
     ///
     /// # Errors
     /// It has ended.
-    pub fn read(pid: u32, tid: u32, nested: bool) -> io::Result<Task> {
+    pub fn read(pid: u32, tid: u32, nested: bool) -> io::Result<TaskMoment> {
         let stat = file::read(&format!("/proc/{pid}/task/{tid}/stat"))?;
         let (name, state) = stat_name_and_state(&String::from_utf8_lossy(&stat))
             .ok_or(io::ErrorKind::InvalidData)?;
         // Only where numbers differ is it worth a file a thread.
         let own = if nested {
-            Status::read(&format!("/proc/{pid}/task/{tid}/status"))?.own_number()
+            StatusFile::read(&format!("/proc/{pid}/task/{tid}/status"))?.own_number()
         } else {
             None
         };
-        Ok(Task { tid, own: own.unwrap_or(tid), name, state, doing: doing(pid, tid)? })
+        Ok(TaskMoment { tid, own: own.unwrap_or(tid), name, state, doing: doing(pid, tid)? })
     }
 
     /// Returns the futex wait it is in.
     #[must_use]
     pub fn futex(&self) -> Option<FutexWait> {
         match self.doing {
-            Doing::Call(call) => FutexWait::decode(&call),
+            TaskDoing::Call(call) => FutexWait::decode(&call),
             _ => None,
         }
     }
@@ -134,9 +139,9 @@ const READERS: usize = 4;
 /// processor reads a part: the sooner the last is read, the closer is the whole
 /// to one moment.
 #[must_use]
-pub fn read_all(pid: u32, tids: &[u32], nested: bool) -> Vec<Task> {
-    let read = |tids: &[u32]| -> Vec<Task> {
-        tids.iter().filter_map(|&tid| Task::read(pid, tid, nested).ok()).collect()
+pub fn read_all(pid: u32, tids: &[u32], nested: bool) -> Vec<TaskMoment> {
+    let read = |tids: &[u32]| -> Vec<TaskMoment> {
+        tids.iter().filter_map(|&tid| TaskMoment::read(pid, tid, nested).ok()).collect()
     };
     let readers = std::thread::available_parallelism().map_or(1, usize::from);
     let readers = readers.min(READERS).min(tids.len().div_ceil(SHARE)).max(1);
@@ -163,12 +168,12 @@ pub fn read_all(pid: u32, tids: &[u32], nested: bool) -> Vec<Task> {
 ///
 /// # Errors
 /// It has ended.
-pub fn doing(pid: u32, tid: u32) -> io::Result<Doing> {
+pub fn doing(pid: u32, tid: u32) -> io::Result<TaskDoing> {
     match file::read(&format!("/proc/{pid}/task/{tid}/syscall")) {
-        Ok(text) => Doing::parse(&String::from_utf8_lossy(&text))
+        Ok(text) => TaskDoing::parse(&String::from_utf8_lossy(&text))
             .ok_or_else(|| io::ErrorKind::InvalidData.into()),
         Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => {
-            Ok(Doing::Refused)
+            Ok(TaskDoing::Refused)
         }
         // A kernel that is built without the file, or a /proc that hides it,
         // tells as little.
@@ -176,16 +181,16 @@ pub fn doing(pid: u32, tid: u32) -> io::Result<Doing> {
             if error.kind() == io::ErrorKind::NotFound
                 && std::fs::exists(format!("/proc/{pid}/task/{tid}/stat"))? =>
         {
-            Ok(Doing::Refused)
+            Ok(TaskDoing::Refused)
         }
         Err(error) => Err(error),
     }
 }
 
-/// Returns how often a thread was taken off a processor; see [`Status::switches`].
+/// Returns how often a thread was taken off a processor; see [`StatusFile::switches`].
 #[must_use]
 pub fn switches(pid: u32, tid: u32) -> Option<(u64, u64)> {
-    Status::read(&format!("/proc/{pid}/task/{tid}/status")).ok()?.switches()
+    StatusFile::read(&format!("/proc/{pid}/task/{tid}/status")).ok()?.switches()
 }
 
 /// Returns the numbers of all threads, ascending.
@@ -220,15 +225,19 @@ mod tests {
 
     #[test]
     fn what_a_thread_does_is_read_from_one_line() {
-        assert_eq!(Doing::parse("running\n"), Some(Doing::Running));
-        assert_eq!(Doing::parse("-1 0x7ffd 0x55"), Some(Doing::Stopped { sp: 0x7ffd, pc: 0x55 }));
-        let call = Call { number: 202, arguments: [16, 128, 2, 0, 0, 0], sp: 0x70, pc: 0x71 };
+        assert_eq!(TaskDoing::parse("running\n"), Some(TaskDoing::Running));
         assert_eq!(
-            Doing::parse("202 0x10 0x80 0x2 0x0 0x0 0x0 0x70 0x71\n"),
-            Some(Doing::Call(call))
+            TaskDoing::parse("-1 0x7ffd 0x55"),
+            Some(TaskDoing::Stopped { sp: 0x7ffd, pc: 0x55 })
         );
-        assert_eq!(Doing::parse(""), None);
-        assert_eq!(Doing::parse("202 0x10"), None);
+        let call =
+            SleepingCall { number: 202, arguments: [16, 128, 2, 0, 0, 0], sp: 0x70, pc: 0x71 };
+        assert_eq!(
+            TaskDoing::parse("202 0x10 0x80 0x2 0x0 0x0 0x0 0x70 0x71\n"),
+            Some(TaskDoing::Call(call))
+        );
+        assert_eq!(TaskDoing::parse(""), None);
+        assert_eq!(TaskDoing::parse("202 0x10"), None);
     }
 
     #[test]
@@ -257,9 +266,9 @@ mod tests {
         let tid = unsafe { libc::gettid() } as u32;
         let pid = std::process::id();
         assert!(numbers(pid).expect("one's own threads").contains(&tid));
-        let task = Task::read(pid, tid, false).expect("one's own");
-        assert!(matches!(task.doing, Doing::Running | Doing::Call(_)), "{task:?}");
+        let task = TaskMoment::read(pid, tid, false).expect("one's own");
+        assert!(matches!(task.doing, TaskDoing::Running | TaskDoing::Call(_)), "{task:?}");
         assert!(switches(pid, tid).is_some());
-        assert!(Task::read(pid, u32::MAX, false).is_err());
+        assert!(TaskMoment::read(pid, u32::MAX, false).is_err());
     }
 }

@@ -3,10 +3,10 @@
 //! ended when the ledger was read.
 
 use lockstead_ledger::Ledger;
-use lockstead_ledger::header::{Header, tick_of};
-use lockstead_ledger::lock::{Kind, Life};
-use lockstead_ledger::publish::{Flags, Holding, How};
-use lockstead_ledger::thread::{Thread, state};
+use lockstead_ledger::header::{LedgerHeader, tick_of};
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind};
+use lockstead_ledger::thread::{ThreadPart, state};
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -63,7 +63,7 @@ impl Account {
     fn add_cache(
         &mut self,
         ledger: &Ledger<'_>,
-        thread: &Thread<'_>,
+        thread: &ThreadPart<'_>,
         graves: &mut Option<HashMap<u64, u32>>,
     ) {
         for known in thread.known() {
@@ -101,9 +101,9 @@ impl Account {
         }
     }
 
-    fn add_wait(&mut self, ledger: &Ledger<'_>, thread: &Thread<'_>, end: u64) {
+    fn add_wait(&mut self, ledger: &Ledger<'_>, thread: &ThreadPart<'_>, end: u64) {
         let Some((_, waiting)) = thread.record.wait.read() else { return };
-        if waiting.how.kind() == How::JOIN {
+        if waiting.how.kind() == WaitKind::JOIN {
             return;
         }
         if let Some(index) = ledger.find_lock(waiting.target) {
@@ -112,7 +112,7 @@ impl Account {
         }
     }
 
-    fn add_holds(&mut self, ledger: &Ledger<'_>, thread: &Thread<'_>, end: u64) {
+    fn add_holds(&mut self, ledger: &Ledger<'_>, thread: &ThreadPart<'_>, end: u64) {
         let stack = thread.stack();
         let header = ledger.header();
         let unsharp = header.time_of(tick_of(header.clock_before.load(Relaxed)));
@@ -132,12 +132,12 @@ impl Account {
 }
 
 /// Tells whether the record's thread runs.
-pub(super) fn is_running(thread: &Thread<'_>) -> bool {
+pub(super) fn is_running(thread: &ThreadPart<'_>) -> bool {
     thread.record.state.load(Relaxed) == state::LIVE
 }
 
 /// Returns when a hold began: exactly, or by the tick.
-pub(super) fn began(header: &Header, held: &Holding) -> u64 {
+pub(super) fn began(header: &LedgerHeader, held: &Holding) -> u64 {
     if held.started != 0 { held.started } else { header.time_of(held.tick) }
 }
 
@@ -146,21 +146,21 @@ pub(super) fn began(header: &Header, held: &Holding) -> u64 {
 pub(super) fn canonical(ledger: &Ledger<'_>, index: u32) -> u32 {
     let Some(lock) = ledger.lock(index) else { return index };
     match lock.shape().1 {
-        Life::Live | Life::Destroyed | Life::Gone => {
+        RecordLife::Live | RecordLife::Destroyed | RecordLife::Gone => {
             ledger.find_lock(lock.address.load(Relaxed)).unwrap_or(index)
         }
-        Life::Grave | Life::MassGrave | Life::Unused => index,
+        RecordLife::Grave | RecordLife::MassGrave | RecordLife::Unused => index,
     }
 }
 
 /// Returns the latest grave of each address.
 fn graves_of(ledger: &Ledger<'_>) -> HashMap<u64, u32> {
-    let used = ledger.used(lockstead_ledger::Part::Locks);
+    let used = ledger.used(lockstead_ledger::LedgerPart::Locks);
     (1..used as u32)
         .filter_map(|index| {
             let lock = ledger.lock(index)?;
             let (kind, life, _) = lock.shape();
-            (life == Life::Grave && kind != Kind::Unknown)
+            (life == RecordLife::Grave && kind != ObjectKind::Unknown)
                 .then(|| (lock.address.load(Relaxed), index))
         })
         .collect()

@@ -8,10 +8,10 @@ use super::names::{
 };
 use super::places::Places;
 use super::rows::{ReportRow, is_over};
-use super::sites::{By, Share, add_share, add_shares, site_of, sites, stack};
+use super::sites::{SharesOf, SiteShare, add_share, add_shares, site_of, sites, stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
-use lockstead_ledger::lock::{Kind, Life, LockRecord};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What the records of a row come to.
@@ -19,8 +19,8 @@ use std::sync::atomic::Ordering::Relaxed;
 struct Sum {
     wait: Times,
     hold: Times,
-    waited_at: Vec<Share>,
-    held_at: Vec<Share>,
+    waited_at: Vec<SiteShare>,
+    held_at: Vec<SiteShare>,
     /// The number of holds that were timed; `scaled`: the time that was added for the others.
     timed: u64,
     scaled: u64,
@@ -46,10 +46,10 @@ pub(super) fn describe(
     let sum = sum(ledger, account, members);
     let facts = LockFacts::of(ledger, lock);
     let (kind, life, attributes) = lock.shape();
-    let one = row.totals.locks == 1 && life != Life::MassGrave;
+    let one = row.totals.locks == 1 && life != RecordLife::MassGrave;
     let name = if one { names.lock(&facts) } else { class_name(names, &facts) };
     let initialised = lock.init_stack.load(Relaxed);
-    let as_lock = kind == Kind::Condition && !row.idle;
+    let as_lock = kind == ObjectKind::Condition && !row.idle;
     let over = members.iter().filter_map(|&index| ledger.lock(index)).all(is_over);
     Some(LockReport {
         name,
@@ -61,7 +61,7 @@ pub(super) fn describe(
         locks: row.totals.locks,
         life: match life {
             _ if one => life_name(life),
-            _ if over => life_name(Life::MassGrave),
+            _ if over => life_name(RecordLife::MassGrave),
             _ => "several",
         },
         acquisitions: row.totals.acquisitions,
@@ -80,8 +80,8 @@ pub(super) fn describe(
             coarse_ns: sum.coarse_total,
             ..durations(ledger, places, names, &sum.hold)
         },
-        waited_at: sites(ledger, places, names, sum.waited_at, By::Time),
-        held_at: sites(ledger, places, names, sum.held_at, By::Time),
+        waited_at: sites(ledger, places, names, sum.waited_at, SharesOf::Time),
+        held_at: sites(ledger, places, names, sum.held_at, SharesOf::Time),
         initialised_at: stack(ledger, names, initialised),
     })
 }
@@ -130,14 +130,14 @@ fn sum(ledger: &Ledger<'_>, account: &Account, members: &[u32]) -> Sum {
 
 fn add_unfinished(
     times: &mut Times,
-    shares: &mut Vec<Share>,
+    shares: &mut Vec<SiteShare>,
     Unfinished { ns, stack }: Unfinished,
 ) {
     let Some(ns) = ns else { return };
     let mut one = Times { total: ns, max: ns, max_stack: stack, ..Times::default() };
     one.counts[bucket(ns)] = 1;
     times.absorb(&one);
-    add_share(shares, Share { stack, count: 1, total: ns });
+    add_share(shares, SiteShare { stack, count: 1, total: ns });
 }
 
 /// Returns durations all of which were timed.
@@ -164,7 +164,7 @@ fn durations(
         p99_ns: times.quantile(0.99),
         max_ns: times.max,
         max_at: (times.max_stack != 0).then(|| {
-            let share = Share { stack: times.max_stack, count: 1, total: times.max };
+            let share = SiteShare { stack: times.max_stack, count: 1, total: times.max };
             site_of(ledger, places, names, &share).site
         }),
         histogram,

@@ -9,9 +9,9 @@
 use super::account::{began, canonical, is_running};
 use super::names::thread_name;
 use super::threads::{acquisitions, is_for_lock};
-use lockstead_ledger::lock::{Kind, Life};
-use lockstead_ledger::publish::{Flags, How};
-use lockstead_ledger::{Ledger, Part};
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
+use lockstead_ledger::publish::{Flags, WaitKind};
+use lockstead_ledger::{Ledger, LedgerPart};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
@@ -31,13 +31,13 @@ struct Sums {
 
 /// A thread that waits.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiter {
+pub struct LiveWaiter {
     /// The kernel's id, in the process's namespace.
     pub tid: u32,
     /// The name that it has.
     pub name: Option<String>,
     /// What kind of wait.
-    pub how: How,
+    pub how: WaitKind,
     /// Index of the lock's record, if it has one.
     pub lock: Option<u32>,
     /// Address of the lock, or `pthread_t` of the joined thread.
@@ -59,7 +59,7 @@ pub struct Lasting {
 
 /// A lock that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Holder {
+pub struct LiveHolder {
     /// The kernel's id of the thread that holds it.
     pub tid: u32,
     /// The name of the thread.
@@ -76,13 +76,13 @@ pub struct Holder {
 
 /// One moment of a ledger.
 #[derive(Clone, Debug, Default)]
-pub struct Sample {
+pub struct LiveSample {
     at_ns: u64,
     locks: HashMap<u32, Sums>,
     acquisitions: u64,
     threads: u64,
-    waiters: Vec<Waiter>,
-    holders: Vec<Holder>,
+    waiters: Vec<LiveWaiter>,
+    holders: Vec<LiveHolder>,
 }
 
 /// One lock between two moments.
@@ -118,19 +118,19 @@ pub struct Live {
     /// Locks that were acquired, waited for or held, in no particular order.
     pub locks: Vec<LockRate>,
     /// Threads that wait for a lock at the end, the longest first.
-    pub waiters: Vec<Waiter>,
+    pub waiters: Vec<LiveWaiter>,
     /// Threads that wait for something else, the longest first.
-    pub idle: Vec<Waiter>,
+    pub idle: Vec<LiveWaiter>,
     /// Locks held at the end, the longest first.
-    pub holders: Vec<Holder>,
+    pub holders: Vec<LiveHolder>,
 }
 
-impl Sample {
+impl LiveSample {
     /// Reads a ledger; `now` is the time of `CLOCK_MONOTONIC`.
     #[must_use]
-    pub fn take(ledger: &Ledger<'_>, now: u64) -> Sample {
-        let mut sample = Sample { at_ns: now, ..Sample::default() };
-        for index in 1..ledger.used(Part::Extensions) {
+    pub fn take(ledger: &Ledger<'_>, now: u64) -> LiveSample {
+        let mut sample = LiveSample { at_ns: now, ..LiveSample::default() };
+        for index in 1..ledger.used(LedgerPart::Extensions) {
             let extension = &ledger.extensions()[index];
             let owner = extension.lock.load(Relaxed) as u32;
             // One that is not its owner's lost a race and is empty.
@@ -139,7 +139,7 @@ impl Sample {
             else {
                 continue;
             };
-            if matches!(lock.shape().1, Life::Live | Life::Destroyed) {
+            if matches!(lock.shape().1, RecordLife::Live | RecordLife::Destroyed) {
                 let sums = sample.sums(ledger, owner);
                 sums.contended = sums.contended.saturating_add(extension.contended.load(Relaxed));
                 if let Some((acquisitions, contended)) = extension.as_lock() {
@@ -180,16 +180,16 @@ impl Sample {
         })
     }
 
-    fn add_wait(&mut self, ledger: &Ledger<'_>, thread: &lockstead_ledger::thread::Thread<'_>) {
+    fn add_wait(&mut self, ledger: &Ledger<'_>, thread: &lockstead_ledger::thread::ThreadPart<'_>) {
         let Some((_, wait)) = thread.record.wait.read() else { return };
         let for_ns = self.at_ns.saturating_sub(wait.since);
-        let joins = wait.how.kind() == How::JOIN;
+        let joins = wait.how.kind() == WaitKind::JOIN;
         let lock = if joins { None } else { ledger.find_lock(wait.target) };
         if let Some(index) = lock {
             let sums = self.sums(ledger, index);
             sums.waited_ns = sums.waited_ns.saturating_add(for_ns);
         }
-        self.waiters.push(Waiter {
+        self.waiters.push(LiveWaiter {
             tid: thread.record.tid.load(Relaxed),
             name: thread_name(thread.record),
             how: wait.how,
@@ -200,7 +200,11 @@ impl Sample {
         });
     }
 
-    fn add_holds(&mut self, ledger: &Ledger<'_>, thread: &lockstead_ledger::thread::Thread<'_>) {
+    fn add_holds(
+        &mut self,
+        ledger: &Ledger<'_>,
+        thread: &lockstead_ledger::thread::ThreadPart<'_>,
+    ) {
         let stack = thread.stack();
         for depth in 0..stack.depth() {
             let Some(held) = stack.entry(depth).read() else { continue };
@@ -209,7 +213,7 @@ impl Sample {
                 continue;
             }
             self.sums(ledger, lock);
-            self.holders.push(Holder {
+            self.holders.push(LiveHolder {
                 tid: thread.record.tid.load(Relaxed),
                 name: thread_name(thread.record),
                 lock,
@@ -225,7 +229,7 @@ impl Sample {
 
     /// Returns what happened since `before`.
     #[must_use]
-    pub fn since(&self, before: &Sample, ledger: &Ledger<'_>) -> Live {
+    pub fn since(&self, before: &LiveSample, ledger: &Ledger<'_>) -> Live {
         let mut live = Live {
             interval_ns: self.at_ns.saturating_sub(before.at_ns),
             threads: self.threads,
@@ -241,8 +245,8 @@ impl Sample {
             *longest = (*longest).max(holder.time);
         }
         for (&lock, sums) in &self.locks {
-            let kind = ledger.lock(lock).map_or(Kind::Unknown, |lock| lock.shape().0);
-            if matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore)
+            let kind = ledger.lock(lock).map_or(ObjectKind::Unknown, |lock| lock.shape().0);
+            if matches!(kind, ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore)
                 && as_lock(ledger, lock).is_none()
             {
                 continue;

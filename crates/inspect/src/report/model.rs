@@ -5,7 +5,7 @@
 
 use super::finding::Finding;
 use super::semaphores::model::Semaphores;
-use crate::check::order::Recorded;
+use crate::check::order::RecordedOrder;
 use crate::stack::Stack;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -175,7 +175,7 @@ pub struct ProcessReport {
     /// What could not be recorded.
     pub losses: Losses,
     /// What was recorded of the order in which locks were taken, with `--check`.
-    pub order: Option<Recorded>,
+    pub order: Option<RecordedOrder>,
 }
 
 /// Sums over several locks.

@@ -4,9 +4,9 @@
 use super::account::is_running;
 use crate::stack::{Frame, Stack};
 use crate::symbols::site;
-use lockstead_ledger::lock::{Kind, LockRecord, attribute};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
 use lockstead_ledger::thread::ThreadRecord;
-use lockstead_ledger::{Ledger, lock::Life};
+use lockstead_ledger::{Ledger, lock::RecordLife};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Where the first thread of a program begins, as far as its author knows.
@@ -18,7 +18,7 @@ pub struct LockFacts {
     /// Where it lies, or lay.
     pub address: u64,
     /// What kind of object it is.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// The bits of its attributes ([`attribute`]).
     pub attributes: u16,
     /// The how-manieth of its class, from 1; 0 when that is not known.
@@ -89,13 +89,13 @@ pub trait Names {
 /// cache.c:41`.
 pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
     let plural = match facts.kind {
-        Kind::Mutex => "mutexes",
-        Kind::RwLock => "rwlocks",
-        Kind::Spin => "spin locks",
-        Kind::Semaphore => "semaphores",
-        Kind::Condition => "conditions",
-        Kind::Barrier => "barriers",
-        Kind::Unknown => "locks",
+        ObjectKind::Mutex => "mutexes",
+        ObjectKind::RwLock => "rwlocks",
+        ObjectKind::Spin => "spin locks",
+        ObjectKind::Semaphore => "semaphores",
+        ObjectKind::Condition => "conditions",
+        ObjectKind::Barrier => "barriers",
+        ObjectKind::Unknown => "locks",
     };
     let mut origin = |returns: &[u64]| site(&names.stack(returns, 0)).map(Frame::site);
     if let Some(site) = origin(&facts.init) {
@@ -109,15 +109,15 @@ pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
 
 /// Returns what a kind is called in one word, as in the JSON.
 #[must_use]
-pub fn kind_name(kind: Kind) -> &'static str {
+pub fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
-        Kind::Mutex => "mutex",
-        Kind::RwLock => "rwlock",
-        Kind::Spin => "spin",
-        Kind::Semaphore => "semaphore",
-        Kind::Condition => "condition",
-        Kind::Barrier => "barrier",
-        Kind::Unknown => "unknown",
+        ObjectKind::Mutex => "mutex",
+        ObjectKind::RwLock => "rwlock",
+        ObjectKind::Spin => "spin",
+        ObjectKind::Semaphore => "semaphore",
+        ObjectKind::Condition => "condition",
+        ObjectKind::Barrier => "barrier",
+        ObjectKind::Unknown => "unknown",
     }
 }
 
@@ -142,17 +142,17 @@ pub fn attribute_names(attributes: u16) -> Vec<&'static str> {
 
 /// Returns what a kind is called in prose.
 #[must_use]
-pub fn noun(kind: Kind) -> &'static str {
+pub fn noun(kind: ObjectKind) -> &'static str {
     match kind {
-        Kind::Spin => "spin lock",
-        Kind::Unknown => "lock",
+        ObjectKind::Spin => "spin lock",
+        ObjectKind::Unknown => "lock",
         named => kind_name(named),
     }
 }
 
 /// Returns the type of a lock as a reader would say it: `recursive mutex`.
 #[must_use]
-pub fn type_name(kind: Kind, attributes: u16) -> String {
+pub fn type_name(kind: ObjectKind, attributes: u16) -> String {
     let mut words = attribute_names(attributes);
     words.push(noun(kind));
     words.join(" ")
@@ -171,11 +171,11 @@ pub fn thread_name(record: &ThreadRecord) -> Option<String> {
 
 /// Returns what a life of a lock is called in the JSON.
 #[must_use]
-pub fn life_name(life: Life) -> &'static str {
+pub fn life_name(life: RecordLife) -> &'static str {
     match life {
-        Life::Grave => "destroyed",
-        Life::MassGrave => "several destroyed",
-        Life::Live | Life::Destroyed | Life::Gone | Life::Unused => "live",
+        RecordLife::Grave => "destroyed",
+        RecordLife::MassGrave => "several destroyed",
+        RecordLife::Live | RecordLife::Destroyed | RecordLife::Gone | RecordLife::Unused => "live",
     }
 }
 
@@ -186,9 +186,9 @@ mod tests {
     #[test]
     fn a_type_says_its_attributes() {
         let all = attribute::KNOWN | attribute::RECURSIVE | attribute::ROBUST;
-        assert_eq!(type_name(Kind::Mutex, all), "recursive robust mutex");
-        assert_eq!(type_name(Kind::Mutex, attribute::KNOWN), "mutex");
-        assert_eq!(type_name(Kind::RwLock, attribute::WRITERS_FIRST), "writers-first rwlock");
-        assert_eq!(type_name(Kind::Spin, 0), "spin lock");
+        assert_eq!(type_name(ObjectKind::Mutex, all), "recursive robust mutex");
+        assert_eq!(type_name(ObjectKind::Mutex, attribute::KNOWN), "mutex");
+        assert_eq!(type_name(ObjectKind::RwLock, attribute::WRITERS_FIRST), "writers-first rwlock");
+        assert_eq!(type_name(ObjectKind::Spin, 0), "spin lock");
     }
 }

@@ -7,8 +7,8 @@ use super::model::{LockTotals, Sort};
 use super::names::Names;
 use crate::stack::Frame;
 use crate::symbols::site;
-use lockstead_ledger::lock::{Kind, Life, LockRecord};
-use lockstead_ledger::{Ledger, Part};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife};
+use lockstead_ledger::{Ledger, LedgerPart};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -68,7 +68,7 @@ impl ReportRow {
     /// Tells whether it is about conditions.
     pub(super) fn is_condition(&self, ledger: &Ledger<'_>) -> bool {
         let first = ledger.lock(self.members.all()[0]);
-        first.is_some_and(|lock| lock.shape().0 == Kind::Condition)
+        first.is_some_and(|lock| lock.shape().0 == ObjectKind::Condition)
     }
 
     /// Returns what `sort` looks at first.
@@ -95,14 +95,14 @@ pub(super) fn add(to: &mut LockTotals, what: &LockTotals) {
 /// Returns all rows of a ledger in no particular order.
 pub(super) fn all(ledger: &Ledger<'_>, account: &Account, by_class: bool) -> Vec<ReportRow> {
     let mut rows: Vec<ReportRow> = Vec::new();
-    let mut classes: HashMap<(Kind, u32, bool), usize> = HashMap::new();
+    let mut classes: HashMap<(ObjectKind, u32, bool), usize> = HashMap::new();
     let mut doubles = Vec::new();
     // Only while a table grows can an address come to have two records.
     let may_double = ledger.header().address_level.load(Relaxed) > 0;
-    for index in 1..ledger.used(Part::Locks) as u32 {
+    for index in 1..ledger.used(LedgerPart::Locks) as u32 {
         let Some(lock) = ledger.lock(index) else { continue };
         let (kind, life, _) = lock.shape();
-        if life == Life::Unused {
+        if life == RecordLife::Unused {
             continue;
         }
         let row = row(ledger, account, index, lock);
@@ -163,7 +163,7 @@ fn class_of(lock: &LockRecord) -> Option<u32> {
 fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) -> ReportRow {
     let (kind, life, _) = lock.shape();
     let locks = match life {
-        Life::MassGrave => u64::from(lock.buried.load(Relaxed)).max(1),
+        RecordLife::MassGrave => u64::from(lock.buried.load(Relaxed)).max(1),
         _ => 1,
     };
     let mut row = ReportRow {
@@ -180,7 +180,7 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         held: 0,
         // A semaphore has no owner: whether it guards something or counts it
         // cannot be told, and most count.
-        idle: matches!(kind, Kind::Condition | Kind::Barrier | Kind::Semaphore),
+        idle: matches!(kind, ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore),
         counted: 0,
     };
     if let Some(statistics) = ledger.existing_extension(lock) {
@@ -216,7 +216,7 @@ pub(super) fn gather_short_lived(
 ) -> Vec<ReportRow> {
     let mut gathered: Vec<ReportRow> = Vec::new();
     let mut places: HashMap<u32, Option<String>> = HashMap::new();
-    let mut known: HashMap<(Kind, String), usize> = HashMap::new();
+    let mut known: HashMap<(ObjectKind, String), usize> = HashMap::new();
     for row in rows {
         let lock = ledger.lock(row.members.all()[0]);
         let origin =
@@ -241,7 +241,7 @@ pub(super) fn gather_short_lived(
 
 /// Tells whether a record is about what was destroyed.
 pub(super) fn is_over(lock: &LockRecord) -> bool {
-    matches!(lock.shape().1, Life::Grave | Life::MassGrave)
+    matches!(lock.shape().1, RecordLife::Grave | RecordLife::MassGrave)
 }
 
 /// Returns the place of the program that a stack leads to, in words.

@@ -10,18 +10,18 @@ use std::cmp::Reverse;
 
 /// What places have their parts in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum By {
+pub(super) enum SharesOf {
     /// The time that they took altogether.
     Time,
     /// How often it happened.
     Count,
 }
 
-impl By {
+impl SharesOf {
     fn of(self, count: u64, total_ns: u64) -> u64 {
         match self {
-            By::Time => total_ns,
-            By::Count => count,
+            SharesOf::Time => total_ns,
+            SharesOf::Count => count,
         }
     }
 }
@@ -31,7 +31,7 @@ const CALLERS: usize = 16;
 
 /// The part of one stack.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Share {
+pub(super) struct SiteShare {
     /// Its id; 0: all stacks for which there was no room.
     pub(super) stack: u32,
     pub(super) count: u64,
@@ -39,15 +39,15 @@ pub(super) struct Share {
 }
 
 /// Adds what a ledger has.
-pub(super) fn add_shares(ledger: &Ledger<'_>, to: &mut Vec<Share>, shares: &Shares) {
+pub(super) fn add_shares(ledger: &Ledger<'_>, to: &mut Vec<SiteShare>, shares: &Shares) {
     for share in ledger.shares(shares) {
         let (stack, _, count, total) = share.read();
-        add_share(to, Share { stack, count, total });
+        add_share(to, SiteShare { stack, count, total });
     }
 }
 
 /// Adds to the part of the same stack.
-pub(super) fn add_share(to: &mut Vec<Share>, share: Share) {
+pub(super) fn add_share(to: &mut Vec<SiteShare>, share: SiteShare) {
     match to.iter_mut().find(|other| other.stack == share.stack) {
         Some(other) => {
             other.count = other.count.saturating_add(share.count);
@@ -62,8 +62,8 @@ pub(super) fn sites(
     ledger: &Ledger<'_>,
     places: &Places,
     names: &mut dyn Names,
-    mut shares: Vec<Share>,
-    by: By,
+    mut shares: Vec<SiteShare>,
+    by: SharesOf,
 ) -> Vec<ReportSite> {
     // So the first stack of each place is that with the largest part.
     shares.sort_by_key(|share| {
@@ -102,7 +102,7 @@ fn add_caller(to: &mut SiteCaller, caller: &SiteCaller) {
 }
 
 /// Orders places and their callers by their parts, and says those.
-pub(super) fn share_out(sites: &mut [ReportSite], by: By) {
+pub(super) fn share_out(sites: &mut [ReportSite], by: SharesOf) {
     let part = |site: &ReportSite| by.of(site.count, site.total_ns);
     sites.sort_by_key(|site| (site.others, Reverse((part(site), site.count))));
     let whole = sites.iter().fold(0, |sum: u64, site| sum.saturating_add(part(site)));
@@ -142,7 +142,7 @@ pub(super) fn site_of(
     ledger: &Ledger<'_>,
     places: &Places,
     names: &mut dyn Names,
-    share: &Share,
+    share: &SiteShare,
 ) -> ReportSite {
     let others = share.stack == 0;
     let stack = stack(ledger, names, share.stack);

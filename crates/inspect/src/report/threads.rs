@@ -4,9 +4,9 @@
 use super::account::is_running;
 use super::model::{ThreadReport, ThreadsReport, WaitingShare, percent};
 use super::names::{FIRST, Names, thread_name};
-use lockstead_ledger::publish::How;
-use lockstead_ledger::thread::{Thread, ThreadRecord, state};
-use lockstead_ledger::{Ledger, Part};
+use lockstead_ledger::publish::WaitKind;
+use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
+use lockstead_ledger::{Ledger, LedgerPart};
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -52,7 +52,7 @@ pub(super) fn count(
         waiting.waited_ns = waiting.waited_ns.saturating_add(retired.waited.load(Relaxed));
         waiting.idled_ns = waiting.idled_ns.saturating_add(retired.idled.load(Relaxed));
         // When the newest record was taken, no more than this many had ended.
-        let together = ledger.used(Part::Threads).saturating_sub(SPARE_RECORDS);
+        let together = ledger.used(LedgerPart::Threads).saturating_sub(SPARE_RECORDS);
         threads.peak = threads.peak.max(together as u64);
     }
     threads.worst.sort_by_key(|thread| (Reverse(thread.waited_ns), thread.tid));
@@ -89,7 +89,7 @@ fn peak(mut changes: Vec<(u64, i64)>) -> u64 {
     peak.unsigned_abs()
 }
 
-fn one(thread: &Thread<'_>, names: &mut dyn Names, first: u32, end: u64) -> ThreadReport {
+fn one(thread: &ThreadPart<'_>, names: &mut dyn Names, first: u32, end: u64) -> ThreadReport {
     let record = thread.record;
     let tid = record.tid.load(Relaxed);
     let ended = record.ended.load(Relaxed);
@@ -119,12 +119,12 @@ fn one(thread: &Thread<'_>, names: &mut dyn Names, first: u32, end: u64) -> Thre
 }
 
 /// Tells whether this is a wait for a lock, not for work or for a thread's end.
-pub(super) fn is_for_lock(how: How) -> bool {
-    matches!(how.kind(), How::MUTEX | How::READ | How::WRITE | How::SPIN)
+pub(super) fn is_for_lock(how: WaitKind) -> bool {
+    matches!(how.kind(), WaitKind::MUTEX | WaitKind::READ | WaitKind::WRITE | WaitKind::SPIN)
 }
 
 /// Returns all acquisitions of a thread.
-pub(super) fn acquisitions(thread: &Thread<'_>) -> u64 {
+pub(super) fn acquisitions(thread: &ThreadPart<'_>) -> u64 {
     thread.known().fold(thread.record.acquisitions.load(Relaxed), |sum, known| {
         sum.saturating_add(u64::from(known.count.load(Relaxed)))
     })

@@ -9,17 +9,17 @@ use super::model::{
     JudgedCycle, Snapshot, SnapshotLock, SnapshotProcess, SnapshotSource, SnapshotThread,
     ThreadActivity, ThreadWait,
 };
-use super::recognise::{self, Caller, Found};
+use super::recognise::{self, CallingCode, FoundWait};
 use super::verify;
 use crate::maps::{Backing, Maps};
-use crate::memory::{Memory, ProcessMemory};
+use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::modules::Modules;
 use crate::proc::access::Barrier;
-use crate::proc::asleep::{self, Surroundings};
+use crate::proc::asleep::{self, SleepSurroundings};
 use crate::proc::calls;
 use crate::proc::futex::FutexWait;
-use crate::proc::process::{Process, Unusable};
-use crate::proc::task::{self, Doing, Task};
+use crate::proc::process::{LiveProcess, Unusable};
+use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::{self, OwnMutex, SlotTable};
 use crate::stack::{self, CodeAddress, Stack};
 use crate::symbols::Symbolizer;
@@ -34,7 +34,7 @@ use std::ops::Range;
 ///
 /// # Errors
 /// It ended meanwhile.
-pub fn capture(process: &Process, everything: bool) -> Result<Snapshot, Unusable> {
+pub fn capture(process: &LiveProcess, everything: bool) -> Result<Snapshot, Unusable> {
     let mut looking = Looking::start(process)?;
     if let Some(barrier) = looking.barrier(process) {
         looking.limits.push(format!(
@@ -63,7 +63,7 @@ pub fn capture(process: &Process, everything: bool) -> Result<Snapshot, Unusable
 /// What is known of one waiting thread.
 pub(super) struct KnownWait {
     pub(super) wait: FutexWait,
-    pub(super) found: Found,
+    pub(super) found: FoundWait,
 }
 
 /// What a snapshot is made of, beside the threads.
@@ -79,7 +79,7 @@ pub(super) struct SnapshotFacts {
 /// The state of a look at a process.
 pub(super) struct Looking {
     pub(super) pid: u32,
-    pub(super) tasks: Vec<Task>,
+    pub(super) tasks: Vec<TaskMoment>,
     /// A thread's number here, by the number that it has for itself.
     pub(super) numbers: HashMap<u32, u32>,
     /// The waits of those threads that [`Looking::find_waits`] was asked for.
@@ -102,7 +102,7 @@ pub(super) struct Looking {
 
 impl Looking {
     /// Reads what the kernel says of all threads.
-    pub(super) fn start(process: &Process) -> Result<Self, Unusable> {
+    pub(super) fn start(process: &LiveProcess) -> Result<Self, Unusable> {
         let pid = process.pid;
         let nested = process.status.nested();
         let numbers = task::numbers(pid).map_err(|_| Unusable::Ended)?;
@@ -129,8 +129,8 @@ impl Looking {
     }
 
     /// Returns what keeps the memory of the process from being read.
-    pub(super) fn barrier(&self, process: &Process) -> Option<Barrier> {
-        let refused = self.tasks.iter().any(|task| task.doing == Doing::Refused);
+    pub(super) fn barrier(&self, process: &LiveProcess) -> Option<Barrier> {
+        let refused = self.tasks.iter().any(|task| task.doing == TaskDoing::Refused);
         refused.then(|| Barrier::of(self.pid, &process.status))
     }
 
@@ -171,7 +171,7 @@ impl Looking {
     /// Finds stacks and objects of the threads that sleep in futex calls, of those that are asked
     /// for by their ids.
     pub(super) fn find_waits(&mut self, which: impl Fn(u32) -> bool) {
-        let waiting: Vec<(Task, FutexWait)> = self
+        let waiting: Vec<(TaskMoment, FutexWait)> = self
             .tasks
             .iter()
             .filter(|task| which(task.tid) && !self.waits.contains_key(&task.tid))
@@ -189,15 +189,15 @@ impl Looking {
         verify::judged_cycles(&self.facts(), &|tids| self.read_again(tids))
     }
 
-    fn recognise(&self, task: &Task, wait: &FutexWait) -> Found {
+    fn recognise(&self, task: &TaskMoment, wait: &FutexWait) -> FoundWait {
         let (Some(stack), Some((unwinder, _))) = (self.stacks.get(&task.tid), &self.code) else {
             let why = "its memory cannot be read".to_owned();
-            return Found::Unknown { kind: "futex word".into(), why };
+            return FoundWait::Unknown { kind: "futex word".into(), why };
         };
         if let Some(mutex) = self.own_mutex(wait, stack, unwinder.modules().maps()) {
-            return Found::Own(mutex);
+            return FoundWait::Own(mutex);
         }
-        let caller: Caller = recognise::caller(stack, self.has_libc);
+        let caller: CallingCode = recognise::caller(stack, self.has_libc);
         let mapping = unwinder.modules().maps().find(wait.address);
         let writable = mapping.is_some_and(|mapping| mapping.writable);
         let frames = self.library_frames.get(&task.tid);
@@ -216,7 +216,7 @@ impl Looking {
         OwnMutex::behind(wait, slots.as_ref()?, &self.memory)
     }
 
-    fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a Task>) {
+    fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskMoment>) {
         let Some((unwinder, symbolizer)) = &mut self.code else { return };
         let walks: Vec<_> = tasks
             .filter_map(|task| {
@@ -246,7 +246,7 @@ impl Looking {
     /// Reads the stacks of threads whose stacks have not been read, and that are asked for or wait
     /// for what others hold.
     pub(super) fn read_other_stacks(&mut self, which: impl Fn(u32) -> bool) {
-        let missing: Vec<Task> = self
+        let missing: Vec<TaskMoment> = self
             .tasks
             .iter()
             .filter(|task| !self.stacks.contains_key(&task.tid))
@@ -257,7 +257,7 @@ impl Looking {
     }
 
     /// Returns what cycles are made of.
-    pub(super) fn facts(&self) -> verify::Facts {
+    pub(super) fn facts(&self) -> verify::WaitFacts {
         self.waits
             .iter()
             .map(|(&tid, known)| (tid, verify::Fact::new(known, &self.numbers)))
@@ -272,7 +272,7 @@ impl Looking {
 
     /// Returns the same facts once more for some threads; a thread that does something else by now
     /// has none.
-    fn read_again(&self, tids: &[u32]) -> verify::Facts {
+    fn read_again(&self, tids: &[u32]) -> verify::WaitFacts {
         tids.iter()
             .filter_map(|&tid| {
                 let at = self.tasks.binary_search_by_key(&tid, |task| task.tid).ok()?;
@@ -285,7 +285,7 @@ impl Looking {
                 let known = KnownWait { wait, found: self.recognise(before, &wait) };
                 // One that looks at its mutex from time to time sleeps soundly
                 // at no time.
-                let sound = !matches!(&known.found, Found::Own(mutex) if !mutex.sound);
+                let sound = !matches!(&known.found, FoundWait::Own(mutex) if !mutex.sound);
                 let switches = sound.then(|| task::switches(self.pid, tid)).flatten();
                 let fact = verify::Fact::new(&known, &self.numbers);
                 Some((tid, verify::Fact { switches, ..fact }))
@@ -294,14 +294,14 @@ impl Looking {
     }
 
     /// Returns the finished snapshot.
-    pub(super) fn finish(mut self, process: &Process, facts: SnapshotFacts) -> Snapshot {
+    pub(super) fn finish(mut self, process: &LiveProcess, facts: SnapshotFacts) -> Snapshot {
         let mut waits = facts.waits;
         let tasks = std::mem::take(&mut self.tasks);
         // A ledger has the waits of all threads, whatever the kernel tells.
-        let seen = self.readable && tasks.iter().all(|task| task.doing != Doing::Refused);
+        let seen = self.readable && tasks.iter().all(|task| task.doing != TaskDoing::Refused);
         let complete = facts.source == SnapshotSource::Ledger || seen;
         let mut stacks = std::mem::take(&mut self.stacks);
-        let around = Surroundings::default();
+        let around = SleepSurroundings::default();
         let threads = tasks.into_iter().map(|task| {
             let activity = match waits.remove(&task.tid) {
                 Some(wait) => ThreadActivity::Waiting { wait },
@@ -333,25 +333,25 @@ impl Looking {
         }
     }
 
-    fn activity(&self, task: &Task, around: &Surroundings) -> ThreadActivity {
+    fn activity(&self, task: &TaskMoment, around: &SleepSurroundings) -> ThreadActivity {
         match (task.state, task.doing) {
             ('Z' | 'X', _) => ThreadActivity::Ended,
-            ('T' | 't', _) | (_, Doing::Stopped { .. }) => ThreadActivity::Stopped,
-            (_, Doing::Call(call)) => ThreadActivity::Asleep {
+            ('T' | 't', _) | (_, TaskDoing::Stopped { .. }) => ThreadActivity::Stopped,
+            (_, TaskDoing::Call(call)) => ThreadActivity::Asleep {
                 call: calls::name(call.number)
                     .map_or_else(|| format!("system call {}", call.number), str::to_owned),
                 on: asleep::asleep(self.pid, &call, &self.memory, around),
             },
-            (_, Doing::Running) => ThreadActivity::Running,
-            (_, Doing::Refused) => ThreadActivity::Unknown {
-                kernel_function: Task::kernel_function(self.pid, task.tid),
+            (_, TaskDoing::Running) => ThreadActivity::Running,
+            (_, TaskDoing::Refused) => ThreadActivity::Unknown {
+                kernel_function: TaskMoment::kernel_function(self.pid, task.tid),
             },
         }
     }
 }
 
-fn is_for_lock(task: &Task) -> bool {
-    matches!(&task.doing, Doing::Call(call) if asleep::is_for_lock(call))
+fn is_for_lock(task: &TaskMoment) -> bool {
+    matches!(&task.doing, TaskDoing::Call(call) if asleep::is_for_lock(call))
 }
 
 fn is_refusal(error: &io::Error) -> bool {

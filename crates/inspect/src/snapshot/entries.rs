@@ -5,16 +5,16 @@ use super::capture::Looking;
 use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
 use super::objects::{ledger_now, now};
 use crate::proc::futex::FutexWait;
-use crate::proc::task::{self, Doing};
+use crate::proc::task::{self, TaskDoing};
 use crate::report::names::Names;
 use crate::report::names::{attribute_names, noun};
 use crate::stack::{CodeAddress, Stack};
 use crate::symbols::LockClues;
 use crate::waits::surroundings::joined;
 use lockstead_ledger::Ledger;
-use lockstead_ledger::lock::Kind;
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
-use lockstead_ledger::thread::{Thread, state};
+use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
+use lockstead_ledger::thread::{ThreadPart, state};
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::Ordering::Relaxed;
@@ -23,16 +23,16 @@ use std::sync::atomic::Ordering::Relaxed;
 const LARGEST_LOCK: u64 = 56;
 
 /// One wait of a thread.
-pub(super) struct Waits {
+pub(super) struct ReadWait {
     /// Index of the thread's record, if the ledger has the wait.
     pub(super) record: Option<u32>,
     pub(super) wait: ThreadWait,
 }
 
 /// What a ledger says at one moment.
-pub(super) struct Entries {
+pub(super) struct LedgerEntries {
     /// What each thread waits for, by its id here.
-    pub(super) waits: BTreeMap<u32, Waits>,
+    pub(super) waits: BTreeMap<u32, ReadWait>,
     /// The locks by their addresses.
     pub(super) locks: BTreeMap<u64, SnapshotLock>,
     /// Where locks were acquired.
@@ -43,7 +43,7 @@ pub(super) struct Entries {
 }
 
 /// A thread's part, as read.
-struct Part {
+struct ReadPart {
     index: u32,
     tid: u32,
     leaked: bool,
@@ -51,7 +51,7 @@ struct Part {
     held: Vec<Holding>,
 }
 
-impl Entries {
+impl LedgerEntries {
     /// Reads all threads. The stacks of their waits go to `looking`.
     /// `taking_back`: threads, by their records, that are known to be getting a
     /// mutex back after a condition.
@@ -59,8 +59,8 @@ impl Entries {
         looking: &mut Looking,
         ledger: &Ledger<'_>,
         taking_back: &HashSet<u32>,
-    ) -> Entries {
-        let mut entries = Entries {
+    ) -> LedgerEntries {
+        let mut entries = LedgerEntries {
             waits: BTreeMap::new(),
             locks: BTreeMap::new(),
             stacks: Vec::new(),
@@ -68,7 +68,7 @@ impl Entries {
             now: ledger_now(),
         };
         let threads = ledger.threads().enumerate();
-        let parts: Vec<Part> =
+        let parts: Vec<ReadPart> =
             threads.filter_map(|(index, thread)| part(looking, index as u32, &thread)).collect();
         let sites = entries.name_stacks(looking, ledger, &parts);
         for part in &parts {
@@ -95,7 +95,7 @@ impl Entries {
         &mut self,
         looking: &mut Looking,
         ledger: &Ledger<'_>,
-        parts: &[Part],
+        parts: &[ReadPart],
     ) -> HashMap<u32, usize> {
         let mut sites = HashMap::new();
         let Some((_, symbolizer)) = &mut looking.code else { return sites };
@@ -122,7 +122,7 @@ impl Entries {
         &mut self,
         looking: &mut Looking,
         ledger: &Ledger<'_>,
-        part: &Part,
+        part: &ReadPart,
         holding: &Holding,
         acquired: Option<usize>,
     ) {
@@ -135,7 +135,7 @@ impl Entries {
             exact,
             acquired,
         };
-        let lock = self.lock(looking, ledger, holding.address, Kind::Unknown);
+        let lock = self.lock(looking, ledger, holding.address, ObjectKind::Unknown);
         match &mut lock.held {
             // The first of several times that a thread holds it counts.
             LockHeld::By { holders } if holders.iter().any(|h| h.thread == part.tid) => {}
@@ -155,13 +155,13 @@ impl Entries {
         looking: &mut Looking,
         ledger: &Ledger<'_>,
         address: u64,
-        kind: Kind,
+        kind: ObjectKind,
     ) -> &mut SnapshotLock {
         let thread_stacks = &self.thread_stacks;
         self.locks.entry(address).or_insert_with(|| {
             let record = ledger.find_lock(address).and_then(|index| ledger.lock(index));
             let (kind, attributes) = match record.map(|record| record.shape()) {
-                Some((Kind::Unknown, _, attributes)) => (kind, attributes),
+                Some((ObjectKind::Unknown, _, attributes)) => (kind, attributes),
                 Some((kind, _, attributes)) => (kind, attributes),
                 None => (kind, 0),
             };
@@ -174,7 +174,8 @@ impl Entries {
             let serial = record.map(|record| u64::from(record.serial.load(Relaxed)));
             let at = thread_stacks.partition_point(|(low, ..)| *low <= address);
             let around = at.checked_sub(1).and_then(|at| thread_stacks.get(at));
-            let noun = if kind == Kind::Condition { "condition variable" } else { noun(kind) };
+            let noun =
+                if kind == ObjectKind::Condition { "condition variable" } else { noun(kind) };
             let name = looking.name_by(&LockClues {
                 kind: noun,
                 address,
@@ -207,16 +208,16 @@ impl Entries {
         back: bool,
     ) {
         let (address, kind) = match waiting.how.kind() {
-            How::CONDITION if back => (waiting.companion, Kind::Mutex),
-            How::CONDITION => (waiting.target, Kind::Condition),
-            How::MUTEX => (waiting.target, Kind::Mutex),
-            How::READ | How::WRITE => (waiting.target, Kind::RwLock),
-            How::SPIN => (waiting.target, Kind::Spin),
-            How::SEMAPHORE => (waiting.target, Kind::Semaphore),
-            How::BARRIER => (waiting.target, Kind::Barrier),
-            _ => (waiting.target, Kind::Unknown),
+            WaitKind::CONDITION if back => (waiting.companion, ObjectKind::Mutex),
+            WaitKind::CONDITION => (waiting.target, ObjectKind::Condition),
+            WaitKind::MUTEX => (waiting.target, ObjectKind::Mutex),
+            WaitKind::READ | WaitKind::WRITE => (waiting.target, ObjectKind::RwLock),
+            WaitKind::SPIN => (waiting.target, ObjectKind::Spin),
+            WaitKind::SEMAPHORE => (waiting.target, ObjectKind::Semaphore),
+            WaitKind::BARRIER => (waiting.target, ObjectKind::Barrier),
+            _ => (waiting.target, ObjectKind::Unknown),
         };
-        let target = if waiting.how.kind() == How::JOIN {
+        let target = if waiting.how.kind() == WaitKind::JOIN {
             let joined = joined(ledger, waiting.target, waiting.since)
                 .and_then(|index| ledger.thread(index as usize))
                 .and_then(|thread| looking.numbers.get(&thread.record.tid.load(Relaxed)));
@@ -231,14 +232,14 @@ impl Entries {
         };
         let wait = ThreadWait {
             target,
-            shared: waiting.how.kind() == How::READ,
+            shared: waiting.how.kind() == WaitKind::READ,
             // Getting a mutex back has no end of its own.
             until: if back { None } else { until(waiting) },
             waited_ns: Some(self.now.saturating_sub(waiting.since)),
             word: None,
             expected: None,
         };
-        self.waits.insert(tid, Waits { record: Some(record), wait });
+        self.waits.insert(tid, ReadWait { record: Some(record), wait });
     }
 
     /// Tells whether the ledger has a wait of this thread by now.
@@ -275,7 +276,7 @@ impl Entries {
 }
 
 /// Reads one thread; `None` for one that does not run and has left nothing.
-fn part(looking: &Looking, index: u32, thread: &Thread<'_>) -> Option<Part> {
+fn part(looking: &Looking, index: u32, thread: &ThreadPart<'_>) -> Option<ReadPart> {
     /// A thread may run on while it is read.
     const ATTEMPTS: u32 = 3;
     let record = thread.record;
@@ -290,7 +291,7 @@ fn part(looking: &Looking, index: u32, thread: &Thread<'_>) -> Option<Part> {
         None if leaked => own,
         _ => return None,
     };
-    let mut part = Part { index, tid, leaked, waiting: None, held: Vec::new() };
+    let mut part = ReadPart { index, tid, leaked, waiting: None, held: Vec::new() };
     for _ in 0..ATTEMPTS {
         let wait = record.wait.read().filter(|_| !leaked);
         let stack = thread.stack();
@@ -325,16 +326,16 @@ fn thread_stacks(ledger: &Ledger<'_>, looking: &Looking) -> Vec<(u64, u64, Strin
 
 /// Tells whether the thread sleeps in a futex call on a lock at this address.
 fn sleeps_in(looking: &Looking, tid: u32, lock: u64) -> bool {
-    let Ok(Doing::Call(call)) = task::doing(looking.pid, tid) else { return false };
+    let Ok(TaskDoing::Call(call)) = task::doing(looking.pid, tid) else { return false };
     let offset = FutexWait::decode(&call).and_then(|wait| wait.address.checked_sub(lock));
     offset.is_some_and(|offset| offset < LARGEST_LOCK)
 }
 
 /// Returns what is said of an object while no holder of it is known.
-fn unheld(kind: Kind) -> LockHeld {
+fn unheld(kind: ObjectKind) -> LockHeld {
     let why = match kind {
-        Kind::Condition | Kind::Barrier => return LockHeld::Never,
-        Kind::Semaphore => "a semaphore has no owner: who will post it cannot be told",
+        ObjectKind::Condition | ObjectKind::Barrier => return LockHeld::Never,
+        ObjectKind::Semaphore => "a semaphore has no owner: who will post it cannot be told",
         _ => {
             "no holder is recorded: it is changing hands, or was taken before lockstead came or \
              in a signal handler"

@@ -7,14 +7,14 @@
 
 use super::capture::{KnownWait, Looking};
 use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
-use super::recognise::Found;
+use super::recognise::FoundWait;
 use super::unknown;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
-use crate::memory::Memory;
-use crate::proc::futex::{FutexWait, Limit};
-use crate::slots::Owner;
-use crate::symbols::{LockClues, Origin};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, WaitLimit};
+use crate::slots::WordOwner;
+use crate::symbols::{LockClues, LockOrigin};
 use std::collections::BTreeMap;
 
 impl Looking {
@@ -28,7 +28,7 @@ impl Looking {
         let mut shared = false;
         let holder = |thread| LockHeld::By { holders: vec![LockHolder::alone(thread)] };
         let (address, kind, attributes, held) = match &known.found {
-            Found::Join(own) => {
+            FoundWait::Join(own) => {
                 let target = match self.numbers.get(own) {
                     Some(&thread) => WaitTarget::Join { thread },
                     None => WaitTarget::Unknown {
@@ -37,11 +37,11 @@ impl Looking {
                 };
                 return self.wait(known, target, shared);
             }
-            Found::Refused => {
+            FoundWait::Refused => {
                 let target = WaitTarget::Unknown { why: unknown::REFUSED.into() };
                 return self.wait(known, target, shared);
             }
-            Found::Mutex(mutex) => (
+            FoundWait::Mutex(mutex) => (
                 mutex.address,
                 "mutex",
                 mutex.kind.words().into_iter().map(str::to_owned).collect(),
@@ -50,7 +50,7 @@ impl Looking {
                     None => elsewhere(mutex.owner, mutex.kind.is_shared()),
                 },
             ),
-            Found::Stream(stream) => (
+            FoundWait::Stream(stream) => (
                 stream.address,
                 "stream lock",
                 Vec::new(),
@@ -59,7 +59,7 @@ impl Looking {
                     None => elsewhere(stream.owner, false),
                 },
             ),
-            Found::RwLock(lock) => {
+            FoundWait::RwLock(lock) => {
                 shared = !lock.exclusive;
                 let held =
                     match (lock.writer.map(|own| (own, self.numbers.get(&own))), lock.readers) {
@@ -70,23 +70,23 @@ impl Looking {
                     };
                 (lock.address, "rwlock", Vec::new(), held)
             }
-            Found::Ownerless(object) => ownerless(object),
-            Found::Own(mutex) => {
+            FoundWait::Ownerless(object) => ownerless(object),
+            FoundWait::Own(mutex) => {
                 let unknown = |why: &str| LockHeld::Unknown { why: why.into() };
                 let held = match mutex.owner {
-                    Owner::Thread(own) => match self.numbers.get(&own) {
+                    WordOwner::Thread(own) => match self.numbers.get(&own) {
                         Some(&thread) => holder(thread),
                         None => elsewhere(own, false),
                     },
-                    Owner::None => unknown("it is changing hands"),
-                    Owner::Ended => unknown("its owner has ended without giving it back"),
-                    Owner::Lost => unknown(
+                    WordOwner::None => unknown("it is changing hands"),
+                    WordOwner::Ended => unknown("its owner has ended without giving it back"),
+                    WordOwner::Lost => unknown(
                         "its owner was left behind in the parent when this process was forked",
                     ),
                 };
                 (mutex.address, "lockstead mutex", Vec::new(), held)
             }
-            Found::Unknown { kind, why } => (
+            FoundWait::Unknown { kind, why } => (
                 known.wait.address,
                 kind.as_str(),
                 Vec::new(),
@@ -94,7 +94,7 @@ impl Looking {
             ),
         };
         let lock = locks.entry(address).or_insert_with(|| {
-            let known_shape = !matches!(known.found, Found::Unknown { .. });
+            let known_shape = !matches!(known.found, FoundWait::Unknown { .. });
             let name = self.lock_name(kind, address, known_shape);
             let (kind, waiting) = (kind.to_owned(), Vec::new());
             SnapshotLock { address, kind, attributes, name, held, waiting }
@@ -107,7 +107,7 @@ impl Looking {
         let words = known.wait.words(&self.memory);
         let (word, expected) =
             words.first().copied().unwrap_or((known.wait.address, known.wait.expected));
-        let limited = !matches!(&known.found, Found::Own(mutex) if !mutex.timed);
+        let limited = !matches!(&known.found, FoundWait::Own(mutex) if !mutex.timed);
         ThreadWait {
             target,
             shared,
@@ -141,8 +141,8 @@ impl Looking {
         };
         let name = symbolizer.lock_name(facts);
         match &name.origin {
-            Origin::Variable(variable) => format!("{kind} {variable}"),
-            Origin::Address => {
+            LockOrigin::Variable(variable) => format!("{kind} {variable}"),
+            LockOrigin::Address => {
                 let backing = unwinder.modules().maps().find(address).map(|m| m.backing.clone());
                 let place = match backing {
                     Some(Backing::Special(name)) if name == "[heap]" => " (heap)",
@@ -197,13 +197,13 @@ fn ownerless(object: &Ownerless) -> (u64, &'static str, Vec<String>, LockHeld) {
     }
 }
 
-fn until(wait: &FutexWait, memory: &dyn Memory) -> Option<WaitEnd> {
+fn until(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<WaitEnd> {
     let time = wait.limit_time(memory);
     let seconds = time.map(|(seconds, _)| seconds);
     match wait.limit {
-        Limit::None => None,
-        Limit::After { .. } => Some(WaitEnd { clock: None, seconds, left_ns: None }),
-        Limit::At { realtime, .. } => {
+        WaitLimit::None => None,
+        WaitLimit::After { .. } => Some(WaitEnd { clock: None, seconds, left_ns: None }),
+        WaitLimit::At { realtime, .. } => {
             let (clock, id) = if realtime {
                 ("realtime", libc::CLOCK_REALTIME)
             } else {

@@ -13,11 +13,11 @@
 //! mutexes, semaphores and onces often have none.
 
 use super::unknown;
-use crate::glibc::mutex::Mutex;
+use crate::glibc::mutex::GlibcMutex;
 use crate::glibc::others::{self, Ownerless};
-use crate::glibc::rwlock::RwLock;
+use crate::glibc::rwlock::GlibcRwLock;
 use crate::glibc::thread::{self, StreamLock};
-use crate::memory::Memory;
+use crate::memory::ReadableMemory;
 use crate::proc::futex::FutexWait;
 use crate::slots::OwnMutex;
 use crate::stack::Stack;
@@ -25,7 +25,7 @@ use std::ops::Range;
 
 /// The code that made the call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Caller {
+pub enum CallingCode {
     /// Code of the C library that is no mere system call.
     Library,
     /// The program has no C library beside it: it may be inside.
@@ -37,13 +37,13 @@ pub enum Caller {
 /// What a thread waits for, with owners by the numbers that they have for
 /// themselves.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum FoundWait {
     /// A mutex of the C library.
-    Mutex(Mutex),
+    Mutex(GlibcMutex),
     /// The lock of a stream.
     Stream(StreamLock),
     /// A reader-writer lock of glibc.
-    RwLock(RwLock),
+    RwLock(GlibcRwLock),
     /// The end of the thread with this number.
     Join(u32),
     /// An object without an owner.
@@ -63,17 +63,17 @@ pub enum Found {
 
 /// Returns who made the call, by the innermost frame of the thread's stack.
 #[must_use]
-pub fn caller(stack: &Stack, has_libc: bool) -> Caller {
+pub fn caller(stack: &Stack, has_libc: bool) -> CallingCode {
     let Some(frame) = stack.frames.iter().find(|frame| !frame.inlined) else {
-        return Caller::Other;
+        return CallingCode::Other;
     };
     // The library's own wrapper for calls that it has no function for.
     let bare = frame.function.as_deref() == Some("syscall");
     match (bare, frame.is_libc(), has_libc) {
-        (true, ..) => Caller::Other,
-        (false, true, _) => Caller::Library,
-        (false, false, false) => Caller::Whole,
-        (false, false, true) => Caller::Other,
+        (true, ..) => CallingCode::Other,
+        (false, true, _) => CallingCode::Library,
+        (false, false, false) => CallingCode::Whole,
+        (false, false, true) => CallingCode::Other,
     }
 }
 
@@ -84,25 +84,25 @@ pub fn recognise(
     wait: &FutexWait,
     stack: &Stack,
     frames: Option<&Range<u64>>,
-    caller: Caller,
+    caller: CallingCode,
     writable: bool,
-    memory: &dyn Memory,
-) -> Found {
-    let library = caller == Caller::Library;
+    memory: &dyn ReadableMemory,
+) -> FoundWait {
+    let library = caller == CallingCode::Library;
     let shape = match caller {
-        Caller::Other => None,
+        CallingCode::Other => None,
         _ if !writable => None,
-        Caller::Library | Caller::Whole => shape(wait, stack, frames, library, memory),
+        CallingCode::Library | CallingCode::Whole => shape(wait, stack, frames, library, memory),
     };
     shape.unwrap_or_else(|| {
         let (kind, why) = unknown::describe(wait, stack, library);
-        Found::Unknown { kind, why }
+        FoundWait::Unknown { kind, why }
     })
 }
 
 /// What a function of the library waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Subject {
+enum WaitSubject {
     /// A mutex; so does a wait for a condition, when it is over.
     Mutex,
     Condition,
@@ -116,26 +116,26 @@ enum Subject {
 
 /// Functions of the library by how their names begin, without the underscores in front. Their
 /// inner parts are called alike, where the library's own symbols are installed.
-const SUBJECTS: &[(&str, Subject)] = &[
-    ("pthread_mutex_", Subject::Mutex),
-    ("mtx_", Subject::Mutex),
-    ("pthread_cond_", Subject::Condition),
-    ("cnd_", Subject::Condition),
-    ("pthread_rwlock_", Subject::RwLock),
-    ("pthread_barrier_", Subject::Barrier),
-    ("sem_", Subject::Semaphore),
-    ("new_sem_", Subject::Semaphore),
-    ("pthread_join", Subject::Join),
-    ("pthread_timedjoin", Subject::Join),
-    ("pthread_clockjoin", Subject::Join),
-    ("thrd_join", Subject::Join),
-    ("pthread_once", Subject::Plain),
-    ("call_once", Subject::Plain),
-    ("lll_lock_wait_private", Subject::Plain),
+const SUBJECTS: &[(&str, WaitSubject)] = &[
+    ("pthread_mutex_", WaitSubject::Mutex),
+    ("mtx_", WaitSubject::Mutex),
+    ("pthread_cond_", WaitSubject::Condition),
+    ("cnd_", WaitSubject::Condition),
+    ("pthread_rwlock_", WaitSubject::RwLock),
+    ("pthread_barrier_", WaitSubject::Barrier),
+    ("sem_", WaitSubject::Semaphore),
+    ("new_sem_", WaitSubject::Semaphore),
+    ("pthread_join", WaitSubject::Join),
+    ("pthread_timedjoin", WaitSubject::Join),
+    ("pthread_clockjoin", WaitSubject::Join),
+    ("thrd_join", WaitSubject::Join),
+    ("pthread_once", WaitSubject::Plain),
+    ("call_once", WaitSubject::Plain),
+    ("lll_lock_wait_private", WaitSubject::Plain),
 ];
 
 /// Returns what the innermost function that tells waits for.
-fn subject(functions: &[&str]) -> Option<Subject> {
+fn subject(functions: &[&str]) -> Option<WaitSubject> {
     functions.iter().find_map(|function| {
         let name = function.trim_start_matches('_');
         let known = SUBJECTS.iter().find(|(start, _)| name.starts_with(start));
@@ -148,41 +148,41 @@ fn shape(
     stack: &Stack,
     frames: Option<&Range<u64>>,
     library: bool,
-    memory: &dyn Memory,
-) -> Option<Found> {
+    memory: &dyn ReadableMemory,
+) -> Option<FoundWait> {
     // Above the innermost function of the library, everything is the program's.
     let near = stack.frames.iter().take_while(|frame| !library || frame.is_libc());
     let functions: Vec<&str> = near.filter_map(|frame| frame.function.as_deref()).collect();
     let subject = subject(&functions);
-    let may = |of: &[Subject]| subject.is_none_or(|subject| of.contains(&subject));
-    let is = |of: Subject| library && subject == Some(of);
+    let may = |of: &[WaitSubject]| subject.is_none_or(|subject| of.contains(&subject));
+    let is = |of: WaitSubject| library && subject == Some(of);
     if let Some(stream) = StreamLock::behind(wait, memory) {
-        return Some(Found::Stream(stream));
+        return Some(FoundWait::Stream(stream));
     }
-    if may(&[Subject::Mutex, Subject::Condition]) {
+    if may(&[WaitSubject::Mutex, WaitSubject::Condition]) {
         if library && frames.is_some_and(|frames| thread::sleeps_for_ever(wait, frames)) {
-            return Some(Found::Refused);
+            return Some(FoundWait::Refused);
         }
-        if let Some(mutex) = Mutex::behind(wait, memory) {
-            return Some(Found::Mutex(mutex));
+        if let Some(mutex) = GlibcMutex::behind(wait, memory) {
+            return Some(FoundWait::Mutex(mutex));
         }
     }
-    if may(&[Subject::Join])
+    if may(&[WaitSubject::Join])
         && let Some(joined) = thread::joined(wait, memory)
     {
-        return Some(Found::Join(joined));
+        return Some(FoundWait::Join(joined));
     }
-    let named = subject == Some(Subject::RwLock);
-    if may(&[Subject::RwLock])
-        && let Some(lock) = RwLock::behind(wait, memory)
+    let named = subject == Some(WaitSubject::RwLock);
+    if may(&[WaitSubject::RwLock])
+        && let Some(lock) = GlibcRwLock::behind(wait, memory)
         && (named || lock.writer.is_some())
     {
-        return Some(Found::RwLock(lock));
+        return Some(FoundWait::RwLock(lock));
     }
     let ownerless = match () {
-        () if is(Subject::Condition) => others::condition(wait, memory),
-        () if is(Subject::Barrier) => others::barrier(wait, memory),
-        () if library && may(&[Subject::Semaphore]) => others::semaphore(wait, memory),
+        () if is(WaitSubject::Condition) => others::condition(wait, memory),
+        () if is(WaitSubject::Barrier) => others::barrier(wait, memory),
+        () if library && may(&[WaitSubject::Semaphore]) => others::semaphore(wait, memory),
         () => None,
     };
     // No function of the library that has a name sleeps for a once in this way.
@@ -190,5 +190,5 @@ fn shape(
         let plain = library && functions.is_empty() && others::is_once(wait, memory);
         plain.then(unknown::once)
     };
-    ownerless.map(Found::Ownerless).or_else(once)
+    ownerless.map(FoundWait::Ownerless).or_else(once)
 }

@@ -15,19 +15,19 @@
 //! however many locks were acquired there.
 
 use super::capture::{Looking, SnapshotFacts};
-use super::entries::{Entries, Waits};
+use super::entries::{LedgerEntries, ReadWait};
 use super::model::{
     CycleVerdict, JudgedCycle, LockHeld, Snapshot, SnapshotLock, SnapshotSource, WaitTarget,
 };
 use super::objects::ledger_now;
-use crate::ledger::{Mapped, code};
+use crate::ledger::{MappedLedger, code};
 use crate::modules::Modules;
-use crate::proc::process::{Process, Unusable};
-use crate::proc::task::{self, Doing};
+use crate::proc::process::{LiveProcess, Unusable};
+use crate::proc::task::{self, TaskDoing};
 use crate::waits::detect::{Detector, FoundCycle};
 use crate::waits::graph::Wants;
 use crate::waits::observe::Observer;
-use crate::waits::surroundings::Surroundings;
+use crate::waits::surroundings::WaitSurroundings;
 use crate::waits::verify;
 use lockstead_ledger::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -46,14 +46,14 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// # Errors
 /// It ended meanwhile.
 pub fn recorded(
-    process: &Process,
-    mapped: &Mapped,
+    process: &LiveProcess,
+    mapped: &MappedLedger,
     everything: bool,
 ) -> Result<Snapshot, Unusable> {
     let ledger = mapped.view();
-    let refused = matches!(task::doing(process.pid, process.pid), Ok(Doing::Refused));
+    let refused = matches!(task::doing(process.pid, process.pid), Ok(TaskDoing::Refused));
     let visible = !process.status.nested() && !refused;
-    let found = cycles(&Surroundings { ledger, pid: process.pid, visible });
+    let found = cycles(&WaitSurroundings { ledger, pid: process.pid, visible });
     let mut looking = Looking::start(process)?;
     looking.open_code(|| {
         Modules::of(process.pid).or_else(|_| Ok(Modules::saved(code_of(process, &ledger))))
@@ -82,7 +82,7 @@ pub fn recorded(
     }
 
     let taking_back = found.iter().flat_map(|(_, found)| taking_back(found)).collect();
-    let mut entries = Entries::read(&mut looking, &ledger, &taking_back);
+    let mut entries = LedgerEntries::read(&mut looking, &ledger, &taking_back);
     look_in_memory(&mut looking, &ledger, &mut entries);
     let waits = entries.waits.iter();
     let tids: HashMap<u32, u32> =
@@ -96,7 +96,7 @@ pub fn recorded(
     looking.read_other_stacks(|tid| {
         everything || wanted.contains(&tid) || entries.waits.contains_key(&tid)
     });
-    let Entries { waits, mut locks, stacks, .. } = entries;
+    let LedgerEntries { waits, mut locks, stacks, .. } = entries;
     locks.values_mut().for_each(|lock| lock.waiting.sort_unstable());
     let waits = waits.into_iter().map(|(tid, wait)| (tid, wait.wait)).collect();
     let source = SnapshotSource::Ledger;
@@ -104,7 +104,7 @@ pub fn recorded(
 }
 
 /// Returns the cycles that the ledger shows, and what they are.
-fn cycles(surroundings: &Surroundings<'_>) -> Vec<(CycleVerdict, FoundCycle)> {
+fn cycles(surroundings: &WaitSurroundings<'_>) -> Vec<(CycleVerdict, FoundCycle)> {
     let (ledger, detector) = (&surroundings.ledger, Detector::default());
     let (mut observer, mut judged) = (Observer::default(), Vec::new());
     observer.look(ledger);
@@ -164,7 +164,7 @@ fn cycle(
 
 /// Looks in memory at the threads that sleep for something the ledger knows nothing of, and the
 /// owners of what it knows no owner of.
-fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entries) {
+fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut LedgerEntries) {
     let silent = entries.without_holder();
     looking.find_waits(|tid| silent.contains(&tid) || !entries.waits.contains_key(&tid));
     let found: Vec<u32> = looking.waits.keys().copied().collect();
@@ -185,7 +185,7 @@ fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Entr
                 there.waiting.push(tid);
             }
             looking.waits.insert(tid, known);
-            entries.waits.insert(tid, Waits { record: None, wait });
+            entries.waits.insert(tid, ReadWait { record: None, wait });
             continue;
         };
         let WaitTarget::Lock { address } = recorded.wait.target else { continue };
@@ -220,7 +220,7 @@ fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<Judged
 
 /// Returns the code of a process of which not even the maps may be read: the ledger has the files
 /// that its recorded addresses lie in.
-fn code_of(process: &Process, ledger: &Ledger<'_>) -> crate::maps::Maps {
+fn code_of(process: &LiveProcess, ledger: &Ledger<'_>) -> crate::maps::Maps {
     // Anybody may read how it was called; a bare name is none of a file.
     let program = process.command.first().filter(|name| name.starts_with('/'));
     let program = program.map(PathBuf::from).unwrap_or_default();

@@ -5,8 +5,8 @@
 //! from the functions on the thread's stack; that decides which sentence is
 //! said, never who is called the holder.
 
-use super::recognise::Found;
-use crate::proc::futex::{FutexWait, Operation};
+use super::recognise::FoundWait;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
 use crate::slots;
 use crate::stack::Stack;
 
@@ -69,8 +69,8 @@ const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
 
 /// Returns a once that was recognised by its word.
 #[must_use]
-pub fn once() -> Found {
-    Found::Unknown { kind: ONCE.0.into(), why: ONCE.1.into() }
+pub fn once() -> FoundWait {
+    FoundWait::Unknown { kind: ONCE.0.into(), why: ONCE.1.into() }
 }
 
 /// Returns what kind of object it seems to be, and why no more is known.
@@ -110,31 +110,31 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
             "a thread of the Java machine: its monitors cannot be seen from here (jstack shows \
              them)",
         ),
-        Operation::Several { .. } => (
+        FutexWaitKind::Several { .. } => (
             "several futex words",
             "the thread waits for any of several words: which lock that is cannot be told",
         ),
-        Operation::LockPi | Operation::RequeuePi => (
+        FutexWaitKind::LockPi | FutexWaitKind::RequeuePi => (
             "priority-inheritance futex",
             "a priority-inheritance futex of no known lock; its owner has no name here",
         ),
-        Operation::Wait { .. } if by_bits => (
+        FutexWaitKind::Wait { .. } if by_bits => (
             "futex word",
             "a futex word of no known lock; the thread hears the wake-ups that one of the crate \
              lockstead would send, but neither its functions nor its table of owners were found \
              in the program: who will wake it cannot be told",
         ),
-        Operation::Wait { .. } if inside_libc => (
+        FutexWaitKind::Wait { .. } if inside_libc => (
             "futex word of the C library",
             "the C library sleeps here on an object of no known shape: who will wake it cannot be \
              told",
         ),
-        Operation::Wait { .. } if wait.expected == 2 => (
+        FutexWaitKind::Wait { .. } if wait.expected == 2 => (
             "futex word",
             "a futex word without an owner, as Rust's std::sync::Mutex has: the holder cannot be \
              told",
         ),
-        Operation::Wait { .. } => {
+        FutexWaitKind::Wait { .. } => {
             ("futex word", "a futex word of no known lock: who will wake it cannot be told")
         }
     })
@@ -153,30 +153,34 @@ fn is_java(module: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc::futex::Limit;
+    use crate::proc::futex::WaitLimit;
     use crate::stack::{Frame, StackEnd};
 
-    fn describe_in(function: Option<&str>, operation: Operation, expected: u32) -> String {
+    fn describe_in(function: Option<&str>, operation: FutexWaitKind, expected: u32) -> String {
         let frame = Frame { function: function.map(Into::into), ..Frame::default() };
         let stack = Stack { frames: vec![frame], end: StackEnd::Bottom };
         let wait =
-            FutexWait { address: 64, expected, operation, private: true, limit: Limit::None };
+            FutexWait { address: 64, expected, operation, private: true, limit: WaitLimit::None };
         describe(&wait, &stack, false).1
     }
 
     #[test]
     fn the_function_decides_and_else_the_word() {
-        let wait = Operation::Wait { bits: !0 };
+        let wait = FutexWaitKind::Wait { bits: !0 };
         let mutex = "<std::sys::sync::mutex::futex::Mutex>::lock_contended";
         assert!(describe_in(Some(mutex), wait, 2).contains("std::sync::Mutex has no owner"));
         assert!(describe_in(None, wait, 2).contains("as Rust's std::sync::Mutex has"));
         assert!(describe_in(None, wait, 7).contains("of no known lock"));
         assert!(describe_in(Some("runtime.futex.abi0"), wait, 0).contains("Go runtime"));
         let own = Some("<lockstead_core::mutex::RawMutex>::lock_slow");
-        assert!(describe_in(own, Operation::Wait { bits: !3 }, 5).contains("is no plain mutex"));
-        assert!(describe_in(own, Operation::Wait { bits: !7 }, 5).contains("table, which was not"));
+        assert!(
+            describe_in(own, FutexWaitKind::Wait { bits: !3 }, 5).contains("is no plain mutex")
+        );
+        assert!(
+            describe_in(own, FutexWaitKind::Wait { bits: !7 }, 5).contains("table, which was not")
+        );
         // Others may choose the same bits.
-        let bits = describe_in(None, Operation::Wait { bits: !7 }, 5);
+        let bits = describe_in(None, FutexWaitKind::Wait { bits: !7 }, 5);
         assert!(bits.contains("of no known lock") && bits.contains("neither its functions"));
     }
 }

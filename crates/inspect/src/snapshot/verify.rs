@@ -16,9 +16,9 @@
 
 use super::capture::KnownWait;
 use super::model::{CycleVerdict, JudgedCycle};
-use super::recognise::Found;
-use crate::slots::Owner;
-use crate::waits::graph::{self, Cycle, Hold, Wants};
+use super::recognise::FoundWait;
+use crate::slots::WordOwner;
+use crate::waits::graph::{self, Cycle, GraphHold, Wants};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -41,49 +41,51 @@ pub struct Fact {
 }
 
 /// What is known of each thread, by its id.
-pub type Facts = BTreeMap<u32, Fact>;
+pub type WaitFacts = BTreeMap<u32, Fact>;
 
 impl Fact {
     /// Makes a fact of a wait; `numbers` translates owners to ids of here.
     pub(super) fn new(known: &KnownWait, numbers: &HashMap<u32, u32>) -> Fact {
         let here = |own: &u32| numbers.get(own).copied();
         let (wants, holder) = match &known.found {
-            Found::Mutex(mutex) => (Some(Wants::Exclusive(mutex.address)), here(&mutex.owner)),
-            Found::Stream(lock) => (Some(Wants::Exclusive(lock.address)), here(&lock.owner)),
-            Found::RwLock(lock) => {
+            FoundWait::Mutex(mutex) => (Some(Wants::Exclusive(mutex.address)), here(&mutex.owner)),
+            FoundWait::Stream(lock) => (Some(Wants::Exclusive(lock.address)), here(&lock.owner)),
+            FoundWait::RwLock(lock) => {
                 let wants = if lock.exclusive { Wants::Exclusive } else { Wants::Shared };
                 (Some(wants(lock.address)), lock.writer.as_ref().and_then(here))
             }
-            Found::Own(mutex) => {
+            FoundWait::Own(mutex) => {
                 let holder = match mutex.owner {
-                    Owner::Thread(own) => here(&own),
-                    Owner::None | Owner::Ended | Owner::Lost => None,
+                    WordOwner::Thread(own) => here(&own),
+                    WordOwner::None | WordOwner::Ended | WordOwner::Lost => None,
                 };
                 (Some(Wants::Exclusive(mutex.address)), holder)
             }
-            Found::Join(own) => (here(own).map(Wants::Join), None),
-            Found::Ownerless(_) | Found::Refused | Found::Unknown { .. } => (None, None),
+            FoundWait::Join(own) => (here(own).map(Wants::Join), None),
+            FoundWait::Ownerless(_) | FoundWait::Refused | FoundWait::Unknown { .. } => {
+                (None, None)
+            }
         };
         let timed = match &known.found {
-            Found::Own(mutex) => mutex.timed,
+            FoundWait::Own(mutex) => mutex.timed,
             _ => known.wait.timed(),
         };
         Fact { wants, timed, holder, switches: None }
     }
 }
 
-fn cycles(facts: &Facts) -> Vec<Cycle> {
+fn cycles(facts: &WaitFacts) -> Vec<Cycle> {
     let waits: Vec<_> = facts
         .iter()
         .filter_map(|(&thread, fact)| {
-            Some(graph::Wait { thread, wants: fact.wants?, timed: fact.timed })
+            Some(graph::GraphWait { thread, wants: fact.wants?, timed: fact.timed })
         })
         .collect();
     let mut holds: Vec<_> = facts
         .values()
         .filter_map(|fact| match fact.wants? {
             Wants::Exclusive(lock) | Wants::Shared(lock) => {
-                Some(Hold { thread: fact.holder?, lock, shared: false })
+                Some(GraphHold { thread: fact.holder?, lock, shared: false })
             }
             Wants::Join(_) => None,
         })
@@ -95,7 +97,7 @@ fn cycles(facts: &Facts) -> Vec<Cycle> {
 
 /// Returns the cycles among `facts`, with what they are. `again` reads the facts of some threads
 /// anew, with their counts of switches.
-pub fn judged_cycles(facts: &Facts, again: &dyn Fn(&[u32]) -> Facts) -> Vec<JudgedCycle> {
+pub fn judged_cycles(facts: &WaitFacts, again: &dyn Fn(&[u32]) -> WaitFacts) -> Vec<JudgedCycle> {
     let mut open = cycles(facts);
     let mut judged = Vec::new();
     for round in 1..=ROUNDS {
@@ -149,11 +151,11 @@ mod tests {
     }
 
     /// Threads 1 and 2 wait for each other, 3 for one of them.
-    fn facts(switches: u64) -> Facts {
+    fn facts(switches: u64) -> WaitFacts {
         [(1, fact(10, 2, switches)), (2, fact(20, 1, 7)), (3, fact(10, 2, 7))].into()
     }
 
-    fn of(all: &Facts, tids: &[u32]) -> Facts {
+    fn of(all: &WaitFacts, tids: &[u32]) -> WaitFacts {
         all.iter().filter(|(tid, _)| tids.contains(tid)).map(|(&t, f)| (t, f.clone())).collect()
     }
 
@@ -185,7 +187,7 @@ mod tests {
 
     #[test]
     fn a_cycle_that_has_gone_is_not_reported() {
-        assert_eq!(judged_cycles(&facts(5), &|_| Facts::new()), []);
+        assert_eq!(judged_cycles(&facts(5), &|_| WaitFacts::new()), []);
         let other = |tids: &[u32]| {
             let mut all = facts(5);
             all.insert(2, fact(20, 9, 7));

@@ -33,7 +33,7 @@ pub struct LockClues<'a> {
 
 /// Where a lock comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum LockOrigin {
     /// It is a variable, or part of one.
     Variable(Variable),
     /// It lies on a thread's stack.
@@ -69,32 +69,34 @@ pub enum Origin {
 
 /// The name of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LockName {
+pub struct LockSymbol {
     /// What kind of lock.
     pub kind: String,
     /// The address of its first byte.
     pub address: u64,
     /// Where it comes from.
-    pub origin: Origin,
+    pub origin: LockOrigin,
     /// Tells locks from the same place apart.
     pub serial: Option<u64>,
 }
 
-impl fmt::Display for LockName {
+impl fmt::Display for LockSymbol {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = &self.kind;
         match &self.origin {
             // A variable is one lock: a number would be noise.
-            Origin::Variable(variable) => return variable.fmt(f),
-            Origin::Stack { thread } => write!(f, "{kind} on the stack of thread \"{thread}\"")?,
-            Origin::Initialised { site } => write!(f, "{kind} from {}", site.site())?,
-            Origin::FirstUsed { site } => write!(f, "{kind} first used in {}", site.site())?,
-            Origin::Used { site } => write!(f, "{kind} used in {}", site.site())?,
-            Origin::File { path, offset } => {
+            LockOrigin::Variable(variable) => return variable.fmt(f),
+            LockOrigin::Stack { thread } => {
+                write!(f, "{kind} on the stack of thread \"{thread}\"")?
+            }
+            LockOrigin::Initialised { site } => write!(f, "{kind} from {}", site.site())?,
+            LockOrigin::FirstUsed { site } => write!(f, "{kind} first used in {}", site.site())?,
+            LockOrigin::Used { site } => write!(f, "{kind} used in {}", site.site())?,
+            LockOrigin::File { path, offset } => {
                 let base = path.rsplit('/').next().unwrap_or(path);
                 return write!(f, "{kind} in {base}+{offset:#x}");
             }
-            Origin::Address => return write!(f, "{kind} at {:#x}", self.address),
+            LockOrigin::Address => return write!(f, "{kind} at {:#x}", self.address),
         }
         match self.serial {
             Some(serial) => write!(f, ", #{serial}"),
@@ -105,8 +107,8 @@ impl fmt::Display for LockName {
 
 impl Symbolizer {
     /// Returns the best name for a lock.
-    pub fn lock_name(&mut self, facts: &LockClues<'_>) -> LockName {
-        LockName {
+    pub fn lock_name(&mut self, facts: &LockClues<'_>) -> LockSymbol {
+        LockSymbol {
             kind: facts.kind.to_owned(),
             address: facts.address,
             origin: self.origin(facts),
@@ -114,21 +116,25 @@ impl Symbolizer {
         }
     }
 
-    fn origin(&mut self, facts: &LockClues<'_>) -> Origin {
+    fn origin(&mut self, facts: &LockClues<'_>) -> LockOrigin {
         if let Some(variable) = self.variable(facts.address) {
-            return Origin::Variable(variable);
+            return LockOrigin::Variable(variable);
         }
         if let Some(thread) = facts.on_stack_of {
-            return Origin::Stack { thread: thread.to_owned() };
+            return LockOrigin::Stack { thread: thread.to_owned() };
         }
         if let Some(site) = facts.initialised.and_then(|chain| self.site_of(chain)) {
-            return Origin::Initialised { site };
+            return LockOrigin::Initialised { site };
         }
         if let Some(site) = facts.first_used.and_then(|chain| self.site_of(chain)) {
-            return if facts.late { Origin::Used { site } } else { Origin::FirstUsed { site } };
+            return if facts.late {
+                LockOrigin::Used { site }
+            } else {
+                LockOrigin::FirstUsed { site }
+            };
         }
         match self.modules.place(facts.address) {
-            CodePlace::File { path, module, bias, offset } => Origin::File {
+            CodePlace::File { path, module, bias, offset } => LockOrigin::File {
                 path: path.display().to_string(),
                 // Of an ELF file the stated address is what tools take; it is
                 // also there for zero-filled memory.
@@ -137,7 +143,7 @@ impl Symbolizer {
                     _ => facts.address.wrapping_sub(bias),
                 },
             },
-            _ => Origin::Address,
+            _ => LockOrigin::Address,
         }
     }
 
@@ -156,8 +162,8 @@ impl Symbolizer {
 mod tests {
     use super::*;
 
-    fn name(origin: Origin) -> String {
-        LockName { kind: "mutex".into(), address: 0x7f00, origin, serial: Some(17) }.to_string()
+    fn name(origin: LockOrigin) -> String {
+        LockSymbol { kind: "mutex".into(), address: 0x7f00, origin, serial: Some(17) }.to_string()
     }
 
     #[test]
@@ -171,26 +177,26 @@ mod tests {
             })
         };
         let variable = Variable { name: "server".into(), offset: 0x18, module: None };
-        assert_eq!(name(Origin::Variable(variable)), "server+0x18");
+        assert_eq!(name(LockOrigin::Variable(variable)), "server+0x18");
         let thread = "io \"2\"".to_owned();
         assert_eq!(
-            name(Origin::Stack { thread }),
+            name(LockOrigin::Stack { thread }),
             "mutex on the stack of thread \"io \"2\"\", #17"
         );
         assert_eq!(
-            name(Origin::Initialised { site: site() }),
+            name(LockOrigin::Initialised { site: site() }),
             "mutex from cache_new() at cache.c:41, #17"
         );
         assert_eq!(
-            name(Origin::FirstUsed { site: site() }),
+            name(LockOrigin::FirstUsed { site: site() }),
             "mutex first used in cache_new() at cache.c:41, #17"
         );
         assert_eq!(
-            name(Origin::Used { site: site() }),
+            name(LockOrigin::Used { site: site() }),
             "mutex used in cache_new() at cache.c:41, #17"
         );
         let path = "/dev/shm/pool".to_owned();
-        assert_eq!(name(Origin::File { path, offset: 0x40 }), "mutex in pool+0x40");
-        assert_eq!(name(Origin::Address), "mutex at 0x7f00");
+        assert_eq!(name(LockOrigin::File { path, offset: 0x40 }), "mutex in pool+0x40");
+        assert_eq!(name(LockOrigin::Address), "mutex at 0x7f00");
     }
 }

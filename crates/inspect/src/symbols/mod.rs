@@ -16,7 +16,7 @@ mod quiet;
 mod site;
 
 pub use data::Variable;
-pub use lock::{LockClues, LockName, Origin};
+pub use lock::{LockClues, LockOrigin, LockSymbol};
 pub use site::{is_lock_wrapper, program_frames, site};
 
 use crate::maps::Maps;

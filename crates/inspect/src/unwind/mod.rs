@@ -34,15 +34,15 @@ mod table;
 mod window;
 
 use crate::maps::{Backing, Maps};
-use crate::memory::Memory;
+use crate::memory::ReadableMemory;
 use crate::modules::{CodePlace, Modules};
 use crate::stack::{CodeAddress, StackEnd};
 use lockstead_unwind::{RBP, RSP, Stop};
-use row::Row;
+use row::RowInFile;
 use std::collections::HashMap;
 use std::rc::Rc;
-use table::Table;
-use window::Window;
+use table::ModuleTables;
+use window::ReadWindow;
 
 pub use registers::Registers;
 
@@ -71,10 +71,10 @@ struct NoRule {
 pub struct Unwinder {
     modules: Modules,
     /// The tables of files by where they are loaded.
-    tables: HashMap<u64, Option<Rc<Table>>>,
+    tables: HashMap<u64, Option<Rc<ModuleTables>>>,
     /// The rows by address of the instruction.
-    rows: HashMap<u64, Result<Rc<Row>, NoRule>>,
-    window: Window,
+    rows: HashMap<u64, Result<Rc<RowInFile>, NoRule>>,
+    window: ReadWindow,
 }
 
 impl Unwinder {
@@ -85,7 +85,7 @@ impl Unwinder {
             modules,
             tables: HashMap::new(),
             rows: HashMap::new(),
-            window: Window::default(),
+            window: ReadWindow::default(),
         }
     }
 
@@ -112,7 +112,7 @@ impl Unwinder {
     }
 
     /// Walks the stack of one thread.
-    pub fn unwind(&mut self, memory: &dyn Memory, start: Registers) -> Unwound {
+    pub fn unwind(&mut self, memory: &dyn ReadableMemory, start: Registers) -> Unwound {
         self.window.forget();
         let mut registers = start;
         let mut at = CodeAddress::exact(start.pc);
@@ -134,7 +134,7 @@ impl Unwinder {
     /// Does as [`Self::step`], but looks for a frame pointer that is not known.
     fn step_or_search(
         &mut self,
-        memory: &dyn Memory,
+        memory: &dyn ReadableMemory,
         at: CodeAddress,
         registers: &mut Registers,
     ) -> Result<CodeAddress, StackEnd> {
@@ -155,7 +155,7 @@ impl Unwinder {
     /// changed to the caller's.
     fn step(
         &mut self,
-        memory: &dyn Memory,
+        memory: &dyn ReadableMemory,
         at: CodeAddress,
         registers: &mut Registers,
     ) -> Result<CodeAddress, StackEnd> {
@@ -205,7 +205,11 @@ impl Unwinder {
 
     /// Returns the caller by the frame pointer, where one is known and leads to a pair
     /// of a saved frame pointer and a return address further up the stack.
-    fn by_frame_pointer(&mut self, memory: &dyn Memory, from: &Registers) -> Option<Registers> {
+    fn by_frame_pointer(
+        &mut self,
+        memory: &dyn ReadableMemory,
+        from: &Registers,
+    ) -> Option<Registers> {
         let (sp, bp) = (from.get(RSP)?, from.get(RBP)?);
         if bp < sp || bp % 8 != 0 {
             return None;
@@ -230,7 +234,7 @@ impl Unwinder {
         }
     }
 
-    fn row(&mut self, memory: &dyn Memory, address: u64) -> Result<Rc<Row>, NoRule> {
+    fn row(&mut self, memory: &dyn ReadableMemory, address: u64) -> Result<Rc<RowInFile>, NoRule> {
         if let Some(known) = self.rows.get(&address) {
             return known.clone();
         }
@@ -244,17 +248,19 @@ impl Unwinder {
     }
 
     /// Returns the table for the code at `address`.
-    fn table(&mut self, memory: &dyn Memory, address: u64) -> Option<Rc<Table>> {
+    fn table(&mut self, memory: &dyn ReadableMemory, address: u64) -> Option<Rc<ModuleTables>> {
         let start = self.modules.maps().find(address)?.range.start;
         if let Some(known) = self.tables.get(&start) {
             return known.clone();
         }
         let table = match self.modules.place(address) {
-            CodePlace::File { module: Some(module), bias, .. } => Some(Table::new(module, bias)),
+            CodePlace::File { module: Some(module), bias, .. } => {
+                Some(ModuleTables::new(module, bias))
+            }
             CodePlace::File { module: None, .. } | CodePlace::Special(_) => self
                 .modules
                 .copied(memory, address)
-                .map(|(module, bias)| Table::new(module.into(), bias)),
+                .map(|(module, bias)| ModuleTables::new(module.into(), bias)),
             CodePlace::Anonymous | CodePlace::Nowhere => None,
         };
         let table = table.map(Rc::new);
@@ -269,7 +275,7 @@ mod tests {
     use crate::memory::ProcessMemory;
 
     /// Rows for the addresses of a mapping, by a file or by a copy of memory.
-    fn rows(table: &Table, range: std::ops::Range<u64>) -> Vec<(u64, u64)> {
+    fn rows(table: &ModuleTables, range: std::ops::Range<u64>) -> Vec<(u64, u64)> {
         let row = |address| table.row(address).map(|row| (address, row.function));
         range.step_by(16).filter_map(row).collect()
     }
@@ -279,13 +285,13 @@ mod tests {
         let pid = std::process::id();
         let memory = ProcessMemory::new(pid);
         let mut modules = Modules::of(pid).expect("one's own");
-        let here = rows as fn(&Table, _) -> _ as usize as u64;
+        let here = rows as fn(&ModuleTables, _) -> _ as usize as u64;
         let CodePlace::File { module: Some(module), bias, .. } = modules.place(here) else {
             panic!("no file behind this code");
         };
-        let file = Table::new(module, bias);
+        let file = ModuleTables::new(module, bias);
         let (copy, bias) = modules.copied(&memory, here).expect("readable");
-        let copy = Table::new(copy.into(), bias);
+        let copy = ModuleTables::new(copy.into(), bias);
         let range = here..here + 4096;
         assert!(!rows(&file, range.clone()).is_empty());
         assert_eq!(rows(&file, range.clone()), rows(&copy, range));
@@ -295,7 +301,7 @@ mod tests {
     fn the_kernels_page_of_code_has_tables() {
         let pid = std::process::id();
         let mut unwinder = Unwinder::new(Modules::of(pid).expect("one's own"));
-        let vdso = |m: &&crate::maps::Mapping| m.backing == Backing::Special("[vdso]".into());
+        let vdso = |m: &&crate::maps::MapsLine| m.backing == Backing::Special("[vdso]".into());
         let Some(range) = unwinder.modules().maps().iter().find(vdso).map(|m| m.range.clone())
         else {
             println!("skipped: no [vdso] here");
@@ -310,7 +316,7 @@ mod tests {
     fn newer_maps_keep_what_was_learnt_unless_code_moved() {
         let pid = std::process::id();
         let mut unwinder = Unwinder::new(Modules::of(pid).expect("one's own"));
-        let here = rows as fn(&Table, _) -> _ as usize as u64;
+        let here = rows as fn(&ModuleTables, _) -> _ as usize as u64;
         assert!(unwinder.row(&ProcessMemory::new(pid), here).is_ok());
         unwinder.update(Maps::of(pid).expect("one's own"));
         assert!(unwinder.rows.contains_key(&here));

@@ -1,10 +1,10 @@
 //! Steps from one frame to its caller, by a row of the unwind table that can be kept.
 
 use super::registers::Registers;
-use super::window::Window;
-use crate::memory::Memory;
+use super::window::ReadWindow;
+use crate::memory::ReadableMemory;
 use crate::module::Module;
-use lockstead_unwind::{Cfa, Followed, Found, Frame, RA, RBP, RSP, Register, Saved, Stop};
+use lockstead_unwind::{CalleeFrame, Cfa, Followed, FoundRow, RA, RBP, RSP, Register, Saved, Stop};
 use std::sync::Arc;
 
 /// The rules of all registers, by their numbers in DWARF.
@@ -33,8 +33,8 @@ impl Followed for All {
 
 /// One row, and the file that its expressions are in.
 #[derive(Debug)]
-pub(super) struct Row {
-    found: Found<All>,
+pub(super) struct RowInFile {
+    found: FoundRow<All>,
     module: Arc<Module>,
     /// Whether the kernel made the frame, for a signal handler to return to.
     pub(super) signal: bool,
@@ -42,11 +42,11 @@ pub(super) struct Row {
     pub(super) function: u64,
 }
 
-impl Row {
+impl RowInFile {
     /// Keeps what was found in the bytes of `module`, which is loaded with `bias`.
-    pub(super) fn new(found: Found<All>, module: &Arc<Module>, bias: u64) -> Self {
+    pub(super) fn new(found: FoundRow<All>, module: &Arc<Module>, bias: u64) -> Self {
         let function = found.function.wrapping_add(bias);
-        Row { found, module: module.clone(), signal: found.signal, function }
+        RowInFile { found, module: module.clone(), signal: found.signal, function }
     }
 
     /// Tells whether the frame is found by the frame pointer.
@@ -67,8 +67,8 @@ impl Row {
     pub(super) fn caller(
         &self,
         callee: &Registers,
-        window: &mut Window,
-        memory: &dyn Memory,
+        window: &mut ReadWindow,
+        memory: &dyn ReadableMemory,
     ) -> Result<Registers, Stop> {
         let found = &self.found;
         let mut frame = Callee { registers: callee, window, memory, module: &self.module };
@@ -91,12 +91,12 @@ impl Row {
 /// The frame that is left.
 struct Callee<'a> {
     registers: &'a Registers,
-    window: &'a mut Window,
-    memory: &'a dyn Memory,
+    window: &'a mut ReadWindow,
+    memory: &'a dyn ReadableMemory,
     module: &'a Module,
 }
 
-impl<'a> Frame<'a> for Callee<'a> {
+impl<'a> CalleeFrame<'a> for Callee<'a> {
     fn register(&self, register: Register) -> Option<u64> {
         if register == RA { Some(self.registers.pc) } else { self.registers.get(register) }
     }

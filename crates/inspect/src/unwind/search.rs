@@ -29,7 +29,7 @@
 
 use super::registers::Registers;
 use super::{MAX_FRAMES, Unwinder};
-use crate::memory::Memory;
+use crate::memory::ReadableMemory;
 use crate::stack::{CodeAddress, StackEnd};
 use lockstead_unwind::{RBP, RSP};
 
@@ -47,7 +47,7 @@ enum Link {
 }
 
 /// What followed a plausible place.
-struct Walk {
+struct SearchWalk {
     own: Link,
     contradicted_later: bool,
     by_frame_pointer: bool,
@@ -57,7 +57,7 @@ impl Unwinder {
     /// Returns the frame pointer of the frame at `at`, whose row asks for it.
     pub(super) fn search(
         &mut self,
-        memory: &dyn Memory,
+        memory: &dyn ReadableMemory,
         at: CodeAddress,
         registers: &Registers,
     ) -> Option<u64> {
@@ -89,13 +89,14 @@ impl Unwinder {
     /// Walks to the bottom; `None` if it is not reached over calls.
     fn walk(
         &mut self,
-        memory: &dyn Memory,
+        memory: &dyn ReadableMemory,
         at: CodeAddress,
         mut registers: Registers,
-    ) -> Option<Walk> {
+    ) -> Option<SearchWalk> {
         let mut at = at;
         let mut own = None;
-        let mut walk = Walk { own: Link::Open, contradicted_later: false, by_frame_pointer: false };
+        let mut walk =
+            SearchWalk { own: Link::Open, contradicted_later: false, by_frame_pointer: false };
         for _ in 0..MAX_FRAMES {
             let row = self.row(memory, at.lookup()).ok()?;
             let caller = match self.step(memory, at, &mut registers) {
@@ -129,7 +130,7 @@ impl Unwinder {
 
 /// Returns how the call in front of `returns_to` leads to the function that starts at
 /// `function`; `None` if there is no call.
-fn link(memory: &dyn Memory, returns_to: u64, function: u64) -> Option<Link> {
+fn link(memory: &dyn ReadableMemory, returns_to: u64, function: u64) -> Option<Link> {
     let mut code = [0; 7];
     let start = returns_to.checked_sub(7)?;
     (memory.read(start, &mut code).ok()? == 7).then_some(())?;
@@ -180,7 +181,7 @@ fn is_indirect(code: &[u8; 7]) -> bool {
 
 /// Returns where the linkage stub at `stub` jumps: `jmp *slot(%rip)`, perhaps behind a
 /// landing mark for indirect jumps and with a prefix.
-fn behind_stub(memory: &dyn Memory, stub: u64) -> Option<u64> {
+fn behind_stub(memory: &dyn ReadableMemory, stub: u64) -> Option<u64> {
     let mut code = [0; 16];
     let n = memory.read(stub, &mut code).ok()?;
     let whole = &code[..n];

@@ -5,10 +5,10 @@
 //! loaded, with a sorted index in front; files that were built without have
 //! perhaps `.debug_frame`, which is only searched then, and from its start.
 
-use super::row::Row;
+use super::row::RowInFile;
 use crate::module::Module;
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection};
-use lockstead_unwind::{Bytes, Image, at, of_entry, piece};
+use lockstead_unwind::{ModuleBytes, ModuleImage, at, of_entry, piece};
 use object::{Object, ObjectSection};
 use std::sync::Arc;
 
@@ -16,38 +16,38 @@ use std::sync::Arc;
 const ADDRESS: u8 = 8;
 
 /// The tables of one file, where a process has loaded it.
-pub(super) struct Table {
+pub(super) struct ModuleTables {
     module: Arc<Module>,
     bias: u64,
 }
 
 /// The addresses are stated ones.
-impl Image for Module {
+impl ModuleImage for Module {
     fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
         self.loaded(address)?.get(..usize::try_from(len).ok()?)
     }
 }
 
-impl Table {
+impl ModuleTables {
     pub(super) fn new(module: Arc<Module>, bias: u64) -> Self {
-        Table { module, bias }
+        ModuleTables { module, bias }
     }
 
     /// Returns the row for the instruction at `address` of the process. A table that
     /// cannot be read has none.
-    pub(super) fn row(&self, address: u64) -> Option<Row> {
+    pub(super) fn row(&self, address: u64) -> Option<RowInFile> {
         let stated = address.wrapping_sub(self.bias);
         self.by_index(stated).or_else(|| self.by_section(stated))
     }
 
     /// Looks by the program headers alone: they are also there where a file has lost its
     /// section headers, and in a copy of memory.
-    fn by_index(&self, stated: u64) -> Option<Row> {
+    fn by_index(&self, stated: u64) -> Option<RowInFile> {
         let header = self.module.eh_frame_hdr()?.start;
         if let Ok(found) = piece(&*self.module, header, stated) {
             let piece = found?;
             let found = at(&piece, self.offset(piece.bytes), stated).ok()??;
-            return Some(Row::new(found, &self.module, self.bias));
+            return Some(RowInFile::new(found, &self.module, self.bias));
         }
         // Without an index, or with one that no linker writes, from the start.
         let bases = BaseAddresses::default().set_eh_frame_hdr(header);
@@ -59,7 +59,7 @@ impl Table {
         self.search(&EhFrame::new(bytes, LittleEndian), &bases.set_eh_frame(start), bytes, stated)
     }
 
-    fn by_section(&self, stated: u64) -> Option<Row> {
+    fn by_section(&self, stated: u64) -> Option<RowInFile> {
         let file = object::File::parse(self.module.bytes()).ok()?;
         let data = |name| {
             let section = file.section_by_name(name)?;
@@ -81,16 +81,16 @@ impl Table {
     }
 
     /// Looks through a section from its start.
-    fn search<'a, S: UnwindSection<Bytes<'a>>>(
+    fn search<'a, S: UnwindSection<ModuleBytes<'a>>>(
         &self,
         section: &S,
         bases: &BaseAddresses,
         bytes: &[u8],
         stated: u64,
-    ) -> Option<Row> {
+    ) -> Option<RowInFile> {
         let entry = section.fde_for_address(bases, stated, S::cie_from_offset).ok()?;
         let found = of_entry(section, bases, &entry, self.offset(bytes), stated).ok()?;
-        Some(Row::new(found, &self.module, self.bias))
+        Some(RowInFile::new(found, &self.module, self.bias))
     }
 
     /// Returns where `bytes`, a part of the module's, start among these.

@@ -4,27 +4,27 @@
 //! A walk reads a few words of each frame, in ascending order: one system call
 //! brings many frames.
 
-use crate::memory::Memory;
+use crate::memory::ReadableMemory;
 
 /// Holds ten ordinary frames, and is quick to copy.
 const SIZE: usize = 4096;
 
 /// The piece that was read last.
 #[derive(Default)]
-pub(super) struct Window {
+pub(super) struct ReadWindow {
     start: u64,
     filled: usize,
     bytes: Vec<u8>,
 }
 
-impl Window {
+impl ReadWindow {
     /// Forgets what was read: another thread, or the same later.
     pub(super) fn forget(&mut self) {
         self.filled = 0;
     }
 
     /// Returns the word at `address`; the address itself where there is none.
-    pub(super) fn read(&mut self, memory: &dyn Memory, address: u64) -> Result<u64, u64> {
+    pub(super) fn read(&mut self, memory: &dyn ReadableMemory, address: u64) -> Result<u64, u64> {
         if let Some(word) = self.held(address) {
             return Ok(word);
         }
@@ -52,7 +52,7 @@ mod tests {
 
     struct Counted(SavedMemory, Cell<u32>);
 
-    impl Memory for Counted {
+    impl ReadableMemory for Counted {
         fn read(&self, address: u64, into: &mut [u8]) -> std::io::Result<usize> {
             self.1.set(self.1.get() + 1);
             self.0.read(address, into)
@@ -63,7 +63,7 @@ mod tests {
     fn neighbours_come_in_one_read() {
         let bytes = (0..1024_u64).flat_map(u64::to_ne_bytes).collect();
         let memory = Counted(SavedMemory::new(0x10_0000, bytes), Cell::new(0));
-        let mut window = Window::default();
+        let mut window = ReadWindow::default();
         for word in 8..256 {
             assert_eq!(window.read(&memory, 0x10_0000 + 8 * word), Ok(word));
         }
@@ -78,13 +78,13 @@ mod tests {
     #[test]
     fn a_start_within_a_line_is_read() {
         let memory = SavedMemory::new(0x10_0020, vec![1; 8]);
-        let mut window = Window::default();
+        let mut window = ReadWindow::default();
         assert_eq!(window.read(&memory, 0x10_0020), Ok(0x0101_0101_0101_0101));
     }
 
     #[test]
     fn what_was_forgotten_is_read_again() {
-        let mut window = Window::default();
+        let mut window = ReadWindow::default();
         let before = SavedMemory::new(0x1000, vec![1; 64]);
         let after = SavedMemory::new(0x1000, vec![2; 64]);
         assert_eq!(window.read(&before, 0x1000), Ok(0x0101_0101_0101_0101));

@@ -8,30 +8,30 @@
 //! A wait is due when it has lasted for the limit, and again each time when it
 //! has lasted twice as long as when it was last due.
 
-use super::observe::Waiter;
-use lockstead_ledger::publish::{Episode, How};
+use super::observe::LastingWaiter;
+use lockstead_ledger::publish::{Episode, WaitKind};
 use std::collections::HashMap;
 
 /// Decides when a wait is due.
 #[derive(Debug)]
-pub struct Patience {
+pub struct WaitPatience {
     limit: u64,
     next: HashMap<(u32, Episode), u64>,
 }
 
-impl Patience {
+impl WaitPatience {
     /// Prepares reports of waits of at least `limit` nanoseconds.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        Patience { limit, next: HashMap::new() }
+        WaitPatience { limit, next: HashMap::new() }
     }
 
     /// Returns those of the waiters that are due at `now`, in nanoseconds of the ledger's clock.
     pub fn due<'w>(
         &mut self,
-        waiters: impl Iterator<Item = &'w Waiter>,
+        waiters: impl Iterator<Item = &'w LastingWaiter>,
         now: u64,
-    ) -> Vec<&'w Waiter> {
+    ) -> Vec<&'w LastingWaiter> {
         let mut due = Vec::new();
         let mut next = HashMap::new();
         for waiter in waiters {
@@ -54,8 +54,11 @@ impl Patience {
 }
 
 /// Tells whether it waits for a lock, which somebody should release.
-fn is_for_lock(waiter: &Waiter) -> bool {
-    matches!(waiter.waiting.how.kind(), How::MUTEX | How::WRITE | How::READ | How::SPIN)
+fn is_for_lock(waiter: &LastingWaiter) -> bool {
+    matches!(
+        waiter.waiting.how.kind(),
+        WaitKind::MUTEX | WaitKind::WRITE | WaitKind::READ | WaitKind::SPIN
+    )
 }
 
 #[cfg(test)]
@@ -67,8 +70,8 @@ mod tests {
 
     #[test]
     fn a_wait_is_due_at_its_limit_and_then_at_doubling_times() {
-        let one = waiter(1, How::MUTEX, 0x10, &[]);
-        let mut patience = Patience::new(5 * SECOND);
+        let one = waiter(1, WaitKind::MUTEX, 0x10, &[]);
+        let mut patience = WaitPatience::new(5 * SECOND);
         let due: Vec<u64> = (1..100)
             .filter(|second| !patience.due([&one].into_iter(), second * SECOND).is_empty())
             .collect();
@@ -77,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_new_wait_of_the_same_thread_begins_anew() {
-        let mut one = waiter(1, How::WRITE, 0x10, &[]);
-        let mut patience = Patience::new(SECOND);
+        let mut one = waiter(1, WaitKind::WRITE, 0x10, &[]);
+        let mut patience = WaitPatience::new(SECOND);
         assert_eq!(patience.due([&one].into_iter(), SECOND).len(), 1);
         assert_eq!(patience.due([&one].into_iter(), SECOND).len(), 0);
         one.episode = Episode(3);
@@ -89,12 +92,12 @@ mod tests {
 
     #[test]
     fn idling_is_not_blocking() {
-        let mut patience = Patience::new(SECOND);
-        for how in [How::CONDITION, How::SEMAPHORE, How::BARRIER, How::JOIN] {
+        let mut patience = WaitPatience::new(SECOND);
+        for how in [WaitKind::CONDITION, WaitKind::SEMAPHORE, WaitKind::BARRIER, WaitKind::JOIN] {
             let idle = waiter(1, how, 0x10, &[]);
             assert!(patience.due([&idle].into_iter(), 100 * SECOND).is_empty(), "{how:?}");
         }
-        let read = waiter(1, How::READ.timed(), 0x10, &[]);
+        let read = waiter(1, WaitKind::READ.timed(), 0x10, &[]);
         assert_eq!(patience.due([&read].into_iter(), 100 * SECOND), [&read]);
     }
 }

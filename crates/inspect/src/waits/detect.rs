@@ -19,29 +19,29 @@
 //! is in no cycle. A cycle that its time-outs open and the same threads close
 //! again is counted, not reported again.
 
-use super::graph::{self, Hold, Wait, Wants};
-use super::observe::Waiter;
-use lockstead_ledger::publish::{Episode, Flags, Holding, How};
+use super::graph::{self, GraphHold, GraphWait, Wants};
+use super::observe::LastingWaiter;
+use lockstead_ledger::publish::{Episode, Flags, Holding, WaitKind};
 use std::collections::{HashMap, HashSet};
 
 /// What the detection has to know of the rest of the ledger.
-pub trait Context {
+pub trait DetectionContext {
     /// Returns the thread that this one joins, by the index of its record.
-    fn joined(&self, waiter: &Waiter) -> Option<u32>;
+    fn joined(&self, waiter: &LastingWaiter) -> Option<u32>;
 
     /// Tells whether new readers of the reader-writer lock wait for waiting writers.
     fn writers_first(&self, lock: u64) -> bool;
 
     /// Tells whether this thread, whose wait on a condition variable is over, is
     /// getting its mutex back.
-    fn is_taking_back(&self, waiter: &Waiter) -> bool;
+    fn is_taking_back(&self, waiter: &LastingWaiter) -> bool;
 }
 
 /// A member of a cycle. It waits for the next member, the last for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct CycleMember {
     /// The thread and its wait.
-    pub waiter: Waiter,
+    pub waiter: LastingWaiter,
     /// The address of the lock it waits for; `None` if it joins a thread.
     pub lock: Option<u64>,
     /// Its holding of the lock that the member before it waits for. `None` if
@@ -53,7 +53,7 @@ pub struct Member {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FoundCycle {
     /// The threads, each waiting for the next.
-    pub members: Vec<Member>,
+    pub members: Vec<CycleMember>,
     /// A wait of it ends by time-out, so the cycle opens by itself.
     pub timed: bool,
     /// Not all of its locks name an owner: it rests on the ledger and the kernel.
@@ -75,10 +75,10 @@ impl Detector {
     /// Returns the cycles among these threads that have not been reported.
     pub fn find<'w>(
         &self,
-        waiters: impl Iterator<Item = &'w Waiter>,
-        context: &dyn Context,
+        waiters: impl Iterator<Item = &'w LastingWaiter>,
+        context: &dyn DetectionContext,
     ) -> Vec<FoundCycle> {
-        let waiters: HashMap<u32, &Waiter> = waiters.map(|w| (w.thread, w)).collect();
+        let waiters: HashMap<u32, &LastingWaiter> = waiters.map(|w| (w.thread, w)).collect();
         let (waits, holds) = edges(&waiters, context);
         if waits.is_empty() {
             return Vec::new();
@@ -90,13 +90,13 @@ impl Detector {
                 let waiter = *waiters.get(&member.thread)?;
                 let holding = lock_of(before.wants).and_then(|lock| held(waiter, lock));
                 let (waiter, lock) = (waiter.clone(), lock_of(member.wants));
-                Some(Member { waiter, lock, holding: holding.copied() })
+                Some(CycleMember { waiter, lock, holding: holding.copied() })
             });
             FoundCycle { members: members.collect(), timed: cycle.timed(), unnamed: false }
         };
         // Separately, for a timed wait may lie on the shortest way through a
         // thread that is on an untimed one as well.
-        let untimed: Vec<Wait> = waits.iter().filter(|wait| !wait.timed).copied().collect();
+        let untimed: Vec<GraphWait> = waits.iter().filter(|wait| !wait.timed).copied().collect();
         let mut found: Vec<FoundCycle> =
             graph::cycles(&untimed, &holds).iter().map(describe).collect();
         found.retain(|cycle| !cycle.places().all(|place| self.dead.contains(&place)));
@@ -140,7 +140,7 @@ impl Detector {
 
     /// Tells whether this thread's wait is part of a reported deadlock.
     #[must_use]
-    pub fn is_dead(&self, waiter: &Waiter) -> bool {
+    pub fn is_dead(&self, waiter: &LastingWaiter) -> bool {
         self.dead.contains(&(waiter.thread, waiter.episode))
     }
 }
@@ -169,8 +169,8 @@ impl FoundCycle {
     }
 }
 
-fn is_for_semaphore(waiter: &Waiter) -> bool {
-    waiter.waiting.how.kind() == How::SEMAPHORE
+fn is_for_semaphore(waiter: &LastingWaiter) -> bool {
+    waiter.waiting.how.kind() == WaitKind::SEMAPHORE
 }
 
 fn lock_of(wants: Wants) -> Option<u64> {
@@ -182,12 +182,15 @@ fn lock_of(wants: Wants) -> Option<u64> {
 
 /// Returns the holding of a lock, if the thread really has it: not while it is lent out for a wait
 /// on a condition variable.
-fn held(waiter: &Waiter, lock: u64) -> Option<&Holding> {
+fn held(waiter: &LastingWaiter, lock: u64) -> Option<&Holding> {
     let mut holdings = waiter.held.iter().rev();
     holdings.find(|holding| holding.address == lock && !holding.flags.has(Flags::LENT))
 }
 
-fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, Vec<Hold>) {
+fn edges(
+    waiters: &HashMap<u32, &LastingWaiter>,
+    context: &dyn DetectionContext,
+) -> (Vec<GraphWait>, Vec<GraphHold>) {
     let mut holds = Vec::new();
     let mut exclusive = HashSet::new();
     for waiter in waiters.values() {
@@ -196,7 +199,7 @@ fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, 
             if !shared {
                 exclusive.insert(holding.address);
             }
-            holds.push(Hold { thread: waiter.thread, lock: holding.address, shared });
+            holds.push(GraphHold { thread: waiter.thread, lock: holding.address, shared });
         }
     }
     let held: HashSet<u64> = holds.iter().map(|hold| hold.lock).collect();
@@ -205,16 +208,16 @@ fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, 
     for waiter in waiters.values() {
         let target = waiter.waiting.target;
         let wants = match waiter.waiting.how.kind() {
-            How::MUTEX | How::WRITE | How::SPIN => Wants::Exclusive(target),
+            WaitKind::MUTEX | WaitKind::WRITE | WaitKind::SPIN => Wants::Exclusive(target),
             // With nobody writing, only a queue keeps a reader out.
-            How::READ if exclusive.contains(&target) || context.writers_first(target) => {
+            WaitKind::READ if exclusive.contains(&target) || context.writers_first(target) => {
                 Wants::Shared(target)
             }
-            How::JOIN => match context.joined(waiter) {
+            WaitKind::JOIN => match context.joined(waiter) {
                 Some(thread) if waiters.contains_key(&thread) => Wants::Join(thread),
                 _ => continue,
             },
-            How::CONDITION => {
+            WaitKind::CONDITION => {
                 let mutex = waiter.waiting.companion;
                 // Asking the kernel is dear, so only where it matters.
                 if !held.contains(&mutex) || !context.is_taking_back(waiter) {
@@ -222,13 +225,13 @@ fn edges(waiters: &HashMap<u32, &Waiter>, context: &dyn Context) -> (Vec<Wait>, 
                 }
                 Wants::Exclusive(mutex)
             }
-            How::SEMAPHORE if held.contains(&target) => Wants::Exclusive(target),
+            WaitKind::SEMAPHORE if held.contains(&target) => Wants::Exclusive(target),
             _ => continue,
         };
         // Getting the mutex back has no deadline of its own.
-        let taking_back = waiter.waiting.how.kind() == How::CONDITION;
+        let taking_back = waiter.waiting.how.kind() == WaitKind::CONDITION;
         let timed = waiter.waiting.how.is_timed() && !taking_back;
-        waits.push(Wait { thread: waiter.thread, wants, timed });
+        waits.push(GraphWait { thread: waiter.thread, wants, timed });
     }
     // A thread that holds nothing and is not joined is on no cycle, unless it
     // is a writer that readers queue behind.

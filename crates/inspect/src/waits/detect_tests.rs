@@ -5,13 +5,18 @@ use lockstead_ledger::publish::Waiting;
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 
-pub(crate) fn waiter(thread: u32, how: How, target: u64, held: &[(u64, Flags)]) -> Waiter {
+pub(crate) fn waiter(
+    thread: u32,
+    how: WaitKind,
+    target: u64,
+    held: &[(u64, Flags)],
+) -> LastingWaiter {
     let waiting = Waiting { how, stack: 7, target, since: 0, deadline: 0, companion: 0 };
     let held = held
         .iter()
         .map(|&(address, flags)| Holding { address, flags, stack: 9, ..Holding::default() })
         .collect();
-    Waiter { thread, tid: 100 + thread, episode: Episode(1), waiting, held }
+    LastingWaiter { thread, tid: 100 + thread, episode: Episode(1), waiting, held }
 }
 
 #[derive(Default)]
@@ -21,19 +26,19 @@ struct Known {
     taking_back: bool,
 }
 
-impl Context for Known {
-    fn joined(&self, waiter: &Waiter) -> Option<u32> {
+impl DetectionContext for Known {
+    fn joined(&self, waiter: &LastingWaiter) -> Option<u32> {
         self.handles.get(&waiter.waiting.target).copied()
     }
     fn writers_first(&self, _: u64) -> bool {
         self.writers_first
     }
-    fn is_taking_back(&self, _: &Waiter) -> bool {
+    fn is_taking_back(&self, _: &LastingWaiter) -> bool {
         self.taking_back
     }
 }
 
-fn find(detector: &Detector, waiters: &[Waiter], known: &Known) -> Vec<Vec<u32>> {
+fn find(detector: &Detector, waiters: &[LastingWaiter], known: &Known) -> Vec<Vec<u32>> {
     let found = detector.find(waiters.iter(), known);
     found.iter().map(|f| f.members.iter().map(|m| m.waiter.thread).collect()).collect()
 }
@@ -43,8 +48,8 @@ const PLAIN: Flags = Flags::NONE;
 #[test]
 fn each_member_comes_with_what_the_one_before_wants() {
     let waiters = [
-        waiter(1, How::MUTEX, 20, &[(10, PLAIN), (30, PLAIN)]),
-        waiter(2, How::SPIN, 10, &[(20, PLAIN)]),
+        waiter(1, WaitKind::MUTEX, 20, &[(10, PLAIN), (30, PLAIN)]),
+        waiter(2, WaitKind::SPIN, 10, &[(20, PLAIN)]),
     ];
     let found = Detector::default().find(waiters.iter(), &Known::default());
     let [cycle] = &found[..] else { panic!("{found:?}") };
@@ -57,17 +62,17 @@ fn each_member_comes_with_what_the_one_before_wants() {
 #[test]
 fn a_lent_mutex_is_not_held() {
     let waiters = [
-        waiter(1, How::MUTEX, 20, &[(10, PLAIN)]),
-        waiter(2, How::MUTEX, 10, &[(20, PLAIN.and(Flags::LENT))]),
+        waiter(1, WaitKind::MUTEX, 20, &[(10, PLAIN)]),
+        waiter(2, WaitKind::MUTEX, 10, &[(20, PLAIN.and(Flags::LENT))]),
     ];
     assert!(find(&Detector::default(), &waiters, &Known::default()).is_empty());
 }
 
 #[test]
 fn getting_the_mutex_back_counts_without_the_deadline_of_the_condition() {
-    let mut back = waiter(2, How::CONDITION.timed(), 99, &[(20, PLAIN), (10, Flags::LENT)]);
+    let mut back = waiter(2, WaitKind::CONDITION.timed(), 99, &[(20, PLAIN), (10, Flags::LENT)]);
     back.waiting.companion = 10;
-    let waiters = [waiter(1, How::MUTEX, 20, &[(10, PLAIN)]), back];
+    let waiters = [waiter(1, WaitKind::MUTEX, 20, &[(10, PLAIN)]), back];
     let asleep = Known::default();
     assert!(find(&Detector::default(), &waiters, &asleep).is_empty());
     let awake = Known { taking_back: true, ..Known::default() };
@@ -78,7 +83,8 @@ fn getting_the_mutex_back_counts_without_the_deadline_of_the_condition() {
 
 #[test]
 fn joins_lead_to_the_thread_with_the_handle() {
-    let waiters = [waiter(1, How::JOIN, 0x7f00, &[(10, PLAIN)]), waiter(2, How::MUTEX, 10, &[])];
+    let waiters =
+        [waiter(1, WaitKind::JOIN, 0x7f00, &[(10, PLAIN)]), waiter(2, WaitKind::MUTEX, 10, &[])];
     let known = Known { handles: [(0x7f00, 2)].into(), ..Known::default() };
     let found = Detector::default().find(waiters.iter(), &known);
     assert_eq!(found[0].members[0].lock, None);
@@ -89,7 +95,8 @@ fn joins_lead_to_the_thread_with_the_handle() {
 #[test]
 fn a_reader_waits_for_a_queue_only_where_writers_come_first() {
     // Thread 1 reads 10 and wants to read it again; writer 2 stands in between.
-    let waiters = [waiter(1, How::READ, 10, &[(10, Flags::READ)]), waiter(2, How::WRITE, 10, &[])];
+    let waiters =
+        [waiter(1, WaitKind::READ, 10, &[(10, Flags::READ)]), waiter(2, WaitKind::WRITE, 10, &[])];
     assert!(find(&Detector::default(), &waiters, &Known::default()).is_empty());
     let first = Known { writers_first: true, ..Known::default() };
     let found = Detector::default().find(waiters.iter(), &first);
@@ -100,13 +107,15 @@ fn a_reader_waits_for_a_queue_only_where_writers_come_first() {
 
 #[test]
 fn reported_once_and_followers_are_no_news() {
-    let mut waiters =
-        vec![waiter(1, How::MUTEX, 20, &[(10, PLAIN)]), waiter(2, How::MUTEX, 10, &[(20, PLAIN)])];
+    let mut waiters = vec![
+        waiter(1, WaitKind::MUTEX, 20, &[(10, PLAIN)]),
+        waiter(2, WaitKind::MUTEX, 10, &[(20, PLAIN)]),
+    ];
     let mut detector = Detector::default();
     let found = detector.find(waiters.iter(), &Known::default());
     assert!(detector.note(&found[0]) && detector.is_dead(&waiters[0]));
-    waiters.push(waiter(3, How::MUTEX, 10, &[(30, PLAIN)]));
-    waiters.push(waiter(4, How::MUTEX, 30, &[(40, PLAIN)]));
+    waiters.push(waiter(3, WaitKind::MUTEX, 10, &[(30, PLAIN)]));
+    waiters.push(waiter(4, WaitKind::MUTEX, 30, &[(40, PLAIN)]));
     assert!(find(&detector, &waiters, &Known::default()).is_empty());
     assert!(!detector.is_dead(&waiters[2]));
     // The same threads in later waits are another deadlock.
@@ -117,8 +126,8 @@ fn reported_once_and_followers_are_no_news() {
 #[test]
 fn a_cycle_that_ends_by_time_out_is_reported_once_and_counted() {
     let mut waiters = [
-        waiter(1, How::MUTEX.timed(), 20, &[(10, PLAIN)]),
-        waiter(2, How::MUTEX, 10, &[(20, PLAIN)]),
+        waiter(1, WaitKind::MUTEX.timed(), 20, &[(10, PLAIN)]),
+        waiter(2, WaitKind::MUTEX, 10, &[(20, PLAIN)]),
     ];
     let mut detector = Detector::default();
     for round in 0..5 {
@@ -136,9 +145,9 @@ fn a_cycle_that_ends_by_time_out_is_reported_once_and_counted() {
 fn a_time_out_does_not_hide_a_deadlock() {
     // Writer 1 waits for readers 2 and 3; only 2 will give up.
     let waiters = [
-        waiter(1, How::WRITE, 20, &[(10, PLAIN)]),
-        waiter(2, How::MUTEX.timed(), 10, &[(20, Flags::READ)]),
-        waiter(3, How::MUTEX, 10, &[(20, Flags::READ)]),
+        waiter(1, WaitKind::WRITE, 20, &[(10, PLAIN)]),
+        waiter(2, WaitKind::MUTEX.timed(), 10, &[(20, Flags::READ)]),
+        waiter(3, WaitKind::MUTEX, 10, &[(20, Flags::READ)]),
     ];
     let found = Detector::default().find(waiters.iter(), &Known::default());
     let found: Vec<_> = found.iter().map(|f| (f.timed, f.members[1].waiter.thread)).collect();
@@ -147,7 +156,7 @@ fn a_time_out_does_not_hide_a_deadlock() {
 
 /// Returns the one cycle that following each thread's single wait leads into, if it leads into one,
 /// for mutexes alone: what a reader with a pencil would do.
-fn by_hand(waiters: &[Waiter]) -> BTreeSet<BTreeSet<u32>> {
+fn by_hand(waiters: &[LastingWaiter]) -> BTreeSet<BTreeSet<u32>> {
     let next = |thread: u32| {
         let lock = waiters.iter().find(|w| w.thread == thread)?.waiting.target;
         Some(waiters.iter().find(|w| w.held.iter().any(|h| h.address == lock))?.thread)
@@ -176,14 +185,14 @@ proptest! {
         order in Just((0..8_u32).collect::<Vec<_>>()).prop_shuffle(),
         step in 1..4_usize,
     ) {
-        let all: Vec<Waiter> = order
+        let all: Vec<LastingWaiter> = order
             .iter()
             .map(|&thread| {
                 let held: Vec<_> = (0..8)
                     .filter(|&lock| owners[lock as usize] == thread)
                     .map(|lock| (lock + 1, PLAIN))
                     .collect();
-                waiter(thread, How::MUTEX, wants[thread as usize] + 1, &held)
+                waiter(thread, WaitKind::MUTEX, wants[thread as usize] + 1, &held)
             })
             .collect();
         let mut detector = Detector::default();

@@ -29,26 +29,26 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// A thread, by the kernel's number.
-pub type ThreadId = u32;
+pub type GraphThread = u32;
 /// A lock, by its address or any other number of its own.
-pub type LockId = u64;
+pub type GraphLock = u64;
 
 /// What a thread waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Wants {
     /// It wants to hold the lock alone.
-    Exclusive(LockId),
+    Exclusive(GraphLock),
     /// It wants to hold the lock with others.
-    Shared(LockId),
+    Shared(GraphLock),
     /// It waits for the end of a thread.
-    Join(ThreadId),
+    Join(GraphThread),
 }
 
 /// One thread that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wait {
+pub struct GraphWait {
     /// The thread that waits.
-    pub thread: ThreadId,
+    pub thread: GraphThread,
     /// What the thread waits for.
     pub wants: Wants,
     /// The wait ends by itself at some time.
@@ -57,11 +57,11 @@ pub struct Wait {
 
 /// One thread that holds a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hold {
+pub struct GraphHold {
     /// The threads that have a part in it.
-    pub thread: ThreadId,
+    pub thread: GraphThread,
     /// The facts of the finding.
-    pub lock: LockId,
+    pub lock: GraphLock,
     /// With others, or alone.
     pub shared: bool,
 }
@@ -71,7 +71,7 @@ pub struct Hold {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cycle {
     /// Members in the order of waiting.
-    pub members: Vec<Wait>,
+    pub members: Vec<GraphWait>,
 }
 
 impl Cycle {
@@ -86,8 +86,8 @@ impl Cycle {
 ///
 /// Of several waits of one thread, the last counts.
 #[must_use]
-pub fn cycles(waits: &[Wait], holds: &[Hold]) -> Vec<Cycle> {
-    let graph = Graph::new(waits, holds);
+pub fn cycles(waits: &[GraphWait], holds: &[GraphHold]) -> Vec<Cycle> {
+    let graph = WaitsForGraph::new(waits, holds);
     let mut found = BTreeSet::new();
     for component in graph.components() {
         graph.cover(&component, &mut found);
@@ -102,18 +102,18 @@ pub fn cycles(waits: &[Wait], holds: &[Hold]) -> Vec<Cycle> {
 
 /// Nodes are numbers: first the waits, in the order of their threads, then the
 /// two sides of each lock that somebody waits for.
-struct Graph {
-    waits: Vec<Wait>,
+struct WaitsForGraph {
+    waits: Vec<GraphWait>,
     next: Vec<Vec<usize>>,
 }
 
-impl Graph {
-    fn new(waits: &[Wait], holds: &[Hold]) -> Graph {
-        let of_thread: HashMap<ThreadId, Wait> =
+impl WaitsForGraph {
+    fn new(waits: &[GraphWait], holds: &[GraphHold]) -> WaitsForGraph {
+        let of_thread: HashMap<GraphThread, GraphWait> =
             waits.iter().map(|wait| (wait.thread, *wait)).collect();
-        let mut waits: Vec<Wait> = of_thread.into_values().collect();
+        let mut waits: Vec<GraphWait> = of_thread.into_values().collect();
         waits.sort_unstable_by_key(|wait| wait.thread);
-        let node: HashMap<ThreadId, usize> =
+        let node: HashMap<GraphThread, usize> =
             waits.iter().enumerate().map(|(at, wait)| (wait.thread, at)).collect();
 
         let mut next = vec![Vec::new(); waits.len()];
@@ -141,7 +141,7 @@ impl Graph {
                 next[side].push(holder);
             }
         }
-        let alone: BTreeSet<LockId> =
+        let alone: BTreeSet<GraphLock> =
             holds.iter().filter(|hold| !hold.shared).map(|hold| hold.lock).collect();
         for (at, wait) in waits.iter().enumerate() {
             if let Wants::Exclusive(lock) = wait.wants
@@ -155,7 +155,7 @@ impl Graph {
             targets.sort_unstable();
             targets.dedup();
         }
-        Graph { waits, next }
+        WaitsForGraph { waits, next }
     }
 
     /// Sets of nodes that reach each other, those of one node only if it leads

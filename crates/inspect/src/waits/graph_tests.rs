@@ -3,19 +3,19 @@
 use super::*;
 use proptest::prelude::*;
 
-fn wait(thread: ThreadId, wants: Wants) -> Wait {
-    Wait { thread, wants, timed: false }
+fn wait(thread: GraphThread, wants: Wants) -> GraphWait {
+    GraphWait { thread, wants, timed: false }
 }
 
-fn hold(thread: ThreadId, lock: LockId) -> Hold {
-    Hold { thread, lock, shared: false }
+fn hold(thread: GraphThread, lock: GraphLock) -> GraphHold {
+    GraphHold { thread, lock, shared: false }
 }
 
-fn reads(thread: ThreadId, lock: LockId) -> Hold {
-    Hold { thread, lock, shared: true }
+fn reads(thread: GraphThread, lock: GraphLock) -> GraphHold {
+    GraphHold { thread, lock, shared: true }
 }
 
-fn threads(found: &[Cycle]) -> Vec<Vec<ThreadId>> {
+fn threads(found: &[Cycle]) -> Vec<Vec<GraphThread>> {
     found.iter().map(|cycle| cycle.members.iter().map(|wait| wait.thread).collect()).collect()
 }
 
@@ -90,7 +90,12 @@ fn a_cycle_may_be_of_any_length() {
 }
 
 /// Tells whether `before` stands behind `after`, by the words of the file's head.
-fn behind(before: &Wait, after: ThreadId, waits: &[Wait], holds: &[Hold]) -> bool {
+fn behind(
+    before: &GraphWait,
+    after: GraphThread,
+    waits: &[GraphWait],
+    holds: &[GraphHold],
+) -> bool {
     let holds_it = |lock, shared| {
         holds.iter().any(|h| h.thread == after && h.lock == lock && (shared || !h.shared))
     };
@@ -108,12 +113,12 @@ fn behind(before: &Wait, after: ThreadId, waits: &[Wait], holds: &[Hold]) -> boo
 
 /// Returns every cycle of threads without a repetition of a thread or of a side of a lock, smallest
 /// thread first.
-fn every_cycle(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
+fn every_cycle(waits: &[GraphWait], holds: &[GraphHold]) -> BTreeSet<Vec<GraphThread>> {
     fn extend(
-        path: &mut Vec<Wait>,
-        waits: &[Wait],
-        holds: &[Hold],
-        cycles: &mut BTreeSet<Vec<ThreadId>>,
+        path: &mut Vec<GraphWait>,
+        waits: &[GraphWait],
+        holds: &[GraphHold],
+        cycles: &mut BTreeSet<Vec<GraphThread>>,
     ) {
         let last = path[path.len() - 1];
         if behind(&last, path[0].thread, waits, holds) {
@@ -137,25 +142,25 @@ fn every_cycle(waits: &[Wait], holds: &[Hold]) -> BTreeSet<Vec<ThreadId>> {
     cycles
 }
 
-fn any_wait(thread: ThreadId) -> impl Strategy<Value = Option<Wait>> {
+fn any_wait(thread: GraphThread) -> impl Strategy<Value = Option<GraphWait>> {
     let wants = prop_oneof![
         3 => (0..5_u64).prop_map(Wants::Exclusive),
         2 => (0..5_u64).prop_map(Wants::Shared),
         1 => (0..8_u32).prop_map(Wants::Join),
     ];
     proptest::option::weighted(0.8, (wants, any::<bool>()))
-        .prop_map(move |wait| wait.map(|(wants, timed)| Wait { thread, wants, timed }))
+        .prop_map(move |wait| wait.map(|(wants, timed)| GraphWait { thread, wants, timed }))
 }
 
-fn any_waits() -> impl Strategy<Value = Vec<Wait>> {
+fn any_waits() -> impl Strategy<Value = Vec<GraphWait>> {
     (0..7_u32)
         .map(any_wait)
         .collect::<Vec<_>>()
         .prop_map(|waits| waits.into_iter().flatten().collect())
 }
 
-fn any_holds() -> impl Strategy<Value = Vec<Hold>> {
-    let hold = (0..8_u32, 0..5_u64, any::<bool>()).prop_map(|(thread, lock, shared)| Hold {
+fn any_holds() -> impl Strategy<Value = Vec<GraphHold>> {
+    let hold = (0..8_u32, 0..5_u64, any::<bool>()).prop_map(|(thread, lock, shared)| GraphHold {
         thread,
         lock,
         shared,

@@ -14,7 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A thread that has been in one wait for at least two looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Waiter {
+pub struct LastingWaiter {
     /// Index of its record.
     pub thread: u32,
     /// The kernel's number, in the process's own namespace.
@@ -28,43 +28,43 @@ pub struct Waiter {
 }
 
 #[derive(Debug, Default)]
-enum Seen {
+enum SeenWait {
     #[default]
     Running,
     Once(Episode),
-    Steady(Box<Waiter>),
+    Steady(Box<LastingWaiter>),
 }
 
 /// Looks at one ledger again and again.
 #[derive(Debug, Default)]
 pub struct Observer {
-    seen: Vec<Seen>,
+    seen: Vec<SeenWait>,
     fresh: bool,
 }
 
 impl Observer {
-    /// Looks once. Says whether a thread has become a [`Waiter`] since the last
+    /// Looks once. Says whether a thread has become a [`LastingWaiter`] since the last
     /// look, without which no cycle can have closed.
     pub fn look(&mut self, ledger: &Ledger<'_>) -> bool {
         let mut news = false;
         self.fresh = false;
         for (index, thread) in ledger.threads().enumerate() {
             if self.seen.len() <= index {
-                self.seen.push(Seen::default());
+                self.seen.push(SeenWait::default());
             }
             let seen = &mut self.seen[index];
             let wait = &thread.record.wait;
-            if let Seen::Steady(waiter) = seen
+            if let SeenWait::Steady(waiter) = seen
                 && wait.is_still(waiter.episode)
             {
                 continue;
             }
             let Some((episode, waiting)) = wait.read() else {
-                *seen = Seen::Running;
+                *seen = SeenWait::Running;
                 continue;
             };
-            if !matches!(seen, Seen::Once(before) if *before == episode) {
-                *seen = Seen::Once(episode);
+            if !matches!(seen, SeenWait::Once(before) if *before == episode) {
+                *seen = SeenWait::Once(episode);
                 self.fresh = true;
                 continue;
             }
@@ -73,7 +73,13 @@ impl Observer {
             let tid = thread.record.tid.load(Relaxed);
             if wait.is_still(episode) {
                 let thread = index as u32;
-                *seen = Seen::Steady(Box::new(Waiter { thread, tid, episode, waiting, held }));
+                *seen = SeenWait::Steady(Box::new(LastingWaiter {
+                    thread,
+                    tid,
+                    episode,
+                    waiting,
+                    held,
+                }));
                 news = true;
             }
         }
@@ -88,9 +94,9 @@ impl Observer {
     }
 
     /// Returns the threads that wait as they did at the look before.
-    pub fn waiters(&self) -> impl Iterator<Item = &Waiter> {
+    pub fn waiters(&self) -> impl Iterator<Item = &LastingWaiter> {
         self.seen.iter().filter_map(|seen| match seen {
-            Seen::Steady(waiter) => Some(&**waiter),
+            SeenWait::Steady(waiter) => Some(&**waiter),
             _ => None,
         })
     }

@@ -14,15 +14,16 @@
 //! A wait for a peer on the network, a device, a terminal, a file to be opened, a child,
 //! another process that has the other end, or a signal that is asked for; a timer of the
 //! process, a ring of requests at the kernel, another process that has the same memory, for
-//! either may wake what waits in it; a thread that is stopped, or that the kernel does not show. Somebody may well
-//! be about to do what is waited for, and to wait for it is what servers are there for.
+//! either may wake what waits in it; a thread that is stopped, or that the kernel does not show.
+//! Somebody may well be about to do what is waited for, and to wait for it is what servers are
+//! there for.
 
 use crate::maps::Maps;
 use crate::memory::ProcessMemory;
-use crate::proc::asleep::{Surroundings, WaitEnds, asleep, processes};
-use crate::proc::futex::{FutexWait, Operation};
-use crate::proc::status::Status;
-use crate::proc::task::Call;
+use crate::proc::asleep::{SleepSurroundings, WaitEnds, asleep, processes};
+use crate::proc::futex::{FutexWait, FutexWaitKind};
+use crate::proc::status::StatusFile;
+use crate::proc::task::SleepingCall;
 use std::fs;
 
 /// What can still end a standstill.
@@ -46,19 +47,19 @@ const OF_LIBRARY: [libc::c_int; 2] = [32, 33];
 /// been for some time; `None` where that may be anything. `tid` is one of the threads: of a main
 /// thread that has ended before others the kernel shows nothing.
 #[must_use]
-pub fn enders(pid: u32, tid: u32, calls: &[Call]) -> Option<Enders> {
+pub fn enders(pid: u32, tid: u32, calls: &[SleepingCall]) -> Option<Enders> {
     if calls.is_empty() || has_timers(tid) || has_relatives(pid, tid) {
         return None;
     }
     let maps = Maps::of(tid).ok()?;
     let memory = ProcessMemory::new(tid);
-    let around = Surroundings::default();
+    let around = SleepSurroundings::default();
     let mut enders = if hears_signals(tid) { Enders::Others } else { Enders::Nobody };
     let mut has_children = false;
     for call in calls {
         let inside = match FutexWait::decode(call) {
             Some(wait) if wait.timed() => return None,
-            Some(FutexWait { operation: Operation::Several { .. }, .. }) => false,
+            Some(FutexWait { operation: FutexWaitKind::Several { .. }, .. }) => false,
             Some(wait) => {
                 wait.private || maps.find(wait.address).is_some_and(|mapping| !mapping.shared)
             }
@@ -105,7 +106,7 @@ fn has_timers(tid: u32) -> bool {
 
 /// Tells whether a handler of the program would run if a signal came.
 fn hears_signals(tid: u32) -> bool {
-    let status = Status::read(&format!("/proc/{tid}/status")).ok();
+    let status = StatusFile::read(&format!("/proc/{tid}/status")).ok();
     let caught = status.and_then(|status| u64::from_str_radix(status.text("SigCgt")?, 16).ok());
     let known =
         OF_FAULTS.iter().chain(&OF_LIBRARY).fold(0, |all, signal| all | 1_u64 << (signal - 1));
@@ -141,22 +142,22 @@ mod tests {
     use super::*;
     use crate::proc::futex::FUTEX;
 
-    fn futex(operation: u64, limit: u64) -> Call {
+    fn futex(operation: u64, limit: u64) -> SleepingCall {
         let word = 0_u32;
         let address = (&raw const word) as u64;
         let arguments = [address, operation, 0, limit, 0, u64::from(u32::MAX)];
-        Call { number: FUTEX, arguments, sp: 0, pc: 0 }
+        SleepingCall { number: FUTEX, arguments, sp: 0, pc: 0 }
     }
 
     #[test]
     fn what_ends_by_itself_or_with_a_child_is_no_standstill() {
         let pid = std::process::id();
-        let sleep = Call { number: libc::SYS_nanosleep, arguments: [0; 6], sp: 0, pc: 0 };
+        let sleep = SleepingCall { number: libc::SYS_nanosleep, arguments: [0; 6], sp: 0, pc: 0 };
         assert_eq!(enders(pid, pid, &[]), None);
         assert_eq!(enders(pid, pid, &[futex(128, 0), sleep]), None);
         assert_eq!(enders(pid, pid, &[futex(128, 0x1000)]), None);
         assert_eq!(enders(u32::MAX, u32::MAX, &[futex(128, 0)]), None);
-        let child = Call { number: libc::SYS_wait4, arguments: [0; 6], sp: 0, pc: 0 };
+        let child = SleepingCall { number: libc::SYS_wait4, arguments: [0; 6], sp: 0, pc: 0 };
         assert_eq!(enders(pid, pid, &[child, futex(128, 0)]), Some(Enders::Child));
         assert_eq!(enders(pid, pid, &[child, sleep]), None);
     }
@@ -164,9 +165,10 @@ mod tests {
     #[test]
     fn who_asks_for_a_signal_or_has_a_peer_serves() {
         let pid = std::process::id();
-        let asks = Call { number: libc::SYS_rt_sigsuspend, arguments: [0; 6], sp: 0, pc: 0 };
+        let asks =
+            SleepingCall { number: libc::SYS_rt_sigsuspend, arguments: [0; 6], sp: 0, pc: 0 };
         assert_eq!(enders(pid, pid, &[futex(128, 0), asks]), None);
-        let queue = Call { number: libc::SYS_msgrcv, ..asks };
+        let queue = SleepingCall { number: libc::SYS_msgrcv, ..asks };
         assert_eq!(enders(pid, pid, &[futex(128, 0), queue]), None);
         assert!(enders(pid, pid, &[futex(128, 0)]).is_some());
     }

@@ -1,8 +1,8 @@
 //! What the detection asks of a living process beside its waits: by its ledger
 //! and by `/proc`.
 
-use super::detect::Context;
-use super::observe::Waiter;
+use super::detect::DetectionContext;
+use super::observe::LastingWaiter;
 use super::verify;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::attribute;
@@ -11,7 +11,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// What is known of one process.
 #[derive(Clone, Copy, Debug)]
-pub struct Surroundings<'a> {
+pub struct WaitSurroundings<'a> {
     /// The ledger of the process.
     pub ledger: Ledger<'a>,
     /// Its number where the command runs.
@@ -20,8 +20,8 @@ pub struct Surroundings<'a> {
     pub visible: bool,
 }
 
-impl Context for Surroundings<'_> {
-    fn joined(&self, waiter: &Waiter) -> Option<u32> {
+impl DetectionContext for WaitSurroundings<'_> {
+    fn joined(&self, waiter: &LastingWaiter) -> Option<u32> {
         joined(&self.ledger, waiter.waiting.target, waiter.waiting.since)
     }
 
@@ -30,7 +30,7 @@ impl Context for Surroundings<'_> {
         record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
     }
 
-    fn is_taking_back(&self, waiter: &Waiter) -> bool {
+    fn is_taking_back(&self, waiter: &LastingWaiter) -> bool {
         self.visible && verify::is_taking_back(self.pid, waiter)
     }
 }

@@ -6,14 +6,14 @@
 //! sleep, and whether each lock says the same owner. Where the kernel does not
 //! let that be seen, the ledger's word stands.
 
-use super::detect::{FoundCycle, Member};
-use super::observe::Waiter;
-use crate::memory::{Memory, ProcessMemory};
+use super::detect::{CycleMember, FoundCycle};
+use super::observe::LastingWaiter;
+use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::proc::futex::FutexWait;
-use crate::proc::task::{self, Doing};
+use crate::proc::task::{self, TaskDoing};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::{LockRecord, attribute};
-use lockstead_ledger::publish::{Flags, Holding, How};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the largest lock of glibc: its futex words lie within.
@@ -57,7 +57,7 @@ pub fn verify(found: &FoundCycle, ledger: &Ledger<'_>, pid: u32, visible: bool) 
             _ => true,
         };
         let holds = holds && !is_handed_on(ledger, member, next);
-        let is_mutex = member.waiter.waiting.how.kind() != How::SEMAPHORE;
+        let is_mutex = member.waiter.waiting.how.kind() != WaitKind::SEMAPHORE;
         let (of_owner, of_thread) = if visible {
             let of_owner = owner_agrees(pid, ledger, member, next);
             let anywhere = of_owner == Confirmation::Unnamed && is_mutex;
@@ -83,13 +83,13 @@ pub fn verify(found: &FoundCycle, ledger: &Ledger<'_>, pid: u32, visible: bool) 
     if still { verdict } else { Confirmation::False }
 }
 
-fn is_still(ledger: &Ledger<'_>, waiter: &Waiter) -> bool {
+fn is_still(ledger: &Ledger<'_>, waiter: &LastingWaiter) -> bool {
     let thread = ledger.thread(waiter.thread as usize);
     thread.is_some_and(|thread| thread.record.wait.is_still(waiter.episode))
 }
 
 /// Returns whether a lock is still held: another thread than its holder may release it.
-fn still_held(ledger: &Ledger<'_>, waiter: &Waiter, lock: u64) -> bool {
+fn still_held(ledger: &Ledger<'_>, waiter: &LastingWaiter, lock: u64) -> bool {
     ledger
         .thread(waiter.thread as usize)
         .and_then(|thread| thread.stack().find(lock))
@@ -98,16 +98,16 @@ fn still_held(ledger: &Ledger<'_>, waiter: &Waiter, lock: u64) -> bool {
 
 /// Returns whether a member sleeps for its lock. `anywhere`: another library may have the word on
 /// which the thread sleeps.
-fn sleeps(pid: u32, member: &Member, ledger: &Ledger<'_>, anywhere: bool) -> Confirmation {
+fn sleeps(pid: u32, member: &CycleMember, ledger: &Ledger<'_>, anywhere: bool) -> Confirmation {
     let doing = match task::doing(pid, member.waiter.tid) {
         Ok(doing) => doing,
         Err(_) => return Confirmation::False,
     };
-    let spins = member.waiter.waiting.how.kind() == How::SPIN;
+    let spins = member.waiter.waiting.how.kind() == WaitKind::SPIN;
     let as_published = match doing {
-        Doing::Refused => true,
-        Doing::Running | Doing::Stopped { .. } => spins,
-        Doing::Call(call) => match (FutexWait::decode(&call), member.lock) {
+        TaskDoing::Refused => true,
+        TaskDoing::Running | TaskDoing::Stopped { .. } => spins,
+        TaskDoing::Call(call) => match (FutexWait::decode(&call), member.lock) {
             (Some(wait), Some(lock)) => {
                 anywhere && !wait.timed()
                     || lies_in(lock, LARGEST_LOCK, wait.address)
@@ -138,7 +138,7 @@ fn record<'a>(ledger: &Ledger<'a>, lock: u64) -> Option<&'a LockRecord> {
 
 /// Tells whether the lock is one that threads release which do not hold it: then its
 /// waiters wait for somebody else.
-fn is_handed_on(ledger: &Ledger<'_>, member: &Member, next: &Member) -> bool {
+fn is_handed_on(ledger: &Ledger<'_>, member: &CycleMember, next: &CycleMember) -> bool {
     let lock = member.lock.filter(|_| next.holding.is_some());
     let record = lock.and_then(|lock| record(ledger, lock));
     record.is_some_and(|record| record.handed_on.load(Relaxed) != 0)
@@ -146,7 +146,12 @@ fn is_handed_on(ledger: &Ledger<'_>, member: &Member, next: &Member) -> bool {
 
 /// Tells whether a lock names the thread that the ledger says; as far as its kind has
 /// a word for that.
-fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -> Confirmation {
+fn owner_agrees(
+    pid: u32,
+    ledger: &Ledger<'_>,
+    member: &CycleMember,
+    next: &CycleMember,
+) -> Confirmation {
     let (Some(lock), Some(holding)) = (member.lock, next.holding) else {
         return Confirmation::True;
     };
@@ -157,9 +162,9 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
         (read.ok() == Some(4)).then(|| u32::from_ne_bytes(word))
     };
     let alone = match how {
-        How::MUTEX | How::CONDITION => word(MUTEX_OWNER),
-        How::WRITE | How::READ => word(WRITER),
-        How::SEMAPHORE => {
+        WaitKind::MUTEX | WaitKind::CONDITION => word(MUTEX_OWNER),
+        WaitKind::WRITE | WaitKind::READ => word(WRITER),
+        WaitKind::SEMAPHORE => {
             // That it began with one token says little before somebody has given that back.
             let serves = record(ledger, lock)
                 .is_some_and(|record| record.shape().2 & attribute::GIVEN_BACK != 0);
@@ -177,7 +182,7 @@ fn owner_agrees(pid: u32, ledger: &Ledger<'_>, member: &Member, next: &Member) -
         tid if tid == next.waiter.tid || is_forked(ledger, next, &holding, tid) => {
             Confirmation::True
         }
-        tid if how == How::MUTEX && is_nobody(pid, tid) => Confirmation::Unnamed,
+        tid if how == WaitKind::MUTEX && is_nobody(pid, tid) => Confirmation::Unnamed,
         _ => Confirmation::False,
     }
 }
@@ -190,7 +195,7 @@ fn is_nobody(pid: u32, tid: u32) -> bool {
 
 /// Tells whether the lock was taken before the fork that made this process: it names
 /// the parent's thread still.
-fn is_forked(ledger: &Ledger<'_>, holder: &Member, holding: &Holding, tid: u32) -> bool {
+fn is_forked(ledger: &Ledger<'_>, holder: &CycleMember, holding: &Holding, tid: u32) -> bool {
     let thread = ledger.thread(holder.waiter.thread as usize);
     holding.flags.has(Flags::INHERITED)
         && thread.is_some_and(|thread| thread.record.forked_by.load(Relaxed) == tid)
@@ -198,8 +203,8 @@ fn is_forked(ledger: &Ledger<'_>, holder: &Member, holding: &Holding, tid: u32) 
 
 /// Tells whether a thread in a wait on a condition variable sleeps for its mutex.
 #[must_use]
-pub fn is_taking_back(pid: u32, waiter: &Waiter) -> bool {
-    let Ok(Doing::Call(call)) = task::doing(pid, waiter.tid) else { return false };
+pub fn is_taking_back(pid: u32, waiter: &LastingWaiter) -> bool {
+    let Ok(TaskDoing::Call(call)) = task::doing(pid, waiter.tid) else { return false };
     let mutex = waiter.waiting.companion;
     FutexWait::decode(&call).is_some_and(|wait| lies_in(mutex, LARGEST_LOCK, wait.address))
 }

@@ -13,7 +13,7 @@ fn waiting_for_a_condition_that_serves_as_a_lock_is_no_idle_time() {
     thread.record.waited.store(100 * MS, Relaxed);
     let mutex = lock(&ledger, 0x2000, 0x60, 9, &[]);
     assert_ne!(mutex, 0);
-    let index = ledger.init_lock(&birth(&ledger, 0x1000, Kind::Condition, 0x50)).unwrap();
+    let index = ledger.init_lock(&birth(&ledger, 0x1000, ObjectKind::Condition, 0x50)).unwrap();
     let statistics = ledger.extension(index).unwrap();
     statistics.wait.add(300 * MS, 1, 0);
     let handing = &statistics.handing;

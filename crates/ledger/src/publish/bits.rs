@@ -5,25 +5,25 @@ pub const RAREST: u32 = 8;
 
 /// How a thread waits, in the bits that the ledger stores.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-pub struct How(pub u32);
+pub struct WaitKind(pub u32);
 
-impl How {
+impl WaitKind {
     /// Sleeps until it owns a mutex.
-    pub const MUTEX: How = How(1);
+    pub const MUTEX: WaitKind = WaitKind(1);
     /// Sleeps until it holds a reader-writer lock for writing.
-    pub const WRITE: How = How(2);
+    pub const WRITE: WaitKind = WaitKind(2);
     /// Sleeps until it holds a reader-writer lock for reading.
-    pub const READ: How = How(3);
+    pub const READ: WaitKind = WaitKind(3);
     /// Spins until it owns a spin lock.
-    pub const SPIN: How = How(4);
+    pub const SPIN: WaitKind = WaitKind(4);
     /// Sleeps until another thread has ended; the target is its `pthread_t`.
-    pub const JOIN: How = How(5);
+    pub const JOIN: WaitKind = WaitKind(5);
     /// Sleeps on a condition variable.
-    pub const CONDITION: How = How(6);
+    pub const CONDITION: WaitKind = WaitKind(6);
     /// Sleeps on a semaphore.
-    pub const SEMAPHORE: How = How(7);
+    pub const SEMAPHORE: WaitKind = WaitKind(7);
     /// Sleeps at a barrier.
-    pub const BARRIER: How = How(8);
+    pub const BARRIER: WaitKind = WaitKind(8);
 
     const KIND: u32 = 0xff;
     const TIMED: u32 = 1 << 8;
@@ -31,20 +31,20 @@ impl How {
 
     /// Returns the same wait with a deadline on `CLOCK_MONOTONIC`.
     #[must_use]
-    pub const fn timed(self) -> How {
-        How(self.0 | Self::TIMED)
+    pub const fn timed(self) -> WaitKind {
+        WaitKind(self.0 | Self::TIMED)
     }
 
     /// Returns the same wait with a deadline on `CLOCK_REALTIME`.
     #[must_use]
-    pub const fn timed_realtime(self) -> How {
-        How(self.0 | Self::TIMED | Self::REALTIME)
+    pub const fn timed_realtime(self) -> WaitKind {
+        WaitKind(self.0 | Self::TIMED | Self::REALTIME)
     }
 
     /// Returns what is waited for, without the deadline: one of the constants.
     #[must_use]
-    pub const fn kind(self) -> How {
-        How(self.0 & Self::KIND)
+    pub const fn kind(self) -> WaitKind {
+        WaitKind(self.0 & Self::KIND)
     }
 
     /// Tells whether the wait ends by itself at a deadline.

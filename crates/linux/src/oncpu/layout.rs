@@ -5,7 +5,7 @@
 //!
 //! | at | what |
 //! |---|---|
-//! | 0 | [`Header`], a cache line |
+//! | 0 | [`OncpuHeader`], a cache line |
 //! | [`CPUS`] | for each processor a line, whose first 32 bits are the thread that runs on it |
 //! | after them | for each of `threads` numbers 32 bits: the thread that runs, if it does |
 //!
@@ -27,7 +27,7 @@ pub const LINK: &CStr = c"/run/lockstead/oncpu/link";
 /// The first line of the table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Header {
+pub struct OncpuHeader {
     /// [`MAGIC`], by which a reader knows the table.
     pub magic: [u8; 8],
     /// [`VERSION`] of the layout.
@@ -46,8 +46,8 @@ pub struct Header {
 pub const MAGIC: [u8; 8] = *b"lksoncpu";
 /// The version of this layout.
 pub const VERSION: u32 = 1;
-/// The offset of [`Header::live`] in bytes.
-pub const LIVE: usize = core::mem::offset_of!(Header, live);
+/// The offset of [`OncpuHeader::live`] in bytes.
+pub const LIVE: usize = core::mem::offset_of!(OncpuHeader, live);
 /// The offset of the processors' lines in bytes.
 pub const CPUS: usize = LINE;
 /// The bytes of a cache line.
@@ -73,7 +73,7 @@ pub const fn size(processors: u32, threads: u32) -> usize {
     CPUS + processors as usize * LINE + threads as usize * size_of::<u32>()
 }
 
-impl Header {
+impl OncpuHeader {
     /// Tells whether a table with this header can be read here.
     #[must_use]
     pub fn is_acceptable(&self) -> bool {
@@ -85,7 +85,7 @@ impl Header {
     }
 }
 
-const _: () = assert!(size_of::<Header>() <= LINE);
+const _: () = assert!(size_of::<OncpuHeader>() <= LINE);
 
 #[cfg(test)]
 mod tests {
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn headers_of_another_kind_or_with_wild_numbers_are_refused() {
-        let good = Header {
+        let good = OncpuHeader {
             magic: MAGIC,
             version: VERSION,
             processors: 2,
@@ -103,13 +103,13 @@ mod tests {
         };
         assert!(good.is_acceptable());
         for bad in [
-            Header { magic: [0; 8], ..good },
-            Header { version: VERSION + 1, ..good },
-            Header { processors: 0, ..good },
-            Header { processors: u32::MAX, ..good },
-            Header { threads: 0, ..good },
-            Header { threads: 1000, ..good },
-            Header { threads: 1 << 31, ..good },
+            OncpuHeader { magic: [0; 8], ..good },
+            OncpuHeader { version: VERSION + 1, ..good },
+            OncpuHeader { processors: 0, ..good },
+            OncpuHeader { processors: u32::MAX, ..good },
+            OncpuHeader { threads: 0, ..good },
+            OncpuHeader { threads: 1000, ..good },
+            OncpuHeader { threads: 1 << 31, ..good },
         ] {
             assert!(!bad.is_acceptable(), "{bad:?}");
         }

@@ -17,24 +17,24 @@
 //! # Invariants
 //! - **ONCPU-FROZEN** The map is frozen: once the header is written, nobody but the program
 //!   writes to it. The loader freezes it before it gives the map a name.
-//! - **ONCPU-LIVE** [`layout::Header::live`] is not 0 ⇒ the loader has not stopped the
+//! - **ONCPU-LIVE** [`layout::OncpuHeader::live`] is not 0 ⇒ the loader has not stopped the
 //!   program.
 //!
 //! # Limits
 //! Where the file is removed by hand, programs that have it believe in a table that
-//! nobody keeps. They notice when they find themselves denied by it (`Table::runs`).
+//! nobody keeps. They notice when they find themselves denied by it (`OncpuTable::runs`).
 
 pub mod layout;
 mod table;
 
-pub(crate) use table::{Table, find, introduce};
+pub(crate) use table::{OncpuTable, find, introduce};
 
 use core::fmt;
-use table::{Mapping, is_nested};
+use table::{MappedTable, is_nested};
 
 /// A table that was found in its place.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Running {
+pub struct RunningTable {
     /// The number of processors that it has lines for.
     pub processors: u32,
     /// The number of entries for threads, which go by the low bits of their numbers.
@@ -65,14 +65,14 @@ impl core::error::Error for Unreadable {}
 ///
 /// # Errors
 /// [`Unreadable`].
-pub fn status() -> Result<Option<Running>, Unreadable> {
+pub fn status() -> Result<Option<RunningTable>, Unreadable> {
     if !table::exists() {
         return Ok(None);
     }
-    let mapping = Mapping::open().ok_or(Unreadable)?;
-    let layout::Header { processors, threads, started, .. } = mapping.header;
+    let mapping = MappedTable::open().ok_or(Unreadable)?;
+    let layout::OncpuHeader { processors, threads, started, .. } = mapping.header;
     let table = mapping.table();
-    Ok(Some(Running {
+    Ok(Some(RunningTable {
         processors,
         threads,
         bytes: layout::size(processors, threads),
@@ -83,7 +83,7 @@ pub fn status() -> Result<Option<Running>, Unreadable> {
 
 /// Tells whether the table has the calling thread. A thread that was not switched in since
 /// the program is at work sleeps for a moment, to be.
-fn knows_me(table: &Table) -> bool {
+fn knows_me(table: &OncpuTable) -> bool {
     /// More than two, for the kernel hangs programs in and out a little later than it says.
     const ATTEMPTS: u32 = 4;
     let number = if is_nested() { None } else { Some(crate::sys::gettid()) };

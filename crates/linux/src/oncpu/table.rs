@@ -13,7 +13,7 @@
 //!
 //! The numbers in the table are hints, read without order.
 
-use super::layout::{CPUS, Header, LINE, LIVE, TABLE, size, spread};
+use super::layout::{CPUS, LINE, LIVE, OncpuHeader, TABLE, size, spread};
 use crate::{rseq, sys};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
@@ -33,7 +33,7 @@ pub(crate) fn find() {
     }
     let _errno = sys::KeepErrno::new();
     if exists()
-        && let Some(table) = Mapping::open()
+        && let Some(table) = MappedTable::open()
     {
         table.use_it();
     }
@@ -65,12 +65,12 @@ fn open() -> Option<OwnedFd> {
 }
 
 /// A mapped table, unmapped when dropped.
-pub(super) struct Mapping {
+pub(super) struct MappedTable {
     base: *mut u8,
-    pub(super) header: Header,
+    pub(super) header: OncpuHeader,
 }
 
-impl Mapping {
+impl MappedTable {
     /// Maps the table of this machine; `None` if there is none, or none that can be read.
     pub(super) fn open() -> Option<Self> {
         let map = open()?;
@@ -82,19 +82,19 @@ impl Mapping {
             };
             if base == libc::MAP_FAILED { None } else { Some(base.cast::<u8>()) }
         };
-        let first = look(size_of::<Header>())?;
+        let first = look(size_of::<OncpuHeader>())?;
         // SAFETY: `look` has mapped a page at least; any bytes are a header, and nobody
         // but this function knows the mapping.
         let header = unsafe {
-            let header = first.cast::<Header>().read_volatile();
-            libc::munmap(first.cast(), size_of::<Header>());
+            let header = first.cast::<OncpuHeader>().read_volatile();
+            libc::munmap(first.cast(), size_of::<OncpuHeader>());
             header
         };
         if !header.is_acceptable() {
             return None;
         }
         let base = look(size(header.processors, header.threads))?;
-        Some(Mapping { base, header })
+        Some(MappedTable { base, header })
     }
 
     /// Hands the mapping over to the locks of the process.
@@ -109,13 +109,13 @@ impl Mapping {
     }
 
     /// Returns the table, which is valid as long as the mapping.
-    pub(super) fn table(&self) -> Table {
-        let Header { processors, threads, .. } = self.header;
-        Table { base: self.base, processors, entries: threads }
+    pub(super) fn table(&self) -> OncpuTable {
+        let OncpuHeader { processors, threads, .. } = self.header;
+        OncpuTable { base: self.base, processors, entries: threads }
     }
 }
 
-impl Drop for Mapping {
+impl Drop for MappedTable {
     fn drop(&mut self) {
         let bytes = size(self.header.processors, self.header.threads);
         // SAFETY: `open` has mapped this size, and `table` says that no table outlives it.
@@ -125,17 +125,17 @@ impl Drop for Mapping {
 
 /// A table in memory. Valid as long as its mapping.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Table {
+pub(crate) struct OncpuTable {
     base: *const u8,
     processors: u32,
     entries: u32,
 }
 
-impl Table {
+impl OncpuTable {
     /// Returns the table of the process, if it has found one that is kept.
     #[inline]
     pub(crate) fn here() -> Option<Self> {
-        let table = Table {
+        let table = OncpuTable {
             base: BASE.load(Relaxed),
             processors: PROCESSORS.load(Relaxed),
             entries: ENTRIES.load(Relaxed),
@@ -207,7 +207,7 @@ const ATTEMPTS: u32 = 8;
 /// Returns the calling thread's name in the table of the process; 0: there is none.
 pub(crate) fn introduce() -> u32 {
     let number = || if NESTED.load(Relaxed) { None } else { Some(sys::gettid()) };
-    Table::here().map_or(0, |table| table.my_name(number()))
+    OncpuTable::here().map_or(0, |table| table.my_name(number()))
 }
 
 /// Tells whether the calling process lives in another PID namespace than the first, whose
@@ -229,12 +229,12 @@ mod tests {
     use super::*;
 
     /// Memory that looks like a table, for `f`.
-    fn with_table(f: impl FnOnce(&mut [u32], Table)) {
+    fn with_table(f: impl FnOnce(&mut [u32], OncpuTable)) {
         let (processors, threads) = (4, 64);
         let mut memory = vec![0_u32; size(processors, threads) / 4];
         memory[LIVE / 4] = 1;
         let base = memory.as_mut_ptr();
-        f(&mut memory, Table { base: base.cast(), processors, entries: threads });
+        f(&mut memory, OncpuTable { base: base.cast(), processors, entries: threads });
     }
 
     fn cpu_word(cpu: u32) -> usize {

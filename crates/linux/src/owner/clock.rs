@@ -19,7 +19,7 @@ const FORGET: u64 = 100_000;
 
 /// What the calling thread knows of the owner that it spins for.
 #[derive(Clone, Copy)]
-struct Watch {
+struct OwnerWatch {
     slot: u32,
     since: Nanos,
     due: Nanos,
@@ -28,8 +28,8 @@ struct Watch {
 }
 
 thread_local! {
-    static WATCH: Cell<Watch> = const {
-        Cell::new(Watch { slot: 0, since: Nanos(0), due: Nanos(0), clock: None })
+    static WATCH: Cell<OwnerWatch> = const {
+        Cell::new(OwnerWatch { slot: 0, since: Nanos(0), due: Nanos(0), clock: None })
     };
 }
 
@@ -39,7 +39,7 @@ pub(super) fn ask(slot: Slot, suspicious: bool) -> OnCpu {
     let watch = WATCH.get();
     if watch.slot != slot.get() || now.since(watch.since) > FORGET {
         let due = now.after(PATIENCE);
-        WATCH.set(Watch { slot: slot.get(), since: now, due, clock: None });
+        WATCH.set(OwnerWatch { slot: slot.get(), since: now, due, clock: None });
         if !suspicious {
             return OnCpu::Unknown;
         }
@@ -62,7 +62,12 @@ pub(super) fn ask(slot: Slot, suspicious: bool) -> OnCpu {
             None => return OnCpu::Unknown,
         }
     };
-    WATCH.set(Watch { slot: slot.get(), since: now, due: now.after(PERIOD), clock: Some(last) });
+    WATCH.set(OwnerWatch {
+        slot: slot.get(),
+        since: now,
+        due: now.after(PERIOD),
+        clock: Some(last),
+    });
     if runs { OnCpu::Yes } else { OnCpu::No }
 }
 

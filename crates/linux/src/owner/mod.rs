@@ -119,7 +119,7 @@ pub(crate) fn introduce(me: Slot) {
 }
 
 fn ask_table(slot: Slot) -> Option<OnCpu> {
-    let kept = oncpu::Table::here()?;
+    let kept = oncpu::OncpuTable::here()?;
     let me = Slot::new(me::me_or_zero())?;
     let name = |slot| table::name(slot).load(Relaxed);
     let Some(runs) = kept.runs(name(slot), name(me)) else {
@@ -158,7 +158,7 @@ pub(crate) fn uses_clock() -> bool {
 
 /// Tells whether the chosen oracle reads a table that is there.
 pub(crate) fn uses_table() -> bool {
-    matches!(oracle(), Oracle::Table | Oracle::Chain) && oncpu::Table::here().is_some()
+    matches!(oracle(), Oracle::Table | Oracle::Chain) && oncpu::OncpuTable::here().is_some()
 }
 
 fn on_my_processor(slot: Slot) -> bool {

@@ -44,7 +44,7 @@ pub fn refuse_lock_pi2(refused: bool) {
 
 /// The outcome of an attempt to acquire.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Answer {
+pub(super) enum PiAnswer {
     /// The caller is the owner.
     Granted,
     /// The lock did not come free within the time of the call.
@@ -60,7 +60,7 @@ pub(super) enum Answer {
 }
 
 /// Waits for the lock at `word`, until `deadline` at most.
-pub(super) fn lock(word: *const u32, deadline: Option<Nanos>) -> Answer {
+pub(super) fn lock(word: *const u32, deadline: Option<Nanos>) -> PiAnswer {
     let _errno = KeepErrno::new();
     let Some(deadline) = deadline else { return answer(call(libc::FUTEX_LOCK_PI, word, None)) };
     if !lock_pi2_refused() {
@@ -76,7 +76,7 @@ pub(super) fn lock(word: *const u32, deadline: Option<Nanos>) -> Answer {
 }
 
 /// Takes the lock at `word` if that needs no waiting.
-pub(super) fn try_lock(word: *const u32) -> Answer {
+pub(super) fn try_lock(word: *const u32) -> PiAnswer {
     let _errno = KeepErrno::new();
     answer(call(libc::FUTEX_TRYLOCK_PI, word, None))
 }
@@ -127,15 +127,15 @@ pub(crate) fn probe_lock_pi2() -> Result<(), c_int> {
     call(LOCK_PI2, free.as_ptr(), None)
 }
 
-fn answer(result: Result<(), c_int>) -> Answer {
+fn answer(result: Result<(), c_int>) -> PiAnswer {
     match result {
-        Ok(()) => Answer::Granted,
-        Err(libc::ETIMEDOUT) => Answer::TimedOut,
-        Err(libc::EDEADLK) => Answer::Deadlock,
-        Err(libc::ESRCH) => Answer::OwnerGone,
-        Err(libc::EAGAIN | libc::EINTR | libc::ENOMEM | libc::EINVAL) => Answer::Again,
-        Err(libc::EPERM) if probe().is_ok() => Answer::OwnerGone,
-        Err(_) => Answer::Refused,
+        Ok(()) => PiAnswer::Granted,
+        Err(libc::ETIMEDOUT) => PiAnswer::TimedOut,
+        Err(libc::EDEADLK) => PiAnswer::Deadlock,
+        Err(libc::ESRCH) => PiAnswer::OwnerGone,
+        Err(libc::EAGAIN | libc::EINTR | libc::ENOMEM | libc::EINVAL) => PiAnswer::Again,
+        Err(libc::EPERM) if probe().is_ok() => PiAnswer::OwnerGone,
+        Err(_) => PiAnswer::Refused,
     }
 }
 
@@ -171,13 +171,13 @@ mod tests {
 
     #[test]
     fn errors_of_the_kernel_are_told_apart() {
-        assert_eq!(answer(Ok(())), Answer::Granted);
-        assert_eq!(answer(Err(libc::ETIMEDOUT)), Answer::TimedOut);
-        assert_eq!(answer(Err(libc::EDEADLK)), Answer::Deadlock);
-        assert_eq!(answer(Err(libc::ESRCH)), Answer::OwnerGone);
-        assert_eq!(answer(Err(libc::EAGAIN)), Answer::Again);
-        assert_eq!(answer(Err(libc::EINVAL)), Answer::Again);
-        assert_eq!(answer(Err(libc::ENOSYS)), Answer::Refused);
+        assert_eq!(answer(Ok(())), PiAnswer::Granted);
+        assert_eq!(answer(Err(libc::ETIMEDOUT)), PiAnswer::TimedOut);
+        assert_eq!(answer(Err(libc::EDEADLK)), PiAnswer::Deadlock);
+        assert_eq!(answer(Err(libc::ESRCH)), PiAnswer::OwnerGone);
+        assert_eq!(answer(Err(libc::EAGAIN)), PiAnswer::Again);
+        assert_eq!(answer(Err(libc::EINVAL)), PiAnswer::Again);
+        assert_eq!(answer(Err(libc::ENOSYS)), PiAnswer::Refused);
     }
 
     #[test]

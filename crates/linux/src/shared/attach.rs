@@ -3,7 +3,8 @@
 use super::process;
 use super::refusal::Busy;
 use super::registry::{
-    ATTACHED, AttachError, Attached, CHANGING, FREE, HIGHEST, Handle, Parts, TABLE, entries,
+    ATTACHED, AttachError, AttachedSegment, CHANGING, FREE, HIGHEST, SegmentHandle, SegmentParts,
+    TABLE, entries,
 };
 use super::{description, list, member, number, origin};
 use crate::atomics::U32;
@@ -23,11 +24,15 @@ use std::ffi::CString;
 /// # Safety
 /// The parts are mapped, readable and writable, shared with the other processes, and
 /// stay so until [`detach`] has succeeded. They may hold any bits. What was got of the
-/// segment meanwhile, as a [`Member`](super::Member) or a party, is not used afterwards.
+/// segment meanwhile, as a [`SegmentMember`](super::SegmentMember) or a party, is not used
+/// afterwards.
 ///
 /// # Errors
 /// As [`AttachError`] says; nothing is attached then.
-pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, AttachError> {
+pub unsafe fn attach(
+    parts: &SegmentParts,
+    path: Option<&CStr>,
+) -> Result<SegmentHandle, AttachError> {
     let _errno = KeepErrno::new();
     check(parts)?;
     process::prepare().map_err(AttachError::Unsupported)?;
@@ -70,7 +75,7 @@ pub unsafe fn attach(parts: &Parts, path: Option<&CStr>) -> Result<Handle, Attac
     // Now, while the process may open the file, has a descriptor to spare, and sees `/proc`.
     // Where it does not, who joins tries again.
     let _ = number::of_process(entry);
-    Ok(Handle { index })
+    Ok(SegmentHandle { index })
 }
 
 /// Returns a descriptor of the same description that is closed by `exec`; the error is the
@@ -90,7 +95,7 @@ fn duplicate(file: c_int) -> Result<c_int, i32> {
     Ok(fresh)
 }
 
-fn check(parts: &Parts) -> Result<(), AttachError> {
+fn check(parts: &SegmentParts) -> Result<(), AttachError> {
     let (base, len) = (parts.base.addr().get(), parts.len);
     let end = base.checked_add(len).ok_or(AttachError::BadParts)?;
     let within = |at: usize, bytes: Option<usize>, align: usize| {
@@ -114,7 +119,7 @@ fn check(parts: &Parts) -> Result<(), AttachError> {
     if fits.is_none() || !(2..=LAST_SLOT as usize + 1).contains(&records) {
         return Err(AttachError::BadParts);
     }
-    let overlaps = |entry: &Attached| {
+    let overlaps = |entry: &AttachedSegment| {
         let other = entry.base.load(Ordering::Relaxed);
         entry.is_attached() && base < other + entry.len.load(Ordering::Relaxed) && other < end
     };
@@ -134,7 +139,7 @@ fn reserve() -> Option<usize> {
 ///
 /// # Errors
 /// The handle again, and why: nothing has changed.
-pub fn detach(handle: Handle) -> Result<(), (Handle, Busy)> {
+pub fn detach(handle: SegmentHandle) -> Result<(), (SegmentHandle, Busy)> {
     let _errno = KeepErrno::new();
     if let Err(busy) = member::leave(&handle) {
         return Err((handle, busy));

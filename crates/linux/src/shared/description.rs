@@ -15,7 +15,7 @@
 //! Who may write the file can lock for writing; who may only read it can lock for reading,
 //! as many bytes as it likes. So a lock for writing is somebody's who may take part.
 
-use super::registry::Attached;
+use super::registry::AttachedSegment;
 use super::{origin, process};
 use crate::sys::{self, NoSignals};
 use core::ffi::{CStr, c_int};
@@ -93,16 +93,16 @@ fn byte(number: u32, kind: c_int) -> libc::flock {
 ///
 /// A handler that `fork` calls before it forks, or a signal handler meanwhile, gets none: it
 /// would wait for its own thread.
-pub(super) struct Description {
+pub(super) struct SegmentDescription {
     file: c_int,
-    _alone: Alone,
+    _alone: ForkHeldOff,
 }
 
-impl Description {
+impl SegmentDescription {
     /// Opens the file anew: by way of `/proc`, or by its path; the error is the system's.
-    pub(super) fn open(attached: &Attached) -> Result<Self, i32> {
+    pub(super) fn open(attached: &AttachedSegment) -> Result<Self, i32> {
         let (file, identity, path) = attached.file();
-        let alone = Alone::new()?;
+        let alone = ForkHeldOff::new()?;
         let by_number = path_of(file).and_then(|path| {
             let path = CStr::from_bytes_until_nul(&path).ok()?;
             Some(reopen(path, identity))
@@ -114,7 +114,7 @@ impl Description {
             (first, Some(path)) => reopen(path, identity)
                 .map_err(|error| first.and_then(Result::err).unwrap_or(error))?,
         };
-        Ok(Description { file: fresh, _alone: alone })
+        Ok(SegmentDescription { file: fresh, _alone: alone })
     }
 
     pub(super) fn file(&self) -> c_int {
@@ -138,7 +138,7 @@ impl Description {
     }
 }
 
-impl Drop for Description {
+impl Drop for SegmentDescription {
     fn drop(&mut self) {
         // SAFETY: DESCRIPTOR-OURS: `open` opened it. Its locks go with it, unless something maps
         // it.
@@ -179,23 +179,23 @@ fn reopen(path: &CStr, identity: (u64, u64)) -> Result<c_int, i32> {
 
 /// Keeps the libc's `fork` waiting, and all others that want a description. Signals are held
 /// off, so that no handler waits for the thread that it interrupts.
-struct Alone {
+struct ForkHeldOff {
     _signals: NoSignals,
 }
 
-impl Alone {
+impl ForkHeldOff {
     /// Returns the error is that of a thread that is about to fork: a handler of its forks, or of a
     /// signal, has come here.
     fn new() -> Result<Self, i32> {
         let signals = NoSignals::new();
         match seize() {
-            Seized::Now => Ok(Alone { _signals: signals }),
+            Seized::Now => Ok(ForkHeldOff { _signals: signals }),
             Seized::Before => Err(libc::EDEADLK),
         }
     }
 }
 
-impl Drop for Alone {
+impl Drop for ForkHeldOff {
     fn drop(&mut self) {
         release();
     }

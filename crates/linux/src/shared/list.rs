@@ -12,7 +12,7 @@
 //! one in their page. In an exclusive segment the head lies in the slot itself.
 //!
 //! # Invariants
-//! - **LIST-TAIL** Slots stand at the end of the list, in the order of [`Page::linked`]; the
+//! - **LIST-TAIL** Slots stand at the end of the list, in the order of [`MemberPage::linked`]; the
 //!   libc puts its mutexes in front. So what follows a slot, and what leads to it from
 //!   another one, is known without reading it in the segment, where anybody writes:
 //!   no pointer is taken from there but by the kernel, at the thread's end.
@@ -20,11 +20,12 @@
 //!   whole. While a slot is taken or given up, its life word is the pending one.
 //! - **LIST-HEAD** The head that the kernel knows is the libc's or the page's; it lives as long as
 //!   the thread, and only the thread writes its fields.
-//! - **LIST-PENDING** What the libc's head has as pending is `List::coming` or `List::pending`,
-//!   unless the libc has put it there: the first is written before the head is, the second
-//!   after, so that a signal handler that comes in between takes neither for the libc's.
+//! - **LIST-PENDING** What the libc's head has as pending is `ThreadList::coming` or
+//!   `ThreadList::pending`, unless the libc has put it there: the first is written before the head
+//!   is, the second after, so that a signal handler that comes in between takes neither for the
+//!   libc's.
 
-use super::page::{self, Head, List, Member, Page};
+use super::page::{self, Head, MemberPage, SegmentMember, ThreadList};
 use super::refusal::JoinError;
 use super::registry;
 use crate::atomics::U32;
@@ -119,9 +120,9 @@ pub(super) fn forget((base, len): (usize, usize)) {
     }
 }
 
-impl List {
+impl ThreadList {
     /// Chooses the list that slots of this thread will join, if none has yet.
-    pub(super) fn choose(&self, page: &Page, exclusive: bool) -> Result<(), JoinError> {
+    pub(super) fn choose(&self, page: &MemberPage, exclusive: bool) -> Result<(), JoinError> {
         if page.linked().len() != 0 {
             let fits = !exclusive || self.kind.load(Relaxed) == IN_SLOT;
             return if fits { Ok(()) } else { Err(JoinError::ListInUse) };
@@ -174,7 +175,7 @@ impl List {
 
     /// Tells whether the kernel comes to the slots when the thread ends: the program has not given
     /// it another list, nor has the libc put more in front than the kernel walks past.
-    pub(super) fn is_walked(&self, page: &Page) -> bool {
+    pub(super) fn is_walked(&self, page: &MemberPage) -> bool {
         let head = self.head.load(Relaxed);
         if registered().is_ok_and(|registered| !core::ptr::eq(registered, head)) {
             return false;
@@ -231,7 +232,7 @@ impl List {
         }
     }
 
-    fn defer_wake(&self, page: &Page, word: &U32) -> bool {
+    fn defer_wake(&self, page: &MemberPage, word: &U32) -> bool {
         let word = core::ptr::from_ref(word).cast_mut();
         let deferred = self.deferred.load(Relaxed);
         if self.is_mixed.load(Relaxed) != 0 || !(deferred.is_null() || deferred == word) {
@@ -267,7 +268,7 @@ impl List {
     }
 
     /// Appends a slot, the life word of which is pending.
-    pub(super) fn link(&self, page: &Page, index: usize) -> Result<(), JoinError> {
+    pub(super) fn link(&self, page: &MemberPage, index: usize) -> Result<(), JoinError> {
         let record = page.members[index].record_address();
         let head = self.head.load(Relaxed).expose_provenance();
         let node = self.node(record);
@@ -304,7 +305,11 @@ impl List {
     }
 
     /// Takes a slot out, the life word of which is pending.
-    pub(super) fn unlink(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
+    pub(super) fn unlink(
+        &self,
+        page: &MemberPage,
+        member: &SegmentMember,
+    ) -> Result<(), JoinError> {
         let Some(at) = page.linked().position(|other| core::ptr::eq(other, member)) else {
             return Ok(());
         };
@@ -328,7 +333,7 @@ impl List {
 
     /// Moves the head out of a slot that is given up, to another one of the thread's or to the
     /// page.
-    fn move_out(&self, page: &Page, member: &Member) -> Result<(), JoinError> {
+    fn move_out(&self, page: &MemberPage, member: &SegmentMember) -> Result<(), JoinError> {
         let others = || page.linked().filter(|other| !core::ptr::eq(*other, member));
         let Some(host) = others().next() else {
             let own = core::ptr::from_ref(&self.own).cast_mut();

@@ -22,9 +22,9 @@
 
 use super::number;
 use super::oracle;
-use super::page::{self, MEMBERS, Member, PAGE, Page};
+use super::page::{self, MEMBERS, MemberPage, PAGE, SegmentMember};
 use super::refusal::{Busy, JoinError};
-use super::registry::{self, Attached, Chore, Handle};
+use super::registry::{self, AttachedSegment, Chore, SegmentHandle};
 use super::{list, process};
 use crate::atomics::U32;
 use crate::linux::Linux;
@@ -38,12 +38,13 @@ use lockstead_core::robust::{Identity, Life, NoSlot, Party, SlotRecord};
 use lockstead_core::{Atomic32, Atomic64};
 
 /// The member of threads that are members nowhere.
-struct Nobody(Member);
+struct Nobody(SegmentMember);
 
-// SAFETY: nobody ever writes there, for `Member` changes only members of pages (PAGE-ONE-THREAD).
+// SAFETY: nobody ever writes there, for `SegmentMember` changes only members of pages
+// (PAGE-ONE-THREAD).
 unsafe impl Sync for Nobody {}
 
-static NOBODY: Nobody = Nobody(Member {
+static NOBODY: Nobody = Nobody(SegmentMember {
     base: AtomicUsize::new(0),
     len: AtomicUsize::new(0),
     me: AtomicU32::new(0),
@@ -54,14 +55,14 @@ static NOBODY: Nobody = Nobody(Member {
 });
 
 thread_local! {
-    static CURRENT: Cell<*const Member> = const { Cell::new(&raw const NOBODY.0) };
+    static CURRENT: Cell<*const SegmentMember> = const { Cell::new(&raw const NOBODY.0) };
 }
 
 /// Returns the calling thread as a member of the segment of this address, if it used that segment
 /// last. `None`: ask [`join`].
 #[inline(always)]
 #[must_use]
-pub fn member(address: usize) -> Option<&'static Member> {
+pub fn member(address: usize) -> Option<&'static SegmentMember> {
     // SAFETY: PAGE-UNMAPPED: a member of the thread's page, or the static one of those that are
     // nobody; `forget` resets the pointer before the page is unmapped.
     let current = unsafe { &*CURRENT.get() };
@@ -81,7 +82,7 @@ pub fn me(address: usize) -> Option<Identity> {
 /// # Errors
 /// As [`JoinError`] says.
 #[cold]
-pub fn join(address: usize) -> Result<&'static Member, JoinError> {
+pub fn join(address: usize) -> Result<&'static SegmentMember, JoinError> {
     if let Some(member) = page::get().and_then(|page| page.find(address)) {
         CURRENT.set(member);
         return Ok(member);
@@ -104,7 +105,7 @@ pub fn join(address: usize) -> Result<&'static Member, JoinError> {
 /// Returns the calling thread as a member of the segment of this address, if it is one.
 #[cold]
 #[must_use]
-pub fn participant_at(address: usize) -> Option<&'static Member> {
+pub fn participant_at(address: usize) -> Option<&'static SegmentMember> {
     let member = page::get()?.find(address)?;
     CURRENT.set(member);
     Some(member)
@@ -121,9 +122,9 @@ pub fn party(address: usize) -> Result<Party<'static, Linux>, JoinError> {
 
 /// Tells whether the participant with this life word in this slot of a segment is the calling
 /// thread, which is a member of the same file's segment at another address.
-pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
+pub(super) fn is_caller(attached: &AttachedSegment, slot: u32, life: Life) -> bool {
     let Some(page) = page::get() else { return false };
-    let same_file = |other: &Attached| other.file().1 == attached.file().1;
+    let same_file = |other: &AttachedSegment| other.file().1 == attached.file().1;
     page.linked().any(|member| {
         member.identity().is_some_and(|me| me.slot() == slot)
             && member.life() == life.trusted()
@@ -135,7 +136,7 @@ pub(super) fn is_caller(attached: &Attached, slot: u32, life: Life) -> bool {
 ///
 /// # Errors
 /// [`Busy`] says why the thread keeps it.
-pub fn leave(handle: &Handle) -> Result<(), Busy> {
+pub fn leave(handle: &SegmentHandle) -> Result<(), Busy> {
     let _errno = KeepErrno::new();
     let _signals = NoSignals::new();
     let (base, _) = handle.attached().range();
@@ -147,7 +148,7 @@ pub fn leave(handle: &Handle) -> Result<(), Busy> {
 static AT_FORGETTING: AtomicPtr<()> = AtomicPtr::new(null_mut());
 
 /// Has `forget` called by each thread that ends and has left all segments, before its
-/// [`Member`]s are gone: for who keeps a pointer to one in a thread-local word of its own,
+/// [`SegmentMember`]s are gone: for who keeps a pointer to one in a thread-local word of its own,
 /// as fast paths in other languages do. It must neither lock nor allocate. One such
 /// function in a process; the last one counts.
 pub fn at_forgetting(forget: fn()) {
@@ -167,7 +168,10 @@ pub(super) fn forget() {
 
 /// Takes a slot; where no other one is left, has those made usable again that are worn out,
 /// or waits for who does that.
-fn occupy(page: &'static Page, attached: &'static Attached) -> Result<&'static Member, JoinError> {
+fn occupy(
+    page: &'static MemberPage,
+    attached: &'static AttachedSegment,
+) -> Result<&'static SegmentMember, JoinError> {
     let mut looks = 0..PATIENCE;
     let mut in_vain = false;
     loop {
@@ -190,9 +194,9 @@ const PATIENCE: u32 = 2000;
 
 /// Takes a slot, if there is one.
 fn take(
-    page: &'static Page,
-    attached: &'static Attached,
-) -> Result<Result<&'static Member, NoSlot>, JoinError> {
+    page: &'static MemberPage,
+    attached: &'static AttachedSegment,
+) -> Result<Result<&'static SegmentMember, NoSlot>, JoinError> {
     let (index, member) = page.vacant().ok_or(JoinError::TooManySegments)?;
     page.list.choose(page, attached.is_exclusive())?;
     let process = number::of_process(attached)?;
@@ -241,7 +245,7 @@ fn vacate(record: &SlotRecord<Linux>, tenant: Life) {
 }
 
 /// Writes who the tenant is, for reports and for the oracle.
-fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
+fn introduce(record: &SlotRecord<Linux>, attached: &AttachedSegment) {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: SYSCALL-LIVE, which this function keeps; this clock always exists.
     unsafe { libc::clock_gettime(libc::CLOCK_REALTIME, &mut time) };
@@ -260,10 +264,10 @@ fn introduce(record: &SlotRecord<Linux>, attached: &Attached) {
 static KEY: AtomicU32 = AtomicU32::new(0);
 
 /// Returns the calling thread's page. Signals are held off.
-fn of_thread() -> Result<&'static Page, JoinError> {
+fn of_thread() -> Result<&'static MemberPage, JoinError> {
     if PAGE.get().is_null() {
-        let page = process::map_wiped(size_of::<Page>()).map_err(JoinError::NoMemory)?;
-        PAGE.set(page.cast::<Page>().as_ptr());
+        let page = process::map_wiped(size_of::<MemberPage>()).map_err(JoinError::NoMemory)?;
+        PAGE.set(page.cast::<MemberPage>().as_ptr());
     }
     // SAFETY: PAGE-UNMAPPED: it is the thread's own page; all zeroes are valid (WIPED-ZEROES).
     let page = unsafe { &*PAGE.get() };
@@ -327,7 +331,7 @@ extern "C" fn end(_value: *mut c_void) {
     // SAFETY: MAPPING-OURS and PAGE-UNMAPPED: `of_thread` mapped it with this size; no member is
     // left to which a guard could refer, the kernel knows no list there, and the pointers are
     // cleared.
-    unsafe { sys::unmap(address, size_of::<Page>()) };
+    unsafe { sys::unmap(address, size_of::<MemberPage>()) };
 }
 
 /// Returns the half of a slot's life word that the kernel marks.
@@ -335,9 +339,9 @@ fn life_word(record: &SlotRecord<Linux>) -> Option<NonNull<U32>> {
     NonNull::new(record.life.low_half().cast_mut().cast())
 }
 
-impl Member {
+impl SegmentMember {
     /// Gives the slot up. Signals are held off.
-    pub(super) fn leave(&self, page: &Page) -> Result<(), Busy> {
+    pub(super) fn leave(&self, page: &MemberPage) -> Result<(), Busy> {
         // SAFETY: the pointer is null or leads to an entry of the static table, which does not
         // change while this member uses it (REGISTRY-FROZEN, kept by `detach`).
         let attached = unsafe { self.attached.load(Ordering::Relaxed).as_ref() };
@@ -371,7 +375,7 @@ impl Member {
     /// Declares the thread dead that ends and holds something, where the kernel will not tell of
     /// that. Signals are held off. From here on the thread is nobody there, so that what else it
     /// does at its end is not done under a dead name.
-    pub(super) fn die(&self, page: &Page) {
+    pub(super) fn die(&self, page: &MemberPage) {
         let (Some(attached), Some(party)) = (self.segment(), self.party()) else { return };
         // Not from the list, which nobody walks any more; to take the last slot out of an
         // exclusive one would displace the program's.
@@ -383,7 +387,7 @@ impl Member {
         }
     }
 
-    fn forget(&self, attached: &Attached) {
+    fn forget(&self, attached: &AttachedSegment) {
         self.base.store(0, Ordering::Relaxed);
         self.me.store(0, Ordering::Relaxed);
         attached.exit();

@@ -31,7 +31,7 @@
 //!
 //! # Who a thread is
 //! A thread becomes a participant at its first lock operation in a segment. The fast
-//! path finds it by one thread-local pointer to its [`Member`], and compares the
+//! path finds it by one thread-local pointer to its [`SegmentMember`], and compares the
 //! address with the member's range. Members lie in a page of the thread's own that the
 //! kernel wipes in a forked child (`MADV_WIPEONFORK`), whichever call made the child:
 //! there the pointer leads to zeroes, no address is in range, and the child joins as
@@ -89,7 +89,7 @@ pub use description::{LAST_NUMBER, LOCKS_FROM, SHARED, Standing, standing};
 pub use member::{at_forgetting, join, leave, me, member, participant_at, party};
 pub use oracle::process_has_ended;
 pub use origin::of_file as origin_of_file;
-pub use page::Member;
+pub use page::SegmentMember;
 pub(crate) use process::wipes_on_fork;
 pub use refusal::{Busy, JoinError};
-pub use registry::{AttachError, Attached, Chore, Handle, Parts, Scrub};
+pub use registry::{AttachError, AttachedSegment, Chore, Scrub, SegmentHandle, SegmentParts};

@@ -26,11 +26,11 @@
 //! lives, since nobody can tell the two apart before the reader has ended; what
 //! [`oracle`](super::oracle) asks besides does not need it.
 
-use super::description::{self, Description, LAST_NUMBER, SHARED, Standing};
+use super::description::{self, LAST_NUMBER, SHARED, SegmentDescription, Standing};
 use super::oracle;
-use super::process::Place;
+use super::process::OwnPlace;
 use super::refusal::JoinError;
-use super::registry::{Attached, Chore};
+use super::registry::{AttachedSegment, Chore};
 use crate::sys;
 use core::sync::atomic::Ordering;
 use lockstead_core::Atomic32;
@@ -49,7 +49,7 @@ const HOLD: usize = 4096;
 /// # Errors
 /// Why it can have none: nobody would learn of the end of its threads where the kernel's
 /// mark fails to appear.
-pub(super) fn of_process(attached: &Attached) -> Result<u32, JoinError> {
+pub(super) fn of_process(attached: &AttachedSegment) -> Result<u32, JoinError> {
     let place = attached.place().ok_or(JoinError::Foreign)?;
     let number = place.number.load(Ordering::Relaxed);
     if number != 0 {
@@ -71,8 +71,8 @@ pub(super) fn of_process(attached: &Attached) -> Result<u32, JoinError> {
     Ok(number)
 }
 
-fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
-    let file = Description::open(attached).map_err(JoinError::NoDescription)?;
+fn take(attached: &AttachedSegment, place: &OwnPlace) -> Result<u32, JoinError> {
+    let file = SegmentDescription::open(attached).map_err(JoinError::NoDescription)?;
     let number = draw(attached, &file)?;
     // SAFETY: MAPPING-OURS: a fresh mapping at an address of the kernel's choice, without access.
     let hold = unsafe {
@@ -99,7 +99,11 @@ fn take(attached: &Attached, place: &Place) -> Result<u32, JoinError> {
 
 /// Tells whether the lock is there still when only the mapping refers to its description. A file
 /// system whose mappings are those of another one's files refers to these instead.
-fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), JoinError> {
+fn is_kept(
+    attached: &AttachedSegment,
+    number: u32,
+    file: SegmentDescription,
+) -> Result<(), JoinError> {
     let kind_keeps = description::keeps_locks_of_mappings(file.file());
     drop(file);
     match oracle::ask(attached, number & !SHARED) {
@@ -112,7 +116,7 @@ fn is_kept(attached: &Attached, number: u32, file: Description) -> Result<(), Jo
 }
 
 /// Draws numbers until one can be locked.
-fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
+fn draw(attached: &AttachedSegment, file: &SegmentDescription) -> Result<u32, JoinError> {
     // No thread ever has the first slot, so that its note serves as the counter.
     let counter = attached.domain().records.first().ok_or(JoinError::Foreign)?;
     let mut passed = 0;
@@ -142,7 +146,7 @@ fn draw(attached: &Attached, file: &Description) -> Result<u32, JoinError> {
 }
 
 /// Takes the process out of the segment, of which none of its threads is a member.
-pub(super) fn forget(place: &Place) {
+pub(super) fn forget(place: &OwnPlace) {
     let hold = place.hold.swap(0, Ordering::Relaxed);
     if hold != 0 {
         // SAFETY: MAPPING-OURS: `take` mapped it, and nobody accesses it.
@@ -151,7 +155,7 @@ pub(super) fn forget(place: &Place) {
     place.number.store(0, Ordering::Relaxed);
 }
 
-impl Attached {
+impl AttachedSegment {
     /// Prepares a worn-out slot, so that nobody else does, and nobody takes it for worn
     /// out: its life word then, which is to be replaced when the slot is in order. Should the
     /// process end before, the slot is worn out again.

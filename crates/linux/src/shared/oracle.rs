@@ -31,15 +31,15 @@
 //!
 //! What is left: X leaves, somebody comes to the same slot under the very same L, which takes the
 //! same thread number in the same process, or in one that has drawn the same number after
-//! [`LAST_NUMBER`](super::description::LAST_NUMBER) others; and that one is doubted by somebody else;
-//! all between the two last steps of one asker.
+//! [`LAST_NUMBER`](super::description::LAST_NUMBER) others; and that one is doubted by somebody
+//! else; all between the two last steps of one asker.
 //!
 //! What a hostile peer writes into slots can have living participants declared dead; it
 //! could as well declare them dead itself. Who can only read the file can neither have that
 //! done nor prevent it: see [`number`](super::number).
 
-use super::description::{self, Description, SHARED, Standing};
-use super::registry::Attached;
+use super::description::{self, SHARED, SegmentDescription, Standing};
+use super::registry::AttachedSegment;
 use super::{origin, process};
 use crate::futex;
 use crate::linux::Linux;
@@ -52,7 +52,7 @@ use lockstead_core::{Atomic32, Atomic64};
 
 /// Tells whether the participant that has this slot with this life word has ended. Then it has been
 /// marked there, and all sleepers of the segment look.
-pub(super) fn has_ended(attached: &Attached, slot: u32, life: Life) -> bool {
+pub(super) fn has_ended(attached: &AttachedSegment, slot: u32, life: Life) -> bool {
     let _errno = KeepErrno::new();
     let life = life.trusted();
     let Some(record) = attached.domain().record(slot) else { return false };
@@ -77,14 +77,14 @@ fn doubt(record: &SlotRecord<Linux>, life: Life) -> bool {
 }
 
 /// Looks for participants that have ended in all slots; whether there were any.
-pub(super) fn sweep(attached: &Attached) -> bool {
+pub(super) fn sweep(attached: &AttachedSegment) -> bool {
     taken(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
 }
 
 /// Asks about the threads of this process, at most once in [`OWN`] nanoseconds. In other PID
 /// namespaces nobody can: while the process goes on, only itself learns of the end of one
 /// of its threads that the kernel has not told of.
-pub(super) fn ask_about_own(attached: &Attached) {
+pub(super) fn ask_about_own(attached: &AttachedSegment) {
     let Some(place) = attached.place() else { return };
     let (now, last) = ((futex::now().0 >> 20) as u32 | 1, place.asked.load(Ordering::Relaxed));
     if last != 0 && u64::from(now.wrapping_sub(last)) << 20 < OWN {
@@ -104,7 +104,7 @@ const OWN: u64 = 500_000_000;
 
 /// Declares dead who has a slot under the number that this process has just got: none of its
 /// threads has one yet. Asks about all others, too.
-pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
+pub(super) fn bury_predecessors(attached: &AttachedSegment, number: u32) {
     let _errno = KeepErrno::new();
     let mut any = false;
     for (slot, record, life) in taken(attached) {
@@ -119,16 +119,16 @@ pub(super) fn bury_predecessors(attached: &Attached, number: u32) {
 }
 
 /// Tells whether anybody has a slot.
-pub(super) fn lives_anybody(attached: &Attached) -> bool {
+pub(super) fn lives_anybody(attached: &AttachedSegment) -> bool {
     taken(attached).any(|(_, _, life)| life.is_alive())
 }
 
 /// Tells whether somebody has a slot under this number.
-pub(super) fn is_named(attached: &Attached, number: u32) -> bool {
+pub(super) fn is_named(attached: &AttachedSegment, number: u32) -> bool {
     taken(attached).any(|(_, _, life)| life.process() & !SHARED == number)
 }
 
-fn taken(attached: &Attached) -> impl Iterator<Item = (u32, &SlotRecord<Linux>, Life)> {
+fn taken(attached: &AttachedSegment) -> impl Iterator<Item = (u32, &SlotRecord<Linux>, Life)> {
     let records = (0..).zip(attached.domain().records).skip(1);
     records
         .map(|(slot, record)| (slot, record, record.current()))
@@ -157,13 +157,13 @@ fn judge(life: Life, ask: impl FnOnce(u32) -> Standing) -> Option<bool> {
     }
 }
 
-fn process_ended(attached: &Attached, life: Life) -> bool {
+fn process_ended(attached: &AttachedSegment, life: Life) -> bool {
     judge(life, |number| ask(attached, number)) == Some(true)
 }
 
 /// Asks how the byte of a number of a segment is locked. The program may close our descriptor, and
 /// give its number to something else, at any time.
-pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
+pub(super) fn ask(attached: &AttachedSegment, number: u32) -> Standing {
     let (file, identity, _) = attached.file();
     let is_ours = || origin::identify(file) == Some(identity);
     if is_ours() {
@@ -172,14 +172,14 @@ pub(super) fn ask(attached: &Attached, number: u32) -> Standing {
             return standing;
         }
     }
-    match Description::open(attached) {
+    match SegmentDescription::open(attached) {
         Ok(fresh) => description::standing(fresh.file(), number),
         Err(error) => Standing::Unknown(error),
     }
 }
 
 /// Tells whether it came in another start of the system, or to another file than this copy of it.
-fn came_elsewhere(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
+fn came_elsewhere(attached: &AttachedSegment, record: &SlotRecord<Linux>, life: Life) -> bool {
     let (here, there) = (attached.origin(), &record.origin[0]);
     // Who prepares a slot has not said who it is; its predecessor may have, under the same note.
     !life.is_prepared() && is_noted(record, life) && differ(here, there.load(Ordering::Relaxed))
@@ -191,7 +191,7 @@ fn differ(one: u64, other: u64) -> bool {
 }
 
 /// Tells whether the kernel has no such thread any more, if it can be asked.
-fn thread_ended(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> bool {
+fn thread_ended(attached: &AttachedSegment, record: &SlotRecord<Linux>, life: Life) -> bool {
     // A thread that prepares a slot names no thread in it yet.
     if life.is_prepared() {
         return false;
@@ -210,7 +210,7 @@ fn is_noted(record: &SlotRecord<Linux>, life: Life) -> bool {
 
 /// Returns the process of the tenant, as this one's namespace numbers it; `None`: it is in another
 /// one, or has not said so.
-fn process_of(attached: &Attached, record: &SlotRecord<Linux>, life: Life) -> Option<u32> {
+fn process_of(attached: &AttachedSegment, record: &SlotRecord<Linux>, life: Life) -> Option<u32> {
     let noted = is_noted(record, life);
     let here = process::namespace();
     // Where `/proc` does not tell, a process knows its own.

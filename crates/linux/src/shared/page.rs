@@ -12,7 +12,7 @@
 //! - **PAGE-UNMAPPED** A page is unmapped when its thread ends, if it has left all segments, and
 //!   else never.
 
-use super::registry::Attached;
+use super::registry::AttachedSegment;
 use crate::atomics::U32;
 use crate::linux::Linux;
 use core::cell::Cell;
@@ -32,7 +32,7 @@ use lockstead_core::robust::{Identity, Life, Party};
 /// while it holds a lock.
 #[derive(Debug)]
 #[repr(C, align(64))]
-pub struct Member {
+pub struct SegmentMember {
     pub(super) base: AtomicUsize,
     pub(super) len: AtomicUsize,
     /// The bits of its identity; 0: nobody.
@@ -40,16 +40,16 @@ pub struct Member {
     /// The number of locks that it owns.
     pub(super) held: AtomicU32,
     pub(super) life: AtomicU64,
-    pub(super) attached: AtomicPtr<Attached>,
+    pub(super) attached: AtomicPtr<AttachedSegment>,
     /// It is the thread's alone (PAGE-ONE-THREAD).
     pub(super) thread: PhantomData<*const ()>,
 }
 
 // Inline code in C reads the first three and counts in the fourth.
-const _: () = assert!(offset_of!(Member, base) == 0 && offset_of!(Member, len) == 8);
-const _: () = assert!(offset_of!(Member, me) == 16 && offset_of!(Member, held) == 20);
+const _: () = assert!(offset_of!(SegmentMember, base) == 0 && offset_of!(SegmentMember, len) == 8);
+const _: () = assert!(offset_of!(SegmentMember, me) == 16 && offset_of!(SegmentMember, held) == 20);
 
-impl Member {
+impl SegmentMember {
     #[inline(always)]
     pub(super) fn has(&self, address: usize) -> bool {
         let base = self.base.load(Ordering::Relaxed);
@@ -99,7 +99,7 @@ impl Member {
     }
 
     /// Returns the segment, if it is a member of one.
-    pub(super) fn segment(&self) -> Option<&'static Attached> {
+    pub(super) fn segment(&self) -> Option<&'static AttachedSegment> {
         self.identity()?;
         // SAFETY: the pointer is null or leads to an entry of the static table, which does not
         // change while this member uses it (REGISTRY-FROZEN, kept by `detach`).
@@ -124,7 +124,7 @@ pub(super) struct Head {
 
 /// A thread's knowledge of its robust list.
 #[repr(C)]
-pub(super) struct List {
+pub(super) struct ThreadList {
     pub(super) head: AtomicPtr<Head>,
     pub(super) offset: AtomicIsize,
     pub(super) kind: AtomicU32,
@@ -151,24 +151,24 @@ pub(super) struct List {
 pub(super) const MEMBERS: usize = 56;
 
 #[repr(C, align(4096))]
-pub(super) struct Page {
-    pub(super) members: [Member; MEMBERS],
+pub(super) struct MemberPage {
+    pub(super) members: [SegmentMember; MEMBERS],
     /// Indices of the members whose slots are in the robust list, in its order.
     order: [AtomicU8; MEMBERS],
     linked: AtomicU32,
     /// Not zero once the thread has made the page its own.
     pub(super) ready: AtomicU32,
-    pub(super) list: List,
+    pub(super) list: ThreadList,
 }
 
-const _: () = assert!(size_of::<Page>() == 4096);
+const _: () = assert!(size_of::<MemberPage>() == 4096);
 
 thread_local! {
-    pub(super) static PAGE: Cell<*const Page> = const { Cell::new(null()) };
+    pub(super) static PAGE: Cell<*const MemberPage> = const { Cell::new(null()) };
 }
 
 /// Returns the calling thread's page, if it has one and it is not its forked parent's.
-pub(super) fn get() -> Option<&'static Page> {
+pub(super) fn get() -> Option<&'static MemberPage> {
     // SAFETY: PAGE-UNMAPPED: the pointer is null, or leads to the thread's own page.
     let page = unsafe { PAGE.get().as_ref() }?;
     (page.ready.load(Relaxed) != 0).then_some(page)
@@ -179,19 +179,21 @@ pub(super) fn is_ready() -> bool {
     get().is_some()
 }
 
-impl Page {
+impl MemberPage {
     /// Returns the member whose segment has this address.
-    pub(super) fn find(&self, address: usize) -> Option<&Member> {
+    pub(super) fn find(&self, address: usize) -> Option<&SegmentMember> {
         self.members.iter().find(|member| member.has(address))
     }
 
     /// Finds a member of the page that is in use by no segment.
-    pub(super) fn vacant(&self) -> Option<(usize, &Member)> {
+    pub(super) fn vacant(&self) -> Option<(usize, &SegmentMember)> {
         self.members.iter().enumerate().find(|(_, member)| member.identity().is_none())
     }
 
     /// Returns the members whose slots are linked, in the order of the list.
-    pub(super) fn linked(&self) -> impl DoubleEndedIterator<Item = &Member> + ExactSizeIterator {
+    pub(super) fn linked(
+        &self,
+    ) -> impl DoubleEndedIterator<Item = &SegmentMember> + ExactSizeIterator {
         let linked = self.linked.load(Relaxed) as usize;
         self.order[..linked.min(MEMBERS)]
             .iter()
@@ -206,7 +208,7 @@ impl Page {
     }
 
     /// Notes that a member is in the list no more.
-    pub(super) fn remove(&self, member: &Member) {
+    pub(super) fn remove(&self, member: &SegmentMember) {
         let Some(at) = self.linked().position(|other| core::ptr::eq(other, member)) else {
             return;
         };

@@ -18,7 +18,7 @@ pub(super) const SEGMENTS: usize = 256;
 
 /// The part of one attached segment that is this process's own.
 #[repr(C)]
-pub(super) struct Place {
+pub(super) struct OwnPlace {
     /// Its number among the processes of the segment, see [`number`](super::number); 0: it has
     /// none yet.
     pub(super) number: AtomicU32,
@@ -33,7 +33,7 @@ pub(super) struct Place {
 }
 
 #[repr(C)]
-struct Process {
+struct OwnProcess {
     /// The process namespace, plus one; 0: not asked yet.
     namespace: AtomicU64,
     /// The number of the process that [`origin`](super::origin) tells; 0: not asked yet.
@@ -42,10 +42,10 @@ struct Process {
     /// [`description`](super::description).
     describes: AtomicU32,
     spare: AtomicU32,
-    places: [Place; SEGMENTS],
+    places: [OwnPlace; SEGMENTS],
 }
 
-static PROCESS: AtomicPtr<Process> = AtomicPtr::new(null_mut());
+static PROCESS: AtomicPtr<OwnProcess> = AtomicPtr::new(null_mut());
 
 /// Maps zeroed pages that a forked child finds zeroed again; the error is the kernel's.
 pub(super) fn map_wiped(bytes: usize) -> Result<NonNull<u8>, i32> {
@@ -74,9 +74,9 @@ pub(super) fn prepare() -> Result<(), i32> {
         return Ok(());
     }
     super::release::choose();
-    let bytes = size_of::<Process>().next_multiple_of(4096);
+    let bytes = size_of::<OwnProcess>().next_multiple_of(4096);
     let pages = map_wiped(bytes)?;
-    let fresh = pages.cast::<Process>().as_ptr();
+    let fresh = pages.cast::<OwnProcess>().as_ptr();
     // Relaxed: the kernel has zeroed the pages before anybody knows the address.
     let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
     if PROCESS.compare_exchange(null_mut(), fresh, success, failure).is_err() {
@@ -86,13 +86,13 @@ pub(super) fn prepare() -> Result<(), i32> {
     Ok(())
 }
 
-fn process() -> Option<&'static Process> {
+fn process() -> Option<&'static OwnProcess> {
     // SAFETY: WIPED-ZEROES: `prepare` mapped it, large enough, and nobody unmaps it.
     unsafe { PROCESS.load(Ordering::Relaxed).as_ref() }
 }
 
 /// Returns the part of the segment of this index that is this process's own, once one is attached.
-pub(super) fn place(index: usize) -> Option<&'static Place> {
+pub(super) fn place(index: usize) -> Option<&'static OwnPlace> {
     process()?.places.get(index)
 }
 
@@ -133,27 +133,27 @@ pub(super) fn incarnation() -> u64 {
     told
 }
 
-impl Place {
+impl OwnPlace {
     /// Keeps the process's other threads out until dropped. Signals are held off: a
     /// handler of the same thread must not come here in between.
-    pub(super) fn alone(&self) -> Alone<'_> {
+    pub(super) fn alone(&self) -> RightToBeAlone<'_> {
         let signals = sys::NoSignals::new();
         // ord: SHL-1 (acquire): what the last one did to the number.
         while self.busy.swap(1, Ordering::Acquire) != 0 {
             // SAFETY: `sched_yield` takes no argument and touches no memory.
             unsafe { libc::sched_yield() };
         }
-        Alone { place: self, _signals: signals }
+        RightToBeAlone { place: self, _signals: signals }
     }
 }
 
-/// The right to be alone at a [`Place`], which [`Place::alone`] gives.
-pub(super) struct Alone<'a> {
-    place: &'a Place,
+/// The right to be alone at an [`OwnPlace`], which [`OwnPlace::alone`] gives.
+pub(super) struct RightToBeAlone<'a> {
+    place: &'a OwnPlace,
     _signals: sys::NoSignals,
 }
 
-impl Drop for Alone<'_> {
+impl Drop for RightToBeAlone<'_> {
     fn drop(&mut self) {
         // ord: SHL-1 (release): the number.
         self.place.busy.store(0, Ordering::Release);

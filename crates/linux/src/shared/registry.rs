@@ -7,10 +7,10 @@
 //! # Invariants
 //! - **REGISTRY-FROZEN** An entry's fields change only while it is neither attached nor used.
 //! - **REGISTRY-COUNTED** Whoever uses an entry beyond looking at it has counted itself in
-//!   [`Place::joined`] first and looked again; whoever detaches has said so first and
+//!   [`OwnPlace::joined`] first and looked again; whoever detaches has said so first and
 //!   then looks at the count. Each is sequentially consistent: one sees the other.
 
-use super::process::{self, Place, SEGMENTS};
+use super::process::{self, OwnPlace, SEGMENTS};
 use crate::atomics::U32;
 use crate::linux::Linux;
 use core::ffi::{CStr, c_char, c_int};
@@ -22,7 +22,7 @@ use lockstead_core::robust::{Claim, Domain, SlotRecord};
 
 /// The parts of a segment, as it is mapped here.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub struct SegmentParts {
     /// The address at which the mapping begins.
     pub base: NonNull<u8>,
     /// The length of the mapping in bytes.
@@ -47,7 +47,7 @@ pub struct Parts {
 #[derive(Clone, Copy, Debug)]
 pub struct Scrub {
     /// Given `what` and the segment, does it; how many slots it changed.
-    pub by: fn(*const (), &Attached, Chore) -> usize,
+    pub by: fn(*const (), &AttachedSegment, Chore) -> usize,
     /// Lives until the segment is detached.
     pub what: *const (),
 }
@@ -106,7 +106,7 @@ pub(super) const ATTACHED: u32 = 2;
 
 /// A segment that this process has attached.
 #[derive(Debug)]
-pub struct Attached {
+pub struct AttachedSegment {
     pub(super) state: AtomicU32,
     pub(super) exclusive: AtomicBool,
     pub(super) file: AtomicI32,
@@ -129,8 +129,8 @@ pub struct Attached {
     pub(super) scrub_what: AtomicPtr<()>,
 }
 
-pub(super) static TABLE: [Attached; SEGMENTS] = [const {
-    Attached {
+pub(super) static TABLE: [AttachedSegment; SEGMENTS] = [const {
+    AttachedSegment {
         state: AtomicU32::new(FREE),
         exclusive: AtomicBool::new(false),
         file: AtomicI32::new(-1),
@@ -156,14 +156,14 @@ pub(super) static HIGHEST: AtomicUsize = AtomicUsize::new(0);
 
 /// A segment that is attached. Dropping it detaches nothing: see [`detach`](super::detach).
 #[derive(Debug)]
-pub struct Handle {
+pub struct SegmentHandle {
     pub(super) index: usize,
 }
 
-impl Handle {
+impl SegmentHandle {
     /// Returns the segment that was attached.
     #[must_use]
-    pub fn attached(&self) -> &Attached {
+    pub fn attached(&self) -> &AttachedSegment {
         &TABLE[self.index]
     }
 
@@ -174,13 +174,13 @@ impl Handle {
     }
 }
 
-pub(super) fn entries() -> impl Iterator<Item = (usize, &'static Attached)> {
+pub(super) fn entries() -> impl Iterator<Item = (usize, &'static AttachedSegment)> {
     TABLE.iter().enumerate().take(HIGHEST.load(Ordering::Relaxed))
 }
 
-/// Returns the segment of an address, with the caller counted in; [`Attached::exit`] takes it out
-/// again.
-pub(super) fn enter(address: usize) -> Option<&'static Attached> {
+/// Returns the segment of an address, with the caller counted in; [`AttachedSegment::exit`] takes
+/// it out again.
+pub(super) fn enter(address: usize) -> Option<&'static AttachedSegment> {
     entries().find_map(|(index, entry)| {
         if !entry.contains(address) {
             return None;
@@ -205,7 +205,7 @@ pub(super) fn is_in_record(address: usize) -> bool {
     })
 }
 
-impl Attached {
+impl AttachedSegment {
     pub(super) fn is_attached(&self) -> bool {
         // ord: SHL-2 (seq_cst): acquire: the fields; SHL-3: after the count (REGISTRY-COUNTED).
         self.state.load(Ordering::SeqCst) == ATTACHED
@@ -225,9 +225,9 @@ impl Attached {
         }
     }
 
-    pub(super) fn place(&self) -> Option<&'static Place> {
+    pub(super) fn place(&self) -> Option<&'static OwnPlace> {
         let offset = core::ptr::from_ref(self).addr() - TABLE.as_ptr().addr();
-        process::place(offset / size_of::<Attached>())
+        process::place(offset / size_of::<AttachedSegment>())
     }
 
     /// Returns where it begins and how long it is.
@@ -265,7 +265,7 @@ impl Attached {
         }
         // SAFETY: REGISTRY-FROZEN: `attach` stores functions of this type only.
         let by = unsafe {
-            core::mem::transmute::<*mut (), fn(*const (), &Attached, Chore) -> usize>(by)
+            core::mem::transmute::<*mut (), fn(*const (), &AttachedSegment, Chore) -> usize>(by)
         };
         by(self.scrub_what.load(Ordering::Relaxed), self, chore)
     }

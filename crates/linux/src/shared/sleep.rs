@@ -1,7 +1,7 @@
 //! Sleeping on several words at once, and waking.
 //!
 //! # Role
-//! The half of [`Robust`] that is futex calls.
+//! The half of [`RobustMachine`] that is futex calls.
 //!
 //! # Protocol
 //! `futex_waitv` queues at the words in the order of its vector, compares each as it
@@ -16,22 +16,22 @@
 //! # Wake-ups that others take
 //! Whoever may map the file, be it for reading only, can sleep at its words, or have the kernel
 //! move those who sleep there, and so take wake-ups away. A sleeper that nobody woke for a second,
-//! and that then finds what it slept for, has met that ([`Robust::missed`]); the sleeps of its
-//! process last for at most `GLANCE` during the next minute.
+//! and that then finds what it slept for, has met that ([`RobustMachine::missed`]); the sleeps of
+//! its process last for at most `GLANCE` during the next minute.
 //!
 //! # Errors of the kernel
 //! As in [`futex`]; none of them consumes a wake-up.
 
-use super::{list, member, oracle, page, registry::Attached, release, wake_op};
+use super::{list, member, oracle, page, registry::AttachedSegment, release, wake_op};
 use crate::atomics::{U32, U64};
-use crate::futex::{self, Channel, Owned, Scope, Until};
+use crate::futex::{self, Channel, OwnerInWord, Scope, SleepUntil};
 use crate::linux::Linux;
 use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use lockstead_core::robust::{Addend, Life, Robust, Watch, Woken};
-use lockstead_core::{Nanos, Outcome, Wait};
+use lockstead_core::robust::{Addend, Life, RobustMachine, WatchedWord, Woken};
+use lockstead_core::{Nanos, WaitBounds, WaitOutcome};
 
 /// The longest sleep where the kernel cannot watch all words, in nanoseconds.
 const GLANCE: u64 = 20_000_000;
@@ -55,8 +55,8 @@ fn soon() -> Option<Nanos> {
     (now.0 < until).then(|| now.after(GLANCE))
 }
 
-impl Robust for Linux {
-    type Segment = Attached;
+impl RobustMachine for Linux {
+    type Segment = AttachedSegment;
 
     const MOST_WATCHES: usize = MOST - 1;
 
@@ -91,7 +91,7 @@ impl Robust for Linux {
         if joined && !page::is_ready() { Woken::Copied } else { Woken::Changed }
     }
 
-    fn wait_any(watches: &[Watch<'_, Self>], how: &Wait<'_, Self>) -> Woken {
+    fn wait_any(watches: &[WatchedWord<'_, Self>], how: &WaitBounds<'_, Self>) -> Woken {
         let _errno = KeepErrno::new();
         let joined = page::is_ready();
         let woken = if how.interruptible || futex::waitv_refused() {
@@ -129,24 +129,24 @@ impl Robust for Linux {
         list::defer_wake(word)
     }
 
-    fn has_ended(segment: &Attached, slot: u32, life: Life) -> bool {
+    fn has_ended(segment: &AttachedSegment, slot: u32, life: Life) -> bool {
         oracle::ask_about_own(segment);
         oracle::has_ended(segment, slot, life)
     }
 
-    fn is_caller(segment: &Attached, slot: u32, life: Life) -> bool {
+    fn is_caller(segment: &AttachedSegment, slot: u32, life: Life) -> bool {
         member::is_caller(segment, slot, life)
     }
 }
 
 /// Returns the address of a watched word, what it is to hold, and who can wake there: what is only
 /// compared is slept on by this process alone, in which nobody wakes it.
-fn place(watch: &Watch<'_, Linux>) -> (*const u32, u32, Scope) {
+fn place(watch: &WatchedWord<'_, Linux>) -> (*const u32, u32, Scope) {
     match *watch {
-        Watch::Word(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Shared),
-        Watch::Low(word, value) => (word.low_half(), value, Scope::Shared),
-        Watch::High(word, value) => (high_half(word), value, Scope::Private),
-        Watch::Seen(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Private),
+        WatchedWord::Word(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Shared),
+        WatchedWord::Low(word, value) => (word.low_half(), value, Scope::Shared),
+        WatchedWord::High(word, value) => (high_half(word), value, Scope::Private),
+        WatchedWord::Seen(word, value) => (word.get().as_ptr().cast_const(), value, Scope::Private),
     }
 }
 
@@ -156,12 +156,12 @@ fn high_half(word: &U64) -> *const u32 {
 }
 
 /// Sleeps on all the words; `None` where the kernel, or a filter, does not offer that.
-fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken> {
+fn wait_all(watches: &[WatchedWord<'_, Linux>], how: &WaitBounds<'_, Linux>) -> Option<Woken> {
     let mut vector = [const { MaybeUninit::uninit() }; MOST];
     let mut used = 0;
     let mut push = |address: *const u32, value: u32, scope: Scope| {
         if let Some(entry) = vector.get_mut(used) {
-            entry.write(futex::Watched::new(address, value, scope));
+            entry.write(futex::FutexWaitv::new(address, value, scope));
             used += 1;
         }
     };
@@ -198,11 +198,11 @@ fn wait_all(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Option<Woken
 }
 
 /// Sleeps on the first word, for a short while.
-fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
+fn glance(watches: &[WatchedWord<'_, Linux>], how: &WaitBounds<'_, Linux>) -> Woken {
     if how.cancelled() {
         return Woken::Cancelled;
     }
-    let differs = |watch: &Watch<'_, Linux>| {
+    let differs = |watch: &WatchedWord<'_, Linux>| {
         let (address, value, _) = place(watch);
         // SAFETY: the address is that of an atomic, or of half of one, which the watch borrows.
         let word = unsafe { AtomicU32::from_ptr(address.cast_mut()) };
@@ -217,11 +217,11 @@ fn glance(watches: &[Watch<'_, Linux>], how: &Wait<'_, Linux>) -> Woken {
     let (address, value, _) = place(first);
     let soon = futex::now().after(GLANCE);
     let end = how.deadline.map_or(soon, |deadline| deadline.min(soon));
-    let until = Until { deadline: Some(end), cancel: None, interruptible: how.interruptible };
-    match futex::wait_at(address, value, &until, Scope::Shared, (Channel::Crowd, Owned::No)) {
-        Outcome::Woken => Woken::At(0),
-        Outcome::TimedOut if how.deadline == Some(end) => Woken::TimedOut,
-        Outcome::Interrupted => Woken::Interrupted,
+    let until = SleepUntil { deadline: Some(end), cancel: None, interruptible: how.interruptible };
+    match futex::wait_at(address, value, &until, Scope::Shared, (Channel::Crowd, OwnerInWord::No)) {
+        WaitOutcome::Woken => Woken::At(0),
+        WaitOutcome::TimedOut if how.deadline == Some(end) => Woken::TimedOut,
+        WaitOutcome::Interrupted => Woken::Interrupted,
         _ => Woken::Changed,
     }
 }

@@ -67,10 +67,10 @@ mod tests {
         let word = AtomicU32::new(7);
         add_and_wake(&word, Addend::One, 1);
         assert_eq!(word.load(Ordering::Relaxed), 8);
-        let bell = AtomicU32::new(3 << 30);
-        add_and_wake(&bell, Addend::Doorbell, u32::MAX);
-        assert_eq!(bell.load(Ordering::Relaxed), 0);
-        add_and_wake(&bell, Addend::Doorbell, u32::MAX);
-        assert_eq!(bell.load(Ordering::Relaxed), 1 << 30);
+        let doorbell = AtomicU32::new(3 << 30);
+        add_and_wake(&doorbell, Addend::Doorbell, u32::MAX);
+        assert_eq!(doorbell.load(Ordering::Relaxed), 0);
+        add_and_wake(&doorbell, Addend::Doorbell, u32::MAX);
+        assert_eq!(doorbell.load(Ordering::Relaxed), 1 << 30);
     }
 }

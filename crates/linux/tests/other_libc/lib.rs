@@ -7,7 +7,7 @@ mod segment;
 
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_core::Atomic64;
-use lockstead_core::robust::{Got, SharedError};
+use lockstead_core::robust::{Got, RobustError};
 use lockstead_linux::shared;
 use segment::Segment;
 use std::sync::OnceLock;
@@ -30,7 +30,7 @@ extern "C" fn segment_lock(number: u32, milliseconds: u32) -> i32 {
             segment().lock(number as usize).mark_consistent(&segment().party());
             1
         }
-        Err(SharedError::TimedOut) => 2,
+        Err(RobustError::TimedOut) => 2,
         Err(_) => 3,
     }
 }

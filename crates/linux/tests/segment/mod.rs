@@ -3,10 +3,10 @@
 
 use core::ptr::{NonNull, null_mut, slice_from_raw_parts_mut};
 use core::sync::atomic::AtomicU64;
-use lockstead_core::Wait;
-use lockstead_core::robust::{Claim, Got, Party, SharedError, SharedMutex, SlotRecord};
+use lockstead_core::WaitBounds;
+use lockstead_core::robust::{Claim, Got, Party, RawSharedMutex, RobustError, SlotRecord};
 use lockstead_core::{Nanos, Platform};
-use lockstead_linux::shared::{self, AttachError, Handle, Member, Parts};
+use lockstead_linux::shared::{self, AttachError, SegmentHandle, SegmentMember, SegmentParts};
 use lockstead_linux::{Linux, U32};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ struct Image {
     doorbell: U32,
     records: [SlotRecord<Linux>; SLOTS],
     claims: [Claim<Linux>; SLOTS * CLAIMS],
-    locks: [SharedMutex<Linux>; LOCKS],
+    locks: [RawSharedMutex<Linux>; LOCKS],
     words: [AtomicU64; WORDS],
 }
 
@@ -28,10 +28,10 @@ struct Image {
 pub(crate) struct Segment {
     pub(crate) file: libc::c_int,
     image: &'static Image,
-    pub(crate) handle: Option<Handle>,
+    pub(crate) handle: Option<SegmentHandle>,
 }
 
-pub(crate) type Mutex = SharedMutex<Linux>;
+pub(crate) type Mutex = RawSharedMutex<Linux>;
 
 impl Segment {
     pub(crate) fn new() -> Self {
@@ -73,7 +73,7 @@ impl Segment {
         shared::party(self.address()).expect("a slot")
     }
 
-    pub(crate) fn member(&self) -> &'static Member {
+    pub(crate) fn member(&self) -> &'static SegmentMember {
         shared::join(self.address()).expect("a slot")
     }
 
@@ -81,12 +81,12 @@ impl Segment {
         core::ptr::from_ref(self.image).addr()
     }
 
-    pub(crate) fn handle(&self) -> &Handle {
+    pub(crate) fn handle(&self) -> &SegmentHandle {
         self.handle.as_ref().expect("attached")
     }
 
     /// Takes the lock within this time.
-    pub(crate) fn lock_within(&self, number: usize, time: Duration) -> Result<Got, SharedError> {
+    pub(crate) fn lock_within(&self, number: usize, time: Duration) -> Result<Got, RobustError> {
         let party = self.party();
         let got = self.lock(number).lock(&party, &within(time))?;
         self.member().took();
@@ -111,7 +111,7 @@ fn mapped(file: libc::c_int) -> (NonNull<u8>, *mut Image) {
     (NonNull::new(at.cast()).expect("mapped"), at.cast())
 }
 
-fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: bool) -> Parts {
+fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: bool) -> SegmentParts {
     let at = |pointer| NonNull::new(pointer).expect("mapped");
     // SAFETY: `image` points to a mapped image, of which only addresses are taken.
     let (records, claims, doorbell) = unsafe {
@@ -119,7 +119,7 @@ fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: boo
     };
     let records = slice_from_raw_parts_mut(records.cast(), SLOTS);
     let claims = slice_from_raw_parts_mut(claims.cast(), SLOTS * CLAIMS);
-    Parts {
+    SegmentParts {
         base,
         len: size_of::<Image>(),
         doorbell: at(doorbell),
@@ -132,7 +132,9 @@ fn parts(base: NonNull<u8>, image: *mut Image, file: libc::c_int, exclusive: boo
 }
 
 /// Tries to attach a segment with these parts changed.
-pub(crate) fn attach_with(change: impl FnOnce(&mut Parts)) -> Result<Handle, AttachError> {
+pub(crate) fn attach_with(
+    change: impl FnOnce(&mut SegmentParts),
+) -> Result<SegmentHandle, AttachError> {
     // SAFETY: the kernel reads the name, which is a static string.
     let file = unsafe { libc::memfd_create(c"lockstead-test".as_ptr(), libc::MFD_CLOEXEC) };
     // SAFETY: the file was made above; `ftruncate` touches no memory.
@@ -144,12 +146,12 @@ pub(crate) fn attach_with(change: impl FnOnce(&mut Parts)) -> Result<Handle, Att
     unsafe { shared::attach(&parts, None) }
 }
 
-pub(crate) fn within(time: Duration) -> Wait<'static, Linux> {
-    Wait { deadline: Some(Linux::now().after(time.as_nanos() as u64)), ..Wait::FOREVER }
+pub(crate) fn within(time: Duration) -> WaitBounds<'static, Linux> {
+    WaitBounds { deadline: Some(Linux::now().after(time.as_nanos() as u64)), ..WaitBounds::FOREVER }
 }
 
-pub(crate) fn at(deadline: Nanos) -> Wait<'static, Linux> {
-    Wait { deadline: Some(deadline), ..Wait::FOREVER }
+pub(crate) fn at(deadline: Nanos) -> WaitBounds<'static, Linux> {
+    WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
 }
 
 /// A forked child, which runs `body` and then ends without a word.

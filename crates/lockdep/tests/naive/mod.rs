@@ -1,6 +1,6 @@
 //! The same answers by looking at everything: all cycles, all witnesses.
 
-use lockstead_lockdep::{Edge, Gate, LockId, Mode, Step};
+use lockstead_lockdep::{GateLock, InversionStep, LockId, Mode, OrderEdge};
 use std::collections::BTreeSet;
 
 /// An edge with what it held.
@@ -11,15 +11,15 @@ pub(crate) struct Seen {
     pub(crate) from_mode: Mode,
     pub(crate) to_mode: Mode,
     pub(crate) thread: u32,
-    pub(crate) gates: Vec<Gate>,
+    pub(crate) gates: Vec<GateLock>,
     pub(crate) alone: bool,
     /// Tells it from others that look the same.
     pub(crate) site: u32,
 }
 
 impl Seen {
-    pub(crate) fn edge(&self) -> Edge<'_> {
-        Edge {
+    pub(crate) fn edge(&self) -> OrderEdge<'_> {
+        OrderEdge {
             from: LockId(self.from),
             to: LockId(self.to),
             from_mode: self.from_mode,
@@ -157,7 +157,7 @@ pub(crate) fn is_new_kind(all: &[Seen], new: &Seen) -> bool {
 }
 
 /// What a step of a finding says.
-pub(crate) fn of_step(step: &Step) -> Seen {
+pub(crate) fn of_step(step: &InversionStep) -> Seen {
     let witness = &step.witness;
     Seen {
         from: step.from.0,

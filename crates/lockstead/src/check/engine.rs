@@ -7,7 +7,7 @@ use super::text;
 use backtrace::Backtrace;
 use lockstead_core::{LockId as Address, Site};
 use lockstead_lockdep::ThreadId;
-use lockstead_lockdep::book::{self, Book, Hold, Want, Words};
+use lockstead_lockdep::book::{self, Book, BookHold, BookWant, ReportWords};
 use lockstead_rules::Rule;
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
@@ -15,21 +15,21 @@ use std::sync::{Arc, LazyLock, Mutex};
 
 /// The part of a thread that others see.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct VisibleThread {
     /// The thread's number, which no other thread ever gets.
     pub(super) id: ThreadId,
     /// Its name, or the kernel's number.
     name: String,
     /// What it holds, the oldest first: each from after the lock was acquired until before it is
     /// released (CHECK-HELD).
-    pub(super) held: Mutex<Vec<Hold<Site>>>,
+    pub(super) held: Mutex<Vec<BookHold<Site>>>,
     /// What it waits for without end.
-    pub(super) wants: Mutex<Option<Want<Site>>>,
+    pub(super) wants: Mutex<Option<BookWant<Site>>>,
 }
 
 /// A lock as messages name it.
 #[derive(Clone, Debug)]
-struct Subject {
+struct MessageLock {
     name: Option<&'static str>,
     /// Where it was created, or first used.
     origin: Site,
@@ -38,25 +38,25 @@ struct Subject {
 
 /// What locks have in common that are of one class.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum LockClass {
+enum CheckedClass {
     Name(&'static str),
     Origin(Site),
 }
 
 #[derive(Default)]
-struct Engine {
-    book: Book<LockClass, Site>,
-    subjects: HashMap<u32, Subject>,
+struct CheckEngine {
+    book: Book<CheckedClass, Site>,
+    subjects: HashMap<u32, MessageLock>,
     /// The first call chain that led to each place of the book, by the place's number.
     chains: Vec<Backtrace>,
-    threads: Vec<Arc<Shared>>,
+    threads: Vec<Arc<VisibleThread>>,
     names: HashMap<ThreadId, String>,
     /// Where rules were broken that was said: by the places, whichever threads and
     /// locks of one origin it were.
     broken: HashSet<(Site, Option<Site>)>,
 }
 
-static ENGINE: LazyLock<Mutex<Engine>> = LazyLock::new(Mutex::default);
+static ENGINE: LazyLock<Mutex<CheckEngine>> = LazyLock::new(Mutex::default);
 /// The number of threads that have used a lock and have not ended.
 static THREADS: AtomicU32 = AtomicU32::new(0);
 static THREADS_EVER: AtomicU32 = AtomicU32::new(0);
@@ -69,8 +69,9 @@ pub(super) fn is_alone() -> bool {
 /// Gives a lock that is used for the first time its number, which is never 0.
 pub(super) fn introduce(name: Option<&'static str>, origin: Site, address: Address) -> u32 {
     let mut engine = locked(&ENGINE);
-    let number = engine.book.introduce(name.map_or(LockClass::Origin(origin), LockClass::Name));
-    engine.subjects.insert(number, Subject { name, origin, address: address.0 });
+    let number =
+        engine.book.introduce(name.map_or(CheckedClass::Origin(origin), CheckedClass::Name));
+    engine.subjects.insert(number, MessageLock { name, origin, address: address.0 });
     number
 }
 
@@ -82,11 +83,11 @@ pub(super) fn forget(number: u32) {
 }
 
 /// Adds a thread of this name that uses its first lock.
-pub(super) fn join(name: String) -> Arc<Shared> {
+pub(super) fn join(name: String) -> Arc<VisibleThread> {
     THREADS.fetch_add(1, Relaxed);
     let id = ThreadId(THREADS_EVER.fetch_add(1, Relaxed) + 1);
     let (held, wants) = (Mutex::default(), Mutex::default());
-    let shared = Arc::new(Shared { id, name, held, wants });
+    let shared = Arc::new(VisibleThread { id, name, held, wants });
     let mut engine = locked(&ENGINE);
     engine.names.insert(id, shared.name.clone());
     engine.threads.push(shared.clone());
@@ -94,7 +95,7 @@ pub(super) fn join(name: String) -> Arc<Shared> {
 }
 
 /// Says what a thread that ends has left behind.
-pub(super) fn leave(shared: &Arc<Shared>) {
+pub(super) fn leave(shared: &Arc<VisibleThread>) {
     THREADS.fetch_sub(1, Relaxed);
     let mut engine = locked(&ENGINE);
     let leaked = locked(&shared.held).clone();
@@ -147,9 +148,9 @@ pub fn losses() -> Vec<String> {
     .collect()
 }
 
-/// Adds that a thread asks for a lock, by a chain that is new to it, and returns what this brings to
-/// light.
-pub(super) fn ask(me: &Shared, want: &Want<Site>) -> Vec<Finding> {
+/// Adds that a thread asks for a lock, by a chain that is new to it, and returns what this brings
+/// to light.
+pub(super) fn ask(me: &VisibleThread, want: &BookWant<Site>) -> Vec<Finding> {
     let mut engine = locked(&ENGINE);
     let held = locked(&me.held).clone();
     engine.see(want.site);
@@ -167,7 +168,7 @@ pub(super) fn ask(me: &Shared, want: &Want<Site>) -> Vec<Finding> {
     }
     held.iter().for_each(|hold| engine.see(hold.site));
     let found = engine.book.ask((me.id, is_alone()), &held, want, |_| true);
-    let tell = |finding: &lockstead_lockdep::Finding| Finding {
+    let tell = |finding: &lockstead_lockdep::Inversion| Finding {
         level: finding.level,
         text: book::inversion(&engine.book, finding, &*engine),
     };
@@ -175,15 +176,15 @@ pub(super) fn ask(me: &Shared, want: &Want<Site>) -> Vec<Finding> {
 }
 
 /// Publishes that the calling thread waits without end, and returns the deadlock that this closes.
-pub(super) fn wait(me: &Shared, want: Want<Site>) -> Option<Finding> {
+pub(super) fn wait(me: &VisibleThread, want: BookWant<Site>) -> Option<Finding> {
     let engine = locked(&ENGINE);
     *locked(&me.wants) = Some(want);
     let wants = |id| {
         let thread = engine.threads.iter().find(|thread| thread.id == id)?;
         *locked(&thread.wants)
     };
-    let holders = |want: &Want<Site>| {
-        let hold = |thread: &Arc<Shared>| {
+    let holders = |want: &BookWant<Site>| {
+        let hold = |thread: &Arc<VisibleThread>| {
             let held = locked(&thread.held);
             held.iter().find(|hold| hold.blocks(want)).map(|hold| (thread.id, *hold))
         };
@@ -193,7 +194,7 @@ pub(super) fn wait(me: &Shared, want: Want<Site>) -> Option<Finding> {
     Some(Finding { level: Rule::Deadlock.level(), text: book::deadlock(&members, &*engine) })
 }
 
-impl Engine {
+impl CheckEngine {
     /// Numbers a place, and keeps the call chain of the first time.
     fn see(&mut self, site: Site) {
         if self.book.site(&site).0 as usize == self.chains.len() {
@@ -213,12 +214,14 @@ impl Engine {
     }
 }
 
-impl Words<Site> for Engine {
+impl ReportWords<Site> for CheckEngine {
     fn lock(&self, number: u32) -> String {
         match self.subjects.get(&number) {
             None => "a lock that is no more".into(),
-            Some(Subject { name: Some(name), address, .. }) => format!("`{name}` at {address:#x}"),
-            Some(Subject { origin, address, .. }) => {
+            Some(MessageLock { name: Some(name), address, .. }) => {
+                format!("`{name}` at {address:#x}")
+            }
+            Some(MessageLock { origin, address, .. }) => {
                 format!("the lock of {origin} at {address:#x}")
             }
         }

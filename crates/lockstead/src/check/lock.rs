@@ -12,17 +12,17 @@ pub struct Checked;
 /// What [`Checked`] keeps in each lock. The lock may be moved while nobody holds
 /// it: it takes its identity along.
 #[derive(Debug)]
-pub struct Lock {
+pub struct CheckedLock {
     /// The lock's number in the order graph; 0 before its first use.
     number: AtomicU32,
     name: Option<&'static str>,
     origin: Option<Site>,
 }
 
-impl Lock {
+impl CheckedLock {
     /// Makes the state of a lock that was created at `origin`.
     pub(crate) const fn new(name: Option<&'static str>, origin: Option<Site>) -> Self {
-        Lock { number: AtomicU32::new(0), name, origin }
+        CheckedLock { number: AtomicU32::new(0), name, origin }
     }
 
     /// Returns the lock's number, if it was ever used.
@@ -48,7 +48,7 @@ impl Lock {
     }
 }
 
-impl Drop for Lock {
+impl Drop for CheckedLock {
     fn drop(&mut self) {
         let number = *self.number.get_mut();
         if number != 0 {
@@ -58,33 +58,33 @@ impl Drop for Lock {
 }
 
 impl Hooks for Checked {
-    type State = Lock;
+    type State = CheckedLock;
     #[allow(clippy::declare_interior_mutable_const, reason = "a value to begin with, not a place")]
-    const NEW: Lock = Lock::new(None, None);
+    const NEW: CheckedLock = CheckedLock::new(None, None);
 
     #[track_caller]
-    fn will_acquire(lock: &Lock, id: LockId, access: Access, subclass: u32, site: Site) {
+    fn will_acquire(lock: &CheckedLock, id: LockId, access: Access, subclass: u32, site: Site) {
         thread::will_acquire(|| lock.number(id, site), access, subclass, site);
     }
 
     #[track_caller]
-    fn will_wait(lock: &Lock, _id: LockId, endless: bool) {
+    fn will_wait(lock: &CheckedLock, _id: LockId, endless: bool) {
         thread::will_wait(lock.known_number(), endless);
     }
 
-    fn acquired(lock: &Lock, id: LockId, access: Access, _path: Path, site: Site) {
+    fn acquired(lock: &CheckedLock, id: LockId, access: Access, _path: Path, site: Site) {
         thread::acquired(|| lock.number(id, site), access, site);
     }
 
-    fn abandoned(lock: &Lock, _id: LockId, _site: Site) {
+    fn abandoned(lock: &CheckedLock, _id: LockId, _site: Site) {
         thread::abandoned(lock.known_number());
     }
 
-    fn releasing(lock: &Lock, _id: LockId) {
+    fn releasing(lock: &CheckedLock, _id: LockId) {
         thread::releasing(lock.known_number());
     }
 
-    fn name(lock: &Lock) -> Option<&'static str> {
+    fn name(lock: &CheckedLock) -> Option<&'static str> {
         lock.name
     }
 }

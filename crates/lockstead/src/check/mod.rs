@@ -61,7 +61,7 @@ mod thread;
 
 pub use engine::losses;
 pub use finding::{Action, Finding, Level, findings, set_action};
-pub use lock::{Checked, Lock};
+pub use lock::{Checked, CheckedLock};
 pub(crate) use lockstead_rules::Rule;
 
 /// Says once for these places that a rule was broken, and panics if that is wanted.

@@ -10,11 +10,11 @@
 //! - **CHECK-HELD** A lock is on the list of its holder's from after it was acquired
 //!   until before it is released. Others read the list under its mutex.
 
-use super::engine::{self, Shared};
+use super::engine::{self, VisibleThread};
 use super::finding::{Finding, act};
 use super::inside::{inside, locked, stay_inside};
 use lockstead_core::{Access, Site};
-use lockstead_lockdep::book::{Hold, LEVELS, Want};
+use lockstead_lockdep::book::{BookHold, BookWant, LEVELS};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -43,20 +43,20 @@ impl Hasher for AsItIs {
 }
 
 /// An acquisition between its announcement and its end.
-struct Asked {
-    want: Want<Site>,
+struct PendingRequest {
+    want: BookWant<Site>,
     key: u64,
 }
 
-struct Me {
-    shared: Arc<Shared>,
-    asked: RefCell<Vec<Asked>>,
+struct CheckedThread {
+    shared: Arc<VisibleThread>,
+    asked: RefCell<Vec<PendingRequest>>,
     /// The key of the chain up to each lock on the thread's list.
     keys: RefCell<Vec<u64>>,
     known: RefCell<HashSet<u64, BuildHasherDefault<AsItIs>>>,
 }
 
-impl Drop for Me {
+impl Drop for CheckedThread {
     fn drop(&mut self) {
         // The thread ends: what it holds now it holds for ever.
         stay_inside();
@@ -65,7 +65,7 @@ impl Drop for Me {
 }
 
 thread_local! {
-    static ME: Me = Me {
+    static ME: CheckedThread = CheckedThread {
         shared: engine::join(name()),
         asked: RefCell::default(),
         keys: RefCell::default(),
@@ -83,7 +83,7 @@ fn name() -> String {
 }
 
 /// Does something with the thread's part, unless it is in here already or ends.
-fn with<R>(work: impl FnOnce(&Me) -> R) -> Option<R> {
+fn with<R>(work: impl FnOnce(&CheckedThread) -> R) -> Option<R> {
     inside(|| ME.try_with(work).ok()).flatten()
 }
 
@@ -93,9 +93,9 @@ fn fold(key: u64, step: u64) -> u64 {
     (key ^ step).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29)
 }
 
-impl Me {
+impl CheckedThread {
     /// Returns the key of what is held and now asked for.
-    fn key(&self, want: &Want<Site>, tried: bool) -> u64 {
+    fn key(&self, want: &BookWant<Site>, tried: bool) -> u64 {
         let held = self.keys.borrow().last().copied();
         let how = u64::from(want.level) << 2 | u64::from(want.shared) << 1 | u64::from(tried);
         let chain = held.unwrap_or(u64::from(engine::is_alone()));
@@ -104,9 +104,9 @@ impl Me {
     }
 
     /// Puts a lock on the thread's list.
-    fn holds(&self, want: Want<Site>, key: u64, tried: bool) {
-        let Want { number, level, shared, site } = want;
-        locked(&self.shared.held).push(Hold { number, level, shared, tried, site });
+    fn holds(&self, want: BookWant<Site>, key: u64, tried: bool) {
+        let BookWant { number, level, shared, site } = want;
+        locked(&self.shared.held).push(BookHold { number, level, shared, tried, site });
         self.keys.borrow_mut().push(key);
     }
 }
@@ -125,9 +125,9 @@ fn is_shared(access: Access) -> Option<bool> {
 pub(super) fn will_acquire(number: impl FnOnce() -> u32, access: Access, level: u32, site: Site) {
     let Some(shared) = is_shared(access) else { return };
     let found = with(|me| {
-        let want = Want { number: number(), level: level.min(LEVELS - 1), shared, site };
+        let want = BookWant { number: number(), level: level.min(LEVELS - 1), shared, site };
         let key = me.key(&want, false);
-        me.asked.borrow_mut().push(Asked { want, key });
+        me.asked.borrow_mut().push(PendingRequest { want, key });
         let mut known = me.known.borrow_mut();
         if known.len() >= CHAINS {
             known.clear();
@@ -168,10 +168,10 @@ pub(super) fn acquired(number: impl FnOnce() -> u32, access: Access, site: Site)
         let number = number();
         let mut asked = me.asked.borrow_mut();
         if asked.last().is_some_and(|asked| asked.want.number == number) {
-            let Asked { want, key } = asked.pop().expect("just seen");
+            let PendingRequest { want, key } = asked.pop().expect("just seen");
             me.holds(want, key, false);
         } else {
-            let want = Want { number, level: 0, shared, site };
+            let want = BookWant { number, level: 0, shared, site };
             me.holds(want, me.key(&want, true), true);
         }
     });

@@ -4,7 +4,7 @@ use super::RawMutex;
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, Wait};
+use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ impl RawCondvar {
     /// # Safety
     /// The calling thread holds `mutex`.
     #[track_caller]
-    unsafe fn sleep(&self, mutex: &RawMutex, how: &Wait<'_, Linux>) -> bool {
+    unsafe fn sleep(&self, mutex: &RawMutex, how: &WaitBounds<'_, Linux>) -> bool {
         // SAFETY: LOCK-API-STATE: the calling thread holds `mutex`; the caller keeps it.
         match unsafe { self.raw.wait(mutex.core(), how, Location::caller()) } {
             Ok(()) => false,
@@ -43,7 +43,7 @@ unsafe impl ::lock_api::RawCondvar for RawCondvar {
     #[track_caller]
     unsafe fn wait(&self, mutex: &RawMutex, _guard: &mut GuardNoSend) {
         // SAFETY: LOCK-API-STATE: `lock_api` passes the guard of `mutex`, so the thread holds it.
-        unsafe { self.sleep(mutex, &Wait::FOREVER) };
+        unsafe { self.sleep(mutex, &WaitBounds::FOREVER) };
     }
 
     fn notify_one(&self) -> bool {

@@ -1,10 +1,10 @@
 //! The mutex without data.
 
-use crate::refusal::{AbortOnUnwind, Subject, refuse};
+use crate::refusal::{AbortOnUnwind, RefusedLock, refuse};
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, Wait};
+use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -33,7 +33,7 @@ impl RawMutex {
     /// Acquires the mutex; returns false if the deadline passed.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+    pub(crate) fn acquire_by(&self, how: impl FnOnce() -> WaitBounds<'static, Linux>) -> bool {
         match self.raw.lock_lazily(how, 0, Location::caller()) {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
@@ -80,7 +80,7 @@ impl RawMutex {
     fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
-            &Subject {
+            &RefusedLock {
                 kind: "mutex",
                 name: None,
                 guards: core::any::type_name::<Self>(),

@@ -1,10 +1,10 @@
 //! The reader-writer lock without data.
 
-use crate::refusal::{Subject, refuse};
+use crate::refusal::{RefusedLock, refuse};
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, Wait};
+use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -42,14 +42,20 @@ impl RawRwLock {
     /// Acquires for reading; false if the deadline passed.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_shared_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+    pub(crate) fn acquire_shared_by(
+        &self,
+        how: impl FnOnce() -> WaitBounds<'static, Linux>,
+    ) -> bool {
         self.settle(self.raw.read_lazily(how, 0, Location::caller()))
     }
 
     /// Acquires for writing; false if the deadline passed.
     #[inline]
     #[track_caller]
-    pub(crate) fn acquire_exclusive_by(&self, how: impl FnOnce() -> Wait<'static, Linux>) -> bool {
+    pub(crate) fn acquire_exclusive_by(
+        &self,
+        how: impl FnOnce() -> WaitBounds<'static, Linux>,
+    ) -> bool {
         self.settle(self.raw.write_lazily(how, 0, Location::caller()))
     }
 
@@ -120,7 +126,7 @@ impl RawRwLock {
     fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
-            &Subject {
+            &RefusedLock {
                 kind: "reader-writer lock",
                 name: None,
                 guards: core::any::type_name::<Self>(),

@@ -13,7 +13,7 @@ use crate::{
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_linux::pi::PiError;
 use std::time::{Duration, Instant};
 
@@ -71,7 +71,7 @@ impl<T> RtMutex<T> {
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
         #[cfg(feature = "check")]
-        let state = crate::check::Lock::new(None, Some(Location::caller()));
+        let state = crate::check::CheckedLock::new(None, Some(Location::caller()));
         #[cfg(not(feature = "check"))]
         let state = ();
         RtMutex::with_hooks(state, value)
@@ -151,7 +151,7 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
     #[inline]
     #[track_caller]
     pub fn lock_nested(&self, subclass: u32) -> RtMutexGuard<'_, T, H> {
-        self.settle(self.raw.lock(|| Wait::FOREVER, subclass, Location::caller()))
+        self.settle(self.raw.lock(|| WaitBounds::FOREVER, subclass, Location::caller()))
     }
 
     /// Tells whether anybody holds the mutex, at some moment during the call.

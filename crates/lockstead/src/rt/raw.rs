@@ -3,7 +3,7 @@
 use super::Owner;
 use crate::Site;
 use core::any::type_name;
-use lockstead_core::{Access, Hooks, LockId, Path, Wait};
+use lockstead_core::{Access, Hooks, LockId, Path, WaitBounds};
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
@@ -35,7 +35,7 @@ impl<H: Hooks> Raw<H> {
     #[track_caller]
     pub(super) fn lock<'a>(
         &self,
-        how: impl FnOnce() -> Wait<'a, Linux>,
+        how: impl FnOnce() -> WaitBounds<'a, Linux>,
         subclass: u32,
         site: Site,
     ) -> Result<(), PiError> {
@@ -50,7 +50,7 @@ impl<H: Hooks> Raw<H> {
     #[cold]
     #[inline(never)]
     #[track_caller]
-    fn lock_slow(&self, how: &Wait<'_, Linux>, site: Site) -> Result<(), PiError> {
+    fn lock_slow(&self, how: &WaitBounds<'_, Linux>, site: Site) -> Result<(), PiError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
         let result = self.word.lock_slow(how);
         match result {
@@ -85,8 +85,8 @@ impl<H: Hooks> Raw<H> {
     }
 
     /// Describes the lock as it appears in a message.
-    pub(super) fn subject<T: ?Sized>(&self, kind: &'static str) -> crate::refusal::Subject {
-        crate::refusal::Subject {
+    pub(super) fn subject<T: ?Sized>(&self, kind: &'static str) -> crate::refusal::RefusedLock {
+        crate::refusal::RefusedLock {
             kind,
             name: H::name(&self.state),
             guards: type_name::<T>(),

@@ -14,7 +14,7 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::ops::Deref;
 use core::panic::Location;
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_linux::Linux;
 use lockstead_linux::pi::PiError;
 use std::time::{Duration, Instant};
@@ -65,7 +65,7 @@ impl<T> RtRecursiveMutex<T> {
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
         #[cfg(feature = "check")]
-        let state = crate::check::Lock::new(None, Some(Location::caller()));
+        let state = crate::check::CheckedLock::new(None, Some(Location::caller()));
         #[cfg(not(feature = "check"))]
         let state = ();
         RtRecursiveMutex::with_hooks(state, value)
@@ -93,7 +93,7 @@ impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
     #[inline]
     #[track_caller]
     pub fn lock(&self) -> RtRecursiveMutexGuard<'_, T, H> {
-        self.settle(self.acquire(|| Wait::FOREVER))
+        self.settle(self.acquire(|| WaitBounds::FOREVER))
     }
 
     /// Acquires the mutex if it is free or the caller's, without waiting.
@@ -161,7 +161,7 @@ impl<T: ?Sized, H: Hooks> RtRecursiveMutex<T, H> {
 
     #[inline]
     #[track_caller]
-    fn acquire<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Result<(), PiError> {
+    fn acquire<'a>(&self, how: impl FnOnce() -> WaitBounds<'a, Linux>) -> Result<(), PiError> {
         if self.raw.word().is_mine() {
             self.enter_again();
             return Ok(());

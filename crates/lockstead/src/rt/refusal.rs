@@ -1,13 +1,13 @@
 //! The panics of real-time mutexes: acquisitions that could only hang.
 
-use crate::refusal::{Acquired, Subject};
+use crate::refusal::{Acquired, RefusedLock};
 use core::panic::Location;
 use lockstead_linux::pi::PiError;
 
 #[cold]
 #[inline(never)]
 #[track_caller]
-pub(super) fn refuse(error: PiError, subject: &Subject) -> ! {
+pub(super) fn refuse(error: PiError, subject: &RefusedLock) -> ! {
     let here = Location::caller();
     let acquired = Acquired(subject.acquired_at);
     match error {
@@ -36,7 +36,7 @@ pub(super) fn refuse(error: PiError, subject: &Subject) -> ! {
 #[cold]
 #[inline(never)]
 #[track_caller]
-pub(super) fn too_deep(subject: &Subject) -> ! {
+pub(super) fn too_deep(subject: &RefusedLock) -> ! {
     panic!(
         "too deep: the {subject}, asked for at {}, is held by this thread {} times already",
         Location::caller(),

@@ -3,21 +3,21 @@
 //! # Invariants
 //! - **SEGMENT-MAPPED** A segment stays mapped at its address while anybody refers to it: while a
 //!   `Segment` lives, and while a thread of the process is a participant or counted in.
-//!   [`Attachment`]'s drop unmaps it only when detaching has succeeded.
+//!   [`SegmentAttachment`]'s drop unmaps it only when detaching has succeeded.
 
 use super::Busy;
 use super::cut;
 use super::error::{SegmentError, io};
-use super::file::Map;
-use super::header::Header;
-use super::layout::Layout;
+use super::file::FileMap;
+use super::header::SegmentHeader;
+use super::layout::RootLayout;
 use super::scrub::Scrubber;
 use core::mem::ManuallyDrop;
 use core::ptr::NonNull;
 use core::slice;
 use lockstead_core::robust::Domain;
 use lockstead_linux::Linux;
-use lockstead_linux::shared::{Handle, Parts, attach, detach};
+use lockstead_linux::shared::{SegmentHandle, SegmentParts, attach, detach};
 use std::ffi::CString;
 use std::fs::File;
 use std::os::fd::AsRawFd;
@@ -28,37 +28,37 @@ use std::path::Path;
 /// A mapping that `lockstead_linux` knows. Dropping it detaches and unmaps, or leaves all as it is
 /// if threads still use it.
 #[derive(Debug)]
-pub(super) struct Attachment {
-    map: ManuallyDrop<Map>,
+pub(super) struct SegmentAttachment {
+    map: ManuallyDrop<FileMap>,
     file: ManuallyDrop<File>,
     /// The file's device and inode.
     identity: (u64, u64),
-    header: Box<Header>,
+    header: Box<SegmentHeader>,
     /// The description of what the root is made of. Threads that join refer to it while it is
     /// attached.
     scrubber: ManuallyDrop<Box<Scrubber>>,
     /// The handle of the attached segment; `None` once it is detached.
-    handle: Option<Handle>,
+    handle: Option<SegmentHandle>,
 }
 
-impl Attachment {
+impl SegmentAttachment {
     /// Maps and attaches a file with this header and layout, which were checked. `path` leads to
     /// it, if it has a name.
     pub(super) fn new(
         file: File,
-        header: &Header,
-        layout: Layout,
+        header: &SegmentHeader,
+        layout: RootLayout,
         path: Option<&Path>,
-    ) -> Result<Attachment, SegmentError> {
+    ) -> Result<SegmentAttachment, SegmentError> {
         let path = path.and_then(|path| std::path::absolute(path).ok());
         let path = path.and_then(|path| CString::new(path.into_os_string().into_vec()).ok());
         let scrubber = Box::new(Scrubber { layout, root: header.root });
         let identity = identify(&file).map_err(io("asking what file the segment is"))?;
-        let map = Map::new(&file, header)?;
+        let map = FileMap::new(&file, header)?;
         let at = |offset: u64| address(&map, offset);
         let records = header.slots as usize;
         let claims = records * header.claims_each as usize;
-        let parts = Parts {
+        let parts = SegmentParts {
             base: map.base(),
             len: map.bytes(),
             doorbell: at(header.doorbell).cast(),
@@ -70,17 +70,17 @@ impl Attachment {
         };
         cut::remember(&map);
         // SAFETY: SEGMENT-MAPPED, which `drop` keeps: the parts lie in the mapping (checked by
-        // `Header`), which is shared and can be read and written.
+        // `SegmentHeader`), which is shared and can be read and written.
         let handle =
             unsafe { attach(&parts, path.as_deref()) }.inspect_err(|_| cut::forget(&map))?;
         let (map, file) = (ManuallyDrop::new(map), ManuallyDrop::new(file));
         let scrubber = ManuallyDrop::new(scrubber);
         let header = Box::new(*header);
-        Ok(Attachment { map, file, identity, header, scrubber, handle: Some(handle) })
+        Ok(SegmentAttachment { map, file, identity, header, scrubber, handle: Some(handle) })
     }
 
     /// Returns what its root is made of.
-    pub(super) fn layout(&self) -> &Layout {
+    pub(super) fn layout(&self) -> &RootLayout {
         &self.scrubber.layout
     }
 
@@ -95,7 +95,7 @@ impl Attachment {
     }
 
     /// Returns what `lockstead_linux` knows it by.
-    pub(super) fn handle(&self) -> &Handle {
+    pub(super) fn handle(&self) -> &SegmentHandle {
         self.handle.as_ref().expect("attached until it is dropped")
     }
 
@@ -105,7 +105,7 @@ impl Attachment {
         let records = header.slots as usize;
         let claims = records * header.claims_each as usize;
         // SAFETY: SEGMENT-MAPPED, which `drop` keeps: the parts lie in the mapping, aligned
-        // (checked by `Header`). They consist of atomics, for which any bits are valid.
+        // (checked by `SegmentHeader`). They consist of atomics, for which any bits are valid.
         unsafe {
             Domain {
                 doorbell: self.at(header.doorbell).cast().as_ref(),
@@ -119,7 +119,7 @@ impl Attachment {
     }
 
     /// Returns what the file's first page said.
-    pub(super) fn header(&self) -> &Header {
+    pub(super) fn header(&self) -> &SegmentHeader {
         &self.header
     }
 
@@ -129,7 +129,7 @@ impl Attachment {
     }
 
     /// Detaches and unmaps it.
-    pub(super) fn close(mut self) -> Result<(), (Attachment, Busy)> {
+    pub(super) fn close(mut self) -> Result<(), (SegmentAttachment, Busy)> {
         match self.detach() {
             Ok(()) => Ok(()),
             Err(busy) => Err((self, busy)),
@@ -152,13 +152,13 @@ fn identify(file: &File) -> std::io::Result<(u64, u64)> {
     file.metadata().map(|about| (about.dev(), about.ino()))
 }
 
-fn address(map: &Map, offset: u64) -> NonNull<u8> {
+fn address(map: &FileMap, offset: u64) -> NonNull<u8> {
     assert!(offset <= map.bytes() as u64, "an offset of the header lies in the segment");
-    // SAFETY: the offset is within the mapping or just behind it (checked by `Header`).
+    // SAFETY: the offset is within the mapping or just behind it (checked by `SegmentHeader`).
     unsafe { map.base().add(offset as usize) }
 }
 
-impl Drop for Attachment {
+impl Drop for SegmentAttachment {
     fn drop(&mut self) {
         if self.detach().is_ok() {
             cut::forget(&self.map);

@@ -18,16 +18,16 @@ const SEGMENTS: usize = 8;
 const WORDS: usize = MOST_CLAIMS as usize / 64;
 
 /// The claims of the thread in one segment.
-struct Used {
+struct UsedClaims {
     /// The address of the segment, and the name of the thread there.
     base: Cell<usize>,
     me: Cell<u32>,
     bits: [Cell<u64>; WORDS],
 }
 
-impl Used {
-    const fn new() -> Used {
-        Used { base: Cell::new(0), me: Cell::new(0), bits: [const { Cell::new(0) }; WORDS] }
+impl UsedClaims {
+    const fn new() -> UsedClaims {
+        UsedClaims { base: Cell::new(0), me: Cell::new(0), bits: [const { Cell::new(0) }; WORDS] }
     }
 
     fn is_of(&self, party: &Party) -> bool {
@@ -41,7 +41,7 @@ impl Used {
 
 // Without a destructor, so that locks work in those of other variables.
 std::thread_local! {
-    static USED: [Used; SEGMENTS] = const { [const { Used::new() }; SEGMENTS] };
+    static USED: [UsedClaims; SEGMENTS] = const { [const { UsedClaims::new() }; SEGMENTS] };
 }
 
 /// Takes a claim of the calling thread that it does not use.

@@ -165,15 +165,15 @@
 //!
 //! # The root does not outlive its segment
 //! ```
-//! use lockstead::shared::{Options, Segment, SharedMutex};
-//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
+//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
 //! let guard = segment.root().lock().unwrap();
 //! drop(guard);
 //! drop(segment);
 //! ```
 //! ```compile_fail,E0505
-//! use lockstead::shared::{Options, Segment, SharedMutex};
-//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
+//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
 //! let guard = segment.root().lock().unwrap();
 //! drop(segment);
 //! drop(guard);
@@ -181,22 +181,22 @@
 //!
 //! # A guard is released on the thread that acquired
 //! ```
-//! use lockstead::shared::{Options, Segment, SharedMutex};
-//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
+//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
 //! let guard = segment.root().lock().unwrap().acquired().unwrap();
 //! std::thread::scope(|s| { s.spawn(|| assert_eq!(*guard, 0)); });
 //! ```
 //! ```compile_fail,E0277
-//! use lockstead::shared::{Options, Segment, SharedMutex};
-//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
+//! let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
 //! let guard = segment.root().lock().unwrap().acquired().unwrap();
 //! std::thread::scope(|s| { s.spawn(move || assert_eq!(*guard, 0)); });
 //! ```
 //!
 //! # A permit is given back on the thread that took it
 //! ```compile_fail,E0277
-//! use lockstead::shared::{OnDeath, Options, Segment, SharedSemaphore};
-//! let segment = Segment::<SharedSemaphore>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{OnDeath, SegmentOptions, Segment, SharedSemaphore};
+//! let segment = Segment::<SharedSemaphore>::memfd("one", &SegmentOptions::new()).unwrap();
 //! segment.root().add(1).unwrap();
 //! let permit = segment.root().acquire(1).unwrap();
 //! std::thread::scope(|s| { s.spawn(move || drop(permit)); });
@@ -204,21 +204,21 @@
 //!
 //! # What a reader sees it does not change
 //! ```
-//! use lockstead::shared::{Options, Segment, SharedRwLock};
-//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{SegmentOptions, Segment, SharedRwLock};
+//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
 //! *segment.root().write().unwrap().acquired().unwrap() += 1;
 //! ```
 //! ```compile_fail,E0594
-//! use lockstead::shared::{Options, Segment, SharedRwLock};
-//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &Options::new()).unwrap();
+//! use lockstead::shared::{SegmentOptions, Segment, SharedRwLock};
+//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
 //! *segment.root().read().unwrap().acquired().unwrap() += 1;
 //! ```
 //! ```compile_fail,E0061
-//! use lockstead::shared::{Held, Options, Segment, SharedRwLock};
-//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &Options::new()).unwrap();
-//! *Held::repair(&mut segment.root().read().unwrap().acquired().unwrap()) += 1;
+//! use lockstead::shared::{HeldGuard, SegmentOptions, Segment, SharedRwLock};
+//! let segment = Segment::<SharedRwLock<u64>>::memfd("one", &SegmentOptions::new()).unwrap();
+//! *HeldGuard::repair(&mut segment.root().read().unwrap().acquired().unwrap()) += 1;
 //! ```
 //! ```compile_fail,E0061
-//! use lockstead::shared::Held;
-//! fn change<G: Held>(guard: &mut G) -> &mut G::Target { guard.repair() }
+//! use lockstead::shared::HeldGuard;
+//! fn change<G: HeldGuard>(guard: &mut G) -> &mut G::Target { guard.repair() }
 //! ```

@@ -2,12 +2,12 @@
 
 use super::error::SharedError;
 use super::locked::Locked;
-use super::mutex::{self, End, SharedMutexGuard};
+use super::mutex::{self, AcquisitionEnd, SharedMutexGuard};
 use super::shape::{LockKind, Shape};
 use super::{Shareable, named_before};
 use crate::{CancelToken, time};
 use core::fmt;
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_core::robust;
 use lockstead_linux::Linux;
 use lockstead_linux::shared::participant_at;
@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 ///
 /// # Example
 /// ```
-/// use lockstead::shared::{Options, Segment, Shareable, SharedCondvar, SharedMutex};
+/// use lockstead::shared::{SegmentOptions, Segment, Shareable, SharedCondvar, SharedMutex};
 ///
 /// #[derive(Shareable)]
 /// #[repr(C)]
@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 ///     opened: SharedCondvar,
 /// }
 ///
-/// let segment = Segment::<Gate>::memfd("gate", &Options::new())?;
+/// let segment = Segment::<Gate>::memfd("gate", &SegmentOptions::new())?;
 /// let gate = segment.root();
 /// std::thread::scope(|s| {
 ///     s.spawn(|| {
@@ -47,7 +47,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct SharedCondvar {
-    raw: robust::SharedCondvar<Linux>,
+    raw: robust::RawSharedCondvar<Linux>,
 }
 
 const _: () = assert!(size_of::<SharedCondvar>() == 8);
@@ -74,13 +74,13 @@ pub struct Waited<G> {
 }
 
 type Guard<'a, T> = SharedMutexGuard<'a, T>;
-type Outcome<'a, T> = Result<Waited<Guard<'a, T>>, SharedError>;
+type CondvarOutcome<'a, T> = Result<Waited<Guard<'a, T>>, SharedError>;
 
 impl SharedCondvar {
     /// Creates a condition variable on which nobody waits. Zeroed memory is one, too.
     #[must_use]
     pub const fn new() -> Self {
-        SharedCondvar { raw: robust::SharedCondvar::new() }
+        SharedCondvar { raw: robust::RawSharedCondvar::new() }
     }
 
     /// Releases the mutex, waits to be notified, and takes it back, which may find that
@@ -95,7 +95,7 @@ impl SharedCondvar {
         &self,
         guard: Guard<'a, T>,
     ) -> Result<Locked<Guard<'a, T>>, SharedError> {
-        self.wait_as(guard, &Wait::FOREVER).map(|waited| waited.mutex)
+        self.wait_as(guard, &WaitBounds::FOREVER).map(|waited| waited.mutex)
     }
 
     /// Does what [`wait`](Self::wait) does, at most for `timeout`; taking the mutex back may take
@@ -107,7 +107,7 @@ impl SharedCondvar {
         &self,
         guard: Guard<'a, T>,
         timeout: Duration,
-    ) -> Outcome<'a, T> {
+    ) -> CondvarOutcome<'a, T> {
         self.wait_as(guard, &time::within(timeout))
     }
 
@@ -120,7 +120,7 @@ impl SharedCondvar {
         &self,
         guard: Guard<'a, T>,
         deadline: Instant,
-    ) -> Outcome<'a, T> {
+    ) -> CondvarOutcome<'a, T> {
         self.wait_as(guard, &time::until(deadline))
     }
 
@@ -128,7 +128,10 @@ impl SharedCondvar {
     ///
     /// # Errors
     /// As [`wait`](Self::wait). That a handler ran is said in [`Waited::ended`].
-    pub fn wait_interruptible<'a, T: Shareable>(&self, guard: Guard<'a, T>) -> Outcome<'a, T> {
+    pub fn wait_interruptible<'a, T: Shareable>(
+        &self,
+        guard: Guard<'a, T>,
+    ) -> CondvarOutcome<'a, T> {
         self.wait_as(guard, &time::INTERRUPTIBLE)
     }
 
@@ -140,7 +143,7 @@ impl SharedCondvar {
         &self,
         guard: Guard<'a, T>,
         token: &CancelToken,
-    ) -> Outcome<'a, T> {
+    ) -> CondvarOutcome<'a, T> {
         self.wait_as(guard, &token.wait())
     }
 
@@ -174,7 +177,7 @@ impl SharedCondvar {
         guard: Guard<'a, T>,
         timeout: Duration,
         mut condition: impl FnMut(&mut T) -> bool,
-    ) -> Outcome<'a, T> {
+    ) -> CondvarOutcome<'a, T> {
         let how = time::within(timeout);
         let mut guard = guard;
         while condition(&mut guard) {
@@ -199,8 +202,8 @@ impl SharedCondvar {
     fn wait_as<'a, T: Shareable>(
         &self,
         guard: Guard<'a, T>,
-        how: &Wait<'_, Linux>,
-    ) -> Outcome<'a, T> {
+        how: &WaitBounds<'_, Linux>,
+    ) -> CondvarOutcome<'a, T> {
         let mutex = guard.leak();
         let (end, error, ended) = wait_on(&self.raw, &mutex.raw, how)?;
         let mutex = mutex.settle(end, error)?;
@@ -210,16 +213,16 @@ impl SharedCondvar {
 
 /// The end of taking the mutex back, the error if that failed, and the reason of giving up, if the
 /// caller did.
-pub(super) type Ended = (End, SharedError, Option<SharedError>);
+pub(super) type Ended = (AcquisitionEnd, SharedError, Option<SharedError>);
 
 /// Releases the mutex, waits as `how` says, and takes it back.
 ///
 /// # Errors
 /// As [`SharedCondvar::wait`]; the mutex is released then, if the thread had it.
 pub(super) fn wait_on(
-    raw: &robust::SharedCondvar<Linux>,
-    mutex: &robust::SharedMutex<Linux>,
-    how: &Wait<'_, Linux>,
+    raw: &robust::RawSharedCondvar<Linux>,
+    mutex: &robust::RawSharedMutex<Linux>,
+    how: &WaitBounds<'_, Linux>,
 ) -> Result<Ended, SharedError> {
     let address = core::ptr::from_ref(mutex).addr();
     let Some((member, party)) = mutex::party_at(address) else {
@@ -233,18 +236,18 @@ pub(super) fn wait_on(
     }
     let waited = match raw.wait(&party, mutex, how) {
         Ok(waited) => waited,
-        Err(robust::SharedError::Copied) => return Err(SharedError::Cancelled),
+        Err(robust::RobustError::Copied) => return Err(SharedError::Cancelled),
         // It was a peer's doing that the thread does not have the mutex.
         Err(_) => {
             named_before::restore(address);
-            return Ok((End::NotRecoverable, SharedError::Spoiled, None));
+            return Ok((AcquisitionEnd::NotRecoverable, SharedError::Spoiled, None));
         }
     };
     member.gave();
     named_before::remember(address, waited.named);
     let mut error = SharedError::Recursive;
     let end = mutex::end_of(member, waited.mutex, &mut error);
-    if matches!(end, End::NotRecoverable | End::Failed) {
+    if matches!(end, AcquisitionEnd::NotRecoverable | AcquisitionEnd::Failed) {
         named_before::restore(address);
     }
     Ok((end, error, waited.ended.map(super::error_of)))

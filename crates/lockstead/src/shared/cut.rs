@@ -14,7 +14,7 @@
 //! - **CUT-OWN-PAGES** Only pages of segments are replaced; of any other `SIGBUS` whoever had the
 //!   signal before is told.
 
-use super::file::Map;
+use super::file::FileMap;
 use core::ffi::{c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
@@ -96,7 +96,7 @@ pub fn pages_cut() -> u32 {
 }
 
 /// Has the handler know a mapping, until [`forget`].
-pub(super) fn remember(map: &Map) {
+pub(super) fn remember(map: &FileMap) {
     let (base, bytes) = (map.base().addr().get(), map.bytes());
     for (from, to) in &PLACES {
         // A place that is taken begins somewhere, and ends in 0 until it is filled in.
@@ -108,7 +108,7 @@ pub(super) fn remember(map: &Map) {
 }
 
 /// Forgets a mapping that is about to go.
-pub(super) fn forget(map: &Map) {
+pub(super) fn forget(map: &FileMap) {
     let base = map.base().addr().get();
     for (from, to) in &PLACES {
         if from.load(Ordering::Relaxed) == base {

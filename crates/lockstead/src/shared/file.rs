@@ -13,8 +13,8 @@
 //! `SIGBUS`. Peers of which that is to be feared get a memory file; or see `cut`.
 
 use super::error::{SegmentError, io};
-use super::header::{self, Header};
-use super::layout::Layout;
+use super::header::{self, SegmentHeader};
+use super::layout::RootLayout;
 use super::shape;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -27,15 +27,15 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 /// A file whose header and directory are in order.
-pub(super) struct Checked {
+pub(super) struct CheckedFile {
     pub(super) file: File,
-    pub(super) header: Header,
-    pub(super) layout: Layout,
+    pub(super) header: SegmentHeader,
+    pub(super) layout: RootLayout,
 }
 
 /// Reads what describes a segment, and checks it. Does not map anything: what a peer
 /// changes or cuts meanwhile is an error here.
-pub(super) fn check(file: File) -> Result<Checked, SegmentError> {
+pub(super) fn check(file: File) -> Result<CheckedFile, SegmentError> {
     let metadata = file.metadata().map_err(io("asking for the size of the segment"))?;
     if !metadata.is_file() {
         return Err(SegmentError::NotAFile);
@@ -43,16 +43,16 @@ pub(super) fn check(file: File) -> Result<Checked, SegmentError> {
     let length = metadata.len();
     let mut first = [0; header::BYTES];
     read(&file, &mut first, 0, SegmentError::NotASegment)?;
-    let header = Header::decode(&first, length)?;
+    let header = SegmentHeader::decode(&first, length)?;
     let mut directory = vec![0; header.directory_bytes as usize];
     let cut = SegmentError::Truncated { should: header.total, is: length };
     read(&file, &mut directory, header.directory, cut)?;
     let sums = shape::hash(&directory) == header.hash;
-    let layout = Layout::decode(&directory).filter(|layout| {
+    let layout = RootLayout::decode(&directory).filter(|layout| {
         sums && layout.size == header.root_bytes && layout.locks <= header.root_bytes / 8
     });
     match layout {
-        Some(layout) => Ok(Checked { file, header, layout }),
+        Some(layout) => Ok(CheckedFile { file, header, layout }),
         None => Err(SegmentError::Damaged("its directory does not describe its root")),
     }
 }
@@ -96,7 +96,11 @@ pub(super) fn seal(file: &File) -> Result<(), SegmentError> {
 }
 
 /// Gives an empty file the size, memory, header and directory of a segment.
-pub(super) fn fill(file: &File, header: &Header, directory: &[u8]) -> Result<(), SegmentError> {
+pub(super) fn fill(
+    file: &File,
+    header: &SegmentHeader,
+    directory: &[u8],
+) -> Result<(), SegmentError> {
     file.set_len(header.total).map_err(io("giving the segment its size"))?;
     let length = header.total as libc::off_t;
     // SAFETY: the call changes the file behind an open descriptor only.
@@ -245,19 +249,19 @@ pub(super) fn link(
 
 /// Memory of this process that is a file's. Unmapped when dropped.
 #[derive(Debug)]
-pub(super) struct Map {
+pub(super) struct FileMap {
     base: NonNull<u8>,
     bytes: usize,
 }
 
 // SAFETY: the type is an address and a length. Whoever uses the memory keeps SEGMENT-MAPPED.
-unsafe impl Send for Map {}
-// SAFETY: a shared `Map` only tells its address and length, which never change.
-unsafe impl Sync for Map {}
+unsafe impl Send for FileMap {}
+// SAFETY: a shared `FileMap` only tells its address and length, which never change.
+unsafe impl Sync for FileMap {}
 
-impl Map {
+impl FileMap {
     /// Returns the whole of a file.
-    pub(super) fn new(file: &File, header: &Header) -> Result<Map, SegmentError> {
+    pub(super) fn new(file: &File, header: &SegmentHeader) -> Result<FileMap, SegmentError> {
         let doing = "mapping the segment";
         let Ok(bytes) = usize::try_from(header.total) else {
             return Err(io(doing)(ErrorKind::OutOfMemory.into()));
@@ -276,7 +280,7 @@ impl Map {
         };
         match NonNull::new(base.cast::<u8>()) {
             Some(base) if base.as_ptr().cast() != libc::MAP_FAILED => {
-                let map = Map { base, bytes };
+                let map = FileMap { base, bytes };
                 // It may have been cut since it was looked at.
                 let is = file.metadata().map_err(io(doing))?.len();
                 if is < header.total {
@@ -299,7 +303,7 @@ impl Map {
     }
 }
 
-impl Drop for Map {
+impl Drop for FileMap {
     fn drop(&mut self) {
         // SAFETY: SEGMENT-MAPPED: `new` has mapped this, and whoever drops it refers to it no more.
         unsafe { libc::munmap(self.base.as_ptr().cast(), self.bytes) };

@@ -3,7 +3,7 @@
 
 use super::Shareable;
 use super::error::SegmentError;
-use super::layout::{Layout, Node};
+use super::layout::{LayoutNode, RootLayout};
 use super::shape::{self, Shape};
 
 /// The name of data of which nobody says what is in it.
@@ -21,7 +21,7 @@ pub const UNKNOWN: &str = "bytes";
 ///
 /// ```
 /// use lockstead::shared::raw::Form;
-/// use lockstead::shared::inspect::Layout;
+/// use lockstead::shared::inspect::RootLayout;
 /// use lockstead::shared::{LockKind, Shareable, SharedMutex};
 ///
 /// #[derive(Shareable)]
@@ -31,15 +31,15 @@ pub const UNKNOWN: &str = "bytes";
 ///     balance: i64,
 /// }
 ///
-/// let lock = Layout::lock(LockKind::Mutex, 8, 8, Layout::plain("()", 0)).unwrap();
-/// let balance = Layout::plain("i64", 8);
+/// let lock = RootLayout::lock(LockKind::Mutex, 8, 8, RootLayout::plain("()", 0)).unwrap();
+/// let balance = RootLayout::plain("i64", 8);
 /// let fields = vec![("lock".into(), 0, lock), ("balance".into(), 8, balance)];
-/// let described = Form::new(Layout::structure("Account", 16, fields).unwrap(), 8).unwrap();
+/// let described = Form::new(RootLayout::structure("Account", 16, fields).unwrap(), 8).unwrap();
 /// assert_eq!(described, Form::of::<Account>());
 /// ```
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Form {
-    layout: Layout,
+    layout: RootLayout,
     align: u64,
     directory: Vec<u8>,
 }
@@ -49,13 +49,13 @@ impl Form {
     ///
     /// # Errors
     /// [`SegmentError::Options`]: what it may be.
-    pub fn new(layout: Layout, align: u64) -> Result<Form, SegmentError> {
+    pub fn new(layout: RootLayout, align: u64) -> Result<Form, SegmentError> {
         if !align.is_power_of_two() || !layout.size.is_multiple_of(align) {
             return Err(SegmentError::Options(
                 "the root's alignment: a power of two of which its size is a multiple",
             ));
         }
-        let directory = encode(&layout).filter(|bytes| Layout::decode(bytes).is_some());
+        let directory = encode(&layout).filter(|bytes| RootLayout::decode(bytes).is_some());
         match directory {
             Some(directory) => Ok(Form { layout, align, directory }),
             None => Err(SegmentError::Options(
@@ -69,7 +69,7 @@ impl Form {
     /// and locks may lie in it, at multiples of 8; `lockstead shm` does not see them.
     #[must_use]
     pub fn unknown(size: u64) -> Form {
-        let layout = Layout::plain(UNKNOWN, size);
+        let layout = RootLayout::plain(UNKNOWN, size);
         let directory = encode(&layout).unwrap_or_default();
         Form { layout, align: 1, directory }
     }
@@ -90,7 +90,7 @@ impl Form {
 
     /// Returns what it consists of.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &RootLayout {
         &self.layout
     }
 
@@ -106,55 +106,55 @@ impl Form {
     }
 
     /// Returns where what a file says differs from this first.
-    pub(super) fn difference(&self, layout: &Layout, align: u32) -> Option<String> {
+    pub(super) fn difference(&self, layout: &RootLayout, align: u32) -> Option<String> {
         let (there, here) = (u64::from(align), self.align);
         let aligned = || format!("aligned to {there} there, to {here} here");
         layout.difference(&self.layout).or_else(|| (there != here).then(aligned))
     }
 }
 
-fn layout_of(shape: &Shape, deep: usize) -> Option<Layout> {
+fn layout_of(shape: &Shape, deep: usize) -> Option<RootLayout> {
     let deep = deep.checked_sub(1)?;
     match *shape {
-        Shape::Plain { name, size } => Some(Layout::plain(name, size as u64)),
+        Shape::Plain { name, size } => Some(RootLayout::plain(name, size as u64)),
         Shape::Array { count, stride, element } => {
-            Layout::array(count as u64, stride as u64, layout_of(element, deep)?)
+            RootLayout::array(count as u64, stride as u64, layout_of(element, deep)?)
         }
         Shape::Struct { name, size, fields } => {
             let fields = fields.iter().map(|field| {
                 Some((field.name.into(), field.offset as u64, layout_of(field.shape, deep)?))
             });
-            Layout::structure(name, size as u64, fields.collect::<Option<_>>()?)
+            RootLayout::structure(name, size as u64, fields.collect::<Option<_>>()?)
         }
         Shape::Lock { kind, size, offset, data } => {
-            Layout::lock(kind, size as u64, offset as u64, layout_of(data, deep)?)
+            RootLayout::lock(kind, size as u64, offset as u64, layout_of(data, deep)?)
         }
     }
 }
 
 /// Encodes a layout as it stands in a file; `None` if that would be longer or deeper than a reader
 /// accepts.
-fn encode(layout: &Layout) -> Option<Vec<u8>> {
+fn encode(layout: &RootLayout) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     write(layout, &mut bytes, shape::DEEPEST)?;
     Some(bytes)
 }
 
-fn write(layout: &Layout, bytes: &mut Vec<u8>, deep: usize) -> Option<()> {
+fn write(layout: &RootLayout, bytes: &mut Vec<u8>, deep: usize) -> Option<()> {
     let deep = deep.checked_sub(1)?;
     match &layout.node {
-        Node::Plain(name) => {
+        LayoutNode::Plain(name) => {
             bytes.push(shape::PLAIN);
             text(bytes, name)?;
             number(bytes, layout.size);
         }
-        Node::Array { count, stride, element } => {
+        LayoutNode::Array { count, stride, element } => {
             bytes.push(shape::ARRAY);
             number(bytes, *count);
             number(bytes, *stride);
             write(element, bytes, deep)?;
         }
-        Node::Struct { name, fields } => {
+        LayoutNode::Struct { name, fields } => {
             bytes.push(shape::STRUCT);
             text(bytes, name)?;
             number(bytes, layout.size);
@@ -165,7 +165,7 @@ fn write(layout: &Layout, bytes: &mut Vec<u8>, deep: usize) -> Option<()> {
                 write(field, bytes, deep)?;
             }
         }
-        Node::Lock { kind, offset, data } => {
+        LayoutNode::Lock { kind, offset, data } => {
             bytes.push(shape::LOCK);
             bytes.push(kind.code());
             number(bytes, layout.size);

@@ -23,7 +23,7 @@
 //! | 96 | 8 | hash of the directory |
 //! | 104 | 8 | hash of the bytes before |
 //!
-//! The rest is zero. Places follow from the numbers ([`Header::new`]); they stand in the
+//! The rest is zero. Places follow from the numbers ([`SegmentHeader::new`]); they stand in the
 //! file for other programs to read, and are refused if they are not what follows.
 //!
 //! # Trust
@@ -59,7 +59,7 @@ pub(super) const MOST_PARTICIPANTS: u32 = LAST_SLOT;
 /// The content of a segment's first page, checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Header {
+pub struct SegmentHeader {
     /// The version of the file's format.
     pub version: u32,
     /// The number of bytes of the file.
@@ -85,7 +85,7 @@ pub struct Header {
     /// The alignment of the root.
     pub root_align: u32,
     /// Whether participants have lists of their own with the kernel; see
-    /// [`Options::exclusive`](super::Options::exclusive).
+    /// [`SegmentOptions::exclusive`](super::SegmentOptions::exclusive).
     pub exclusive: bool,
     /// The hash of the directory.
     pub hash: u64,
@@ -93,7 +93,7 @@ pub struct Header {
 
 /// The parts of which a segment is made.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Parts<'a> {
+pub(super) struct HeaderParts<'a> {
     pub(super) directory: &'a [u8],
     pub(super) participants: u32,
     pub(super) claims: u32,
@@ -102,9 +102,9 @@ pub(super) struct Parts<'a> {
     pub(super) exclusive: bool,
 }
 
-impl Header {
+impl SegmentHeader {
     /// Lays out a segment with these parts.
-    pub(super) fn new(parts: &Parts<'_>) -> Result<Header, SegmentError> {
+    pub(super) fn new(parts: &HeaderParts<'_>) -> Result<SegmentHeader, SegmentError> {
         let refuse = |what| Err(SegmentError::Options(what));
         if parts.participants == 0 || parts.participants > MOST_PARTICIPANTS {
             return refuse("participants: between 1 and 16,382");
@@ -160,7 +160,7 @@ impl Header {
     }
 
     /// Decodes these bytes, the first ones of a file of `length` bytes.
-    pub(super) fn decode(bytes: &[u8; BYTES], length: u64) -> Result<Header, SegmentError> {
+    pub(super) fn decode(bytes: &[u8; BYTES], length: u64) -> Result<SegmentHeader, SegmentError> {
         let short = |at: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| bytes[at + byte]));
         let long = |at: usize| u64::from(short(at)) | u64::from(short(at + 4)) << 32;
         if bytes[..8] != MAGIC {
@@ -210,7 +210,7 @@ struct Sizes {
 
 impl Sizes {
     /// Computes where everything lies; `None` if there is no such segment.
-    fn place(&self) -> Option<Header> {
+    fn place(&self) -> Option<SegmentHeader> {
         let counts = (2..=MOST_PARTICIPANTS + 1).contains(&self.slots)
             && self.claims_each <= MOST_CLAIMS
             && self.root_align.is_power_of_two()
@@ -226,7 +226,7 @@ impl Sizes {
         let claims = u64::from(self.slots) * u64::from(self.claims_each);
         let root = (claims_at + claims * CLAIM).next_multiple_of(PAGE);
         let total = (root + self.root_bytes).next_multiple_of(PAGE);
-        (total <= LARGEST).then_some(Header {
+        (total <= LARGEST).then_some(SegmentHeader {
             version: VERSION,
             total,
             directory: PAGE,

@@ -11,18 +11,18 @@ use super::shape::{self, LockKind};
 
 /// A part of a segment's root, as the file's directory describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Layout {
+pub struct RootLayout {
     /// The size in bytes.
     pub size: u64,
     /// The number of locks inside.
     pub locks: u64,
     /// The description of what lies there.
-    pub node: Node,
+    pub node: LayoutNode,
 }
 
-/// The kinds of things that a [`Layout`] describes.
+/// The kinds of things that a [`RootLayout`] describes.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Node {
+pub enum LayoutNode {
     /// Data of a type of this name.
     Plain(String),
     /// An array of one thing.
@@ -32,14 +32,14 @@ pub enum Node {
         /// The distance from one element to the next, in bytes.
         stride: u64,
         /// The layout of each element.
-        element: Box<Layout>,
+        element: Box<RootLayout>,
     },
     /// Several things, each under a name.
     Struct {
         /// The name of the type.
         name: String,
         /// The name, offset and type of each.
-        fields: Vec<(String, u64, Layout)>,
+        fields: Vec<(String, u64, RootLayout)>,
     },
     /// A lock, with the data that it protects.
     Lock {
@@ -48,13 +48,13 @@ pub enum Node {
         /// The offset of the data in it.
         offset: u64,
         /// The layout of the data.
-        data: Box<Layout>,
+        data: Box<RootLayout>,
     },
 }
 
-/// A lock that [`Layout::visit`] has come to.
+/// A lock that [`RootLayout::visit`] has come to.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'a> {
+pub struct FoundLock<'a> {
     /// The name that a program would use, from the root on: `accounts[3].lock`.
     pub path: &'a str,
     /// The kind of the lock.
@@ -64,9 +64,9 @@ pub struct Found<'a> {
 }
 
 /// The bytes that are left to decode.
-struct Bytes<'a>(&'a [u8]);
+struct LayoutBytes<'a>(&'a [u8]);
 
-impl Bytes<'_> {
+impl LayoutBytes<'_> {
     fn take(&mut self, count: usize) -> Option<&[u8]> {
         let (taken, rest) = self.0.split_at_checked(count)?;
         self.0 = rest;
@@ -106,40 +106,40 @@ fn is_mark(c: char) -> bool {
     c > '\u{2ff}' && !formats && !c.is_whitespace() && !c.is_control()
 }
 
-impl Layout {
+impl RootLayout {
     /// Decodes the bytes of a directory; `None` if they are not one.
-    pub(super) fn decode(bytes: &[u8]) -> Option<Layout> {
+    pub(super) fn decode(bytes: &[u8]) -> Option<RootLayout> {
         if bytes.len() > shape::LONGEST {
             return None;
         }
-        let mut rest = Bytes(bytes);
-        let layout = Layout::read(&mut rest, shape::DEEPEST)?;
+        let mut rest = LayoutBytes(bytes);
+        let layout = RootLayout::read(&mut rest, shape::DEEPEST)?;
         rest.0.is_empty().then_some(layout)
     }
 
-    fn read(bytes: &mut Bytes<'_>, deep: usize) -> Option<Layout> {
+    fn read(bytes: &mut LayoutBytes<'_>, deep: usize) -> Option<RootLayout> {
         let deep = deep.checked_sub(1)?;
         match bytes.byte()? {
             shape::PLAIN => {
                 let name = bytes.name()?;
-                Some(Layout { size: bytes.number()?, locks: 0, node: Node::Plain(name) })
+                Some(RootLayout { size: bytes.number()?, locks: 0, node: LayoutNode::Plain(name) })
             }
             shape::ARRAY => {
                 let (count, stride) = (bytes.number()?, bytes.number()?);
-                Layout::array(count, stride, Layout::read(bytes, deep)?)
+                RootLayout::array(count, stride, RootLayout::read(bytes, deep)?)
             }
             shape::STRUCT => {
                 let (name, size) = (bytes.name()?, bytes.number()?);
                 let mut fields = Vec::new();
                 for _ in 0..bytes.short()? {
-                    fields.push((bytes.name()?, bytes.number()?, Layout::read(bytes, deep)?));
+                    fields.push((bytes.name()?, bytes.number()?, RootLayout::read(bytes, deep)?));
                 }
-                Layout::structure(name, size, fields)
+                RootLayout::structure(name, size, fields)
             }
             shape::LOCK => {
                 let kind = LockKind::of(bytes.byte()?)?;
                 let (size, offset) = (bytes.number()?, bytes.number()?);
-                Layout::lock(kind, size, offset, Layout::read(bytes, deep)?)
+                RootLayout::lock(kind, size, offset, RootLayout::read(bytes, deep)?)
             }
             _ => None,
         }
@@ -147,19 +147,19 @@ impl Layout {
 
     /// Describes data of a type of this name and so many bytes.
     #[must_use]
-    pub fn plain(name: impl Into<String>, size: u64) -> Layout {
-        Layout { size, locks: 0, node: Node::Plain(name.into()) }
+    pub fn plain(name: impl Into<String>, size: u64) -> RootLayout {
+        RootLayout { size, locks: 0, node: LayoutNode::Plain(name.into()) }
     }
 
     /// Describes `count` times the same thing, from one to the next `stride` bytes; `None` if they
     /// overlap, or locks are not aligned.
     #[must_use]
-    pub fn array(count: u64, stride: u64, element: Layout) -> Option<Layout> {
+    pub fn array(count: u64, stride: u64, element: RootLayout) -> Option<RootLayout> {
         let fits = element.size <= stride && (element.locks == 0 || stride.is_multiple_of(8));
         let size = count.checked_mul(stride)?;
         let locks = count.checked_mul(element.locks)?;
-        let node = Node::Array { count, stride, element: Box::new(element) };
-        fits.then_some(Layout { size, locks, node })
+        let node = LayoutNode::Array { count, stride, element: Box::new(element) };
+        fits.then_some(RootLayout { size, locks, node })
     }
 
     /// Describes a struct of this name and size, of fields with a name and an offset each; `None`
@@ -168,24 +168,24 @@ impl Layout {
     pub fn structure(
         name: impl Into<String>,
         size: u64,
-        fields: Vec<(String, u64, Layout)>,
-    ) -> Option<Layout> {
+        fields: Vec<(String, u64, RootLayout)>,
+    ) -> Option<RootLayout> {
         let mut locks = 0u64;
         for (_, offset, field) in &fields {
             field.lies_at(*offset, size)?;
             locks = locks.checked_add(field.locks)?;
         }
-        Some(Layout { size, locks, node: Node::Struct { name: name.into(), fields } })
+        Some(RootLayout { size, locks, node: LayoutNode::Struct { name: name.into(), fields } })
     }
 
     /// Describes a lock that takes so many bytes with its data, which begins at `offset`; `None` if
     /// that does not fit.
     #[must_use]
-    pub fn lock(kind: LockKind, size: u64, offset: u64, data: Layout) -> Option<Layout> {
+    pub fn lock(kind: LockKind, size: u64, offset: u64, data: RootLayout) -> Option<RootLayout> {
         data.lies_at(offset, size)?;
         let locks = data.locks.checked_add(1)?;
-        let node = Node::Lock { kind, offset, data: Box::new(data) };
-        (offset >= kind.size()).then_some(Layout { size, locks, node })
+        let node = LayoutNode::Lock { kind, offset, data: Box::new(data) };
+        (offset >= kind.size()).then_some(RootLayout { size, locks, node })
     }
 
     /// Tells whether it fits at this place of what has `size` bytes.
@@ -199,10 +199,12 @@ impl Layout {
     #[must_use]
     pub fn has_unknown(&self) -> bool {
         match &self.node {
-            Node::Plain(name) => name == form::UNKNOWN,
-            Node::Array { element, .. } => element.has_unknown(),
-            Node::Struct { fields, .. } => fields.iter().any(|(_, _, field)| field.has_unknown()),
-            Node::Lock { data, .. } => data.has_unknown(),
+            LayoutNode::Plain(name) => name == form::UNKNOWN,
+            LayoutNode::Array { element, .. } => element.has_unknown(),
+            LayoutNode::Struct { fields, .. } => {
+                fields.iter().any(|(_, _, field)| field.has_unknown())
+            }
+            LayoutNode::Lock { data, .. } => data.has_unknown(),
         }
     }
 
@@ -210,14 +212,14 @@ impl Layout {
     /// Returns whether it never did.
     ///
     /// ```no_run
-    /// # let view = lockstead::shared::inspect::View::open("/dev/shm/orders")?;
+    /// # let view = lockstead::shared::inspect::SegmentView::open("/dev/shm/orders")?;
     /// view.layout().visit(&mut |lock| {
     ///     println!("{:#x} {} {}", lock.offset, lock.kind.name(), lock.path);
     ///     true
     /// });
     /// # Ok::<(), lockstead::shared::SegmentError>(())
     /// ```
-    pub fn visit(&self, show: &mut dyn FnMut(Found<'_>) -> bool) -> bool {
+    pub fn visit(&self, show: &mut dyn FnMut(FoundLock<'_>) -> bool) -> bool {
         self.visit_at(0, &mut String::new(), show)
     }
 
@@ -225,22 +227,22 @@ impl Layout {
         &self,
         at: u64,
         path: &mut String,
-        show: &mut dyn FnMut(Found<'_>) -> bool,
+        show: &mut dyn FnMut(FoundLock<'_>) -> bool,
     ) -> bool {
         if self.locks == 0 {
             return true;
         }
         let length = path.len();
         match &self.node {
-            Node::Plain(_) => true,
-            Node::Array { count, stride, element } => (0..*count).all(|index| {
+            LayoutNode::Plain(_) => true,
+            LayoutNode::Array { count, stride, element } => (0..*count).all(|index| {
                 path.truncate(length);
                 path.push_str(&format!("[{index}]"));
                 let more = element.visit_at(at + index * stride, path, show);
                 path.truncate(length);
                 more
             }),
-            Node::Struct { fields, .. } => fields.iter().all(|(name, offset, field)| {
+            LayoutNode::Struct { fields, .. } => fields.iter().all(|(name, offset, field)| {
                 if length != 0 {
                     path.push('.');
                 }
@@ -249,25 +251,25 @@ impl Layout {
                 path.truncate(length);
                 more
             }),
-            Node::Lock { kind, offset, data } => {
+            LayoutNode::Lock { kind, offset, data } => {
                 let named = if length == 0 { "root" } else { path.as_str() };
-                show(Found { path: named, kind: *kind, offset: at })
+                show(FoundLock { path: named, kind: *kind, offset: at })
                     && data.visit_at(at + offset, path, show)
             }
         }
     }
 
     /// Returns where the two differ first; `None` if they are the same.
-    pub(super) fn difference(&self, other: &Layout) -> Option<String> {
+    pub(super) fn difference(&self, other: &RootLayout) -> Option<String> {
         self.differs(other, &mut String::from("root"))
     }
 
-    fn differs(&self, other: &Layout, path: &mut String) -> Option<String> {
+    fn differs(&self, other: &RootLayout, path: &mut String) -> Option<String> {
         let length = path.len();
         match (&self.node, &other.node) {
             (
-                Node::Array { count, element, .. },
-                Node::Array { count: others, element: of_other, .. },
+                LayoutNode::Array { count, element, .. },
+                LayoutNode::Array { count: others, element: of_other, .. },
             ) if count == others => {
                 path.push_str("[]");
                 let found = element.differs(of_other, path);
@@ -275,8 +277,8 @@ impl Layout {
                 found
             }
             (
-                Node::Struct { name, fields },
-                Node::Struct { name: other_name, fields: of_other },
+                LayoutNode::Struct { name, fields },
+                LayoutNode::Struct { name: other_name, fields: of_other },
             ) if name == other_name && fields.len() == of_other.len() => {
                 for ((name, offset, field), (other_name, other_offset, of_other)) in
                     fields.iter().zip(of_other)
@@ -297,9 +299,10 @@ impl Layout {
                 }
                 self.differs_itself(other, path)
             }
-            (Node::Lock { kind, data, .. }, Node::Lock { kind: others, data: of_other, .. })
-                if kind == others =>
-            {
+            (
+                LayoutNode::Lock { kind, data, .. },
+                LayoutNode::Lock { kind: others, data: of_other, .. },
+            ) if kind == others => {
                 path.push_str(".data");
                 let found = data.differs(of_other, path);
                 path.truncate(length);
@@ -309,7 +312,7 @@ impl Layout {
         }
     }
 
-    fn differs_itself(&self, other: &Layout, path: &str) -> Option<String> {
+    fn differs_itself(&self, other: &RootLayout, path: &str) -> Option<String> {
         (self != other)
             .then(|| format!("`{path}` is {} there, {} here", self.summary(), other.summary()))
     }
@@ -317,14 +320,14 @@ impl Layout {
     fn summary(&self) -> String {
         let size = self.size;
         match &self.node {
-            Node::Plain(name) => format!("{name} ({size} bytes)"),
-            Node::Array { count, element, .. } => {
+            LayoutNode::Plain(name) => format!("{name} ({size} bytes)"),
+            LayoutNode::Array { count, element, .. } => {
                 format!("an array of {count} times {}", element.summary())
             }
-            Node::Struct { name, fields } => {
+            LayoutNode::Struct { name, fields } => {
                 format!("struct {name} of {} field(s) ({size} bytes)", fields.len())
             }
-            Node::Lock { kind, .. } => format!("a {} ({size} bytes)", kind.name()),
+            LayoutNode::Lock { kind, .. } => format!("a {} ({size} bytes)", kind.name()),
         }
     }
 }

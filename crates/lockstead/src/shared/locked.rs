@@ -7,9 +7,9 @@ use core::ops::{Deref, DerefMut};
 /// The outcome of an acquisition: how the last owner left the lock.
 ///
 /// ```
-/// use lockstead::shared::{Locked, Options, Segment, SharedMutex};
+/// use lockstead::shared::{Locked, SegmentOptions, Segment, SharedMutex};
 ///
-/// let segment = Segment::<SharedMutex<[u64; 2]>>::memfd("pair", &Options::new())?;
+/// let segment = Segment::<SharedMutex<[u64; 2]>>::memfd("pair", &SegmentOptions::new())?;
 /// let mut pair = match segment.root().lock()? {
 ///     Locked::Acquired(pair) => pair,
 ///     Locked::OwnerDied(mut pair) => {
@@ -36,7 +36,7 @@ pub enum Locked<G> {
     NotRecoverable,
 }
 
-impl<G: Held> Locked<G> {
+impl<G: HeldGuard> Locked<G> {
     /// Returns the guard, after `repair` has put in order what a dead owner left. It is not called
     /// if no owner died.
     ///
@@ -47,9 +47,9 @@ impl<G: Held> Locked<G> {
     /// If `repair` does; the lock is then not recoverable.
     ///
     /// ```
-    /// use lockstead::shared::{Options, Segment, SharedMutex};
+    /// use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
     ///
-    /// let segment = Segment::<SharedMutex<[u64; 2]>>::memfd("pair", &Options::new())?;
+    /// let segment = Segment::<SharedMutex<[u64; 2]>>::memfd("pair", &SegmentOptions::new())?;
     /// let pair = segment.root().lock()?.recover(|pair| pair[1] = pair[0])?;
     /// assert_eq!(pair[0], pair[1]);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -69,9 +69,9 @@ impl<G: Held> Locked<G> {
     /// for what cannot be repaired.
     ///
     /// ```
-    /// use lockstead::shared::{Options, Segment, SharedMutex};
+    /// use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
     ///
-    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new())?;
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new())?;
     /// let mut number = segment.root().lock()?.acquired().expect("nobody died");
     /// *number += 1;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -97,7 +97,7 @@ impl<G: Held> Locked<G> {
 #[must_use = "dropped, it makes the lock not recoverable"]
 pub struct Inconsistent<G>(G);
 
-impl<G: Held> Inconsistent<G> {
+impl<G: HeldGuard> Inconsistent<G> {
     pub(super) fn new(guard: G) -> Self {
         Inconsistent(guard)
     }
@@ -109,7 +109,7 @@ impl<G: Held> Inconsistent<G> {
     }
 }
 
-impl<G: Held> Deref for Inconsistent<G> {
+impl<G: HeldGuard> Deref for Inconsistent<G> {
     type Target = G::Target;
 
     fn deref(&self) -> &G::Target {
@@ -117,7 +117,7 @@ impl<G: Held> Deref for Inconsistent<G> {
     }
 }
 
-impl<G: Held> DerefMut for Inconsistent<G> {
+impl<G: HeldGuard> DerefMut for Inconsistent<G> {
     fn deref_mut(&mut self) -> &mut G::Target {
         self.0.repair(sealed::Ours)
     }
@@ -130,7 +130,7 @@ impl<G: fmt::Debug> fmt::Debug for Inconsistent<G> {
 }
 
 /// Guards that [`Locked`] gives; not for others to implement, and nothing to call.
-pub trait Held: Deref + sealed::Sealed {
+pub trait HeldGuard: Deref + sealed::Sealed {
     /// Reaches the data of a lock that this guard holds alone.
     #[doc(hidden)]
     fn repair(&mut self, ours: sealed::Ours) -> &mut Self::Target;

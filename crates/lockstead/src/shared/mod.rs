@@ -1,7 +1,7 @@
 //! Locks in memory that processes share, which survive the death of their holders.
 //!
 //! ```
-//! use lockstead::shared::{Locked, Options, Segment, Shareable, SharedMutex};
+//! use lockstead::shared::{Locked, SegmentOptions, Segment, Shareable, SharedMutex};
 //!
 //! #[derive(Shareable)]
 //! #[repr(C)]
@@ -10,7 +10,7 @@
 //! }
 //!
 //! # let path = std::env::temp_dir().join(format!("bank-mod-{}", std::process::id()));
-//! let bank = Segment::<Bank>::open_or_create(&path, &Options::new())?;
+//! let bank = Segment::<Bank>::open_or_create(&path, &SegmentOptions::new())?;
 //! match bank.root().accounts[3].lock()? {
 //!     Locked::Acquired(mut account) => *account += 20,
 //!     // Somebody died while it had the lock: look what it left, then say so.
@@ -49,7 +49,7 @@
 //! # Participants
 //! A thread takes part in a segment from its first lock operation there, or from
 //! [`Segment::participate`], until it ends. It has a slot in the segment, of which there
-//! are as many as [`Options::participants`] says; when all are taken, lock operations of
+//! are as many as [`SegmentOptions::participants`] says; when all are taken, lock operations of
 //! further threads fail with [`SharedError::Join`].
 //!
 //! A forked child is somebody else: it may use the segment, holds nothing that its parent
@@ -96,12 +96,12 @@ mod shareable;
 pub use condvar::{SharedCondvar, Waited};
 pub use cut::{pages_cut, survive_cuts};
 pub use error::{AttachError, NotRecoverable, SegmentError, SharedError};
-pub use locked::{Held, Inconsistent, Locked};
+pub use locked::{HeldGuard, Inconsistent, Locked};
 #[cfg(feature = "derive")]
 pub use lockstead_derive::Shareable;
 pub use lockstead_linux::shared::{Busy, JoinError};
 pub use mutex::{SharedMutex, SharedMutexGuard};
-pub use options::Options;
+pub use options::SegmentOptions;
 pub use rwlock::{SharedReadGuard, SharedRwLock, SharedWriteGuard};
 pub use segment::Segment;
 pub use semaphore::{OnDeath, Permit, SharedSemaphore, Taken};
@@ -110,7 +110,7 @@ pub use shareable::Shareable;
 
 use lockstead_core::robust;
 use lockstead_linux::Linux;
-use lockstead_linux::shared::Member;
+use lockstead_linux::shared::SegmentMember;
 
 /// The calling thread, in one segment.
 type Party = robust::Party<'static, Linux>;
@@ -119,12 +119,12 @@ type Party = robust::Party<'static, Linux>;
 ///
 /// In a forked child the member may be another participant by then, the child; that one
 /// has the same lock by another guard, if it has it.
-struct Holder {
-    member: &'static Member,
+struct GuardHolder {
+    member: &'static SegmentMember,
     me: robust::Identity,
 }
 
-impl Holder {
+impl GuardHolder {
     /// Returns the holder as a participant; `None` in a forked child.
     #[inline]
     fn party(&self) -> Option<Party> {
@@ -135,7 +135,7 @@ impl Holder {
 /// Returns the calling thread as a participant of the segment of an address; it joins if it has
 /// not.
 #[inline]
-fn party(address: usize) -> Result<(&'static Member, Party), SharedError> {
+fn party(address: usize) -> Result<(&'static SegmentMember, Party), SharedError> {
     let member = match lockstead_linux::shared::member(address) {
         Some(member) => member,
         None => join(address)?,
@@ -147,7 +147,7 @@ fn party(address: usize) -> Result<(&'static Member, Party), SharedError> {
 }
 
 #[cold]
-fn join(address: usize) -> Result<&'static Member, SharedError> {
+fn join(address: usize) -> Result<&'static SegmentMember, SharedError> {
     lockstead_linux::shared::join(address).map_err(|error| match error {
         JoinError::Foreign => SharedError::NotInSegment,
         error => SharedError::Join(error),
@@ -156,15 +156,15 @@ fn join(address: usize) -> Result<&'static Member, SharedError> {
 
 /// Returns the error of this crate for one of the core. That a lock is not recoverable is said by
 /// [`Locked`].
-fn error_of(error: robust::SharedError) -> SharedError {
+fn error_of(error: robust::RobustError) -> SharedError {
     match error {
-        robust::SharedError::TimedOut => SharedError::TimedOut,
-        robust::SharedError::Interrupted => SharedError::Interrupted,
-        robust::SharedError::Cancelled | robust::SharedError::Copied => SharedError::Cancelled,
-        robust::SharedError::Recursive => SharedError::Recursive,
-        robust::SharedError::NotRecoverable => SharedError::Spoiled,
-        robust::SharedError::TooManyClaims => SharedError::TooManyClaims,
-        robust::SharedError::Foreign => SharedError::NotInSegment,
+        robust::RobustError::TimedOut => SharedError::TimedOut,
+        robust::RobustError::Interrupted => SharedError::Interrupted,
+        robust::RobustError::Cancelled | robust::RobustError::Copied => SharedError::Cancelled,
+        robust::RobustError::Recursive => SharedError::Recursive,
+        robust::RobustError::NotRecoverable => SharedError::Spoiled,
+        robust::RobustError::TooManyClaims => SharedError::TooManyClaims,
+        robust::RobustError::Foreign => SharedError::NotInSegment,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The mutex with its data, for segments.
 
 use super::error::SharedError;
-use super::locked::{Held, Inconsistent, Locked, sealed};
+use super::locked::{HeldGuard, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
 use super::{Party, Shareable, held_error, named_before};
 use crate::{CancelToken, time};
@@ -10,11 +10,11 @@ use core::fmt;
 use core::marker::PhantomData;
 use core::mem::{ManuallyDrop, offset_of};
 use core::ops::{Deref, DerefMut};
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_core::robust::word::NOT_RECOVERABLE;
 use lockstead_core::robust::{self, Got, Identity};
 use lockstead_linux::Linux;
-use lockstead_linux::shared::{Member, member, participant_at};
+use lockstead_linux::shared::{SegmentMember, member, participant_at};
 use std::time::{Duration, Instant};
 
 /// Mutual exclusion for the data inside, among all threads of all processes that have
@@ -40,9 +40,9 @@ use std::time::{Duration, Instant};
 ///
 /// # Example
 /// ```
-/// use lockstead::shared::{Options, Segment, SharedMutex};
+/// use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
 ///
-/// let segment = Segment::<SharedMutex<u64>>::memfd("total", &Options::new())?;
+/// let segment = Segment::<SharedMutex<u64>>::memfd("total", &SegmentOptions::new())?;
 /// let total = segment.root();
 /// std::thread::scope(|s| {
 ///     for _ in 0..4 {
@@ -54,7 +54,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct SharedMutex<T> {
-    pub(super) raw: robust::SharedMutex<Linux>,
+    pub(super) raw: robust::RawSharedMutex<Linux>,
     data: UnsafeCell<T>,
 }
 
@@ -76,14 +76,14 @@ unsafe impl<T: Shareable> Shareable for SharedMutex<T> {
 }
 
 /// The outcome of an acquisition of a mutex.
-type Outcome<'a, T> = Result<Locked<SharedMutexGuard<'a, T>>, SharedError>;
+type MutexOutcome<'a, T> = Result<Locked<SharedMutexGuard<'a, T>>, SharedError>;
 
 impl<T: Shareable> SharedMutex<T> {
     /// Creates a free mutex around `value`, to be put into a segment by
     /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
     #[must_use]
     pub const fn new(value: T) -> Self {
-        SharedMutex { raw: robust::SharedMutex::new(), data: UnsafeCell::new(value) }
+        SharedMutex { raw: robust::RawSharedMutex::new(), data: UnsafeCell::new(value) }
     }
 
     /// Acquires the mutex, waiting as long as it takes.
@@ -92,8 +92,8 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`SharedError::Recursive`], [`SharedError::NotInSegment`],
     /// [`SharedError::Join`].
     #[inline]
-    pub fn lock(&self) -> Outcome<'_, T> {
-        self.lock_by(|| Wait::FOREVER)
+    pub fn lock(&self) -> MutexOutcome<'_, T> {
+        self.lock_by(|| WaitBounds::FOREVER)
     }
 
     /// Acquires the mutex if that needs no wait: nobody has it, or its owner is dead.
@@ -102,9 +102,9 @@ impl<T: Shareable> SharedMutex<T> {
     /// [`SharedError::Held`] if somebody else has it; as [`lock`](Self::lock).
     ///
     /// ```
-    /// use lockstead::shared::{Options, Segment, SharedError, SharedMutex};
+    /// use lockstead::shared::{SegmentOptions, Segment, SharedError, SharedMutex};
     ///
-    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new())?;
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new())?;
     /// let held = segment.root().lock()?;
     /// std::thread::scope(|s| {
     ///     let other = s.spawn(|| segment.root().try_lock().map(|_| ()));
@@ -114,7 +114,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn try_lock(&self) -> Outcome<'_, T> {
+    pub fn try_lock(&self) -> MutexOutcome<'_, T> {
         match self.take() {
             Some(guard) => Ok(Locked::Acquired(guard)),
             None => self.try_slow(),
@@ -126,7 +126,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// # Errors
     /// [`SharedError::TimedOut`], not before the time is over; as [`lock`](Self::lock).
     #[inline]
-    pub fn lock_timeout(&self, timeout: Duration) -> Outcome<'_, T> {
+    pub fn lock_timeout(&self, timeout: Duration) -> MutexOutcome<'_, T> {
         self.lock_by(|| time::within(timeout))
     }
 
@@ -135,7 +135,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// # Errors
     /// [`SharedError::TimedOut`], not before the deadline; as [`lock`](Self::lock).
     #[inline]
-    pub fn lock_until(&self, deadline: Instant) -> Outcome<'_, T> {
+    pub fn lock_until(&self, deadline: Instant) -> MutexOutcome<'_, T> {
         self.lock_by(|| time::until(deadline))
     }
 
@@ -145,7 +145,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// # Errors
     /// [`SharedError::Interrupted`]: a handler ran; as [`lock`](Self::lock).
     #[inline]
-    pub fn lock_interruptible(&self) -> Outcome<'_, T> {
+    pub fn lock_interruptible(&self) -> MutexOutcome<'_, T> {
         self.lock_by(|| time::INTERRUPTIBLE)
     }
 
@@ -157,9 +157,9 @@ impl<T: Shareable> SharedMutex<T> {
     ///
     /// ```
     /// use lockstead::CancelToken;
-    /// use lockstead::shared::{Options, Segment, SharedError, SharedMutex};
+    /// use lockstead::shared::{SegmentOptions, Segment, SharedError, SharedMutex};
     ///
-    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &Options::new())?;
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("one", &SegmentOptions::new())?;
     /// let stop = CancelToken::new();
     /// let held = segment.root().lock()?;
     /// std::thread::scope(|s| {
@@ -171,7 +171,7 @@ impl<T: Shareable> SharedMutex<T> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[inline]
-    pub fn lock_killable(&self, token: &CancelToken) -> Outcome<'_, T> {
+    pub fn lock_killable(&self, token: &CancelToken) -> MutexOutcome<'_, T> {
         self.lock_by(|| token.wait())
     }
 
@@ -188,7 +188,7 @@ impl<T: Shareable> SharedMutex<T> {
     }
 
     #[inline(always)]
-    fn lock_by<'a>(&self, how: impl FnOnce() -> Wait<'a, Linux>) -> Outcome<'_, T> {
+    fn lock_by<'a>(&self, how: impl FnOnce() -> WaitBounds<'a, Linux>) -> MutexOutcome<'_, T> {
         match self.take() {
             Some(guard) => Ok(Locked::Acquired(guard)),
             None => self.wait(&how()),
@@ -202,25 +202,27 @@ impl<T: Shareable> SharedMutex<T> {
     }
 
     #[inline]
-    fn wait(&self, how: &Wait<'_, Linux>) -> Outcome<'_, T> {
+    fn wait(&self, how: &WaitBounds<'_, Linux>) -> MutexOutcome<'_, T> {
         let mut error = SharedError::Held;
         self.settle(slow(&self.raw, Some(how), &mut error), error)
     }
 
     #[inline]
-    fn try_slow(&self) -> Outcome<'_, T> {
+    fn try_slow(&self) -> MutexOutcome<'_, T> {
         let mut error = SharedError::Held;
         self.settle(slow(&self.raw, None, &mut error), error)
     }
 
     /// Turns the end of an acquisition by the calling thread into its outcome.
     #[inline]
-    pub(super) fn settle(&self, end: End, error: SharedError) -> Outcome<'_, T> {
+    pub(super) fn settle(&self, end: AcquisitionEnd, error: SharedError) -> MutexOutcome<'_, T> {
         match end {
-            End::Clean => Ok(Locked::Acquired(SharedMutexGuard::new(self))),
-            End::OwnerDied => Ok(Locked::OwnerDied(Inconsistent::new(SharedMutexGuard::new(self)))),
-            End::NotRecoverable => Ok(Locked::NotRecoverable),
-            End::Failed => Err(error),
+            AcquisitionEnd::Clean => Ok(Locked::Acquired(SharedMutexGuard::new(self))),
+            AcquisitionEnd::OwnerDied => {
+                Ok(Locked::OwnerDied(Inconsistent::new(SharedMutexGuard::new(self))))
+            }
+            AcquisitionEnd::NotRecoverable => Ok(Locked::NotRecoverable),
+            AcquisitionEnd::Failed => Err(error),
         }
     }
 }
@@ -228,7 +230,7 @@ impl<T: Shareable> SharedMutex<T> {
 /// The end of an acquisition. It fits a register, as guards are: what is passed through memory
 /// costs more than the lock.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum End {
+pub(super) enum AcquisitionEnd {
     Clean,
     OwnerDied,
     NotRecoverable,
@@ -237,7 +239,7 @@ pub(super) enum End {
 
 /// Acquires it for the calling thread if it is free: the fast path of all acquisitions.
 #[inline(always)]
-pub(super) fn take(raw: &robust::SharedMutex<Linux>) -> bool {
+pub(super) fn take(raw: &robust::RawSharedMutex<Linux>) -> bool {
     let Some(member) = member(core::ptr::from_ref(raw).addr()) else { return false };
     let taken = member.identity().is_some_and(|me| raw.take(me));
     if taken {
@@ -250,10 +252,10 @@ pub(super) fn take(raw: &robust::SharedMutex<Linux>) -> bool {
 #[cold]
 #[inline(never)]
 pub(super) fn slow(
-    raw: &robust::SharedMutex<Linux>,
-    how: Option<&Wait<'_, Linux>>,
+    raw: &robust::RawSharedMutex<Linux>,
+    how: Option<&WaitBounds<'_, Linux>>,
     error: &mut SharedError,
-) -> End {
+) -> AcquisitionEnd {
     match super::party(core::ptr::from_ref(raw).addr()) {
         Ok((member, party)) => {
             let outcome = match how {
@@ -268,26 +270,26 @@ pub(super) fn slow(
         }
         Err(refused) => {
             *error = refused;
-            End::Failed
+            AcquisitionEnd::Failed
         }
     }
 }
 
 /// Turns the outcome of the core into an end, and counts the lock.
 pub(super) fn end_of(
-    member: &Member,
-    outcome: Result<Got, robust::SharedError>,
+    member: &SegmentMember,
+    outcome: Result<Got, robust::RobustError>,
     error: &mut SharedError,
-) -> End {
+) -> AcquisitionEnd {
     match outcome {
         Ok(got) => {
             member.took();
-            if got == Got::Clean { End::Clean } else { End::OwnerDied }
+            if got == Got::Clean { AcquisitionEnd::Clean } else { AcquisitionEnd::OwnerDied }
         }
-        Err(robust::SharedError::NotRecoverable) => End::NotRecoverable,
+        Err(robust::RobustError::NotRecoverable) => AcquisitionEnd::NotRecoverable,
         Err(refused) => {
             *error = super::error_of(refused);
-            End::Failed
+            AcquisitionEnd::Failed
         }
     }
 }
@@ -334,7 +336,7 @@ impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
 /// Who the thread is is looked up again: in a forked child it is nobody, or somebody else
 /// than the parent, whose lock it is.
 #[inline(always)]
-pub(super) fn release(raw: &robust::SharedMutex<Linux>) -> bool {
+pub(super) fn release(raw: &robust::RawSharedMutex<Linux>) -> bool {
     let address = core::ptr::from_ref(raw).addr();
     match member(address) {
         Some(member) if member.identity().is_some_and(|me| raw.give(me)) => {
@@ -348,7 +350,7 @@ pub(super) fn release(raw: &robust::SharedMutex<Linux>) -> bool {
 
 #[cold]
 #[inline(never)]
-fn release_slow(raw: &robust::SharedMutex<Linux>) -> bool {
+fn release_slow(raw: &robust::RawSharedMutex<Linux>) -> bool {
     let address = core::ptr::from_ref(raw).addr();
     let released = party_at(address).is_some_and(|(member, party)| {
         let released = raw.unlock(&party);
@@ -362,14 +364,14 @@ fn release_slow(raw: &robust::SharedMutex<Linux>) -> bool {
 }
 
 /// Returns the calling thread as a participant of the segment of an address, if it is one.
-pub(super) fn party_at(address: usize) -> Option<(&'static Member, Party)> {
+pub(super) fn party_at(address: usize) -> Option<(&'static SegmentMember, Party)> {
     let member = participant_at(address)?;
     Some((member, member.party()?))
 }
 
 /// Has the word say that what a dead owner left is in order; false if the calling thread
 /// does not have the mutex.
-pub(super) fn mark_consistent(raw: &robust::SharedMutex<Linux>) -> bool {
+pub(super) fn mark_consistent(raw: &robust::RawSharedMutex<Linux>) -> bool {
     party_at(core::ptr::from_ref(raw).addr()).is_some_and(|(_, party)| raw.mark_consistent(&party))
 }
 
@@ -402,7 +404,7 @@ impl<T: Shareable> Drop for SharedMutexGuard<'_, T> {
 
 impl<T: Shareable> sealed::Sealed for SharedMutexGuard<'_, T> {}
 
-impl<T: Shareable> Held for SharedMutexGuard<'_, T> {
+impl<T: Shareable> HeldGuard for SharedMutexGuard<'_, T> {
     fn repair(&mut self, _: sealed::Ours) -> &mut T {
         self
     }

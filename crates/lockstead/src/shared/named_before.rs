@@ -10,20 +10,20 @@
 
 use core::cell::Cell;
 use core::ptr::NonNull;
-use lockstead_core::robust::Robust;
+use lockstead_core::robust::RobustMachine;
 use lockstead_linux::{Linux, U32};
 
 /// The number of mutexes of which a thread keeps this at once.
 const MOST: usize = 8;
 
 /// The address of a mutex, and what was named before the wait.
-type Entry = Cell<(usize, Option<NonNull<U32>>)>;
+type NamedEntry = Cell<(usize, Option<NonNull<U32>>)>;
 
 struct Before {
     /// The number of entries in use, from the first one on.
     count: Cell<usize>,
     /// The entries in the order of the waits.
-    entries: [Entry; MOST],
+    entries: [NamedEntry; MOST],
 }
 
 // Without a destructor, so that locks work in those of other variables.
@@ -34,7 +34,7 @@ std::thread_local! {
 }
 
 impl Before {
-    fn used(&self) -> &[Entry] {
+    fn used(&self) -> &[NamedEntry] {
         &self.entries[..self.count.get()]
     }
 }

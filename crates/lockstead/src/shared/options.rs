@@ -3,26 +3,26 @@
 /// The options with which a segment is made; whoever opens it takes it as it is.
 ///
 /// ```
-/// use lockstead::shared::{Options, Segment, SharedMutex};
+/// use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
 ///
-/// let options = Options::new().participants(64).claims(16).mode(0o660);
+/// let options = SegmentOptions::new().participants(64).claims(16).mode(0o660);
 /// let segment = Segment::<SharedMutex<u64>>::memfd("orders", &options)?;
 /// # Ok::<(), lockstead::shared::SegmentError>(())
 /// ```
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct SegmentOptions {
     pub(super) participants: u32,
     pub(super) claims: u32,
     pub(super) exclusive: bool,
     pub(super) mode: u32,
 }
 
-impl Options {
+impl SegmentOptions {
     /// Creates options for 256 participants with 64 claims each, in a file that nobody but its
     /// owner may open.
     #[must_use]
     pub const fn new() -> Self {
-        Options { participants: 256, claims: 64, exclusive: false, mode: 0o600 }
+        SegmentOptions { participants: 256, claims: 64, exclusive: false, mode: 0o600 }
     }
 
     /// Sets how many threads, of all processes, may use the segment at the same time: 1 to 16,382.
@@ -66,7 +66,7 @@ impl Options {
     }
 }
 
-impl Default for Options {
+impl Default for SegmentOptions {
     fn default() -> Self {
         Self::new()
     }

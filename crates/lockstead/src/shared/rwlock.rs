@@ -1,16 +1,16 @@
 //! The reader-writer lock with its data, for segments.
 
 use super::error::SharedError;
-use super::locked::{Held, Inconsistent, Locked, sealed};
+use super::locked::{HeldGuard, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
-use super::{Holder, Party, Shareable, claims, held_error};
+use super::{GuardHolder, Party, Shareable, claims, held_error};
 use crate::{CancelToken, time};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::offset_of;
 use core::ops::{Deref, DerefMut};
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_core::robust::{self, Got, ReadHold};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 /// no way from reading to writing. A reader is one by a claim that lies at its slot: a
 /// dead one's claims are void, and it need not be repaired what it did not change.
 ///
-/// A thread that has no claim left ([`Options::claims`](super::Options::claims)) reads
-/// alone. Where an owner died, the next one repairs, also if it wanted to read: it has
+/// A thread that has no claim left ([`SegmentOptions::claims`](super::SegmentOptions::claims))
+/// reads alone. Where an owner died, the next one repairs, also if it wanted to read: it has
 /// the lock alone until then, and until it is released.
 ///
 /// Works where it lies in a [`Segment`](super::Segment).
@@ -34,9 +34,9 @@ use std::time::{Duration, Instant};
 ///
 /// # Example
 /// ```
-/// use lockstead::shared::{Options, Segment, SharedRwLock};
+/// use lockstead::shared::{SegmentOptions, Segment, SharedRwLock};
 ///
-/// let segment = Segment::<SharedRwLock<[u64; 4]>>::memfd("rates", &Options::new())?;
+/// let segment = Segment::<SharedRwLock<[u64; 4]>>::memfd("rates", &SegmentOptions::new())?;
 /// segment.root().write()?.recover(|rates| *rates = [0; 4])?[2] = 7;
 /// let rates = segment.root().read()?.recover(|rates| *rates = [0; 4])?;
 /// assert_eq!(rates[2], 7);
@@ -44,7 +44,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct SharedRwLock<T> {
-    raw: robust::SharedRwLock<Linux>,
+    raw: robust::RawSharedRwLock<Linux>,
     data: UnsafeCell<T>,
 }
 
@@ -72,7 +72,7 @@ impl<T: Shareable> SharedRwLock<T> {
     /// [`Segment::create_with`](super::Segment::create_with). Zeroed memory is one, too.
     #[must_use]
     pub const fn new(value: T) -> Self {
-        SharedRwLock { raw: robust::SharedRwLock::new(), data: UnsafeCell::new(value) }
+        SharedRwLock { raw: robust::RawSharedRwLock::new(), data: UnsafeCell::new(value) }
     }
 
     /// Acquires the lock for reading, waiting as long as it takes.
@@ -82,7 +82,7 @@ impl<T: Shareable> SharedRwLock<T> {
     /// [`SharedError::NotInSegment`], [`SharedError::Join`].
     #[inline]
     pub fn read(&self) -> Reading<'_, T> {
-        self.read_as(&Wait::FOREVER)
+        self.read_as(&WaitBounds::FOREVER)
     }
 
     /// Acquires the lock for reading if that needs no wait.
@@ -136,7 +136,7 @@ impl<T: Shareable> SharedRwLock<T> {
     /// [`SharedError::NotInSegment`], [`SharedError::Join`].
     #[inline]
     pub fn write(&self) -> Writing<'_, T> {
-        self.write_as(&Wait::FOREVER)
+        self.write_as(&WaitBounds::FOREVER)
     }
 
     /// Acquires the lock for writing if that needs no wait.
@@ -194,14 +194,14 @@ impl<T: Shareable> SharedRwLock<T> {
     }
 
     #[inline]
-    fn read_as(&self, how: &Wait<'_, Linux>) -> Reading<'_, T> {
+    fn read_as(&self, how: &WaitBounds<'_, Linux>) -> Reading<'_, T> {
         self.read_by(|party, claim| self.raw.read(party, claim, how))
     }
 
     #[inline]
     fn read_by(
         &self,
-        by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::SharedError>,
+        by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::RobustError>,
     ) -> Reading<'_, T> {
         let Some((holder, hold)) = read_by(self.address(), by)? else {
             return Ok(Locked::NotRecoverable);
@@ -214,14 +214,14 @@ impl<T: Shareable> SharedRwLock<T> {
     }
 
     #[inline]
-    fn write_as(&self, how: &Wait<'_, Linux>) -> Writing<'_, T> {
+    fn write_as(&self, how: &WaitBounds<'_, Linux>) -> Writing<'_, T> {
         self.write_by(|party| self.raw.write(party, how))
     }
 
     #[inline]
     fn write_by(
         &self,
-        by: impl FnOnce(&Party) -> Result<Got, robust::SharedError>,
+        by: impl FnOnce(&Party) -> Result<Got, robust::RobustError>,
     ) -> Writing<'_, T> {
         let Some((holder, got)) = write_by(self.address(), by)? else {
             return Ok(Locked::NotRecoverable);
@@ -239,8 +239,8 @@ impl<T: Shareable> SharedRwLock<T> {
 #[inline]
 pub(super) fn read_by(
     address: usize,
-    by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::SharedError>,
-) -> Result<Option<(Holder, ReadHold)>, SharedError> {
+    by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::RobustError>,
+) -> Result<Option<(GuardHolder, ReadHold)>, SharedError> {
     let (member, party) = super::party(address)?;
     let claim = claims::take(&party);
     let outcome = by(&party, claim);
@@ -251,9 +251,9 @@ pub(super) fn read_by(
         Ok(hold) => {
             // Also by a claim: a peer may erase that.
             member.took();
-            Ok(Some((Holder { member, me: party.me }, hold)))
+            Ok(Some((GuardHolder { member, me: party.me }, hold)))
         }
-        Err(robust::SharedError::NotRecoverable) => Ok(None),
+        Err(robust::RobustError::NotRecoverable) => Ok(None),
         Err(error) => Err(super::error_of(error)),
     }
 }
@@ -262,15 +262,15 @@ pub(super) fn read_by(
 #[inline]
 pub(super) fn write_by(
     address: usize,
-    by: impl FnOnce(&Party) -> Result<Got, robust::SharedError>,
-) -> Result<Option<(Holder, Got)>, SharedError> {
+    by: impl FnOnce(&Party) -> Result<Got, robust::RobustError>,
+) -> Result<Option<(GuardHolder, Got)>, SharedError> {
     let (member, party) = super::party(address)?;
     match by(&party) {
         Ok(got) => {
             member.took();
-            Ok(Some((Holder { member, me: party.me }, got)))
+            Ok(Some((GuardHolder { member, me: party.me }, got)))
         }
-        Err(robust::SharedError::NotRecoverable) => Ok(None),
+        Err(robust::RobustError::NotRecoverable) => Ok(None),
         Err(error) => Err(super::error_of(error)),
     }
 }
@@ -293,7 +293,7 @@ impl<T: Shareable> fmt::Debug for SharedRwLock<T> {
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct SharedReadGuard<'a, T: Shareable> {
     lock: &'a SharedRwLock<T>,
-    holder: Holder,
+    holder: GuardHolder,
     hold: ReadHold,
     not_send: PhantomData<*const ()>,
 }
@@ -327,7 +327,7 @@ impl<T: Shareable> Drop for SharedReadGuard<'_, T> {
 
 impl<T: Shareable> sealed::Sealed for SharedReadGuard<'_, T> {}
 
-impl<T: Shareable> Held for SharedReadGuard<'_, T> {
+impl<T: Shareable> HeldGuard for SharedReadGuard<'_, T> {
     fn repair(&mut self, _: sealed::Ours) -> &mut T {
         // SAFETY: GUARD-SOLE: the guard of an acquisition after a dead owner has the lock alone.
         unsafe { &mut *self.lock.data.get() }
@@ -351,7 +351,7 @@ impl<T: Shareable + fmt::Debug> fmt::Debug for SharedReadGuard<'_, T> {
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct SharedWriteGuard<'a, T: Shareable> {
     lock: &'a SharedRwLock<T>,
-    holder: Holder,
+    holder: GuardHolder,
     not_send: PhantomData<*const ()>,
 }
 
@@ -389,7 +389,7 @@ impl<T: Shareable> Drop for SharedWriteGuard<'_, T> {
 
 impl<T: Shareable> sealed::Sealed for SharedWriteGuard<'_, T> {}
 
-impl<T: Shareable> Held for SharedWriteGuard<'_, T> {
+impl<T: Shareable> HeldGuard for SharedWriteGuard<'_, T> {
     fn repair(&mut self, _: sealed::Ours) -> &mut T {
         self
     }

@@ -23,38 +23,38 @@
 //!
 //! Words name a participant in two places, as a lock's owner and as its hand-off waiter, and the
 //! directory leads to both. Only the participant itself writes its name there, and a worn-out slot
-//! has none. So the scrubber erases the names that it finds, one word after the other, and there are
-//! none until somebody takes the slot. The name of a dead hand-off waiter means nothing. The name of
-//! a dead owner is erased as its successor would do it, but for the successor's own name: nobody has
-//! the lock then, and it is inconsistent. Claims name locks and not slots. They are void while
-//! nobody lives in their slot, and the next tenant gives them back.
+//! has none. So the scrubber erases the names that it finds, one word after the other, and there
+//! are none until somebody takes the slot. The name of a dead hand-off waiter means nothing. The
+//! name of a dead owner is erased as its successor would do it, but for the successor's own name:
+//! nobody has the lock then, and it is inconsistent. Claims name locks and not slots. They are void
+//! while nobody lives in their slot, and the next tenant gives them back.
 //!
 //! Locks to which the directory does not lead may lie where a part of the root is unknown
 //! ([`UNKNOWN`](super::raw::UNKNOWN)). Then nobody scrubs, and what is worn out stays so.
 //!
 //! A scrubber *prepares* the worn-out slots meanwhile, without a new generation. So one at a time
-//! scrubs each, and nobody takes a name for worn out that a newcomer bears by then. Whoever finds the
-//! name of such a slot in a lock finds it dead, as before, and succeeds it. If the scrubber ends in
-//! between, its process's number shows that, and the slot is worn out as before.
+//! scrubs each, and nobody takes a name for worn out that a newcomer bears by then. Whoever finds
+//! the name of such a slot in a lock finds it dead, as before, and succeeds it. If the scrubber
+//! ends in between, its process's number shows that, and the slot is worn out as before.
 //!
 //! What remains is a thread that has read the word of a lock, and stops before its exchange while
 //! 16,384 participants die in the slot that the word names, one of them with that lock. It is as
 //! unlikely without scrubbing.
 
-use super::layout::Layout;
+use super::layout::RootLayout;
 use super::shape::LockKind;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::robust::{Identity, Life};
 use lockstead_linux::U32;
-use lockstead_linux::shared::{Attached, Chore, Scrub};
+use lockstead_linux::shared::{AttachedSegment, Chore, Scrub};
 
 /// The knowledge of a segment that scrubbing it needs.
 #[derive(Debug)]
 pub(super) struct Scrubber {
     /// The layout of the root.
-    pub(super) layout: Layout,
+    pub(super) layout: RootLayout,
     /// The offset at which the root begins.
     pub(super) root: u64,
 }
@@ -67,7 +67,7 @@ impl Scrubber {
     }
 
     /// Has the worn-out slots begin anew, and no lock name them; returns how many.
-    pub(super) fn scrub(&self, attached: &Attached) -> usize {
+    pub(super) fn scrub(&self, attached: &AttachedSegment) -> usize {
         if self.layout.has_unknown() {
             return 0;
         }
@@ -104,7 +104,7 @@ impl Scrubber {
 
     /// Ends the names in locks that a newcomer could bear, in a segment in which nobody lives;
     /// returns of how many slots. Where a part of the root is unknown, in the locks that are known.
-    fn end_names(&self, attached: &Attached) -> usize {
+    fn end_names(&self, attached: &AttachedSegment) -> usize {
         let domain = attached.domain();
         let mut ended = 0;
         self.each_lock(attached, |owner, reserved_for| {
@@ -118,7 +118,7 @@ impl Scrubber {
 
     /// Returns the two words of each lock that name participants: the owner's and the hand-off
     /// waiter's.
-    fn each_lock(&self, attached: &Attached, mut then: impl FnMut(&AtomicU32, &AtomicU32)) {
+    fn each_lock(&self, attached: &AttachedSegment, mut then: impl FnMut(&AtomicU32, &AtomicU32)) {
         let base = attached.domain().base;
         self.layout.visit(&mut |lock| {
             if lock.kind != LockKind::Condvar {
@@ -137,7 +137,7 @@ impl Scrubber {
 }
 
 /// Scrubs, or ends names, for [`Scrub::by`].
-fn scrub_by(what: *const (), attached: &Attached, chore: Chore) -> usize {
+fn scrub_by(what: *const (), attached: &AttachedSegment, chore: Chore) -> usize {
     // SAFETY: SEGMENT-MAPPED: `hook` gave this pointer, and the segment is attached, since there is
     // a reference to it.
     let scrubber = unsafe { &*what.cast::<Scrubber>() };

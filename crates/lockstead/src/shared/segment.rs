@@ -1,9 +1,9 @@
 //! Segments: memory with a root, locks in it, and participants.
 
 use super::error::{AttachError, SegmentError};
-use super::header::Header;
+use super::header::SegmentHeader;
 use super::raw::{Form, RawSegment};
-use super::{Busy, JoinError, Options, Shareable};
+use super::{Busy, JoinError, SegmentOptions, Shareable};
 use core::fmt;
 use core::ptr::NonNull;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -32,7 +32,7 @@ use std::path::Path;
 ///
 /// # Example
 /// ```
-/// use lockstead::shared::{Options, Segment, Shareable, SharedMutex};
+/// use lockstead::shared::{SegmentOptions, Segment, Shareable, SharedMutex};
 ///
 /// #[derive(Shareable)]
 /// #[repr(C)]
@@ -41,7 +41,7 @@ use std::path::Path;
 /// }
 ///
 /// # let path = std::env::temp_dir().join(format!("bank-{}", std::process::id()));
-/// let bank = Segment::<Bank>::create(&path, &Options::new())?;
+/// let bank = Segment::<Bank>::create(&path, &SegmentOptions::new())?;
 /// *bank.root().accounts[3].lock()?.recover(|_| ())? += 20;
 ///
 /// // Elsewhere, in another process:
@@ -73,7 +73,7 @@ impl<T: Shareable> Segment<T> {
     ///
     /// # Panics
     /// If `T` describes itself with more than 1 MiB, or 48 levels, of types.
-    pub fn create(path: impl AsRef<Path>, options: &Options) -> Result<Self, SegmentError> {
+    pub fn create(path: impl AsRef<Path>, options: &SegmentOptions) -> Result<Self, SegmentError> {
         Self::create_with(path, options, |_| ())
     }
 
@@ -87,7 +87,7 @@ impl<T: Shareable> Segment<T> {
     /// As [`create`](Self::create), and if `fill` does; no file is left then.
     ///
     /// ```
-    /// use lockstead::shared::{Options, Segment, Shareable, SharedMutex};
+    /// use lockstead::shared::{SegmentOptions, Segment, Shareable, SharedMutex};
     ///
     /// #[derive(Shareable)]
     /// #[repr(C)]
@@ -97,7 +97,7 @@ impl<T: Shareable> Segment<T> {
     /// }
     ///
     /// # let path = std::env::temp_dir().join(format!("table-{}", std::process::id()));
-    /// let table = Segment::<Table>::create_with(&path, &Options::new(), |table| {
+    /// let table = Segment::<Table>::create_with(&path, &SegmentOptions::new(), |table| {
     ///     table.columns = 12;
     ///     *table.rows.get_mut() = 1000;
     /// })?;
@@ -107,7 +107,7 @@ impl<T: Shareable> Segment<T> {
     /// ```
     pub fn create_with(
         path: impl AsRef<Path>,
-        options: &Options,
+        options: &SegmentOptions,
         fill: impl FnOnce(&mut T),
     ) -> Result<Self, SegmentError> {
         RawSegment::create(path, options, &Form::of::<T>(), filled_by(fill)).map(Self::with)
@@ -129,7 +129,10 @@ impl<T: Shareable> Segment<T> {
     ///
     /// # Panics
     /// As [`create`](Self::create).
-    pub fn open_or_create(path: impl AsRef<Path>, options: &Options) -> Result<Self, SegmentError> {
+    pub fn open_or_create(
+        path: impl AsRef<Path>,
+        options: &SegmentOptions,
+    ) -> Result<Self, SegmentError> {
         RawSegment::open_or_create(path, options, &Form::of::<T>(), |_| ()).map(Self::with)
     }
 
@@ -144,17 +147,17 @@ impl<T: Shareable> Segment<T> {
     /// As [`create`](Self::create).
     ///
     /// ```
-    /// use lockstead::shared::{Options, Segment, SharedMutex};
+    /// use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
     /// use std::os::fd::AsFd;
     ///
-    /// let segment = Segment::<SharedMutex<u64>>::memfd("total", &Options::new())?;
+    /// let segment = Segment::<SharedMutex<u64>>::memfd("total", &SegmentOptions::new())?;
     /// let same = segment.as_fd().try_clone_to_owned()?;
     /// let same = Segment::<SharedMutex<u64>>::from_fd(same)?;
     /// *segment.root().lock()?.recover(|_| ())? = 5;
     /// assert_eq!(*same.root().lock()?.recover(|_| ())?, 5);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn memfd(name: &str, options: &Options) -> Result<Self, SegmentError> {
+    pub fn memfd(name: &str, options: &SegmentOptions) -> Result<Self, SegmentError> {
         Self::memfd_with(name, options, |_| ())
     }
 
@@ -167,7 +170,7 @@ impl<T: Shareable> Segment<T> {
     /// As [`memfd`](Self::memfd), and if `fill` does.
     pub fn memfd_with(
         name: &str,
-        options: &Options,
+        options: &SegmentOptions,
         fill: impl FnOnce(&mut T),
     ) -> Result<Self, SegmentError> {
         RawSegment::memfd(name, options, &Form::of::<T>(), filled_by(fill)).map(Self::with)
@@ -198,7 +201,7 @@ impl<T: Shareable> Segment<T> {
 
     /// Returns what the file's first page said when it was opened.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SegmentHeader {
         self.raw.header()
     }
 

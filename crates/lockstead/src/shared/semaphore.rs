@@ -2,13 +2,13 @@
 
 use super::error::SharedError;
 use super::shape::{LockKind, Shape};
-use super::{Holder, Party, Shareable, claims, held_error};
+use super::{GuardHolder, Party, Shareable, claims, held_error};
 use crate::{CancelToken, time};
 use core::fmt;
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::Wait;
+use lockstead_core::WaitBounds;
 use lockstead_core::robust::{self, Units};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
@@ -29,15 +29,16 @@ pub enum OnDeath {
 ///
 /// 40 bytes; zeroes are one without units, that says nothing of the dead. Who takes
 /// units has a [`Permit`], which is one of its thread's claims
-/// ([`Options::claims`](super::Options::claims)), and gives them back or uses them up.
+/// ([`SegmentOptions::claims`](super::SegmentOptions::claims)), and gives them back or uses them
+/// up.
 ///
 /// Works where it lies in a [`Segment`](super::Segment).
 ///
 /// # Example
 /// ```
-/// use lockstead::shared::{OnDeath, Options, Segment, SharedSemaphore};
+/// use lockstead::shared::{OnDeath, SegmentOptions, Segment, SharedSemaphore};
 ///
-/// let segment = Segment::<SharedSemaphore>::memfd_with("slots", &Options::new(), |slots| {
+/// let segment = Segment::<SharedSemaphore>::memfd_with("slots", &SegmentOptions::new(), |slots| {
 ///     *slots = SharedSemaphore::new(2, OnDeath::Report);
 /// })?;
 /// let slots = segment.root();
@@ -49,7 +50,7 @@ pub enum OnDeath {
 /// ```
 #[repr(C)]
 pub struct SharedSemaphore {
-    raw: robust::SharedSemaphore<Linux>,
+    raw: robust::RawSharedSemaphore<Linux>,
     /// 0: [`OnDeath::Return`]; anything else: [`OnDeath::Report`].
     reports: AtomicU32,
     spare: AtomicU32,
@@ -76,7 +77,7 @@ impl SharedSemaphore {
     #[must_use]
     pub fn new(units: u32, on_death: OnDeath) -> Self {
         SharedSemaphore {
-            raw: robust::SharedSemaphore::with_units(units),
+            raw: robust::RawSharedSemaphore::with_units(units),
             reports: AtomicU32::new(u32::from(on_death == OnDeath::Report)),
             spare: AtomicU32::new(0),
         }
@@ -88,7 +89,7 @@ impl SharedSemaphore {
     /// [`SharedError::TooManyClaims`], [`SharedError::NotInSegment`],
     /// [`SharedError::Join`].
     pub fn acquire(&self, units: u32) -> Taking<'_> {
-        self.take(units, &Wait::FOREVER)
+        self.take(units, &WaitBounds::FOREVER)
     }
 
     /// Takes `units` if that needs no wait for units.
@@ -97,9 +98,9 @@ impl SharedSemaphore {
     /// [`SharedError::Held`] if there are too few; as [`acquire`](Self::acquire).
     ///
     /// ```
-    /// use lockstead::shared::{OnDeath, Options, Segment, SharedError, SharedSemaphore};
+    /// use lockstead::shared::{OnDeath, SegmentOptions, Segment, SharedError, SharedSemaphore};
     ///
-    /// let segment = Segment::<SharedSemaphore>::memfd("slots", &Options::new())?;
+    /// let segment = Segment::<SharedSemaphore>::memfd("slots", &SegmentOptions::new())?;
     /// let slots = segment.root();
     /// assert_eq!(slots.try_acquire(1).map(drop), Err(SharedError::Held));
     /// slots.add(1)?;
@@ -174,14 +175,14 @@ impl SharedSemaphore {
         core::ptr::from_ref(self).addr()
     }
 
-    fn take(&self, units: u32, how: &Wait<'_, Linux>) -> Taking<'_> {
+    fn take(&self, units: u32, how: &WaitBounds<'_, Linux>) -> Taking<'_> {
         self.take_by(units, |party, claim| self.raw.acquire(party, claim, units, how))
     }
 
     fn take_by(
         &self,
         units: u32,
-        by: impl FnOnce(&Party, usize) -> Result<Units, robust::SharedError>,
+        by: impl FnOnce(&Party, usize) -> Result<Units, robust::RobustError>,
     ) -> Taking<'_> {
         let (member, party) = super::party(self.address())?;
         let claim = claims::take(&party).ok_or(SharedError::TooManyClaims)?;
@@ -189,7 +190,7 @@ impl SharedSemaphore {
             Ok(Units { lost }) => {
                 // A peer may erase the claim.
                 member.took();
-                let holder = Holder { member, me: party.me };
+                let holder = GuardHolder { member, me: party.me };
                 let permit =
                     Permit { semaphore: self, holder, claim, units, not_send: PhantomData };
                 Ok(match lost {
@@ -245,7 +246,7 @@ impl<'a> Taken<'a> {
 #[must_use = "the units are given back as soon as the permit is dropped"]
 pub struct Permit<'a> {
     semaphore: &'a SharedSemaphore,
-    holder: Holder,
+    holder: GuardHolder,
     claim: usize,
     units: u32,
     not_send: PhantomData<*const ()>,
@@ -263,9 +264,9 @@ impl Permit<'_> {
     /// [`add`](SharedSemaphore::add).
     ///
     /// ```
-    /// use lockstead::shared::{Options, Segment, SharedSemaphore};
+    /// use lockstead::shared::{SegmentOptions, Segment, SharedSemaphore};
     ///
-    /// let segment = Segment::<SharedSemaphore>::memfd("jobs", &Options::new())?;
+    /// let segment = Segment::<SharedSemaphore>::memfd("jobs", &SegmentOptions::new())?;
     /// let jobs = segment.root();
     /// jobs.add(3)?;
     /// jobs.acquire(1)?.permit().consume();
@@ -280,7 +281,7 @@ impl Permit<'_> {
     /// Ends the claim, as `by` does. Where a peer has spoiled it there is nothing to end.
     fn end(
         &self,
-        by: impl FnOnce(&SharedSemaphore, &Party, usize, u32) -> Result<bool, robust::SharedError>,
+        by: impl FnOnce(&SharedSemaphore, &Party, usize, u32) -> Result<bool, robust::RobustError>,
     ) {
         // In a forked child, nobody: it is the parent that has them.
         let Some(party) = self.holder.party() else { return };

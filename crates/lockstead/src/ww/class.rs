@@ -46,9 +46,11 @@ impl Class {
     #[track_caller]
     pub fn begin(&'static self) -> Context {
         match raw::Context::begin(&self.raw) {
-            Some(raw) => {
-                Context { raw, class: self, rules: rules::Context::begun(self, Location::caller()) }
-            }
+            Some(raw) => Context {
+                raw,
+                class: self,
+                rules: rules::RuleContext::begun(self, Location::caller()),
+            },
             None => panic!(
                 "a thread can have {CONTEXTS_PER_THREAD} contexts at a time, and begins another \
                  one, of class `{}`, at {}: drop one first, or acquire in one that there is",
@@ -91,7 +93,7 @@ impl fmt::Debug for Class {
 pub struct Context {
     pub(super) raw: raw::Context<Linux>,
     class: &'static Class,
-    pub(super) rules: rules::Context,
+    pub(super) rules: rules::RuleContext,
 }
 
 impl Context {

@@ -2,13 +2,13 @@
 
 use super::{Class, Context, Error, WwGuard, rules};
 use crate::error::{Interrupted, TimedOut};
-use crate::refusal::{Subject, refuse};
+use crate::refusal::{RefusedLock, refuse};
 use crate::{Owner, Site, time};
 use core::cell::UnsafeCell;
 use core::fmt;
 use core::panic::Location;
-use lockstead_core::ww::{Patience, RawWwMutex, WwError};
-use lockstead_core::{LockError, Wait};
+use lockstead_core::ww::{ContextPatience, RawWwMutex, WwError};
+use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ use std::time::Duration;
 /// behind by `fork` in the parent process.
 pub struct WwMutex<T: ?Sized> {
     pub(super) raw: RawWwMutex<Linux>,
-    rules: rules::Lock,
+    rules: rules::RuleLock,
     data: UnsafeCell<T>,
 }
 
@@ -40,7 +40,7 @@ impl<T> WwMutex<T> {
     pub const fn new(class: &'static Class, value: T) -> Self {
         WwMutex {
             raw: RawWwMutex::new(),
-            rules: rules::Lock::of(class),
+            rules: rules::RuleLock::of(class),
             data: UnsafeCell::new(value),
         }
     }
@@ -62,7 +62,7 @@ impl<T: ?Sized> WwMutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock<'a>(&'a self, context: &'a Context) -> Result<WwGuard<'a, T>, Error> {
-        self.acquire(context, &Patience::ENDLESS)
+        self.acquire(context, &ContextPatience::ENDLESS)
     }
 
     /// Does what [`lock`](Self::lock) does, unless a signal handler runs on this thread while it
@@ -92,7 +92,7 @@ impl<T: ?Sized> WwMutex<T> {
         timeout: Duration,
     ) -> Result<WwGuard<'a, T>, Error> {
         let deadline = time::within(timeout).deadline;
-        self.acquire(context, &Patience { deadline, interruptible: false })
+        self.acquire(context, &ContextPatience { deadline, interruptible: false })
     }
 
     /// Acquires the lock that the context was refused, once all its guards are
@@ -103,7 +103,7 @@ impl<T: ?Sized> WwMutex<T> {
     /// `fork` (see the type).
     #[track_caller]
     pub fn lock_slow<'a>(&'a self, context: &'a Context) -> WwGuard<'a, T> {
-        match self.acquire_slow(context, &Patience::ENDLESS) {
+        match self.acquire_slow(context, &ContextPatience::ENDLESS) {
             Ok(guard) => guard,
             Err(_) => unreachable!("nothing but the lock ends the wait"),
         }
@@ -146,7 +146,7 @@ impl<T: ?Sized> WwMutex<T> {
     #[inline]
     #[track_caller]
     pub fn lock_alone(&self) -> WwGuard<'_, T> {
-        match self.acquire_alone(&Wait::FOREVER) {
+        match self.acquire_alone(&WaitBounds::FOREVER) {
             Ok(guard) => guard,
             Err(error) => self.refuse(error),
         }
@@ -215,7 +215,7 @@ impl<T: ?Sized> WwMutex<T> {
     fn acquire<'a>(
         &'a self,
         context: &'a Context,
-        patience: &Patience,
+        patience: &ContextPatience,
     ) -> Result<WwGuard<'a, T>, Error> {
         self.acquire_by(context, |here| self.raw.lock_how(&context.raw, patience, here))
     }
@@ -249,7 +249,7 @@ impl<T: ?Sized> WwMutex<T> {
     fn acquire_slow<'a>(
         &'a self,
         context: &'a Context,
-        patience: &Patience,
+        patience: &ContextPatience,
     ) -> Result<WwGuard<'a, T>, Error> {
         assert!(
             context.acquired() == 0,
@@ -265,7 +265,7 @@ impl<T: ?Sized> WwMutex<T> {
 
     #[inline]
     #[track_caller]
-    fn acquire_alone(&self, how: &Wait<'_, Linux>) -> Result<WwGuard<'_, T>, LockError> {
+    fn acquire_alone(&self, how: &WaitBounds<'_, Linux>) -> Result<WwGuard<'_, T>, LockError> {
         self.rules.asked_alone(Location::caller());
         self.raw.lock_alone(how, Location::caller())?;
         // SAFETY: GUARD-HOLDS: this call has just acquired the lock without a context.
@@ -288,7 +288,7 @@ impl<T: ?Sized> WwMutex<T> {
     fn refuse(&self, error: LockError) -> ! {
         refuse(
             error,
-            &Subject {
+            &RefusedLock {
                 kind: "wait/wound mutex",
                 name: None,
                 guards: core::any::type_name::<T>(),
@@ -299,7 +299,7 @@ impl<T: ?Sized> WwMutex<T> {
     }
 }
 
-const INTERRUPTIBLE: Patience = Patience { deadline: None, interruptible: true };
+const INTERRUPTIBLE: ContextPatience = ContextPatience { deadline: None, interruptible: true };
 
 /// Shows the data if the mutex is free; never waits.
 impl<T: ?Sized + fmt::Debug> fmt::Debug for WwMutex<T> {

@@ -2,9 +2,9 @@
 //! kernel does, and nothing at all without.
 
 #[cfg(not(feature = "check"))]
-pub(super) use off::{Context, Lock};
+pub(super) use off::{RuleContext, RuleLock};
 #[cfg(feature = "check")]
-pub(super) use on::{Context, Lock};
+pub(super) use on::{RuleContext, RuleLock};
 
 /// Zero bytes, no instruction.
 #[cfg(not(feature = "check"))]
@@ -12,11 +12,11 @@ mod off {
     use crate::Site;
     use crate::ww::{self, Class};
 
-    pub(in crate::ww) struct Lock;
+    pub(in crate::ww) struct RuleLock;
 
-    impl Lock {
+    impl RuleLock {
         pub(in crate::ww) const fn of(_class: &'static Class) -> Self {
-            Lock
+            RuleLock
         }
 
         #[inline(always)]
@@ -26,12 +26,12 @@ mod off {
         pub(in crate::ww) fn asked_alone(&self, _here: Site) {}
     }
 
-    pub(in crate::ww) struct Context;
+    pub(in crate::ww) struct RuleContext;
 
-    impl Context {
+    impl RuleContext {
         #[inline(always)]
         pub(in crate::ww) fn begun(_class: &'static Class, _here: Site) -> Self {
-            Context
+            RuleContext
         }
 
         #[inline(always)]
@@ -63,7 +63,7 @@ mod on {
     use std::rc::Rc;
 
     /// A context as the thread's other calls see it.
-    struct Live {
+    struct LiveContext {
         class: &'static Class,
         begun: Site,
         held: Cell<u32>,
@@ -71,22 +71,25 @@ mod on {
 
     thread_local! {
         /// The contexts of this thread.
-        static LIVE: RefCell<Vec<Rc<Live>>> = const { RefCell::new(Vec::new()) };
+        static LIVE: RefCell<Vec<Rc<LiveContext>>> = const { RefCell::new(Vec::new()) };
     }
 
     /// Returns a live context of the class on this thread.
-    fn live(class: &'static Class, wanted: impl Fn(&Live) -> bool) -> Option<Rc<Live>> {
-        let found = |live: &&Rc<Live>| core::ptr::eq(live.class, class) && wanted(live);
+    fn live(
+        class: &'static Class,
+        wanted: impl Fn(&LiveContext) -> bool,
+    ) -> Option<Rc<LiveContext>> {
+        let found = |live: &&Rc<LiveContext>| core::ptr::eq(live.class, class) && wanted(live);
         LIVE.try_with(|all| all.borrow().iter().find(found).cloned()).ok().flatten()
     }
 
-    pub(in crate::ww) struct Lock {
+    pub(in crate::ww) struct RuleLock {
         class: &'static Class,
     }
 
-    impl Lock {
+    impl RuleLock {
         pub(in crate::ww) const fn of(class: &'static Class) -> Self {
-            Lock { class }
+            RuleLock { class }
         }
 
         #[track_caller]
@@ -154,14 +157,14 @@ mod on {
         }
     }
 
-    pub(in crate::ww) struct Context {
-        live: Rc<Live>,
+    pub(in crate::ww) struct RuleContext {
+        live: Rc<LiveContext>,
         done: Cell<Option<Site>>,
         /// The lock that it was refused, and where.
         refused: Cell<Option<(usize, Site)>>,
     }
 
-    impl Context {
+    impl RuleContext {
         #[track_caller]
         pub(in crate::ww) fn begun(class: &'static Class, here: Site) -> Self {
             if let Some(other) = live(class, |_| true) {
@@ -175,10 +178,10 @@ mod on {
                     &[("begun", here), ("the other begun", other.begun)],
                 );
             }
-            let live = Rc::new(Live { class, begun: here, held: Cell::new(0) });
+            let live = Rc::new(LiveContext { class, begun: here, held: Cell::new(0) });
             // On a thread that ends, the list may be gone.
             let _ = LIVE.try_with(|all| all.borrow_mut().push(live.clone()));
-            Context { live, done: Cell::new(None), refused: Cell::new(None) }
+            RuleContext { live, done: Cell::new(None), refused: Cell::new(None) }
         }
 
         pub(in crate::ww) fn acquired(&self) {

@@ -5,7 +5,7 @@ use lockstead::CancelToken;
 use lockstead::shared::{
     Locked, Segment, Shareable, SharedCondvar, SharedError, SharedMutex, Waited,
 };
-use lockstead_core::robust::Robust;
+use lockstead_core::robust::RobustMachine;
 use lockstead_linux::Linux;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ fn every_wait_can_end() {
     assert_eq!(waited.ended, None);
 }
 
-fn take_from<G: lockstead::shared::Held>(waited: Waited<G>) -> G {
+fn take_from<G: lockstead::shared::HeldGuard>(waited: Waited<G>) -> G {
     waited.mutex.acquired().expect("nobody died")
 }
 

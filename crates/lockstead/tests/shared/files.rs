@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, Watchdog, segment};
 use lockstead::shared::{
-    Busy, JoinError, Options, Segment, SegmentError, Shareable, SharedError, SharedMutex,
+    Busy, JoinError, Segment, SegmentError, SegmentOptions, Shareable, SharedError, SharedMutex,
 };
 use std::io::ErrorKind;
 use std::os::fd::AsFd;
@@ -25,7 +25,7 @@ fn is_io<T>(result: Result<T, SegmentError>, kind: ErrorKind) -> bool {
 fn what_one_writes_another_reads() {
     let folder = Folder::new();
     let path = folder.file("root");
-    let one = Segment::<Root>::create_with(&path, &Options::new(), |root| root.number = 7);
+    let one = Segment::<Root>::create_with(&path, &SegmentOptions::new(), |root| root.number = 7);
     let one = one.expect("a segment");
     let other = Segment::<Root>::open(&path).expect("the same");
     assert_eq!(other.root().number, 7);
@@ -45,10 +45,10 @@ fn the_permissions_are_those_asked_for() {
     let folder = Folder::new();
     let mode = |path| std::fs::metadata(path).expect("a file").permissions().mode() & 0o777;
     let path = folder.file("default");
-    Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+    Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
     assert_eq!(mode(&path), 0o600);
     let path = folder.file("all");
-    Segment::<Root>::create(&path, &Options::new().mode(0o666)).expect("a segment");
+    Segment::<Root>::create(&path, &SegmentOptions::new().mode(0o666)).expect("a segment");
     assert_eq!(mode(&path), 0o666);
 }
 
@@ -58,12 +58,15 @@ fn a_file_is_made_once_and_whole() {
     let path = folder.file("root");
     assert!(is_io(Segment::<Root>::open(&path), ErrorKind::NotFound));
     let made = std::panic::catch_unwind(|| {
-        Segment::<Root>::create_with(&path, &Options::new(), |_| panic!("half done"))
+        Segment::<Root>::create_with(&path, &SegmentOptions::new(), |_| panic!("half done"))
     });
     assert!(made.is_err());
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 0);
-    Segment::<Root>::create(&path, &Options::new()).expect("a segment");
-    assert!(is_io(Segment::<Root>::create(&path, &Options::new()), ErrorKind::AlreadyExists));
+    Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
+    assert!(is_io(
+        Segment::<Root>::create(&path, &SegmentOptions::new()),
+        ErrorKind::AlreadyExists
+    ));
     assert_eq!(folder.path().read_dir().expect("a folder").count(), 1);
 }
 
@@ -76,7 +79,7 @@ fn several_that_open_or_create_have_the_same() {
         for _ in 0..8 {
             s.spawn(|| {
                 start.wait();
-                let segment = Segment::<Root>::open_or_create(&path, &Options::new());
+                let segment = Segment::<Root>::open_or_create(&path, &SegmentOptions::new());
                 let segment = segment.expect("a segment");
                 *segment.root().locks[1].lock().unwrap().acquired().unwrap() += 1;
             });
@@ -120,7 +123,7 @@ fn a_million_locks_do_not_pass_over_the_stack() {
 #[test]
 fn there_are_as_many_participants_as_there_are_slots() {
     let _watchdog = Watchdog::new("there_are_as_many_participants_as_there_are_slots");
-    let options = Options::new().participants(1);
+    let options = SegmentOptions::new().participants(1);
     let segment = Segment::<Root>::memfd("one", &options).expect("a segment");
     segment.participate().expect("the only slot");
     thread::scope(|s| {
@@ -179,7 +182,7 @@ fn what_is_dropped_is_unmapped_unless_it_is_used() {
         let maps = std::fs::read_to_string("/proc/self/maps").expect("the process's mappings");
         maps.contains(&format!("memfd:{name} "))
     };
-    let options = Options::new();
+    let options = SegmentOptions::new();
     let dropped = Segment::<Root>::memfd("dropped-segment", &options).expect("a segment");
     drop(dropped.root().locks[0].lock().unwrap());
     assert!(is_mapped("dropped-segment"));
@@ -201,7 +204,7 @@ fn a_lock_elsewhere_is_refused() {
 
 #[test]
 fn lists_of_ones_own_and_no_claims() {
-    let options = Options::new().participants(4).claims(0).exclusive(true);
+    let options = SegmentOptions::new().participants(4).claims(0).exclusive(true);
     let segment = Segment::<Root>::memfd("exclusive", &options).expect("a segment");
     assert!(segment.header().exclusive);
     thread::scope(|s| {

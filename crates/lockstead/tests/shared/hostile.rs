@@ -1,10 +1,10 @@
 //! A peer that writes anything anywhere, at any time.
 
 use crate::support::{Random, Watchdog};
-use lockstead::shared::inspect::{Mender, View};
+use lockstead::shared::inspect::{Mender, SegmentView};
 use lockstead::shared::{
-    Busy, Locked, OnDeath, Options, Segment, Shareable, SharedCondvar, SharedMutex, SharedRwLock,
-    SharedSemaphore,
+    Busy, Locked, OnDeath, Segment, SegmentOptions, Shareable, SharedCondvar, SharedMutex,
+    SharedRwLock, SharedSemaphore,
 };
 use lockstead_core::robust::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
 use std::fs::File;
@@ -114,7 +114,7 @@ fn operate(root: &Root, random: &mut Random) -> bool {
 }
 
 /// Looks at the segment, and mends it, from outside.
-fn meddle(path: &Path, view: &View, mender: &Mender, over: &AtomicBool) {
+fn meddle(path: &Path, view: &SegmentView, mender: &Mender, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         if let Ok(people) = view.people() {
             let mut locks = 0;
@@ -127,14 +127,14 @@ fn meddle(path: &Path, view: &View, mender: &Mender, over: &AtomicBool) {
         }
         let _ = mender.declare_dead();
         mender.scrub();
-        let _ = View::open(path);
+        let _ = SegmentView::open(path);
         let _ = Segment::<Root>::open(path);
         thread::sleep(Duration::from_millis(5));
     }
 }
 
 fn storm(seed: u64, time: Duration) {
-    let options = Options::new().participants(PARTICIPANTS).claims(4);
+    let options = SegmentOptions::new().participants(PARTICIPANTS).claims(4);
     let segment = Segment::<Root>::memfd_with("hostile", &options, |root| {
         root.semaphores = [const { OnDeath::Return }, OnDeath::Report]
             .map(|on_death| SharedSemaphore::new(3, on_death));
@@ -143,7 +143,7 @@ fn storm(seed: u64, time: Duration) {
     let file = File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
     // Before anything is spoiled: afterwards it may not open any more.
-    let view = View::open(&path).expect("a segment");
+    let view = SegmentView::open(&path).expect("a segment");
     let mender = Mender::open(&path).expect("a segment");
     let header = *segment.header();
     let words = Words::new(&file, header.total);
@@ -250,7 +250,7 @@ fn nothing_that_a_peer_writes_does_harm() {
 #[test]
 fn who_reads_or_has_units_is_a_participant_also_if_its_claims_are_erased() {
     let _watchdog = Watchdog::new("who_reads_or_has_units_is_a_participant_also_if_its");
-    let segment = Segment::<Root>::memfd_with("erased", &Options::new(), |root| {
+    let segment = Segment::<Root>::memfd_with("erased", &SegmentOptions::new(), |root| {
         root.semaphores[0] = SharedSemaphore::new(1, OnDeath::Return);
     });
     let segment = segment.expect("a segment");

@@ -1,9 +1,9 @@
 //! Segments seen from outside.
 
 use crate::support::{Folder, Watchdog, eventually};
-use lockstead::shared::inspect::{LockState, Mended, Mender, View};
+use lockstead::shared::inspect::{LockState, Mended, Mender, SegmentView};
 use lockstead::shared::{
-    LockKind, Locked, Options, Segment, SegmentError, Shareable, SharedCondvar, SharedMutex,
+    LockKind, Locked, Segment, SegmentError, SegmentOptions, Shareable, SharedCondvar, SharedMutex,
     SharedRwLock, SharedSemaphore,
 };
 use std::fs::File;
@@ -27,7 +27,7 @@ struct Root {
     nested: SharedMutex<[SharedMutex<u8>; 2]>,
 }
 
-fn names(view: &View) -> Vec<String> {
+fn names(view: &SegmentView) -> Vec<String> {
     let mut names = Vec::new();
     view.layout().visit(&mut |found| {
         names.push(format!("{} {}", found.path, found.kind.name()));
@@ -40,8 +40,8 @@ fn names(view: &View) -> Vec<String> {
 fn locks_have_the_names_that_the_program_gives_them() {
     let folder = Folder::new();
     let path = folder.file("root");
-    Segment::<Root>::create(&path, &Options::new()).expect("a segment");
-    let view = View::open(&path).expect("a segment");
+    Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
+    let view = SegmentView::open(&path).expect("a segment");
     assert_eq!(
         names(&view),
         [
@@ -58,8 +58,8 @@ fn locks_have_the_names_that_the_program_gives_them() {
     );
     assert_eq!(view.layout().locks, 9);
     let single = folder.file("single");
-    Segment::<SharedMutex<u64>>::create(&single, &Options::new()).expect("a segment");
-    assert_eq!(names(&View::open(&single).expect("a segment")), ["root mutex"]);
+    Segment::<SharedMutex<u64>>::create(&single, &SegmentOptions::new()).expect("a segment");
+    assert_eq!(names(&SegmentView::open(&single).expect("a segment")), ["root mutex"]);
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn who_has_what_is_seen() {
     let _watchdog = Watchdog::new("who_has_what_is_seen");
     let folder = Folder::new();
     let path = folder.file("root");
-    let segment = Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+    let segment = Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
     let root = segment.root();
     thread::scope(|s| {
         s.spawn(|| core::mem::forget(root.accounts[0].lock.lock().unwrap()));
@@ -78,7 +78,7 @@ fn who_has_what_is_seen() {
     let _read = root.rates.read().unwrap();
     root.slots.add(5).unwrap();
     let _units = root.slots.acquire(2).unwrap();
-    let (over, view) = (Barrier::new(2), View::open(&path).expect("a segment"));
+    let (over, view) = (Barrier::new(2), SegmentView::open(&path).expect("a segment"));
     thread::scope(|s| {
         s.spawn(|| {
             let refused = root.accounts[1].lock.lock_timeout(std::time::Duration::from_secs(5));
@@ -139,7 +139,7 @@ fn what_is_stuck_is_mended() {
     let _watchdog = Watchdog::new("what_is_stuck_is_mended");
     let folder = Folder::new();
     let path = folder.file("root");
-    let segment = Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+    let segment = Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
     let root = segment.root();
     thread::scope(|s| {
         s.spawn(|| {
@@ -188,8 +188,8 @@ fn what_is_stuck_is_mended() {
 fn a_view_survives_a_cut() {
     let folder = Folder::new();
     let path = folder.file("root");
-    Segment::<Root>::create(&path, &Options::new()).expect("a segment");
-    let view = View::open(&path).expect("a segment");
+    Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
+    let view = SegmentView::open(&path).expect("a segment");
     let people = view.people().expect("slots");
     let file = File::options().write(true).open(&path).expect("the file");
     file.set_len(view.header().root).expect("a cut");

@@ -2,7 +2,7 @@
 
 use crate::support::{Watchdog, Watched, before_it_looks_again, eventually, segment};
 use lockstead::CancelToken;
-use lockstead::shared::{Locked, Options, Segment, Shareable, SharedError, SharedMutex};
+use lockstead::shared::{Locked, Segment, SegmentOptions, Shareable, SharedError, SharedMutex};
 use lockstead_core::robust::word::RESERVED;
 use lockstead_linux::shared::party;
 use std::panic::AssertUnwindSafe;
@@ -194,7 +194,7 @@ fn waiters_of_a_lost_lock_are_all_told() {
 #[test]
 fn a_thread_that_died_with_many_locks_leaves_none_locked() {
     let _watchdog = Watchdog::new("a_thread_that_died_with_many_locks_leaves_none_locked");
-    let options = Options::new().participants(4);
+    let options = SegmentOptions::new().participants(4);
     let segment = Segment::<[SharedMutex<u32>; 10_000]>::memfd("many", &options).unwrap();
     let locks = segment.root();
     thread::scope(|s| {

@@ -1,15 +1,15 @@
 //! Segments and locks without types.
 
 use crate::support::Watchdog;
-use lockstead::shared::inspect::Layout;
+use lockstead::shared::inspect::RootLayout;
 use lockstead::shared::raw::{
-    Form, Outcome, RawCondvar, RawMutex, RawRwLock, RawSegment, RawSemaphore,
+    Form, RawCondvar, RawMutex, RawOutcome, RawRwLock, RawSegment, RawSemaphore,
 };
 use lockstead::shared::{
-    JoinError, LockKind, OnDeath, Options, Segment, SegmentError, Shareable, SharedError,
+    JoinError, LockKind, OnDeath, Segment, SegmentError, SegmentOptions, Shareable, SharedError,
     SharedMutex,
 };
-use lockstead_core::{Nanos, Wait};
+use lockstead_core::{Nanos, WaitBounds};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -23,13 +23,13 @@ struct Account {
     flags: [u8; 4],
 }
 
-fn forever() -> Wait<'static, lockstead_linux::Linux> {
-    Wait::FOREVER
+fn forever() -> WaitBounds<'static, lockstead_linux::Linux> {
+    WaitBounds::FOREVER
 }
 
 /// One whose time is over.
-fn never() -> Wait<'static, lockstead_linux::Linux> {
-    Wait { deadline: Some(Nanos(1)), ..Wait::FOREVER }
+fn never() -> WaitBounds<'static, lockstead_linux::Linux> {
+    WaitBounds { deadline: Some(Nanos(1)), ..WaitBounds::FOREVER }
 }
 
 struct Locks {
@@ -43,7 +43,7 @@ impl Locks {
             // SAFETY: the place is within the root, which nobody else has yet.
             unsafe { root.add(64).cast().write(RawSemaphore::new(3, OnDeath::Report)) };
         };
-        let segment = RawSegment::memfd("raw", &Options::new(), &form, fill);
+        let segment = RawSegment::memfd("raw", &SegmentOptions::new(), &form, fill);
         Locks { segment: segment.expect("a segment") }
     }
 
@@ -75,16 +75,17 @@ impl Locks {
 
 #[test]
 fn a_described_segment_is_that_of_the_type_with_the_same_layout() {
-    let data = Layout::plain("u64", 8);
-    let byte = Layout::plain("u8", 1);
+    let data = RootLayout::plain("u64", 8);
+    let byte = RootLayout::plain("u8", 1);
     let fields = vec![
-        ("lock".into(), 0, Layout::lock(LockKind::Mutex, 16, 8, data).expect("fits")),
-        ("number".into(), 16, Layout::plain("u32", 4)),
-        ("flags".into(), 20, Layout::array(4, 1, byte).expect("fits")),
+        ("lock".into(), 0, RootLayout::lock(LockKind::Mutex, 16, 8, data).expect("fits")),
+        ("number".into(), 16, RootLayout::plain("u32", 4)),
+        ("flags".into(), 20, RootLayout::array(4, 1, byte).expect("fits")),
     ];
-    let account = Layout::structure("Account", 24, fields).expect("fits");
-    let form = Form::new(Layout::array(10, 24, account).expect("fits"), 8).expect("in order");
-    let raw = RawSegment::memfd("accounts", &Options::new(), &form, |_| ()).expect("a segment");
+    let account = RootLayout::structure("Account", 24, fields).expect("fits");
+    let form = Form::new(RootLayout::array(10, 24, account).expect("fits"), 8).expect("in order");
+    let raw =
+        RawSegment::memfd("accounts", &SegmentOptions::new(), &form, |_| ()).expect("a segment");
     let fd = || raw.as_fd().try_clone_to_owned().expect("a descriptor");
     let typed = Segment::<[Account; 10]>::from_fd(fd()).expect("the same");
     *typed.root()[3].lock.lock().unwrap().acquired().unwrap() = 7;
@@ -100,16 +101,17 @@ fn a_described_segment_is_that_of_the_type_with_the_same_layout() {
 
 #[test]
 fn what_is_described_has_to_fit() {
-    let lock = || Layout::lock(LockKind::Mutex, 8, 8, Layout::plain("()", 0)).expect("fits");
-    assert!(Layout::lock(LockKind::Semaphore, 8, 8, Layout::plain("()", 0)).is_none());
-    assert!(Layout::structure("S", 12, vec![("lock".into(), 4, lock())]).is_none());
-    assert!(Layout::structure("S", 4, vec![("lock".into(), 0, lock())]).is_none());
-    assert!(Layout::array(2, 4, lock()).is_none());
-    let refused = Form::new(Layout::plain("a\u{1b}b", 8), 8);
+    let lock =
+        || RootLayout::lock(LockKind::Mutex, 8, 8, RootLayout::plain("()", 0)).expect("fits");
+    assert!(RootLayout::lock(LockKind::Semaphore, 8, 8, RootLayout::plain("()", 0)).is_none());
+    assert!(RootLayout::structure("S", 12, vec![("lock".into(), 4, lock())]).is_none());
+    assert!(RootLayout::structure("S", 4, vec![("lock".into(), 0, lock())]).is_none());
+    assert!(RootLayout::array(2, 4, lock()).is_none());
+    let refused = Form::new(RootLayout::plain("a\u{1b}b", 8), 8);
     assert!(matches!(refused, Err(SegmentError::Options(_))), "{refused:?}");
-    assert!(Form::new(Layout::plain("u64", 8), 3).is_err());
-    assert!(Form::new(Layout::plain("u8", 1), 2).is_err());
-    let deep = (0..60).fold(lock(), |layout, _| Layout::array(1, 8, layout).expect("fits"));
+    assert!(Form::new(RootLayout::plain("u64", 8), 3).is_err());
+    assert!(Form::new(RootLayout::plain("u8", 1), 2).is_err());
+    let deep = (0..60).fold(lock(), |layout, _| RootLayout::array(1, 8, layout).expect("fits"));
     assert!(Form::new(deep, 8).is_err());
 }
 
@@ -118,10 +120,10 @@ fn each_lock_tells_who_has_it() {
     let _watchdog = Watchdog::new("each_lock_tells_who_has_it");
     let locks = Locks::new();
     let (mutex, rwlock, semaphore) = (locks.mutex(), locks.rwlock(), locks.semaphore());
-    assert_eq!(mutex.lock(&forever()), Ok(Outcome::Acquired));
+    assert_eq!(mutex.lock(&forever()), Ok(RawOutcome::Acquired));
     assert!(mutex.is_locked() && mutex.is_mine() && !mutex.is_inconsistent());
     assert_eq!(mutex.lock(&forever()), Err(SharedError::Recursive));
-    assert_eq!(rwlock.read(&forever()), Ok(Outcome::Acquired));
+    assert_eq!(rwlock.read(&forever()), Ok(RawOutcome::Acquired));
     assert_eq!(semaphore.acquire(1, &forever()), Ok(0));
     assert_eq!(semaphore.acquire(2, &forever()), Ok(0));
     thread::scope(|s| {
@@ -130,7 +132,7 @@ fn each_lock_tells_who_has_it() {
             assert_eq!(mutex.lock(&never()), Err(SharedError::TimedOut));
             assert!(!mutex.unlock() && !mutex.is_mine() && !mutex.mark_consistent());
             assert_eq!(rwlock.try_write(), Err(SharedError::Held));
-            assert_eq!(rwlock.try_read(), Ok(Outcome::Acquired));
+            assert_eq!(rwlock.try_read(), Ok(RawOutcome::Acquired));
             assert!(rwlock.unlock() && !rwlock.unlock());
             assert_eq!(semaphore.try_acquire(1), Err(SharedError::Held));
             assert_eq!(semaphore.release(1), Ok(false));
@@ -139,7 +141,7 @@ fn each_lock_tells_who_has_it() {
     assert!(locks.segment.leave().is_err(), "it holds three locks");
     assert!(mutex.unlock() && !mutex.unlock());
     assert!(rwlock.unlock());
-    assert_eq!(rwlock.write(&forever()), Ok(Outcome::Acquired));
+    assert_eq!(rwlock.write(&forever()), Ok(RawOutcome::Acquired));
     assert!(rwlock.unlock());
     assert_eq!((semaphore.release(2), semaphore.consume(2)), (Ok(true), Ok(false)));
     assert_eq!((semaphore.consume(1), semaphore.units()), (Ok(true), (2, 2)));
@@ -155,23 +157,23 @@ fn a_wait_for_a_condition_has_the_mutex_back() {
     let locks = Locks::new();
     thread::scope(|s| {
         let waiter = s.spawn(|| {
-            assert_eq!(locks.mutex().lock(&forever()), Ok(Outcome::Acquired));
+            assert_eq!(locks.mutex().lock(&forever()), Ok(RawOutcome::Acquired));
             while locks.count().load(Ordering::Relaxed) == 0 {
                 let waited = locks.condvar().wait(locks.mutex(), &forever()).expect("waits");
-                assert_eq!(waited.mutex, Outcome::Acquired);
+                assert_eq!(waited.mutex, RawOutcome::Acquired);
             }
             assert!(locks.mutex().unlock());
         });
-        assert_eq!(locks.mutex().lock(&forever()), Ok(Outcome::Acquired));
+        assert_eq!(locks.mutex().lock(&forever()), Ok(RawOutcome::Acquired));
         locks.count().store(1, Ordering::Relaxed);
         locks.condvar().notify_all();
         assert!(locks.mutex().unlock());
         // A scope waits for its threads' work, not for their ends: until then they take part.
         waiter.join().expect("ends");
     });
-    assert_eq!(locks.mutex().lock(&forever()), Ok(Outcome::Acquired));
+    assert_eq!(locks.mutex().lock(&forever()), Ok(RawOutcome::Acquired));
     let waited = locks.condvar().wait(locks.mutex(), &never()).expect("waits");
-    assert_eq!((waited.mutex, waited.ended), (Outcome::Acquired, Some(SharedError::TimedOut)));
+    assert_eq!((waited.mutex, waited.ended), (RawOutcome::Acquired, Some(SharedError::TimedOut)));
     assert!(locks.mutex().unlock());
     locks.segment.close().expect("nothing is held");
 }
@@ -184,17 +186,17 @@ fn what_a_thread_leaves_is_told_to_the_next() {
     let die_with_all = || {
         thread::scope(|s| {
             s.spawn(|| {
-                assert!(matches!(mutex.lock(&forever()), Ok(Outcome::Acquired)));
-                assert!(matches!(rwlock.write(&forever()), Ok(Outcome::Acquired)));
+                assert!(matches!(mutex.lock(&forever()), Ok(RawOutcome::Acquired)));
+                assert!(matches!(rwlock.write(&forever()), Ok(RawOutcome::Acquired)));
                 assert!(semaphore.acquire(2, &forever()).is_ok());
             });
         });
     };
     die_with_all();
-    assert_eq!(mutex.lock(&forever()), Ok(Outcome::OwnerDied));
+    assert_eq!(mutex.lock(&forever()), Ok(RawOutcome::OwnerDied));
     assert!(mutex.is_inconsistent() && mutex.mark_consistent() && !mutex.is_inconsistent());
     assert!(mutex.unlock());
-    assert_eq!(rwlock.read(&forever()), Ok(Outcome::OwnerDied));
+    assert_eq!(rwlock.read(&forever()), Ok(RawOutcome::OwnerDied));
     assert_eq!(
         thread::scope(|s| s.spawn(|| rwlock.try_read()).join().unwrap()),
         Err(SharedError::Held)
@@ -203,19 +205,19 @@ fn what_a_thread_leaves_is_told_to_the_next() {
     assert_eq!(semaphore.acquire(3, &forever()), Ok(2));
     assert_eq!(semaphore.release(3), Ok(true));
     die_with_all();
-    assert_eq!(mutex.lock(&forever()), Ok(Outcome::OwnerDied));
+    assert_eq!(mutex.lock(&forever()), Ok(RawOutcome::OwnerDied));
     assert!(mutex.unlock());
-    assert_eq!(mutex.lock(&forever()), Ok(Outcome::NotRecoverable));
-    assert_eq!(mutex.try_lock(), Ok(Outcome::NotRecoverable));
-    assert_eq!(rwlock.write(&forever()), Ok(Outcome::OwnerDied));
+    assert_eq!(mutex.lock(&forever()), Ok(RawOutcome::NotRecoverable));
+    assert_eq!(mutex.try_lock(), Ok(RawOutcome::NotRecoverable));
+    assert_eq!(rwlock.write(&forever()), Ok(RawOutcome::OwnerDied));
     assert!(rwlock.unlock());
-    assert_eq!(rwlock.try_read(), Ok(Outcome::NotRecoverable));
+    assert_eq!(rwlock.try_read(), Ok(RawOutcome::NotRecoverable));
 }
 
 /// A word of a lock there may name the slot, and nobody knows where.
 #[test]
 fn slots_of_a_segment_with_unknown_locks_stay_worn_out() {
-    let options = Options::new().participants(1);
+    let options = SegmentOptions::new().participants(1);
     let form = Form::unknown(64);
     let segment = RawSegment::memfd("worn", &options, &form, |_| ()).expect("a segment");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));

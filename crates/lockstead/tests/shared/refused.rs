@@ -1,8 +1,10 @@
 //! Files that are no segments, or no longer.
 
 use crate::support::{Folder, Random, Watchdog};
-use lockstead::shared::inspect::View;
-use lockstead::shared::{Options, Segment, SegmentError, Shareable, SharedCondvar, SharedMutex};
+use lockstead::shared::inspect::SegmentView;
+use lockstead::shared::{
+    Segment, SegmentError, SegmentOptions, Shareable, SharedCondvar, SharedMutex,
+};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::os::fd::FromRawFd;
@@ -20,7 +22,7 @@ struct Root {
 type Small = Segment<Root>;
 
 fn small(path: &Path) -> Vec<u8> {
-    Small::create(path, &Options::new().participants(2).claims(1)).expect("a segment");
+    Small::create(path, &SegmentOptions::new().participants(2).claims(1)).expect("a segment");
     fs::read(path).expect("its bytes")
 }
 
@@ -32,7 +34,7 @@ fn what_is_no_segment_is_refused() {
     for bytes in [&b""[..], b"lockseg", &[0; 5000], &[0xff; 5000]] {
         fs::write(&path, bytes).expect("a file");
         assert!(matches!(Small::open(&path), Err(SegmentError::NotASegment)), "{}", bytes.len());
-        assert!(matches!(View::open(&path), Err(SegmentError::NotASegment)));
+        assert!(matches!(SegmentView::open(&path), Err(SegmentError::NotASegment)));
     }
     let pipe = folder.file("pipe");
     let name = CString::new(pipe.as_os_str().as_bytes()).expect("a name");
@@ -40,8 +42,8 @@ fn what_is_no_segment_is_refused() {
     assert_eq!(unsafe { libc::mkfifo(name.as_ptr(), 0o600) }, 0);
     assert!(matches!(Small::open(&pipe), Err(SegmentError::NotAFile)));
     // To be read, a pipe opens at once too, without a writer.
-    assert!(matches!(View::open(&pipe), Err(SegmentError::NotAFile)));
-    assert!(matches!(View::open(folder.path()), Err(SegmentError::NotAFile)));
+    assert!(matches!(SegmentView::open(&pipe), Err(SegmentError::NotAFile)));
+    assert!(matches!(SegmentView::open(folder.path()), Err(SegmentError::NotAFile)));
     assert!(matches!(Small::open("/dev/null"), Err(SegmentError::NotAFile)));
 }
 
@@ -81,7 +83,7 @@ fn every_changed_byte_of_the_header_and_the_directory_is_noticed() {
                 _ => matches!(refused, SegmentError::Damaged(_)),
             };
             assert!(expected, "byte {at}: {refused:?}");
-            assert!(View::open(&path).is_err(), "byte {at}");
+            assert!(SegmentView::open(&path).is_err(), "byte {at}");
         }
     }
 }
@@ -117,7 +119,7 @@ fn changed_headers_and_directories_with_right_sums_are_survived() {
         other[104..112].copy_from_slice(&sum.to_le_bytes());
         fs::write(&path, &other).expect("a file");
         // What opens describes itself; every lock is in the root.
-        let Ok(view) = View::open(&path) else { continue };
+        let Ok(view) = SegmentView::open(&path) else { continue };
         opened += 1;
         let people = view.people().expect("slots");
         let (mut locks, mut last) = (0, 0);
@@ -192,14 +194,14 @@ fn a_segment_of_another_root_is_refused_with_the_difference() {
 #[test]
 fn options_that_make_no_segment_are_refused() {
     for options in [
-        Options::new().participants(0),
-        Options::new().participants(16_383),
-        Options::new().claims(257),
+        SegmentOptions::new().participants(0),
+        SegmentOptions::new().participants(16_383),
+        SegmentOptions::new().claims(257),
     ] {
         let refused = Small::memfd("none", &options).expect_err("no such segment");
         assert!(matches!(refused, SegmentError::Options(_)), "{refused:?}");
     }
-    Small::memfd("most", &Options::new().participants(16_382).claims(1)).expect("the most");
+    Small::memfd("most", &SegmentOptions::new().participants(16_382).claims(1)).expect("the most");
 }
 
 #[test]
@@ -210,7 +212,7 @@ fn who_may_only_read_does_not_open_it() {
     let file = File::open(&path).expect("the file");
     let refused = Small::from_fd(file.into()).expect_err("it cannot be written");
     assert!(matches!(refused, SegmentError::Io { .. }), "{refused:?}");
-    View::open(&path).expect("to look at, that is enough");
+    SegmentView::open(&path).expect("to look at, that is enough");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use crate::support::{Watchdog, eventually, segment};
 use lockstead::CancelToken;
-use lockstead::shared::{Locked, Options, Segment, SharedError, SharedRwLock};
+use lockstead::shared::{Locked, Segment, SegmentOptions, SharedError, SharedRwLock};
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -89,7 +89,7 @@ fn every_wait_can_end() {
 fn there_is_no_limit_on_the_locks_that_a_thread_reads_under() {
     let _watchdog = Watchdog::new("there_is_no_limit_on_the_locks_that_a_thread_reads_under");
     for claims in [0, 2] {
-        let options = Options::new().claims(claims);
+        let options = SegmentOptions::new().claims(claims);
         let segment = Segment::<Locks>::memfd("few", &options).expect("a segment");
         let locks = segment.root();
         let read: Vec<_> =

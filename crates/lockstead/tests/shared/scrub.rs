@@ -1,7 +1,7 @@
 //! Slots that have seen as many deaths as a generation counts.
 
 use crate::support::{Watchdog, eventually};
-use lockstead::shared::{JoinError, Locked, Options, Segment, SharedMutex, raw};
+use lockstead::shared::{JoinError, Locked, Segment, SegmentOptions, SharedMutex, raw};
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
@@ -14,7 +14,7 @@ type Locks = [SharedMutex<u64>; 3];
 
 /// A segment with one slot, which has seen so many deaths.
 fn with_deaths(deaths: u64) -> Segment<Locks> {
-    let options = Options::new().participants(1);
+    let options = SegmentOptions::new().participants(1);
     let segment = Segment::<Locks>::memfd("worn", &options).expect("a segment");
     write(&segment, deaths << 32);
     segment
@@ -139,7 +139,7 @@ fn who_comes_while_somebody_scrubs_waits_for_that() {
 #[test]
 fn a_dead_owners_lock_is_got_while_somebody_scrubs_its_slot() {
     let _watchdog = Watchdog::new("a_dead_owners_lock_is_got_while_somebody_scrubs_its_slot");
-    let options = Options::new().participants(2);
+    let options = SegmentOptions::new().participants(2);
     let segment = Segment::<[SharedMutex<u64>; 1]>::memfd("scrubbed", &options).expect("one");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let life = |slot: u64| segment.header().slots_at + 128 * slot;
@@ -169,7 +169,7 @@ fn a_slot_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
 fn where_locks_may_be_unknown_what_is_worn_out_stays_so() {
     let _watchdog = Watchdog::new("where_locks_may_be_unknown_what_is_worn_out_stays_so");
     let form = raw::Form::unknown(64);
-    let options = Options::new().participants(1);
+    let options = SegmentOptions::new().participants(1);
     let segment = raw::RawSegment::memfd("worn", &options, &form, |_| ()).expect("a segment");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let life: u64 = LAST << 32 | 0xc000_0000;
@@ -183,7 +183,7 @@ fn where_locks_may_be_unknown_what_is_worn_out_stays_so() {
 #[test]
 fn a_scrub_takes_no_lock_from_who_came_after_another_one() {
     let _watchdog = Watchdog::new("a_scrub_takes_no_lock_from_who_came_after_another_one");
-    let options = Options::new().participants(2);
+    let options = SegmentOptions::new().participants(2);
     let segment = Segment::<[SharedMutex<u64>; 20_000]>::memfd("worn", &options).expect("one");
     let file = std::fs::File::from(segment.as_fd().try_clone_to_owned().expect("a descriptor"));
     let last = &segment.root()[19_999];

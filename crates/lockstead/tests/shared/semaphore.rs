@@ -2,14 +2,14 @@
 
 use crate::support::{Watchdog, Watched, before_it_looks_again, segment};
 use lockstead::CancelToken;
-use lockstead::shared::{OnDeath, Options, Segment, SharedError, SharedSemaphore, Taken};
+use lockstead::shared::{OnDeath, Segment, SegmentOptions, SharedError, SharedSemaphore, Taken};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 fn with(units: u32, on_death: OnDeath) -> Segment<SharedSemaphore> {
     let make = |root: &mut SharedSemaphore| *root = SharedSemaphore::new(units, on_death);
-    Segment::memfd_with("units", &Options::new().claims(3), make).expect("a segment")
+    Segment::memfd_with("units", &SegmentOptions::new().claims(3), make).expect("a segment")
 }
 
 #[test]

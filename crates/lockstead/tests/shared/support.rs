@@ -5,7 +5,7 @@ mod watchdog;
 #[path = "../common/watched.rs"]
 mod watched;
 
-use lockstead::shared::{Options, Segment, Shareable};
+use lockstead::shared::{Segment, SegmentOptions, Shareable};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -53,7 +53,7 @@ impl Drop for Folder {
 
 /// A segment in memory with this root.
 pub(crate) fn segment<T: Shareable>() -> Segment<T> {
-    Segment::memfd("test", &Options::new()).expect("a segment")
+    Segment::memfd("test", &SegmentOptions::new()).expect("a segment")
 }
 
 /// Numbers that look random, the same ones for each seed (xorshift).

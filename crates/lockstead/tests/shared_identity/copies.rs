@@ -2,7 +2,7 @@
 //! process has the same number; and one thread that comes by two ways.
 
 use crate::support::{Child, Named, Root, living, lose_list};
-use lockstead::shared::{Options, Segment, SharedError};
+use lockstead::shared::{Segment, SegmentOptions, SharedError};
 use std::fs::OpenOptions;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ fn a_copy_of_the_file_has_no_living_owners() {
     let copy = path.with_extension("copy");
     std::fs::copy(path, &copy).expect("copied");
     let begun = Instant::now();
-    let opened = Segment::<Root>::open_or_create(&copy, &Options::new()).expect("a segment");
+    let opened = Segment::<Root>::open_or_create(&copy, &SegmentOptions::new()).expect("a segment");
     assert_eq!(living(&copy), 0, "who opens it finds nobody alive");
     assert!(opened.root().told());
     println!("told after {:?}", begun.elapsed());
@@ -36,7 +36,7 @@ fn a_copy_of_the_file_has_no_living_owners() {
 fn a_file_of_two_moments_has_no_owner_that_comes_later() {
     use std::os::unix::fs::FileExt;
     let path = std::env::temp_dir().join(format!("lockstead-moments-{}", std::process::id()));
-    let segment = Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+    let segment = Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
     let word = segment.header().root + core::mem::offset_of!(Root, mutex) as u64;
     let file = OpenOptions::new().read(true).write(true).open(&path).expect("the file");
     let mut owned = [0; 4];

@@ -1,8 +1,8 @@
 //! Beside programs that lock the segment's file for their own ends.
 
 use crate::support::{Child, LONG, Named, Root, UNTOLD, living, lose_list};
-use lockstead::shared::inspect::View;
-use lockstead::shared::{JoinError, Locked, Options, Segment, SharedError};
+use lockstead::shared::inspect::SegmentView;
+use lockstead::shared::{JoinError, Locked, Segment, SegmentOptions, SharedError};
 use std::fs::{File, OpenOptions};
 use std::io::Error;
 use std::os::fd::AsRawFd;
@@ -98,7 +98,7 @@ const LAST_OF_THIS_PROCESS: u32 = 1;
 #[test]
 fn beside_a_reader_that_has_locked_the_whole_file_all_take_part() {
     let path = std::env::temp_dir().join(format!("lockstead-masked-{}", std::process::id()));
-    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    drop(Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment"));
     let reader = OpenOptions::new().read(true).open(&path).expect("it may read");
     lock_all(&reader, libc::F_RDLCK).expect("nobody takes part");
     let segment = Segment::<Root>::open(&path).expect("a segment");
@@ -132,7 +132,7 @@ fn beside_a_reader_that_has_locked_the_whole_file_all_take_part() {
 #[test]
 fn a_program_that_locks_the_whole_file_for_writing_is_named_at_once() {
     let path = std::env::temp_dir().join(format!("lockstead-locked-{}", std::process::id()));
-    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    drop(Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment"));
     let other = OpenOptions::new().read(true).write(true).open(&path).expect("it may write");
     lock_all(&other, libc::F_WRLCK).expect("nobody takes part");
     let segment = Segment::<Root>::open(&path).expect("a segment");
@@ -164,7 +164,7 @@ fn in_memory(name: &str) -> Option<std::path::PathBuf> {
 }
 
 fn unnoticed(path: &std::path::Path) -> usize {
-    let people = View::open(path).and_then(|view| view.people()).expect("a segment");
+    let people = SegmentView::open(path).and_then(|view| view.people()).expect("a segment");
     people.all().iter().filter(|person| person.unnoticed).count()
 }
 
@@ -172,7 +172,7 @@ fn unnoticed(path: &std::path::Path) -> usize {
 #[test]
 fn beside_a_reader_a_copy_of_the_file_has_no_living_owners_either() {
     let Some(path) = in_memory("masked") else { return println!("skipped: no /dev/shm, no /proc") };
-    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    drop(Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment"));
     let reader = OpenOptions::new().read(true).open(&path).expect("it may read");
     lock_all(&reader, libc::F_RDLCK).expect("nobody takes part");
     let segment = Segment::<Root>::open(&path).expect("a segment");
@@ -200,7 +200,7 @@ fn beside_a_reader_a_copy_of_the_file_has_no_living_owners_either() {
 #[test]
 fn beside_a_reader_the_next_process_of_the_same_number_is_somebody_else() {
     let path = std::env::temp_dir().join(format!("lockstead-next-{}", std::process::id()));
-    drop(Segment::<Root>::create(&path, &Options::new()).expect("a segment"));
+    drop(Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment"));
     let reader = OpenOptions::new().read(true).open(&path).expect("it may read");
     lock_all(&reader, libc::F_RDLCK).expect("nobody takes part");
     let segment = Segment::<Root>::open(&path).expect("a segment");

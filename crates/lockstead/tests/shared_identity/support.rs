@@ -1,7 +1,7 @@
 //! A segment in a file, and children that are killed.
 
 use lockstead::shared::{
-    Locked, Options, Segment, Shareable, SharedMutex, SharedRwLock, inspect::View,
+    Locked, Segment, SegmentOptions, Shareable, SharedMutex, SharedRwLock, inspect::SegmentView,
 };
 use std::io::Error;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,8 @@ pub(crate) struct Named {
 impl Named {
     pub(crate) fn new(name: &str) -> Named {
         let path = std::env::temp_dir().join(format!("lockstead-{name}-{}", std::process::id()));
-        let segment = Segment::create(&path, &Options::new().mode(0o666)).expect("a segment");
+        let segment =
+            Segment::create(&path, &SegmentOptions::new().mode(0o666)).expect("a segment");
         Named { path, segment }
     }
 }
@@ -168,6 +169,6 @@ pub(crate) fn lose_list() {
 }
 
 pub(crate) fn living(path: &Path) -> usize {
-    let people = View::open(path).expect("a segment").people().expect("people");
+    let people = SegmentView::open(path).expect("a segment").people().expect("people");
     people.all().iter().filter(|person| person.alive).count()
 }

@@ -4,7 +4,7 @@
 mod filter;
 
 use crate::support::{Child, LONG, Named, Root, living, lose_list};
-use lockstead::shared::{JoinError, Locked, Options, Segment, SegmentError, SharedError};
+use lockstead::shared::{JoinError, Locked, Segment, SegmentError, SegmentOptions, SharedError};
 use std::ffi::{CStr, CString};
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, AsRawFd};
@@ -54,7 +54,7 @@ fn without_proc_a_file_with_a_path_protects_as_with_it() {
         }
         // A file that is made without `/proc`, and one that is opened.
         let made = path.with_extension("made");
-        drop(Segment::<Root>::create(&made, &Options::new()).expect("made"));
+        drop(Segment::<Root>::create(&made, &SegmentOptions::new()).expect("made"));
         std::fs::remove_file(&made).expect("it");
         let segment = Segment::<Root>::open(path).expect("a segment");
         // So is a child of this one, which needs to be known by itself.
@@ -82,7 +82,7 @@ fn without_proc_a_file_with_a_path_protects_as_with_it() {
 
 #[test]
 fn without_proc_and_without_a_path_joining_says_what_is_missing() {
-    let segment = Segment::<Root>::memfd("no-path", &Options::new()).expect("a segment");
+    let segment = Segment::<Root>::memfd("no-path", &SegmentOptions::new()).expect("a segment");
     let root = segment.root();
     Child::new(|| {
         if !lose_proc() {
@@ -101,7 +101,7 @@ fn without_proc_and_without_a_path_joining_says_what_is_missing() {
 
 #[test]
 fn without_a_free_descriptor_who_has_opened_takes_part_and_a_child_is_told() {
-    let segment = Segment::<Root>::memfd("full", &Options::new()).expect("a segment");
+    let segment = Segment::<Root>::memfd("full", &SegmentOptions::new()).expect("a segment");
     let root = segment.root();
     Child::new(|| {
         let limit = |files| {
@@ -144,7 +144,7 @@ fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
         return println!("skipped: not root");
     }
     let path = std::env::temp_dir().join(format!("lockstead-daemon-{}", std::process::id()));
-    let segment = Segment::<Root>::create(&path, &Options::new().mode(0o600)).expect("one");
+    let segment = Segment::<Root>::create(&path, &SegmentOptions::new().mode(0o600)).expect("one");
     let root = segment.root();
     let owner = Child::new(|| {
         let segment = Segment::<Root>::open(&path).expect("a segment");
@@ -197,7 +197,7 @@ fn on_an_overlay_joining_says_that_its_locks_do_not_last() {
             return;
         }
         let path = Path::new(&merged).join("segment");
-        let segment = Segment::<Root>::create(&path, &Options::new()).expect("a segment");
+        let segment = Segment::<Root>::create(&path, &SegmentOptions::new()).expect("a segment");
         match segment.root().mutex.lock().map(drop) {
             Err(refused) => {
                 assert_eq!(refused, SharedError::Join(JoinError::ForgetfulFileSystem));
@@ -231,7 +231,7 @@ fn filters_of_system_calls_are_passed_by_or_named() {
             if !filter::refuse(call, second, error) {
                 return println!("skipped: no filters here");
             }
-            body(Segment::<Root>::create(&fresh, &Options::new()));
+            body(Segment::<Root>::create(&fresh, &SegmentOptions::new()));
         })
         .ends();
         let _ = std::fs::remove_file(&fresh);
@@ -250,7 +250,7 @@ fn filters_of_system_calls_are_passed_by_or_named() {
         assert!(refused.to_string().contains("allow fcntl"), "{refused}");
     };
     under(libc::SYS_fcntl, None, libc::EPERM, &|segment| {
-        let unsealed = Segment::<Root>::memfd("filtered", &Options::new()).map(drop);
+        let unsealed = Segment::<Root>::memfd("filtered", &SegmentOptions::new()).map(drop);
         let refused = unsealed.expect_err("anybody could cut it").to_string();
         assert!(refused.contains("sealing"), "{refused}");
         unknown(libc::EPERM, segment);
@@ -274,7 +274,7 @@ fn filters_of_system_calls_are_passed_by_or_named() {
 #[test]
 fn a_descriptor_that_the_program_has_closed_and_used_anew_is_left_to_it() {
     Child::new(|| {
-        let segment = Segment::<Root>::memfd("closed", &Options::new()).expect("a segment");
+        let segment = Segment::<Root>::memfd("closed", &SegmentOptions::new()).expect("a segment");
         let number = segment.as_fd().as_raw_fd();
         // SAFETY: as a program does that does not know whose it is; nothing of the test's uses it.
         unsafe { libc::close(number) };

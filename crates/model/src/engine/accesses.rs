@@ -1,17 +1,15 @@
 //! What an access to an atomic does, once it is the turn of its thread.
 
-use super::{Engine, Phase, Stop};
+use super::{Engine, ExecutionStop, Phase};
 use crate::atom::Atom;
+use crate::atomic::Site;
 use crate::choices::Lean;
-use crate::config::Access;
+use crate::config::AccessKind;
 use crate::fingerprint::mix;
-use crate::memory::{Memory, Touched};
-use crate::report::{Kind, Step};
+use crate::memory::{ModelMemory, Touched};
+use crate::report::{FailureKind, ModelStep};
 use crate::space::Space;
-use std::panic::Location;
 use std::sync::atomic::Ordering;
-
-type Site = &'static Location<'static>;
 
 /// What others see of an access, and so whether they may go before it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +32,7 @@ impl Engine {
         }
         let place = self.name(atom.address());
         let Some(location) = self.memory.register(place) else {
-            self.fail(Kind::Misuse("a model may use at most 96 atomics".into()));
+            self.fail(FailureKind::Misuse("a model may use at most 96 atomics".into()));
             return 0;
         };
         atom.generation.set(self.generation);
@@ -45,7 +43,7 @@ impl Engine {
     /// Returns a name for a fresh location at `address`.
     fn name(&mut self, address: usize) -> u64 {
         let Some(place) = self.space.place(address) else {
-            self.fail(Kind::Misuse(
+            self.fail(FailureKind::Misuse(
                 "model memory must lie in the shared value, on a thread's stack or in a slot"
                     .into(),
             ));
@@ -65,7 +63,7 @@ impl Engine {
         }
         if let Some(owned) = self.guarded(atom.address()) {
             if !owned {
-                self.fail(Kind::Misuse("guarded memory is touched without the lock".into()));
+                self.fail(FailureKind::Misuse("guarded memory is touched without the lock".into()));
             }
             return if owned { Visible::Guarded } else { Visible::Over };
         }
@@ -85,19 +83,19 @@ impl Engine {
             return Visible::No;
         }
         self.shared.insert(key);
-        self.stop = Some(Stop::Restart);
+        self.stop = Some(ExecutionStop::Restart);
         Visible::Over
     }
 
     /// Begins a step; whether the thread may take it at all.
     pub(crate) fn begin(&mut self, address: usize) -> bool {
         if self.freed.iter().any(|range| range.contains(&address)) {
-            self.fail(Kind::UseAfterFree);
+            self.fail(FailureKind::UseAfterFree);
         }
         self.step()
     }
 
-    fn ordering(&self, site: Site, access: Access, order: Ordering) -> Ordering {
+    fn ordering(&self, site: Site, access: AccessKind, order: Ordering) -> Ordering {
         self.config.orderings.as_ref().map_or(order, |replace| replace(site, access, order))
     }
 
@@ -111,7 +109,7 @@ impl Engine {
         }
     }
 
-    fn note(&mut self, site: Site, atom: &Atom, wide: bool, step: Step) {
+    fn note(&mut self, site: Site, atom: &Atom, wide: bool, step: ModelStep) {
         self.event(site, step, atom.address(), wide);
     }
 
@@ -122,7 +120,7 @@ impl Engine {
         &mut self,
         location: usize,
         least: bool,
-        wanted: impl Fn(&Memory, u16) -> bool,
+        wanted: impl Fn(&ModelMemory, u16) -> bool,
     ) -> (u16, bool) {
         let newest = self.memory.last_index(location);
         let mut indices = std::mem::take(&mut self.indices);
@@ -146,12 +144,12 @@ impl Engine {
 
     pub(crate) fn load(&mut self, atom: &Atom, order: Ordering, site: Site, wide: bool) -> u64 {
         let (me, location) = (self.current, self.locate(atom));
-        let order = self.ordering(site, Access::Load, order);
+        let order = self.ordering(site, AccessKind::Load, order);
         self.order(order);
         let (index, stale) = self.pick(location, true, |_, _| true);
         let (value, id) = self.memory.read(me, location, index, order);
         self.learn(id);
-        self.note(site, atom, wide, Step::Load { value, stale });
+        self.note(site, atom, wide, ModelStep::Load { value, stale });
         value
     }
 
@@ -164,12 +162,12 @@ impl Engine {
         wide: bool,
     ) {
         let location = self.locate(atom);
-        let order = self.ordering(site, Access::Store, order);
+        let order = self.ordering(site, AccessKind::Store, order);
         self.order(order);
         let (behind, _) = self.pick(location, false, |memory, index| memory.open(location, index));
         self.learn(u64::from(behind));
         self.put(location, behind, value, order, false);
-        self.note(site, atom, wide, Step::Store { value });
+        self.note(site, atom, wide, ModelStep::Store { value });
     }
 
     fn put(&mut self, location: usize, behind: u16, value: u64, order: Ordering, glued: bool) {
@@ -183,7 +181,7 @@ impl Engine {
         self.learn(1);
         let id = mix(self.threads[me].history, me as u64);
         if !self.memory.write(me, location, behind, value, order, id, glued) {
-            self.fail(Kind::Misuse("too many stores between two others".into()));
+            self.fail(FailureKind::Misuse("too many stores between two others".into()));
         }
     }
 
@@ -196,7 +194,7 @@ impl Engine {
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
         let location = self.locate(atom);
-        let order = self.ordering(site, Access::Update, order);
+        let order = self.ordering(site, AccessKind::Update, order);
         let (index, _) = self.pick(location, false, |memory, index| memory.open(location, index));
         self.replace(atom, index, order, site, wide, change)
     }
@@ -217,7 +215,7 @@ impl Engine {
         self.learn(id);
         let to = change(from);
         self.put(location, index, to, order, true);
-        self.note(site, atom, wide, Step::Exchange { from, to });
+        self.note(site, atom, wide, ModelStep::Exchange { from, to });
         from
     }
 
@@ -242,14 +240,14 @@ impl Engine {
             if fits { memory.open(location, index) } else { value != newest }
         });
         if self.memory.value(location, index) & mask == wanted {
-            let order = self.ordering(site, Access::Exchange, success);
+            let order = self.ordering(site, AccessKind::Exchange, success);
             return Ok(self.replace(atom, index, order, site, wide, |old| old & !mask | new));
         }
-        let order = self.ordering(site, Access::FailedExchange, failure);
+        let order = self.ordering(site, AccessKind::FailedExchange, failure);
         self.order(order);
         let (found, id) = self.memory.read(me, location, index, order);
         self.learn(id);
-        self.note(site, atom, wide, Step::FailedExchange { found, wanted, stale });
+        self.note(site, atom, wide, ModelStep::FailedExchange { found, wanted, stale });
         Err(found)
     }
 }

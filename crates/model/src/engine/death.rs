@@ -1,23 +1,21 @@
 //! The end of a participant at any of its steps, and another one in its place.
 //!
-//! What the machine does then is what the invariants DEATH-MARK, DEATH-NAMED-WORD and DEATH-LOST-WAKE of the core's
-//! `robust/machine.rs` say, and each part of it is a step of its own between which
-//! others go on: the dead one leaves the queues in which it slept, one after the other,
-//! and may swallow a wake-up in each; its life word is marked; one of those that sleep
+//! What the machine does then is what the invariants DEATH-MARK, DEATH-NAMED-WORD and
+//! DEATH-LOST-WAKE of the core's `robust/machine.rs` say, and each part of it is a step of its own
+//! between which others go on: the dead one leaves the queues in which it slept, one after the
+//! other, and may swallow a wake-up in each; its life word is marked; one of those that sleep
 //! there is woken; then one of those that sleep on the word that it had named.
 //!
 //! Where the model says so, all but the first may fail to happen: then the others have to
 //! ask ([`has_ended`]).
 
-use super::{Engine, Next, Queued, Status, Thread, aside, check, halt, point, with};
+use super::{Engine, ModelThread, Next, Queued, ThreadStatus, aside, check, halt, point, with};
+use crate::atomic::Site;
 use crate::choices::Lean;
 use crate::fingerprint::mix;
-use crate::report::Step;
-use std::panic::Location;
+use crate::report::ModelStep;
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-
-type Site = &'static Location<'static>;
 
 /// The low half of the life word of a dead participant, as the core says.
 const DEAD: u64 = lockstead_core::robust::life::LIFE_DEAD as u64;
@@ -30,11 +28,11 @@ impl Engine {
     pub(super) fn list_ends(&mut self) {
         for thread in 0..self.main() {
             let it = &self.threads[thread];
-            let over = it.dying || matches!(it.status, Status::Done | Status::Gone);
+            let over = it.dying || matches!(it.status, ThreadStatus::Done | ThreadStatus::Gone);
             if self.budget.kills > 0 && it.mortal && !over && self.may_start(thread) {
                 self.next.push(Next::Kill(thread));
             }
-            let gone = it.status == Status::Gone && self.budget.respawns > 0;
+            let gone = it.status == ThreadStatus::Gone && self.budget.respawns > 0;
             if gone && self.again && self.is_marked(thread) {
                 self.next.push(Next::Respawn(thread));
             }
@@ -65,7 +63,7 @@ impl Engine {
         let it = &mut self.threads[thread];
         it.doomed = true;
         it.started = true;
-        it.status = Status::Ready;
+        it.status = ThreadStatus::Ready;
         self.last = thread;
         self.current = thread;
     }
@@ -76,7 +74,7 @@ impl Engine {
         let group = self.threads[thread].group;
         let own = self.threads[thread].own;
         let yielder = self.threads[thread].yielder;
-        self.threads[thread] = Thread::new();
+        self.threads[thread] = ModelThread::new();
         let it = &mut self.threads[thread];
         (it.group, it.own, it.started, it.chosen) = (group, own, true, true);
         it.history = mix(1, 13);
@@ -142,7 +140,7 @@ fn die(now: bool) -> ! {
         it.history = mix(0, 17);
         it.site
     });
-    with(|engine| engine.event(site, Step::Killed, 0, false));
+    with(|engine| engine.event(site, ModelStep::Killed, 0, false));
     let step = |phase: u64| step(phase, site);
     while with(Engine::queues) {
         step(1);
@@ -177,9 +175,9 @@ fn die(now: bool) -> ! {
     }
     with(|engine| {
         let it = &mut engine.threads[engine.current];
-        (it.status, it.history, it.dying) = (Status::Gone, 0, false);
+        (it.status, it.history, it.dying) = (ThreadStatus::Gone, 0, false);
         (it.named, it.deferred) = (None, None);
-        engine.event(site, Step::Gone, 0, false);
+        engine.event(site, ModelStep::Gone, 0, false);
         if engine.stop.is_none() {
             engine.decide();
         }
@@ -242,10 +240,10 @@ pub(crate) fn has_ended(number: u32, site: Site) -> bool {
     let ended = with(|engine| {
         engine.step();
         let thread = (number as usize).checked_sub(1).and_then(|at| engine.threads.get(at));
-        let ended = thread.is_some_and(|thread| thread.status == Status::Gone);
+        let ended = thread.is_some_and(|thread| thread.status == ThreadStatus::Gone);
         engine.learn(mix(22, u64::from(ended)));
         let what = if ended { "is told of an end" } else { "is told that it lives" };
-        engine.event(site, Step::Watches(what), 0, false);
+        engine.event(site, ModelStep::Watches(what), 0, false);
         ended
     });
     check();

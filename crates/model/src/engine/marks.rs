@@ -1,19 +1,19 @@
 //! What an engine puts down of an execution, to go on from there once more.
 
-use super::{Engine, Phase, Thread};
+use super::{Engine, ModelThread, Phase};
 use crate::config::Budget;
 use crate::memory::{self, Accesses};
 
 /// An engine at a decision that is to be made.
 #[derive(Default)]
-pub(crate) struct Mark {
+pub(crate) struct EngineMark {
     decisions: usize,
     /// The fingerprint of the state.
     state: u64,
-    memory: memory::Mark,
-    threads: Vec<Thread>,
+    memory: memory::MemoryMark,
+    threads: Vec<ModelThread>,
     cells: Vec<(usize, Accesses)>,
-    words: Words,
+    words: EngineWords,
     /// How many there were.
     trace: usize,
     freed: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Mark {
 
 /// What there is one of.
 #[derive(Clone, Copy, Default)]
-struct Words {
+struct EngineWords {
     budget: Budget,
     clock: u64,
     changes: u64,
@@ -33,7 +33,7 @@ struct Words {
     passes: u32,
 }
 
-impl Mark {
+impl EngineMark {
     /// Returns how many decisions came before.
     pub(crate) fn decisions(&self) -> usize {
         self.decisions
@@ -47,7 +47,7 @@ impl Mark {
 
 impl Engine {
     /// Puts down what [`put_back`](Self::put_back) needs.
-    pub(crate) fn save(&self, mark: &mut Mark) {
+    pub(crate) fn save(&self, mark: &mut EngineMark) {
         // Whoever adds a field decides here whether it belongs to an execution.
         let Engine {
             config: _,
@@ -95,7 +95,7 @@ impl Engine {
         memory.save(&mut mark.memory);
         mark.threads.clone_from(threads);
         mark.cells.clone_from(cells);
-        mark.words = Words {
+        mark.words = EngineWords {
             budget: *budget,
             clock: *clock,
             changes: *changes,
@@ -109,12 +109,12 @@ impl Engine {
     }
 
     /// Restores all that was when `mark` was put down, and makes the decision.
-    pub(crate) fn put_back(&mut self, mark: &Mark) {
+    pub(crate) fn put_back(&mut self, mark: &EngineMark) {
         self.choices.go_back(mark.decisions);
         self.memory.put_back(&mark.memory);
         self.threads.clone_from(&mark.threads);
         self.cells.clone_from(&mark.cells);
-        Words {
+        EngineWords {
             budget: self.budget,
             clock: self.clock,
             changes: self.changes,

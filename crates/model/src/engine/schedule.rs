@@ -1,12 +1,12 @@
 //! Whose turn it is: the threads that may go on, the timers that may fire, and
 //! what happens when neither can.
 
-use super::{Awoken, Engine, MAX_PASSES, NEVER, Next, Status, Stop};
+use super::{Awoken, Engine, ExecutionStop, MAX_PASSES, NEVER, Next, ThreadStatus};
 use crate::choices::Lean;
 use crate::config::Fault;
 use crate::fingerprint::mix;
-use crate::report::{Kind, Step};
-use lockstead_core::Outcome;
+use crate::report::{FailureKind, ModelStep};
+use lockstead_core::WaitOutcome;
 
 impl Engine {
     /// Changes that others than `thread` have made.
@@ -19,18 +19,21 @@ impl Engine {
         let others = self.by_others(self.current);
         let thread = &mut self.threads[self.current];
         thread.status = if thread.idle_since == Some(others) {
-            Status::Relaxing(others)
+            ThreadStatus::Relaxing(others)
         } else {
-            Status::Yielded
+            ThreadStatus::Yielded
         };
         thread.idle_since = Some(others);
     }
 
     pub(super) fn can_run(&self, thread: usize) -> bool {
         match self.threads[thread].status {
-            Status::Ready | Status::Yielded => true,
-            Status::Relaxing(since) => self.by_others(thread) > since,
-            Status::Asleep(_) | Status::Watching | Status::Done | Status::Gone => false,
+            ThreadStatus::Ready | ThreadStatus::Yielded => true,
+            ThreadStatus::Relaxing(since) => self.by_others(thread) > since,
+            ThreadStatus::Asleep(_)
+            | ThreadStatus::Watching
+            | ThreadStatus::Done
+            | ThreadStatus::Gone => false,
         }
     }
 
@@ -43,7 +46,7 @@ impl Engine {
 
     /// Tells whether the thread that ran last would go on if it were not preempted.
     pub(super) fn goes_on(&self) -> bool {
-        self.threads[self.last].status == Status::Ready
+        self.threads[self.last].status == ThreadStatus::Ready
     }
 
     /// Decides what happens next, until it is a thread's turn (`current`) or
@@ -57,7 +60,7 @@ impl Engine {
             if self.next.len() > 1 && self.config.reduce && !self.sealed {
                 self.state = self.fingerprint();
                 if self.choices.fresh() && self.known() {
-                    self.stop = Some(Stop::Known);
+                    self.stop = Some(ExecutionStop::Known);
                     return;
                 }
                 if self.marking {
@@ -89,7 +92,7 @@ impl Engine {
                 if goes_on && thread != self.last {
                     self.preemptions += 1;
                 }
-                self.threads[thread].status = Status::Ready;
+                self.threads[thread].status = ThreadStatus::Ready;
                 self.threads[thread].started = true;
                 self.last = thread;
                 self.current = thread;
@@ -98,10 +101,10 @@ impl Engine {
             Next::Timer(thread, free) => self.fire(thread, free),
             Next::Signal(thread) => {
                 self.budget.signals -= 1;
-                self.threads[thread].status = Status::Ready;
+                self.threads[thread].status = ThreadStatus::Ready;
                 self.threads[thread].awoken = Some(Awoken::ForSignal);
                 let site = self.threads[thread].site;
-                self.event_of(thread, site, Step::Signal, 0, false);
+                self.event_of(thread, site, ModelStep::Signal, 0, false);
             }
             Next::Kill(thread) => {
                 self.kill(thread);
@@ -117,7 +120,7 @@ impl Engine {
     }
 
     /// Lists in `next` what may happen; says so if nothing can.
-    pub(super) fn list(&mut self) -> Option<Stop> {
+    pub(super) fn list(&mut self) -> Option<ExecutionStop> {
         self.next.clear();
         let (main, goes_on) = (self.main(), self.goes_on());
         if goes_on {
@@ -133,9 +136,9 @@ impl Engine {
         let stuck = self.next.is_empty();
         for thread in 0..main {
             let it = &self.threads[thread];
-            let asleep = matches!(it.status, Status::Asleep(_) | Status::Watching);
+            let asleep = matches!(it.status, ThreadStatus::Asleep(_) | ThreadStatus::Watching);
             let late = self.config.fault == Some(Fault::SwallowedWake)
-                && it.awoken == Some(Awoken::As(Outcome::Woken));
+                && it.awoken == Some(Awoken::As(WaitOutcome::Woken));
             if self.budget.timeouts > 0 && it.deadline < NEVER && (asleep || late) {
                 self.next.push(Next::Timer(thread, false));
             }
@@ -148,17 +151,19 @@ impl Engine {
             return None;
         }
         let threads = &self.threads[..main];
-        if threads.iter().all(|t| matches!(t.status, Status::Done | Status::Gone)) {
+        if threads.iter().all(|t| matches!(t.status, ThreadStatus::Done | ThreadStatus::Gone)) {
             self.list_ends();
             // Who comes now finds nobody, which is a case, too.
-            return if self.next.is_empty() { Some(Stop::Done) } else { None };
+            return if self.next.is_empty() { Some(ExecutionStop::Done) } else { None };
         }
-        if threads.iter().any(|t| matches!(t.status, Status::Relaxing(_))) {
+        if threads.iter().any(|t| matches!(t.status, ThreadStatus::Relaxing(_))) {
             self.next.push(Next::Pass);
             return None;
         }
         let earliest = (0..main)
-            .filter(|&t| matches!(self.threads[t].status, Status::Asleep(_) | Status::Watching))
+            .filter(|&t| {
+                matches!(self.threads[t].status, ThreadStatus::Asleep(_) | ThreadStatus::Watching)
+            })
             .min_by_key(|&t| self.threads[t].deadline)
             .filter(|&t| self.config.rescue && self.threads[t].deadline < NEVER);
         match earliest {
@@ -166,7 +171,7 @@ impl Engine {
                 self.next.push(Next::Timer(thread, true));
                 None
             }
-            None => Some(Stop::Failed(Kind::Deadlock)),
+            None => Some(ExecutionStop::Failed(FailureKind::Deadlock)),
         }
     }
 
@@ -176,18 +181,18 @@ impl Engine {
         }
         let it = &mut self.threads[thread];
         self.clock = self.clock.max(it.deadline);
-        it.status = Status::Ready;
-        it.awoken = Some(Awoken::As(Outcome::TimedOut));
+        it.status = ThreadStatus::Ready;
+        it.awoken = Some(Awoken::As(WaitOutcome::TimedOut));
         let site = it.site;
         self.changes += 1;
-        self.event_of(thread, site, Step::Timer, 0, false);
+        self.event_of(thread, site, ModelStep::Timer, 0, false);
     }
 
     /// Lets time pass and all stores arrive, for nobody can do anything but spin.
     fn pass(&mut self) {
         self.passes += 1;
         if self.passes > MAX_PASSES {
-            self.fail(Kind::Livelock);
+            self.fail(FailureKind::Livelock);
             return;
         }
         self.clock += self.config.tick;
@@ -196,11 +201,11 @@ impl Engine {
         for thread in &mut self.threads {
             // Everybody knows all stores now.
             thread.history = mix(thread.history, hash);
-            if let Status::Relaxing(_) = thread.status {
-                thread.status = Status::Ready;
+            if let ThreadStatus::Relaxing(_) = thread.status {
+                thread.status = ThreadStatus::Ready;
             }
         }
         let site = self.threads[self.last].site;
-        self.event_of(self.last, site, Step::TimePasses, 0, false);
+        self.event_of(self.last, site, ModelStep::TimePasses, 0, false);
     }
 }

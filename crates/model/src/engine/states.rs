@@ -1,6 +1,6 @@
 //! States that were reached before, and need not be explored again.
 
-use super::{Awoken, Engine, Status};
+use super::{Awoken, Engine, ThreadStatus};
 use crate::atom::Atom;
 use crate::fingerprint::mix;
 
@@ -32,20 +32,20 @@ impl Engine {
         let mut sum = mix(self.memory.hash, self.memory.fence_hash());
         for (number, thread) in self.threads.iter().enumerate() {
             let status = match thread.status {
-                Status::Ready | Status::Yielded => 0,
-                Status::Relaxing(_) => u64::from(!self.can_run(number)),
-                Status::Asleep(sleeper) => {
+                ThreadStatus::Ready | ThreadStatus::Yielded => 0,
+                ThreadStatus::Relaxing(_) => u64::from(!self.can_run(number)),
+                ThreadStatus::Asleep(sleeper) => {
                     let ahead = self.threads.iter().filter(|t| match t.status {
-                        Status::Asleep(s) => {
+                        ThreadStatus::Asleep(s) => {
                             s.address == sleeper.address && s.order < sleeper.order
                         }
                         _ => false,
                     });
                     mix(2 + ahead.count() as u64, sleeper.address as u64)
                 }
-                Status::Watching => 4,
-                Status::Done => 3,
-                Status::Gone => 5,
+                ThreadStatus::Watching => 4,
+                ThreadStatus::Done => 3,
+                ThreadStatus::Gone => 5,
             };
             let awoken = match thread.awoken {
                 None => 0,

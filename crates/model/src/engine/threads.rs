@@ -2,12 +2,12 @@
 
 use crate::atom::Atom;
 use corosensei::Yielder;
-use lockstead_core::Outcome;
+use lockstead_core::WaitOutcome;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Status {
+pub(crate) enum ThreadStatus {
     Ready,
     /// Ended a turn of a spin loop, and may begin the next.
     Yielded,
@@ -24,23 +24,23 @@ pub(crate) enum Status {
 
 /// A place in a queue of sleepers of one that sleeps in several.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct SleepEntry {
     pub(crate) address: usize,
     pub(crate) queued: Queued,
 }
 
 /// The places of one that sleeps in several queues, in its order.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Entries {
+pub(crate) struct SleepEntries {
     number: usize,
-    places: [Entry; MOST_WATCHES],
+    places: [SleepEntry; MOST_WATCHES],
 }
 
 /// Words on which one can sleep at once.
 pub(crate) const MOST_WATCHES: usize = 8;
 
-impl Entries {
-    pub(crate) fn push(&mut self, entry: Entry) {
+impl SleepEntries {
+    pub(crate) fn push(&mut self, entry: SleepEntry) {
         self.places[self.number] = entry;
         self.number += 1;
     }
@@ -50,16 +50,16 @@ impl Entries {
     }
 }
 
-impl Deref for Entries {
-    type Target = [Entry];
+impl Deref for SleepEntries {
+    type Target = [SleepEntry];
 
-    fn deref(&self) -> &[Entry] {
+    fn deref(&self) -> &[SleepEntry] {
         &self.places[..self.number]
     }
 }
 
-impl DerefMut for Entries {
-    fn deref_mut(&mut self) -> &mut [Entry] {
+impl DerefMut for SleepEntries {
+    fn deref_mut(&mut self) -> &mut [SleepEntry] {
         &mut self.places[..self.number]
     }
 }
@@ -84,16 +84,16 @@ pub(crate) struct Sleeper {
 /// How a sleep ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Awoken {
-    As(Outcome),
+    As(WaitOutcome),
     /// A signal handler is to be run.
     ForSignal,
 }
 
 #[derive(Clone, Copy)]
-pub(crate) struct Thread {
+pub(crate) struct ModelThread {
     /// Stands for the results of all operations so far.
     pub(crate) history: u64,
-    pub(crate) status: Status,
+    pub(crate) status: ThreadStatus,
     pub(crate) awoken: Option<Awoken>,
     /// How many changes are its own.
     pub(crate) own: u64,
@@ -107,7 +107,7 @@ pub(crate) struct Thread {
     pub(crate) in_section: bool,
     pub(crate) yielder: *const Yielder<(), ()>,
     /// Where it queues; empty outside of waits.
-    pub(crate) entries: Entries,
+    pub(crate) entries: SleepEntries,
     /// Where the machine wakes when it ends.
     pub(crate) named: Option<*const Atom>,
     /// The same, when it has named nothing.
@@ -130,12 +130,12 @@ pub(crate) struct Thread {
     pub(super) site: &'static Location<'static>,
 }
 
-impl Thread {
+impl ModelThread {
     #[track_caller]
     pub(super) fn new() -> Self {
-        Thread {
+        ModelThread {
             history: 0,
-            status: Status::Ready,
+            status: ThreadStatus::Ready,
             awoken: None,
             own: 0,
             idle_since: None,
@@ -144,7 +144,7 @@ impl Thread {
             in_handler: false,
             in_section: false,
             yielder: std::ptr::null(),
-            entries: Entries::default(),
+            entries: SleepEntries::default(),
             named: None,
             deferred: None,
             mortal: false,

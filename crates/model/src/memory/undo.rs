@@ -3,7 +3,7 @@
 //! What stores do is noted as they do it, and undone one by one. What threads know
 //! changes at every step, and is put down as a whole.
 
-use super::{Memory, Mind, Touched, View};
+use super::{MemoryView, Mind, ModelMemory, Touched};
 use crate::fingerprint::mix;
 
 /// What has changed, and how to undo it.
@@ -20,19 +20,19 @@ pub(super) enum Change {
 
 /// Memory at some point of an execution.
 #[derive(Default)]
-pub(crate) struct Mark {
+pub(crate) struct MemoryMark {
     /// Changes that came before.
     changes: usize,
     hash: u64,
     /// What threads know; nothing where all know everything.
     minds: Vec<Mind>,
-    fence: View,
+    fence: MemoryView,
     fence_hash: u64,
 }
 
-impl Memory {
+impl ModelMemory {
     /// Puts down what [`put_back`](Self::put_back) needs.
-    pub(crate) fn save(&self, mark: &mut Mark) {
+    pub(crate) fn save(&self, mark: &mut MemoryMark) {
         mark.changes = self.journal.len();
         mark.hash = self.hash;
         if !self.merged {
@@ -43,7 +43,7 @@ impl Memory {
     }
 
     /// Makes everything as it was at `mark`, which is of this execution.
-    pub(crate) fn put_back(&mut self, mark: &Mark) {
+    pub(crate) fn put_back(&mut self, mark: &MemoryMark) {
         while self.journal.len() > mark.changes {
             let Some(change) = self.journal.pop() else { break };
             self.undo(change);

@@ -1,7 +1,7 @@
 //! Policies and small helpers that the models share.
 
 use lockstead_core::{Policy, Slot};
-use lockstead_model::{Config, Event};
+use lockstead_model::{Config, ExecutionEvent};
 
 /// A bound that no model reaches: nobody asks to be handed the lock.
 pub(crate) const NEVER: u64 = 1 << 62;
@@ -148,7 +148,7 @@ pub(crate) fn watch_queue(config: Config) -> Config {
     let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));
     let config = config.watch("head", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 2));
     let config = config.watch("closed", |e| e.in_file("spin/queue.rs") && e.wrote(u32::MAX.into()));
-    config.watch("found closed", |e: &Event| {
+    config.watch("found closed", |e: &ExecutionEvent| {
         e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into())
     })
 }

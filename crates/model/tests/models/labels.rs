@@ -1,6 +1,6 @@
 //! Orderings weakened by their label: each must be missed by some model.
 
-use lockstead_model::{Access, Config, Failure, Ordering, Scenario};
+use lockstead_model::{AccessKind, Config, Ordering, Scenario, SearchFailure};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -57,9 +57,9 @@ pub(crate) fn weaker_without_fences(
         match order {
             order if here => part.without(order),
             Ordering::SeqCst => match access {
-                Access::Load | Access::FailedExchange => Ordering::Acquire,
-                Access::Store => Ordering::Release,
-                Access::Update | Access::Exchange => Ordering::AcqRel,
+                AccessKind::Load | AccessKind::FailedExchange => Ordering::Acquire,
+                AccessKind::Store => Ordering::Release,
+                AccessKind::Update | AccessKind::Exchange => Ordering::AcqRel,
             },
             order => order,
         }
@@ -103,7 +103,7 @@ pub(crate) fn missed<S: 'static>(
     config: &Config,
     file: &'static str,
     label: &str,
-) -> Failure {
+) -> SearchFailure {
     scenario.check(config).expect("correct as shipped");
     match scenario.check(&weaker(config, file, &[label], Part::All)) {
         Ok(stats) => panic!("{label} is not missed: {stats}"),

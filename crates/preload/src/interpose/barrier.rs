@@ -1,14 +1,14 @@
 //! Stands before `pthread_barrier_*`.
 
-use super::until::Until;
-use crate::call::Outcome;
+use super::until::GivenDeadline;
+use crate::call::CallOutcome;
 use crate::me::enter;
-use crate::real::{self, Lock, call};
+use crate::real::{self, LockPointer, call};
 use crate::record;
-use crate::site::Site;
+use crate::site::CallSite;
 use core::ffi::{c_int, c_void};
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::How;
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::WaitKind;
 
 crate::thunk! {
     pthread_barrier_init(3) => init;
@@ -21,10 +21,10 @@ unsafe extern "C" {
 }
 
 unsafe extern "C" fn init(
-    barrier: Lock,
+    barrier: LockPointer,
     attributes: *const c_void,
     count: u32,
-    site: &Site,
+    site: &CallSite,
 ) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
@@ -38,35 +38,40 @@ unsafe extern "C" fn init(
             unsafe { pthread_barrierattr_getpshared(attributes, &raw mut shared) };
         }
         let shared = if shared == libc::PTHREAD_PROCESS_SHARED { attribute::SHARED } else { 0 };
-        me.initialised(barrier as u64, site, (Kind::Barrier, attribute::KNOWN | shared));
+        me.initialised(barrier as u64, site, (ObjectKind::Barrier, attribute::KNOWN | shared));
     }
     answer
 }
 
-unsafe extern "C" fn destroy(barrier: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn destroy(barrier: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_barrier_destroy()(barrier) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(barrier as u64, Kind::Barrier, site);
+        me.destroyed(barrier as u64, ObjectKind::Barrier, site);
     }
     answer
 }
 
-unsafe extern "C" fn wait(barrier: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn wait(barrier: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
-    let waiting = Until::NEVER.call(barrier as u64, (Kind::Barrier, 0), How::BARRIER, site);
+    let waiting = GivenDeadline::NEVER.call(
+        barrier as u64,
+        (ObjectKind::Barrier, 0),
+        WaitKind::BARRIER,
+        site,
+    );
     record::wait_begins(&waiting);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_barrier_wait()(barrier) };
     if answer == libc::PTHREAD_BARRIER_SERIAL_THREAD {
         // This thread came last: it has not waited.
-        record::wait_ends(&waiting, Outcome::Failed);
+        record::wait_ends(&waiting, CallOutcome::Failed);
         record::used(&waiting);
     } else {
-        record::wait_ends(&waiting, Outcome::of_posix(answer));
+        record::wait_ends(&waiting, CallOutcome::of_posix(answer));
     }
     answer
 }

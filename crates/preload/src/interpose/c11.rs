@@ -2,19 +2,19 @@
 //! the other kind, with answers of their own.
 
 use super::condition;
-use super::mutex::Mutex;
-use super::until::Until;
-use crate::call::{Call, Nature, Outcome};
+use super::mutex::ProgramMutex;
+use super::until::GivenDeadline;
+use crate::call::{CallOutcome, LockCall, Nature};
 use crate::handing;
 use crate::me::enter;
-use crate::real::{self, Lock, REAL, call};
+use crate::real::{self, LockPointer, REAL, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::thunk::Passage;
 use core::ffi::c_int;
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::How;
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::WaitKind;
 
 crate::thunk! {
     mtx_init(2) => init;
@@ -47,32 +47,32 @@ pub(super) mod answer {
     pub(crate) const TIMED_OUT: c_int = 4;
 }
 
-fn outcome(answer: c_int) -> Outcome {
+fn outcome(answer: c_int) -> CallOutcome {
     match answer {
-        answer::SUCCESS => Outcome::Acquired,
-        answer::BUSY => Outcome::Refused,
-        answer::TIMED_OUT => Outcome::TimedOut,
-        _ => Outcome::Failed,
+        answer::SUCCESS => CallOutcome::Acquired,
+        answer::BUSY => CallOutcome::Refused,
+        answer::TIMED_OUT => CallOutcome::TimedOut,
+        _ => CallOutcome::Failed,
     }
 }
 
 #[derive(Clone, Copy)]
-struct Mtx(Lock);
+struct Mtx(LockPointer);
 
 impl Nature for Mtx {
-    fn nature(&self) -> (Kind, u16) {
-        let (kind, attributes) = Mutex(self.0).nature();
+    fn nature(&self) -> (ObjectKind, u16) {
+        let (kind, attributes) = ProgramMutex(self.0).nature();
         (kind, attributes | attribute::C11)
     }
 }
 
-fn waiting(mutex: Lock, until: Until, site: &Site) -> Call<'_, Mtx> {
-    until.call(mutex as u64, Mtx(mutex), How::MUTEX, site)
+fn waiting(mutex: LockPointer, until: GivenDeadline, site: &CallSite) -> LockCall<'_, Mtx> {
+    until.call(mutex as u64, Mtx(mutex), WaitKind::MUTEX, site)
 }
 
-unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
+unsafe extern "C" fn init(mutex: LockPointer, kind: c_int, site: &CallSite) -> c_int {
     real::resolve();
-    rules::initialises(mutex as u64, Kind::Mutex, site);
+    rules::initialises(mutex as u64, ObjectKind::Mutex, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::mtx_init()(mutex, kind) };
     if answer == answer::SUCCESS
@@ -83,20 +83,20 @@ unsafe extern "C" fn init(mutex: Lock, kind: c_int, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn destroy(mutex: Lock, site: &Site) {
+unsafe extern "C" fn destroy(mutex: LockPointer, site: &CallSite) {
     real::resolve();
-    rules::destroys(mutex as u64, Kind::Mutex, site);
+    rules::destroys(mutex as u64, ObjectKind::Mutex, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { call::mtx_destroy()(mutex) };
     if let Some(me) = enter() {
-        me.destroyed(mutex as u64, Kind::Mutex, site);
+        me.destroyed(mutex as u64, ObjectKind::Mutex, site);
     }
 }
 
-unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn lock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     record::acquire(
-        &waiting(mutex, Until::NEVER, site),
+        &waiting(mutex, GivenDeadline::NEVER, site),
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::mtx_trylock()(mutex) },
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
@@ -105,23 +105,27 @@ unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
     )
 }
 
-unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn trylock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::mtx_trylock()(mutex) };
-    record::tried(&waiting(mutex, Until::NEVER, site), outcome(answer));
+    record::tried(&waiting(mutex, GivenDeadline::NEVER, site), outcome(answer));
     answer
 }
 
-unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
+unsafe extern "C" fn timedlock(
+    mutex: LockPointer,
+    time: *const libc::timespec,
+    site: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::mtx_timedlock()(mutex, time) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    let until = unsafe { Until::new(libc::CLOCK_REALTIME, time) };
+    let until = unsafe { GivenDeadline::new(libc::CLOCK_REALTIME, time) };
     record::acquire(
         // A time that is refused is not waited for.
-        &waiting(mutex, until.unwrap_or(Until::PAST), site),
+        &waiting(mutex, until.unwrap_or(GivenDeadline::PAST), site),
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         || unsafe { call::mtx_trylock()(mutex) },
         block,
@@ -129,10 +133,10 @@ unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &
     )
 }
 
-unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn unlock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     let release = record::release(mutex as u64, &Mtx(mutex), site);
-    if !release.was_held && !Mutex(mutex).checks_owner() {
+    if !release.was_held && !ProgramMutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
@@ -141,7 +145,7 @@ unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn condition_init(condition: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::cnd_init()(condition) };
@@ -151,49 +155,49 @@ unsafe extern "C" fn condition_init(condition: Lock, site: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn condition_destroy(condition: Lock, site: &Site) {
+unsafe extern "C" fn condition_destroy(condition: LockPointer, site: &CallSite) {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { call::cnd_destroy()(condition) };
     if let Some(me) = enter() {
-        me.destroyed(condition as u64, Kind::Condition, site);
+        me.destroyed(condition as u64, ObjectKind::Condition, site);
     }
 }
 
-unsafe extern "C" fn signal(condition: Lock, site: &Site) -> usize {
+unsafe extern "C" fn signal(condition: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
     REAL.cnd_signal.address()
 }
 
-unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
+unsafe extern "C" fn broadcast(condition: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
     REAL.cnd_broadcast.address()
 }
 
-unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [condition, mutex, ..] = passage.arguments;
-    record::wait_begins(&condition::waiting(condition, mutex, Until::NEVER, site));
+    record::wait_begins(&condition::waiting(condition, mutex, GivenDeadline::NEVER, site));
     REAL.cnd_wait.address()
 }
 
-unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [condition, mutex, time, _] = passage.arguments;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
+    let until = unsafe { GivenDeadline::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
     if let Some(until) = until {
         record::wait_begins(&condition::waiting(condition, mutex, until, site));
     }
     REAL.cnd_timedwait.address()
 }
 
-unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
+unsafe extern "C" fn waited(passage: &mut Passage, site: &CallSite) {
     let [condition, mutex, ..] = passage.arguments;
-    let call = condition::waiting(condition, mutex, Until::NEVER, site);
+    let call = condition::waiting(condition, mutex, GivenDeadline::NEVER, site);
     record::wait_ends(&call, outcome(passage.result as c_int));
 }

@@ -2,7 +2,7 @@
 
 use crate::chain;
 use crate::real::{self, call};
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::state;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::Ordering::Relaxed;
@@ -11,7 +11,7 @@ crate::thunk! {
     dlclose(1) => close;
 }
 
-unsafe extern "C" fn close(handle: *mut c_void, _: &Site) -> c_int {
+unsafe extern "C" fn close(handle: *mut c_void, _: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::dlclose()(handle) };

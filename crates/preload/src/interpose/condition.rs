@@ -5,18 +5,18 @@
 //! generation before, gets all functions of one generation: its waits go through here to
 //! the new ones.
 
-use super::until::Until;
-use crate::call::{Call, Outcome};
+use super::until::GivenDeadline;
+use crate::call::{CallOutcome, LockCall};
 use crate::handing;
 use crate::me::enter;
-use crate::real::{self, Lock, REAL, call};
+use crate::real::{self, LockPointer, REAL, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::How;
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::WaitKind;
 
 crate::thunk! {
     pthread_cond_init(2) => init;
@@ -43,17 +43,21 @@ unsafe extern "C" {
 pub(super) fn waiting(
     condition: usize,
     mutex: usize,
-    until: Until,
-    site: &Site,
-) -> Call<'_, (Kind, u16)> {
-    let call = until.call(condition as u64, (Kind::Condition, 0), How::CONDITION, site);
-    Call { companion: mutex as u64, ..call }
+    until: GivenDeadline,
+    site: &CallSite,
+) -> LockCall<'_, (ObjectKind, u16)> {
+    let call = until.call(condition as u64, (ObjectKind::Condition, 0), WaitKind::CONDITION, site);
+    LockCall { companion: mutex as u64, ..call }
 }
 
 /// Records that the condition variable was initialised, with these attributes.
-pub(super) fn initialised(condition: Lock, attributes: u16, site: &Site) {
+pub(super) fn initialised(condition: LockPointer, attributes: u16, site: &CallSite) {
     if let Some(me) = enter() {
-        me.initialised(condition as u64, site, (Kind::Condition, attribute::KNOWN | attributes));
+        me.initialised(
+            condition as u64,
+            site,
+            (ObjectKind::Condition, attribute::KNOWN | attributes),
+        );
     }
 }
 
@@ -76,7 +80,11 @@ unsafe fn attributes_of(attributes: *const c_void) -> u16 {
     shared | clock
 }
 
-unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Site) -> c_int {
+unsafe extern "C" fn init(
+    condition: LockPointer,
+    attributes: *const c_void,
+    site: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_cond_init()(condition, attributes) };
@@ -87,26 +95,26 @@ unsafe extern "C" fn init(condition: Lock, attributes: *const c_void, site: &Sit
     answer
 }
 
-unsafe extern "C" fn destroy(condition: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn destroy(condition: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_cond_destroy()(condition) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(condition as u64, Kind::Condition, site);
+        me.destroyed(condition as u64, ObjectKind::Condition, site);
     }
     answer
 }
 
-unsafe extern "C" fn signal(condition: Lock, site: &Site) -> usize {
+unsafe extern "C" fn signal(condition: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
     REAL.pthread_cond_signal.address()
 }
 
-unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
+unsafe extern "C" fn broadcast(condition: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
@@ -114,24 +122,24 @@ unsafe extern "C" fn broadcast(condition: Lock, site: &Site) -> usize {
 }
 
 /// Ends the wait with `answer`.
-pub(super) fn ended(call: &Call<'_, (Kind, u16)>, answer: c_int) {
-    record::wait_ends(call, Outcome::of_posix(answer));
+pub(super) fn ended(call: &LockCall<'_, (ObjectKind, u16)>, answer: c_int) {
+    record::wait_ends(call, CallOutcome::of_posix(answer));
     if answer == libc::ENOTRECOVERABLE {
         // The only end of a wait after which the mutex is not the caller's.
         record::lost(call.companion);
     }
 }
 
-unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [condition, mutex, ..] = passage.arguments;
-    record::wait_begins(&waiting(condition, mutex, Until::NEVER, site));
+    record::wait_begins(&waiting(condition, mutex, GivenDeadline::NEVER, site));
     REAL.pthread_cond_wait.address()
 }
 
-unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
+unsafe extern "C" fn waited(passage: &mut Passage, site: &CallSite) {
     let [condition, mutex, ..] = passage.arguments;
-    ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
+    ended(&waiting(condition, mutex, GivenDeadline::NEVER, site), passage.result as c_int);
 }
 
 /// Returns the clock by which a wait without one of its own goes.
@@ -145,34 +153,36 @@ fn own_clock(condition: usize) -> c_int {
     if monotonic { libc::CLOCK_MONOTONIC } else { libc::CLOCK_REALTIME }
 }
 
-unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [condition, mutex, time, _] = passage.arguments;
     let clock = own_clock(condition);
     passage.notes[0] = clock as usize;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    if let Some(until) = unsafe { Until::new(clock, time as *const libc::timespec) } {
+    if let Some(until) = unsafe { GivenDeadline::new(clock, time as *const libc::timespec) } {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }
     REAL.pthread_cond_timedwait.address()
 }
 
-unsafe extern "C" fn timed_waited(passage: &mut Passage, site: &Site) {
+unsafe extern "C" fn timed_waited(passage: &mut Passage, site: &CallSite) {
     let [condition, mutex, ..] = passage.arguments;
-    ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
+    ended(&waiting(condition, mutex, GivenDeadline::NEVER, site), passage.result as c_int);
 }
 
-unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [condition, mutex, clock, time] = passage.arguments;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    if let Some(until) = unsafe { Until::new(clock as c_int, time as *const libc::timespec) } {
+    if let Some(until) =
+        unsafe { GivenDeadline::new(clock as c_int, time as *const libc::timespec) }
+    {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }
     REAL.pthread_cond_clockwait.address()
 }
 
-unsafe extern "C" fn clock_waited(passage: &mut Passage, site: &Site) {
+unsafe extern "C" fn clock_waited(passage: &mut Passage, site: &CallSite) {
     let [condition, mutex, ..] = passage.arguments;
-    ended(&waiting(condition, mutex, Until::NEVER, site), passage.result as c_int);
+    ended(&waiting(condition, mutex, GivenDeadline::NEVER, site), passage.result as c_int);
 }

@@ -7,7 +7,7 @@
 use super::threads;
 use crate::me;
 use crate::real::{self, call};
-use crate::site::Site;
+use crate::site::CallSite;
 use core::ffi::c_int;
 
 crate::thunk! {
@@ -23,7 +23,7 @@ unsafe extern "C" fn control(
     second: usize,
     third: usize,
     fourth: usize,
-    _: &Site,
+    _: &CallSite,
 ) -> c_int {
     real::resolve();
     if matches!((option, first), (libc::PR_SET_SECCOMP, STRICT) | (libc::PR_SET_TSC, TSC_KILLS)) {

@@ -5,20 +5,20 @@
 //! was joined or detached says so: then nobody waits for that one any more.
 
 use super::c11::answer;
-use super::until::Until;
-use crate::call::{Call, Outcome};
+use super::until::GivenDeadline;
+use crate::call::{CallOutcome, LockCall};
 use crate::me::{Me, enter};
 use crate::real::{self, REAL, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::lock::Kind;
-use lockstead_ledger::publish::How;
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::publish::WaitKind;
 use lockstead_ledger::thread::state as life;
 
 crate::thunk! {
@@ -34,7 +34,7 @@ crate::cancellable! {
     thrd_join => join_c11, joined;
 }
 
-type Handle = libc::pthread_t;
+type ThreadHandle = libc::pthread_t;
 
 /// The states of a thread that has ended.
 const ENDED: &[u32] = &[life::ENDED, life::LEAKED];
@@ -46,13 +46,13 @@ static NEXT: AtomicUsize = AtomicUsize::new(0);
 /// The thread that a `pthread_t` stood for at some time: the index of its record plus one, and the
 /// record's generation. Index 0: it has none.
 #[derive(Clone, Copy)]
-struct Known {
+struct KnownThread {
     index: usize,
     generation: usize,
 }
 
 impl Me {
-    fn known(&self, handle: Handle) -> Option<Known> {
+    fn known(&self, handle: ThreadHandle) -> Option<KnownThread> {
         // Of a thread that runs the handle is certainly its own; an ended one
         // may have been left behind by a program that never joined it.
         let found = self.find(handle, &[life::LIVE]);
@@ -61,22 +61,22 @@ impl Me {
         Some(found)
     }
 
-    fn find(&self, handle: Handle, states: &[u32]) -> Option<Known> {
-        let used = self.ledger.used(Part::Threads);
+    fn find(&self, handle: ThreadHandle, states: &[u32]) -> Option<KnownThread> {
+        let used = self.ledger.used(LedgerPart::Threads);
         let first = NEXT.load(Relaxed);
         (0..used).map(|i| (first + i) % used).find_map(|index| {
             let record = self.ledger.thread(index)?.record;
             let is = record.handle.load(Relaxed) == handle
                 && record.handle_released.load(Relaxed) == 0
                 && states.contains(&record.state.load(Relaxed));
-            is.then(|| Known {
+            is.then(|| KnownThread {
                 index: index + 1,
                 generation: record.generation.load(Relaxed) as usize,
             })
         })
     }
 
-    fn released(&self, known: Known) {
+    fn released(&self, known: KnownThread) {
         let Some(thread) = self.ledger.thread(known.index - 1) else { return };
         if thread.record.generation.load(Relaxed) as usize == known.generation {
             thread.record.handle_released.store(1, Relaxed);
@@ -86,11 +86,11 @@ impl Me {
 
 /// Returns the thread that `handle` stands for now; asked before the handle can come to
 /// stand for another.
-fn known(handle: Handle) -> Option<Known> {
+fn known(handle: ThreadHandle) -> Option<KnownThread> {
     enter()?.known(handle)
 }
 
-fn released(known: Option<Known>) {
+fn released(known: Option<KnownThread>) {
     if let Some(known) = known
         && let Some(me) = enter()
     {
@@ -99,21 +99,25 @@ fn released(known: Option<Known>) {
 }
 
 /// Records that the thread has been joined.
-fn ended(known: Option<Known>) {
+fn ended(known: Option<KnownThread>) {
     #[cfg(feature = "check")]
     crate::order::one_thread_less();
     released(known);
 }
 
-fn waiting(handle: Handle, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
-    until.call(handle, (Kind::Unknown, 0), How::JOIN, site)
+fn waiting(
+    handle: ThreadHandle,
+    until: GivenDeadline,
+    site: &CallSite,
+) -> LockCall<'_, (ObjectKind, u16)> {
+    until.call(handle, (ObjectKind::Unknown, 0), WaitKind::JOIN, site)
 }
 
 /// Calls `pthread_tryjoin_np`, and records what follows from it.
 ///
 /// # Safety
 /// As of that function.
-unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
+unsafe fn attempt(handle: ThreadHandle, result: *mut *mut c_void) -> c_int {
     let known = known(handle);
     // SAFETY: INTERPOSE-ARGUMENTS: the caller passes on the arguments of the program.
     let answer = unsafe { call::pthread_tryjoin_np()(handle, result) };
@@ -123,14 +127,18 @@ unsafe fn attempt(handle: Handle, result: *mut *mut c_void) -> c_int {
     answer
 }
 
-unsafe extern "C" fn try_join(handle: Handle, result: *mut *mut c_void, _: &Site) -> c_int {
+unsafe extern "C" fn try_join(
+    handle: ThreadHandle,
+    result: *mut *mut c_void,
+    _: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { attempt(handle, result) }
 }
 
 /// Has the rules look at a join before it may end.
-fn looks(handle: Handle, site: &Site) {
+fn looks(handle: ThreadHandle, site: &CallSite) {
     if cfg!(feature = "check")
         && let Some(me) = enter()
         && me.thread.stack().depth() != 0
@@ -150,11 +158,11 @@ fn looks(handle: Handle, site: &Site) {
 unsafe fn begin(
     passage: &mut Passage,
     result: *mut *mut c_void,
-    until: Until,
-    site: &Site,
+    until: GivenDeadline,
+    site: &CallSite,
     real: usize,
 ) -> usize {
-    let handle = passage.arguments[0] as Handle;
+    let handle = passage.arguments[0] as ThreadHandle;
     looks(handle, site);
     // SAFETY: INTERPOSE-ARGUMENTS: the caller passes on the arguments of the program.
     let answer = unsafe { attempt(handle, result) };
@@ -169,27 +177,27 @@ unsafe fn begin(
     real
 }
 
-unsafe extern "C" fn joined(passage: &mut Passage, site: &Site) {
+unsafe extern "C" fn joined(passage: &mut Passage, site: &CallSite) {
     let [index, generation, _] = passage.notes;
     let answer = passage.result as c_int;
-    let call = waiting(passage.arguments[0] as Handle, Until::NEVER, site);
-    record::wait_ends(&call, Outcome::of_posix(answer));
+    let call = waiting(passage.arguments[0] as ThreadHandle, GivenDeadline::NEVER, site);
+    record::wait_ends(&call, CallOutcome::of_posix(answer));
     if answer == 0 {
-        let known = (index != 0).then_some(Known { index, generation });
+        let known = (index != 0).then_some(KnownThread { index, generation });
         // It may not have begun when the join did; it has ended by now.
-        ended(known.or_else(|| enter()?.find(passage.arguments[0] as Handle, ENDED)));
+        ended(known.or_else(|| enter()?.find(passage.arguments[0] as ThreadHandle, ENDED)));
     }
 }
 
-unsafe extern "C" fn join(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn join(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     passage.notes = [0; 3];
     let result = passage.arguments[1] as *mut *mut c_void;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments.
-    unsafe { begin(passage, result, Until::NEVER, site, REAL.pthread_join.address()) }
+    unsafe { begin(passage, result, GivenDeadline::NEVER, site, REAL.pthread_join.address()) }
 }
 
-unsafe extern "C" fn timed_join(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn timed_join(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     passage.notes = [0; 3];
     let [_, result, time, _] = passage.arguments;
@@ -197,13 +205,13 @@ unsafe extern "C" fn timed_join(passage: &mut Passage, site: &Site) -> usize {
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments, the
     // time among them.
     unsafe {
-        let until = Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec);
-        let until = until.unwrap_or(Until::PAST);
+        let until = GivenDeadline::new(libc::CLOCK_REALTIME, time as *const libc::timespec);
+        let until = until.unwrap_or(GivenDeadline::PAST);
         begin(passage, result as *mut *mut c_void, until, site, real)
     }
 }
 
-unsafe extern "C" fn clock_join(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn clock_join(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     passage.notes = [0; 3];
     let [_, result, clock, time] = passage.arguments;
@@ -216,19 +224,20 @@ unsafe extern "C" fn clock_join(passage: &mut Passage, site: &Site) -> usize {
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments, the
     // time among them.
     unsafe {
-        let until = Until::new(clock, time as *const libc::timespec).unwrap_or(Until::PAST);
+        let until =
+            GivenDeadline::new(clock, time as *const libc::timespec).unwrap_or(GivenDeadline::PAST);
         begin(passage, result as *mut *mut c_void, until, site, real)
     }
 }
 
-unsafe extern "C" fn join_c11(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn join_c11(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     passage.notes = [0; 3];
     let mut result = null_mut();
     let real = REAL.thrd_join.address();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's; the place of the
     // result is ours.
-    if unsafe { begin(passage, &raw mut result, Until::NEVER, site, real) } != 0 {
+    if unsafe { begin(passage, &raw mut result, GivenDeadline::NEVER, site, real) } != 0 {
         return real;
     }
     if passage.result != 0 {
@@ -241,7 +250,7 @@ unsafe extern "C" fn join_c11(passage: &mut Passage, site: &Site) -> usize {
     0
 }
 
-unsafe extern "C" fn detach(handle: Handle, _: &Site) -> c_int {
+unsafe extern "C" fn detach(handle: ThreadHandle, _: &CallSite) -> c_int {
     real::resolve();
     let known = known(handle);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's.
@@ -252,7 +261,7 @@ unsafe extern "C" fn detach(handle: Handle, _: &Site) -> c_int {
     answer
 }
 
-unsafe extern "C" fn detach_c11(handle: Handle, _: &Site) -> c_int {
+unsafe extern "C" fn detach_c11(handle: ThreadHandle, _: &CallSite) -> c_int {
     real::resolve();
     let known = known(handle);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's.

@@ -19,8 +19,8 @@ use super::c11::answer;
 use crate::ending;
 use crate::key::{NONE, OURS, watch_end};
 use crate::real::{self, Destructor, REAL, call};
-use crate::site::Site;
-use crate::tls::{self, Words};
+use crate::site::CallSite;
+use crate::tls::{self, ThreadWords};
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
 use core::sync::atomic::{
@@ -100,12 +100,12 @@ fn take_back() -> bool {
 /// Returns the calling thread's words, if this is our key: `None` if it is another one, or the
 /// thread's keys are not the C library's.
 #[inline]
-fn own(key: u32) -> Option<&'static Words> {
+fn own(key: u32) -> Option<&'static ThreadWords> {
     if key == OURS.load(Relaxed) { tls::own() } else { None }
 }
 
 /// Returns the program's value, with the time that it is of.
-fn value(words: &Words) -> (*mut c_void, usize) {
+fn value(words: &ThreadWords) -> (*mut c_void, usize) {
     // ord: PRE-7 (acquire): the destructor.
     let lent = LENT.load(Acquire);
     let counts = is_lent(lent) && words.value_of.load(Relaxed) == lent;
@@ -113,7 +113,7 @@ fn value(words: &Words) -> (*mut c_void, usize) {
 }
 
 /// Sets the program's value. False if the key is not the program's.
-fn set_value(words: &Words, value: *const c_void) -> bool {
+fn set_value(words: &ThreadWords, value: *const c_void) -> bool {
     let lent = LENT.load(Relaxed);
     if is_lent(lent) {
         words.value.store(value.cast_mut(), Relaxed);
@@ -126,7 +126,7 @@ fn set_value(words: &Words, value: *const c_void) -> bool {
     is_lent(lent)
 }
 
-unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
+unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_key_create()(key, destructor) };
@@ -140,7 +140,11 @@ unsafe extern "C" fn create(key: *mut u32, destructor: Option<Destructor>, _: &S
     answer
 }
 
-unsafe extern "C" fn create_c11(key: *mut u32, destructor: Option<Destructor>, _: &Site) -> c_int {
+unsafe extern "C" fn create_c11(
+    key: *mut u32,
+    destructor: Option<Destructor>,
+    _: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::tss_create()(key, destructor) };
@@ -154,7 +158,7 @@ unsafe extern "C" fn create_c11(key: *mut u32, destructor: Option<Destructor>, _
     answer
 }
 
-unsafe extern "C" fn delete(key: u32, _: &Site) -> c_int {
+unsafe extern "C" fn delete(key: u32, _: &CallSite) -> c_int {
     real::resolve();
     if key == OURS.load(Relaxed) {
         return if take_back() { 0 } else { libc::EINVAL };
@@ -163,7 +167,7 @@ unsafe extern "C" fn delete(key: u32, _: &Site) -> c_int {
     unsafe { call::pthread_key_delete()(key) }
 }
 
-unsafe extern "C" fn delete_c11(key: u32, _: &Site) {
+unsafe extern "C" fn delete_c11(key: u32, _: &CallSite) {
     real::resolve();
     if key == OURS.load(Relaxed) {
         take_back();

@@ -9,7 +9,7 @@
 use crate::order::lives::gone;
 use crate::real::{self, REAL};
 use crate::rules::Gone;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::{modules, state, tls};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -127,7 +127,7 @@ unsafe fn size_of_block(block: *mut c_void) -> u64 {
 
 /// Ends the lives of the locks in a block of the allocator's that goes, or may.
 #[inline]
-unsafe fn block_goes(block: *mut c_void, how: Gone, site: &Site) {
+unsafe fn block_goes(block: *mut c_void, how: Gone, site: &CallSite) {
     if !block.is_null() && state::ledger().is_some() {
         let low = block as u64;
         // SAFETY: INTERPOSE-ARGUMENTS: the program passes a block of this allocator.
@@ -135,7 +135,7 @@ unsafe fn block_goes(block: *mut c_void, how: Gone, site: &Site) {
     }
 }
 
-unsafe extern "C" fn before_free(block: *mut c_void, site: &Site) -> usize {
+unsafe extern "C" fn before_free(block: *mut c_void, site: &CallSite) -> usize {
     if !resolve() {
         return nothing as *const () as usize;
     }
@@ -144,7 +144,7 @@ unsafe extern "C" fn before_free(block: *mut c_void, site: &Site) -> usize {
     REAL.free.address()
 }
 
-unsafe extern "C" fn before_realloc(block: *mut c_void, _: usize, site: &Site) -> usize {
+unsafe extern "C" fn before_realloc(block: *mut c_void, _: usize, site: &CallSite) -> usize {
     if !resolve() {
         return nothing as *const () as usize;
     }
@@ -157,7 +157,7 @@ unsafe extern "C" fn before_reallocarray(
     block: *mut c_void,
     _: usize,
     _: usize,
-    site: &Site,
+    site: &CallSite,
 ) -> usize {
     if !resolve() {
         return nothing as *const () as usize;
@@ -167,13 +167,13 @@ unsafe extern "C" fn before_reallocarray(
     REAL.reallocarray.address()
 }
 
-fn pages_go(low: usize, length: usize, site: &Site) {
+fn pages_go(low: usize, length: usize, site: &CallSite) {
     if state::ledger().is_some() {
         gone(low as u64, (low as u64).saturating_add(length as u64), Gone::Unmapped, site);
     }
 }
 
-unsafe extern "C" fn before_munmap(address: *mut c_void, length: usize, site: &Site) -> usize {
+unsafe extern "C" fn before_munmap(address: *mut c_void, length: usize, site: &CallSite) -> usize {
     if !resolve() {
         return nothing as *const () as usize;
     }
@@ -189,7 +189,7 @@ unsafe extern "C" fn before_mmap(
     length: usize,
     _: c_int,
     flags: c_int,
-    site: &Site,
+    site: &CallSite,
 ) {
     // It does not allocate, and so the look-up does not come back here.
     real::resolve();
@@ -206,7 +206,7 @@ unsafe extern "C" fn remap(
     new: usize,
     flags: c_int,
     to: *mut c_void,
-    site: &Site,
+    site: &CallSite,
 ) -> *mut c_void {
     if !resolve() {
         return libc::MAP_FAILED;

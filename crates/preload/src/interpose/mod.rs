@@ -23,7 +23,7 @@
 //! - **INTERPOSE-ANSWER** The program gets what the real function returned, and `errno` as it left
 //!   it. Nothing else here touches `errno`; a real function that is called
 //!   beside the one that the program asked for must not be seen in it either
-//!   ([`Errno`]).
+//!   ([`SavedErrno`]).
 //! - **INTERPOSE-RESOLVED** Before the real functions are known, a call passes through: every
 //!   implementation begins with [`real::resolve`](crate::real::resolve), a load
 //!   and a branch, unless it comes from a path that needs a ledger.
@@ -56,22 +56,22 @@ unsafe extern "C" {
 /// The program's `errno` as it was; put back when this goes. A thread on a thread
 /// pointer that is not the C library's has none.
 #[derive(Debug)]
-pub struct Errno {
+pub struct SavedErrno {
     place: *mut c_int,
     value: c_int,
 }
 
-impl Errno {
+impl SavedErrno {
     /// Remembers the program's `errno` until dropped.
     #[must_use]
     pub fn keep() -> Self {
         if tls::own().is_none() {
-            return Errno { place: null_mut(), value: 0 };
+            return SavedErrno { place: null_mut(), value: 0 };
         }
         // SAFETY: the C library keeps the calling thread's errno as long as the thread lives.
         unsafe {
             let place = __errno_location();
-            Errno { place, value: *place }
+            SavedErrno { place, value: *place }
         }
     }
 
@@ -82,7 +82,7 @@ impl Errno {
     }
 }
 
-impl Drop for Errno {
+impl Drop for SavedErrno {
     fn drop(&mut self) {
         if !self.place.is_null() {
             // SAFETY: the C library keeps the thread's errno as long as the thread lives; a raw

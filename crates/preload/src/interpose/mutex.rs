@@ -1,16 +1,16 @@
 //! Stands before `pthread_mutex_*`.
 
 use super::until::{deadline, timed};
-use crate::call::{Call, Nature, Outcome};
+use crate::call::{CallOutcome, LockCall, Nature};
 use crate::me::enter;
-use crate::real::{self, Lock, call};
+use crate::real::{self, LockPointer, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::{Flags, WaitKind};
 
 crate::thunk! {
     pthread_mutex_init(2) => init;
@@ -38,9 +38,9 @@ unsafe extern "C" {
 /// A mutex of the program's, as glibc's ABI lays it out: static initialisers
 /// have fixed these words for good.
 #[derive(Clone, Copy)]
-pub(super) struct Mutex(pub(super) Lock);
+pub(super) struct ProgramMutex(pub(super) LockPointer);
 
-impl Mutex {
+impl ProgramMutex {
     /// The bits of `__kind` that are the type.
     const TYPE: c_int = 3;
     const ROBUST: c_int = 16;
@@ -70,8 +70,8 @@ impl Mutex {
     }
 }
 
-impl Nature for Mutex {
-    fn nature(&self) -> (Kind, u16) {
+impl Nature for ProgramMutex {
+    fn nature(&self) -> (ObjectKind, u16) {
         let kind = self.kind();
         let mut attributes = attribute::KNOWN
             | [0, attribute::RECURSIVE, attribute::ERRORCHECK, attribute::ADAPTIVE]
@@ -86,14 +86,19 @@ impl Nature for Mutex {
                 attributes |= name;
             }
         }
-        (Kind::Mutex, attributes)
+        (ObjectKind::Mutex, attributes)
     }
 }
 
-fn waiting(mutex: Lock, how: How, deadline: u64, site: &Site) -> Call<'_, Mutex> {
-    Call {
+fn waiting(
+    mutex: LockPointer,
+    how: WaitKind,
+    deadline: u64,
+    site: &CallSite,
+) -> LockCall<'_, ProgramMutex> {
+    LockCall {
         target: mutex as u64,
-        nature: Mutex(mutex),
+        nature: ProgramMutex(mutex),
         how,
         mode: Flags::NONE,
         deadline,
@@ -102,15 +107,15 @@ fn waiting(mutex: Lock, how: How, deadline: u64, site: &Site) -> Call<'_, Mutex>
     }
 }
 
-unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -> c_int {
+unsafe extern "C" fn init(mutex: LockPointer, attributes: *const c_void, site: &CallSite) -> c_int {
     real::resolve();
-    rules::initialises(mutex as u64, Kind::Mutex, site);
+    rules::initialises(mutex as u64, ObjectKind::Mutex, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_init()(mutex, attributes) };
     if answer == 0
         && let Some(me) = enter()
     {
-        let (kind, mut named) = Mutex(mutex).nature();
+        let (kind, mut named) = ProgramMutex(mutex).nature();
         let mut shared = libc::PTHREAD_PROCESS_SHARED;
         // glibc marks all robust mutexes as shared.
         if named & attribute::ROBUST != 0 {
@@ -125,20 +130,20 @@ unsafe extern "C" fn init(mutex: Lock, attributes: *const c_void, site: &Site) -
     answer
 }
 
-unsafe extern "C" fn destroy(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn destroy(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
-    rules::destroys(mutex as u64, Kind::Mutex, site);
+    rules::destroys(mutex as u64, ObjectKind::Mutex, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_destroy()(mutex) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(mutex as u64, Kind::Mutex, site);
+        me.destroyed(mutex as u64, ObjectKind::Mutex, site);
     }
     answer
 }
 
-unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn lock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     unsafe { lock_tried(mutex, site, attempt(mutex)) }
@@ -153,9 +158,9 @@ unsafe extern "C" fn lock(mutex: Lock, site: &Site) -> c_int {
 ///
 /// # Safety
 /// The program's mutex.
-unsafe fn attempt(mutex: Lock) -> c_int {
-    let kind = Mutex(mutex).kind();
-    if kind & Mutex::ROBUST == 0 || kind & Mutex::INHERIT != 0 {
+unsafe fn attempt(mutex: LockPointer) -> c_int {
+    let kind = ProgramMutex(mutex).kind();
+    if kind & ProgramMutex::ROBUST == 0 || kind & ProgramMutex::INHERIT != 0 {
         // SAFETY: the caller promises that the mutex is the program's.
         return unsafe { call::pthread_mutex_trylock()(mutex) };
     }
@@ -168,21 +173,25 @@ unsafe fn attempt(mutex: Lock) -> c_int {
 }
 
 /// Acquires the mutex, when the trying form has given `answer`.
-unsafe extern "C" fn lock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
+unsafe extern "C" fn lock_tried(mutex: LockPointer, site: &CallSite, answer: c_int) -> c_int {
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_mutex_lock()(mutex) };
-    acquire(&waiting(mutex, How::MUTEX, 0, site), answer, block)
+    acquire(&waiting(mutex, WaitKind::MUTEX, 0, site), answer, block)
 }
 
-fn acquire(call: &Call<'_, Mutex>, tried: c_int, block: impl FnOnce() -> c_int) -> c_int {
+fn acquire(
+    call: &LockCall<'_, ProgramMutex>,
+    tried: c_int,
+    block: impl FnOnce() -> c_int,
+) -> c_int {
     if call.nature.has_the_last_word(tried) {
         rules::fails(call);
         return tried;
     }
-    record::acquire_tried(call, tried, block, Outcome::of_posix)
+    record::acquire_tried(call, tried, block, CallOutcome::of_posix)
 }
 
-unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn trylock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
@@ -190,17 +199,21 @@ unsafe extern "C" fn trylock(mutex: Lock, site: &Site) -> c_int {
     unsafe { trylock_tried(mutex, site, answer) }
 }
 
-unsafe extern "C" fn trylock_tried(mutex: Lock, site: &Site, answer: c_int) -> c_int {
-    record::tried(&waiting(mutex, How::MUTEX, 0, site), Outcome::of_posix(answer));
+unsafe extern "C" fn trylock_tried(mutex: LockPointer, site: &CallSite, answer: c_int) -> c_int {
+    record::tried(&waiting(mutex, WaitKind::MUTEX, 0, site), CallOutcome::of_posix(answer));
     answer
 }
 
-unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &Site) -> c_int {
+unsafe extern "C" fn timedlock(
+    mutex: LockPointer,
+    time: *const libc::timespec,
+    site: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { deadline(time) };
     acquire(
-        &waiting(mutex, timed(How::MUTEX, libc::CLOCK_REALTIME), until, site),
+        &waiting(mutex, timed(WaitKind::MUTEX, libc::CLOCK_REALTIME), until, site),
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         unsafe { attempt(mutex) },
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
@@ -209,10 +222,10 @@ unsafe extern "C" fn timedlock(mutex: Lock, time: *const libc::timespec, site: &
 }
 
 unsafe extern "C" fn clocklock(
-    mutex: Lock,
+    mutex: LockPointer,
     clock: c_int,
     time: *const libc::timespec,
-    site: &Site,
+    site: &CallSite,
 ) -> c_int {
     real::resolve();
     if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
@@ -223,7 +236,7 @@ unsafe extern "C" fn clocklock(
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
     let until = unsafe { deadline(time) };
     acquire(
-        &waiting(mutex, timed(How::MUTEX, clock), until, site),
+        &waiting(mutex, timed(WaitKind::MUTEX, clock), until, site),
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
         unsafe { attempt(mutex) },
         // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
@@ -231,10 +244,10 @@ unsafe extern "C" fn clocklock(
     )
 }
 
-unsafe extern "C" fn unlock(mutex: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn unlock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
-    let release = record::release(mutex as u64, &Mutex(mutex), site);
-    if !release.was_held && !Mutex(mutex).checks_owner() {
+    let release = record::release(mutex as u64, &ProgramMutex(mutex), site);
+    if !release.was_held && !ProgramMutex(mutex).checks_owner() {
         record::release_of_others(mutex as u64);
     }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.

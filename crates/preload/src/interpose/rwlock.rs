@@ -1,16 +1,16 @@
 //! Stands before `pthread_rwlock_*`.
 
-use super::until::Until;
-use crate::call::{Call, Nature, Outcome};
+use super::until::GivenDeadline;
+use crate::call::{CallOutcome, LockCall, Nature};
 use crate::me::enter;
-use crate::real::{self, Lock, call};
+use crate::real::{self, LockPointer, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::{Flags, WaitKind};
 
 crate::thunk! {
     pthread_rwlock_init(2) => init;
@@ -37,9 +37,9 @@ crate::fast_release! {
 /// A reader-writer lock of the program's. Its static initialisers have fixed
 /// the places of these words for good.
 #[derive(Clone, Copy)]
-struct RwLock(Lock);
+struct ProgramRwLock(LockPointer);
 
-impl RwLock {
+impl ProgramRwLock {
     /// The eighth word says whether processes share it.
     const SHARED: usize = 7;
     /// The index of the thirteenth word: who comes first.
@@ -54,8 +54,8 @@ impl RwLock {
     }
 }
 
-impl Nature for RwLock {
-    fn nature(&self) -> (Kind, u16) {
+impl Nature for ProgramRwLock {
+    fn nature(&self) -> (ObjectKind, u16) {
         let mut attributes = attribute::KNOWN;
         if self.word(Self::SHARED) != 0 {
             attributes |= attribute::SHARED;
@@ -63,42 +63,47 @@ impl Nature for RwLock {
         if self.word(Self::PREFERENCE) == Self::WRITERS {
             attributes |= attribute::WRITERS_FIRST;
         }
-        (Kind::RwLock, attributes)
+        (ObjectKind::RwLock, attributes)
     }
 }
 
-fn waiting(lock: Lock, how: How, until: Until, site: &Site) -> Call<'_, RwLock> {
-    let mode = if how == How::READ { Flags::READ } else { Flags::NONE };
-    Call { mode, ..until.call(lock as u64, RwLock(lock), how, site) }
+fn waiting(
+    lock: LockPointer,
+    how: WaitKind,
+    until: GivenDeadline,
+    site: &CallSite,
+) -> LockCall<'_, ProgramRwLock> {
+    let mode = if how == WaitKind::READ { Flags::READ } else { Flags::NONE };
+    LockCall { mode, ..until.call(lock as u64, ProgramRwLock(lock), how, site) }
 }
 
-unsafe extern "C" fn init(lock: Lock, attributes: *const c_void, site: &Site) -> c_int {
+unsafe extern "C" fn init(lock: LockPointer, attributes: *const c_void, site: &CallSite) -> c_int {
     real::resolve();
-    rules::initialises(lock as u64, Kind::RwLock, site);
+    rules::initialises(lock as u64, ObjectKind::RwLock, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_init()(lock, attributes) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.initialised(lock as u64, site, RwLock(lock));
+        me.initialised(lock as u64, site, ProgramRwLock(lock));
     }
     answer
 }
 
-unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn destroy(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
-    rules::destroys(lock as u64, Kind::RwLock, site);
+    rules::destroys(lock as u64, ObjectKind::RwLock, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_destroy()(lock) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(lock as u64, Kind::RwLock, site);
+        me.destroyed(lock as u64, ObjectKind::RwLock, site);
     }
     answer
 }
 
-unsafe extern "C" fn read(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn read(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. What reading can be had at once, the trying
     // form gives just the same.
@@ -108,13 +113,13 @@ unsafe extern "C" fn read(lock: Lock, site: &Site) -> c_int {
 }
 
 /// Acquires the lock for reading, when the trying form has given `answer`.
-unsafe extern "C" fn read_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
+unsafe extern "C" fn read_tried(lock: LockPointer, site: &CallSite, answer: c_int) -> c_int {
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_rdlock()(lock) };
-    acquire(&waiting(lock, How::READ, Until::NEVER, site), answer, block)
+    acquire(&waiting(lock, WaitKind::READ, GivenDeadline::NEVER, site), answer, block)
 }
 
-unsafe extern "C" fn write(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn write(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock is the program's.
     let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
@@ -123,66 +128,86 @@ unsafe extern "C" fn write(lock: Lock, site: &Site) -> c_int {
 }
 
 /// Acquires the lock for writing, when the trying form has given `answer`.
-unsafe extern "C" fn write_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
+unsafe extern "C" fn write_tried(lock: LockPointer, site: &CallSite, answer: c_int) -> c_int {
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_wrlock()(lock) };
-    acquire(&waiting(lock, How::WRITE, Until::NEVER, site), answer, block)
+    acquire(&waiting(lock, WaitKind::WRITE, GivenDeadline::NEVER, site), answer, block)
 }
 
 /// Waits for the lock: what the trying form refused, the other one gives or refuses in its own way:
 /// it also finds out that the caller itself is the writer.
-fn acquire(call: &Call<'_, RwLock>, tried: c_int, block: impl FnOnce() -> c_int) -> c_int {
-    record::acquire_tried(call, tried, block, Outcome::of_posix)
+fn acquire(
+    call: &LockCall<'_, ProgramRwLock>,
+    tried: c_int,
+    block: impl FnOnce() -> c_int,
+) -> c_int {
+    record::acquire_tried(call, tried, block, CallOutcome::of_posix)
 }
 
-unsafe extern "C" fn try_read(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn try_read(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
-    record::tried(&waiting(lock, How::READ, Until::NEVER, site), Outcome::of_posix(answer));
+    record::tried(
+        &waiting(lock, WaitKind::READ, GivenDeadline::NEVER, site),
+        CallOutcome::of_posix(answer),
+    );
     answer
 }
 
-unsafe extern "C" fn try_write(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn try_write(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
-    record::tried(&waiting(lock, How::WRITE, Until::NEVER, site), Outcome::of_posix(answer));
+    record::tried(
+        &waiting(lock, WaitKind::WRITE, GivenDeadline::NEVER, site),
+        CallOutcome::of_posix(answer),
+    );
     answer
 }
 
-type Time = *const libc::timespec;
+type TimePointer = *const libc::timespec;
 
-unsafe extern "C" fn timed_read(lock: Lock, time: Time, site: &Site) -> c_int {
+unsafe extern "C" fn timed_read(lock: LockPointer, time: TimePointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_timedrdlock()(lock, time) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, How::READ, libc::CLOCK_REALTIME, time, site, block) }
+    unsafe { timed(lock, WaitKind::READ, libc::CLOCK_REALTIME, time, site, block) }
 }
 
-unsafe extern "C" fn clock_read(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
+unsafe extern "C" fn clock_read(
+    lock: LockPointer,
+    clock: c_int,
+    time: TimePointer,
+    site: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_clockrdlock()(lock, clock, time) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, How::READ, clock, time, site, block) }
+    unsafe { timed(lock, WaitKind::READ, clock, time, site, block) }
 }
 
-unsafe extern "C" fn timed_write(lock: Lock, time: Time, site: &Site) -> c_int {
+unsafe extern "C" fn timed_write(lock: LockPointer, time: TimePointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_timedwrlock()(lock, time) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, How::WRITE, libc::CLOCK_REALTIME, time, site, block) }
+    unsafe { timed(lock, WaitKind::WRITE, libc::CLOCK_REALTIME, time, site, block) }
 }
 
-unsafe extern "C" fn clock_write(lock: Lock, clock: c_int, time: Time, site: &Site) -> c_int {
+unsafe extern "C" fn clock_write(
+    lock: LockPointer,
+    clock: c_int,
+    time: TimePointer,
+    site: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let block = || unsafe { call::pthread_rwlock_clockwrlock()(lock, clock, time) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, How::WRITE, clock, time, site, block) }
+    unsafe { timed(lock, WaitKind::WRITE, clock, time, site, block) }
 }
 
 /// Acquires the lock, or gives up at the deadline.
@@ -190,20 +215,20 @@ unsafe extern "C" fn clock_write(lock: Lock, clock: c_int, time: Time, site: &Si
 /// # Safety
 /// `lock` and `time` are the program's.
 unsafe fn timed(
-    lock: Lock,
-    how: How,
+    lock: LockPointer,
+    how: WaitKind,
     clock: c_int,
-    time: Time,
-    site: &Site,
+    time: TimePointer,
+    site: &CallSite,
     block: impl FnOnce() -> c_int,
 ) -> c_int {
     // SAFETY: the caller promises that the time is the program's, or null.
-    let Some(until) = (unsafe { Until::new(clock, time) }) else { return block() };
+    let Some(until) = (unsafe { GivenDeadline::new(clock, time) }) else { return block() };
     // SAFETY: the caller promises that the lock is the program's; the real function takes the same
     // one.
     let tried = unsafe {
         match how {
-            How::READ => call::pthread_rwlock_tryrdlock()(lock),
+            WaitKind::READ => call::pthread_rwlock_tryrdlock()(lock),
             _ => call::pthread_rwlock_trywrlock()(lock),
         }
     };
@@ -212,9 +237,9 @@ unsafe fn timed(
 
 /// Releases the lock: glibc does not check who unlocks, so that a thread other than the one that
 /// acquired may do it.
-unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn unlock(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
-    let release = record::release(lock as u64, &RwLock(lock), site);
+    let release = record::release(lock as u64, &ProgramRwLock(lock), site);
     if !release.was_held {
         record::release_of_others(lock as u64);
     }

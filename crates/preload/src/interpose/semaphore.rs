@@ -3,21 +3,21 @@
 //! A semaphore has no holder: what is recorded is who waits, and how often it
 //! is taken; and of one that serves as a mutex who has [`taken`] it.
 
-use super::Errno;
-use super::until::Until;
-use crate::call::{Call, Outcome};
+use super::SavedErrno;
+use super::until::GivenDeadline;
+use crate::call::{CallOutcome, LockCall};
 use crate::me::enter;
-use crate::real::{self, Lock, REAL, Real, call};
+use crate::real::{self, LockPointer, REAL, Real, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use crate::taken;
 use crate::thunk::Passage;
 use core::ffi::{c_char, c_int};
 use core::mem::offset_of;
-use lockstead_ledger::lock::{Kind, Life, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};
+use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_ledger::usage::Sharing;
 
 crate::thunk! {
@@ -57,25 +57,34 @@ unsafe extern "C" fn act_on_cancellation() {
     )
 }
 
-fn waiting(semaphore: usize, until: Until, site: &Site) -> Call<'_, (Kind, u16)> {
-    until.call(semaphore as u64, (Kind::Semaphore, 0), How::SEMAPHORE, site)
+fn waiting(
+    semaphore: usize,
+    until: GivenDeadline,
+    site: &CallSite,
+) -> LockCall<'_, (ObjectKind, u16)> {
+    until.call(semaphore as u64, (ObjectKind::Semaphore, 0), WaitKind::SEMAPHORE, site)
 }
 
 /// Returns the meaning of a semaphore function's answer: the function returns -1 and sets `errno`
 /// if it fails.
-fn outcome(answer: isize) -> Outcome {
+fn outcome(answer: isize) -> CallOutcome {
     match answer {
-        0 => Outcome::Acquired,
-        _ => match Errno::keep().value() {
-            libc::ETIMEDOUT => Outcome::TimedOut,
-            libc::EAGAIN => Outcome::Refused,
-            libc::EINTR => Outcome::Interrupted,
-            _ => Outcome::Failed,
+        0 => CallOutcome::Acquired,
+        _ => match SavedErrno::keep().value() {
+            libc::ETIMEDOUT => CallOutcome::TimedOut,
+            libc::EAGAIN => CallOutcome::Refused,
+            libc::EINTR => CallOutcome::Interrupted,
+            _ => CallOutcome::Failed,
         },
     }
 }
 
-unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Site) -> c_int {
+unsafe extern "C" fn init(
+    semaphore: LockPointer,
+    shared: c_int,
+    value: u32,
+    site: &CallSite,
+) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_init()(semaphore, shared, value) };
@@ -85,14 +94,14 @@ unsafe extern "C" fn init(semaphore: Lock, shared: c_int, value: u32, site: &Sit
         let shared = if shared == 0 { 0 } else { attribute::SHARED };
         let binary = if value == 1 { attribute::BINARY } else { 0 };
         let attributes = attribute::KNOWN | shared | binary;
-        me.initialised(semaphore as u64, site, (Kind::Semaphore, attributes));
+        me.initialised(semaphore as u64, site, (ObjectKind::Semaphore, attributes));
         let sharing = if shared == 0 { Sharing::Private } else { Sharing::Memory };
         rules::semaphore_begins(&me, semaphore as u64, site, Some(value), sharing);
     }
     answer
 }
 
-unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn destroy(semaphore: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_destroy()(semaphore) };
@@ -100,7 +109,7 @@ unsafe extern "C" fn destroy(semaphore: Lock, site: &Site) -> c_int {
         && let Some(me) = enter()
     {
         rules::semaphore_ends(&me, semaphore as u64, site);
-        me.destroyed(semaphore as u64, Kind::Semaphore, site);
+        me.destroyed(semaphore as u64, ObjectKind::Semaphore, site);
     }
     answer
 }
@@ -112,8 +121,8 @@ unsafe extern "C" fn open(
     flags: c_int,
     mode: u32,
     value: u32,
-    site: &Site,
-) -> Lock {
+    site: &CallSite,
+) -> LockPointer {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. By the calling convention a variable argument
     // travels like a fixed one.
@@ -123,8 +132,8 @@ unsafe extern "C" fn open(
     {
         // A semaphore that is open already has but one address, and goes on.
         let known = me.ledger.find_lock(semaphore as u64).and_then(|index| me.ledger.lock(index));
-        if !known.is_some_and(|lock| lock.shape().1 == Life::Live) {
-            let nature = (Kind::Semaphore, attribute::KNOWN | attribute::SHARED);
+        if !known.is_some_and(|lock| lock.shape().1 == RecordLife::Live) {
+            let nature = (ObjectKind::Semaphore, attribute::KNOWN | attribute::SHARED);
             me.initialised(semaphore as u64, site, nature);
             // Whether it was made here, with the value given, nobody says.
             rules::semaphore_begins(&me, semaphore as u64, site, None, Sharing::Named);
@@ -133,7 +142,7 @@ unsafe extern "C" fn open(
     semaphore
 }
 
-unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn close(semaphore: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_close()(semaphore) };
@@ -141,7 +150,7 @@ unsafe extern "C" fn close(semaphore: Lock, site: &Site) -> c_int {
         && !is_mapped(semaphore as usize)
         && let Some(me) = enter()
     {
-        me.destroyed(semaphore as u64, Kind::Semaphore, site);
+        me.destroyed(semaphore as u64, ObjectKind::Semaphore, site);
     }
     answer
 }
@@ -157,20 +166,20 @@ fn is_mapped(address: usize) -> bool {
     unsafe { sys::call(libc::SYS_mincore, arguments) }.is_ok()
 }
 
-unsafe extern "C" fn post(semaphore: Lock, site: &Site) -> usize {
+unsafe extern "C" fn post(semaphore: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::token_given(semaphore as u64, site);
     taken::posts(semaphore as u64);
     REAL.sem_post.address()
 }
 
-unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn trywait(semaphore: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS: the caller, which a thunk calls, passes the program's semaphore.
     let answer = unsafe { call::sem_trywait()(semaphore) };
-    let call = waiting(semaphore as usize, Until::NEVER, site);
+    let call = waiting(semaphore as usize, GivenDeadline::NEVER, site);
     match outcome(answer as isize) {
-        Outcome::Acquired => {
+        CallOutcome::Acquired => {
             taken::at_once(&call, Flags::TRIED);
             rules::token_taken(call.target, site, 0);
         }
@@ -184,10 +193,10 @@ unsafe extern "C" fn trywait(semaphore: Lock, site: &Site) -> c_int {
 
 /// Takes a token if there is one; else publishes the wait, and returns `real`, which is to be
 /// called.
-fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> usize {
-    let errno = Errno::keep();
+fn begin(passage: &mut Passage, call: &LockCall<'_, (ObjectKind, u16)>, real: usize) -> usize {
+    let errno = SavedErrno::keep();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    if unsafe { call::sem_trywait()(call.target as Lock) } == 0 {
+    if unsafe { call::sem_trywait()(call.target as LockPointer) } == 0 {
         taken::at_once(call, Flags::NONE);
         rules::token_taken(call.target, call.site, 0);
         passage.result = 0;
@@ -202,35 +211,35 @@ fn begin(passage: &mut Passage, call: &Call<'_, (Kind, u16)>, real: usize) -> us
     real
 }
 
-unsafe extern "C" fn wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
-    let call = waiting(passage.arguments[0], Until::NEVER, site);
+    let call = waiting(passage.arguments[0], GivenDeadline::NEVER, site);
     begin(passage, &call, REAL.sem_wait.address())
 }
 
-unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn timed_wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [semaphore, time, ..] = passage.arguments;
     let real = REAL.sem_timedwait.address();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    let until = unsafe { Until::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
+    let until = unsafe { GivenDeadline::new(libc::CLOCK_REALTIME, time as *const libc::timespec) };
     until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
 }
 
-unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &Site) -> usize {
+unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
     let [semaphore, clock, time, _] = passage.arguments;
     let real = REAL.sem_clockwait.address();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    let until = unsafe { Until::new(clock as c_int, time as *const libc::timespec) };
+    let until = unsafe { GivenDeadline::new(clock as c_int, time as *const libc::timespec) };
     until.map_or(real, |until| begin(passage, &waiting(semaphore, until, site), real))
 }
 
-unsafe extern "C" fn waited(passage: &mut Passage, site: &Site) {
-    let call = waiting(passage.arguments[0], Until::NEVER, site);
+unsafe extern "C" fn waited(passage: &mut Passage, site: &CallSite) {
+    let call = waiting(passage.arguments[0], GivenDeadline::NEVER, site);
     let outcome = outcome(passage.result);
     record::wait_ends(&call, outcome);
-    if outcome == Outcome::Acquired {
+    if outcome == CallOutcome::Acquired {
         taken::waited(&call);
         rules::token_taken(call.target, site, passage.notes[0] as u64);
     } else {

@@ -4,17 +4,17 @@
 //! that one waits. So the wait is published when it has proved to be none of
 //! these; before that it spins here, with the function that tries.
 
-use super::until::Until;
-use crate::call::{Call, Nature, Outcome};
+use super::until::GivenDeadline;
+use crate::call::{CallOutcome, LockCall, Nature};
 use crate::me::enter;
-use crate::real::{self, Lock, call};
+use crate::real::{self, LockPointer, call};
 use crate::record;
 use crate::rules;
-use crate::site::Site;
+use crate::site::CallSite;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::{Flags, WaitKind};
 
 crate::thunk! {
     pthread_spin_init(2) => init;
@@ -37,40 +37,40 @@ const TRIES: u32 = 100;
 const PAUSES: u32 = 4;
 
 /// A spin lock tells nothing about itself but its kind.
-const NATURE: (Kind, u16) = (Kind::Spin, 0);
+const NATURE: (ObjectKind, u16) = (ObjectKind::Spin, 0);
 
-fn waiting<N: Nature>(lock: Lock, nature: N, site: &Site) -> Call<'_, N> {
-    Until::NEVER.call(lock as u64, nature, How::SPIN, site)
+fn waiting<N: Nature>(lock: LockPointer, nature: N, site: &CallSite) -> LockCall<'_, N> {
+    GivenDeadline::NEVER.call(lock as u64, nature, WaitKind::SPIN, site)
 }
 
-unsafe extern "C" fn init(lock: Lock, shared: c_int, site: &Site) -> c_int {
+unsafe extern "C" fn init(lock: LockPointer, shared: c_int, site: &CallSite) -> c_int {
     real::resolve();
-    rules::initialises(lock as u64, Kind::Spin, site);
+    rules::initialises(lock as u64, ObjectKind::Spin, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_init()(lock, shared) };
     if answer == 0
         && let Some(me) = enter()
     {
         let shared = if shared == libc::PTHREAD_PROCESS_SHARED { attribute::SHARED } else { 0 };
-        me.initialised(lock as u64, site, (Kind::Spin, attribute::KNOWN | shared));
+        me.initialised(lock as u64, site, (ObjectKind::Spin, attribute::KNOWN | shared));
     }
     answer
 }
 
-unsafe extern "C" fn destroy(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn destroy(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
-    rules::destroys(lock as u64, Kind::Spin, site);
+    rules::destroys(lock as u64, ObjectKind::Spin, site);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_destroy()(lock) };
     if answer == 0
         && let Some(me) = enter()
     {
-        me.destroyed(lock as u64, Kind::Spin, site);
+        me.destroyed(lock as u64, ObjectKind::Spin, site);
     }
     answer
 }
 
-unsafe extern "C" fn lock(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn lock(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
@@ -79,7 +79,7 @@ unsafe extern "C" fn lock(lock: Lock, site: &Site) -> c_int {
 }
 
 /// Acquires the lock, when the first try has given `answer`.
-unsafe extern "C" fn lock_tried(lock: Lock, site: &Site, answer: c_int) -> c_int {
+unsafe extern "C" fn lock_tried(lock: LockPointer, site: &CallSite, answer: c_int) -> c_int {
     let call = waiting(lock, NATURE, site);
     if answer == 0 {
         record::acquired(&call, Flags::NONE);
@@ -96,14 +96,14 @@ unsafe extern "C" fn lock_tried(lock: Lock, site: &Site, answer: c_int) -> c_int
     record::wait_begins(&call);
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_lock()(lock) };
-    record::wait_ends(&call, Outcome::of_posix(answer));
+    record::wait_ends(&call, CallOutcome::of_posix(answer));
     answer
 }
 
 /// Records an acquisition after a wait that was too short to be timed: it counts as
 /// contended, and its time as none.
 #[cold]
-fn spun_a_little<N: Nature + Copy>(call: &Call<'_, N>) {
+fn spun_a_little<N: Nature + Copy>(call: &LockCall<'_, N>) {
     let Some(me) = enter() else { return };
     me.acquired(call, Flags::NONE);
     let own = &me.record().contended;
@@ -114,16 +114,16 @@ fn spun_a_little<N: Nature + Copy>(call: &Call<'_, N>) {
     }
 }
 
-unsafe extern "C" fn trylock(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn trylock(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
-    record::tried(&waiting(lock, NATURE, site), Outcome::of_posix(answer));
+    record::tried(&waiting(lock, NATURE, site), CallOutcome::of_posix(answer));
     answer
 }
 
 /// Releases the lock: glibc does not know who holds a spin lock.
-unsafe extern "C" fn unlock(lock: Lock, site: &Site) -> c_int {
+unsafe extern "C" fn unlock(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     let release = record::release(lock as u64, &NATURE, site);
     if !release.was_held {

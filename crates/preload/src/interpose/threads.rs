@@ -1,8 +1,8 @@
 //! Stands before `pthread_create`, `thrd_create`, and the function that names threads.
 
 use crate::me::{self, enter};
-use crate::real::{self, Routine, ThrdRoutine, call};
-use crate::site::Site;
+use crate::real::{self, ThrdRoutine, ThreadRoutine, call};
+use crate::site::CallSite;
 use crate::state;
 use crate::sys;
 use core::ffi::{c_char, c_int, c_void};
@@ -19,7 +19,7 @@ crate::thunk! {
     pthread_setname_np(2) => set_name;
 }
 
-type Handle = libc::pthread_t;
+type ThreadHandle = libc::pthread_t;
 
 unsafe extern "C" {
     fn pthread_attr_init(attributes: *mut libc::pthread_attr_t) -> c_int;
@@ -32,7 +32,7 @@ unsafe extern "C" {
 /// What a thread begins with. It lies in memory of its own, not in the thread's record: a
 /// handler may come before the thread has read it, and fork, and the child, which does not
 /// get the ledger, begins with it as well.
-struct Start {
+struct ThreadStart {
     /// The record that the creator has claimed for the thread.
     record: &'static ThreadRecord,
     begins: Beginning,
@@ -45,13 +45,13 @@ struct Beginning {
     argument: *mut c_void,
 }
 
-const BYTES: usize = size_of::<Start>().next_multiple_of(4096);
+const BYTES: usize = size_of::<ThreadStart>().next_multiple_of(4096);
 
-/// Memory for one [`Start`], kept for the next thread, so that a program that creates thread after
-/// thread maps none.
-static SPARE: AtomicPtr<Start> = AtomicPtr::new(null_mut());
+/// Memory for one [`ThreadStart`], kept for the next thread, so that a program that creates thread
+/// after thread maps none.
+static SPARE: AtomicPtr<ThreadStart> = AtomicPtr::new(null_mut());
 
-fn room() -> Option<*mut Start> {
+fn room() -> Option<*mut ThreadStart> {
     // ord: PRE-8 (acquire): it has been read.
     let spare = SPARE.swap(null_mut(), Acquire);
     if spare.is_null() { Some(sys::map_private(BYTES).ok()?.cast()) } else { Some(spare) }
@@ -61,7 +61,7 @@ fn room() -> Option<*mut Start> {
 ///
 /// # Safety
 /// It comes from [`room`], and nobody uses it any more.
-unsafe fn give_back(room: *mut Start) {
+unsafe fn give_back(room: *mut ThreadStart) {
     // ord: PRE-8 (release): it has been read.
     if SPARE.compare_exchange(null_mut(), room, Release, Relaxed).is_err() {
         // SAFETY: the caller promises memory from `room` that nobody uses.
@@ -70,7 +70,7 @@ unsafe fn give_back(room: *mut Start) {
 }
 
 /// Prepares for a thread that the caller is about to create.
-fn expect(begins: Beginning, stack_size: usize, site: &Site) -> Option<*mut Start> {
+fn expect(begins: Beginning, stack_size: usize, site: &CallSite) -> Option<*mut ThreadStart> {
     let me = enter()?;
     let start = room()?;
     let Some(claimed) = me::claim(me.ledger) else {
@@ -86,7 +86,7 @@ fn expect(begins: Beginning, stack_size: usize, site: &Site) -> Option<*mut Star
     record.creator.store(me.record().index.load(Relaxed) + 1, Relaxed);
     record.creation_stack.store(me.stack(site), Relaxed);
     // SAFETY: `room` has made it for this thread alone, large enough and page-aligned.
-    unsafe { start.write(Start { record, begins }) };
+    unsafe { start.write(ThreadStart { record, begins }) };
     Some(start)
 }
 
@@ -94,8 +94,8 @@ fn expect(begins: Beginning, stack_size: usize, site: &Site) -> Option<*mut Star
 ///
 /// # Safety
 /// It comes from there, and nobody else reads it.
-unsafe fn take(start: *mut Start) -> Start {
-    // SAFETY: the caller promises a `Start` that `expect` has filled and nobody else reads.
+unsafe fn take(start: *mut ThreadStart) -> ThreadStart {
+    // SAFETY: the caller promises a `ThreadStart` that `expect` has filled and nobody else reads.
     unsafe {
         let read = start.read();
         give_back(start);
@@ -137,11 +137,11 @@ unsafe fn stack_size(attributes: *const c_void) -> usize {
 }
 
 unsafe extern "C" fn create(
-    thread: *mut Handle,
+    thread: *mut ThreadHandle,
     attributes: *const c_void,
-    routine: Routine,
+    routine: ThreadRoutine,
     argument: *mut c_void,
-    site: &Site,
+    site: &CallSite,
 ) -> c_int {
     real::resolve();
     let real = call::pthread_create;
@@ -154,7 +154,7 @@ unsafe extern "C" fn create(
     // SAFETY: INTERPOSE-ARGUMENTS, but the thread begins in our trampoline, which takes
     // routine and argument from what it gets instead.
     let answer = counted(|| unsafe {
-        let begin = core::mem::transmute::<unsafe extern "C" fn(), Routine>(begin);
+        let begin = core::mem::transmute::<unsafe extern "C" fn(), ThreadRoutine>(begin);
         real()(thread, attributes, begin, start.cast())
     });
     if answer != 0 {
@@ -165,10 +165,10 @@ unsafe extern "C" fn create(
 }
 
 unsafe extern "C" fn create_c11(
-    thread: *mut Handle,
+    thread: *mut ThreadHandle,
     routine: ThrdRoutine,
     argument: *mut c_void,
-    site: &Site,
+    site: &CallSite,
 ) -> c_int {
     real::resolve();
     let real = call::thrd_create;
@@ -214,10 +214,10 @@ unsafe extern "C" fn begin() {
     )
 }
 
-unsafe extern "C" fn adopt(start: *mut Start) -> Beginning {
+unsafe extern "C" fn adopt(start: *mut ThreadStart) -> Beginning {
     // SAFETY: `create` has passed what it had prepared for this thread alone; in a forked
     // child it is a copy.
-    let Start { record, begins } = unsafe { take(start) };
+    let ThreadStart { record, begins } = unsafe { take(start) };
     // In a child that a handler has forked here, the record is its parent's.
     let is_ours = |ledger: &&Ledger<'_>| ledger.spans(core::ptr::from_ref(record).cast());
     let Some(ledger) = state::ledger().filter(is_ours) else { return begins };
@@ -270,7 +270,7 @@ fn name_now() -> [u64; 2] {
     if asked.is_ok() { name } else { INHERITED.each_ref().map(|word| word.load(Relaxed)) }
 }
 
-unsafe extern "C" fn set_name(thread: Handle, name: *const c_char, _: &Site) -> c_int {
+unsafe extern "C" fn set_name(thread: ThreadHandle, name: *const c_char, _: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_setname_np()(thread, name) };

@@ -1,20 +1,20 @@
 //! Says when a timed wait ends.
 
-use crate::call::Call;
-use crate::site::Site;
+use crate::call::LockCall;
+use crate::site::CallSite;
 use core::ffi::c_int;
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::{Flags, WaitKind};
 
 /// A time that a timed function was given, and its clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Until {
+pub struct GivenDeadline {
     clock: c_int,
     /// The end in nanoseconds; `None` for a null pointer, which glibc's functions take for
     /// "never" where they allow it.
     at: Option<u64>,
 }
 
-impl Until {
+impl GivenDeadline {
     /// Reads the end of a wait; `None` if the clock is none of the two that can be waited by, or
     /// the nanoseconds are not less than a second's. Reader-writer locks and
     /// semaphores refuse such a time even if there is nothing to wait for, so
@@ -23,32 +23,39 @@ impl Until {
     /// # Safety
     /// `time` is null or points to what the program passes as a time.
     #[must_use]
-    pub unsafe fn new(clock: c_int, time: *const libc::timespec) -> Option<Until> {
+    pub unsafe fn new(clock: c_int, time: *const libc::timespec) -> Option<GivenDeadline> {
         if time.is_null() {
-            return Some(Until { clock, at: None });
+            return Some(GivenDeadline { clock, at: None });
         }
         // SAFETY: the caller passes what the program passes as a time, which the real function
         // reads as well.
         let (nanos, at) = unsafe { ((*time).tv_nsec, deadline(time)) };
         let known = clock == libc::CLOCK_REALTIME || clock == libc::CLOCK_MONOTONIC;
-        (known && (0..1_000_000_000).contains(&nanos)).then_some(Until { clock, at: Some(at) })
+        (known && (0..1_000_000_000).contains(&nanos))
+            .then_some(GivenDeadline { clock, at: Some(at) })
     }
 
     /// A wait that never ends by itself.
-    pub const NEVER: Until = Until { clock: libc::CLOCK_REALTIME, at: None };
+    pub const NEVER: GivenDeadline = GivenDeadline { clock: libc::CLOCK_REALTIME, at: None };
     /// A wait that ends as soon as it begins, as with a time that is refused.
-    pub const PAST: Until = Until { clock: libc::CLOCK_REALTIME, at: Some(0) };
+    pub const PAST: GivenDeadline = GivenDeadline { clock: libc::CLOCK_REALTIME, at: Some(0) };
 
     /// Makes the call at `site` about `target`, which waits so long if it has to.
     #[inline(always)]
-    pub fn call<N>(self, target: u64, nature: N, how: How, site: &Site) -> Call<'_, N> {
+    pub fn call<N>(
+        self,
+        target: u64,
+        nature: N,
+        how: WaitKind,
+        site: &CallSite,
+    ) -> LockCall<'_, N> {
         let (mode, companion) = (Flags::NONE, 0);
         let (how, deadline) = (self.how(how), self.at.unwrap_or(0));
-        Call { target, nature, how, mode, deadline, companion, site }
+        LockCall { target, nature, how, mode, deadline, companion, site }
     }
 
     /// Returns `how` with this end.
-    const fn how(self, how: How) -> How {
+    const fn how(self, how: WaitKind) -> WaitKind {
         if self.at.is_some() { timed(how, self.clock) } else { how }
     }
 }
@@ -73,7 +80,7 @@ pub unsafe fn deadline(time: *const libc::timespec) -> u64 {
 
 /// Returns the timed variant of `how`, by the clock's number.
 #[must_use]
-pub const fn timed(how: How, clock: c_int) -> How {
+pub const fn timed(how: WaitKind, clock: c_int) -> WaitKind {
     if clock == libc::CLOCK_REALTIME { how.timed_realtime() } else { how.timed() }
 }
 
@@ -81,9 +88,9 @@ pub const fn timed(how: How, clock: c_int) -> How {
 mod tests {
     use super::*;
 
-    fn until(clock: c_int, tv_nsec: i64) -> Option<Until> {
+    fn until(clock: c_int, tv_nsec: i64) -> Option<GivenDeadline> {
         // SAFETY: the time lives on this stack.
-        unsafe { Until::new(clock, &libc::timespec { tv_sec: 2, tv_nsec }) }
+        unsafe { GivenDeadline::new(clock, &libc::timespec { tv_sec: 2, tv_nsec }) }
     }
 
     #[test]
@@ -97,9 +104,9 @@ mod tests {
 
     #[test]
     fn a_wait_is_timed_if_it_ends() {
-        let how = |clock| until(clock, 0).expect("valid").how(How::READ);
-        assert_eq!(how(libc::CLOCK_REALTIME), How::READ.timed_realtime());
-        assert_eq!(how(libc::CLOCK_MONOTONIC), How::READ.timed());
-        assert_eq!(Until::NEVER.how(How::READ), How::READ);
+        let how = |clock| until(clock, 0).expect("valid").how(WaitKind::READ);
+        assert_eq!(how(libc::CLOCK_REALTIME), WaitKind::READ.timed_realtime());
+        assert_eq!(how(libc::CLOCK_MONOTONIC), WaitKind::READ.timed());
+        assert_eq!(GivenDeadline::NEVER.how(WaitKind::READ), WaitKind::READ);
     }
 }

@@ -25,7 +25,7 @@
 use crate::state::STATE;
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use lockstead_ledger::witness::Known;
+use lockstead_ledger::witness::EdgeKnowledge;
 
 /// The number of slots of the cache.
 pub const SLOTS: usize = 1 << 18;
@@ -63,7 +63,7 @@ pub const ALONE: u64 = 1 << 63;
 /// zero.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
-pub enum Want {
+pub enum KeyMode {
     /// It is asked for alone.
     Write = 0,
     /// It is asked for with other readers.
@@ -80,7 +80,7 @@ pub enum Want {
 /// Returns the key of holding what `key` says and this lock. The fast path computes the same.
 #[inline]
 #[must_use]
-pub fn with(key: u64, address: u64, want: Want) -> u64 {
+pub fn with(key: u64, address: u64, want: KeyMode) -> u64 {
     let lives = LIVES[life_slot(address)].load(Relaxed);
     let mixed = (key ^ address.wrapping_add(want as u64)).wrapping_mul(MULTIPLIER);
     mixed.wrapping_add(lives)
@@ -104,19 +104,19 @@ pub fn life_ended(address: u64) {
 
 /// The step of a thread that holds a chain of locks to one more lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Step {
+pub struct ChainStep {
     slot: &'static AtomicU64,
     fact: u32,
 }
 
-impl Step {
+impl ChainStep {
     /// Makes the step from the chain of this key to the lock at `address`. The fast path computes
     /// the same.
     #[inline]
     #[must_use]
-    pub fn new(key: u64, address: u64, want: Want) -> Step {
+    pub fn new(key: u64, address: u64, want: KeyMode) -> ChainStep {
         let slot = ((key >> 32) as u32).wrapping_add(near(address)) as usize & (SLOTS - 1);
-        Step { slot: &CHAINS.0[slot], fact: (with(key, address, want) >> 32) as u32 }
+        ChainStep { slot: &CHAINS.0[slot], fact: (with(key, address, want) >> 32) as u32 }
     }
 
     /// Tells whether the thread with this [mark](lockstead_ledger::thread::ThreadRecord::mark) need
@@ -136,12 +136,12 @@ impl Step {
     }
 
     /// Notes that it need not, or that no thread need.
-    pub fn learn(&self, mark: u32, known: Known) {
+    pub fn learn(&self, mark: u32, known: EdgeKnowledge) {
         let found = self.slot.load(Relaxed);
         let others = if (found >> 32) as u32 == self.fact { found as u32 } else { 0 };
         let marks = match known {
-            Known::ToThis => others | mark,
-            Known::ToAll => u32::MAX,
+            EdgeKnowledge::ToThis => others | mark,
+            EdgeKnowledge::ToAll => u32::MAX,
         };
         // What another thread notes at this instant is lost: it will look again.
         self.slot.store(u64::from(self.fact) << 32 | u64::from(marks), Relaxed);
@@ -190,34 +190,34 @@ mod tests {
     #[test]
     fn keys_tell_order_mode_and_life() {
         let (a, b) = (0x7f00_0000_1000, 0x7f00_0000_1028);
-        let chain = |locks: &[(u64, Want)]| {
+        let chain = |locks: &[(u64, KeyMode)]| {
             locks.iter().fold(0, |key, &(address, want)| with(key, address, want))
         };
         let mut keys = HashSet::new();
         for locks in [
-            &[(a, Want::Write)][..],
-            &[(a, Want::Read)],
-            &[(a, Want::Back)],
-            &[(a, Want::WriteTimed)],
-            &[(a, Want::ReadTimed)],
-            &[(b, Want::Write)],
-            &[(a, Want::Write), (b, Want::Write)],
-            &[(b, Want::Write), (a, Want::Write)],
-            &[(a, Want::Write), (a, Want::Write)],
+            &[(a, KeyMode::Write)][..],
+            &[(a, KeyMode::Read)],
+            &[(a, KeyMode::Back)],
+            &[(a, KeyMode::WriteTimed)],
+            &[(a, KeyMode::ReadTimed)],
+            &[(b, KeyMode::Write)],
+            &[(a, KeyMode::Write), (b, KeyMode::Write)],
+            &[(b, KeyMode::Write), (a, KeyMode::Write)],
+            &[(a, KeyMode::Write), (a, KeyMode::Write)],
         ] {
             assert!(keys.insert(chain(locks)), "{locks:?}");
         }
         life_ended(a);
-        assert!(keys.insert(chain(&[(a, Want::Write)])));
+        assert!(keys.insert(chain(&[(a, KeyMode::Write)])));
     }
 
     #[test]
     fn a_step_to_the_next_life_is_another_one() {
         let (a, b) = (0x7f00_0077_1000, 0x7f00_0099_1028);
         for lock in [a, b] {
-            let step = || Step::new(with(0, a, Want::Write), b, Want::Write);
+            let step = || ChainStep::new(with(0, a, KeyMode::Write), b, KeyMode::Write);
             for _ in 0..1000 {
-                step().learn(8, Known::ToAll);
+                step().learn(8, EdgeKnowledge::ToAll);
                 assert!(step().is_known_to_all());
                 life_ended(lock);
                 assert!(!step().is_known(8), "{lock:x}");
@@ -227,16 +227,16 @@ mod tests {
 
     #[test]
     fn what_is_known_is_known_to_those_that_learned_it() {
-        let step = Step::new(77, 0x5555_0000_2000, Want::Write);
+        let step = ChainStep::new(77, 0x5555_0000_2000, KeyMode::Write);
         assert!(!step.is_known(8));
-        step.learn(8, Known::ToThis);
-        step.learn(64, Known::ToThis);
+        step.learn(8, EdgeKnowledge::ToThis);
+        step.learn(64, EdgeKnowledge::ToThis);
         assert!(step.is_known(8) && step.is_known(64) && !step.is_known(16));
-        step.learn(8, Known::ToAll);
+        step.learn(8, EdgeKnowledge::ToAll);
         assert!((0..32).all(|bit| step.is_known(1 << bit)));
-        let other = Step::new(77, 0x5555_0000_2000, Want::Read);
+        let other = ChainStep::new(77, 0x5555_0000_2000, KeyMode::Read);
         assert!(!other.is_known(8), "the same slot, another fact");
-        other.learn(8, Known::ToThis);
+        other.learn(8, EdgeKnowledge::ToThis);
         assert!(!step.is_known(8));
     }
 
@@ -245,7 +245,9 @@ mod tests {
         for stride in [32, 40, 56, 64, 100, 4096, 1 << 16, 1 << 18] {
             let locks = (0..4096u64).map(|i| 0x7f12_3456_0000 + i * stride);
             let slots: HashSet<_> = locks
-                .map(|address| core::ptr::from_ref(Step::new(9 << 45, address, Want::Write).slot))
+                .map(|address| {
+                    core::ptr::from_ref(ChainStep::new(9 << 45, address, KeyMode::Write).slot)
+                })
                 .collect();
             assert!(slots.len() >= 4090, "stride {stride}: {}", slots.len());
         }

@@ -22,26 +22,26 @@ use super::places;
 use super::stack::{is_own, own as stack};
 use crate::me::{Me, on_stack_for_handlers};
 use crate::order::chains;
-use crate::rules::words::{self, Holder, Words};
+use crate::rules::words::{self, LockWords, WordHolder};
 use crate::rules::{self, Gone};
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::tls;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::known::CacheLine;
-use lockstead_ledger::lock::{Kind, Life, LockRecord};
-use lockstead_ledger::thread::{Thread, state as life};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife};
+use lockstead_ledger::thread::{ThreadPart, state as life};
 
 /// Ends the lives of locks in the memory from `low` to below `high`, before it goes by the call at
 /// `site`.
 #[inline]
-pub fn gone(low: u64, high: u64, how: Gone, site: &Site) {
+pub fn gone(low: u64, high: u64, how: Gone, site: &CallSite) {
     if low < high && places::any(low, high) {
         gone_indeed(low, high, how, site);
     }
 }
 
 #[cold]
-fn gone_indeed(low: u64, high: u64, how: Gone, site: &Site) {
+fn gone_indeed(low: u64, high: u64, how: Gone, site: &CallSite) {
     let Some(me) = crate::me::enter() else { return };
     let mut lives = 0;
     places::each(me.ledger, low, high, |index| {
@@ -65,7 +65,7 @@ fn forget_handoff(me: &Me, index: u32) {
 }
 
 fn is_live(me: &Me, index: u32) -> bool {
-    me.ledger.lock(index).is_some_and(|lock| matches!(lock.shape().1, Life::Live))
+    me.ledger.lock(index).is_some_and(|lock| matches!(lock.shape().1, RecordLife::Live))
 }
 
 impl Me {
@@ -80,24 +80,26 @@ impl Me {
             let Some(lock) = self.ledger.lock(index) else { return };
             let (kind, life, _) = lock.shape();
             let address = lock.address.load(Relaxed);
-            if !matches!(life, Life::Live) || matches!(kind, Kind::Condition | Kind::Barrier) {
+            if !matches!(life, RecordLife::Live)
+                || matches!(kind, ObjectKind::Condition | ObjectKind::Barrier)
+            {
                 return;
             }
             let end = address + (words::count(kind) * size_of::<u32>()) as u64;
             let is_whole = matches!(how, Gone::Freed | Gone::Moved) && end <= high;
             let words = if is_whole {
                 // SAFETY: in a block of the program's that is not freed yet.
-                Some(unsafe { Words::read(kind, address) })
+                Some(unsafe { LockWords::read(kind, address) })
             } else {
-                Words::read_if_there(kind, address)
+                LockWords::read_if_there(kind, address)
             };
-            held |= words.is_none_or(|words| words.holder() != Holder::Nobody);
+            held |= words.is_none_or(|words| words.holder() != WordHolder::Nobody);
         });
         held
     }
 
     /// Leaves in the locks of a block that is about to be freed who frees it.
-    fn marks_freed(&self, low: u64, high: u64, site: &Site) {
+    fn marks_freed(&self, low: u64, high: u64, site: &CallSite) {
         places::each(self.ledger, low, high, |index| {
             let Some(lock) = self.ledger.lock(index).filter(|_| is_live(self, index)) else {
                 return;
@@ -141,7 +143,7 @@ impl Me {
         let (_, high) = stack();
         is_own(here) && (here..high).contains(&address)
             || lock.module.load(Relaxed) != 0 && self.ledger.header().unloads.load(Relaxed) == 0
-            || Words::read_if_there(lock.shape().0, address).is_some()
+            || LockWords::read_if_there(lock.shape().0, address).is_some()
     }
 
     /// Ends the lives of all locks on the stack of the thread, which ends. What it holds there
@@ -163,7 +165,7 @@ impl Me {
 
     /// Notes that a lock at this address became known by the call at `site`; `index` is that of its
     /// record.
-    pub fn lies_at(&self, address: u64, index: u32, site: &Site) {
+    pub fn lies_at(&self, address: u64, index: u32, site: &CallSite) {
         places::note(address);
         let Some(lock) = self.ledger.lock(index) else { return };
         // What lies in a file, or is known, lies on no stack that ends.
@@ -184,7 +186,7 @@ impl Me {
     }
 
     /// Returns the thread on whose stack the address lies.
-    fn owner_of_stack(&self, address: u64) -> Option<Thread<'static>> {
+    fn owner_of_stack(&self, address: u64) -> Option<ThreadPart<'static>> {
         if !places::may_be_on_stack(address) {
             return None;
         }
@@ -198,7 +200,7 @@ impl Me {
     /// Ends the lives of locks that lie on the thread's stack below the call at `site`, for their
     /// frames were left.
     #[inline]
-    pub fn leaves_frames(&self, site: &Site) {
+    pub fn leaves_frames(&self, site: &CallSite) {
         let lowest = self.record().lowest_lock.load(Relaxed);
         if lowest < site.stack_pointer() {
             self.leave_frames(lowest, site.stack_pointer());
@@ -226,7 +228,7 @@ impl Me {
 
     /// Ends the life of the lock at `address` if it lies on the thread's own stack, in a frame that
     /// was left. To be called before a chain of calls that is not known uses the lock.
-    pub fn is_same_frame(&self, address: u64, site: &Site) {
+    pub fn is_same_frame(&self, address: u64, site: &CallSite) {
         let sp = site.stack_pointer();
         let (_, high) = stack();
         if is_own(sp)
@@ -242,7 +244,7 @@ impl Me {
 /// Notes a lock at this address on the thread's stack: its next call from above does not take the
 /// fast path, for no such chain is known any more. (One that it learns at this instant is; then the
 /// lock is noticed later.)
-fn note_lowest(owner: &Thread<'_>, address: u64) {
+fn note_lowest(owner: &ThreadPart<'_>, address: u64) {
     if owner.record.lowest_lock.fetch_min(address, Relaxed) <= address {
         return;
     }

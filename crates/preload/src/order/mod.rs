@@ -30,42 +30,42 @@ pub mod lives;
 pub mod places;
 pub mod stack;
 
-use crate::call::Place;
+use crate::call::CallPlace;
 use crate::me::{Me, enter};
 use crate::state::STATE;
-use chains::{ALONE, Step, Want};
+use chains::{ALONE, ChainStep, KeyMode};
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::Birth;
-use lockstead_ledger::ledger::Part;
-use lockstead_ledger::lock::{Life, attribute};
-use lockstead_ledger::order::{Edge, Mode, gate};
+use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::lock::{RecordLife, attribute};
+use lockstead_ledger::order::{EdgeMode, SeenEdge, gate};
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::stacks::DEEPEST;
-use lockstead_ledger::witness::Known;
+use lockstead_ledger::witness::EdgeKnowledge;
 
 /// Returns the want of a lock that is held or asked for with these flags.
 #[inline]
-fn want(flags: Flags) -> Want {
-    if flags.has(Flags::READ) { Want::Read } else { Want::Write }
+fn want(flags: Flags) -> KeyMode {
+    if flags.has(Flags::READ) { KeyMode::Read } else { KeyMode::Write }
 }
 
 /// Returns the want of a lock that is asked for so, with a deadline or without.
-fn asked(mode: Flags, timed: bool) -> Want {
+fn asked(mode: Flags, timed: bool) -> KeyMode {
     match (want(mode), timed) {
-        (Want::Write, true) => Want::WriteTimed,
-        (Want::Read, true) => Want::ReadTimed,
+        (KeyMode::Write, true) => KeyMode::WriteTimed,
+        (KeyMode::Read, true) => KeyMode::ReadTimed,
         (want, _) => want,
     }
 }
 
 /// A lock that a thread asks for.
-struct Asked {
+struct AskedLock {
     address: u64,
-    place: Place,
-    want: Want,
+    place: CallPlace,
+    want: KeyMode,
 }
 
-impl Asked {
+impl AskedLock {
     /// Returns the index of the lock's record, its address, and the stack that asks.
     fn end(&self) -> (u32, u64, u32) {
         (self.place.lock, self.address, self.place.stack)
@@ -139,8 +139,8 @@ impl Me {
 
     /// Leaves the edges from what the thread holds to a lock that it asks for, or has just got and
     /// would have waited for. `timed`: it would give up at a deadline.
-    pub fn asks(&self, address: u64, place: Place, mode: Flags, timed: bool) {
-        self.ask(&Asked { address, place, want: asked(mode, timed) });
+    pub fn asks(&self, address: u64, place: CallPlace, mode: Flags, timed: bool) {
+        self.ask(&AskedLock { address, place, want: asked(mode, timed) });
     }
 
     /// Leaves the edges to a mutex that the thread is going to take back from a condition variable.
@@ -148,19 +148,19 @@ impl Me {
         if let Some((_, holding)) = self.thread.stack().find(mutex)
             && holding.flags.has(Flags::LENT)
         {
-            let place = Place { lock: holding.lock, stack };
-            self.ask(&Asked { address: mutex, place, want: Want::Back });
+            let place = CallPlace { lock: holding.lock, stack };
+            self.ask(&AskedLock { address: mutex, place, want: KeyMode::Back });
         }
     }
 
     #[inline]
-    fn ask(&self, asked: &Asked) {
+    fn ask(&self, asked: &AskedLock) {
         let depth = self.thread.stack().depth();
         let mark = self.record().mark.load(Relaxed);
-        let step = || Step::new(self.key(depth), asked.address, asked.want);
+        let step = || ChainStep::new(self.key(depth), asked.address, asked.want);
         // Where threads share marks, who is here anyway does not rely on its own.
-        let shares = self.ledger.used(Part::Threads) > u32::BITS as usize;
-        let is_known = |step: Step| {
+        let shares = self.ledger.used(LedgerPart::Threads) > u32::BITS as usize;
+        let is_known = |step: ChainStep| {
             if shares { step.is_known_to_all() } else { step.is_known(mark) }
         };
         // A handler's chains are those of what it has interrupted.
@@ -182,7 +182,7 @@ impl Me {
     }
 
     /// Ends the lives of locks that have become others unseen. To be called before edges are left.
-    fn begins_lives(&self, asked: &Asked) {
+    fn begins_lives(&self, asked: &AskedLock) {
         let stack = self.thread.stack();
         let held = (0..stack.depth()).filter_map(|index| stack.entry(index).read());
         let held = held.map(|holding| (holding.lock, holding.address, holding.stack));
@@ -198,27 +198,27 @@ impl Me {
     }
 
     #[cold]
-    fn leave_edges(&self, asked: &Asked) -> Known {
+    fn leave_edges(&self, asked: &AskedLock) -> EdgeKnowledge {
         let stack = self.thread.stack();
         let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
         // What is lent is not held.
         let held = || held().filter(|holding| !holding.flags.has(Flags::LENT));
         // A lock that one has already is taken without waiting, or is never got.
         if held().any(|holding| holding.address == asked.address) {
-            return Known::ToAll;
+            return EdgeKnowledge::ToAll;
         }
         let (index, address, stack) = asked.end();
         let Some(to) = self.end_of_edge(index, address, stack, asked.want) else {
-            return Known::ToAll;
+            return EdgeKnowledge::ToAll;
         };
         let record = self.record();
         let gates = Gates::of(held());
-        let mut known = Known::ToAll;
+        let mut known = EdgeKnowledge::ToAll;
         for holding in held() {
             let from =
                 self.end_of_edge(holding.lock, holding.address, holding.stack, want(holding.flags));
             let Some(from) = from else { continue };
-            let edge = Edge {
+            let edge = SeenEdge {
                 from: holding.lock,
                 from_generation: from.generation,
                 from_mode: from.mode,
@@ -227,7 +227,7 @@ impl Me {
                 to: asked.place.lock,
                 to_generation: to.generation,
                 to_mode: to.mode,
-                to_timed: matches!(asked.want, Want::WriteTimed | Want::ReadTimed),
+                to_timed: matches!(asked.want, KeyMode::WriteTimed | KeyMode::ReadTimed),
                 to_stack: asked.place.stack,
                 thread: record.serial.load(Relaxed),
                 tid: record.tid.load(Relaxed),
@@ -237,8 +237,8 @@ impl Me {
             };
             let mut others = [0; DEEPEST];
             let others = gates.without(holding.lock, &mut others);
-            if self.ledger.witness(edge, others) == Known::ToThis {
-                known = Known::ToThis;
+            if self.ledger.witness(edge, others) == EdgeKnowledge::ToThis {
+                known = EdgeKnowledge::ToThis;
             }
         }
         known
@@ -246,10 +246,10 @@ impl Me {
 
     /// Returns one end of an edge; `None` if it has no record, or is handed from thread to thread
     /// on purpose.
-    fn end_of_edge(&self, index: u32, address: u64, stack: u32, want: Want) -> Option<End> {
+    fn end_of_edge(&self, index: u32, address: u64, stack: u32, want: KeyMode) -> Option<EdgeEnd> {
         let lock = self.ledger.lock(index)?;
         let (kind, life, attributes) = lock.shape();
-        if !matches!(life, Life::Live) {
+        if !matches!(life, RecordLife::Live) {
             // Another lock than the one that ended here, not initialised by a call.
             self.ledger.use_lock(&Birth {
                 address,
@@ -265,20 +265,20 @@ impl Me {
             return None;
         }
         let mode = match want {
-            Want::Write | Want::WriteTimed | Want::Back => Mode::Write,
-            Want::Read | Want::ReadTimed if attributes & attribute::WRITERS_FIRST != 0 => {
-                Mode::Read
+            KeyMode::Write | KeyMode::WriteTimed | KeyMode::Back => EdgeMode::Write,
+            KeyMode::Read | KeyMode::ReadTimed if attributes & attribute::WRITERS_FIRST != 0 => {
+                EdgeMode::Read
             }
-            Want::Read | Want::ReadTimed => Mode::ReadRecursive,
+            KeyMode::Read | KeyMode::ReadTimed => EdgeMode::ReadRecursive,
         };
-        Some(End { generation: lock.generation.load(Relaxed), mode })
+        Some(EdgeEnd { generation: lock.generation.load(Relaxed), mode })
     }
 }
 
 /// What an edge says of one of its ends.
-struct End {
+struct EdgeEnd {
     generation: u32,
-    mode: Mode,
+    mode: EdgeMode,
 }
 
 /// The locks that a thread holds, as gates: in ascending order, each once. Of more

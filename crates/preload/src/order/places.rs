@@ -11,7 +11,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Ledger;
-use lockstead_ledger::ledger::Part;
+use lockstead_ledger::ledger::LedgerPart;
 
 /// The number of bytes in which each address has bits of its own.
 pub const WINDOW: u64 = 1 << 30;
@@ -90,7 +90,7 @@ fn any_set(bits: &[AtomicU64], first: u64, last: u64) -> bool {
 /// to below `high`.
 pub fn each(ledger: &Ledger<'_>, low: u64, high: u64, mut each: impl FnMut(u32)) {
     if high - low >= WINDOW {
-        for index in 1..ledger.used(Part::Locks) as u32 {
+        for index in 1..ledger.used(LedgerPart::Locks) as u32 {
             let address = ledger.lock(index).map_or(0, |lock| lock.address.load(Relaxed));
             if (low..high).contains(&address) && ledger.find_lock(address) == Some(index) {
                 each(index);

@@ -9,16 +9,16 @@
 //! What the processes share the parent's thread goes on holding.
 
 use super::note::Note;
-use super::words::{Holder, Words};
-use crate::call::{Call, Nature, Place};
+use super::words::{LockWords, WordHolder};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::Me;
 use crate::{sys, tls};
 use core::sync::atomic::{
     AtomicU64, AtomicUsize,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::publish::{Flags, Holding, How};
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind};
 use lockstead_ledger::violation::Rule;
 
 /// The number of return addresses that are kept of each acquisition.
@@ -26,7 +26,7 @@ const DEEPEST: usize = 32;
 
 /// A lock that was held at the fork, in memory that begins as zeroes.
 #[repr(C)]
-struct Left {
+struct LockAtFork {
     /// The lock's address; 0: there are no more locks.
     address: AtomicU64,
     tid: u32,
@@ -62,11 +62,11 @@ pub fn forks(me: &Me) {
         0 => return,
         count => count + 64,
     };
-    let bytes = (size_of::<Copy>() + room * size_of::<Left>()).next_multiple_of(4096);
+    let bytes = (size_of::<Copy>() + room * size_of::<LockAtFork>()).next_multiple_of(4096);
     let Ok(memory) = sys::map_private(bytes) else { return };
     // SAFETY: new memory of this size, page-aligned; zeroes are valid for both.
     let (copy, left) = unsafe {
-        let first = memory.add(size_of::<Copy>()).cast::<Left>();
+        let first = memory.add(size_of::<Copy>()).cast::<LockAtFork>();
         (&mut *memory.cast::<Copy>(), core::slice::from_raw_parts_mut(first, room))
     };
     copy.bytes = bytes;
@@ -90,7 +90,7 @@ fn is_private(me: &Me, holding: &Holding) -> bool {
     let (kind, _, attributes) = lock.shape();
     attributes & attribute::SHARED == 0
         && !holding.flags.has(Flags::LENT)
-        && matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin)
+        && matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock | ObjectKind::Spin)
 }
 
 /// Does this file's part of [`super::has_forked`].
@@ -113,7 +113,7 @@ pub fn in_child() {
 }
 
 /// Returns the copy's entry for this lock.
-fn left(address: u64) -> Option<&'static Left> {
+fn left(address: u64) -> Option<&'static LockAtFork> {
     // ord: PRE-6 (acquire): the copy.
     let memory = LEFT.load(Acquire);
     if memory == 0 {
@@ -123,7 +123,7 @@ fn left(address: u64) -> Option<&'static Left> {
     // addresses alone.
     let all = unsafe {
         let copy = &*(memory as *const Copy);
-        let first = (memory as *const u8).add(size_of::<Copy>()).cast::<Left>();
+        let first = (memory as *const u8).add(size_of::<Copy>()).cast::<LockAtFork>();
         core::slice::from_raw_parts(first, copy.count)
     };
     all.iter().find(|left| left.address.load(Relaxed) == address)
@@ -137,20 +137,20 @@ pub fn initialises(address: u64) {
 }
 
 /// Does this file's part of [`super::waits`].
-pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let kind = match call.how.kind() {
-        How::MUTEX => Kind::Mutex,
-        How::READ | How::WRITE => Kind::RwLock,
-        How::SPIN => Kind::Spin,
+        WaitKind::MUTEX => ObjectKind::Mutex,
+        WaitKind::READ | WaitKind::WRITE => ObjectKind::RwLock,
+        WaitKind::SPIN => ObjectKind::Spin,
         _ => return,
     };
     let Some(left) = left(call.target) else { return };
     // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
-    let words = unsafe { Words::read(kind, call.target) };
+    let words = unsafe { LockWords::read(kind, call.target) };
     let is_held = match words.holder() {
-        Holder::Thread(number) => number == left.tid,
-        Holder::Readers(_) | Holder::Somebody => true,
-        Holder::Nobody | Holder::Unknown => false,
+        WordHolder::Thread(number) => number == left.tid,
+        WordHolder::Readers(_) | WordHolder::Somebody => true,
+        WordHolder::Nobody | WordHolder::Unknown => false,
     };
     if is_held {
         let returns = &left.returns[..left.depth.min(DEEPEST)];

@@ -9,22 +9,22 @@
 //! to signal this time, of whom nothing is known.
 
 use super::note::Note;
-use super::words::{Holder, Words};
-use crate::call::{Call, Nature, Place};
+use super::words::{LockWords, WordHolder};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::{Me, enter};
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::lock::{Kind, Life};
-use lockstead_ledger::publish::{Flags, Holding, How};
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind};
 use lockstead_ledger::violation::Rule;
 
 /// Does this file's part of [`super::waits`].
-pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
-    if call.how.kind() != How::CONDITION {
+pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
+    if call.how.kind() != WaitKind::CONDITION {
         return;
     }
     unlocked(me, call, place);
@@ -32,29 +32,29 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
     holding(me, call, place);
 }
 
-fn unlocked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+fn unlocked<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let mutex = call.companion;
     // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
-    let words = unsafe { Words::read(Kind::Mutex, mutex) };
+    let words = unsafe { LockWords::read(ObjectKind::Mutex, mutex) };
     let (tid, stack) = match words.holder() {
-        Holder::Thread(number) if me.is(number) => return again(me, &words, call, place),
-        Holder::Nobody => (0, 0),
-        Holder::Thread(number) => match me.other_holder(mutex, Some(number)) {
+        WordHolder::Thread(number) if me.is(number) => return again(me, &words, call, place),
+        WordHolder::Nobody => (0, 0),
+        WordHolder::Thread(number) => match me.other_holder(mutex, Some(number)) {
             Some(other) => other,
             None => return,
         },
         _ => return,
     };
-    me.use_lock(mutex, place.stack, (Kind::Mutex, 0));
+    me.use_lock(mutex, place.stack, (ObjectKind::Mutex, 0));
     let note = Note::new(Rule::ConditionUnlocked, mutex, place.stack).after(tid, stack);
     me.note(&note.with(place.lock));
 }
 
 /// The caller holds the mutex, perhaps more than once: the wait gives it back once.
-fn again<N: Nature>(me: &Me, words: &Words, call: &Call<'_, N>, place: Place) {
+fn again<N: Nature>(me: &Me, words: &LockWords, call: &LockCall<'_, N>, place: CallPlace) {
     let depth = words.depth();
     if depth > 1 {
-        me.use_lock(call.companion, place.stack, (Kind::Mutex, 0));
+        me.use_lock(call.companion, place.stack, (ObjectKind::Mutex, 0));
         let held = me.thread.stack().find(call.companion);
         let tid = me.record().tid.load(Relaxed);
         let note = Note::new(Rule::ConditionRecursive, call.companion, place.stack);
@@ -70,7 +70,7 @@ static PAIRS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 /// may not wait for the condition any more, but only for its mutex.
 static SIGNALLED: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
-fn changing<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+fn changing<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let pair = mix(call.target ^ mix(call.companion));
     let known = &PAIRS[mix(call.target) as usize % PAIRS.len()];
     if known.load(Relaxed) == pair {
@@ -83,7 +83,7 @@ fn changing<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
         let tid = thread.record.tid.load(Relaxed);
         let (_, wait) = thread.record.wait.read()?;
         (tid != own
-            && wait.how.kind() == How::CONDITION
+            && wait.how.kind() == WaitKind::CONDITION
             && wait.target == call.target
             && wait.companion != call.companion
             && wait.since > signalled)
@@ -104,7 +104,7 @@ fn mix(word: u64) -> u64 {
 const LOCKS: usize = 4;
 
 /// What the signals of one condition had in common.
-struct Signals {
+struct ConditionSignals {
     /// The address of the condition, which the place keeps for ever; 0: the place is free.
     condition: AtomicU64,
     /// The generation of the condition at that address.
@@ -129,7 +129,7 @@ struct Common {
 }
 
 #[allow(clippy::declare_interior_mutable_const, reason = "the pattern of a static's elements")]
-const NO_SIGNALS: Signals = Signals {
+const NO_SIGNALS: ConditionSignals = ConditionSignals {
     condition: AtomicU64::new(0),
     generation: AtomicU32::new(0),
     busy: AtomicU32::new(0),
@@ -146,7 +146,7 @@ const NO_SIGNALS: Signals = Signals {
     }; LOCKS],
 };
 
-static SIGNALS: [Signals; 512] = [const { NO_SIGNALS }; 512];
+static SIGNALS: [ConditionSignals; 512] = [const { NO_SIGNALS }; 512];
 /// Not zero if any place is taken.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
@@ -154,7 +154,7 @@ static ANY: AtomicU32 = AtomicU32::new(0);
 const TRIES: usize = 8;
 
 /// Returns a condition's place; `None` if it has none.
-fn signals_of(condition: u64, make: bool) -> Option<(&'static Signals, bool)> {
+fn signals_of(condition: u64, make: bool) -> Option<(&'static ConditionSignals, bool)> {
     let first = mix(condition) as usize;
     (0..TRIES).map(|i| &SIGNALS[(first + i) % SIGNALS.len()]).find_map(|place| {
         let found = place.condition.load(Relaxed);
@@ -169,7 +169,7 @@ fn signals_of(condition: u64, make: bool) -> Option<(&'static Signals, bool)> {
 }
 
 /// Runs `work` unless another thread is at it.
-fn alone(place: &Signals, work: impl FnOnce()) {
+fn alone(place: &ConditionSignals, work: impl FnOnce()) {
     // ord: PRE-3 (acquire): what the one before has left.
     if place.busy.compare_exchange(0, 1, Acquire, Relaxed).is_ok() {
         work();
@@ -179,7 +179,7 @@ fn alone(place: &Signals, work: impl FnOnce()) {
 }
 
 /// Does this file's part of [`super::signals`].
-pub fn signals(condition: u64, _: &Site) {
+pub fn signals(condition: u64, _: &CallSite) {
     SIGNALLED[mix(condition) as usize % SIGNALLED.len()].fetch_max(sys::now(), Relaxed);
     let Some(me) = enter() else {
         // By a handler, with who knows what locks.
@@ -231,7 +231,7 @@ pub fn signals(condition: u64, _: &Site) {
     });
 }
 
-impl Signals {
+impl ConditionSignals {
     fn forget(&self) {
         self.others.store(0, Relaxed);
         for lock in &self.locks {
@@ -247,7 +247,7 @@ impl Me {
     fn life_of(&self, condition: u64) -> u32 {
         let lock = self.ledger.find_lock(condition).and_then(|index| self.ledger.lock(index));
         lock.map_or(1, |lock| {
-            let is_over = !matches!(lock.shape().1, Life::Live);
+            let is_over = !matches!(lock.shape().1, RecordLife::Live);
             lock.generation.load(Relaxed) + u32::from(is_over)
         })
     }
@@ -255,11 +255,11 @@ impl Me {
     /// Returns the generation of a lock that is held and has an owner.
     fn generation_held(&self, holding: &Holding) -> Option<u32> {
         let lock = self.ledger.lock(holding.lock)?;
-        (lock.shape().0 != Kind::Semaphore).then(|| lock.generation.load(Relaxed))
+        (lock.shape().0 != ObjectKind::Semaphore).then(|| lock.generation.load(Relaxed))
     }
 }
 
-fn holding<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+fn holding<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let stack = me.thread.stack();
     let held = || (0..stack.depth()).filter_map(|index| stack.entry(index).read());
     if held().count() < 2 {

@@ -30,7 +30,7 @@
 use crate::real;
 use crate::sys;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::lock::{ObjectKind, attribute};
 
 /// The mark of a lock that was destroyed.
 pub const DESTROYED: u64 = 1;
@@ -51,7 +51,7 @@ pub const NATURE: u16 = attribute::RECURSIVE
 
 /// What a lock carries.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Mark {
+pub enum CookieMark {
     /// The bytes hold nothing of the library.
     None,
     /// The lock has its own mark.
@@ -69,28 +69,28 @@ pub enum Mark {
 pub struct Cookie {
     address: u64,
     mark: &'static AtomicU64,
-    check: Check,
+    check: CookieCheck,
     nature: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Check {
+enum CookieCheck {
     Whole(&'static AtomicU64),
     Half(&'static AtomicU32),
 }
 
-impl Check {
+impl CookieCheck {
     fn set(self, value: u64) {
         match self {
-            Check::Whole(word) => word.store(value, Relaxed),
-            Check::Half(word) => word.store(value as u32, Relaxed),
+            CookieCheck::Whole(word) => word.store(value, Relaxed),
+            CookieCheck::Half(word) => word.store(value as u32, Relaxed),
         }
     }
 
     fn is(self, value: u64) -> bool {
         match self {
-            Check::Whole(word) => word.load(Relaxed) == value,
-            Check::Half(word) => word.load(Relaxed) == value as u32,
+            CookieCheck::Whole(word) => word.load(Relaxed) == value,
+            CookieCheck::Half(word) => word.load(Relaxed) == value as u32,
         }
     }
 }
@@ -103,7 +103,7 @@ impl Cookie {
     /// At `address` is such a lock of the program's. The places are not used when
     /// the program's call with it is over.
     #[must_use]
-    pub unsafe fn of(address: u64, kind: Kind, attributes: u16) -> Option<Cookie> {
+    pub unsafe fn of(address: u64, kind: ObjectKind, attributes: u16) -> Option<Cookie> {
         if !address.is_multiple_of(8)
             || attributes & (attribute::SHARED | attribute::ROBUST) != 0
             || !shapes_are_known()
@@ -111,20 +111,20 @@ impl Cookie {
             return None;
         }
         let (mark, check, half) = match kind {
-            Kind::Mutex => (24, 32, false),
-            Kind::RwLock => (40, 16, false),
-            Kind::Semaphore => (16, 24, false),
-            Kind::Barrier => (24, 20, true),
-            Kind::Unknown | Kind::Spin | Kind::Condition => return None,
+            ObjectKind::Mutex => (24, 32, false),
+            ObjectKind::RwLock => (40, 16, false),
+            ObjectKind::Semaphore => (16, 24, false),
+            ObjectKind::Barrier => (24, 20, true),
+            ObjectKind::Unknown | ObjectKind::Spin | ObjectKind::Condition => return None,
         };
         // SAFETY: RULES-PASSED, by the caller: inside of the lock, and aligned; other
         // threads of ours use the same atomics, glibc nothing. The lifetime is
         // the caller's affair.
         unsafe {
             let check = if half {
-                Check::Half(&*((address + check) as *const AtomicU32))
+                CookieCheck::Half(&*((address + check) as *const AtomicU32))
             } else {
-                Check::Whole(&*((address + check) as *const AtomicU64))
+                CookieCheck::Whole(&*((address + check) as *const AtomicU64))
             };
             let mark = &*((address + mark) as *const AtomicU64);
             Some(Cookie { address, mark, check, nature: u64::from(attributes & NATURE) })
@@ -133,24 +133,24 @@ impl Cookie {
 
     /// Returns what the lock carries.
     #[must_use]
-    pub fn read(&self) -> Mark {
+    pub fn read(&self) -> CookieMark {
         let word = self.mark.load(Relaxed);
         let named = (word & !FLAGS) ^ secret();
         if named == self.address && word & DESTROYED != 0 {
             let by = match self.check {
-                Check::Whole(check) => check.load(Relaxed) ^ hash(named),
-                Check::Half(_) => 0,
+                CookieCheck::Whole(check) => check.load(Relaxed) ^ hash(named),
+                CookieCheck::Half(_) => 0,
             };
             let (tid, stack) = ((by >> 32) as u32, by as u32);
             return match word & FREED {
-                0 => Mark::Destroyed(tid, stack),
-                _ => Mark::Freed(tid, stack),
+                0 => CookieMark::Destroyed(tid, stack),
+                _ => CookieMark::Freed(tid, stack),
             };
         }
         if word & DESTROYED != 0 || !self.check.is(hash(named) ^ self.nature) {
-            return Mark::None;
+            return CookieMark::None;
         }
-        if named == self.address { Mark::Own } else { Mark::CopyOf(named) }
+        if named == self.address { CookieMark::Own } else { CookieMark::CopyOf(named) }
     }
 
     /// Marks the lock as one that lives.
@@ -176,7 +176,7 @@ impl Cookie {
 
     /// Has the lock looked at from now on. False if it carries no mark.
     pub fn watch(&self) -> bool {
-        let is_own = self.read() == Mark::Own;
+        let is_own = self.read() == CookieMark::Own;
         if is_own {
             self.mark.fetch_or(LOOK, Relaxed);
         }
@@ -235,7 +235,7 @@ mod tests {
     #[derive(Clone, Copy)]
     struct Room([u8; 56]);
 
-    fn cookie(room: &Room, kind: Kind) -> Cookie {
+    fn cookie(room: &Room, kind: ObjectKind) -> Cookie {
         let address = core::ptr::from_ref(room) as u64;
         // SAFETY: larger than any lock, and alive as long as the test uses it.
         unsafe { Cookie::of(address, kind, 0) }.expect("aligned, private")
@@ -244,33 +244,35 @@ mod tests {
     #[test]
     fn a_lock_is_told_from_its_copies() {
         crate::real::resolve();
-        for kind in [Kind::Mutex, Kind::RwLock, Kind::Semaphore, Kind::Barrier] {
+        for kind in
+            [ObjectKind::Mutex, ObjectKind::RwLock, ObjectKind::Semaphore, ObjectKind::Barrier]
+        {
             let room = Box::new(Room([0; 56]));
             let own = cookie(&room, kind);
-            assert_eq!(own.read(), Mark::None);
+            assert_eq!(own.read(), CookieMark::None);
             own.plant();
-            assert_eq!(own.read(), Mark::Own);
+            assert_eq!(own.read(), CookieMark::Own);
             assert!(own.watch());
-            assert_eq!(own.read(), Mark::Own);
+            assert_eq!(own.read(), CookieMark::Own);
             let copy = room.clone();
             assert_eq!(
                 cookie(&copy, kind).read(),
-                Mark::CopyOf(core::ptr::from_ref(&*room) as u64)
+                CookieMark::CopyOf(core::ptr::from_ref(&*room) as u64)
             );
             let early = Box::new(Room([0; 56]));
-            assert_eq!(cookie(&early.clone(), kind).read(), Mark::None);
+            assert_eq!(cookie(&early.clone(), kind).read(), CookieMark::None);
             // SAFETY: RULES-PASSED: `room` is live and has the size of the largest lock.
             let other = unsafe { Cookie::of(own.address, kind, attribute::RECURSIVE) };
-            assert_eq!(other.expect("private").read(), Mark::None, "another kind");
+            assert_eq!(other.expect("private").read(), CookieMark::None, "another kind");
             own.destroy(77, 9);
-            let by = if kind == Kind::Barrier { (0, 0) } else { (77, 9) };
-            assert_eq!(own.read(), Mark::Destroyed(by.0, by.1));
+            let by = if kind == ObjectKind::Barrier { (0, 0) } else { (77, 9) };
+            assert_eq!(own.read(), CookieMark::Destroyed(by.0, by.1));
             let copy = room.clone();
-            assert_eq!(cookie(&copy, kind).read(), Mark::None);
+            assert_eq!(cookie(&copy, kind).read(), CookieMark::None);
             own.plant();
             own.free(78, 10);
-            let by = if kind == Kind::Barrier { (0, 0) } else { (78, 10) };
-            assert_eq!(own.read(), Mark::Freed(by.0, by.1));
+            let by = if kind == ObjectKind::Barrier { (0, 0) } else { (78, 10) };
+            assert_eq!(own.read(), CookieMark::Freed(by.0, by.1));
         }
     }
 
@@ -278,10 +280,10 @@ mod tests {
     fn only_spare_bytes_are_written() {
         crate::real::resolve();
         for (kind, spare) in [
-            (Kind::Mutex, [24..40, 0..0]),
-            (Kind::RwLock, [16..24, 40..48]),
-            (Kind::Semaphore, [16..32, 0..0]),
-            (Kind::Barrier, [20..32, 0..0]),
+            (ObjectKind::Mutex, [24..40, 0..0]),
+            (ObjectKind::RwLock, [16..24, 40..48]),
+            (ObjectKind::Semaphore, [16..32, 0..0]),
+            (ObjectKind::Barrier, [20..32, 0..0]),
         ] {
             let room = Box::new(Room([0; 56]));
             cookie(&room, kind).plant();
@@ -293,11 +295,11 @@ mod tests {
         let room = Room([0; 56]);
         let address = core::ptr::from_ref(&room) as u64;
         for (address, kind, attributes) in [
-            (address + 4, Kind::Mutex, 0),
-            (address, Kind::Mutex, attribute::SHARED),
-            (address, Kind::Mutex, attribute::ROBUST),
-            (address, Kind::Condition, 0),
-            (address, Kind::Spin, 0),
+            (address + 4, ObjectKind::Mutex, 0),
+            (address, ObjectKind::Mutex, attribute::SHARED),
+            (address, ObjectKind::Mutex, attribute::ROBUST),
+            (address, ObjectKind::Condition, 0),
+            (address, ObjectKind::Spin, 0),
         ] {
             // SAFETY: RULES-PASSED: each of these locks fits into `room`, which lives.
             assert!(unsafe { Cookie::of(address, kind, attributes) }.is_none());

@@ -16,15 +16,15 @@
 #![allow(non_snake_case, reason = "the exported names are C's")]
 
 use super::note::Note;
-use super::words::Words;
+use super::words::LockWords;
 use crate::me::{Me, enter};
 use crate::order::stack;
 use crate::real::{self, REAL};
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use lockstead_ledger::lock::{Kind, attribute};
+use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::publish::Flags;
 use lockstead_ledger::violation::Rule;
 
@@ -43,7 +43,7 @@ pub fn thread_ends(me: &Me) {
     check(me, Rule::ThreadExit, 0);
 }
 
-unsafe extern "C" fn by_exit(_: c_int, site: &Site) -> usize {
+unsafe extern "C" fn by_exit(_: c_int, site: &CallSite) -> usize {
     real::resolve();
     if let Some(me) = enter().filter(holds) {
         EXIT.store(me.stack(site), Relaxed);
@@ -51,25 +51,25 @@ unsafe extern "C" fn by_exit(_: c_int, site: &Site) -> usize {
     REAL.exit.address()
 }
 
-unsafe extern "C" fn by_quick_exit(_: c_int, site: &Site) -> usize {
+unsafe extern "C" fn by_quick_exit(_: c_int, site: &CallSite) -> usize {
     real::resolve();
     at_once(site);
     REAL.quick_exit.address()
 }
 
-unsafe extern "C" fn by_exit_at_once(_: c_int, site: &Site) -> usize {
+unsafe extern "C" fn by_exit_at_once(_: c_int, site: &CallSite) -> usize {
     real::resolve();
     at_once(site);
     REAL._exit.address()
 }
 
-unsafe extern "C" fn by_exit_at_once_too(_: c_int, site: &Site) -> usize {
+unsafe extern "C" fn by_exit_at_once_too(_: c_int, site: &CallSite) -> usize {
     real::resolve();
     at_once(site);
     REAL._Exit.address()
 }
 
-fn at_once(site: &Site) {
+fn at_once(site: &CallSite) {
     if let Some(me) = enter().filter(holds) {
         process_ends(&me, me.stack(site));
     }
@@ -106,14 +106,14 @@ fn check(me: &Me, rule: Rule, at: u32) {
         let (kind, _, attributes) = lock.shape();
         if attributes & (attribute::ROBUST | attribute::HAND_OFF) != 0
             || holding.flags.has(Flags::INHERITED)
-            || !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin)
+            || !matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock | ObjectKind::Spin)
         {
             continue;
         }
         // Its memory may be gone. On the stack of the thread that ends it may be written over,
         // for the frame was left: the entry alone says that nobody has given the lock back.
         let is_left = rule == Rule::ThreadExit && stack::is_own(holding.address);
-        let words = Words::read_if_there(kind, holding.address);
+        let words = LockWords::read_if_there(kind, holding.address);
         if is_left || words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
             let tid = me.record().tid.load(Relaxed);
             // Without a call of the program's, `main` has returned.

@@ -16,7 +16,7 @@
 use crate::me;
 use crate::order::stack;
 use crate::real::{self, REAL, call};
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::state;
 use crate::{sys, tls};
 use core::ffi::c_int;
@@ -159,20 +159,20 @@ fn is_none(handler: usize) -> bool {
 /// `struct sigaction`: the part that is read and written here.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Action {
+struct SignalAction {
     handler: usize,
     mask: [u64; 16],
     flags: c_int,
     restorer: usize,
 }
 
-const _: () = assert!(size_of::<Action>() == size_of::<libc::sigaction>());
+const _: () = assert!(size_of::<SignalAction>() == size_of::<libc::sigaction>());
 
 unsafe extern "C" fn action(
     signal: c_int,
-    new: *const Action,
-    old: *mut Action,
-    _: &Site,
+    new: *const SignalAction,
+    old: *mut SignalAction,
+    _: &CallSite,
 ) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS: the program passes null, which is excluded, or an action, which
@@ -233,7 +233,7 @@ fn simple(
 /// handler is for one time only.
 macro_rules! by {
     ($($name:ident: $real:ident, $one_shot:literal;)*) => { $(
-        unsafe extern "C" fn $name(signal: c_int, handler: usize, _: &Site) -> usize {
+        unsafe extern "C" fn $name(signal: c_int, handler: usize, _: &CallSite) -> usize {
             real::resolve();
             // SAFETY: `resolve` has found the real function, which has the type of this one.
             simple(signal, handler, $one_shot, unsafe { call::$real() })
@@ -284,7 +284,7 @@ unsafe extern "C" fn on_signal() {
 
 /// The handler and what was noted before, in two registers.
 #[repr(C)]
-struct Begun {
+struct BegunHandler {
     handler: usize,
     before: usize,
 }
@@ -292,7 +292,7 @@ struct Begun {
 /// What was noted is not known: the thread has no record.
 const UNNOTED: usize = usize::MAX;
 
-unsafe extern "C" fn begins(signal: c_int) -> Begun {
+unsafe extern "C" fn begins(signal: c_int) -> BegunHandler {
     // ord: PRE-4 (acquire): the handler.
     let handler = HANDLERS.get(signal as usize).map_or(0, |place| place.load(Acquire));
     let handler = if handler <= LAST_SPECIAL { nothing as *const () as usize } else { handler };
@@ -304,7 +304,7 @@ unsafe extern "C" fn begins(signal: c_int) -> Begun {
         drop(me::enter());
     }
     let before = context().map_or(UNNOTED, |context| context.swap(signal as u32, Relaxed) as usize);
-    Begun { handler, before }
+    BegunHandler { handler, before }
 }
 
 unsafe extern "C" fn nothing() {}
@@ -341,7 +341,7 @@ type Jump = *const core::ffi::c_void;
 /// Exports what runs before each function that may lead out of a handler.
 macro_rules! leading_out {
     ($($name:ident: $real:ident;)*) => { $(
-        unsafe extern "C" fn $name(_: Jump, _: &Site) -> usize {
+        unsafe extern "C" fn $name(_: Jump, _: &CallSite) -> usize {
             jumps();
             REAL.$real.address()
         }
@@ -356,7 +356,7 @@ leading_out! {
     set_context: setcontext;
 }
 
-unsafe extern "C" fn swap_context(_: Jump, to: Jump, site: &Site) -> usize {
+unsafe extern "C" fn swap_context(_: Jump, to: Jump, site: &CallSite) -> usize {
     jumps();
     // SAFETY: INTERPOSE-ARGUMENTS: the program passes a context that it has made, which the real
     // function reads too.

@@ -5,7 +5,7 @@
 //! nothing. It may be said before the lock is initialised or used.
 
 use crate::me::{Me, enter};
-use crate::site::Site;
+use crate::site::CallSite;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::lock::attribute;
 
@@ -24,7 +24,7 @@ fn places(address: u64) -> impl Iterator<Item = &'static AtomicU64> {
     (0..TRIES).map(move |i| &ANNOUNCED[(first as usize + i) % ANNOUNCED.len()])
 }
 
-unsafe extern "C" fn announce(lock: u64, _: &Site) {
+unsafe extern "C" fn announce(lock: u64, _: &CallSite) {
     let taken = |place: &AtomicU64| {
         place
             .compare_exchange(0, lock, Relaxed, Relaxed)

@@ -2,11 +2,11 @@
 
 use super::hush;
 use super::note::Note;
-use super::words::{Holder, Words};
+use super::words::{LockWords, WordHolder};
 use crate::me::{Me, enter};
-use crate::site::Site;
+use crate::site::CallSite;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::violation::Rule;
 
@@ -24,22 +24,22 @@ pub enum Gone {
 }
 
 /// Does this file's part of [`super::initialises`].
-pub fn initialises(address: u64, kind: Kind, site: &Site) {
+pub fn initialises(address: u64, kind: ObjectKind, site: &CallSite) {
     begins_or_ends(Rule::InitialisedHeld, address, kind, site);
 }
 
 /// Does this file's part of [`super::destroys`].
-pub fn destroys(address: u64, kind: Kind, site: &Site) {
+pub fn destroys(address: u64, kind: ObjectKind, site: &CallSite) {
     begins_or_ends(Rule::DestroyedHeld, address, kind, site);
 }
 
-fn begins_or_ends(rule: Rule, address: u64, kind: Kind, site: &Site) {
+fn begins_or_ends(rule: Rule, address: u64, kind: ObjectKind, site: &CallSite) {
     let Some(me) = enter() else { return };
     if me.ledger.find_lock(address).is_none() {
         return;
     }
     // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
-    let words = unsafe { Words::read(kind, address) };
+    let words = unsafe { LockWords::read(kind, address) };
     let Some((tid, holding)) = me.holder(address, &words) else { return };
     me.note(&Note::new(rule, address, me.stack(site)).after(tid, holding.stack));
     // Who holds it will give it back.
@@ -58,11 +58,12 @@ pub fn memory_gone(me: &Me, low: u64, high: u64, how: Gone, stack: u32) {
             if !(low..high).contains(&holding.address) {
                 continue;
             }
-            let kind = me.ledger.lock(holding.lock).map_or(Kind::Unknown, |lock| lock.shape().0);
+            let kind =
+                me.ledger.lock(holding.lock).map_or(ObjectKind::Unknown, |lock| lock.shape().0);
             // What lies in a frame that was left may be overwritten: the entry
             // alone says that nobody has given the lock back.
-            let is_held = how == Gone::StackLeft && kind != Kind::Semaphore
-                || Words::read_if_there(kind, holding.address)
+            let is_held = how == Gone::StackLeft && kind != ObjectKind::Semaphore
+                || LockWords::read_if_there(kind, holding.address)
                     .is_some_and(|words| agrees(&words, tid, &holding));
             if is_held && !holding.flags.has(Flags::INHERITED) {
                 let rule = match how {
@@ -82,20 +83,20 @@ pub fn memory_gone(me: &Me, low: u64, high: u64, how: Gone, stack: u32) {
 }
 
 /// Tells whether these words are those of a lock that the thread holds so.
-fn agrees(words: &Words, tid: u32, holding: &Holding) -> bool {
+fn agrees(words: &LockWords, tid: u32, holding: &Holding) -> bool {
     match words.holder() {
-        Holder::Thread(number) => number == tid,
-        Holder::Readers(_) => holding.flags.has(Flags::READ),
-        Holder::Somebody => true,
-        Holder::Nobody | Holder::Unknown => false,
+        WordHolder::Thread(number) => number == tid,
+        WordHolder::Readers(_) => holding.flags.has(Flags::READ),
+        WordHolder::Somebody => true,
+        WordHolder::Nobody | WordHolder::Unknown => false,
     }
 }
 
 impl Me {
     /// Returns the thread that holds the lock, by its number, and how: if the words of the lock say
     /// the same.
-    fn holder(&self, address: u64, words: &Words) -> Option<(u32, Holding)> {
-        if matches!(words.holder(), Holder::Nobody | Holder::Unknown) {
+    fn holder(&self, address: u64, words: &LockWords) -> Option<(u32, Holding)> {
+        if matches!(words.holder(), WordHolder::Nobody | WordHolder::Unknown) {
             return None;
         }
         self.ledger.threads().find_map(|thread| {

@@ -9,19 +9,19 @@
 
 use super::note::Note;
 use crate::me::Me;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::{Flags, Holding};
-use lockstead_ledger::thread::{Thread, state};
+use lockstead_ledger::thread::{ThreadPart, state};
 use lockstead_ledger::violation::Rule;
 
 /// A wait with a deadline that lasts so long, in nanoseconds, is more than a try.
 const PATIENT: u64 = 10_000_000;
 
 /// Does this file's part of [`super::joins`].
-pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
+pub fn joins(me: &Me, other: ThreadPart<'_>, site: &CallSite) {
     let stack = me.thread.stack();
     for holding in (0..stack.depth()).filter_map(|index| stack.entry(index).read()) {
         let Some((taken, weak)) = taken(me, &other, &holding) else { continue };
@@ -33,9 +33,9 @@ pub fn joins(me: &Me, other: Thread<'_>, site: &Site) {
 
 /// Returns the stack at which the thread takes a lock that the caller holds, and whether it did so
 /// at some time only.
-fn taken(me: &Me, other: &Thread<'_>, holding: &Holding) -> Option<(u32, bool)> {
+fn taken(me: &Me, other: &ThreadPart<'_>, holding: &Holding) -> Option<(u32, bool)> {
     let lock = me.ledger.lock(holding.lock)?;
-    if lock.shape().0 == Kind::Semaphore || holding.flags.has(Flags::LENT) {
+    if lock.shape().0 == ObjectKind::Semaphore || holding.flags.has(Flags::LENT) {
         return None;
     }
     if let Some((_, wait)) = other.record.wait.read()

@@ -29,17 +29,17 @@
 //! call that initialises, `calloc` or a constructor takes it away. A block that `realloc` moves
 //! is not marked, for it may stay.
 
-use super::cookie::{Cookie, Mark, NATURE};
+use super::cookie::{Cookie, CookieMark, NATURE};
 use super::hush;
 use super::note::Note;
-use super::words::Words;
-use crate::call::{Call, Nature, Place};
+use super::words::LockWords;
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::{Me, enter};
 use crate::order::places;
-use crate::site::Site;
+use crate::site::CallSite;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
-use lockstead_ledger::lock::{Kind, Life, LockRecord, attribute};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife, attribute};
 use lockstead_ledger::violation::Rule;
 
 /// Whether this process is a forked child.
@@ -56,7 +56,7 @@ pub fn is_forked() -> bool {
 }
 
 /// Does this file's part of [`super::initialised`].
-pub fn initialised(address: u64, kind: Kind, attributes: u16) {
+pub fn initialised(address: u64, kind: ObjectKind, attributes: u16) {
     // SAFETY: RULES-PASSED: the program has passed it to the function that it called.
     if let Some(cookie) = unsafe { Cookie::of(address, kind, attributes) } {
         plant(cookie, attributes);
@@ -72,7 +72,7 @@ fn plant(cookie: Cookie, attributes: u16) {
 }
 
 /// Does this file's part of [`super::destroyed`].
-pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
+pub fn destroyed(me: &Me, address: u64, kind: ObjectKind, site: &CallSite) {
     let Some(lock) = me.ledger.find_lock(address).and_then(|index| me.ledger.lock(index)) else {
         return;
     };
@@ -101,11 +101,11 @@ pub fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) {
 ///
 /// # Safety
 /// At `address` is memory of the size of such a lock.
-pub unsafe fn freed(me: &Me, address: u64, nature: (Kind, u16), site: &Site) {
+pub unsafe fn freed(me: &Me, address: u64, nature: (ObjectKind, u16), site: &CallSite) {
     // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock.
     let cookie = unsafe { Cookie::of(address, nature.0, nature.1) };
     // Bytes that do not carry the lock's own mark are the program's.
-    if let Some(cookie) = cookie.filter(|cookie| cookie.read() == Mark::Own) {
+    if let Some(cookie) = cookie.filter(|cookie| cookie.read() == CookieMark::Own) {
         cookie.free(me.record().tid.load(Relaxed), me.stack(site));
     }
 }
@@ -139,7 +139,7 @@ impl Grave {
 }
 
 /// Does this file's part of [`super::fails`].
-pub fn fails<N: Nature>(call: &Call<'_, N>) {
+pub fn fails<N: Nature>(call: &LockCall<'_, N>) {
     if let Some(me) = enter() {
         let stack = me.stack(call.site);
         used(&me, call.target, &call.nature, stack);
@@ -152,7 +152,7 @@ pub fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) {
 }
 
 /// Does this file's part of [`super::waits`].
-pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     used(me, call.target, &call.nature, place.stack);
 }
 
@@ -160,9 +160,9 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
     let (kind, mut attributes) = nature.nature();
     // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
-    let words = unsafe { Words::read(kind, address) };
+    let words = unsafe { LockWords::read(kind, address) };
     // These do not say so themselves.
-    if matches!(kind, Kind::Semaphore | Kind::Barrier) && words.is_shared() {
+    if matches!(kind, ObjectKind::Semaphore | ObjectKind::Barrier) && words.is_shared() {
         attributes |= attribute::SHARED;
     }
     // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
@@ -225,11 +225,11 @@ pub fn used<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) -> bool {
 #[must_use]
 pub fn has_changed<N: Nature>(address: u64, nature: &N) -> bool {
     let (kind, attributes) = nature.nature();
-    let may_have_none = matches!(kind, Kind::Semaphore | Kind::Barrier);
+    let may_have_none = matches!(kind, ObjectKind::Semaphore | ObjectKind::Barrier);
     // SAFETY: RULES-PASSED: the program passes it to the function that it calls.
     match unsafe { Cookie::of(address, kind, attributes) }.map(|cookie| cookie.read()) {
-        None | Some(Mark::Own) => false,
-        Some(Mark::None) => !may_have_none,
+        None | Some(CookieMark::Own) => false,
+        Some(CookieMark::None) => !may_have_none,
         Some(_) => true,
     }
 }
@@ -249,13 +249,13 @@ struct Was {
 unsafe fn overwritten(
     me: &Me,
     address: u64,
-    (kind, attributes): (Kind, u16),
-    words: &Words,
+    (kind, attributes): (ObjectKind, u16),
+    words: &LockWords,
 ) -> Option<Was> {
     let (_, lock) = me.record_of(address)?;
     let (known, life, before) = lock.shape();
-    if !matches!(kind, Kind::Mutex | Kind::RwLock)
-        || !matches!(life, Life::Live)
+    if !matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock)
+        || !matches!(life, RecordLife::Live)
         || known != kind
         || words.is_destroyed_mutex()
     {
@@ -265,10 +265,16 @@ unsafe fn overwritten(
     let cookie = unsafe { Cookie::of(address, kind, before) }?;
     let init_stack = lock.init_stack.load(Relaxed);
     let in_order = match cookie.read() {
-        Mark::Own if !words.is_possible() => false,
-        Mark::Own if before & attribute::KNOWN != 0 && (before ^ attributes) & NATURE != 0 => false,
+        CookieMark::Own if !words.is_possible() => false,
+        CookieMark::Own
+            if before & attribute::KNOWN != 0 && (before ^ attributes) & NATURE != 0 =>
+        {
+            false
+        }
         // What lies on a stack may be of another call.
-        Mark::None if init_stack != 0 && !places::may_be_on_stack(address) => words.is_possible(),
+        CookieMark::None if init_stack != 0 && !places::may_be_on_stack(address) => {
+            words.is_possible()
+        }
         _ => return None,
     };
     // Of one that is held, the release says it.
@@ -288,16 +294,16 @@ enum Earlier {
 fn judge(
     me: &Me,
     address: u64,
-    kind: Kind,
+    kind: ObjectKind,
     attributes: u16,
-    words: &Words,
+    words: &LockWords,
 ) -> Option<(Rule, Earlier)> {
     let found = me.ledger.find_lock(address);
     let life = found.and_then(|index| me.ledger.lock(index)).map(|lock| lock.shape().1);
-    let was_destroyed = matches!(life, Some(Life::Destroyed));
+    let was_destroyed = matches!(life, Some(RecordLife::Destroyed));
     if let Some((tid, stack)) = found.and_then(|index| freed_by(me, address, kind, index)) {
         // Said once.
-        let is_new = matches!(life, Some(Life::Gone));
+        let is_new = matches!(life, Some(RecordLife::Gone));
         return is_new.then_some((Rule::InFreedMemory, Earlier::Destroyed(tid, stack)));
     }
     // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls. A destroyed
@@ -306,10 +312,12 @@ fn judge(
         let known = if words.is_destroyed_mutex() { 0 } else { attributes };
         Cookie::of(address, kind, known)
     };
-    let mark = cookie.map_or(Mark::None, |cookie| cookie.read());
+    let mark = cookie.map_or(CookieMark::None, |cookie| cookie.read());
     if words.is_destroyed_mutex() {
         return match mark {
-            Mark::Destroyed(tid, stack) => Some((Rule::Destroyed, Earlier::Destroyed(tid, stack))),
+            CookieMark::Destroyed(tid, stack) => {
+                Some((Rule::Destroyed, Earlier::Destroyed(tid, stack)))
+            }
             _ if was_destroyed => Some((Rule::Destroyed, Earlier::Destroyed(0, 0))),
             _ if words.word(0) == u32::MAX => Some((Rule::Uninitialised, Earlier::Nothing)),
             _ => None,
@@ -320,37 +328,39 @@ fn judge(
     }
     let ended = Some((Rule::Destroyed, Grave::of(address).read(address)));
     match kind {
-        Kind::Spin if was_destroyed => return ended,
-        Kind::Condition if was_destroyed && words.is_destroyed_condition() => return ended,
+        ObjectKind::Spin if was_destroyed => return ended,
+        ObjectKind::Condition if was_destroyed && words.is_destroyed_condition() => return ended,
         _ => {}
     }
     let cookie = cookie?;
     match mark {
-        Mark::Own | Mark::Freed(..) => None,
+        CookieMark::Own | CookieMark::Freed(..) => None,
         // A mutex without the mark of glibc's was begun anew in some way.
-        Mark::Destroyed(..) if kind == Kind::Mutex => {
+        CookieMark::Destroyed(..) if kind == ObjectKind::Mutex => {
             cookie.plant();
             None
         }
-        Mark::Destroyed(tid, stack) => Some((Rule::Destroyed, Earlier::Destroyed(tid, stack))),
-        Mark::CopyOf(original) => Some((Rule::Copied, Earlier::Original(original))),
-        Mark::None if matches!(kind, Kind::Mutex | Kind::RwLock) => {
+        CookieMark::Destroyed(tid, stack) => {
+            Some((Rule::Destroyed, Earlier::Destroyed(tid, stack)))
+        }
+        CookieMark::CopyOf(original) => Some((Rule::Copied, Earlier::Original(original))),
+        CookieMark::None if matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock) => {
             plant(cookie, attributes);
             None
         }
-        Mark::None if found.is_some() || is_forked() => None,
-        Mark::None => Some((Rule::Uninitialised, Earlier::Nothing)),
+        CookieMark::None if found.is_some() || is_forked() => None,
+        CookieMark::None => Some((Rule::Uninitialised, Earlier::Nothing)),
     }
 }
 
 /// Returns the thread and the stack that have freed the memory of a lock of this kind. Its words
 /// may be the allocator's by now, and what it was says its record.
-fn freed_by(me: &Me, address: u64, kind: Kind, index: u32) -> Option<(u32, u32)> {
+fn freed_by(me: &Me, address: u64, kind: ObjectKind, index: u32) -> Option<(u32, u32)> {
     let (known, _, attributes) = me.ledger.lock(index)?.shape();
     // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
     let cookie = unsafe { Cookie::of(address, kind, attributes) };
     match cookie.filter(|_| known == kind)?.read() {
-        Mark::Freed(tid, stack) => Some((tid, stack)),
+        CookieMark::Freed(tid, stack) => Some((tid, stack)),
         _ => None,
     }
 }
@@ -367,22 +377,22 @@ impl Me {
     ///
     /// # Safety
     /// There is such a lock.
-    pub unsafe fn ends_unseen(&self, address: u64, stack: u32, nature: (Kind, u16)) -> bool {
+    pub unsafe fn ends_unseen(&self, address: u64, stack: u32, nature: (ObjectKind, u16)) -> bool {
         let (kind, attributes) = nature;
         let Some((index, lock)) = self.record_of(address) else { return false };
         let (known, life, before) = lock.shape();
-        if !matches!(life, Life::Live) || [known, kind].contains(&Kind::Unknown) {
+        if !matches!(life, RecordLife::Live) || [known, kind].contains(&ObjectKind::Unknown) {
             return false;
         }
         let has_lost_it = || {
             // SAFETY: RULES-PASSED: the caller promises that there is such a lock. One that had no
             // cookie has lost none.
             let cookie = unsafe { Cookie::of(address, kind, attributes | before) };
-            cookie.is_some_and(|cookie| cookie.read() == Mark::None)
+            cookie.is_some_and(|cookie| cookie.read() == CookieMark::None)
         };
         let is_other = match kind {
             _ if known != kind => true,
-            Kind::Mutex | Kind::RwLock => has_lost_it(),
+            ObjectKind::Mutex | ObjectKind::RwLock => has_lost_it(),
             _ => false,
         };
         if is_other {
@@ -390,7 +400,9 @@ impl Me {
             self.use_lock(address, stack, nature);
             // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock.
             let cookie = unsafe { Cookie::of(address, kind, attributes) };
-            if let Some(cookie) = cookie.filter(|_| matches!(kind, Kind::Mutex | Kind::RwLock)) {
+            if let Some(cookie) =
+                cookie.filter(|_| matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock))
+            {
                 plant(cookie, attributes);
             }
         }

@@ -32,9 +32,9 @@
 //! unseen is no violation.
 //!
 //! # Invariants
-//! - **RULES-PASSED** The memory of a lock that a rule looks at is readable for the size of its kind:
-//!   the program passes it to the function that it calls, which reads it as well, and the library
-//!   looks before that call or before it returns.
+//! - **RULES-PASSED** The memory of a lock that a rule looks at is readable for the size of its
+//!   kind: the program passes it to the function that it calls, which reads it as well, and the
+//!   library looks before that call or before it returns.
 
 #[cfg(feature = "check")]
 pub mod at_fork;
@@ -78,12 +78,12 @@ pub mod worlds;
 #[cfg(feature = "check")]
 pub use held::{Gone, memory_gone};
 
-use crate::call::{Call, Nature, Outcome, Place};
+use crate::call::{CallOutcome, CallPlace, LockCall, Nature};
 use crate::me::Me;
-use crate::site::Site;
-use lockstead_ledger::lock::{Kind, LockRecord};
+use crate::site::CallSite;
+use lockstead_ledger::lock::{LockRecord, ObjectKind};
 use lockstead_ledger::publish::Flags;
-use lockstead_ledger::thread::Thread;
+use lockstead_ledger::thread::ThreadPart;
 use lockstead_ledger::usage::Sharing;
 
 /// `calls! { fn name<T>(argument: Type, ...) => function; ... }`: functions that
@@ -105,49 +105,49 @@ macro_rules! calls {
 calls! {
     /// The calling thread is about to give back the lock at `address`; its held
     /// stack says still what it said before.
-    fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) => unlock::releases;
+    fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &CallSite) => unlock::releases;
     /// The calling thread did not get a lock at once and is about to wait for it.
-    fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => before_wait;
+    fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) => before_wait;
     /// The calling thread has just acquired a lock, which is not on its held stack
     /// yet.
-    fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) => has_acquired;
+    fn acquired<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) => has_acquired;
     /// The calling thread acquires a lock, or is about to wait for it, and that is not
     /// recorded.
-    fn passes<N: Nature>(call: &Call<'_, N>, how: Flags) => worlds::passes;
+    fn passes<N: Nature>(call: &LockCall<'_, N>, how: Flags) => worlds::passes;
     /// The lock is about to be initialised.
-    fn initialises(address: u64, kind: Kind, site: &Site) => before_initialisation;
+    fn initialises(address: u64, kind: ObjectKind, site: &CallSite) => before_initialisation;
     /// The lock is about to be destroyed.
-    fn destroys(address: u64, kind: Kind, site: &Site) => held::destroys;
+    fn destroys(address: u64, kind: ObjectKind, site: &CallSite) => held::destroys;
     /// The lock was initialised.
-    fn initialised(me: &Me, address: u64, kind: Kind, attributes: u16) => has_initialised;
+    fn initialised(me: &Me, address: u64, kind: ObjectKind, attributes: u16) => has_initialised;
     /// The lock was destroyed; its record says still what it was.
-    fn destroyed(me: &Me, address: u64, kind: Kind, site: &Site) => life::destroyed;
+    fn destroyed(me: &Me, address: u64, kind: ObjectKind, site: &CallSite) => life::destroyed;
     /// The calling thread uses a lock that it does not know; the ledger says still
     /// what it said before.
     fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) => life::first_use;
     /// A lock that was not known has got a record.
     fn recorded(me: &Me, address: u64) => handoff::recorded;
     /// The calling thread has tried to acquire a lock and got an error.
-    fn fails<N: Nature>(call: &Call<'_, N>) => life::fails;
+    fn fails<N: Nature>(call: &LockCall<'_, N>) => life::fails;
     /// The calling thread is about to join another one.
-    fn joins(me: &Me, other: Thread<'_>, site: &Site) => join::joins;
+    fn joins(me: &Me, other: ThreadPart<'_>, site: &CallSite) => join::joins;
     /// A condition is about to be signalled or broadcast.
-    fn signals(condition: u64, site: &Site) => condition::signals;
+    fn signals(condition: u64, site: &CallSite) => condition::signals;
     /// The calling thread has got a semaphore that serves as a mutex, for which it may have waited.
-    fn semaphore_asked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) => semaphore::asked;
+    fn semaphore_asked<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) => semaphore::asked;
     /// A semaphore that was taken for a mutex turns out to be a signal.
     fn semaphore_signals(semaphore: u64, index: u32, lock: &LockRecord) => semaphore::signals;
     /// The calling thread gives a token of a semaphore.
-    fn token_given(semaphore: u64, site: &Site) => tokens::given;
+    fn token_given(semaphore: u64, site: &CallSite) => tokens::given;
     /// The calling thread has got a token, after it has waited since then; 0: it has not waited.
-    fn token_taken(semaphore: u64, site: &Site, since: u64) => tokens::taken;
+    fn token_taken(semaphore: u64, site: &CallSite, since: u64) => tokens::taken;
     /// The calling thread has asked for a token and has got none.
-    fn token_missed(semaphore: u64, site: &Site, outcome: Outcome) => tokens::missed;
+    fn token_missed(semaphore: u64, site: &CallSite, outcome: CallOutcome) => tokens::missed;
     /// A semaphore was initialised or opened, with this value if that is known.
-    fn semaphore_begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing: Sharing)
+    fn semaphore_begins(me: &Me, semaphore: u64, site: &CallSite, value: Option<u32>, sharing: Sharing)
         => tokens::begins;
     /// A semaphore was destroyed or closed; its record says still what it was.
-    fn semaphore_ends(me: &Me, semaphore: u64, site: &Site) => tokens::ends;
+    fn semaphore_ends(me: &Me, semaphore: u64, site: &CallSite) => tokens::ends;
     /// Says whether to note what semaphores are used for.
     fn want_tokens(wanted: bool) => tokens::want;
     /// Says whether to look at calls that may block.
@@ -163,7 +163,7 @@ calls! {
 }
 
 #[cfg(feature = "check")]
-fn before_wait<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+fn before_wait<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     life::waits(me, call, place);
     recursion::waits(me, call, place);
     reader::reads(me, call, place, Flags::NONE);
@@ -174,20 +174,20 @@ fn before_wait<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 }
 
 #[cfg(feature = "check")]
-fn before_initialisation(address: u64, kind: Kind, site: &Site) {
+fn before_initialisation(address: u64, kind: ObjectKind, site: &CallSite) {
     held::initialises(address, kind, site);
     at_fork::initialises(address);
 }
 
 #[cfg(feature = "check")]
-fn has_acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
+fn has_acquired<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
     unlock::acquired(me, call, place);
     reader::reads(me, call, place, how);
     worlds::uses(me, call, place, how);
 }
 
 #[cfg(feature = "check")]
-fn has_initialised(me: &Me, address: u64, kind: Kind, attributes: u16) {
+fn has_initialised(me: &Me, address: u64, kind: ObjectKind, attributes: u16) {
     life::initialised(address, kind, attributes);
     handoff::recorded(me, address);
 }

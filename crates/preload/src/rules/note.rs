@@ -3,9 +3,9 @@
 
 use crate::me::Me;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use lockstead_ledger::violation::{Rule, Violation};
+use lockstead_ledger::violation::{Rule, SeenViolation};
 
-/// What is noted of a violation beyond who broke the rule: see [`Violation`].
+/// What is noted of a violation beyond who broke the rule: see [`SeenViolation`].
 #[derive(Clone, Copy, Debug)]
 pub struct Note {
     /// The rule that was broken.
@@ -147,11 +147,11 @@ impl Me {
         self.ledger.header().losses.violations.fetch_add(1, Relaxed);
     }
 
-    fn violation(&self, note: &Note, lock: u32) -> Violation {
+    fn violation(&self, note: &Note, lock: u32) -> SeenViolation {
         let record = self.record();
         let own = (record.serial.load(Relaxed), record.tid.load(Relaxed));
         let (thread, tid) = note.by.unwrap_or(own);
-        Violation {
+        SeenViolation {
             rule: note.rule,
             lock,
             generation: self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed)),

@@ -2,16 +2,16 @@
 //! writer that comes in between is waited for, and waits itself.
 
 use super::note::Note;
-use crate::call::{Call, Nature, Place};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::Me;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::attribute;
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_ledger::violation::Rule;
 
 /// See [`super::acquired`] and [`super::waits`].
-pub fn reads<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
-    if call.how.kind() != How::READ
+pub fn reads<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
+    if call.how.kind() != WaitKind::READ
         || how.has(Flags::TRIED)
         || call.nature.nature().1 & attribute::WRITERS_FIRST == 0
     {

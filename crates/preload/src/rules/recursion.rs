@@ -2,20 +2,20 @@
 //! not before a deadline; noted before it waits.
 
 use super::note::Note;
-use super::words::{Holder, Words};
-use crate::call::{Call, Nature, Place};
+use super::words::{LockWords, WordHolder};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::Me;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::Kind;
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_ledger::violation::Rule;
 
 /// Does this file's part of [`super::waits`].
-pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let kind = match call.how.kind() {
-        How::MUTEX => Kind::Mutex,
-        How::READ | How::WRITE => Kind::RwLock,
-        How::SPIN => Kind::Spin,
+        WaitKind::MUTEX => ObjectKind::Mutex,
+        WaitKind::READ | WaitKind::WRITE => ObjectKind::RwLock,
+        WaitKind::SPIN => ObjectKind::Spin,
         _ => return,
     };
     let Some((_, holding)) = me.thread.stack().find(call.target) else { return };
@@ -23,13 +23,15 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
         return;
     }
     // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
-    let words = unsafe { Words::read(kind, call.target) };
+    let words = unsafe { LockWords::read(kind, call.target) };
     let own = match words.holder() {
-        Holder::Thread(number) => me.is(number),
+        WordHolder::Thread(number) => me.is(number),
         // Another read lock waits for writers, not for the caller.
-        Holder::Readers(_) => call.how.kind() == How::WRITE && holding.flags.has(Flags::READ),
-        Holder::Somebody => true,
-        Holder::Nobody | Holder::Unknown => false,
+        WordHolder::Readers(_) => {
+            call.how.kind() == WaitKind::WRITE && holding.flags.has(Flags::READ)
+        }
+        WordHolder::Somebody => true,
+        WordHolder::Nobody | WordHolder::Unknown => false,
     };
     if own && !words.is_recursive() {
         let tid = me.record().tid.load(Relaxed);

@@ -5,18 +5,18 @@
 //! does, its order counts. When it turns out to be a signal, its order until then
 //! means nothing.
 
-use crate::call::{Call, Nature, Place};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::Me;
 use crate::order::chains;
 use crate::state;
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::lock::LockRecord;
-use lockstead_ledger::order::Edge;
-use lockstead_ledger::publish::{Flags, How};
+use lockstead_ledger::order::SeenEdge;
+use lockstead_ledger::publish::{Flags, WaitKind};
 
 /// Does this file's part of [`super::waits`].
-pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
-    if call.how.kind() == How::SEMAPHORE
+pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
+    if call.how.kind() == WaitKind::SEMAPHORE
         && me.ledger.lock(place.lock).is_some_and(LockRecord::serves_as_mutex)
     {
         asked(me, call, place);
@@ -24,7 +24,7 @@ pub fn waits<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 }
 
 /// Does this file's part of [`super::semaphore_asked`].
-pub fn asked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+pub fn asked<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     me.asks(call.target, place, Flags::NONE, call.how.is_timed());
 }
 
@@ -32,7 +32,7 @@ pub fn asked<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 pub fn signals(semaphore: u64, index: u32, lock: &LockRecord) {
     let Some(ledger) = state::ledger() else { return };
     if lock.ordered.swap(0, Relaxed) != 0 {
-        ledger.add_edge(&Edge::end_of(index, lock.generation.load(Relaxed)));
+        ledger.add_edge(&SeenEdge::end_of(index, lock.generation.load(Relaxed)));
     }
     chains::life_ended(semaphore);
 }

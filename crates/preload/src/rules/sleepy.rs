@@ -11,11 +11,11 @@
 use super::note::Note;
 use crate::me::enter;
 use crate::real;
-use crate::site::Site;
+use crate::site::CallSite;
 use crate::sys;
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::Flags;
 use lockstead_ledger::violation::{BLOCKING, Rule};
 
@@ -141,7 +141,7 @@ const fn index_of(name: &str) -> usize {
     }
 }
 
-unsafe extern "C" fn look(index: usize, arguments: &[usize; 6], site: &Site) {
+unsafe extern "C" fn look(index: usize, arguments: &[usize; 6], site: &CallSite) {
     real::resolve();
     if !WANTED.load(Relaxed) {
         return;
@@ -151,7 +151,7 @@ unsafe extern "C" fn look(index: usize, arguments: &[usize; 6], site: &Site) {
     let held = (0..stack.depth()).rev().find_map(|index| {
         let holding = stack.entry(index).read()?;
         let lock = me.ledger.lock(holding.lock)?;
-        let is_lock = lock.shape().0 != Kind::Semaphore && !holding.flags.has(Flags::LENT);
+        let is_lock = lock.shape().0 != ObjectKind::Semaphore && !holding.flags.has(Flags::LENT);
         is_lock.then_some(holding)
     });
     let Some(holding) = held else { return };

@@ -3,8 +3,8 @@
 //! # Role
 //! For `lockstead run --semaphores`, which says which semaphores could be mutexes: the
 //! thread that takes one gives it, it begins with one token and never has two. Each
-//! call is counted in the [`Usage`](lockstead_ledger::usage::Usage) of the semaphore's
-//! origin; what shows that it is no mutex is noted as an [`Act`].
+//! call is counted in the [`SemaphoreUsage`](lockstead_ledger::usage::SemaphoreUsage) of the
+//! semaphore's origin; what shows that it is no mutex is noted as an [`Act`].
 //!
 //! # Protocol
 //! A taker is noted after the real call, and erased before the real call that gives:
@@ -17,19 +17,19 @@
 //! library is noted without its chain of calls, one by a thread that has no record is
 //! counted as not known.
 
-use super::words::Words;
-use crate::call::Outcome;
+use super::words::LockWords;
+use crate::call::CallOutcome;
 use crate::me::{self, Me};
-use crate::real::{self, Lock, REAL};
-use crate::site::Site;
+use crate::real::{self, LockPointer, REAL};
+use crate::site::CallSite;
 use crate::{state, sys, tls};
 use core::ffi::c_int;
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
-use lockstead_ledger::lock::{Kind, Life};
-use lockstead_ledger::semaphore::Semaphore;
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
+use lockstead_ledger::semaphore::SemaphoreRecord;
 use lockstead_ledger::thread::ThreadRecord;
-use lockstead_ledger::usage::{Act, Origin, Reason, Sharing, Taker};
+use lockstead_ledger::usage::{Act, Reason, Sharing, Taker, UsageOrigin};
 use lockstead_ledger::{Birth, Ledger};
 
 /// Whether anybody wants to know.
@@ -41,7 +41,7 @@ pub fn want(wanted: bool) {
 }
 
 /// A call for a semaphore.
-struct Seen<'a> {
+struct SemaphoreCall<'a> {
     ledger: &'a Ledger<'static>,
     /// The index of the semaphore's record.
     lock: u32,
@@ -54,10 +54,10 @@ struct Seen<'a> {
     signal: u32,
 }
 
-impl Seen<'_> {
-    fn of<'a>(me: &'a Me, lock: u32, stack: u32, site: &Site) -> Seen<'a> {
+impl SemaphoreCall<'_> {
+    fn of<'a>(me: &'a Me, lock: u32, stack: u32, site: &CallSite) -> SemaphoreCall<'a> {
         let record = me.record();
-        Seen {
+        SemaphoreCall {
             ledger: me.ledger,
             lock,
             stack,
@@ -69,7 +69,7 @@ impl Seen<'_> {
     }
 
     /// Returns the semaphore; its life begins now if nothing else of it was seen.
-    fn semaphore(&self) -> Option<Semaphore<'static>> {
+    fn semaphore(&self) -> Option<SemaphoreRecord<'static>> {
         let semaphore = self.ledger.semaphore(self.lock).or_else(|| self.unseen())?;
         if self.signal != 0 {
             self.act(&semaphore, Reason::InHandler, self.signal, None);
@@ -79,16 +79,16 @@ impl Seen<'_> {
 
     /// Begins the life of a semaphore whose initialisation nobody saw.
     #[cold]
-    fn unseen(&self) -> Option<Semaphore<'static>> {
+    fn unseen(&self) -> Option<SemaphoreRecord<'static>> {
         let record = self.ledger.lock(self.lock);
         let [stack, address] = record.map_or([0; 2], |record| {
             [u64::from(record.first_stack.load(Relaxed)), record.address.load(Relaxed)]
         });
         // SAFETY: RULES-PASSED: the program has passed it to the function that it called.
         let is_shared =
-            address != 0 && unsafe { Words::read(Kind::Semaphore, address) }.is_shared();
+            address != 0 && unsafe { LockWords::read(ObjectKind::Semaphore, address) }.is_shared();
         let sharing = if is_shared { Sharing::Memory } else { Sharing::Private };
-        let origin = Origin { stack: stack as u32, value: None, sharing };
+        let origin = UsageOrigin { stack: stack as u32, value: None, sharing };
         let semaphore = self.ledger.use_semaphore(self.lock, origin)?;
         if is_shared && semaphore.is_new {
             self.act(&semaphore, Reason::Shared, sharing as u32, None);
@@ -101,7 +101,13 @@ impl Seen<'_> {
     }
 
     /// Notes that this call shows that the semaphore is no mutex; `other` had it.
-    fn act(&self, semaphore: &Semaphore<'_>, reason: Reason, number: u32, other: Option<Taker>) {
+    fn act(
+        &self,
+        semaphore: &SemaphoreRecord<'_>,
+        reason: Reason,
+        number: u32,
+        other: Option<Taker>,
+    ) {
         // Through a function of the program's own all come from one site.
         let place = if self.stack == 0 { self.site } else { u64::from(self.stack) };
         semaphore.act(reason, place, || Act {
@@ -125,15 +131,15 @@ impl Seen<'_> {
 }
 
 /// Notes a call, whatever the thread is doing.
-fn noted(address: u64, site: &Site, note: impl Fn(&Seen<'_>)) {
+fn noted(address: u64, site: &CallSite, note: impl Fn(&SemaphoreCall<'_>)) {
     if !WANTED.load(Relaxed) {
         return;
     }
     let Some(ledger) = state::ledger() else { return };
     let by = |me: &Me| {
         let stack = me.stack(site);
-        let lock = me.use_lock(address, stack, (Kind::Semaphore, 0));
-        note(&Seen::of(me, lock, stack, site));
+        let lock = me.use_lock(address, stack, (ObjectKind::Semaphore, 0));
+        note(&SemaphoreCall::of(me, lock, stack, site));
     };
     if let Some(me) = me::enter() {
         return by(&me);
@@ -151,18 +157,22 @@ fn noted(address: u64, site: &Site, note: impl Fn(&Seen<'_>)) {
 /// Describes a call of a thread that is busy in the library or has no record. What it was doing may
 /// be half done: only what others could do at that moment as well is done here.
 #[cold]
-fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> Seen<'a> {
+fn without_chain<'a>(
+    ledger: &'a Ledger<'static>,
+    address: u64,
+    site: &CallSite,
+) -> SemaphoreCall<'a> {
     // The walk was given up: its first address is known.
     const FULL: u32 = 1;
     let stack = ledger.intern_stack(&[site.return_address()], FULL);
     let is_live = |lock: &u32| {
-        ledger.lock(*lock).is_some_and(|record| matches!(record.shape().1, Life::Live))
+        ledger.lock(*lock).is_some_and(|record| matches!(record.shape().1, RecordLife::Live))
     };
     let known = ledger.find_lock(address).filter(is_live);
     let lock = known.or_else(|| {
         ledger.use_lock(&Birth {
             address,
-            kind: Kind::Semaphore,
+            kind: ObjectKind::Semaphore,
             attributes: 0,
             init_stack: 0,
             first_stack: stack,
@@ -176,7 +186,7 @@ fn without_chain<'a>(ledger: &'a Ledger<'static>, address: u64, site: &Site) -> 
         // which stays mapped.
         (!record.is_null()).then(|| unsafe { word(&*record) }.load(Relaxed))
     };
-    Seen {
+    SemaphoreCall {
         ledger,
         lock: lock.unwrap_or(0),
         stack,
@@ -195,14 +205,15 @@ fn tokens(address: u64) -> u32 {
 }
 
 /// Does this file's part of [`super::semaphore_begins`].
-pub fn begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing: Sharing) {
+pub fn begins(me: &Me, semaphore: u64, site: &CallSite, value: Option<u32>, sharing: Sharing) {
     if !WANTED.load(Relaxed) {
         return;
     }
     let stack = me.stack(site);
     let lock = me.ledger.find_lock(semaphore).unwrap_or(0);
-    let seen = Seen::of(me, lock, stack, site);
-    let Some(semaphore) = me.ledger.use_semaphore(lock, Origin { stack, value, sharing }) else {
+    let seen = SemaphoreCall::of(me, lock, stack, site);
+    let Some(semaphore) = me.ledger.use_semaphore(lock, UsageOrigin { stack, value, sharing })
+    else {
         return;
     };
     match value {
@@ -217,21 +228,21 @@ pub fn begins(me: &Me, semaphore: u64, site: &Site, value: Option<u32>, sharing:
 }
 
 /// Does this file's part of [`super::semaphore_ends`].
-pub fn ends(me: &Me, semaphore: u64, site: &Site) {
+pub fn ends(me: &Me, semaphore: u64, site: &CallSite) {
     let known = WANTED.load(Relaxed).then(|| me.ledger.find_lock(semaphore)).flatten();
     let Some(semaphore) = known.and_then(|lock| me.ledger.semaphore(lock)) else { return };
     let Some(taker) = semaphore.give() else { return };
     let is_named = semaphore.usage.origin().is_some_and(|of| of.sharing == Sharing::Named);
     // Of a named one this process has closed its door, nothing more.
     if !is_named && taker.thread != Taker::UNKNOWN {
-        let seen = Seen::of(me, 0, me.stack(site), site);
+        let seen = SemaphoreCall::of(me, 0, me.stack(site), site);
         seen.act(&semaphore, Reason::DestroyedTaken, 0, Some(taker));
     }
     semaphore.usage.left.fetch_add(1, Relaxed);
 }
 
 /// Does this file's part of [`super::token_taken`].
-pub fn taken(address: u64, site: &Site, since: u64) {
+pub fn taken(address: u64, site: &CallSite, since: u64) {
     let waited = if since == 0 { 0 } else { sys::now().saturating_sub(since) };
     noted(address, site, |seen| {
         let Some(semaphore) = seen.semaphore() else { return };
@@ -263,22 +274,22 @@ pub fn taken(address: u64, site: &Site, since: u64) {
 }
 
 /// Does this file's part of [`super::token_missed`].
-pub fn missed(address: u64, site: &Site, outcome: Outcome) {
+pub fn missed(address: u64, site: &CallSite, outcome: CallOutcome) {
     noted(address, site, |seen| {
         let Some(semaphore) = seen.semaphore() else { return };
         let usage = semaphore.usage;
         let count = match outcome {
-            Outcome::Refused => &usage.refused,
-            Outcome::TimedOut => &usage.timed_out,
-            Outcome::Interrupted => &usage.interrupted,
-            Outcome::Acquired | Outcome::Failed => return,
+            CallOutcome::Refused => &usage.refused,
+            CallOutcome::TimedOut => &usage.timed_out,
+            CallOutcome::Interrupted => &usage.interrupted,
+            CallOutcome::Acquired | CallOutcome::Failed => return,
         };
         count.fetch_add(1, Relaxed);
     });
 }
 
 /// Notes that the program is about to give a token.
-pub fn given(address: u64, site: &Site) {
+pub fn given(address: u64, site: &CallSite) {
     noted(address, site, |seen| {
         let Some(semaphore) = seen.semaphore() else { return };
         let usage = semaphore.usage;
@@ -314,7 +325,7 @@ crate::passing! {
     sem_getvalue(2) => value;
 }
 
-unsafe extern "C" fn value(semaphore: Lock, _: *mut c_int, site: &Site) -> usize {
+unsafe extern "C" fn value(semaphore: LockPointer, _: *mut c_int, site: &CallSite) -> usize {
     real::resolve();
     noted(semaphore as u64, site, |seen| {
         if let Some(semaphore) = seen.semaphore() {

@@ -16,25 +16,25 @@
 //! alone decides, and not for a thread of which some calls went unrecorded.
 
 use super::note::Note;
-use super::words::{Holder, Words};
+use super::words::{LockWords, WordHolder};
 use super::{hush, life};
-use crate::call::{Call, Nature, Place};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::Me;
-use crate::site::Site;
+use crate::site::CallSite;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::{Flags, Holding};
 use lockstead_ledger::thread::state;
 use lockstead_ledger::violation::Rule;
 
 /// Does this file's part of [`super::releases`].
-pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
+pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &CallSite) {
     let (kind, attributes) = nature.nature();
-    if !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin) {
+    if !matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock | ObjectKind::Spin) {
         return;
     }
     // SAFETY: RULES-PASSED: the program passes the lock to the function that it calls.
-    let words = unsafe { Words::read(kind, address) };
+    let words = unsafe { LockWords::read(kind, address) };
     let stack = me.thread.stack();
     match stack.find(address) {
         Some((_, holding)) => owned(me, &words, &holding, site),
@@ -47,7 +47,7 @@ pub fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &Site) {
 }
 
 /// Judges the release of a lock that the caller has acquired.
-fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
+fn owned(me: &Me, words: &LockWords, holding: &Holding, site: &CallSite) {
     // A robust mutex names nobody while it is to be repaired; a forked child may begin
     // in any way anew what it has inherited.
     if words.is_robust() || holding.flags.has(Flags::INHERITED) || me.may_hold(words, holding.flags)
@@ -63,9 +63,9 @@ fn owned(me: &Me, words: &Words, holding: &Holding, site: &Site) {
 }
 
 /// Returns the rule that was broken if a lock's words do not say any more that the caller holds it.
-fn lost(words: &Words) -> Rule {
+fn lost(words: &LockWords) -> Rule {
     match words.holder() {
-        Holder::Nobody | Holder::Thread(_) if words.is_between_processes() => {
+        WordHolder::Nobody | WordHolder::Thread(_) if words.is_between_processes() => {
             Rule::ReleasedElsewhere
         }
         _ => Rule::Overwritten,
@@ -73,15 +73,15 @@ fn lost(words: &Words) -> Rule {
 }
 
 /// Does this file's part of [`super::acquired`].
-pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
+pub fn acquired<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let stack = me.thread.stack();
     let Some((_, earlier)) = stack.find(call.target) else { return };
     let (kind, _) = call.nature.nature();
-    if kind != Kind::Mutex || earlier.flags.has(Flags::LENT) {
+    if kind != ObjectKind::Mutex || earlier.flags.has(Flags::LENT) {
         return;
     }
     // SAFETY: RULES-PASSED: the program has just passed it to the function that it called.
-    let words = unsafe { Words::read(kind, call.target) };
+    let words = unsafe { LockWords::read(kind, call.target) };
     if words.is_recursive() || words.is_robust() {
         return;
     }
@@ -97,24 +97,24 @@ pub fn acquired<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place) {
 }
 
 /// Judges the release of a lock that the caller has not acquired, as far as is recorded.
-fn foreign(me: &Me, address: u64, words: &Words, nature: (Kind, u16), site: &Site) {
+fn foreign(me: &Me, address: u64, words: &LockWords, nature: (ObjectKind, u16), site: &CallSite) {
     let by = |rule, tid, other_stack| {
         let place = me.place(address, site, nature);
         me.note(&Note::new(rule, address, place.stack).after(tid, other_stack));
     };
     match words.holder() {
-        Holder::Unknown => {}
-        Holder::Nobody if hush::BROKEN.take(address) => {}
-        Holder::Nobody => by(Rule::UnlockOfUnlocked, 0, 0),
-        Holder::Thread(number) if me.is(number) => {}
-        Holder::Thread(number) => {
+        WordHolder::Unknown => {}
+        WordHolder::Nobody if hush::BROKEN.take(address) => {}
+        WordHolder::Nobody => by(Rule::UnlockOfUnlocked, 0, 0),
+        WordHolder::Thread(number) if me.is(number) => {}
+        WordHolder::Thread(number) => {
             if let Some((tid, stack)) = me.other_holder(address, Some(number))
                 && !me.is_handed_off(address)
             {
                 by(Rule::UnlockByAnother, tid, stack);
             }
         }
-        Holder::Readers(_) | Holder::Somebody => {
+        WordHolder::Readers(_) | WordHolder::Somebody => {
             if !me.has_unrecorded()
                 && let Some((tid, stack)) = me.other_holder(address, None)
                 && !me.is_handed_off(address)
@@ -137,14 +137,14 @@ impl Me {
 
     /// Tells whether the words of a lock that the calling thread holds do not contradict.
     #[must_use]
-    pub fn may_hold(&self, words: &Words, flags: Flags) -> bool {
+    pub fn may_hold(&self, words: &LockWords, flags: Flags) -> bool {
         match words.holder() {
-            Holder::Thread(number) => self.is(number) && !flags.has(Flags::READ),
-            Holder::Readers(_) => flags.has(Flags::READ),
-            Holder::Somebody => true,
-            Holder::Nobody => false,
+            WordHolder::Thread(number) => self.is(number) && !flags.has(Flags::READ),
+            WordHolder::Readers(_) => flags.has(Flags::READ),
+            WordHolder::Somebody => true,
+            WordHolder::Nobody => false,
             // A mutex that nobody can have taken meanwhile.
-            Holder::Unknown => flags.has(Flags::READ),
+            WordHolder::Unknown => flags.has(Flags::READ),
         }
     }
 

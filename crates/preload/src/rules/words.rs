@@ -20,14 +20,14 @@
 use crate::real::{self, call};
 use crate::sys;
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use lockstead_ledger::lock::Kind;
+use lockstead_ledger::lock::ObjectKind;
 
 /// The number of words of the largest lock.
 pub const MOST: usize = 14;
 
 /// The holder of a lock, as far as its words tell.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Holder {
+pub enum WordHolder {
     /// Nobody holds the lock.
     Nobody,
     /// The thread with this number.
@@ -42,8 +42,8 @@ pub enum Holder {
 
 /// The words of a lock, read at one time.
 #[derive(Clone, Copy, Debug)]
-pub struct Words {
-    kind: Kind,
+pub struct LockWords {
+    kind: ObjectKind,
     words: [u32; MOST],
 }
 
@@ -73,36 +73,36 @@ const SHARED: u32 = 128;
 
 /// Returns how many words a lock of this kind has that are looked at.
 #[must_use]
-pub const fn count(kind: Kind) -> usize {
+pub const fn count(kind: ObjectKind) -> usize {
     match kind {
-        Kind::Mutex => 10,
-        Kind::RwLock => MOST,
-        Kind::Spin => 1,
-        Kind::Semaphore | Kind::Barrier => 8,
-        Kind::Condition => 12,
-        Kind::Unknown => 0,
+        ObjectKind::Mutex => 10,
+        ObjectKind::RwLock => MOST,
+        ObjectKind::Spin => 1,
+        ObjectKind::Semaphore | ObjectKind::Barrier => 8,
+        ObjectKind::Condition => 12,
+        ObjectKind::Unknown => 0,
     }
 }
 
-impl Words {
+impl LockWords {
     /// Reads the words of a lock that the program passes at this moment.
     ///
     /// # Safety
     /// At `address` is memory of the size of such a lock, aligned.
     #[must_use]
-    pub unsafe fn read(kind: Kind, address: u64) -> Words {
+    pub unsafe fn read(kind: ObjectKind, address: u64) -> LockWords {
         let mut words = [0; MOST];
         for (index, word) in words[..count(kind)].iter_mut().enumerate() {
             // SAFETY: RULES-PASSED: the caller promises memory of the size of such a lock; glibc
             // changes the words atomically.
             *word = unsafe { (*(address as *const AtomicU32).add(index)).load(Relaxed) };
         }
-        Words { kind, words }
+        LockWords { kind, words }
     }
 
     /// Reads the words at an address that may be mapped no more; `None` if they cannot be read.
     #[must_use]
-    pub fn read_if_there(kind: Kind, address: u64) -> Option<Words> {
+    pub fn read_if_there(kind: ObjectKind, address: u64) -> Option<LockWords> {
         let mut words = [0_u32; MOST];
         let bytes = count(kind) * size_of::<u32>();
         let to = libc::iovec { iov_base: words.as_mut_ptr().cast(), iov_len: bytes };
@@ -112,30 +112,30 @@ impl Words {
         // SAFETY: writes into the words, which are live and as long; what it reads
         // the kernel checks.
         let read = unsafe { sys::call(libc::SYS_process_vm_readv, arguments) };
-        (read == Ok(bytes) && bytes != 0).then_some(Words { kind, words })
+        (read == Ok(bytes) && bytes != 0).then_some(LockWords { kind, words })
     }
 
     /// Returns who holds the lock.
     #[must_use]
-    pub fn holder(&self) -> Holder {
+    pub fn holder(&self) -> WordHolder {
         match self.kind {
-            Kind::Mutex => self.mutex_holder(),
-            Kind::RwLock => self.rwlock_holder(),
-            Kind::Spin if self.words[0] == free_spin() => Holder::Nobody,
-            Kind::Spin => Holder::Somebody,
-            _ => Holder::Unknown,
+            ObjectKind::Mutex => self.mutex_holder(),
+            ObjectKind::RwLock => self.rwlock_holder(),
+            ObjectKind::Spin if self.words[0] == free_spin() => WordHolder::Nobody,
+            ObjectKind::Spin => WordHolder::Somebody,
+            _ => WordHolder::Unknown,
         }
     }
 
-    fn mutex_holder(&self) -> Holder {
+    fn mutex_holder(&self) -> WordHolder {
         let [lock, _, owner, _, kind, ..] = self.words;
         if !self.is_sound() {
-            return Holder::Unknown;
+            return WordHolder::Unknown;
         }
         let locked = if kind & (mutex::ROBUST | mutex::INHERIT) != 0 {
             return match lock & mutex::NUMBER {
-                0 => Holder::Nobody,
-                number => Holder::Thread(number),
+                0 => WordHolder::Nobody,
+                number => WordHolder::Thread(number),
             };
         } else if kind & mutex::PROTECT != 0 {
             lock & mutex::BELOW_CEILING
@@ -143,19 +143,19 @@ impl Words {
             lock
         };
         match (locked, owner) {
-            (0, _) => Holder::Nobody,
-            (_, 0) => Holder::Unknown,
-            (_, owner) => Holder::Thread(owner),
+            (0, _) => WordHolder::Nobody,
+            (_, 0) => WordHolder::Unknown,
+            (_, owner) => WordHolder::Thread(owner),
         }
     }
 
-    fn rwlock_holder(&self) -> Holder {
+    fn rwlock_holder(&self) -> WordHolder {
         let (state, writer) = (self.words[0], self.words[6]);
         match state >> rwlock::READERS_SHIFT {
-            _ if writer != 0 => Holder::Thread(writer),
-            0 if state & rwlock::WRITER == 0 => Holder::Nobody,
-            0 => Holder::Unknown,
-            readers => Holder::Readers(readers),
+            _ if writer != 0 => WordHolder::Thread(writer),
+            0 if state & rwlock::WRITER == 0 => WordHolder::Nobody,
+            0 => WordHolder::Unknown,
+            readers => WordHolder::Readers(readers),
         }
     }
 
@@ -164,14 +164,14 @@ impl Words {
     pub fn is_sound(&self) -> bool {
         const INHERIT_OR_PROTECT: u32 = mutex::INHERIT | mutex::PROTECT;
         match self.kind {
-            Kind::Mutex => {
+            ObjectKind::Mutex => {
                 let kind = self.words[4];
                 kind & !mutex::ALL == 0 && kind & INHERIT_OR_PROTECT != INHERIT_OR_PROTECT
             }
-            Kind::RwLock => self.words[12] <= 2 && self.words[7] <= 1,
-            Kind::Semaphore => matches!(self.words[2], 0 | SHARED),
-            Kind::Barrier => matches!(self.words[3], 0 | SHARED),
-            Kind::Unknown | Kind::Spin | Kind::Condition => true,
+            ObjectKind::RwLock => self.words[12] <= 2 && self.words[7] <= 1,
+            ObjectKind::Semaphore => matches!(self.words[2], 0 | SHARED),
+            ObjectKind::Barrier => matches!(self.words[3], 0 | SHARED),
+            ObjectKind::Unknown | ObjectKind::Spin | ObjectKind::Condition => true,
         }
     }
 
@@ -183,7 +183,7 @@ impl Words {
         const NUMBERS: u32 = mutex::ROBUST | mutex::INHERIT | mutex::PROTECT;
         let [lock, depth, _, _, kind, ..] = self.words;
         self.is_sound()
-            && (self.kind != Kind::Mutex
+            && (self.kind != ObjectKind::Mutex
                 || kind & NUMBERS != 0
                 || lock <= 2 && (depth == 0 || self.is_recursive()))
     }
@@ -191,22 +191,22 @@ impl Words {
     /// Tells whether a mutex carries the mark of a destroyed one.
     #[must_use]
     pub fn is_destroyed_mutex(&self) -> bool {
-        self.kind == Kind::Mutex && self.words[4] == u32::MAX
+        self.kind == ObjectKind::Mutex && self.words[4] == u32::MAX
     }
 
     /// Tells whether a condition variable carries the mark of a destroyed one, which glibc has
     /// until 2.40.
     #[must_use]
     pub fn is_destroyed_condition(&self) -> bool {
-        self.kind == Kind::Condition && self.words[9] & 4 != 0
+        self.kind == ObjectKind::Condition && self.words[9] & 4 != 0
     }
 
     /// Tells whether processes may share a semaphore or a barrier.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         match self.kind {
-            Kind::Semaphore => self.words[2] != 0,
-            Kind::Barrier => self.words[3] != 0,
+            ObjectKind::Semaphore => self.words[2] != 0,
+            ObjectKind::Barrier => self.words[3] != 0,
             _ => false,
         }
     }
@@ -215,8 +215,8 @@ impl Words {
     #[must_use]
     pub fn is_between_processes(&self) -> bool {
         match self.kind {
-            Kind::Mutex => self.is_sound() && self.words[4] & mutex::SHARED != 0,
-            Kind::RwLock => self.is_sound() && self.words[7] != 0,
+            ObjectKind::Mutex => self.is_sound() && self.words[4] & mutex::SHARED != 0,
+            ObjectKind::RwLock => self.is_sound() && self.words[7] != 0,
             _ => false,
         }
     }
@@ -224,13 +224,13 @@ impl Words {
     /// Tells whether a mutex survives its owner.
     #[must_use]
     pub fn is_robust(&self) -> bool {
-        self.kind == Kind::Mutex && self.words[4] & mutex::ROBUST != 0
+        self.kind == ObjectKind::Mutex && self.words[4] & mutex::ROBUST != 0
     }
 
     /// Tells whether its owner may lock it again.
     #[must_use]
     pub fn is_recursive(&self) -> bool {
-        self.kind == Kind::Mutex && self.words[4] & mutex::TYPE == 1
+        self.kind == ObjectKind::Mutex && self.words[4] & mutex::TYPE == 1
     }
 
     /// Returns how often the owner of a mutex has locked it.
@@ -265,28 +265,28 @@ fn free_spin() -> u32 {
 mod tests {
     use super::*;
 
-    fn holder(kind: Kind, set: &[(usize, u32)]) -> Holder {
+    fn holder(kind: ObjectKind, set: &[(usize, u32)]) -> WordHolder {
         let mut words = [0; MOST];
         set.iter().for_each(|&(index, word)| words[index] = word);
-        Words { kind, words }.holder()
+        LockWords { kind, words }.holder()
     }
 
     #[test]
     fn mutexes_name_their_owner() {
-        let mutex = |set: &[(usize, u32)]| holder(Kind::Mutex, set);
-        assert_eq!(mutex(&[]), Holder::Nobody);
-        assert_eq!(mutex(&[(0, 1), (2, 77)]), Holder::Thread(77));
-        assert_eq!(mutex(&[(0, 2), (2, 77)]), Holder::Thread(77));
-        assert_eq!(mutex(&[(0, 1)]), Holder::Unknown, "not written yet");
-        assert_eq!(mutex(&[(2, 77)]), Holder::Nobody, "just given back");
+        let mutex = |set: &[(usize, u32)]| holder(ObjectKind::Mutex, set);
+        assert_eq!(mutex(&[]), WordHolder::Nobody);
+        assert_eq!(mutex(&[(0, 1), (2, 77)]), WordHolder::Thread(77));
+        assert_eq!(mutex(&[(0, 2), (2, 77)]), WordHolder::Thread(77));
+        assert_eq!(mutex(&[(0, 1)]), WordHolder::Unknown, "not written yet");
+        assert_eq!(mutex(&[(2, 77)]), WordHolder::Nobody, "just given back");
         let robust = 16 | 128;
-        assert_eq!(mutex(&[(0, 77 | 1 << 31), (4, robust)]), Holder::Thread(77));
-        assert_eq!(mutex(&[(0, 1 << 30), (4, robust)]), Holder::Nobody, "its owner has died");
-        assert_eq!(mutex(&[(0, 77), (2, 77), (4, 32)]), Holder::Thread(77));
-        assert_eq!(mutex(&[(0, 50 << 19), (4, 64)]), Holder::Nobody, "a ceiling alone");
-        assert_eq!(mutex(&[(0, 50 << 19 | 1), (2, 77), (4, 64)]), Holder::Thread(77));
-        assert_eq!(mutex(&[(0, 1), (2, 77), (4, u32::MAX)]), Holder::Unknown);
-        assert_eq!(mutex(&[(4, 96)]), Holder::Unknown, "two protocols");
+        assert_eq!(mutex(&[(0, 77 | 1 << 31), (4, robust)]), WordHolder::Thread(77));
+        assert_eq!(mutex(&[(0, 1 << 30), (4, robust)]), WordHolder::Nobody, "its owner has died");
+        assert_eq!(mutex(&[(0, 77), (2, 77), (4, 32)]), WordHolder::Thread(77));
+        assert_eq!(mutex(&[(0, 50 << 19), (4, 64)]), WordHolder::Nobody, "a ceiling alone");
+        assert_eq!(mutex(&[(0, 50 << 19 | 1), (2, 77), (4, 64)]), WordHolder::Thread(77));
+        assert_eq!(mutex(&[(0, 1), (2, 77), (4, u32::MAX)]), WordHolder::Unknown);
+        assert_eq!(mutex(&[(4, 96)]), WordHolder::Unknown, "two protocols");
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let is_possible = |set: &[(usize, u32)]| {
             let mut words = [0; MOST];
             set.iter().for_each(|&(index, word)| words[index] = word);
-            Words { kind: Kind::Mutex, words }.is_possible()
+            LockWords { kind: ObjectKind::Mutex, words }.is_possible()
         };
         assert!([0, 1, 2].iter().all(|&word| is_possible(&[(0, word), (2, 77)])));
         assert!(!is_possible(&[(0, 3)]) && !is_possible(&[(1, 1)]));
@@ -305,12 +305,12 @@ mod tests {
 
     #[test]
     fn reader_writer_locks_count_their_readers() {
-        let rwlock = |set: &[(usize, u32)]| holder(Kind::RwLock, set);
-        assert_eq!(rwlock(&[]), Holder::Nobody);
-        assert_eq!(rwlock(&[(0, 1)]), Holder::Nobody, "the phase stays for a while");
-        assert_eq!(rwlock(&[(0, 2 << 3)]), Holder::Readers(2));
-        assert_eq!(rwlock(&[(0, 3), (6, 77)]), Holder::Thread(77));
-        assert_eq!(rwlock(&[(0, 3)]), Holder::Unknown);
+        let rwlock = |set: &[(usize, u32)]| holder(ObjectKind::RwLock, set);
+        assert_eq!(rwlock(&[]), WordHolder::Nobody);
+        assert_eq!(rwlock(&[(0, 1)]), WordHolder::Nobody, "the phase stays for a while");
+        assert_eq!(rwlock(&[(0, 2 << 3)]), WordHolder::Readers(2));
+        assert_eq!(rwlock(&[(0, 3), (6, 77)]), WordHolder::Thread(77));
+        assert_eq!(rwlock(&[(0, 3)]), WordHolder::Unknown);
     }
 
     #[test]
@@ -318,10 +318,10 @@ mod tests {
         let lock = [7_u32, 0, 5, 0, 0, 0, 0, 0, 0, 0];
         let address = lock.as_ptr() as u64;
         // SAFETY: RULES-PASSED: `lock` has the ten words of a mutex, and lives.
-        let here = unsafe { Words::read(Kind::Mutex, address) };
-        let there = Words::read_if_there(Kind::Mutex, address).expect("readable");
+        let here = unsafe { LockWords::read(ObjectKind::Mutex, address) };
+        let there = LockWords::read_if_there(ObjectKind::Mutex, address).expect("readable");
         assert_eq!((here.word(0), there.word(2)), (7, 5));
-        assert!(Words::read_if_there(Kind::Mutex, 4096).is_none());
+        assert!(LockWords::read_if_there(ObjectKind::Mutex, 4096).is_none());
         assert_ne!(free_spin(), u32::MAX);
     }
 }

@@ -20,29 +20,29 @@
 //! Of more locks than there is room for the later ones are not compared.
 //!
 //! An order of locks may connect the two worlds. That is for the command to find, so
-//! once a handler has used any lock all uses are left in the ledger, as [`Violation`]es
+//! once a handler has used any lock all uses are left in the ledger, as [`SeenViolation`]es
 //! that are none: without a second stack (`leave`).
 //!
-//! [`Violation`]: lockstead_ledger::violation::Violation
+//! [`SeenViolation`]: lockstead_ledger::violation::SeenViolation
 
 use super::cookie::Cookie;
 use super::handlers;
 use super::life;
 use super::note::Note;
-use crate::call::{Call, Nature, Place};
+use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::{self, Me};
 use core::sync::atomic::{
     AtomicU32, AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
-use lockstead_ledger::known::Known;
-use lockstead_ledger::lock::{Kind, attribute};
-use lockstead_ledger::order::Mode;
-use lockstead_ledger::publish::{Flags, How};
-use lockstead_ledger::violation::{Rule, Violation};
+use lockstead_ledger::known::KnownLock;
+use lockstead_ledger::lock::{ObjectKind, attribute};
+use lockstead_ledger::order::EdgeMode;
+use lockstead_ledger::publish::{Flags, WaitKind};
+use lockstead_ledger::violation::{Rule, SeenViolation};
 
 /// One use of a lock, in a handler or outside.
-struct Use {
+struct LockUse {
     /// The address of the lock xor generation, so that a later life is another lock; 0: free.
     /// Written last.
     lock: AtomicU64,
@@ -54,7 +54,7 @@ struct Use {
     claimed: AtomicU32,
     /// The index of the lock's record.
     index: AtomicU32,
-    /// How it was taken, as [`Mode`] has it.
+    /// How it was taken, as [`EdgeMode`] has it.
     mode: AtomicU32,
     /// Not zero if, for a use in a handler, nobody had taken the lock before, or, for another one,
     /// no handler was running.
@@ -65,14 +65,14 @@ struct Use {
 
 /// A use that was read.
 #[derive(Clone, Copy)]
-struct Seen {
+struct SeenUse {
     stack: u32,
     thread: u32,
     tid: u32,
 }
 
 /// A table of uses of locks, by lock.
-struct Uses<const N: usize>([Use; N]);
+struct Uses<const N: usize>([LockUse; N]);
 
 /// The number of places that are looked at for one lock.
 const TRIES: usize = 32;
@@ -81,7 +81,7 @@ impl<const N: usize> Uses<N> {
     const fn new() -> Self {
         Uses(
             [const {
-                Use {
+                LockUse {
                     lock: AtomicU64::new(0),
                     signals: AtomicU64::new(0),
                     stack: AtomicU32::new(0),
@@ -97,7 +97,7 @@ impl<const N: usize> Uses<N> {
         )
     }
 
-    fn places(&self, lock: u64) -> impl Iterator<Item = &Use> {
+    fn places(&self, lock: u64) -> impl Iterator<Item = &LockUse> {
         let first = lock.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
         (0..TRIES).map(move |i| &self.0[(first as usize + i) % N])
     }
@@ -117,11 +117,11 @@ impl<const N: usize> Uses<N> {
     }
 
     /// Returns a use of the lock with this signal.
-    fn find(&self, lock: u64, signal: u64) -> Option<Seen> {
+    fn find(&self, lock: u64, signal: u64) -> Option<SeenUse> {
         // ord: PRE-5 (acquire): the use.
         let mut all = self.places(lock).filter(|seen| seen.lock.load(Acquire) == lock);
         let seen = all.find(|seen| seen.signals.load(Relaxed) & signal != 0)?;
-        Some(Seen {
+        Some(SeenUse {
             stack: seen.stack.load(Relaxed),
             thread: seen.thread.load(Relaxed),
             tid: seen.tid.load(Relaxed),
@@ -129,8 +129,8 @@ impl<const N: usize> Uses<N> {
     }
 
     /// Remembers a use; counts it where there is no room.
-    fn add(&self, me: &Me, lock: u64, signals: u64, apart: bool, place: Place, mode: Mode) {
-        let free = |seen: &&Use| {
+    fn add(&self, me: &Me, lock: u64, signals: u64, apart: bool, place: CallPlace, mode: EdgeMode) {
+        let free = |seen: &&LockUse| {
             seen.claimed.load(Relaxed) == 0
                 && seen.claimed.compare_exchange(0, 1, Relaxed, Relaxed).is_ok()
         };
@@ -150,7 +150,7 @@ impl<const N: usize> Uses<N> {
     }
 
     /// Returns all uses that are complete.
-    fn all(&self) -> impl Iterator<Item = &Use> {
+    fn all(&self) -> impl Iterator<Item = &LockUse> {
         // ord: PRE-5 (acquire): the use.
         self.0.iter().filter(|used| used.lock.load(Acquire) != 0)
     }
@@ -182,14 +182,14 @@ pub fn forget() {
 }
 
 /// See [`super::acquired`] and [`super::waits`].
-pub fn uses<N: Nature>(me: &Me, call: &Call<'_, N>, place: Place, how: Flags) {
+pub fn uses<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
     let installed = handlers::installed();
     let signal = me.record().context.load(Relaxed);
     if installed == 0 && signal == 0 && HANDLED_AT_ALL.load(Relaxed) == 0 {
         return;
     }
     let (kind, attributes) = call.nature.nature();
-    if !matches!(kind, Kind::Mutex | Kind::RwLock | Kind::Spin) {
+    if !matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock | ObjectKind::Spin) {
         return;
     }
     let Some(record) = me.ledger.lock(place.lock) else { return };
@@ -215,7 +215,7 @@ fn is_news_that_outside(lock: u64) -> bool {
 }
 
 /// Does this file's part of [`super::passes`].
-pub fn passes<N: Nature>(call: &Call<'_, N>, how: Flags) {
+pub fn passes<N: Nature>(call: &LockCall<'_, N>, how: Flags) {
     if !how.has(Flags::TRIED) && call.companion == 0 {
         me::beside_wait(|me| {
             let place = me.place(call.target, call.site, || call.nature.nature());
@@ -224,19 +224,19 @@ pub fn passes<N: Nature>(call: &Call<'_, N>, how: Flags) {
     }
 }
 
-fn mode<N: Nature>(call: &Call<'_, N>, attributes: u16) -> Mode {
+fn mode<N: Nature>(call: &LockCall<'_, N>, attributes: u16) -> EdgeMode {
     match call.how.kind() {
-        How::READ if attributes & attribute::WRITERS_FIRST != 0 => Mode::Read,
-        How::READ => Mode::ReadRecursive,
-        _ => Mode::Write,
+        WaitKind::READ if attributes & attribute::WRITERS_FIRST != 0 => EdgeMode::Read,
+        WaitKind::READ => EdgeMode::ReadRecursive,
+        _ => EdgeMode::Write,
     }
 }
 
 /// Leaves a use in the ledger: a violation without a second stack. Which world it is
 /// of the other lock says: none for a handler's, whose signal is the number; the
 /// first for one outside, and the number is a mask of signals. Who else was there
-/// says the mode; that it is weak, that it is [apart](Use::apart).
-fn leave(me: &Me, used: &Use, is_open: bool) {
+/// says the mode; that it is weak, that it is [apart](LockUse::apart).
+fn leave(me: &Me, used: &LockUse, is_open: bool) {
     if used.left.swap(1, Relaxed) != 0 {
         return;
     }
@@ -250,7 +250,7 @@ fn leave(me: &Me, used: &Use, is_open: bool) {
         // Of a life that is over.
         return;
     }
-    let _ = me.ledger.add_violation(&Violation {
+    let _ = me.ledger.add_violation(&SeenViolation {
         rule: Rule::InHandler,
         lock,
         generation,
@@ -275,7 +275,7 @@ fn leave_all(me: &Me, of: u64) {
         OPEN.all().for_each(|used| leave(me, used, true));
     }
     // ord: PRE-5 (acquire): the use.
-    let of_this = |used: &&Use| used.lock.load(Acquire) == of;
+    let of_this = |used: &&LockUse| used.lock.load(Acquire) == of;
     HANDLED.places(of).filter(of_this).for_each(|used| leave(me, used, false));
     OPEN.places(of).filter(of_this).for_each(|used| leave(me, used, true));
 }
@@ -289,12 +289,12 @@ fn key(address: u64, generation: u32) -> u64 {
 }
 
 /// Tells whether nobody has had the lock yet. What a child has inherited its parent may have had.
-fn is_untouched(me: &Me, address: u64, place: Place) -> bool {
+fn is_untouched(me: &Me, address: u64, place: CallPlace) -> bool {
     let Some(record) = me.ledger.lock(place.lock).filter(|_| !life::is_forked()) else {
         return false;
     };
     let generation = record.generation.load(Relaxed);
-    let has_had = |known: &Known| {
+    let has_had = |known: &KnownLock| {
         known.address.load(Relaxed) == address
             && known.generation.load(Relaxed) == generation
             && known.count.load(Relaxed) != 0
@@ -303,7 +303,7 @@ fn is_untouched(me: &Me, address: u64, place: Place) -> bool {
         && !me.ledger.threads().any(|thread| thread.known().any(has_had))
 }
 
-fn handled(me: &Me, address: u64, lock: u64, signal: u32, place: Place, mode: Mode) {
+fn handled(me: &Me, address: u64, lock: u64, signal: u32, place: CallPlace, mode: EdgeMode) {
     let bit = handlers::bit(signal);
     if HANDLED.signals(lock) & bit != 0 {
         return;
@@ -323,8 +323,8 @@ fn opened(
     lock: u64,
     signals: u64,
     is_outside: bool,
-    place: Place,
-    mode: Mode,
+    place: CallPlace,
+    mode: EdgeMode,
 ) {
     OPEN.add(me, lock, signals, is_outside, place, mode);
     leave_all(me, lock);

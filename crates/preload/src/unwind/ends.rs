@@ -4,7 +4,7 @@ use lockstead_unwind::Stop;
 
 /// Where a walk starts: the caller of an interposed function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Start {
+pub struct WalkStart {
     /// The address to which the interposed function returns.
     pub pc: u64,
     /// The stack pointer after it has returned: one word above that address.
@@ -15,7 +15,7 @@ pub struct Start {
 
 /// Why a walk ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum WalkEnd {
     /// The walk came to the outermost function of the thread.
     Bottom,
     /// The place for return addresses was used up; there are more frames.
@@ -34,7 +34,7 @@ pub enum End {
     Damaged,
 }
 
-impl From<Stop> for End {
+impl From<Stop> for WalkEnd {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Bottom => Self::Bottom,

@@ -14,14 +14,14 @@
 //!    `.eh_frame` the row of rules for the address, and the rule is remembered;
 //! 3. where a module says nothing about an address (just-in-time compiled code,
 //!    assembler without annotations), the frame pointer is tried, and the walk
-//!    is marked as [`guessed`](Walk::guessed).
+//!    is marked as [`guessed`](WalkedStack::guessed).
 //!
 //! # Invariants
-//! - **WALK-STACK** The stack is read through [`Memory`] alone, which refuses what is not
+//! - **WALK-STACK** The stack is read through [`StackMemory`] alone, which refuses what is not
 //!   an aligned word of the part of the stack that is in use.
 //! - **WALK-UPWARDS** The stack pointer grows with every frame; it may leap only out of a
 //!   signal handler's frame, and from one stack to another only once.
-//! - **WALK-TABLES** Unwind tables are read through [`Image`] alone, within the mapping of
+//! - **WALK-TABLES** Unwind tables are read through [`ModuleImage`] alone, within the mapping of
 //!   the module they belong to.
 //!
 //! From these: a walk never faults and always ends, whatever the stack or the
@@ -32,7 +32,7 @@
 //! Of the registers only rsp and rbp are followed. The compilers' rules need no
 //! others, except in the middle of a prologue that realigns the stack, where no
 //! call is made; a rule that needs another ends the walk
-//! ([`End::Unknown`]).
+//! ([`WalkEnd::Unknown`]).
 
 mod ends;
 mod module;
@@ -40,45 +40,45 @@ mod rules;
 mod stack;
 mod step;
 
-pub use ends::{End, Start};
-pub use lockstead_unwind::Image;
-pub use module::{FindObject, Loaded, Modules};
+pub use ends::{WalkEnd, WalkStart};
+pub use lockstead_unwind::ModuleImage;
+pub use module::{FindObject, Loaded, LoadedModules};
 pub use rules::Rules;
-pub use stack::{Memory, Stack};
+pub use stack::{OwnStack, StackMemory};
 
-use step::Frame;
+use step::WalkFrame;
 
-/// How many further return addresses [`Walk::slots`] locates.
+/// How many further return addresses [`WalkedStack::slots`] locates.
 pub const SLOTS: usize = 3;
 
 /// What [`Unwinder::walk`] found, beside the return addresses themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk {
+pub struct WalkedStack {
     /// How many return addresses were written.
     pub len: usize,
     /// Why there are not more.
-    pub end: End,
+    pub end: WalkEnd,
     /// A frame was left by its frame pointer without a table that says so: the
     /// addresses beyond are likely, not certain.
     pub guessed: bool,
     /// Where the addresses after the first lie.
-    pub slots: Slots,
+    pub slots: ReturnSlots,
 }
 
 /// Where on the stack the return addresses after the first lie, so that the
 /// same chain of calls can be recognised without a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Slots {
+pub struct ReturnSlots {
     /// How many of `words` are known: fewer than [`SLOTS`] where the walk ended
     /// before, or where a frame is larger than half a MiB.
     pub known: u8,
-    /// The distances from [`Start::sp`], in words of eight bytes. Each is of a word that the walk
-    /// has read.
+    /// The distances from [`WalkStart::sp`], in words of eight bytes. Each is of a word that the
+    /// walk has read.
     pub words: [u16; SLOTS],
 }
 
-impl Slots {
-    /// Tells whether the addresses of `chain`, which starts with [`Start::pc`], still
+impl ReturnSlots {
+    /// Tells whether the addresses of `chain`, which starts with [`WalkStart::pc`], still
     /// lie where a walk from the same `sp` found them.
     ///
     /// # Safety
@@ -106,7 +106,7 @@ pub struct Unwinder<'a, M> {
     rules: &'a Rules,
 }
 
-impl<'a, M: Modules> Unwinder<'a, M> {
+impl<'a, M: LoadedModules> Unwinder<'a, M> {
     /// Makes an unwinder over `modules` that remembers in `rules`. All unwinders with
     /// the same rules must have the same modules.
     pub const fn new(modules: M, rules: &'a Rules) -> Self {
@@ -118,9 +118,19 @@ impl<'a, M: Modules> Unwinder<'a, M> {
     ///
     /// An address of a frame that a signal interrupted is the address of the
     /// instruction that comes next there; all others follow a call.
-    pub fn walk(&self, start: Start, mut memory: impl Memory, chain: &mut [u64]) -> Walk {
-        let mut frame = Frame::of(start);
-        let mut walk = Walk { len: 0, end: End::Full, guessed: false, slots: Slots::default() };
+    pub fn walk(
+        &self,
+        start: WalkStart,
+        mut memory: impl StackMemory,
+        chain: &mut [u64],
+    ) -> WalkedStack {
+        let mut frame = WalkFrame::of(start);
+        let mut walk = WalkedStack {
+            len: 0,
+            end: WalkEnd::Full,
+            guessed: false,
+            slots: ReturnSlots::default(),
+        };
         for entry in chain.iter_mut() {
             *entry = frame.pc;
             walk.len += 1;
@@ -142,7 +152,7 @@ impl<'a, M: Modules> Unwinder<'a, M> {
     }
 }
 
-impl Slots {
+impl ReturnSlots {
     /// Takes up that the return address of index `index` lies at `slot`.
     fn extend(&mut self, index: usize, sp: u64, slot: Option<u64>) {
         if index != usize::from(self.known) + 1 || index > SLOTS {

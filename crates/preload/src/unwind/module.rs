@@ -1,12 +1,12 @@
 //! Finds the loaded modules, by glibc and without a lock.
 
 use core::ffi::{c_int, c_void};
-use lockstead_unwind::Image;
+use lockstead_unwind::ModuleImage;
 
 /// The modules of a process, by address.
-pub trait Modules {
+pub trait LoadedModules {
     /// The mapping of a module.
-    type Image<'a>: Image
+    type Image<'a>: ModuleImage
     where
         Self: 'a;
 
@@ -15,7 +15,7 @@ pub trait Modules {
 }
 
 /// Knows no modules without a way to find them; frame pointers are all that is left.
-impl<M: Modules> Modules for Option<M> {
+impl<M: LoadedModules> LoadedModules for Option<M> {
     type Image<'a>
         = M::Image<'a>
     where
@@ -32,7 +32,7 @@ pub type FindObject = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
 /// `struct dl_find_object` as the glibc manual documents it, for x86-64.
 #[repr(C)]
-struct Found {
+struct FoundObject {
     flags: u64,
     map_start: u64,
     map_end: u64,
@@ -61,8 +61,8 @@ impl Loaded {
 
 impl Loaded {
     /// Returns what glibc knows of the module that holds the address.
-    fn ask(&self, address: u64) -> Option<Found> {
-        let mut found = Found {
+    fn ask(&self, address: u64) -> Option<FoundObject> {
+        let mut found = FoundObject {
             flags: 0,
             map_start: 0,
             map_end: 0,
@@ -77,10 +77,10 @@ impl Loaded {
     }
 }
 
-impl Modules for Loaded {
-    type Image<'a> = Mapped;
+impl LoadedModules for Loaded {
+    type Image<'a> = MappedModule;
 
-    fn find(&self, pc: u64) -> Option<(Mapped, u64)> {
+    fn find(&self, pc: u64) -> Option<(MappedModule, u64)> {
         let mut found = self.ask(pc).filter(|found| found.eh_frame != 0)?;
         let header = found.eh_frame;
         // Of a module with gaps between its segments glibc tells the segment.
@@ -88,7 +88,7 @@ impl Modules for Loaded {
         if !(found.map_start..found.map_end).contains(&header) {
             found = self.ask(header)?;
         }
-        Some((Mapped { start: found.map_start, end: found.map_end }, header))
+        Some((MappedModule { start: found.map_start, end: found.map_end }, header))
     }
 }
 
@@ -99,12 +99,12 @@ impl Modules for Loaded {
 /// future. A stack that was overwritten with the address of a module that
 /// another thread unloads at this moment is the one case that could fault.)
 #[derive(Clone, Copy, Debug)]
-pub struct Mapped {
+pub struct MappedModule {
     start: u64,
     end: u64,
 }
 
-impl Image for Mapped {
+impl ModuleImage for MappedModule {
     fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
         if address < self.start || address.checked_add(len)? > self.end {
             return None;

@@ -20,7 +20,7 @@
 //! with checks whatever the rule says.
 
 use core::sync::atomic::{AtomicU64, Ordering};
-use lockstead_unwind::{Cfa, Followed, Found, Image, RBP, RSP, Saved};
+use lockstead_unwind::{Cfa, Followed, FoundRow, ModuleImage, RBP, RSP, Saved};
 
 /// The binary logarithm of the number of words.
 const ORDER: u32 = 13;
@@ -39,7 +39,7 @@ const _: () = assert!(KEY + ADDRESS - ORDER == 64);
 
 /// The value that the frame address is counted from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Base {
+pub(super) enum FrameBase {
     Rsp = 1,
     Rbp = 2,
     /// The word at this distance below rbp, as in functions that realign.
@@ -58,28 +58,28 @@ pub(super) enum CallersRbp {
 /// How a frame is left whose return address lies right below its frame address,
 /// as all do but those of signal handlers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Rule {
+pub(super) enum FrameRule {
     /// The frame is of the outermost function: it has no caller.
     Bottom,
     Frame {
-        base: Base,
+        base: FrameBase,
         /// The distance from the base in bytes.
         distance: u64,
         rbp: CallersRbp,
     },
 }
 
-impl Rule {
+impl FrameRule {
     /// Returns the rule that was found in `image`, if it is of the common kind.
-    pub(super) fn of<F: Followed>(found: &Found<F>, image: &impl Image) -> Option<Self> {
+    pub(super) fn of<F: Followed>(found: &FoundRow<F>, image: &impl ModuleImage) -> Option<Self> {
         let (mut followed, row) = (found.row.followed, found.row);
         let (base, distance) = match (row.ra, row.cfa) {
             (Saved::Lost, _) => return Some(Self::Bottom),
-            (Saved::At(-8), Cfa::Register(RSP, distance)) => (Base::Rsp, distance),
-            (Saved::At(-8), Cfa::Register(RBP, distance)) => (Base::Rbp, distance),
+            (Saved::At(-8), Cfa::Register(RSP, distance)) => (FrameBase::Rsp, distance),
+            (Saved::At(-8), Cfa::Register(RBP, distance)) => (FrameBase::Rbp, distance),
             (Saved::At(-8), Cfa::Expression(place)) => {
                 let (at, len) = found.place(place);
-                (Base::BelowRbp, below_rbp(image.bytes(at, len)?)?)
+                (FrameBase::BelowRbp, below_rbp(image.bytes(at, len)?)?)
             }
             _ => return None,
         };
@@ -96,7 +96,7 @@ impl Rule {
 
     /// Returns the rule as bits, if it fits.
     fn pack(self) -> Option<u64> {
-        let Self::Frame { base, distance, rbp } = self else { return Some(Base::Rsp as u64) };
+        let Self::Frame { base, distance, rbp } = self else { return Some(FrameBase::Rsp as u64) };
         let rbp = match rbp {
             CallersRbp::Kept => 0,
             CallersRbp::Lost => LOST,
@@ -112,9 +112,9 @@ impl Rule {
         let distance = ((word >> KIND) & ((1 << DISTANCE) - 1)) * 8;
         let base = match word & ((1 << KIND) - 1) {
             1 if distance == 0 => return Some(Self::Bottom),
-            1 => Base::Rsp,
-            2 => Base::Rbp,
-            3 => Base::BelowRbp,
+            1 => FrameBase::Rsp,
+            2 => FrameBase::Rbp,
+            3 => FrameBase::BelowRbp,
             _ => return None,
         };
         let rbp = match (word >> (KIND + DISTANCE)) & LOST {
@@ -166,14 +166,14 @@ impl Rules {
     }
 
     #[inline]
-    pub(super) fn get(&self, pc: u64) -> Option<Rule> {
+    pub(super) fn get(&self, pc: u64) -> Option<FrameRule> {
         let (place, key) = split(pc)?;
         let word = self.0[place].load(Ordering::Relaxed);
-        if word >> KEY == key { Rule::unpack(word) } else { None }
+        if word >> KEY == key { FrameRule::unpack(word) } else { None }
     }
 
     /// Remembers `rule` in place of what was there, if it fits.
-    pub(super) fn learn(&self, pc: u64, rule: Rule) {
+    pub(super) fn learn(&self, pc: u64, rule: FrameRule) {
         if let (Some((place, key)), Some(bits)) = (split(pc), rule.pack()) {
             self.0[place].store(key << KEY | bits, Ordering::Relaxed);
         }
@@ -198,15 +198,15 @@ mod tests {
     use super::*;
     use std::{boxed::Box, collections::HashSet, vec::Vec};
 
-    fn frame(base: Base, distance: u64, rbp: CallersRbp) -> Rule {
-        Rule::Frame { base, distance, rbp }
+    fn frame(base: FrameBase, distance: u64, rbp: CallersRbp) -> FrameRule {
+        FrameRule::Frame { base, distance, rbp }
     }
 
     #[test]
     fn a_rule_that_fits_comes_back_as_it_was() {
         let rules = Box::new(Rules::new());
         let mut kept = 0;
-        for base in [Base::Rsp, Base::Rbp, Base::BelowRbp] {
+        for base in [FrameBase::Rsp, FrameBase::Rbp, FrameBase::BelowRbp] {
             for distance in [8, 16, 4096, ((1 << DISTANCE) - 1) * 8] {
                 for rbp in [
                     CallersRbp::Kept,
@@ -224,24 +224,24 @@ mod tests {
             }
         }
         assert_eq!(kept, 3 * 4 * 4 * 2);
-        rules.learn(0x1234, Rule::Bottom);
-        assert_eq!(rules.get(0x1234), Some(Rule::Bottom));
+        rules.learn(0x1234, FrameRule::Bottom);
+        assert_eq!(rules.get(0x1234), Some(FrameRule::Bottom));
     }
 
     #[test]
     fn what_does_not_fit_is_not_kept() {
         let rules = Box::new(Rules::new());
         for rule in [
-            frame(Base::Rsp, 0, CallersRbp::Kept),
-            frame(Base::Rsp, 12, CallersRbp::Kept),
-            frame(Base::Rsp, (1 << DISTANCE) * 8, CallersRbp::Kept),
-            frame(Base::Rbp, 16, CallersRbp::Below(LOST * 8)),
-            frame(Base::Rbp, 16, CallersRbp::Below(12)),
+            frame(FrameBase::Rsp, 0, CallersRbp::Kept),
+            frame(FrameBase::Rsp, 12, CallersRbp::Kept),
+            frame(FrameBase::Rsp, (1 << DISTANCE) * 8, CallersRbp::Kept),
+            frame(FrameBase::Rbp, 16, CallersRbp::Below(LOST * 8)),
+            frame(FrameBase::Rbp, 16, CallersRbp::Below(12)),
         ] {
             rules.learn(0x40_1000, rule);
             assert_eq!(rules.get(0x40_1000), None, "{rule:?}");
         }
-        rules.learn(1 << ADDRESS, Rule::Bottom);
+        rules.learn(1 << ADDRESS, FrameRule::Bottom);
         assert_eq!(rules.get(1 << ADDRESS), None);
     }
 
@@ -260,7 +260,7 @@ mod tests {
         let keys: HashSet<u64> = rivals.iter().map(|&pc| split(pc).unwrap().1).collect();
         assert_eq!(keys.len(), rivals.iter().collect::<HashSet<_>>().len());
         let rules = Box::new(Rules::new());
-        rules.learn(home, Rule::Bottom);
+        rules.learn(home, FrameRule::Bottom);
         for pc in rivals {
             assert_eq!(rules.get(pc), None, "{pc:#x}");
         }
@@ -270,10 +270,10 @@ mod tests {
     fn a_word_of_noise_is_a_rule_or_none() {
         for n in 0..100_000_u64 {
             let word = n.wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            if let Some(rule) = Rule::unpack(word)
+            if let Some(rule) = FrameRule::unpack(word)
                 && let Some(bits) = rule.pack()
             {
-                assert_eq!(Rule::unpack(bits), Some(rule));
+                assert_eq!(FrameRule::unpack(bits), Some(rule));
             }
         }
     }

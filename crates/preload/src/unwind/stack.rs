@@ -1,7 +1,7 @@
 //! Reads the parts of memory that a walk may take for stack, and no others.
 
 /// Access to the words of a thread's stack, and to no other memory.
-pub trait Memory {
+pub trait StackMemory {
     /// Returns the word at `address`, if it is aligned and lies in the stack.
     fn word(&self, address: u64) -> Option<u64>;
 
@@ -12,7 +12,7 @@ pub trait Memory {
 
 /// The stack of the calling thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stack {
+pub struct OwnStack {
     /// The lowest address that may be read.
     low: u64,
     /// The address at which the stack ends.
@@ -25,7 +25,7 @@ pub struct Stack {
 /// all.
 const PAGE: u64 = 4096;
 
-impl Stack {
+impl OwnStack {
     /// Makes the stack of the part in use, from the stack pointer `sp` on, of the stack that ends
     /// at `high`.
     ///
@@ -61,7 +61,7 @@ impl Stack {
     }
 }
 
-impl Memory for Stack {
+impl StackMemory for OwnStack {
     #[inline]
     fn word(&self, address: u64) -> Option<u64> {
         if address < self.low || address.checked_add(8)? > self.high || !address.is_multiple_of(8) {

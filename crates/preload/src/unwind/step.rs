@@ -1,14 +1,16 @@
 //! Leaves a frame for its caller's.
 
-use super::ends::{End, Start};
-use super::module::Modules;
-use super::rules::{Base, CallersRbp, Rule, Rules};
-use super::stack::Memory;
-use lockstead_unwind::{Followed, Found, Image, RA, RBP, RSP, Register, Saved, Stop, at, piece};
+use super::ends::{WalkEnd, WalkStart};
+use super::module::LoadedModules;
+use super::rules::{CallersRbp, FrameBase, FrameRule, Rules};
+use super::stack::StackMemory;
+use lockstead_unwind::{
+    Followed, FoundRow, ModuleImage, RA, RBP, RSP, Register, Saved, Stop, at, piece,
+};
 
 /// A frame that the walk has come to.
 #[derive(Clone, Copy)]
-pub(super) struct Frame {
+pub(super) struct WalkFrame {
     pub(super) pc: u64,
     sp: u64,
     bp: Option<u64>,
@@ -17,15 +19,15 @@ pub(super) struct Frame {
     interrupted: bool,
 }
 
-impl Frame {
-    pub(super) const fn of(start: Start) -> Self {
+impl WalkFrame {
+    pub(super) const fn of(start: WalkStart) -> Self {
         Self { pc: start.pc, sp: start.sp, bp: Some(start.bp), interrupted: false }
     }
 }
 
 /// The outcome of leaving a frame.
-pub(super) struct Left {
-    pub(super) caller: Frame,
+pub(super) struct LeftFrame {
+    pub(super) caller: WalkFrame,
     /// Where the caller's `pc` was found, if that is on the stack.
     pub(super) slot: Option<u64>,
     /// Whether nothing but the frame pointer said so.
@@ -45,13 +47,15 @@ impl Followed for OnlyRbp {
 }
 
 /// What rules of any kind may use of a frame.
-struct Known<'a, I, M> {
-    frame: &'a Frame,
+struct FrameKnowledge<'a, I, M> {
+    frame: &'a WalkFrame,
     image: &'a I,
     memory: &'a M,
 }
 
-impl<'a, I: Image, M: Memory> lockstead_unwind::Frame<'a> for Known<'a, I, M> {
+impl<'a, I: ModuleImage, M: StackMemory> lockstead_unwind::CalleeFrame<'a>
+    for FrameKnowledge<'a, I, M>
+{
     fn register(&self, register: Register) -> Option<u64> {
         match register {
             RSP => Some(self.frame.sp),
@@ -74,11 +78,11 @@ impl<'a, I: Image, M: Memory> lockstead_unwind::Frame<'a> for Known<'a, I, M> {
 /// known it stays in registers.
 #[inline(always)]
 pub(super) fn leave(
-    modules: &impl Modules,
+    modules: &impl LoadedModules,
     rules: &Rules,
-    frame: Frame,
-    memory: &mut impl Memory,
-) -> Result<Left, End> {
+    frame: WalkFrame,
+    memory: &mut impl StackMemory,
+) -> Result<LeftFrame, WalkEnd> {
     // The rules remembered are those of calls.
     if !frame.interrupted
         && let Some(rule) = rules.get(frame.pc)
@@ -93,11 +97,11 @@ pub(super) fn leave(
 #[cold]
 #[inline(never)]
 fn by_table(
-    modules: &impl Modules,
+    modules: &impl LoadedModules,
     rules: &Rules,
-    frame: &Frame,
-    memory: &mut impl Memory,
-) -> Result<Left, End> {
+    frame: &WalkFrame,
+    memory: &mut impl StackMemory,
+) -> Result<LeftFrame, WalkEnd> {
     let pc = if frame.interrupted { frame.pc } else { frame.pc.wrapping_sub(1) };
     let Some((image, header)) = modules.find(pc) else {
         return by_frame_pointer(frame, memory);
@@ -105,7 +109,7 @@ fn by_table(
     let Some(found) = look_up(&image, header, pc)? else {
         return by_frame_pointer(frame, memory);
     };
-    match Rule::of(&found, &image) {
+    match FrameRule::of(&found, &image) {
         Some(rule) if !found.signal => {
             if !frame.interrupted {
                 rules.learn(frame.pc, rule);
@@ -119,47 +123,55 @@ fn by_table(
 /// Returns what the module says about `pc`. Apart, so that the stack it takes is given
 /// back before the rules are applied.
 #[inline(never)]
-fn look_up(image: &impl Image, header: u64, pc: u64) -> Result<Option<Found<OnlyRbp>>, End> {
+fn look_up(
+    image: &impl ModuleImage,
+    header: u64,
+    pc: u64,
+) -> Result<Option<FoundRow<OnlyRbp>>, WalkEnd> {
     let Some(piece) = piece(image, header, pc)? else { return Ok(None) };
     Ok(at(&piece, piece.address, pc)?)
 }
 
 /// Leaves the frame by a rule that is remembered.
 #[inline(always)]
-fn by_rule(rule: Rule, frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
-    let Rule::Frame { base, distance, rbp } = rule else { return Err(End::Bottom) };
+fn by_rule(
+    rule: FrameRule,
+    frame: &WalkFrame,
+    memory: &impl StackMemory,
+) -> Result<LeftFrame, WalkEnd> {
+    let FrameRule::Frame { base, distance, rbp } = rule else { return Err(WalkEnd::Bottom) };
     let address = match base {
-        Base::Rsp => frame.sp.wrapping_add(distance),
-        Base::Rbp => frame.bp.ok_or(End::Unknown)?.wrapping_add(distance),
-        Base::BelowRbp => {
-            let place = frame.bp.ok_or(End::Unknown)?.wrapping_sub(distance);
-            memory.word(place).ok_or(End::OffStack)?
+        FrameBase::Rsp => frame.sp.wrapping_add(distance),
+        FrameBase::Rbp => frame.bp.ok_or(WalkEnd::Unknown)?.wrapping_add(distance),
+        FrameBase::BelowRbp => {
+            let place = frame.bp.ok_or(WalkEnd::Unknown)?.wrapping_sub(distance);
+            memory.word(place).ok_or(WalkEnd::OffStack)?
         }
     };
     if address <= frame.sp {
-        return Err(End::OffStack);
+        return Err(WalkEnd::OffStack);
     }
     let slot = address - 8;
-    let pc = memory.word(slot).ok_or(End::OffStack)?;
+    let pc = memory.word(slot).ok_or(WalkEnd::OffStack)?;
     let bp = match rbp {
         CallersRbp::Kept => frame.bp,
         CallersRbp::Lost => None,
         CallersRbp::Below(distance) => {
-            Some(memory.word(address.wrapping_sub(distance)).ok_or(End::OffStack)?)
+            Some(memory.word(address.wrapping_sub(distance)).ok_or(WalkEnd::OffStack)?)
         }
     };
-    arrive(Frame { pc, sp: address, bp, interrupted: false }, Some(slot), false)
+    arrive(WalkFrame { pc, sp: address, bp, interrupted: false }, Some(slot), false)
 }
 
 /// Leaves the frame by rules of any kind: signal handlers, assembler, the linker's stubs.
 #[inline(never)]
 fn by_row(
-    found: &Found<OnlyRbp>,
-    image: &impl Image,
-    frame: &Frame,
-    memory: &mut impl Memory,
-) -> Result<Left, End> {
-    let mut left = Known { frame, image, memory: &*memory };
+    found: &FoundRow<OnlyRbp>,
+    image: &impl ModuleImage,
+    frame: &WalkFrame,
+    memory: &mut impl StackMemory,
+) -> Result<LeftFrame, WalkEnd> {
+    let mut left = FrameKnowledge { frame, image, memory: &*memory };
     let address = found.frame_address(&mut left)?;
     let ra = found.recover(RA, found.row.ra, address, &mut left)?;
     let bp = match found.recover(RBP, found.row.followed.0, address, &mut left) {
@@ -172,38 +184,38 @@ fn by_row(
     if (address <= frame.sp || memory.word(address & !7).is_none())
         && !(found.signal && memory.enter(address))
     {
-        return Err(End::OffStack);
+        return Err(WalkEnd::OffStack);
     }
-    let caller = Frame { pc: ra.value, sp: address, bp, interrupted: found.signal };
+    let caller = WalkFrame { pc: ra.value, sp: address, bp, interrupted: found.signal };
     arrive(caller, ra.place, false)
 }
 
 /// Leaves the frame by the convention that rbp points at the caller's rbp, right below the return
 /// address. Code that nothing describes may have used rbp for something else;
 /// then it seldom points into this part of the stack, and at such a pair.
-fn by_frame_pointer(frame: &Frame, memory: &impl Memory) -> Result<Left, End> {
-    let bp = frame.bp.ok_or(End::Uncharted)?;
+fn by_frame_pointer(frame: &WalkFrame, memory: &impl StackMemory) -> Result<LeftFrame, WalkEnd> {
+    let bp = frame.bp.ok_or(WalkEnd::Uncharted)?;
     // Below the stack pointer lies no frame that is still in use.
     if bp < frame.sp {
-        return Err(End::Uncharted);
+        return Err(WalkEnd::Uncharted);
     }
     let slot = bp.wrapping_add(8);
     let (Some(callers), Some(pc)) = (memory.word(bp), memory.word(slot)) else {
-        return Err(End::Uncharted);
+        return Err(WalkEnd::Uncharted);
     };
     // Neither the first page nor the stack holds code, and the caller's frame
     // pointer, if it has one, lies above.
     let plausible = pc == 0 || pc >= 4096 && pc >> 47 == 0 && memory.word(pc & !7).is_none();
     if !plausible || callers != 0 && callers <= bp {
-        return Err(End::Uncharted);
+        return Err(WalkEnd::Uncharted);
     }
-    let caller = Frame { pc, sp: bp + 16, bp: Some(callers), interrupted: false };
+    let caller = WalkFrame { pc, sp: bp + 16, bp: Some(callers), interrupted: false };
     arrive(caller, Some(slot), true)
 }
 
 /// Ends the walk at address 0, which returns nowhere: some thread libraries end their
 /// stacks so.
 #[inline(always)]
-fn arrive(caller: Frame, slot: Option<u64>, guessed: bool) -> Result<Left, End> {
-    if caller.pc == 0 { Err(End::Bottom) } else { Ok(Left { caller, slot, guessed }) }
+fn arrive(caller: WalkFrame, slot: Option<u64>, guessed: bool) -> Result<LeftFrame, WalkEnd> {
+    if caller.pc == 0 { Err(WalkEnd::Bottom) } else { Ok(LeftFrame { caller, slot, guessed }) }
 }

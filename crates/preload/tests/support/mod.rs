@@ -5,7 +5,7 @@
 
 pub(crate) mod view;
 
-use lockstead_inspect::ledger::{Call, Listener, Mapped};
+use lockstead_inspect::ledger::{CallerRequest, Listener, MappedLedger};
 use lockstead_ledger::hello::{Hello, Settings, VARIABLE};
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -144,7 +144,7 @@ pub(crate) fn run_natively(program: &Path, arguments: &[&str]) -> (String, ExitS
 /// A program with the library under it, and its ledger.
 pub(crate) struct Observed {
     running: Running,
-    ledger: Arc<Mapped>,
+    ledger: Arc<MappedLedger>,
     /// Addresses that the program printed, by name.
     addresses: HashMap<String, u64>,
     listener: Listener,
@@ -163,7 +163,7 @@ fn now() -> u64 {
 /// Who has called with a ledger.
 fn hellos(listener: &mut Listener) -> impl Iterator<Item = (Hello, OwnedFd)> {
     listener.calls().into_iter().filter_map(|call| match call {
-        Call::Hello { hello, file, .. } => Some((*hello, file)),
+        CallerRequest::Hello { hello, file, .. } => Some((*hello, file)),
         _ => None,
     })
 }
@@ -207,7 +207,7 @@ impl Observed {
                 }
             }
             if let Some(file) = own {
-                break Arc::new(Mapped::new(file, true).expect("a ledger"));
+                break Arc::new(MappedLedger::new(file, true).expect("a ledger"));
             }
             assert!(since.elapsed() < DEADLINE, "the library has not called");
             thread::sleep(Duration::from_millis(2));
@@ -261,14 +261,14 @@ impl Observed {
     }
 
     /// The ledger of a forked child that has called; each once.
-    pub(crate) fn child(&mut self) -> Mapped {
+    pub(crate) fn child(&mut self) -> MappedLedger {
         let since = Instant::now();
         while self.children.is_empty() {
             self.children.extend(hellos(&mut self.listener).map(|(_, file)| file));
             assert!(since.elapsed() < DEADLINE, "no child has called");
             thread::sleep(Duration::from_millis(2));
         }
-        Mapped::new(self.children.remove(0), true).expect("a ledger")
+        MappedLedger::new(self.children.remove(0), true).expect("a ledger")
     }
 
     /// Asks until there is an answer.

@@ -1,24 +1,24 @@
 //! A ledger in the words of the tests.
 
-use lockstead_ledger::lock::{Kind, Life};
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
 use lockstead_ledger::publish::{Holding, Waiting};
-use lockstead_ledger::thread::{Thread, state};
-use lockstead_ledger::{Ledger, ledger::Part};
+use lockstead_ledger::thread::{ThreadPart, state};
+use lockstead_ledger::{Ledger, ledger::LedgerPart};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Everything that a thread holds now; without what it has lent.
-pub(crate) fn held(thread: &Thread<'_>) -> Vec<Holding> {
+pub(crate) fn held(thread: &ThreadPart<'_>) -> Vec<Holding> {
     let stack = thread.stack();
     (0..stack.depth()).filter_map(|index| stack.entry(index).read()).collect()
 }
 
 /// The threads of which there is a record.
-pub(crate) fn threads<'a>(ledger: &Ledger<'a>) -> Vec<Thread<'a>> {
+pub(crate) fn threads<'a>(ledger: &Ledger<'a>) -> Vec<ThreadPart<'a>> {
     ledger.threads().filter(|thread| thread.record.state.load(Relaxed) != state::FREE).collect()
 }
 
 /// The one thread that is named so; `None` while it is not.
-pub(crate) fn named<'a>(ledger: &Ledger<'a>, name: &str) -> Option<Thread<'a>> {
+pub(crate) fn named<'a>(ledger: &Ledger<'a>, name: &str) -> Option<ThreadPart<'a>> {
     threads(ledger).into_iter().find(|thread| {
         let words = thread.record.name.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
         words.take_while(|&byte| byte != 0).eq(name.bytes())
@@ -26,12 +26,12 @@ pub(crate) fn named<'a>(ledger: &Ledger<'a>, name: &str) -> Option<Thread<'a>> {
 }
 
 /// The first thread.
-pub(crate) fn first<'a>(ledger: &Ledger<'a>) -> Thread<'a> {
+pub(crate) fn first<'a>(ledger: &Ledger<'a>) -> ThreadPart<'a> {
     ledger.thread(0).expect("the first thread is recorded first")
 }
 
 /// What a thread waits for.
-pub(crate) fn wait(thread: &Thread<'_>) -> Option<Waiting> {
+pub(crate) fn wait(thread: &ThreadPart<'_>) -> Option<Waiting> {
     thread.record.wait.read().map(|(_, waiting)| waiting)
 }
 
@@ -46,7 +46,7 @@ pub(crate) struct Facts {
 }
 
 /// Kind, life and attributes of the lock at an address.
-pub(crate) fn shape(ledger: &Ledger<'_>, address: u64) -> (Kind, Life, u16) {
+pub(crate) fn shape(ledger: &Ledger<'_>, address: u64) -> (ObjectKind, RecordLife, u16) {
     let index = ledger.find_lock(address).expect("a record");
     ledger.lock(index).expect("found").shape()
 }
@@ -98,5 +98,5 @@ pub(crate) fn assert_quiet(ledger: &Ledger<'_>) {
         let expected = if index == 0 { state::LIVE } else { state::ENDED };
         assert_eq!(record.state.load(Relaxed), expected, "thread {index}");
     }
-    assert!(ledger.used(Part::Threads) > 0);
+    assert!(ledger.used(LedgerPart::Threads) > 0);
 }

@@ -4,7 +4,7 @@
 use crate::live;
 use crate::program::Program;
 use crate::random::Random;
-use lockstead_preload::unwind::{End, Rules};
+use lockstead_preload::unwind::{Rules, WalkEnd};
 use std::sync::{Mutex, PoisonError};
 
 /// The functions take a script: each byte says which to call next, 0 to call the
@@ -158,7 +158,7 @@ fn agree_with_glibc(flags: &[&str]) {
             for rules in [&cold, &cold, &rules] {
                 let (walk, chain) = live::walk(Some(loaded), rules, start);
                 assert_eq!(chain, expected, "{flags:?} {script:?}: {walk:?}");
-                assert_eq!(walk.end, End::Bottom, "{flags:?} {script:?}");
+                assert_eq!(walk.end, WalkEnd::Bottom, "{flags:?} {script:?}");
                 assert!(!walk.guessed);
                 // SAFETY: the walk ran on this stack from the same place, whose caller waits.
                 assert!(unsafe { walk.slots.lead_to(start.sp, &chain) });

@@ -5,7 +5,7 @@ use crate::live::{self, DEPTH};
 use crate::program;
 use crate::random::Random;
 use lockstead_preload::unwind::{
-    End, Image, Loaded, Memory, Modules, Rules, Stack, Start, Unwinder,
+    Loaded, LoadedModules, ModuleImage, OwnStack, Rules, StackMemory, Unwinder, WalkEnd, WalkStart,
 };
 use std::cell::Cell;
 use std::collections::HashSet;
@@ -20,14 +20,14 @@ struct Tables {
     text: std::ops::Range<u64>,
 }
 
-impl Image for &Tables {
+impl ModuleImage for &Tables {
     fn bytes(&self, address: u64, len: u64) -> Option<&[u8]> {
         let from = usize::try_from(address.checked_sub(self.header)?).ok()?;
         self.bytes.get(from..from.checked_add(usize::try_from(len).ok()?)?)
     }
 }
 
-impl Modules for &Tables {
+impl LoadedModules for &Tables {
     type Image<'a>
         = &'a Tables
     where
@@ -74,7 +74,7 @@ fn tables() -> Tables {
 
 impl Tables {
     fn number(&self, address: u64) -> u32 {
-        let bytes = Image::bytes(&self, address, 4).expect("in the tables");
+        let bytes = ModuleImage::bytes(&self, address, 4).expect("in the tables");
         u32::from_le_bytes(bytes.try_into().expect("four"))
     }
 
@@ -95,7 +95,7 @@ struct Words<'a> {
     reads: &'a Cell<usize>,
 }
 
-impl Memory for Words<'_> {
+impl StackMemory for Words<'_> {
     fn word(&self, address: u64) -> Option<u64> {
         self.reads.set(self.reads.get() + 1);
         let from = address.checked_sub(self.low)?;
@@ -129,7 +129,7 @@ fn walks(tables: &Tables, random: &mut Random, starts: usize, near: Option<u64>)
         let reads = Cell::new(0);
         let memory = Words { low: LOW, words: &words, reads: &reads };
         let text = tables.text.end - tables.text.start;
-        let start = Start {
+        let start = WalkStart {
             pc: match near {
                 Some(pc) => pc + 1 + random.below(64),
                 None => tables.text.start + random.below(text),
@@ -158,7 +158,7 @@ fn random_starts_on_a_stack_of_noise_end_and_give_words_of_it() {
         let held: HashSet<u64> = words.iter().copied().collect();
         let reads = Cell::new(0);
         let memory = Words { low: LOW, words: &words, reads: &reads };
-        let start = Start {
+        let start = WalkStart {
             pc: tables.text.start + random.below(tables.text.end - tables.text.start),
             // Seldom not aligned.
             sp: LOW + random.below(128) * 8 + random.below(40) / 39,
@@ -166,7 +166,7 @@ fn random_starts_on_a_stack_of_noise_end_and_give_words_of_it() {
         };
         let mut chain = vec![0; DEPTH];
         let walk = Unwinder::new(&tables, &rules).walk(start, memory, &mut chain);
-        assert_ne!(walk.end, End::Damaged, "the tables are whole");
+        assert_ne!(walk.end, WalkEnd::Damaged, "the tables are whole");
         assert!(chain[1..walk.len].iter().all(|pc| held.contains(pc)), "{walk:?}");
         longest = longest.max(walk.len);
     }
@@ -247,13 +247,13 @@ fn random_starts_on_the_live_stack_do_not_fault() {
         let unwinder: Unwinder<'_, Loaded> = Unwinder::new(loaded, &rules);
         let mut frames = 0;
         for _ in 0..10_000 {
-            let start = Start {
+            let start = WalkStart {
                 pc: start.pc,
                 sp: start.sp + random.below(size),
                 bp: start.sp.wrapping_add(random.below(2 * size)),
             };
             // SAFETY: the range is the part of the stack above a live caller's frame.
-            let stack = unsafe { Stack::new(end - size, end) };
+            let stack = unsafe { OwnStack::new(end - size, end) };
             let mut chain = vec![0; DEPTH];
             let walk = unwinder.walk(start, stack, &mut chain);
             assert!(walk.len >= 1 && walk.len < DEPTH);

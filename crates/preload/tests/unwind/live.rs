@@ -1,7 +1,9 @@
 //! Walks of the calling thread, beside what glibc's `backtrace` says there.
 
 use crate::program::Entry;
-use lockstead_preload::unwind::{FindObject, Loaded, Rules, Stack, Start, Unwinder, Walk};
+use lockstead_preload::unwind::{
+    FindObject, Loaded, OwnStack, Rules, Unwinder, WalkStart, WalkedStack,
+};
 use std::any::Any;
 use std::ffi::c_void;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -55,14 +57,14 @@ pub(crate) fn stack_end() -> u64 {
 
 /// What the leaf of a chain of C calls is to run.
 struct Call<'a> {
-    run: &'a mut dyn FnMut(Start),
+    run: &'a mut dyn FnMut(WalkStart),
     /// What it panicked with: a panic does not pass through C.
     panic: Option<Box<dyn Any + Send>>,
     arrived: bool,
 }
 
 /// Calls `entry` with `script`, whose leaf is to call `run`; sees that it does.
-pub(crate) fn through(entry: Entry, script: &[u8], run: &mut dyn FnMut(Start)) {
+pub(crate) fn through(entry: Entry, script: &[u8], run: &mut dyn FnMut(WalkStart)) {
     assert_eq!(script.last(), Some(&0), "scripts end with 0");
     let mut call = Call { run, panic: None, arrived: false };
     // SAFETY: the script has its end, and the call lives.
@@ -107,13 +109,13 @@ unsafe extern "C" fn arrived(place: *const [u64; 3], data: *mut c_void) {
     // SAFETY: the caller of `leaf` promises that this is a live `Call`, which waits meanwhile.
     let call = unsafe { &mut *data.cast::<Call<'_>>() };
     call.arrived = true;
-    let run = AssertUnwindSafe(|| (call.run)(Start { pc, sp, bp }));
+    let run = AssertUnwindSafe(|| (call.run)(WalkStart { pc, sp, bp }));
     call.panic = catch_unwind(run).err();
 }
 
 /// Calls `run` with the place that this was called from.
 #[inline(never)]
-pub(crate) fn here(run: &mut dyn FnMut(Start)) {
+pub(crate) fn here(run: &mut dyn FnMut(WalkStart)) {
     unsafe extern "C" fn entry(
         _: *const u8,
         leaf: unsafe extern "C" fn(*mut c_void),
@@ -126,13 +128,17 @@ pub(crate) fn here(run: &mut dyn FnMut(Start)) {
 }
 
 /// The stack of the calling thread above `start`, a place on it.
-pub(crate) fn stack(start: Start) -> Stack {
+pub(crate) fn stack(start: WalkStart) -> OwnStack {
     // SAFETY: `start` is of a caller that waits until this returns.
-    unsafe { Stack::new(start.sp, stack_end()) }
+    unsafe { OwnStack::new(start.sp, stack_end()) }
 }
 
 /// The walk from `start`, and its return addresses.
-pub(crate) fn walk(modules: Option<Loaded>, rules: &Rules, start: Start) -> (Walk, Vec<u64>) {
+pub(crate) fn walk(
+    modules: Option<Loaded>,
+    rules: &Rules,
+    start: WalkStart,
+) -> (WalkedStack, Vec<u64>) {
     let mut chain = vec![0; DEPTH];
     let walk = Unwinder::new(modules, rules).walk(start, stack(start), &mut chain);
     chain.truncate(walk.len);
@@ -140,7 +146,7 @@ pub(crate) fn walk(modules: Option<Loaded>, rules: &Rules, start: Start) -> (Wal
 }
 
 /// What glibc's `backtrace` says of the callers from `start` outwards.
-pub(crate) fn expected(start: Start) -> Vec<u64> {
+pub(crate) fn expected(start: WalkStart) -> Vec<u64> {
     let mut buffer = vec![std::ptr::null_mut(); DEPTH];
     // SAFETY: the kernel writes at most the size given, which the buffer has.
     let len = unsafe { backtrace(buffer.as_mut_ptr(), DEPTH as i32) };

@@ -2,11 +2,11 @@
 //! in stack, and stacks of which little is known.
 
 use crate::live::{self, DEPTH};
-use lockstead_preload::unwind::{End, Memory, Rules, Stack, Start, Unwinder};
+use lockstead_preload::unwind::{OwnStack, Rules, StackMemory, Unwinder, WalkEnd, WalkStart};
 use std::hint::black_box;
 
 #[inline(never)]
-fn deep(levels: usize, run: &mut dyn FnMut(Start)) -> usize {
+fn deep(levels: usize, run: &mut dyn FnMut(WalkStart)) -> usize {
     if levels == 0 {
         live::here(run);
         return 0;
@@ -22,7 +22,7 @@ fn a_deep_recursion_is_followed_to_its_bottom() {
         let expected = live::expected(start);
         let (walk, chain) = live::walk(Some(loaded), &rules, start);
         assert_eq!(chain, expected);
-        assert_eq!(walk.end, End::Bottom);
+        assert_eq!(walk.end, WalkEnd::Bottom);
         assert!(chain.len() > 1000);
     });
     assert_eq!(levels, 1000);
@@ -38,7 +38,7 @@ fn a_short_buffer_takes_the_innermost_and_says_that_it_is_full() {
             let mut chain = vec![0; size];
             let walk =
                 Unwinder::new(Some(loaded), &rules).walk(start, live::stack(start), &mut chain);
-            assert_eq!((walk.len, walk.end), (size, End::Full));
+            assert_eq!((walk.len, walk.end), (size, WalkEnd::Full));
             assert_eq!(chain, all[..size]);
             assert_eq!(usize::from(walk.slots.known), size.saturating_sub(1).min(3));
         }
@@ -74,17 +74,17 @@ fn a_stack_that_ends_early_ends_the_walk_there() {
         let mut before = 0;
         for bytes in (0..2048).step_by(8) {
             // SAFETY: the range is a part of the thread's stack, above a caller that waits.
-            let part = unsafe { Stack::new(start.sp, start.sp + bytes) };
+            let part = unsafe { OwnStack::new(start.sp, start.sp + bytes) };
             let mut chain = vec![0; DEPTH];
             let walk = Unwinder::new(Some(loaded), &rules).walk(start, part, &mut chain);
-            assert_eq!(walk.end, End::OffStack);
+            assert_eq!(walk.end, WalkEnd::OffStack);
             assert_eq!(chain[..walk.len], all[..walk.len]);
             assert!(walk.len >= before);
             before = walk.len;
         }
         assert!(before > 3, "2 KiB hold more than {before} frames");
         // SAFETY: `start` is of a caller that waits until this returns.
-        let unnamed = unsafe { Stack::unnamed(start.sp) };
+        let unnamed = unsafe { OwnStack::unnamed(start.sp) };
         let mut chain = vec![0; DEPTH];
         let walk = Unwinder::new(Some(loaded), &rules).walk(start, unnamed, &mut chain);
         assert_eq!(chain[..walk.len], all[..walk.len]);
@@ -96,7 +96,7 @@ fn a_stack_gives_aligned_words_of_its_own_and_nothing_else() {
     let words = [1_u64, 2, 3, 4];
     let low = words.as_ptr() as u64;
     // SAFETY: the range is the array, which outlives the stack that stands for it.
-    let mut stack = unsafe { Stack::new(low, low + 32) };
+    let mut stack = unsafe { OwnStack::new(low, low + 32) };
     assert_eq!(stack.word(low), Some(1));
     assert_eq!(stack.word(low + 24), Some(4));
     for outside in [0, 8, low - 8, low + 32, u64::MAX - 7, u64::MAX, low + 1, low + 28] {
@@ -105,7 +105,7 @@ fn a_stack_gives_aligned_words_of_its_own_and_nothing_else() {
     assert!(!stack.enter(low));
 
     // SAFETY: the array outlives it; its halves stand for two stacks.
-    let mut signal = unsafe { Stack::new(low + 16, low + 32).over(low, low + 16) };
+    let mut signal = unsafe { OwnStack::new(low + 16, low + 32).over(low, low + 16) };
     assert_eq!(signal.word(low + 8), None);
     assert!(signal.enter(low + 8));
     assert_eq!(signal.word(low + 8), Some(2));
@@ -114,7 +114,7 @@ fn a_stack_gives_aligned_words_of_its_own_and_nothing_else() {
     assert!(!signal.enter(low + 8), "a second time");
 
     // SAFETY: the test reads no word of this stack, which does not exist.
-    let high = unsafe { Stack::unnamed(u64::MAX - 100) };
+    let high = unsafe { OwnStack::unnamed(u64::MAX - 100) };
     assert_eq!(high.word(u64::MAX), None);
 }
 
@@ -130,30 +130,30 @@ fn without_modules_there_are_only_frame_pointers_and_the_walk_says_so() {
     words[7] = 0x40_2000;
     words[10] = 0;
     words[11] = 0;
-    let start = Start { pc: 0x40_0000, sp: low, bp: low + 16 };
+    let start = WalkStart { pc: 0x40_0000, sp: low, bp: low + 16 };
     let from = |start, words: &[u64; 16]| {
         let low = words.as_ptr() as u64;
         // SAFETY: the range is the array of the caller, which is alive.
-        let stack = unsafe { Stack::new(low, low + 128) };
+        let stack = unsafe { OwnStack::new(low, low + 128) };
         let mut chain = [0; 8];
         let walk = Unwinder::new(None::<lockstead_preload::unwind::Loaded>, &rules)
             .walk(start, stack, &mut chain);
         (chain[..walk.len].to_vec(), walk.end, walk.guessed)
     };
     let all = vec![0x40_0000, 0x40_1000, 0x40_2000];
-    assert_eq!(from(start, &words), (all.clone(), End::Bottom, true));
+    assert_eq!(from(start, &words), (all.clone(), WalkEnd::Bottom, true));
     // Used for something else: not in the stack, not aligned, below the frame.
     for bp in [0, 17, low + 20, low - 8, low + 120, low + 4096] {
-        let start = Start { bp, ..start };
-        assert_eq!(from(start, &words), (all[..1].to_vec(), End::Uncharted, false), "{bp:#x}");
+        let start = WalkStart { bp, ..start };
+        assert_eq!(from(start, &words), (all[..1].to_vec(), WalkEnd::Uncharted, false), "{bp:#x}");
     }
     // A circle, and a return address that is no code.
     words[6] = low + 16;
-    assert_eq!(from(start, &words), (all[..2].to_vec(), End::Uncharted, true));
+    assert_eq!(from(start, &words), (all[..2].to_vec(), WalkEnd::Uncharted, true));
     words[6] = low + 80;
     for bad in [1, low + 8, 1 << 47] {
         words[7] = bad;
-        assert_eq!(from(start, &words), (all[..2].to_vec(), End::Uncharted, true), "{bad:#x}");
+        assert_eq!(from(start, &words), (all[..2].to_vec(), WalkEnd::Uncharted, true), "{bad:#x}");
     }
 }
 
@@ -184,9 +184,9 @@ const STACK_LIMIT: usize = 2048;
 #[test]
 fn a_walk_takes_less_than_two_kib_of_stack() {
     struct Job<'a> {
-        start: Start,
+        start: WalkStart,
         unwinder: Unwinder<'a, Option<lockstead_preload::unwind::Loaded>>,
-        stack: Stack,
+        stack: OwnStack,
         chain: &'a mut [u64],
         len: usize,
     }

@@ -3,7 +3,7 @@
 
 use crate::live::{self, DEPTH};
 use crate::program::Program;
-use lockstead_preload::unwind::{End, Rules, Stack, Start, Unwinder};
+use lockstead_preload::unwind::{OwnStack, Rules, Unwinder, WalkEnd, WalkStart};
 
 const CHAIN: &str = r"
 typedef void leaf_t(void *);
@@ -17,7 +17,7 @@ F(outer, middle(p, leaf, data))
 
 const NO_TABLES: [&str; 2] = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
 
-fn run(program: &Program, run: &mut dyn FnMut(Start)) {
+fn run(program: &Program, run: &mut dyn FnMut(WalkStart)) {
     live::through(program.entry("outer"), &[0], run);
 }
 
@@ -32,7 +32,7 @@ fn code_without_tables_is_left_by_its_frame_pointer() {
     run(&program, &mut |start| {
         let (walk, chain) = live::walk(Some(loaded), &rules, start);
         assert!(walk.guessed);
-        assert_eq!(walk.end, End::Bottom, "{chain:x?}");
+        assert_eq!(walk.end, WalkEnd::Bottom, "{chain:x?}");
         // Beyond the three are functions that have tables, to the bottom.
         assert_eq!(chain[chain.len() - 3..], outside[outside.len() - 3..]);
     });
@@ -46,8 +46,8 @@ fn code_without_tables_or_frame_pointer_gives_no_invented_callers() {
     let rules = Box::new(Rules::new());
     run(&program, &mut |start| {
         for bp in [0, 1, 0x1234_5678, start.sp - 8, live::stack_end()] {
-            let (walk, chain) = live::walk(Some(loaded), &rules, Start { bp, ..start });
-            assert_eq!((chain, walk.end), (vec![start.pc], End::Uncharted));
+            let (walk, chain) = live::walk(Some(loaded), &rules, WalkStart { bp, ..start });
+            assert_eq!((chain, walk.end), (vec![start.pc], WalkEnd::Uncharted));
             assert!(!walk.guessed);
         }
     });
@@ -69,7 +69,7 @@ fn unloading_and_forgetting_lets_other_code_take_the_addresses() {
             previous = start.pc;
             let (walk, chain) = live::walk(Some(loaded), &rules, start);
             assert_eq!(chain, live::expected(start));
-            assert_eq!(walk.end, End::Bottom);
+            assert_eq!(walk.end, WalkEnd::Bottom);
         });
         program.unload();
         rules.forget();
@@ -137,18 +137,18 @@ fn a_handler_on_a_stack_of_its_own_leads_to_the_stack_it_interrupted() {
         let high = now.ss_sp as u64 + now.ss_size as u64;
         assert!(start.sp < high && start.sp > now.ss_sp as u64, "not on the signal stack");
         // SAFETY: both ranges lie on stacks of this thread, which waits meanwhile.
-        let both = unsafe { Stack::new(start.sp, high).over(low, live::stack_end()) };
+        let both = unsafe { OwnStack::new(start.sp, high).over(low, live::stack_end()) };
         let mut chain = vec![0; DEPTH];
         let unwinder = Unwinder::new(Some(loaded), &rules);
         let walk = unwinder.walk(start, both, &mut chain);
         assert_eq!(chain[..walk.len], expected);
-        assert_eq!(walk.end, End::Bottom);
+        assert_eq!(walk.end, WalkEnd::Bottom);
         assert_eq!(walk.slots.known, 2, "of the handler and of what it interrupted");
 
         // SAFETY: this part of the handler's stack is in use while the closure runs.
-        let one = unsafe { Stack::new(start.sp, high) };
+        let one = unsafe { OwnStack::new(start.sp, high) };
         let walk = unwinder.walk(start, one, &mut chain);
-        assert_eq!(walk.end, End::OffStack);
+        assert_eq!(walk.end, WalkEnd::OffStack);
         assert_eq!(chain[..walk.len], expected[..walk.len]);
     });
 }

@@ -1,15 +1,15 @@
 //! What an access to a line does and costs (`line` says what there is, and the invariants).
 
 use super::event::What;
-use super::line::{Line, Request, Store, Want, Went};
+use super::line::{DirectoryLine, LineRequest, LineRight, PendingStore, Went};
 use super::task::NOBODY;
 use super::time::{Ps, ps};
-use super::world::World;
+use super::world::SimWorld;
 
-impl World {
+impl SimWorld {
     pub(crate) fn prepare_lines(&mut self) {
         let lines = self.arena.lines();
-        self.lines = (0..lines).map(|_| Line::new()).collect();
+        self.lines = (0..lines).map(|_| DirectoryLine::new()).collect();
         self.copies = vec![0; lines * self.stride];
     }
 
@@ -26,7 +26,7 @@ impl World {
             && !(l.exclusive
                 && (l.kept_from(cpu)
                     || self.now >= l.leaves
-                        && l.serving.as_ref().is_some_and(|r| r.want == Want::Write)))
+                        && l.serving.as_ref().is_some_and(|r| r.want == LineRight::Write)))
     }
 
     #[inline]
@@ -62,7 +62,7 @@ impl World {
             return Went::Hit;
         }
         self.tasks[current].poll.miss();
-        self.ask(line, Request { cpu, task: current, want: Want::Read, store: None });
+        self.ask(line, LineRequest { cpu, task: current, want: LineRight::Read, store: None });
         Went::Asked
     }
 
@@ -86,13 +86,13 @@ impl World {
             self.notice(line);
             return Went::Hit;
         }
-        let store = store.map(|(value, wide)| Store { address, value, wide });
+        let store = store.map(|(value, wide)| PendingStore { address, value, wide });
         let task = if store.is_some() { NOBODY } else { current };
         if store.is_some() {
             self.cpus[cpu].store = Some(line);
             self.tasks[current].debt += cost;
         }
-        self.ask(line, Request { cpu, task, want: Want::Write, store });
+        self.ask(line, LineRequest { cpu, task, want: LineRight::Write, store });
         if store.is_some() { Went::Posted } else { Went::Asked }
     }
 
@@ -123,12 +123,12 @@ impl World {
             return;
         }
         if self.lines[line].serving.is_none() && self.lines[line].reads_until <= self.now {
-            self.give(line, cpu, Want::Write);
+            self.give(line, cpu, LineRight::Write);
         }
         self.notice(line);
     }
 
-    fn ask(&mut self, line: usize, request: Request) {
+    fn ask(&mut self, line: usize, request: LineRequest) {
         if self.lines[line].serving.is_none() {
             // Then nobody waits either.
             self.begin(line, request, true);
@@ -139,7 +139,7 @@ impl World {
     }
 
     /// Takes the request that is served next out of the queue.
-    fn choose(&mut self, line: usize) -> Option<Request> {
+    fn choose(&mut self, line: usize) -> Option<LineRequest> {
         let l = &mut self.lines[line];
         if l.queue.len() < 2
             || l.owner == NOBODY
@@ -163,12 +163,12 @@ impl World {
 
     /// Begins to serve a request. `travels`: it has just been made, and has to get to the
     /// owner first; one that waited is there when its turn comes.
-    fn begin(&mut self, line: usize, request: Request, travels: bool) {
+    fn begin(&mut self, line: usize, request: LineRequest, travels: bool) {
         let now = self.now;
         let jitter = 1.0 + self.machine.lines.jitter * (2.0 * self.random.unit() - 1.0);
         let l = &self.lines[line];
         let waiting = l.queue.len();
-        let writes = request.want == Want::Write;
+        let writes = request.want == LineRight::Write;
         if !l.exclusive && !writes {
             let class = self.nearest(line, request.cpu);
             let cost = (self.latency(class, 0) as f64 * jitter) as Ps;
@@ -232,14 +232,14 @@ impl World {
     }
 
     /// Notes that `cpu` has the line from now on.
-    fn give(&mut self, line: usize, cpu: usize, want: Want) {
+    fn give(&mut self, line: usize, cpu: usize, want: LineRight) {
         let core = self.cpus[cpu].core;
         let row = line * self.stride;
         let cache = 1 << self.cpus[cpu].cache;
         let now = self.now;
         let l = &mut self.lines[line];
         let fresh = l.owner == NOBODY;
-        if want == Want::Write || fresh {
+        if want == LineRight::Write || fresh {
             self.copies[row..row + self.stride].fill(0);
             (l.exclusive, l.owner, l.keeper) = (true, core, cpu);
             (l.caches, l.since) = (cache, now);
@@ -256,7 +256,7 @@ impl World {
         self.lines[line].leaves = Ps::MAX;
         self.give(line, request.cpu, request.want);
         let mut goes_on = None;
-        if request.want == Want::Write {
+        if request.want == LineRight::Write {
             self.notice(line);
         }
         if let Some(store) = request.store {
@@ -266,7 +266,7 @@ impl World {
             // At most one task of a processor waits, and runs there.
             goes_on = cpu.drainers.pop();
         } else {
-            self.tasks[request.task].debt += if request.want == Want::Write {
+            self.tasks[request.task].debt += if request.want == LineRight::Write {
                 self.exchange_on(request.cpu)
             } else {
                 self.machine.cost.hit
@@ -279,7 +279,7 @@ impl World {
 
     /// A read of a shared line is done.
     pub(crate) fn was_read(&mut self, task: usize, line: usize) -> Option<usize> {
-        self.give(line, self.tasks[task].cpu, Want::Read);
+        self.give(line, self.tasks[task].cpu, LineRight::Read);
         self.tasks[task].debt += self.machine.cost.hit;
         Some(task)
     }

@@ -7,11 +7,11 @@ use super::strand::suspend;
 use super::task::NOBODY;
 use super::trace::StepKind;
 use super::words::{U32, U64};
-use super::world::{World, inside, with};
+use super::world::{SimWorld, inside, with};
 
 /// Passes the running task's debt, then tries `access` until it is done, or until a store is
 /// on its way and will be done without the task.
-fn until_done(access: impl Fn(&mut World) -> Went) -> Went {
+fn until_done(access: impl Fn(&mut SimWorld) -> Went) -> Went {
     loop {
         let went = with(|w| {
             if w.current == NOBODY {

@@ -1,7 +1,7 @@
 //! The calls by which tasks do what they can do besides reading and writing memory.
 
 use super::strand::suspend;
-use super::task::{Activity, State};
+use super::task::{Activity, TaskState};
 use super::time::Ps;
 use super::trace::StepKind;
 use super::world::with;
@@ -171,7 +171,7 @@ pub(crate) fn wake(task: usize) -> bool {
             return false;
         }
         w.note(StepKind::Wake, 0, task as u64);
-        if w.tasks[task].state == State::Asleep {
+        if w.tasks[task].state == TaskState::Asleep {
             let waker = w.current;
             if w.awaken(task, w.tasks[waker].cpu) {
                 w.tasks[waker].debt += w.machine.cost.kick;

@@ -22,7 +22,7 @@ pub(crate) enum What {
 }
 
 /// An event to come.
-struct Event {
+struct SimEvent {
     at: Ps,
     what: What,
     /// The next one of its slot.
@@ -41,14 +41,14 @@ const WHEELS: usize = Ps::BITS.div_ceil(DIGIT) as usize;
 /// The events whose times have the same digits up to one of them, in the order of their
 /// announcement.
 #[derive(Clone, Copy)]
-struct Slot {
+struct EventSlot {
     first: u32,
     last: u32,
     /// The earliest time among them.
     earliest: Ps,
 }
 
-const EMPTY: Slot = Slot { first: NONE, last: NONE, earliest: Ps::MAX };
+const EMPTY: EventSlot = EventSlot { first: NONE, last: NONE, earliest: Ps::MAX };
 
 /// The events to come: a wheel of slots for each digit of a time.
 ///
@@ -68,8 +68,8 @@ pub(super) struct Queue {
     /// The wheels that have events, and those of their slots that have some.
     wheels: u32,
     used: [u64; WHEELS],
-    slots: Vec<[Slot; 1 << DIGIT]>,
-    events: Vec<Event>,
+    slots: Vec<[EventSlot; 1 << DIGIT]>,
+    events: Vec<SimEvent>,
     /// The first of those that are not in use.
     free: u32,
 }
@@ -98,7 +98,7 @@ impl Queue {
     pub(super) fn push(&mut self, at: Ps, what: What) {
         debug_assert!(at >= self.last);
         let index = self.free;
-        let event = Event { at, what, next: NONE };
+        let event = SimEvent { at, what, next: NONE };
         if let Some(place) = self.events.get_mut(index as usize) {
             self.free = place.next;
             *place = event;

@@ -2,7 +2,7 @@
 //!
 //! # Role
 //! A directory knows for each line which cores have a copy and which one may write. An
-//! access that needs more than its core has becomes a [`Request`]. Requests for a line are
+//! access that needs more than its core has becomes a [`LineRequest`]. Requests for a line are
 //! served one after the other; only reads of a line that nobody may write overlap. A
 //! request takes the line from its owner after a while ([`Hold`](crate::machine::Hold)),
 //! which decides whether an owner gets to do a second step on the line it has just got.
@@ -22,29 +22,29 @@ use crate::machine::Machine;
 
 /// The right to a line that an access wants.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Want {
+pub(crate) enum LineRight {
     Read,
     Write,
 }
 
 /// A store that is done when its line arrives.
 #[derive(Clone, Copy)]
-pub(crate) struct Store {
+pub(crate) struct PendingStore {
     pub(crate) address: usize,
     pub(crate) value: u64,
     pub(crate) wide: bool,
 }
 
-pub(super) struct Request {
+pub(super) struct LineRequest {
     pub(super) cpu: usize,
     /// The task that waits for it, unless it is a store.
     pub(super) task: usize,
-    pub(super) want: Want,
-    pub(super) store: Option<Store>,
+    pub(super) want: LineRight,
+    pub(super) store: Option<PendingStore>,
 }
 
 /// A cache line, as the directory knows it.
-pub(crate) struct Line {
+pub(crate) struct DirectoryLine {
     /// The core that wrote or fetched it last.
     pub(super) owner: usize,
     /// The thread of the owner that did so.
@@ -61,15 +61,15 @@ pub(crate) struct Line {
     pub(super) port: Ps,
     /// The time at which the last read of the shared line ends.
     pub(super) reads_until: Ps,
-    pub(super) serving: Option<Request>,
-    pub(super) queue: Requests<Request>,
+    pub(super) serving: Option<LineRequest>,
+    pub(super) queue: Requests<LineRequest>,
     /// The tasks that are parked while it does not change, with the numbers of their parking.
     pub(crate) watchers: Vec<(u32, u32)>,
 }
 
-impl Line {
+impl DirectoryLine {
     pub(super) fn new() -> Self {
-        Line {
+        DirectoryLine {
             owner: NOBODY,
             keeper: NOBODY,
             exclusive: false,
@@ -85,7 +85,7 @@ impl Line {
     }
 }
 
-impl Line {
+impl DirectoryLine {
     /// Tells whether a thread has to ask for a line that its core has: while others wait, the
     /// line stays for the instruction that fetched it, and a sibling competes with them.
     #[inline]
@@ -131,7 +131,7 @@ pub(crate) enum Went {
     Drains,
 }
 
-impl Store {
+impl PendingStore {
     /// Writes the value into memory.
     pub(super) fn apply(self) {
         // SAFETY: the address is that of a live atomic of the arena, of this width; by

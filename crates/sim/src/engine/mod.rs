@@ -35,4 +35,4 @@ mod wait;
 pub(crate) mod words;
 pub(crate) mod world;
 
-pub use trace::{Step, StepKind};
+pub use trace::{StepKind, TraceStep};

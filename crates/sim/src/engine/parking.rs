@@ -1,9 +1,9 @@
 //! Parking tasks whose spin loops are idle, and waking them (`poll` knows the loops).
 
 use super::event::What;
-use super::world::World;
+use super::world::SimWorld;
 
-impl World {
+impl SimWorld {
     /// The running task has the word that it asked for.
     pub(crate) fn fetched(&mut self, address: usize, value: u64) {
         let line = self.arena.line(address).expect("a line that was asked for");

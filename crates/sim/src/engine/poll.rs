@@ -8,14 +8,14 @@
 //! its end, though it had to fetch them: the period is known.
 //!
 //! # Invariants
-//! - **SPIN-LOOP-PAUSE** Only [`pause`](super::calls::pause) parks: a loop that counts its turns, or
-//!   looks at the clock, must not use it.
-//! - **SPIN-LOOP-IDLE** A turn with a write or an exchange in it is not idle, nor is one with a miss, but
-//!   for those of a loop that was parked before and has done neither since.
+//! - **SPIN-LOOP-PAUSE** Only [`pause`](super::calls::pause) parks: a loop that counts its turns,
+//!   or looks at the clock, must not use it.
+//! - **SPIN-LOOP-IDLE** A turn with a write or an exchange in it is not idle, nor is one with a
+//!   miss, but for those of a loop that was parked before and has done neither since.
 //! - **SPIN-LOOP-WOKEN** A parked task is woken by each write to a line it reads, from whatever
 //!   processor, and by the wish for its processor.
-//! - **SPIN-LOOP-WANTED** While its processor is wanted a task is parked only if that is nothing to it: the
-//!   kernel keeps it there, and its loop does not look.
+//! - **SPIN-LOOP-WANTED** While its processor is wanted a task is parked only if that is nothing to
+//!   it: the kernel keeps it there, and its loop does not look.
 //!
 //! A turn that reads several words is taken up at its beginning: a word that changes in
 //! the middle of a turn is noticed one turn later than without elision, some ten
@@ -38,7 +38,8 @@ pub(crate) struct Poll {
     /// Whether the turn has looked if its processor is wanted.
     pub(super) asked: bool,
     reads: usize,
-    now: [(u32, u64); MOST],
+    /// The reads of the turn that goes on.
+    current: [(u32, u64); MOST],
     /// The reads of the turn before.
     pub(super) last_reads: usize,
     pub(super) last: [(u32, u64); MOST],
@@ -84,14 +85,14 @@ impl Poll {
             self.spoil();
             return;
         }
-        self.now[self.reads] = (line as u32, value);
+        self.current[self.reads] = (line as u32, value);
         self.reads += 1;
     }
 
     /// Tells whether the turn was as the one before it, from the task's own cache.
     fn repeated(&self, period: Ps) -> bool {
         !self.missed
-            && self.now[..self.reads] == self.last[..self.last_reads]
+            && self.current[..self.reads] == self.last[..self.last_reads]
             && period == self.period
     }
 
@@ -99,7 +100,7 @@ impl Poll {
     fn went_on(&self) -> bool {
         self.known
             && self.reads == self.known_reads
-            && (self.now[..self.reads].iter().map(|&(line, _)| line))
+            && (self.current[..self.reads].iter().map(|&(line, _)| line))
                 .eq(self.known_lines[..self.reads].iter().copied())
     }
 
@@ -115,7 +116,7 @@ impl Poll {
         } else {
             None
         };
-        (self.last, self.last_reads) = (self.now, self.reads);
+        (self.last, self.last_reads) = (self.current, self.reads);
         (self.began, self.period) = (now, period);
         self.begin();
         same

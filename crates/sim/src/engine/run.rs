@@ -1,36 +1,36 @@
 //! A simulation from its beginning to its horizon.
 
-use super::strand::Strand;
+use super::strand::TaskStrand;
 use super::task::NOBODY;
 use super::time::Ps;
 use super::words::U32;
-use super::world::{World, with, with_world};
+use super::world::{SimWorld, with, with_world};
 
 /// The number of buckets of waiters: the kernel has 256 for each processor.
 const BUCKETS: usize = 1024;
 
-impl World {
+impl SimWorld {
     /// Runs to the horizon, or until nothing can happen any more.
-    pub(crate) fn run(self: &mut Box<World>, horizon: Ps) {
+    pub(crate) fn run(self: &mut Box<SimWorld>, horizon: Ps) {
         self.horizon = horizon;
         self.buckets = (0..BUCKETS).map(|_| self.arena.place(U32::ZERO)).collect();
         self.prepare_lines();
         let bodies = std::mem::take(&mut self.bodies);
-        let world: *mut World = &raw mut **self;
+        let world: *mut SimWorld = &raw mut **self;
         let oracle = self.oracle;
         with_world(world, || {
-            let mut strands: Vec<Strand> = bodies
+            let mut strands: Vec<TaskStrand> = bodies
                 .into_iter()
-                .map(
-                    |body| if oracle { Strand::thread(body, world) } else { Strand::routine(body) },
-                )
+                .map(|body| {
+                    if oracle { TaskStrand::thread(body, world) } else { TaskStrand::routine(body) }
+                })
                 .collect();
             with(|w| {
                 for task in 0..w.tasks.len() {
                     w.enqueue(task, w.tasks[task].cpu);
                 }
             });
-            while let Some(task) = with(World::step) {
+            while let Some(task) = with(SimWorld::step) {
                 let ended = strands[task].resume();
                 with(|w| {
                     if ended {

@@ -16,12 +16,12 @@
 //! queues, a periodic balance (a processor balances when it has nothing to do).
 
 use super::event::What;
-use super::task::{Activity, State};
+use super::task::{Activity, TaskState};
 use super::time::{Ps, at_speed};
 use super::trace::StepKind;
-use super::world::World;
+use super::world::SimWorld;
 
-impl World {
+impl SimWorld {
     /// Returns how fast a processor computes, whose sibling may be busy.
     pub(crate) fn speed(&self, cpu: usize) -> f64 {
         if self.beside(cpu) { self.machine.smt.speed } else { 1.0 }
@@ -47,7 +47,7 @@ impl World {
     /// The running task is about to wake `task`, which may be on its way out.
     pub(crate) fn wait_for_leaving(&mut self, task: usize) {
         let left_at = self.cpus[self.tasks[task].cpu].left_at;
-        if self.tasks[task].state == State::Asleep {
+        if self.tasks[task].state == TaskState::Asleep {
             let current = self.current;
             self.tasks[current].debt += left_at.saturating_sub(self.now);
         }
@@ -87,7 +87,7 @@ impl World {
     /// A sleeping task becomes ready; `from`: where it is woken from. Whether an idle
     /// processor had to be told.
     pub(crate) fn awaken(&mut self, task: usize, from: usize) -> bool {
-        debug_assert_eq!(self.tasks[task].state, State::Asleep);
+        debug_assert_eq!(self.tasks[task].state, TaskState::Asleep);
         let before = self.tasks[task].cpu;
         let target = if self.idle.has(before) {
             before
@@ -118,7 +118,7 @@ impl World {
 
     /// Puts a ready task into a processor's queue, and sees to it that it is noticed.
     pub(crate) fn enqueue(&mut self, task: usize, cpu: usize) {
-        self.tasks[task].state = State::Queued;
+        self.tasks[task].state = TaskState::Queued;
         self.tasks[task].cpu = cpu;
         self.cpus[cpu].queue.push(task);
         self.count_spare(cpu);
@@ -182,7 +182,7 @@ impl World {
             self.trace.push(step.0, step.1, step.2, StepKind::Preempted, 0, 0);
         }
         self.leave(task);
-        self.tasks[task].state = State::Queued;
+        self.tasks[task].state = TaskState::Queued;
         self.cpus[cpu].queue.push(task);
         self.count_spare(cpu);
     }
@@ -215,7 +215,7 @@ impl World {
     /// The running task has ended.
     pub(crate) fn end(&mut self, task: usize) {
         self.leave(task);
-        self.tasks[task].state = State::Ended;
+        self.tasks[task].state = TaskState::Ended;
     }
 
     /// Takes the task that has had least out of a queue.
@@ -257,7 +257,7 @@ impl World {
         self.cpus[cpu].task = Some(task);
         self.count_spare(cpu);
         let task_ = &mut self.tasks[task];
-        (task_.state, task_.cpu, task_.since, task_.mark) = (State::Running, cpu, now, now);
+        (task_.state, task_.cpu, task_.since, task_.mark) = (TaskState::Running, cpu, now, now);
         task_.on_cpu.set(1);
         let (address, time) = (task_.on_cpu.address(), task_.virtual_time);
         self.write_at_once(cpu, address);

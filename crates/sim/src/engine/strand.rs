@@ -12,8 +12,8 @@
 //! - **SIM-OWNS-NOTHING** What lies on a task's stack owns nothing: at the end of a simulation
 //!   coroutines are forgotten, not unwound.
 
-use super::turn::{Baton, Body, Said, Turn};
-use super::world::{World, with, with_world};
+use super::turn::{Baton, Said, TaskBody, TurnEnd};
+use super::world::{SimWorld, with, with_world};
 use corosensei::stack::{DefaultStack, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult};
 use std::cell::{Cell, RefCell};
@@ -56,7 +56,7 @@ unsafe impl Stack for Shifted {
     }
 }
 
-type Routine = Coroutine<(), (), (), Shifted>;
+type StrandRoutine = Coroutine<(), (), (), Shifted>;
 
 thread_local! {
     /// The stacks of simulations that are over.
@@ -68,10 +68,10 @@ thread_local! {
 struct Over;
 
 /// The execution of a task.
-pub(crate) struct Strand(Inner);
+pub(crate) struct TaskStrand(Inner);
 
 enum Inner {
-    Routine(Routine),
+    Routine(StrandRoutine),
     Thread { go: Option<Sender<()>>, done: Receiver<Said>, thread: Option<JoinHandle<()>> },
     Ended,
 }
@@ -89,19 +89,19 @@ impl<T> Carried<T> {
     }
 }
 
-impl Strand {
+impl TaskStrand {
     /// Makes a strand that will run `body` as a coroutine.
-    pub(crate) fn routine(body: Body) -> Strand {
+    pub(crate) fn routine(body: TaskBody) -> TaskStrand {
         let stack = STACKS.with_borrow_mut(Vec::pop);
         let stack = stack.unwrap_or_else(Shifted::new);
-        Strand(Inner::Routine(Coroutine::with_stack(stack, move |yielder, ()| {
-            with(|w| w.tasks[w.current].turn = Turn::Routine(yielder));
+        TaskStrand(Inner::Routine(Coroutine::with_stack(stack, move |yielder, ()| {
+            with(|w| w.tasks[w.current].turn = TurnEnd::Routine(yielder));
             body();
         })))
     }
 
     /// Makes a strand that will run `body` on a thread of its own.
-    pub(crate) fn thread(body: Body, world: *mut World) -> Strand {
+    pub(crate) fn thread(body: TaskBody, world: *mut SimWorld) -> TaskStrand {
         let (go, told) = channel();
         let (say, done) = channel();
         let carried = Carried((body, world));
@@ -113,7 +113,7 @@ impl Strand {
             }
             let ran = catch_unwind(AssertUnwindSafe(|| {
                 with_world(world, || {
-                    with(|w| w.tasks[w.current].turn = Turn::Thread(&raw const baton));
+                    with(|w| w.tasks[w.current].turn = TurnEnd::Thread(&raw const baton));
                     body();
                 });
             }));
@@ -125,7 +125,7 @@ impl Strand {
             // The engine may have gone.
             let _ = baton.done.send(last);
         });
-        Strand(Inner::Thread { go: Some(go), done, thread: Some(thread) })
+        TaskStrand(Inner::Thread { go: Some(go), done, thread: Some(thread) })
     }
 
     /// Lets the task run until it suspends itself; true if it has ended.
@@ -153,8 +153,8 @@ impl Strand {
         match std::mem::replace(&mut self.0, Inner::Ended) {
             Inner::Routine(mut routine) => {
                 if routine.started() && !routine.done() {
-                    // SAFETY: what lies on the stack owns nothing (SIM-OWNS-NOTHING), and the engine
-                    // keeps no pointer to it past the simulation.
+                    // SAFETY: what lies on the stack owns nothing (SIM-OWNS-NOTHING), and the
+                    // engine keeps no pointer to it past the simulation.
                     unsafe { routine.force_reset() };
                 }
                 if routine.done() {
@@ -173,7 +173,7 @@ impl Strand {
     }
 }
 
-impl Drop for Strand {
+impl Drop for TaskStrand {
     fn drop(&mut self) {
         self.forget();
     }
@@ -184,8 +184,8 @@ pub(crate) fn suspend() {
     let turn = with(|w| w.tasks[w.current].turn);
     match turn {
         // SAFETY: the yielder lives as long as its coroutine, which is the caller.
-        Turn::Routine(yielder) => unsafe { (*yielder).suspend(()) },
-        Turn::Thread(baton) => {
+        TurnEnd::Routine(yielder) => unsafe { (*yielder).suspend(()) },
+        TurnEnd::Thread(baton) => {
             // SAFETY: the baton lies on the stack of the calling thread.
             let baton = unsafe { &*baton };
             let gone = baton.done.send(Said::Suspended).is_err() || baton.go.recv().is_err();
@@ -193,6 +193,6 @@ pub(crate) fn suspend() {
                 resume_unwind(Box::new(Over));
             }
         }
-        Turn::None => unreachable!("only a task suspends itself"),
+        TurnEnd::None => unreachable!("only a task suspends itself"),
     }
 }

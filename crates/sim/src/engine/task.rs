@@ -3,7 +3,7 @@
 use super::event::Random;
 use super::poll::Poll;
 use super::time::Ps;
-use super::turn::Turn;
+use super::turn::TurnEnd;
 use super::words::U32;
 use std::collections::{HashMap, VecDeque};
 
@@ -41,7 +41,7 @@ pub(crate) const PLACES: usize = 10;
 
 /// The state of a task for the scheduler.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum State {
+pub(crate) enum TaskState {
     Running,
     Queued,
     Asleep,
@@ -49,9 +49,9 @@ pub(crate) enum State {
 }
 
 /// A thread of the simulated program.
-pub(crate) struct Task {
-    pub(crate) turn: Turn,
-    pub(crate) state: State,
+pub(crate) struct SimTask {
+    pub(crate) turn: TurnEnd,
+    pub(crate) state: TaskState,
     /// The processor it runs on, is queued for, or ran on last.
     pub(crate) cpu: usize,
     /// The number of reasons why the task may not be preempted.

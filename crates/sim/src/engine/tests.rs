@@ -7,7 +7,7 @@ use super::set::Cpus;
 use super::task::Activity;
 use super::time::ps;
 use super::words::{U32, U64};
-use super::world::{How, World};
+use super::world::{RunSettings, SimWorld};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ fn pair() -> Machine {
 fn a_ball_between_two_cores_takes_two_transfers() {
     const ROUNDS: u64 = 1000;
     let machine = pair();
-    let mut world = World::new(&machine, How::default());
+    let mut world = SimWorld::new(&machine, RunSettings::default());
     let ball: &'static U64 = world.arena.place(U64::ZERO);
     let done: &'static U64 = world.arena.place(U64::ZERO);
     for side in 0..2 {
@@ -52,7 +52,7 @@ fn what_shares_a_line_natively_shares_it_here() {
     #[repr(C, align(64))]
     struct Far(U32, [u64; 8], U32);
     let time = |near: bool| {
-        let mut world = World::new(&pair(), How::default());
+        let mut world = SimWorld::new(&pair(), RunSettings::default());
         let words = if near {
             let both: &'static Near = world.arena.place(Near(U32::ZERO, U32::ZERO));
             [&both.0, &both.1]
@@ -77,7 +77,7 @@ fn what_shares_a_line_natively_shares_it_here() {
 
 #[test]
 fn an_exchange_sees_the_stores_before_it() {
-    let mut world = World::new(&pair(), How::default());
+    let mut world = SimWorld::new(&pair(), RunSettings::default());
     let (flag, data): (&'static U64, &'static U64) =
         (world.arena.place(U64::ZERO), world.arena.place(U64::ZERO));
     let seen: &'static U64 = world.arena.place(U64::ZERO);

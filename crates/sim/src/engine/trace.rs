@@ -29,7 +29,7 @@ pub enum StepKind {
 
 /// A step of a task.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Step {
+pub struct TraceStep {
     /// The time of the step, in picoseconds.
     pub at: Ps,
     /// The number of the task.
@@ -45,14 +45,14 @@ pub struct Step {
 }
 
 /// The steps so far.
-pub(crate) struct Trace {
+pub(crate) struct StepTrace {
     pub(crate) on: bool,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<TraceStep>,
 }
 
-impl Trace {
+impl StepTrace {
     pub(crate) fn new(on: bool) -> Self {
-        Trace { on, steps: Vec::new() }
+        StepTrace { on, steps: Vec::new() }
     }
 
     #[cold]
@@ -65,6 +65,6 @@ impl Trace {
         offset: usize,
         value: u64,
     ) {
-        self.steps.push(Step { at, task, cpu, kind, offset, value });
+        self.steps.push(TraceStep { at, task, cpu, kind, offset, value });
     }
 }

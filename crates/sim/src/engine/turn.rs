@@ -4,11 +4,11 @@ use corosensei::Yielder;
 use std::sync::mpsc::{Receiver, Sender};
 
 /// The function that a task runs.
-pub(crate) type Body = &'static dyn Fn();
+pub(crate) type TaskBody = &'static dyn Fn();
 
 /// The way in which a running task gives its turn back.
 #[derive(Clone, Copy)]
-pub(crate) enum Turn {
+pub(crate) enum TurnEnd {
     /// The turn that no task has.
     None,
     Routine(*const Yielder<(), ()>),

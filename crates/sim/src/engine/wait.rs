@@ -1,19 +1,19 @@
 //! Sleeping and waking: timers, and words that one sleeps on.
 
 use super::event::What;
-use super::task::State;
+use super::task::TaskState;
 use super::trace::StepKind;
-use super::world::World;
-use lockstead_core::Outcome;
+use super::world::SimWorld;
+use lockstead_core::WaitOutcome;
 
-impl World {
+impl SimWorld {
     /// The running task leaves its processor until woken.
     pub(crate) fn sleep(&mut self) {
         let current = self.current;
         self.note(StepKind::Sleep, 0, 0);
         self.leave(current);
         let task = &mut self.tasks[current];
-        (task.state, task.left, task.debt) = (State::Asleep, 0, 0);
+        (task.state, task.left, task.debt) = (TaskState::Asleep, 0, 0);
     }
 
     /// Wakes the running task after `time`, unless it is woken before.
@@ -32,7 +32,7 @@ impl World {
     }
 
     pub(crate) fn timer(&mut self, task: usize, number: u32) {
-        if self.tasks[task].timer == number && self.tasks[task].state == State::Asleep {
+        if self.tasks[task].timer == number && self.tasks[task].state == TaskState::Asleep {
             self.tasks[task].timed_out = true;
             // By the clock: nobody pays for it.
             let _ = self.awaken(task, self.tasks[task].cpu);
@@ -46,17 +46,17 @@ impl World {
     }
 
     /// A sleeper goes on: how it was woken.
-    pub(crate) fn get_up(&mut self, task: usize, address: usize) -> Outcome {
+    pub(crate) fn get_up(&mut self, task: usize, address: usize) -> WaitOutcome {
         self.cancel_timer(task);
         if !std::mem::replace(&mut self.tasks[task].lying, false) {
-            return Outcome::Woken;
+            return WaitOutcome::Woken;
         }
         if let Some(queue) = self.sleepers.queues.get_mut(&address)
             && let Some(at) = queue.iter().position(|&other| other == task)
         {
             queue.remove(at);
         }
-        Outcome::TimedOut
+        WaitOutcome::TimedOut
     }
 
     /// Takes the task that has slept longest on `address`.

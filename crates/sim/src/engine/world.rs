@@ -1,9 +1,9 @@
 //! The world of a simulation: all that there is in it, and whose turn it is.
 //!
 //! # Role
-//! A [`World`] is one simulation: the machine, the tasks, the events to come. Time is
-//! in picoseconds. `World::step` takes the earliest event and lets it happen, until it is a task's
-//! turn; `run` resumes that task.
+//! A [`SimWorld`] is one simulation: the machine, the tasks, the events to come. Time is
+//! in picoseconds. `SimWorld::step` takes the earliest event and lets it happen, until it is a
+//! task's turn; `run` resumes that task.
 //!
 //! # Invariants
 //! - **EVENT-ORDER** Events happen in the order of their times, and those of one time in the order
@@ -16,50 +16,50 @@
 use super::arena::Arena;
 use super::cpu::Cpu;
 use super::event::{Queue, Random, What};
-use super::line::{Line, Reach};
+use super::line::{DirectoryLine, Reach};
 use super::poll::Poll;
 use super::set::Cpus;
-use super::task::{Activity, NOBODY, PLACES, Sleepers, State, Task};
+use super::task::{Activity, NOBODY, PLACES, SimTask, Sleepers, TaskState};
 use super::time::{Ps, at_speed};
-use super::trace::{StepKind, Trace};
-use super::turn::{Body, Turn};
+use super::trace::{StepKind, StepTrace};
+use super::turn::{TaskBody, TurnEnd};
 use super::words::{QueueNode, Sim, U32, U64};
 use crate::machine::Machine;
-use crate::tally::Tally;
-use lockstead_core::Participant;
+use crate::tally::SimTally;
+use lockstead_core::TableEntry;
 use std::any::Any;
 use std::cell::Cell;
 use std::collections::VecDeque;
 
 /// The state of one simulation.
-pub(crate) struct World {
+pub(crate) struct SimWorld {
     pub(crate) machine: Machine,
     pub(crate) now: Ps,
     pub(crate) horizon: Ps,
     pub(crate) current: usize,
-    pub(crate) tasks: Vec<Task>,
+    pub(crate) tasks: Vec<SimTask>,
     pub(crate) cpus: Vec<Cpu>,
     pub(crate) idle: Cpus,
     /// The processors whose queues have more tasks than they are about to take themselves.
     pub(crate) spare: Cpus,
     pub(crate) arena: Arena,
-    pub(crate) lines: Vec<Line>,
+    pub(crate) lines: Vec<DirectoryLine>,
     pub(crate) copies: Vec<u64>,
     pub(crate) stride: usize,
     pub(crate) reach: Reach,
-    pub(crate) slots: Vec<&'static Participant<Sim>>,
+    pub(crate) slots: Vec<&'static TableEntry<Sim>>,
     pub(crate) sleepers: Sleepers,
     /// The lines of the kernel's buckets of waiters.
     pub(crate) buckets: Vec<&'static U32>,
     pub(crate) lists: Vec<VecDeque<u32>>,
     pub(crate) nodes: Vec<&'static QueueNode>,
     pub(crate) data: Vec<&'static U64>,
-    pub(crate) tally: Tally,
+    pub(crate) tally: SimTally,
     plan: Option<Box<dyn Any>>,
     pub(crate) spent: [Ps; PLACES],
     pub(crate) random: Random,
     pub(crate) every_poll: bool,
-    pub(crate) trace: Trace,
+    pub(crate) trace: StepTrace,
     /// The number of tasks that sleep for a lock.
     pub(crate) asleep: u32,
     /// Whether tasks cannot tell if an owner runs.
@@ -70,16 +70,16 @@ pub(crate) struct World {
     pub(crate) accesses: u64,
     to_come: Queue,
     pub(super) oracle: bool,
-    pub(super) bodies: Vec<Body>,
+    pub(super) bodies: Vec<TaskBody>,
 }
 
 thread_local! {
-    static WORLD: Cell<*mut World> = const { Cell::new(std::ptr::null_mut()) };
+    static WORLD: Cell<*mut SimWorld> = const { Cell::new(std::ptr::null_mut()) };
 }
 
 /// Runs `f` with the world of the calling task. `f` must not suspend (WORLD-BORROW).
 #[inline]
-pub(crate) fn with<R>(f: impl FnOnce(&mut World) -> R) -> R {
+pub(crate) fn with<R>(f: impl FnOnce(&mut SimWorld) -> R) -> R {
     let world = WORLD.get();
     assert!(!world.is_null(), "outside of a simulation");
     // SAFETY: `with_world` has set the pointer, and its world outlives all that runs under it.
@@ -95,8 +95,8 @@ pub(crate) fn inside() -> bool {
 }
 
 /// Runs `f` with `world` as the world of the calling thread.
-pub(crate) fn with_world<R>(world: *mut World, f: impl FnOnce() -> R) -> R {
-    struct Back(*mut World);
+pub(crate) fn with_world<R>(world: *mut SimWorld, f: impl FnOnce() -> R) -> R {
+    struct Back(*mut SimWorld);
     impl Drop for Back {
         fn drop(&mut self) {
             WORLD.set(self.0);
@@ -108,7 +108,7 @@ pub(crate) fn with_world<R>(world: *mut World, f: impl FnOnce() -> R) -> R {
 
 /// The way in which a simulation is run, apart from what is simulated.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct How {
+pub struct RunSettings {
     /// The number that all chance depends on.
     pub seed: u64,
     /// Whether each turn of an idle spin loop is simulated, instead of the first and the last.
@@ -119,10 +119,10 @@ pub struct How {
     pub trace: bool,
 }
 
-impl World {
-    pub(crate) fn new(machine: &Machine, how: How) -> Box<World> {
+impl SimWorld {
+    pub(crate) fn new(machine: &Machine, how: RunSettings) -> Box<SimWorld> {
         let count = machine.cpus();
-        Box::new(World {
+        Box::new(SimWorld {
             now: 0,
             horizon: 0,
             current: NOBODY,
@@ -141,12 +141,12 @@ impl World {
             lists: Vec::new(),
             nodes: Vec::new(),
             data: Vec::new(),
-            tally: Tally::default(),
+            tally: SimTally::default(),
             plan: None,
             spent: [0; PLACES],
             random: Random::new(how.seed ^ 0x51_7c_c1_b7_27_22_0a_95),
             every_poll: how.every_poll,
-            trace: Trace::new(how.trace),
+            trace: StepTrace::new(how.trace),
             asleep: 0,
             blind: false,
             cold: false,
@@ -163,11 +163,11 @@ impl World {
     pub(crate) fn spawn(&mut self, body: impl Fn() + 'static) {
         let number = self.tasks.len();
         let on_cpu = self.arena.place(U32::ZERO);
-        self.slots.push(self.arena.place(Participant::<Sim>::VACANT));
+        self.slots.push(self.arena.place(TableEntry::<Sim>::VACANT));
         let seed = self.random.next();
-        self.tasks.push(Task {
-            turn: Turn::None,
-            state: State::Asleep,
+        self.tasks.push(SimTask {
+            turn: TurnEnd::None,
+            state: TaskState::Asleep,
             cpu: number % self.cpus.len(),
             kernel: 0,
             debt: 0,

@@ -4,8 +4,8 @@
 //! It shows what the order of a queue of spinners is worth by itself: nobody sleeps, one spinner
 //! at a time looks at the lock, newcomers may take it past the queue. In the plain one the queue
 //! is that of Mellor-Crummey and Scott. In the other one each memory node has such a queue,
-//! and the first of each stands in a queue of the nodes; a spinner that leaves hands its node's place to
-//! the next of its own node, a limited number of times in a row.
+//! and the first of each stands in a queue of the nodes; a spinner that leaves hands its node's
+//! place to the next of its own node, a limited number of times in a row.
 //!
 //! # Source
 //! Cohort locks: Dice, Marathe, Shavit, "Lock cohorting" (2012).
@@ -14,7 +14,7 @@ use crate::engine::calls::{at, me, pause};
 use crate::engine::task::Activity;
 use crate::engine::words::QueueNode;
 use crate::engine::words::{U32, U64};
-use crate::engine::world::{World, with};
+use crate::engine::world::{SimWorld, with};
 
 /// The number of hand-overs within a node before another one has its turn.
 const IN_A_ROW: u32 = 64;
@@ -44,7 +44,7 @@ pub(crate) struct NodeQueue {
 
 impl SpinMutex {
     /// Makes the mutex. With `by_node` its queue goes by memory node.
-    pub(crate) fn place(w: &mut World, by_node: bool) -> &'static Self {
+    pub(crate) fn place(w: &mut SimWorld, by_node: bool) -> &'static Self {
         let nodes = if by_node { w.machine.layout.nodes } else { 1 };
         let queues: Vec<NodeQueue> = (0..nodes)
             .map(|_| NodeQueue { tail: U64::ZERO, place: QueueNode::new(), passed: U32::ZERO })

@@ -6,10 +6,10 @@
 //! its head, owner and queue of spinners share a line.
 //!
 //! # The steps of its history
-//! - 2006: a task that fails sleeps ([`Steps::spins`] off).
+//! - 2006: a task that fails sleeps ([`HistorySteps::spins`] off).
 //! - 2013, "without patch": spins while the owner runs; each try is an exchange.
-//! - patch 2: reads before each exchange ([`Steps::reads_first`]).
-//! - patch 3: spinners stand in a queue ([`Steps::queues`]).
+//! - patch 2: reads before each exchange ([`HistorySteps::reads_first`]).
+//! - patch 3: spinners stand in a queue ([`HistorySteps::queues`]).
 
 use super::list::ListLock;
 use super::spin::QueueLock;
@@ -18,11 +18,11 @@ use crate::engine::calls::{
 };
 use crate::engine::task::Activity;
 use crate::engine::words::{U32, U64};
-use crate::engine::world::{World, with};
+use crate::engine::world::{SimWorld, with};
 
 /// The steps of its history that a mutex has taken.
 #[derive(Clone, Copy)]
-pub(crate) struct Steps {
+pub(crate) struct HistorySteps {
     pub(crate) spins: bool,
     pub(crate) reads_first: bool,
     pub(crate) queues: bool,
@@ -39,7 +39,7 @@ pub(crate) struct CounterMutex {
     queue: QueueLock,
     /// The sleepers themselves, and its history: no part of the real one.
     sleepers: usize,
-    steps: Steps,
+    steps: HistorySteps,
 }
 
 fn signed(value: u32) -> i32 {
@@ -47,7 +47,7 @@ fn signed(value: u32) -> i32 {
 }
 
 impl CounterMutex {
-    pub(crate) fn place(w: &mut World, steps: Steps) -> &'static Self {
+    pub(crate) fn place(w: &mut SimWorld, steps: HistorySteps) -> &'static Self {
         w.lists.push(std::collections::VecDeque::new());
         let mutex = w.arena.place(CounterMutex {
             count: U32::ZERO,

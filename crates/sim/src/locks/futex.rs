@@ -8,26 +8,26 @@ use crate::engine::calls::at;
 use crate::engine::task::Activity;
 use crate::engine::words::Sim;
 use crate::engine::words::U32;
-use lockstead_core::{Platform, Wait};
+use lockstead_core::{Platform, WaitBounds};
 
 /// A mutex whose waiters sleep on its word.
 #[repr(transparent)]
-pub(crate) struct Futex(U32);
+pub(crate) struct FutexMutex(U32);
 
 const FREE: u32 = 0;
 const HELD: u32 = 1;
 const WAITED_FOR: u32 = 2;
 
-impl Futex {
+impl FutexMutex {
     pub(crate) const fn new() -> Self {
-        Futex(U32::ZERO)
+        FutexMutex(U32::ZERO)
     }
 
     pub(crate) fn lock(&self) {
         if self.0.replace(FREE, HELD).is_err() {
             at(Activity::SlowPath, || {
                 while self.0.update(|_| WAITED_FOR) != FREE {
-                    Sim::wait32(&self.0, WAITED_FOR, &Wait::FOREVER);
+                    Sim::wait32(&self.0, WAITED_FOR, &WaitBounds::FOREVER);
                 }
             });
         }

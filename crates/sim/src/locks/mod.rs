@@ -14,10 +14,10 @@ use crate::engine::StepKind;
 use crate::engine::calls::{at, note, now};
 use crate::engine::task::Activity;
 use crate::engine::words::Sim;
-use crate::engine::world::{World, with};
+use crate::engine::world::{SimWorld, with};
 use cohort::SpinMutex;
-use counter::{CounterMutex, Steps};
-use futex::Futex;
+use counter::{CounterMutex, HistorySteps};
+use futex::FutexMutex;
 use lockstead_core::policy::{BackOff, Bound, Queue, Spinning, Standard, Without};
 use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
 use semaphore::Semaphore2005;
@@ -25,7 +25,7 @@ use std::panic::Location;
 
 /// The name of a lock that can be simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum LockName {
+pub enum SimLockName {
     /// The semaphore of 2005.
     Semaphore2005,
     /// The counter mutex of 2006.
@@ -63,46 +63,58 @@ pub enum LockName {
 }
 
 /// The locks, each with its name and what it is.
-pub const LOCKS: [(LockName, &str, &str); 17] = [
-    (LockName::Semaphore2005, "semaphore-2005", "the kernel's semaphore of 2005"),
-    (LockName::Counter2006, "counter-2006", "the kernel's mutex of 2006, which does not spin"),
-    (LockName::Spinning2013, "spinning-2013", "the kernel's mutex of 2013, spinners in no queue"),
-    (LockName::ReadFirst2013, "read-first-2013", "the same, reading before each exchange"),
-    (LockName::Queued2013, "queued-2013", "the same, with a queue of spinners"),
-    (LockName::Lockstead, "lockstead", "lockstead's mutex"),
-    (LockName::LocksteadCrowd, "lockstead-crowd", "lockstead's mutex, spinners in no queue"),
-    (LockName::LocksteadSleeping, "lockstead-sleeping", "lockstead's mutex without spinning"),
+pub const LOCKS: [(SimLockName, &str, &str); 17] = [
+    (SimLockName::Semaphore2005, "semaphore-2005", "the kernel's semaphore of 2005"),
+    (SimLockName::Counter2006, "counter-2006", "the kernel's mutex of 2006, which does not spin"),
     (
-        LockName::LocksteadBlind,
+        SimLockName::Spinning2013,
+        "spinning-2013",
+        "the kernel's mutex of 2013, spinners in no queue",
+    ),
+    (SimLockName::ReadFirst2013, "read-first-2013", "the same, reading before each exchange"),
+    (SimLockName::Queued2013, "queued-2013", "the same, with a queue of spinners"),
+    (SimLockName::Lockstead, "lockstead", "lockstead's mutex"),
+    (SimLockName::LocksteadCrowd, "lockstead-crowd", "lockstead's mutex, spinners in no queue"),
+    (SimLockName::LocksteadSleeping, "lockstead-sleeping", "lockstead's mutex without spinning"),
+    (
+        SimLockName::LocksteadBlind,
         "lockstead-blind",
         "lockstead's mutex, spinners do not know whether its owner runs",
     ),
-    (LockName::LocksteadUnbounded, "lockstead-unbounded", "lockstead's mutex, waits have no bound"),
     (
-        LockName::LocksteadRestless,
+        SimLockName::LocksteadUnbounded,
+        "lockstead-unbounded",
+        "lockstead's mutex, waits have no bound",
+    ),
+    (
+        SimLockName::LocksteadRestless,
         "lockstead-restless",
         "lockstead's mutex, waiters take no back-off sleeps",
     ),
-    (LockName::LocksteadCold, "lockstead-cold", "lockstead's mutex, all unlocks fast"),
-    (LockName::SemaphoreClassic, "semaphore-classic", "lockstead's semaphore of 2005, one permit"),
-    (LockName::SemaphoreTuned, "semaphore-tuned", "lockstead's tuned semaphore, one permit"),
-    (LockName::Futex, "futex", "a word that one sleeps on: the C library's mutex"),
-    (LockName::SpinQueue, "spin-queue", "a mutex that only spins, in a queue"),
-    (LockName::SpinQueueNuma, "spin-queue-numa", "the same, its queue goes by memory node"),
+    (SimLockName::LocksteadCold, "lockstead-cold", "lockstead's mutex, all unlocks fast"),
+    (
+        SimLockName::SemaphoreClassic,
+        "semaphore-classic",
+        "lockstead's semaphore of 2005, one permit",
+    ),
+    (SimLockName::SemaphoreTuned, "semaphore-tuned", "lockstead's tuned semaphore, one permit"),
+    (SimLockName::Futex, "futex", "a word that one sleeps on: the C library's mutex"),
+    (SimLockName::SpinQueue, "spin-queue", "a mutex that only spins, in a queue"),
+    (SimLockName::SpinQueueNuma, "spin-queue-numa", "the same, its queue goes by memory node"),
 ];
 
 /// The ingredients of lockstead's mutex, each with the lock that lacks it; the first lacks none.
-pub const INGREDIENTS: [(LockName, &str); 7] = [
-    (LockName::Lockstead, "none"),
-    (LockName::LocksteadSleeping, "spinning"),
-    (LockName::LocksteadCrowd, "queue of spinners"),
-    (LockName::LocksteadBlind, "owner's state"),
-    (LockName::LocksteadUnbounded, "bound on waiting"),
-    (LockName::LocksteadRestless, "back-off sleeps"),
-    (LockName::LocksteadCold, "slow unlocks"),
+pub const INGREDIENTS: [(SimLockName, &str); 7] = [
+    (SimLockName::Lockstead, "none"),
+    (SimLockName::LocksteadSleeping, "spinning"),
+    (SimLockName::LocksteadCrowd, "queue of spinners"),
+    (SimLockName::LocksteadBlind, "owner's state"),
+    (SimLockName::LocksteadUnbounded, "bound on waiting"),
+    (SimLockName::LocksteadRestless, "back-off sleeps"),
+    (SimLockName::LocksteadCold, "slow unlocks"),
 ];
 
-impl LockName {
+impl SimLockName {
     /// The name that users write.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -111,7 +123,7 @@ impl LockName {
 
     /// The lock with this name.
     #[must_use]
-    pub fn by_name(name: &str) -> Option<LockName> {
+    pub fn by_name(name: &str) -> Option<SimLockName> {
         LOCKS.iter().find(|&&(_, known, _)| known == name).map(|&(lock, ..)| lock)
     }
 }
@@ -128,39 +140,39 @@ pub(crate) enum SimLock {
     Sleeping(&'static RawMutex<Sim, Off, Without<Spinning>>),
     Classic(&'static ClassicSemaphore<Sim>),
     Tuned(&'static TunedSemaphore<Sim>),
-    Futex(&'static Futex),
+    Futex(&'static FutexMutex),
     Spin(&'static SpinMutex),
 }
 
 impl SimLock {
-    pub(crate) fn place(w: &mut World, name: LockName) -> SimLock {
-        let counter = |w: &mut World, spins, reads_first, queues| {
-            SimLock::Counter(CounterMutex::place(w, Steps { spins, reads_first, queues }))
+    pub(crate) fn place(w: &mut SimWorld, name: SimLockName) -> SimLock {
+        let counter = |w: &mut SimWorld, spins, reads_first, queues| {
+            SimLock::Counter(CounterMutex::place(w, HistorySteps { spins, reads_first, queues }))
         };
         match name {
-            LockName::Semaphore2005 => SimLock::Semaphore(Semaphore2005::place(w)),
-            LockName::Counter2006 => counter(w, false, false, false),
-            LockName::Spinning2013 => counter(w, true, false, false),
-            LockName::ReadFirst2013 => counter(w, true, true, false),
-            LockName::Queued2013 => counter(w, true, true, true),
-            LockName::Lockstead | LockName::LocksteadBlind | LockName::LocksteadCold => {
-                w.blind |= name == LockName::LocksteadBlind;
-                w.cold |= name == LockName::LocksteadCold;
+            SimLockName::Semaphore2005 => SimLock::Semaphore(Semaphore2005::place(w)),
+            SimLockName::Counter2006 => counter(w, false, false, false),
+            SimLockName::Spinning2013 => counter(w, true, false, false),
+            SimLockName::ReadFirst2013 => counter(w, true, true, false),
+            SimLockName::Queued2013 => counter(w, true, true, true),
+            SimLockName::Lockstead | SimLockName::LocksteadBlind | SimLockName::LocksteadCold => {
+                w.blind |= name == SimLockName::LocksteadBlind;
+                w.cold |= name == SimLockName::LocksteadCold;
                 SimLock::Core(w.arena.place(RawMutex::new()))
             }
-            LockName::LocksteadUnbounded => SimLock::Unbounded(w.arena.place(RawMutex::new())),
-            LockName::LocksteadRestless => SimLock::Restless(w.arena.place(RawMutex::new())),
-            LockName::LocksteadCrowd => SimLock::Crowd(w.arena.place(RawMutex::new())),
-            LockName::LocksteadSleeping => SimLock::Sleeping(w.arena.place(RawMutex::new())),
-            LockName::SemaphoreClassic => {
+            SimLockName::LocksteadUnbounded => SimLock::Unbounded(w.arena.place(RawMutex::new())),
+            SimLockName::LocksteadRestless => SimLock::Restless(w.arena.place(RawMutex::new())),
+            SimLockName::LocksteadCrowd => SimLock::Crowd(w.arena.place(RawMutex::new())),
+            SimLockName::LocksteadSleeping => SimLock::Sleeping(w.arena.place(RawMutex::new())),
+            SimLockName::SemaphoreClassic => {
                 SimLock::Classic(w.arena.place(ClassicSemaphore::new(1).expect("one permit")))
             }
-            LockName::SemaphoreTuned => {
+            SimLockName::SemaphoreTuned => {
                 SimLock::Tuned(w.arena.place(TunedSemaphore::new(1).expect("one permit")))
             }
-            LockName::Futex => SimLock::Futex(w.arena.place(Futex::new())),
-            LockName::SpinQueue => SimLock::Spin(SpinMutex::place(w, false)),
-            LockName::SpinQueueNuma => SimLock::Spin(SpinMutex::place(w, true)),
+            SimLockName::Futex => SimLock::Futex(w.arena.place(FutexMutex::new())),
+            SimLockName::SpinQueue => SimLock::Spin(SpinMutex::place(w, false)),
+            SimLockName::SpinQueueNuma => SimLock::Spin(SpinMutex::place(w, true)),
         }
     }
 

@@ -9,7 +9,7 @@ use super::list::ListLock;
 use crate::engine::calls::{at, get_sleepy, me, schedule, stay_awake, wake};
 use crate::engine::task::Activity;
 use crate::engine::words::{U32, U64};
-use crate::engine::world::{World, with};
+use crate::engine::world::{SimWorld, with};
 
 /// The semaphore, as a mutex: one unit.
 #[repr(C)]
@@ -22,7 +22,7 @@ pub(crate) struct Semaphore2005 {
 }
 
 impl Semaphore2005 {
-    pub(crate) fn place(w: &mut World) -> &'static Self {
+    pub(crate) fn place(w: &mut SimWorld) -> &'static Self {
         w.lists.push(std::collections::VecDeque::new());
         let semaphore = w.arena.place(Semaphore2005 {
             count: U32::ZERO,

@@ -1,7 +1,7 @@
 //! Machines in files.
 
 use super::Machine;
-use crate::file::{FileError, SourcePlace, parse};
+use crate::file::{FileError, FileReader, parse};
 
 /// The machines that are built in: name and file.
 pub const BUNDLED: [(&str, &str); 7] = [
@@ -32,13 +32,13 @@ impl Machine {
     /// What is wrong, where, and what was expected.
     pub fn parse(file: &str, text: &str) -> Result<Machine, FileError> {
         let mut machine: Machine = parse(file, text)?;
-        let place = SourcePlace { file, text };
+        let place = FileReader { file, text };
         machine.check(&place)?;
         machine.settle();
         Ok(machine)
     }
 
-    fn check(&self, place: &SourcePlace<'_>) -> Result<(), FileError> {
+    fn check(&self, place: &FileReader<'_>) -> Result<(), FileError> {
         let layout = &self.layout;
         for (key, value) in [
             ("nodes", layout.nodes),

@@ -26,7 +26,7 @@ pub struct Machine {
     /// A sentence that says what it is.
     pub about: String,
     /// The numbers of its nodes, caches, cores and threads.
-    pub layout: Layout,
+    pub layout: MachineLayout,
     /// The costs of accesses to memory.
     pub lines: Lines,
     /// The cost of sharing a core.
@@ -43,7 +43,7 @@ pub struct Machine {
 /// The layout of the processors, of which there are `nodes` × `caches` × `cores` × `threads`.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Layout {
+pub struct MachineLayout {
     /// The number of memory nodes.
     pub nodes: usize,
     /// The number of last-level caches of a node.
@@ -177,7 +177,7 @@ impl Machine {
     #[must_use]
     pub fn new(
         (name, about): (&str, &str),
-        layout: Layout,
+        layout: MachineLayout,
         lines: Lines,
         smt: Smt,
         scheduler: Scheduler,

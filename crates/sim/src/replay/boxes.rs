@@ -10,8 +10,8 @@
 //! # Invariant
 //! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here.
 
-use super::search::{Search, between};
-use super::tables::{Entry, TableSamples, entries};
+use super::search::{FitSearch, between};
+use super::tables::{TableFigure, TableSamples, entries};
 use super::{Numbers, ReplayRow, Shipped, simulated};
 use crate::engine::event::Random;
 use crate::file::parse;
@@ -92,7 +92,7 @@ impl fmt::Display for BoxFit {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fits {
+struct BoxFits {
     fit: Vec<BoxFit>,
 }
 
@@ -102,7 +102,7 @@ struct Fits {
 /// If their file is wrong, which a test would have noticed.
 #[must_use]
 pub fn shipped_boxes() -> Vec<BoxFit> {
-    let fits: Fits = parse("fits-2005.toml", include_str!("../../fits-2005.toml"))
+    let fits: BoxFits = parse("fits-2005.toml", include_str!("../../fits-2005.toml"))
         .unwrap_or_else(|error| panic!("{error}"));
     fits.fit
 }
@@ -158,15 +158,15 @@ const NEAR: f64 = 0.08;
 /// # Errors
 /// [`Stopped`] if `stop` was set.
 pub fn search_boxes(
-    search: &Search,
+    search: &FitSearch,
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<FoundBox>, Stopped> {
-    let all: Vec<Entry> = entries(&TableSamples::QUICK)
+    let all: Vec<TableFigure> = entries(&TableSamples::QUICK)
         .into_iter()
         .filter(|entry| entry.calibrated() && entry.table == "vfs_2005")
         .collect();
-    let of = |large: bool| -> Vec<Entry> {
+    let of = |large: bool| -> Vec<TableFigure> {
         let all = all.iter().filter(|entry| is_large(entry) == large);
         all.cloned().collect()
     };
@@ -202,12 +202,12 @@ pub fn search_boxes(
     Ok(found)
 }
 
-fn is_large(entry: &Entry) -> bool {
+fn is_large(entry: &TableFigure) -> bool {
     entry.value.points().iter().all(|point| point.machine == LARGE)
 }
 
 /// The score of a fit over some seeds, and the rows it is made of: medians.
-fn judge(fit: &BoxFit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
+fn judge(fit: &BoxFit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { boxes: fit, ..shipped.best() }, seeds);
     // The farthest seed counts as well: some draws have one runner in one run and two in another.

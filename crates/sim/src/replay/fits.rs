@@ -3,7 +3,7 @@
 
 use crate::file::parse;
 use crate::machine::Machine;
-use crate::work::{Use, Workload};
+use crate::work::{WorkUse, Workload};
 use serde::Deserialize;
 use std::fmt;
 
@@ -107,7 +107,7 @@ impl Fit {
         // In a file `burst` says how much of high_systime's demand there is.
         let share = hot.burst;
         workload.rounds = self.rounds;
-        *hot = Use {
+        *hot = WorkUse {
             burst: share * self.acquisitions / f64::from(self.rounds),
             section: self.section,
             gap: self.gap,

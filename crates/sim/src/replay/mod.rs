@@ -14,18 +14,18 @@ mod tables;
 
 pub use boxes::{BOX_RANGES, BoxFit, FoundBox, search_boxes, shipped_boxes};
 pub use fits::{Fit, shipped};
-pub use search::{CONTENDED, Found, RANGES, Search, search};
+pub use search::{CONTENDED, FitSearch, FoundFit, RANGES, search};
 pub use sensitivity::{DIALS, FACTORS, NumberEffect, Turns, WATCHED, sensitivity};
 pub use server::{FoundServer, SERVER_RANGES, ServerFit, search_servers, shipped_servers};
 pub use tables::CALIBRATED;
 
-use crate::engine::world::How;
+use crate::engine::world::RunSettings;
 use crate::machine::Machine;
 use crate::many::{Stopped, many};
 use crate::work::{RunFigures, Workload, run};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use tables::{Entry, TablePoint, TableSamples, Value, entries};
+use tables::{TableFigure, TablePoint, TableSamples, Value, entries};
 
 /// The settings of a replay.
 #[derive(Clone, Debug)]
@@ -76,7 +76,7 @@ pub fn replay(
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<ReplayRow>, Stopped> {
     let samples = if options.quick { TableSamples::QUICK } else { TableSamples::FULL };
-    let entries: Vec<Entry> = entries(&samples)
+    let entries: Vec<TableFigure> = entries(&samples)
         .into_iter()
         .filter(|entry| options.table.as_ref().is_none_or(|table| table == entry.table))
         .collect();
@@ -142,7 +142,7 @@ pub fn score(rows: &[ReplayRow]) -> f64 {
 }
 
 /// The rows of `entries`, simulated with one set of numbers.
-fn simulated(entries: &[Entry], numbers: Numbers<'_>, seeds: u64) -> Vec<ReplayRow> {
+fn simulated(entries: &[TableFigure], numbers: Numbers<'_>, seeds: u64) -> Vec<ReplayRow> {
     let points = all_points(entries);
     let figures: Vec<RunFigures> = (1..=seeds)
         .flat_map(|seed| points.iter().map(move |point| point.simulate(numbers, seed)))
@@ -151,13 +151,17 @@ fn simulated(entries: &[Entry], numbers: Numbers<'_>, seeds: u64) -> Vec<ReplayR
 }
 
 /// The rows of `entries`, from the figures of all points for each fit and seed in turn.
-fn rows_of(entries: &[Entry], points: &[TablePoint], figures: &[RunFigures]) -> Vec<ReplayRow> {
+fn rows_of(
+    entries: &[TableFigure],
+    points: &[TablePoint],
+    figures: &[RunFigures],
+) -> Vec<ReplayRow> {
     entries
         .iter()
         .map(|entry| {
             let mut values: Vec<f64> = figures
                 .chunks(points.len())
-                .map(|figures| entry.value.of(&Lookup { points, figures }))
+                .map(|figures| entry.value.of(&FigureLookup { points, figures }))
                 .collect();
             values.sort_by(f64::total_cmp);
             entry.row(&values)
@@ -165,7 +169,7 @@ fn rows_of(entries: &[Entry], points: &[TablePoint], figures: &[RunFigures]) -> 
         .collect()
 }
 
-fn all_points(entries: &[Entry]) -> Vec<TablePoint> {
+fn all_points(entries: &[TableFigure]) -> Vec<TablePoint> {
     let mut points: Vec<TablePoint> = Vec::new();
     for entry in entries {
         for point in entry.value.points() {
@@ -194,12 +198,12 @@ fn content(name: &str) -> String {
 }
 
 /// The figures of each point.
-struct Lookup<'a> {
+struct FigureLookup<'a> {
     points: &'a [TablePoint],
     figures: &'a [RunFigures],
 }
 
-impl Lookup<'_> {
+impl FigureLookup<'_> {
     fn get(&self, point: &TablePoint) -> &RunFigures {
         let at = self.points.iter().position(|p| p == point).expect("each point is simulated");
         &self.figures[at]
@@ -221,7 +225,7 @@ impl Value {
         }
     }
 
-    fn of(&self, lookup: &Lookup<'_>) -> f64 {
+    fn of(&self, lookup: &FigureLookup<'_>) -> f64 {
         match self {
             Value::PerMinute(points) => lookup.mean(points) * 60.0,
             Value::PerSecond(point) => lookup.get(point).jobs,
@@ -239,7 +243,7 @@ impl Value {
     }
 }
 
-impl Entry {
+impl TableFigure {
     /// Makes the row of this entry from the values of its points, in order.
     fn row(&self, values: &[f64]) -> ReplayRow {
         let row = if self.column.is_empty() {
@@ -312,6 +316,6 @@ impl TablePoint {
             .with_nodes(self.nodes)
             .and_then(|machine| machine.with_threads(self.threads))
             .expect("a part that there is");
-        run(&part, self.lock, &workload, self.users, How { seed, ..How::default() })
+        run(&part, self.lock, &workload, self.users, RunSettings { seed, ..RunSettings::default() })
     }
 }

@@ -14,7 +14,7 @@
 //!
 //! [`CALIBRATED`]: super::CALIBRATED
 
-use super::tables::{Entry, TableSamples, entries};
+use super::tables::{TableFigure, TableSamples, entries};
 use super::{Fit, Numbers, ReplayRow, Shipped, score, simulated};
 use crate::engine::event::Random;
 use crate::many::{Stopped, many};
@@ -57,7 +57,7 @@ const TRANSFER: [f64; 2] = [140.0, 230.0];
 
 /// The settings of a search.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct FitSearch {
     /// The number of draws.
     pub draws: usize,
     /// The number that all chance depends on.
@@ -70,7 +70,7 @@ pub struct Search {
 
 /// A fit that was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct FoundFit {
     /// The numbers that were found.
     pub fit: Fit,
     /// The score of the fit in the second round: see [`score`].
@@ -79,8 +79,8 @@ pub struct Found {
     pub rows: Vec<ReplayRow>,
 }
 
-/// The number of fits judged again for each one that is wanted: near the collapse few seeds say little,
-/// and the best by few seeds are the luckiest.
+/// The number of fits judged again for each one that is wanted: near the collapse few seeds say
+/// little, and the best by few seeds are the luckiest.
 pub(super) const AGAIN: usize = 8;
 
 /// The number of seeds by which the contention is solved for, and by which those fits are chosen
@@ -95,25 +95,25 @@ const FAR: f64 = 0.3;
 /// # Errors
 /// [`Stopped`] if `stop` was set.
 pub fn search(
-    search: &Search,
+    search: &FitSearch,
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
-) -> Result<Vec<Found>, Stopped> {
-    let all: Vec<Entry> = entries(&TableSamples::QUICK)
+) -> Result<Vec<FoundFit>, Stopped> {
+    let all: Vec<TableFigure> = entries(&TableSamples::QUICK)
         .into_iter()
         .filter(|entry| {
             entry.calibrated()
                 && ["high_systime_2013", "slowpath_share_2013"].contains(&entry.table)
         })
         .collect();
-    let large: Vec<Entry> = all
+    let large: Vec<TableFigure> = all
         .iter()
         .filter(|entry| entry.row.contains("8 nodes") && entry.column != "change")
         .cloned()
         .collect();
-    let patched: Vec<Entry> =
+    let patched: Vec<TableFigure> =
         large.iter().filter(|entry| entry.column == "with patch").cloned().collect();
-    let unpatched: Vec<Entry> = large
+    let unpatched: Vec<TableFigure> = large
         .iter()
         .filter(|entry| entry.column == "without patch" && entry.unit == "jpm")
         .cloned()
@@ -131,7 +131,7 @@ pub fn search(
     let mut found = many(first.len(), stop, step, "fits, again", |place| {
         let fit = first[place].1.clone();
         let (score, rows) = judge(&fit, &all, search.seeds);
-        Found { fit, score, rows }
+        FoundFit { fit, score, rows }
     })?;
     found.sort_by(|one, other| one.score.total_cmp(&other.score));
     found.truncate(search.keep);
@@ -139,7 +139,7 @@ pub fn search(
 }
 
 /// The fit with the contention that makes it collapse without the patch as far as it should.
-fn solve(fit: &Fit, unpatched: &[Entry]) -> Fit {
+fn solve(fit: &Fit, unpatched: &[TableFigure]) -> Fit {
     let mut fit = fit.clone();
     let near = (fit.contended[0] - 1.0) / (fit.contended[1] - 1.0);
     let (mut low, mut high) = CONTENDED;
@@ -160,7 +160,7 @@ fn solve(fit: &Fit, unpatched: &[Entry]) -> Fit {
 }
 
 /// The score of a fit over some seeds, and the rows it is made of.
-fn judge(fit: &Fit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
+fn judge(fit: &Fit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { fit, best: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)

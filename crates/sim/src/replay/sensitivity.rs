@@ -3,7 +3,7 @@
 use super::tables::TablePoint;
 use super::{Fit, Numbers, Shipped};
 use crate::engine::task::Activity;
-use crate::locks::LockName;
+use crate::locks::SimLockName;
 use crate::many::{Stopped, many};
 use crate::work::RunFigures;
 use std::sync::atomic::AtomicBool;
@@ -103,10 +103,10 @@ pub fn sensitivity(
         users: turns.users,
     };
     let points = [
-        point(8, 1, LockName::Spinning2013),
-        point(8, 1, LockName::ReadFirst2013),
-        point(4, 1, LockName::Spinning2013),
-        point(8, 2, LockName::Spinning2013),
+        point(8, 1, SimLockName::Spinning2013),
+        point(8, 1, SimLockName::ReadFirst2013),
+        point(4, 1, SimLockName::Spinning2013),
+        point(8, 2, SimLockName::Spinning2013),
     ];
     let changes: Vec<(&'static str, f64)> = std::iter::once(("", 1.0))
         .chain(turns.dials.iter().flat_map(|&dial| FACTORS.map(|factor| (dial, factor))))

@@ -8,16 +8,16 @@
 //! the same numbers.
 //!
 //! # Invariant
-//! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here, so that the gain of the
-//! queue is not seen before a fit is chosen.
+//! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here, so that
+//! the gain of the queue is not seen before a fit is chosen.
 
-use super::search::{AGAIN, Search, between};
-use super::tables::{Entry, TableSamples, entries};
+use super::search::{AGAIN, FitSearch, between};
+use super::tables::{TableFigure, TableSamples, entries};
 use super::{Numbers, ReplayRow, Shipped, score, simulated};
 use crate::engine::event::Random;
 use crate::file::parse;
 use crate::many::{Stopped, many};
-use crate::work::{Use, UseKind, Workload};
+use crate::work::{UseKind, WorkUse, Workload};
 use serde::Deserialize;
 use std::fmt;
 use std::sync::atomic::AtomicBool;
@@ -72,7 +72,7 @@ impl fmt::Display for ServerFit {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Fits {
+struct ServerFits {
     fit: Vec<ServerFit>,
 }
 
@@ -82,7 +82,7 @@ struct Fits {
 /// If their file is wrong, which a test would have noticed.
 #[must_use]
 pub fn shipped_servers() -> Vec<ServerFit> {
-    let fits: Fits = parse("fits-fserver.toml", include_str!("../../fits-fserver.toml"))
+    let fits: ServerFits = parse("fits-fserver.toml", include_str!("../../fits-fserver.toml"))
         .unwrap_or_else(|error| panic!("{error}"));
     fits.fit
 }
@@ -95,7 +95,7 @@ impl ServerFit {
         let mut locked = 0.0;
         for user in &mut workload.locks {
             let mean = if user.kind == UseKind::ReadWrite {
-                *user = Use {
+                *user = WorkUse {
                     burst: self.shared / rounds,
                     section: self.read_section,
                     write_section: Some(self.write_section),
@@ -104,7 +104,7 @@ impl ServerFit {
                 };
                 self.read_section + self.writes * (self.write_section - self.read_section)
             } else {
-                *user = Use {
+                *user = WorkUse {
                     many: self.mutexes,
                     burst: self.acquisitions / rounds,
                     section: self.section,
@@ -135,11 +135,11 @@ pub struct FoundServer {
 /// # Errors
 /// [`Stopped`] if `stop` was set.
 pub fn search_servers(
-    search: &Search,
+    search: &FitSearch,
     stop: &AtomicBool,
     step: &mut dyn FnMut(u64, u64, &str),
 ) -> Result<Vec<FoundServer>, Stopped> {
-    let entries: Vec<Entry> = entries(&TableSamples::QUICK)
+    let entries: Vec<TableFigure> = entries(&TableSamples::QUICK)
         .into_iter()
         .filter(|entry| {
             entry.calibrated() && entry.table == "fserver_2013" && entry.column != "change"
@@ -161,7 +161,7 @@ pub fn search_servers(
 }
 
 /// The score of a fit over some seeds, and the rows it is made of.
-fn judge(fit: &ServerFit, entries: &[Entry], seeds: u64) -> (f64, Vec<ReplayRow>) {
+fn judge(fit: &ServerFit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { server: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)
@@ -196,7 +196,7 @@ mod tests {
             let file = Workload::bundled(name).expect("it is built in");
             let fit = shipped_servers()[0].workload(name);
             let numbers = |workload: &Workload| {
-                let of = |user: &Use| {
+                let of = |user: &WorkUse| {
                     let write = user.write_section.unwrap_or(0.0);
                     [user.many as f64, user.burst, user.section, write, user.writes]
                 };

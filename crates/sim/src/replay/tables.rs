@@ -2,7 +2,7 @@
 
 use super::published::{number, rows};
 use crate::engine::task::Activity;
-use crate::locks::LockName;
+use crate::locks::SimLockName;
 
 /// The rows that calibrated the numbers that no document gives: table and row, and the column
 /// where it was one alone. At most three of a table; all others are predictions.
@@ -26,7 +26,7 @@ pub(super) struct TablePoint {
     pub(super) machine: &'static str,
     pub(super) nodes: usize,
     pub(super) threads: usize,
-    pub(super) lock: LockName,
+    pub(super) lock: SimLockName,
     pub(super) workload: &'static str,
     pub(super) users: usize,
 }
@@ -52,7 +52,7 @@ pub(super) enum Value {
 
 /// A figure of a published table.
 #[derive(Clone, Debug)]
-pub(super) struct Entry {
+pub(super) struct TableFigure {
     pub(super) table: &'static str,
     /// The row that calibrates, or does not.
     pub(super) row: String,
@@ -63,7 +63,7 @@ pub(super) struct Entry {
     pub(super) value: Value,
 }
 
-impl Entry {
+impl TableFigure {
     pub(super) fn calibrated(&self) -> bool {
         let column = format!("{}, {}", self.row, self.column);
         CALIBRATED
@@ -97,12 +97,12 @@ impl TableSamples {
     }
 }
 
-const BEFORE: LockName = LockName::Spinning2013;
-const PATCH_2: LockName = LockName::ReadFirst2013;
-const PATCH_3: LockName = LockName::Queued2013;
+const BEFORE: SimLockName = SimLockName::Spinning2013;
+const PATCH_2: SimLockName = SimLockName::ReadFirst2013;
+const PATCH_3: SimLockName = SimLockName::Queued2013;
 
 /// Returns all figures of all tables.
-pub(super) fn entries(samples: &TableSamples) -> Vec<Entry> {
+pub(super) fn entries(samples: &TableSamples) -> Vec<TableFigure> {
     let mut all = high_systime(samples);
     all.extend(slow_path());
     all.extend(patch("aim7_patch2_2013", BEFORE, PATCH_2, samples));
@@ -116,7 +116,7 @@ pub(super) fn entries(samples: &TableSamples) -> Vec<Entry> {
 fn points(
     nodes: usize,
     threads: usize,
-    lock: LockName,
+    lock: SimLockName,
     workload: &'static str,
     users: &[usize],
 ) -> Vec<TablePoint> {
@@ -131,7 +131,7 @@ fn points(
     users.iter().map(point).collect()
 }
 
-fn high_systime(samples: &TableSamples) -> Vec<Entry> {
+fn high_systime(samples: &TableSamples) -> Vec<TableFigure> {
     let table = "high_systime_2013";
     let mut entries = Vec::new();
     for cells in rows(table) {
@@ -140,7 +140,7 @@ fn high_systime(samples: &TableSamples) -> Vec<Entry> {
         let row = format!("{} users, {} nodes, HT {}", cells[0], cells[1], cells[2]);
         let at = |lock| points(nodes, threads, lock, "high-systime", samples.of(cells[0]));
         let (before, after) = (number(cells[3]), number(cells[4]));
-        let entry = |column, unit, published, value| Entry {
+        let entry = |column, unit, published, value| TableFigure {
             table,
             row: row.clone(),
             column,
@@ -157,14 +157,14 @@ fn high_systime(samples: &TableSamples) -> Vec<Entry> {
     entries
 }
 
-fn slow_path() -> Vec<Entry> {
+fn slow_path() -> Vec<TableFigure> {
     let table = "slowpath_share_2013";
     let mut entries = Vec::new();
     for cells in rows(table) {
         let nodes = cells[0].parse().expect("nodes");
         for (column, lock, cell) in [("without patch", BEFORE, 1), ("with patch", PATCH_2, 2)] {
             let point = points(nodes, 1, lock, "high-systime", &[1500]).remove(0);
-            entries.push(Entry {
+            entries.push(TableFigure {
                 table,
                 row: format!("{nodes} nodes, 1500 users"),
                 column,
@@ -186,13 +186,18 @@ fn workload(name: &str) -> &'static str {
         .expect("each published workload is built in")
 }
 
-fn patch(table: &'static str, from: LockName, to: LockName, samples: &TableSamples) -> Vec<Entry> {
+fn patch(
+    table: &'static str,
+    from: SimLockName,
+    to: SimLockName,
+    samples: &TableSamples,
+) -> Vec<TableFigure> {
     let mut entries = Vec::new();
     for cells in rows(table) {
         let name = workload(cells[0]);
         for (range, cell) in [("10-100", 1), ("200-1000", 2), ("1100-2000", 3)] {
             let at = |lock| points(8, 1, lock, name, samples.of(range));
-            entries.push(Entry {
+            entries.push(TableFigure {
                 table,
                 row: format!("{}, {range} users", cells[0]),
                 column: "change",
@@ -206,10 +211,10 @@ fn patch(table: &'static str, from: LockName, to: LockName, samples: &TableSampl
 }
 
 /// The mutexes of fserver's tables, by column.
-const FSERVER: [(&str, LockName); 3] =
+const FSERVER: [(&str, SimLockName); 3] =
     [("without patch", BEFORE), ("patch 1", PATCH_2), ("patches 1 and 2", PATCH_3)];
 
-fn fserver(samples: &TableSamples) -> Vec<Entry> {
+fn fserver(samples: &TableSamples) -> Vec<TableFigure> {
     let table = "fserver_2013";
     let mut entries = Vec::new();
     for cells in rows(table) {
@@ -217,7 +222,7 @@ fn fserver(samples: &TableSamples) -> Vec<Entry> {
         let row = format!("{} users, {} nodes", cells[0], cells[1]);
         let at = |lock| points(nodes, 1, lock, "fserver", samples.of(cells[0]));
         for (cell, (column, lock)) in (2..).zip(FSERVER) {
-            entries.push(Entry {
+            entries.push(TableFigure {
                 table,
                 row: row.clone(),
                 column,
@@ -226,7 +231,7 @@ fn fserver(samples: &TableSamples) -> Vec<Entry> {
                 value: Value::PerMinute(at(lock)),
             });
         }
-        entries.push(Entry {
+        entries.push(TableFigure {
             table,
             row,
             column: "change",
@@ -248,7 +253,7 @@ const FUNCTIONS: [(&str, Activity); 6] = [
     ("_raw_spin_lock", Activity::SpinLock),
 ];
 
-fn fserver_profile() -> Vec<Entry> {
+fn fserver_profile() -> Vec<TableFigure> {
     let table = "fserver_profile_2013";
     let mut entries = Vec::new();
     for cells in rows(table) {
@@ -258,7 +263,7 @@ fn fserver_profile() -> Vec<Entry> {
         let measured = (1..).zip(FSERVER).filter(|&(cell, _)| !cells[cell].is_empty());
         for (cell, (column, lock)) in measured {
             let point = points(8, 1, lock, "fserver", &[1500]).remove(0);
-            entries.push(Entry {
+            entries.push(TableFigure {
                 table,
                 row: cells[0].to_owned(),
                 column,
@@ -271,7 +276,7 @@ fn fserver_profile() -> Vec<Entry> {
     entries
 }
 
-fn vfs() -> Vec<Entry> {
+fn vfs() -> Vec<TableFigure> {
     let table = "vfs_2005";
     let mut entries = Vec::new();
     let mut before: Option<(TablePoint, f64, f64)> = None;
@@ -279,11 +284,11 @@ fn vfs() -> Vec<Entry> {
         let (machine, nodes, threads) =
             if cells[0].contains("P4") { ("p4-2way-2005", 2, 2) } else { ("smp-8way-2005", 8, 1) };
         let lock =
-            if cells[1] == "mutex" { LockName::Counter2006 } else { LockName::Semaphore2005 };
+            if cells[1] == "mutex" { SimLockName::Counter2006 } else { SimLockName::Semaphore2005 };
         let users = cells[2].parse().expect("tasks");
         let point = TablePoint { machine, nodes, threads, lock, workload: "test-mutex-v", users };
         let row = format!("{}, {}", cells[0], cells[1]);
-        let entry = |column, unit, published, value| Entry {
+        let entry = |column, unit, published, value| TableFigure {
             table,
             row: row.clone(),
             column,
@@ -305,7 +310,7 @@ fn vfs() -> Vec<Entry> {
             continue;
         };
         let row = format!("{}, mutex over semaphore", cells[0]);
-        let entry = |column, published, value| Entry {
+        let entry = |column, published, value| TableFigure {
             table,
             row: row.clone(),
             column,

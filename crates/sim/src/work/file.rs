@@ -1,7 +1,7 @@
 //! Workloads in files.
 
 use super::Workload;
-use crate::file::{FileError, SourcePlace, parse};
+use crate::file::{FileError, FileReader, parse};
 
 /// The workloads that are built in: name and file.
 pub const BUNDLED: [(&str, &str); 9] = [
@@ -34,7 +34,7 @@ impl Workload {
     /// What is wrong, where, and what was expected.
     pub fn parse(file: &str, text: &str) -> Result<Workload, FileError> {
         let workload: Workload = parse(file, text)?;
-        let place = SourcePlace { file, text };
+        let place = FileReader { file, text };
         let fine = |value: f64| (0.0..=1e9).contains(&value);
         let time = "a time from 0 to 1000000000";
         place.expect(

@@ -41,7 +41,7 @@ pub struct Workload {
     pub length: f64,
     /// The locks that tasks use.
     #[serde(default)]
-    pub locks: Vec<Use>,
+    pub locks: Vec<WorkUse>,
 }
 
 fn one_round() -> u32 {
@@ -51,7 +51,7 @@ fn one_round() -> u32 {
 /// The way in which a round uses one lock, or one of several of a kind.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Use {
+pub struct WorkUse {
     /// The name that reports write.
     pub name: String,
     /// The kind of the lock.

@@ -1,15 +1,15 @@
 //! Running a workload: its tasks, its locks, and the figures that come out of it.
 
-use super::{Use, UseKind, Workload};
-use crate::engine::Step;
+use super::{UseKind, WorkUse, Workload};
+use crate::engine::TraceStep;
 use crate::engine::calls::{at, away, chance, in_kernel, now, work};
 use crate::engine::task::{Activity, PLACES};
 use crate::engine::time::{Ps, ps};
 use crate::engine::words::QueueNode;
 use crate::engine::words::U64;
-use crate::engine::world::{How, World, with};
+use crate::engine::world::{RunSettings, SimWorld, with};
 use crate::locks::spin::RwSpinLock;
-use crate::locks::{LockName, SimLock};
+use crate::locks::{SimLock, SimLockName};
 use crate::machine::Machine;
 use crate::tally::LockFigures;
 
@@ -83,10 +83,10 @@ enum SiteKind {
 #[must_use]
 pub fn run(
     machine: &Machine,
-    lock: LockName,
+    lock: SimLockName,
     workload: &Workload,
     tasks: usize,
-    how: How,
+    how: RunSettings,
 ) -> RunFigures {
     run_traced(machine, lock, workload, tasks, how).0
 }
@@ -95,12 +95,12 @@ pub fn run(
 #[must_use]
 pub fn run_traced(
     machine: &Machine,
-    lock: LockName,
+    lock: SimLockName,
     workload: &Workload,
     tasks: usize,
-    how: How,
-) -> (RunFigures, Vec<Step>) {
-    let mut world = World::new(machine, how);
+    how: RunSettings,
+) -> (RunFigures, Vec<TraceStep>) {
+    let mut world = SimWorld::new(machine, how);
     let w = &mut *world;
     let mut sites = Vec::new();
     for user in &workload.locks {
@@ -144,7 +144,7 @@ pub(crate) struct Plan {
     sites: Vec<UseSite>,
 }
 
-fn figures(world: &World, workload: &Workload, length: Ps) -> RunFigures {
+fn figures(world: &SimWorld, workload: &Workload, length: Ps) -> RunFigures {
     let seconds = length as f64 / 1e12;
     let spent: Ps = world.spent.iter().sum();
     let share = |place: Activity| world.spent[place as usize] as f64 / spent.max(1) as f64;
@@ -172,7 +172,7 @@ fn waiting(mean: f64) -> Ps {
 
 fn task(plan: *const Plan) {
     // SAFETY: the plan belongs to the world, which outlives the task, and no task changes
-    // it: `World::keep` gives it to them by a shared pointer.
+    // it: `SimWorld::keep` gives it to them by a shared pointer.
     let plan = unsafe { &*plan };
     let workload = &plan.workload;
     let rounds = f64::from(workload.rounds);
@@ -214,7 +214,7 @@ fn progress(rounds: f64) {
     });
 }
 
-fn burst(workload: &Workload, user: &Use, site: UseSite) {
+fn burst(workload: &Workload, user: &WorkUse, site: UseSite) {
     // A burst of a fraction happens that often.
     let whole = user.burst.trunc();
     let many = whole as u64 + u64::from(chance() < user.burst - whole);
@@ -230,7 +230,7 @@ fn burst(workload: &Workload, user: &Use, site: UseSite) {
     }
 }
 
-fn acquire(workload: &Workload, user: &Use, site: UseSite) {
+fn acquire(workload: &Workload, user: &WorkUse, site: UseSite) {
     let section = |writes: bool| {
         for line in 0..user.lines {
             let data = with(|w| w.data[site.data + line]);

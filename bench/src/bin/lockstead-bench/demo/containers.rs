@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::print;
 use crate::shared::dead;
-use crate::table::Table;
+use crate::table::TextTable;
 use lockstead_bench::Error;
 use lockstead_bench::shared::SharedLock;
 use lockstead_bench::shared::containers::{self, ContainersOutcome, ThirdAnswer};
@@ -31,7 +31,7 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
 }
 
 fn render(glibc: &ContainersOutcome, lockstead: &ContainersOutcome) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "owner's and\nwaiter's number",
         "waiter killed:\na third one asks",

@@ -7,7 +7,7 @@ mod programs;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output::{self, print};
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use clap::{Args, ValueEnum};
 use lockstead_bench::published::{size_2005, vfs_2005};
 use lockstead_bench::{LockName, uncontended, vfs};
@@ -120,7 +120,7 @@ fn verdict(report: &vfs::VfsReport) -> String {
 }
 
 fn sizes(pair: &uncontended::UncontendedReport) -> String {
-    let mut table = Table::new(&["lock", "bytes"]);
+    let mut table = TextTable::new(&["lock", "bytes"]);
     for row in &pair.results {
         table.row([row.lock.to_string(), row.bytes.to_string()]);
     }

@@ -48,7 +48,7 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
         .arg(&transfer)
         .process_group(0)
         .spawn()
-        .map(Running)
+        .map(RunningProgram)
         .and_then(|mut run| run.finish(interrupt));
     print(&indented(&ended.map_err(|e| failed("lockstead run", &e))?))?;
 
@@ -65,14 +65,14 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
         .stdin(Stdio::null())
         .process_group(0)
         .spawn()
-        .map(Running)
+        .map(RunningProgram)
         .map_err(|e| failed("hung", &e))?;
     let deadline = Instant::now() + PATIENCE;
     loop {
         let dumped = command(&["dump", &program.0.id().to_string()])?
             .process_group(0)
             .spawn()
-            .map(Running)
+            .map(RunningProgram)
             .and_then(|mut dump| Ok((dump.finish(interrupt)?, dump.0.wait()?)));
         let (text, status) = dumped.map_err(|e| failed("lockstead dump", &e))?;
         // The three workers may not have got so far yet.
@@ -121,9 +121,9 @@ fn indented(text: &str) -> String {
 }
 
 /// A child in a process group of its own, all of which ends with this value.
-struct Running(Child);
+struct RunningProgram(Child);
 
-impl Running {
+impl RunningProgram {
     /// Returns all that it prints until it ends.
     fn finish(&mut self, interrupt: &Interrupt) -> io::Result<String> {
         let drain = |stream: Option<Box<dyn Read + Send>>| {
@@ -158,7 +158,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProgram {
     fn drop(&mut self) {
         if matches!(self.0.try_wait(), Ok(None)) {
             self.end();

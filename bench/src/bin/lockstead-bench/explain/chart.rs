@@ -22,7 +22,7 @@ fn figure_at(x: f64, characters: usize, line: f64) -> f64 {
 }
 
 /// A bar of a chart.
-pub(super) struct Bar {
+pub(super) struct ChartBar {
     pub(super) name: String,
     pub(super) figure: RoundsFigure,
     /// Written behind the bar.
@@ -32,7 +32,7 @@ pub(super) struct Bar {
 }
 
 /// Bars below each other; with `one`, a line where the value is 1.
-pub(super) fn bars(what: &str, bars: &[Bar], one: bool) -> String {
+pub(super) fn bars(what: &str, bars: &[ChartBar], one: bool) -> String {
     let most = bars.iter().map(|bar| bar.figure.max).fold(0.0, f64::max);
     if most <= 0.0 {
         return String::new();
@@ -86,7 +86,7 @@ mod tests {
         assert_eq!(figure_at(100.0, 5, 120.0), 126.0);
         assert_eq!(figure_at(100.0, 5, 136.0), 100.0, "it is beyond");
         assert_eq!(figure_at(130.0, 5, 120.0), 130.0, "it is before");
-        let near = |median: f64| Bar {
+        let near = |median: f64| ChartBar {
             name: "x".into(),
             figure: RoundsFigure { median, min: median, max: median, low: median, high: median },
             written: "0.98x".into(),
@@ -107,7 +107,7 @@ mod tests {
     fn no_name_is_cut_off() {
         let name = "the kernel's semaphore of 2005: always sleeps";
         let figure = RoundsFigure { median: 1.0, min: 1.0, max: 1.0, low: 1.0, high: 1.0 };
-        let bar = Bar { name: name.into(), figure, written: String::new(), class: "hold" };
+        let bar = ChartBar { name: name.into(), figure, written: String::new(), class: "hold" };
         let svg = bars("x", &[bar], false);
         let document = Document::parse(&svg).expect("XML");
         let text = document.descendants().find(|n| n.text() == Some(name)).expect("a name");
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn a_chart_is_xml_with_a_bar_and_a_spread_each() {
-        let bar = |name: &str, median: f64| Bar {
+        let bar = |name: &str, median: f64| ChartBar {
             name: name.into(),
             figure: RoundsFigure {
                 median,

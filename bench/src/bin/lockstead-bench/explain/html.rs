@@ -1,7 +1,7 @@
 //! The report as one HTML page: nothing is fetched, everything is in it. The page is
 //! also well-formed XML.
 
-use super::chart::{self, Bar};
+use super::chart::{self, ChartBar};
 use super::text::{name, title};
 use crate::table;
 use askama::Template;
@@ -10,12 +10,12 @@ use lockstead_bench::explain::{ExplainReport, ExplainedLock, Ingredient, RoundsF
 
 #[derive(Template)]
 #[template(path = "explain.html")]
-struct Page<'a> {
+struct ExplainPage<'a> {
     version: &'static str,
     machine: String,
     rounds: usize,
     slice_ms: f64,
-    answers: &'a [lockstead_bench::explain::answers::Answer],
+    answers: &'a [lockstead_bench::explain::answers::ExplainAnswer],
     ingredients: Vec<(&'static str, &'static str)>,
     sizes: String,
     code: String,
@@ -41,7 +41,7 @@ pub(super) fn render(report: &ExplainReport) -> Result<String, askama::Error> {
     parts.push(format!("{} processors", machine.processors));
     parts.extend(machine.kernel.iter().map(|release| format!("Linux {release}")));
     parts.push(machine.date.clone());
-    Page {
+    ExplainPage {
         version: env!("CARGO_PKG_VERSION"),
         machine: parts.join(", "),
         rounds: report.rounds,
@@ -67,10 +67,10 @@ fn between(median: f64, min: f64, max: f64) -> RoundsFigure {
 }
 
 fn sizes(report: &ExplainReport) -> String {
-    let bars: Vec<Bar> = report
+    let bars: Vec<ChartBar> = report
         .sizes
         .iter()
-        .map(|size| Bar {
+        .map(|size| ChartBar {
             name: size.lock.clone(),
             figure: exact(size.bytes as f64),
             written: format!("{} bytes", size.bytes),
@@ -85,9 +85,9 @@ fn code(report: &ExplainReport) -> String {
         report.text.sites.iter().map(|site| (site.lock.name().to_owned(), site.bytes_per_pair));
     let objects = report.text.objects.iter().filter(|object| object.bytes_per_pair > 0.0);
     let objects = objects.map(|object| (format!("{}, C", object.way), object.bytes_per_pair));
-    let bars: Vec<Bar> = here
+    let bars: Vec<ChartBar> = here
         .chain(objects)
-        .map(|(name, bytes)| Bar {
+        .map(|(name, bytes)| ChartBar {
             name,
             figure: exact(bytes),
             written: format!("{bytes:.0} bytes"),
@@ -105,9 +105,9 @@ fn pair(report: &ExplainReport) -> String {
         let figure = between(row.ns, row.ns_min, row.ns_max);
         (row.lock.clone(), figure, "hold")
     });
-    let bars: Vec<Bar> = std::iter::once(limit)
+    let bars: Vec<ChartBar> = std::iter::once(limit)
         .chain(rows)
-        .map(|(name, figure, class)| Bar {
+        .map(|(name, figure, class)| ChartBar {
             name,
             figure,
             written: table::time(figure.median),
@@ -120,10 +120,10 @@ fn pair(report: &ExplainReport) -> String {
 fn cell(cell: &ExplainCell) -> CellView {
     let rows = |figure: fn(&lockstead_bench::explain::contended::ExplainRow) -> RoundsFigure,
                 what: &str| {
-        let bars: Vec<Bar> = cell
+        let bars: Vec<ChartBar> = cell
             .results
             .iter()
-            .map(|row| Bar {
+            .map(|row| ChartBar {
                 name: name(row),
                 figure: figure(row),
                 written: table::rate(figure(row).median),
@@ -133,13 +133,13 @@ fn cell(cell: &ExplainCell) -> CellView {
         chart::bars(what, &bars, false)
     };
     let shares = |of: fn(&IngredientEffect) -> RoundsFigure, what: &str| {
-        let bars: Vec<Bar> = cell
+        let bars: Vec<ChartBar> = cell
             .effects
             .iter()
             .map(|effect| {
                 let share = of(effect);
                 let lock = if effect.lock == ExplainedLock::Mutex { "mutex" } else { "semaphore" };
-                Bar {
+                ChartBar {
                     name: format!("{lock}: {}", effect.ingredient.name()),
                     figure: share,
                     written: table::ratio(share.median, 1.0),

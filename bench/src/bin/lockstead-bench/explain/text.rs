@@ -1,6 +1,6 @@
 //! The tables, and the questions with what the figures say.
 
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use anstyle::Style;
 use lockstead_bench::contended::Disturbance;
 use lockstead_bench::explain::contended::{ExplainCell, ExplainRow, IngredientEffect};
@@ -50,7 +50,7 @@ pub(super) fn title(cell: &ExplainCell) -> String {
 }
 
 fn sizes(report: &ExplainReport) -> String {
-    let mut table = Table::new(&["lock", "bytes", "from"]);
+    let mut table = TextTable::new(&["lock", "bytes", "from"]);
     for size in &report.sizes {
         let from = size.source.unwrap_or("measured");
         table.row([size.lock.clone(), size.bytes.to_string(), from.into()]);
@@ -59,7 +59,7 @@ fn sizes(report: &ExplainReport) -> String {
 }
 
 fn code(report: &ExplainReport) -> String {
-    let mut table = Table::new(&["call site", "bytes a pair", ".text of 200"]);
+    let mut table = TextTable::new(&["call site", "bytes a pair", ".text of 200"]);
     for site in &report.text.sites {
         let name = format!("{}, in this command", site.lock.name());
         table.row([name, format!("{:.0}", site.bytes_per_pair), "-".into()]);
@@ -77,7 +77,7 @@ fn code(report: &ExplainReport) -> String {
 }
 
 fn grid(cell: &ExplainCell) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "ops/s",
         "lowest to\nhighest",

@@ -10,7 +10,7 @@ pub(super) const ROW: i32 = 28;
 const LETTER: i32 = 9;
 
 /// A bar of a picture.
-pub(super) struct Bar {
+pub(super) struct PictureBar {
     pub(super) name: String,
     pub(super) value: f64,
     /// Written behind the bar.
@@ -33,7 +33,7 @@ pub(super) struct BarsPlace {
 /// Draws bars below each other, `most` as long as the place is wide.
 pub(super) fn draw(
     canvas: &Canvas<'_>,
-    bars: &[Bar],
+    bars: &[PictureBar],
     place: &BarsPlace,
     most: f64,
 ) -> Result<(), Failure> {

@@ -5,7 +5,7 @@ use super::canvas::{Align, Canvas, FAINT, INK, Pen, RULE, sheet};
 use super::frame::{MARGIN, footer, heading, short};
 use crate::failure::Failure;
 use crate::table;
-use lockstead_bench::contended::map::{Map, MapMeasure, Panel};
+use lockstead_bench::contended::map::{GridMap, MapMeasure, Panel};
 use plotters::prelude::RGBColor;
 use serde_json::Value;
 use std::ops::Range;
@@ -23,7 +23,7 @@ const HEAD: i32 = 52;
 const KEY: i32 = 56;
 
 /// Draws all panels: those of one think time beside each other.
-pub(crate) fn draw(map: &Map, machine: &Value) -> Result<String, Failure> {
+pub(crate) fn draw(map: &GridMap, machine: &Value) -> Result<String, Failure> {
     let bands: Vec<&[Panel]> = map.panels.chunk_by(|a, b| a.think_ratio == b.think_ratio).collect();
     let columns = |panel: &Panel| pixels(panel.sections_ns.len()) * COLUMN + LABELS;
     let widths = bands.iter().map(|band| band.iter().map(|p| columns(p) + BETWEEN).sum::<i32>());

@@ -14,14 +14,14 @@ const MAX_NAME: usize = 40;
 /// A report of one of the three benchmarks.
 #[derive(Debug)]
 pub(super) enum PlotReport {
-    Vfs(Vfs),
-    Uncontended(Uncontended),
+    Vfs(PlottedVfs),
+    Uncontended(PlottedUncontended),
     Contended(Grid),
 }
 
 /// A report of `bench vfs --json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Vfs {
+pub(super) struct PlottedVfs {
     #[serde(default)]
     pub(super) machine: Value,
     pub(super) tasks: u32,
@@ -39,7 +39,7 @@ pub(super) struct VfsResult {
 
 /// A report of `bench uncontended --json`.
 #[derive(Debug, Deserialize)]
-pub(super) struct Uncontended {
+pub(super) struct PlottedUncontended {
     #[serde(default)]
     pub(super) machine: Value,
     pub(super) limit_ns: f64,

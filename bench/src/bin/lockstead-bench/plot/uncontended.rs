@@ -1,19 +1,19 @@
 //! The uncontended pair as bars, with the bare two atomics as a line.
 
-use super::bars::{self, Bar, BarsPlace};
+use super::bars::{self, BarsPlace, PictureBar};
 use super::canvas::{Align, LIMIT, OURS, Pen, THEIRS, sheet};
 use super::frame::{MARGIN, footer, heading};
-use super::report::Uncontended;
+use super::report::PlottedUncontended;
 use crate::compare::ours;
 use crate::failure::Failure;
 
 const TOP: i32 = 116;
 
-pub(super) fn draw(pair: &Uncontended) -> Result<String, Failure> {
+pub(super) fn draw(pair: &PlottedUncontended) -> Result<String, Failure> {
     let rows = i32::try_from(pair.results.len()).unwrap_or(i32::MAX / 4096) * bars::ROW;
     let height = TOP + rows + 70;
     let most = pair.results.iter().map(|r| r.ns).fold(pair.limit_ns, f64::max);
-    let bars: Vec<Bar> = pair
+    let bars: Vec<PictureBar> = pair
         .results
         .iter()
         .map(|r| {
@@ -24,7 +24,7 @@ pub(super) fn draw(pair: &Uncontended) -> Result<String, Failure> {
             if let Some(bytes) = r.bytes {
                 figure += &format!(", {bytes:.0} byte{}", if bytes == 1.0 { "" } else { "s" });
             }
-            Bar {
+            PictureBar {
                 name: r.lock.clone(),
                 value: r.ns,
                 figure,

@@ -1,10 +1,10 @@
 //! The announcement's benchmark as bars: loops per second on the left, loops
 //! per processor time on the right; this machine above the two of 2005.
 
-use super::bars::{self, Bar, BarsPlace};
+use super::bars::{self, BarsPlace, PictureBar};
 use super::canvas::{Align, Canvas, INK, OURS, PAST, Pen, THEIRS, sheet};
 use super::frame::{MARGIN, footer, heading};
-use super::report::{Vfs, VfsResult};
+use super::report::{PlottedVfs, VfsResult};
 use crate::compare::ours;
 use crate::failure::Failure;
 use crate::table;
@@ -35,7 +35,7 @@ struct PlotVfsRow {
     past: bool,
 }
 
-pub(super) fn draw(vfs: &Vfs) -> Result<String, Failure> {
+pub(super) fn draw(vfs: &PlottedVfs) -> Result<String, Failure> {
     let blocks = blocks(vfs);
     let rows: usize = blocks.iter().map(|block| block.rows.len()).sum();
     let rows = i32::try_from(rows).unwrap_or(i32::MAX / 4096);
@@ -64,10 +64,10 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
         canvas.text(title, (left, top + 22), Align::Left, Pen::new(12, INK))?;
         let figure = |row: &PlotVfsRow| row.figures[column];
         let reference = block.reference.map(|index| figure(&block.rows[index]));
-        let bars: Vec<Bar> = block
+        let bars: Vec<PictureBar> = block
             .rows
             .iter()
-            .map(|row| Bar {
+            .map(|row| PictureBar {
                 name: row.name.clone(),
                 value: figure(row),
                 figure: match reference {
@@ -96,7 +96,7 @@ fn draw_block(canvas: &Canvas<'_>, block: &Block, top: i32) -> Result<i32, Failu
     Ok(top + i32::try_from(block.rows.len()).unwrap_or(i32::MAX / 4096) * bars::ROW)
 }
 
-fn blocks(vfs: &Vfs) -> Vec<Block> {
+fn blocks(vfs: &PlottedVfs) -> Vec<Block> {
     let here = Block {
         title: format!("This report: {} tasks, {} s for each lock", vfs.tasks, vfs.seconds),
         rows: vfs.results.iter().map(measured).collect(),

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::shared::contended::{self, SharedCell, SharedRow};
 use lockstead_bench::shared::{SharedLock, pair};
 use lockstead_bench::uncontended;
@@ -86,7 +86,7 @@ fn grid(cell: &SharedCell) -> String {
     };
     let (speed, work) = (of_peer(|row| row.ops_per_s), of_peer(|row| row.ops_per_cpu_s));
     let mut table =
-        Table::new(&["lock", "ops/s", "±", "", "CPU-s\nper s", "ops per\nCPU-s", "", "Jain"]);
+        TextTable::new(&["lock", "ops/s", "±", "", "CPU-s\nper s", "ops per\nCPU-s", "", "Jain"]);
     for row in &cell.results {
         let spread = (row.ops_per_s_max - row.ops_per_s_min) / 2.0 / row.ops_per_s;
         table.row([

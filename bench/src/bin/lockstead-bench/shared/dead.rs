@@ -1,11 +1,11 @@
 //! `lockstead bench dead`: a killed process that held very many locks.
 
-use super::flags::Dead;
+use super::flags::DeadFlags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::shared::SharedLock;
 use lockstead_bench::shared::dead::{self, DeadReport};
 
@@ -13,7 +13,7 @@ use lockstead_bench::shared::dead::{self, DeadReport};
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(flags: &Dead) -> Result<(), Failure> {
+pub(crate) fn run(flags: &DeadFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let report = measure(flags.locks, &interrupt)?;
     output::warn_about(&report.machine);
@@ -30,7 +30,8 @@ pub(crate) fn measure(locks: usize, interrupt: &Interrupt) -> Result<DeadReport,
 
 /// Returns the name of the table.
 pub(crate) fn render(report: &DeadReport) -> String {
-    let mut table = Table::new(&["lock", "held", "reported", "stuck", "known after", "swept in"]);
+    let mut table =
+        TextTable::new(&["lock", "held", "reported", "stuck", "known after", "swept in"]);
     for (lock, count) in [
         (SharedLock::Lockstead, &report.lockstead),
         (SharedLock::GlibcRobust, &report.glibc_robust),

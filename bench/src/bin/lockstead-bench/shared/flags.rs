@@ -1,8 +1,8 @@
 //! The flags of the benchmarks of locks between processes.
 
-use crate::values::{self, List};
+use crate::values::{self, ValueList};
 use clap::Args;
-use lockstead_bench::shared::storm::{LockKind, MAX_KILLS, Mix, Namespacing};
+use lockstead_bench::shared::storm::{MAX_KILLS, Mix, Namespacing, StormLockKind};
 use std::time::Duration;
 
 #[derive(Debug, Args)]
@@ -18,15 +18,15 @@ pub(crate) struct SharedFlags {
     /// Numbers of processes, each 1 to 256
     #[arg(long, default_value = "2,4,16", value_name = "LIST")]
     #[arg(value_parser = values::processes)]
-    pub(crate) processes: List<usize>,
+    pub(crate) processes: ValueList<usize>,
     /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
     #[arg(long, default_value = "0,1us,20us", value_name = "LIST")]
     #[arg(value_parser = values::sections)]
-    pub(crate) section: List<Duration>,
+    pub(crate) section: ValueList<Duration>,
     /// Time between two sections of a process: 0 or a multiple of the section
     #[arg(long, default_value = "0,1x", value_name = "LIST")]
     #[arg(value_parser = values::thinks)]
-    pub(crate) think: List<f64>,
+    pub(crate) think: ValueList<f64>,
     /// Seconds of counting for each lock in each cell, in five rounds [default: 0.5]
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) seconds: Option<Duration>,
@@ -55,7 +55,7 @@ Exit status:
   1    an invariant was torn, a wait took longer than 2 s, a lock told of a death that was
        not, or refused, or a slot was lost; or it could not be done
   2    wrong usage")]
-pub(crate) struct Storm {
+pub(crate) struct StormFlags {
     /// How many workers to kill
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MAX_KILLS))]
     pub(crate) kills: Option<u64>,
@@ -82,10 +82,10 @@ Exit status:
   0    nobody waited for longer than the limit
   1    somebody did, or for ever, or two had a lock; or processes may not be traced here
   2    wrong usage")]
-pub(crate) struct Steps {
+pub(crate) struct StepsFlags {
     /// Kinds of locks: mutex, rwlock, semaphore, condvar, several of them, or all
     #[arg(long, default_value = "all", value_name = "LIST", value_parser = values::storm_kinds)]
-    pub(crate) lock: List<LockKind>,
+    pub(crate) lock: ValueList<StormLockKind>,
     /// Kill at each Nth instruction, 1 to 1000000
     #[arg(long, default_value_t = 1, value_name = "N")]
     #[arg(value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -104,7 +104,7 @@ pub(crate) struct Steps {
 pub(crate) struct Combination {
     /// Kinds of locks: mutex, rwlock, semaphore, condvar, several of them, or all [default: mutex]
     #[arg(long, value_name = "LIST", value_parser = values::storm_kinds)]
-    pub(crate) lock: Option<List<LockKind>>,
+    pub(crate) lock: Option<ValueList<StormLockKind>>,
     /// Workers at the same time, 1 to 64 [default: 4]
     #[arg(long, value_name = "N", value_parser = values::storm_processes)]
     pub(crate) processes: Option<usize>,
@@ -176,7 +176,7 @@ impl Combination {
 Examples:
   lockstead bench dead --locks 1000000
   lockstead bench dead --locks 100000 --json")]
-pub(crate) struct Dead {
+pub(crate) struct DeadFlags {
     /// Locks that the killed process holds, 1 to 1048576
     #[arg(long, default_value = "1000000", value_name = "N", value_parser = values::dead_locks)]
     pub(crate) locks: usize,

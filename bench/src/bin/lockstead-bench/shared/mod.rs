@@ -8,4 +8,4 @@ pub(crate) mod rivals;
 pub(crate) mod steps;
 pub(crate) mod storm;
 
-pub(crate) use flags::{Dead, Rivals, SharedFlags, Steps, Storm};
+pub(crate) use flags::{DeadFlags, Rivals, SharedFlags, StepsFlags, StormFlags};

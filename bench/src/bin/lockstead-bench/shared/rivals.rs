@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::shared::rivals::{self, AfterKill, RivalRow, RivalsOptions, RivalsReport};
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn render(report: &RivalsReport) -> String {
 }
 
 fn costs(report: &RivalsReport) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "lock +\nunlock",
         "",
@@ -84,7 +84,7 @@ fn costs(report: &RivalsReport) -> String {
 }
 
 fn behaviours(report: &RivalsReport) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "holder\nkilled",
         "known\nafter",

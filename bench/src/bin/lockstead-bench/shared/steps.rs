@@ -1,18 +1,18 @@
 //! `lockstead bench steps`: processes that are killed at every instruction.
 
-use super::flags::Steps;
+use super::flags::StepsFlags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::shared::steps::{self, StepsOptions, StepsReport};
 
 /// Kills as the flags say, and prints what came of it.
 ///
 /// # Errors
 /// As [`Failure`]; that somebody waits for too long is one.
-pub(crate) fn run(flags: &Steps) -> Result<(), Failure> {
+pub(crate) fn run(flags: &StepsFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let options =
         StepsOptions { kinds: flags.lock.0.clone(), every: flags.every, limit: flags.limit };
@@ -31,7 +31,7 @@ pub(crate) fn run(flags: &Steps) -> Result<(), Failure> {
 }
 
 fn render(report: &StepsReport) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "lock",
         "operation",
         "instructions",

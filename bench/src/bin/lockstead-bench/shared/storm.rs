@@ -1,19 +1,21 @@
 //! `lockstead bench storm`: processes that are killed all the time.
 
-use super::flags::Storm;
+use super::flags::StormFlags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::measured;
-use crate::table::{self, Table};
+use crate::table::{self, TextTable};
 use lockstead_bench::shared::SharedLock;
-use lockstead_bench::shared::storm::{self, Counts, Length, Mix, STALL, StormReport, StormRound};
+use lockstead_bench::shared::storm::{
+    self, Length, Mix, STALL, StormCounts, StormReport, StormRound,
+};
 
 /// Lets it storm, and prints.
 ///
 /// # Errors
 /// As [`Failure`]; locks that do not hold are one.
-pub(crate) fn run(flags: &Storm) -> Result<(), Failure> {
+pub(crate) fn run(flags: &StormFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let length = match (flags.kills, flags.seconds) {
         (None, None) => Length::default(),
@@ -36,7 +38,7 @@ pub(crate) fn run(flags: &Storm) -> Result<(), Failure> {
 }
 
 /// Returns the one combination that is wanted; `None`: all of them.
-fn mix(flags: &Storm) -> Option<Mix> {
+fn mix(flags: &StormFlags) -> Option<Mix> {
     let usual = (flags.kills.is_some() && !flags.all).then(Mix::default);
     flags.combination.mix().or(usual)
 }
@@ -110,7 +112,7 @@ fn render(report: &StormReport) -> String {
 }
 
 fn rounds(rounds: &[StormRound]) -> String {
-    let mut table = Table::new(&[
+    let mut table = TextTable::new(&[
         "workers",
         "locks",
         "kills",
@@ -141,8 +143,8 @@ fn rounds(rounds: &[StormRound]) -> String {
     table.render()
 }
 
-fn kinds(total: &Counts) -> String {
-    let mut table = Table::new(&["lock", "sections", "told", "torn", "stalls", "longest wait"]);
+fn kinds(total: &StormCounts) -> String {
+    let mut table = TextTable::new(&["lock", "sections", "told", "torn", "stalls", "longest wait"]);
     for kind in &total.kinds {
         table.row([
             kind.lock.to_string(),

@@ -6,28 +6,29 @@
 //! disputes the lock is taken from one thread alone, which counts in no error: short pieces
 //! of work overlap in a processor, by how much is no business of a lock.
 
-use super::flags::Check;
+use super::flags::SimCheckFlags;
 use super::{measure, scene};
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
-use crate::table::{Table, cell_title, rate};
+use crate::table::{TextTable, cell_title, rate};
 use lockstead_bench::contended::{self, ContendedCell, ContendedOptions};
 use lockstead_bench::{LockName as Native, Session};
 use lockstead_sim::{
-    How, LockName, Machine, Stopped, Use, UseKind, Workload, many, run as run_simulation,
+    Machine, RunSettings, SimLockName, Stopped, UseKind, WorkUse, Workload, many,
+    run as run_simulation,
 };
 use serde::Serialize;
 use std::fmt::Write;
 use std::time::Duration;
 
 /// Locks that exist in both worlds. The C library's stands for what programs have.
-const LOCKS: [(Native, LockName); 4] = [
-    (Native::Lockstead, LockName::Lockstead),
-    (Native::SemaphoreClassic, LockName::SemaphoreClassic),
-    (Native::SemaphoreTuned, LockName::SemaphoreTuned),
-    (Native::Pthread, LockName::Futex),
+const LOCKS: [(Native, SimLockName); 4] = [
+    (Native::Lockstead, SimLockName::Lockstead),
+    (Native::SemaphoreClassic, SimLockName::SemaphoreClassic),
+    (Native::SemaphoreTuned, SimLockName::SemaphoreTuned),
+    (Native::Pthread, SimLockName::Futex),
 ];
 
 #[derive(Serialize)]
@@ -58,7 +59,7 @@ struct Compared {
 ///
 /// # Errors
 /// As [`Failure`].
-pub(super) fn run(flags: &Check) -> Result<(), Failure> {
+pub(super) fn run(flags: &SimCheckFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut progress = Progress::new();
     let machine = match &flags.machine {
@@ -81,7 +82,8 @@ pub(super) fn run(flags: &Check) -> Result<(), Failure> {
     let measured = contended::measure(&options, &mut session).map_err(measure::failed)?;
     let (alone, cells): (Vec<&ContendedCell>, Vec<&ContendedCell>) =
         measured.cells.iter().partition(|cell| cell.threads == 1);
-    let jobs: Vec<Job> = cells.iter().flat_map(|cell| Job::of(cell, &alone, &machine)).collect();
+    let jobs: Vec<CheckJob> =
+        cells.iter().flat_map(|cell| CheckJob::of(cell, &alone, &machine)).collect();
     let seeds = flags.seeds as usize;
     let simulated = many(
         jobs.len() * seeds,
@@ -119,15 +121,19 @@ fn median(cells: Vec<&Compared>) -> f64 {
 }
 
 /// One lock in one cell, to be simulated.
-struct Job<'a> {
+struct CheckJob<'a> {
     cell: &'a ContendedCell,
     native: Native,
-    lock: LockName,
+    lock: SimLockName,
     workload: Workload,
 }
 
-impl<'a> Job<'a> {
-    fn of(cell: &'a ContendedCell, alone: &[&ContendedCell], machine: &Machine) -> Vec<Job<'a>> {
+impl<'a> CheckJob<'a> {
+    fn of(
+        cell: &'a ContendedCell,
+        alone: &[&ContendedCell],
+        machine: &Machine,
+    ) -> Vec<CheckJob<'a>> {
         let same = |other: &&&ContendedCell| {
             other.section_ns == cell.section_ns && other.think_ratio == cell.think_ratio
         };
@@ -141,13 +147,13 @@ impl<'a> Job<'a> {
                     // The fastest round: the others were disturbed.
                     calibrate(&mut workload, machine, lock, 1e9 / row.ops_per_s_max);
                 }
-                Some(Job { cell, native, lock, workload })
+                Some(CheckJob { cell, native, lock, workload })
             })
             .collect()
     }
 
     fn simulate(&self, machine: &Machine, seed: u64) -> f64 {
-        let how = How { seed, ..How::default() };
+        let how = RunSettings { seed, ..RunSettings::default() };
         per_second(machine, self.lock, &self.workload, self.cell.threads, how)
     }
 
@@ -189,7 +195,7 @@ fn workload(cell: &ContendedCell, machine: &Machine) -> Workload {
         warm_up: 2.0,
         // Long enough for everybody to have a turn, where there are more than processors.
         length: 15.0 + (crowd * turn / machine.cpus() as f64).min(60.0),
-        locks: vec![Use {
+        locks: vec![WorkUse {
             name: "lock".into(),
             kind: UseKind::Mutex,
             many: 1,
@@ -204,9 +210,9 @@ fn workload(cell: &ContendedCell, machine: &Machine) -> Workload {
 }
 
 /// Scales the work so that one task alone takes `turn` nanoseconds a turn.
-fn calibrate(workload: &mut Workload, machine: &Machine, lock: LockName, turn: f64) {
+fn calibrate(workload: &mut Workload, machine: &Machine, lock: SimLockName, turn: f64) {
     let alone = Workload { warm_up: 0.1, length: 1.0, ..workload.clone() };
-    let simulated = 1e9 / per_second(machine, lock, &alone, 1, How::default());
+    let simulated = 1e9 / per_second(machine, lock, &alone, 1, RunSettings::default());
     let work = (workload.compute + workload.locks[0].section) * 1e3;
     if work <= 0.0 {
         return;
@@ -218,10 +224,10 @@ fn calibrate(workload: &mut Workload, machine: &Machine, lock: LockName, turn: f
 
 fn per_second(
     machine: &Machine,
-    lock: LockName,
+    lock: SimLockName,
     workload: &Workload,
     tasks: usize,
-    how: How,
+    how: RunSettings,
 ) -> f64 {
     let figures = run_simulation(machine, lock, workload, tasks, how);
     figures.locks[0].taken as f64 / figures.seconds
@@ -239,7 +245,7 @@ fn render(report: &CheckReport) -> String {
         let place = (first.section_ns, first.think_ratio);
         let title = cell_title(first.threads, ("thread", "threads"), place);
         let titles = ["lock", "measured", "from", "to", "simulated", "from", "to", "error"];
-        let mut table = Table::new(&titles);
+        let mut table = TextTable::new(&titles);
         for row in cell {
             table.row([
                 row.lock.to_string(),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 /// A picture, and a page with the picture and what is printed.
 #[derive(Debug, Args)]
-pub(crate) struct Files {
+pub(crate) struct PictureFiles {
     /// Write a picture as well
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -18,7 +18,7 @@ pub(crate) struct Files {
     html: Option<PathBuf>,
 }
 
-impl Files {
+impl PictureFiles {
     /// Tells whether all of them can be written.
     ///
     /// # Errors
@@ -54,7 +54,7 @@ impl Files {
     /// Writes the same with curves of jobs a second by cores, one for each lock.
     ///
     /// # Errors
-    /// As [`Files::write`].
+    /// As [`PictureFiles::write`].
     pub(super) fn write_curves(
         &self,
         (workload, machine): (&str, &str),

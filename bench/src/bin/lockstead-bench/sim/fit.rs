@@ -1,14 +1,14 @@
 //! `lockstead sim fit`.
 
-use super::flags::Fit;
+use super::flags::FitFlags;
 use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{
-    BOX_RANGES, CONTENDED, Found, FoundBox, FoundServer, RANGES, ReplayRow, SERVER_RANGES, Search,
-    search, search_boxes, search_servers,
+    BOX_RANGES, CONTENDED, FitSearch, FoundBox, FoundFit, FoundServer, RANGES, ReplayRow,
+    SERVER_RANGES, search, search_boxes, search_servers,
 };
 use std::fmt::{Display, Write};
 
@@ -16,12 +16,12 @@ use std::fmt::{Display, Write};
 ///
 /// # Errors
 /// As [`Failure`].
-pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
+pub(super) fn run(flags: &FitFlags) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let wanted =
-        Search { draws: flags.draws, seed: flags.seed, keep: flags.keep, seeds: flags.seeds };
+        FitSearch { draws: flags.draws, seed: flags.seed, keep: flags.keep, seeds: flags.seeds };
     let text = if flags.boxes {
         let found = search_boxes(&wanted, interrupt.flag(), &mut step)
             .map_err(|Stopped| Failure::Interrupted)?;
@@ -37,7 +37,7 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
     } else {
         let found =
             search(&wanted, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
-        let entry = |found: &Found| entry(found.score, &found.rows, &found.fit);
+        let entry = |found: &FoundFit| entry(found.score, &found.rows, &found.fit);
         let (least, most) = CONTENDED;
         let solved = format!("#   contended, beyond: solved for, from {least} to {most}\n");
         let found: String = found.iter().map(entry).collect();
@@ -48,7 +48,7 @@ pub(super) fn run(flags: &Fit) -> Result<(), Failure> {
 }
 
 /// Returns what was searched for, and where.
-fn head(wanted: &Search, ranges: &[(&str, f64, f64)]) -> String {
+fn head(wanted: &FitSearch, ranges: &[(&str, f64, f64)]) -> String {
     let mut text = format!(
         "# Numbers that no document gives: the best of {} draws (seed {}), judged by the\n\
          # calibrated rows over {} seeds, the best first. Drawn from:\n",

@@ -1,24 +1,25 @@
 //! The flags of `lockstead sim`.
 
-use super::files::Files;
-use crate::values::{self, List};
+use super::files::PictureFiles;
+use crate::values::{self, ValueList};
 use clap::{Args, Subcommand};
 use std::path::PathBuf;
 use std::time::Duration;
 
 /// The commands below `lockstead sim`.
 #[derive(Debug, Subcommand)]
-pub(crate) enum Sim {
+pub(crate) enum SimCommand {
     /// Simulate the published tables, and print each figure beside the simulated one
     ///
     /// The median over seeds and over equally good fits, with the range. Rows that served to
-    /// calibrate are marked; all others are predictions. docs/simulator.md says what they are worth.
+    /// calibrate are marked; all others are predictions. docs/simulator.md says what they are
+    /// worth.
     Replay(Replay),
     /// Search for the numbers that no document gives
     ///
     /// Draws them at random within limits that make physical sense, and judges each draw by the
     /// calibrated rows alone. Prints the best as the file that the simulator is built with.
-    Fit(Fit),
+    Fit(FitFlags),
     /// Change each of those numbers, and print what it does to the figures
     Sensitivity(Sensitivity),
     /// Simulate one workload on one machine
@@ -32,12 +33,12 @@ pub(crate) enum Sim {
     /// and which lock stops it.
     Whatif(Whatif),
     /// Show what happens to one contended lock, step by step
-    Trace(Trace),
+    Trace(TraceFlags),
     /// Compare the simulator with the machine it runs on
     ///
     /// Measures this machine's numbers and `lockstead bench contended`, simulates the same, and
     /// prints the error of each cell. Takes two minutes; other work on the machine spoils it.
-    Check(Check),
+    Check(SimCheckFlags),
     /// Measure the machine it runs on, and print it as a machine file
     ///
     /// Transfers between processors, system calls, wake-ups, switches, slices: a few seconds. Other
@@ -78,7 +79,7 @@ Examples:
   lockstead sim fit --draws 500 --seed 2 > fits.toml
   lockstead sim fit --boxes --draws 1000 > fits-2005.toml
   lockstead sim fit --fserver > fits-fserver.toml")]
-pub(crate) struct Fit {
+pub(crate) struct FitFlags {
     /// Fit the two boxes of 2005 instead of that of 2013
     #[arg(long)]
     pub(crate) boxes: bool,
@@ -169,7 +170,7 @@ pub(crate) struct RunOne {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) files: Files,
+    pub(crate) files: PictureFiles,
 }
 
 #[derive(Debug, Args)]
@@ -200,7 +201,7 @@ pub(crate) struct Sweep {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) files: Files,
+    pub(crate) files: PictureFiles,
 }
 
 #[derive(Debug, Args)]
@@ -226,7 +227,7 @@ pub(crate) struct Whatif {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) files: Files,
+    pub(crate) files: PictureFiles,
 }
 
 #[derive(Debug, Args)]
@@ -234,7 +235,7 @@ pub(crate) struct Whatif {
 Examples:
   lockstead sim trace --machine vm-2 --workload storm --lock lockstead --tasks 3
   lockstead sim trace --machine epyc-2x64 --workload storm --lock queued-2013 --tasks 6 --svg t.svg")]
-pub(crate) struct Trace {
+pub(crate) struct TraceFlags {
     #[command(flatten)]
     pub(crate) scene: SceneFlags,
     /// Name of the lock to simulate
@@ -250,7 +251,7 @@ pub(crate) struct Trace {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) files: Files,
+    pub(crate) files: PictureFiles,
 }
 
 #[derive(Debug, Args)]
@@ -259,20 +260,20 @@ Examples:
   lockstead sim check
   lockstead sim check --threads 2,8 --section 1us --think 0,1x --json
   lockstead sim measure > here.toml && lockstead sim check --machine here.toml --quick")]
-pub(crate) struct Check {
+pub(crate) struct SimCheckFlags {
     /// A machine that is built in, or a file [default: measured now]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
     /// Numbers of threads, each 2 to 1024
     #[arg(long, value_name = "LIST", default_value = "2,4,16", value_parser = values::threads)]
-    pub(crate) threads: List<usize>,
+    pub(crate) threads: ValueList<usize>,
     /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
     #[arg(long, value_name = "LIST", default_value = "0,50ns,1us,20us")]
     #[arg(value_parser = values::sections)]
-    pub(crate) section: List<Duration>,
+    pub(crate) section: ValueList<Duration>,
     /// Time between two sections of a thread: 0 or a multiple of the section
     #[arg(long, value_name = "LIST", default_value = "0,1x,10x", value_parser = values::thinks)]
-    pub(crate) think: List<f64>,
+    pub(crate) think: ValueList<f64>,
     /// Seeds of each simulation; figures are medians
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,

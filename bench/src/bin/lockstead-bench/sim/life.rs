@@ -1,6 +1,6 @@
 //! What each task does when, from the steps of a simulation.
 
-use lockstead_sim::{Step, StepKind};
+use lockstead_sim::{StepKind, TraceStep};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ const US: f64 = 1e6;
 /// What a task does for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Doing {
+pub(super) enum SimDoing {
     /// Has the lock, and a processor.
     Holds,
     /// Has the lock, and no processor: all others wait for the scheduler.
@@ -23,14 +23,14 @@ pub(super) enum Doing {
     Ready,
 }
 
-impl Doing {
+impl SimDoing {
     /// All, with words for a legend and colours.
-    pub(super) const ALL: [(Doing, &'static str, &'static str); 5] = [
-        (Doing::Holds, "holds", "#1f66a8"),
-        (Doing::HoldsWithoutProcessor, "holds, off its processor", "#be3c28"),
-        (Doing::Spins, "spins", "#d98b1f"),
-        (Doing::Sleeps, "sleeps", "#cdd2d8"),
-        (Doing::Ready, "waits for a processor", "#8a9bb0"),
+    pub(super) const ALL: [(SimDoing, &'static str, &'static str); 5] = [
+        (SimDoing::Holds, "holds", "#1f66a8"),
+        (SimDoing::HoldsWithoutProcessor, "holds, off its processor", "#be3c28"),
+        (SimDoing::Spins, "spins", "#d98b1f"),
+        (SimDoing::Sleeps, "sleeps", "#cdd2d8"),
+        (SimDoing::Ready, "waits for a processor", "#8a9bb0"),
     ];
 
     pub(super) fn colour(self) -> &'static str {
@@ -44,12 +44,12 @@ pub(super) struct Span {
     pub(super) task: u32,
     pub(super) from: f64,
     pub(super) to: f64,
-    pub(super) what: Doing,
+    pub(super) what: SimDoing,
 }
 
 /// Where a task is with its lock, and with the processors.
 #[derive(Clone, Copy)]
-struct Task {
+struct TaskLife {
     wants: bool,
     has: bool,
     runs: bool,
@@ -57,25 +57,25 @@ struct Task {
     since: f64,
 }
 
-impl Task {
-    fn doing(self) -> Option<Doing> {
+impl TaskLife {
+    fn doing(self) -> Option<SimDoing> {
         match self {
-            Task { has: true, runs: true, .. } => Some(Doing::Holds),
-            Task { has: true, .. } => Some(Doing::HoldsWithoutProcessor),
-            Task { wants: true, sleeps: true, .. } => Some(Doing::Sleeps),
-            Task { wants: true, runs: true, .. } => Some(Doing::Spins),
-            Task { wants: true, .. } => Some(Doing::Ready),
+            TaskLife { has: true, runs: true, .. } => Some(SimDoing::Holds),
+            TaskLife { has: true, .. } => Some(SimDoing::HoldsWithoutProcessor),
+            TaskLife { wants: true, sleeps: true, .. } => Some(SimDoing::Sleeps),
+            TaskLife { wants: true, runs: true, .. } => Some(SimDoing::Spins),
+            TaskLife { wants: true, .. } => Some(SimDoing::Ready),
             _ => None,
         }
     }
 }
 
 /// Returns the spans of all tasks between `begin` (in picoseconds) and `length` microseconds later.
-pub(super) fn lives(steps: &[Step], begin: f64, length: f64) -> Vec<Span> {
-    let start = Task { wants: false, has: false, runs: false, sleeps: false, since: 0.0 };
-    let mut tasks: BTreeMap<u32, Task> = BTreeMap::new();
+pub(super) fn lives(steps: &[TraceStep], begin: f64, length: f64) -> Vec<Span> {
+    let start = TaskLife { wants: false, has: false, runs: false, sleeps: false, since: 0.0 };
+    let mut tasks: BTreeMap<u32, TaskLife> = BTreeMap::new();
     let mut spans = Vec::new();
-    let mut change = |task: u32, at: f64, change: &dyn Fn(&mut Task)| {
+    let mut change = |task: u32, at: f64, change: &dyn Fn(&mut TaskLife)| {
         let state = tasks.entry(task).or_insert(start);
         let before = state.doing();
         let mut after = *state;
@@ -126,11 +126,11 @@ pub(super) fn lives(steps: &[Step], begin: f64, length: f64) -> Vec<Span> {
 mod tests {
     use super::*;
 
-    fn step(us: u64, task: u32, kind: StepKind, value: u64) -> Step {
-        Step { at: us * 1_000_000, task, cpu: 0, kind, offset: 0, value }
+    fn step(us: u64, task: u32, kind: StepKind, value: u64) -> TraceStep {
+        TraceStep { at: us * 1_000_000, task, cpu: 0, kind, offset: 0, value }
     }
 
-    fn of(spans: &[Span], task: u32) -> Vec<(f64, f64, Doing)> {
+    fn of(spans: &[Span], task: u32) -> Vec<(f64, f64, SimDoing)> {
         spans.iter().filter(|s| s.task == task).map(|s| (s.from, s.to, s.what)).collect()
     }
 
@@ -153,25 +153,25 @@ mod tests {
         assert_eq!(
             of(&spans, 0),
             [
-                (0.0, 1.0, Doing::Spins),
-                (1.0, 5.0, Doing::Holds),
-                (5.0, 7.0, Doing::HoldsWithoutProcessor),
-                (7.0, 8.0, Doing::Holds),
+                (0.0, 1.0, SimDoing::Spins),
+                (1.0, 5.0, SimDoing::Holds),
+                (5.0, 7.0, SimDoing::HoldsWithoutProcessor),
+                (7.0, 8.0, SimDoing::Holds),
             ]
         );
         assert_eq!(
             of(&spans, 1),
             [
-                (2.0, 4.0, Doing::Spins),
-                (4.0, 9.0, Doing::Sleeps),
-                (9.0, 12.0, Doing::Ready),
-                (12.0, 13.0, Doing::Spins),
-                (13.0, 20.0, Doing::Holds),
+                (2.0, 4.0, SimDoing::Spins),
+                (4.0, 9.0, SimDoing::Sleeps),
+                (9.0, 12.0, SimDoing::Ready),
+                (12.0, 13.0, SimDoing::Spins),
+                (13.0, 20.0, SimDoing::Holds),
             ]
         );
         // Seen from the middle, and not to the end.
         let cut = lives(&steps, 6_000_000.0, 2.0);
         assert!(cut.iter().all(|span| span.from >= 0.0 && span.to <= 2.0 && span.from < span.to));
-        assert_eq!(of(&cut, 1), [(0.0, 2.0, Doing::Sleeps)]);
+        assert_eq!(of(&cut, 1), [(0.0, 2.0, SimDoing::Sleeps)]);
     }
 }

@@ -7,8 +7,8 @@ use crate::output;
 use crate::progress::Progress;
 use lockstead_bench::costs::{self, Costs};
 use lockstead_bench::{Error, Session};
-use lockstead_render::machine::Machine as Here;
-use lockstead_sim::{Kernel, Layout, Lines, Machine, Scheduler, Smt};
+use lockstead_render::machine::MachineFacts as Here;
+use lockstead_sim::{Kernel, Lines, Machine, MachineLayout, Scheduler, Smt};
 
 /// Measures what the flags ask for, and prints the report.
 ///
@@ -50,7 +50,7 @@ fn rounded(time: f64) -> f64 {
 
 fn machine(costs: &Costs, about: &str) -> Machine {
     let us = |ns: f64| rounded(ns / 1000.0);
-    let layout = Layout {
+    let layout = MachineLayout {
         nodes: costs.layout.nodes,
         caches: costs.layout.caches,
         cores: costs.layout.cores,

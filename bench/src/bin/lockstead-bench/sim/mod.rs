@@ -18,7 +18,7 @@ mod sweep;
 mod trace;
 mod whatif;
 
-pub(crate) use flags::Sim;
+pub(crate) use flags::SimCommand;
 
 use crate::failure::Failure;
 use crate::output;
@@ -29,18 +29,18 @@ use std::fmt::Write;
 ///
 /// # Errors
 /// As [`Failure`].
-pub(crate) fn run(sim: &Sim) -> Result<(), Failure> {
+pub(crate) fn run(sim: &SimCommand) -> Result<(), Failure> {
     match sim {
-        Sim::Replay(flags) => replay::run(flags),
-        Sim::Fit(flags) => fit::run(flags),
-        Sim::Sensitivity(flags) => sensitivity::run(flags),
-        Sim::Run(flags) => single::run(flags),
-        Sim::Sweep(flags) => sweep::run(flags),
-        Sim::Whatif(flags) => whatif::run(flags),
-        Sim::Trace(flags) => trace::run(flags),
-        Sim::Check(flags) => check::run(flags),
-        Sim::Measure(flags) => measure::run(flags),
-        Sim::List(_) => output::print(&list()),
+        SimCommand::Replay(flags) => replay::run(flags),
+        SimCommand::Fit(flags) => fit::run(flags),
+        SimCommand::Sensitivity(flags) => sensitivity::run(flags),
+        SimCommand::Run(flags) => single::run(flags),
+        SimCommand::Sweep(flags) => sweep::run(flags),
+        SimCommand::Whatif(flags) => whatif::run(flags),
+        SimCommand::Trace(flags) => trace::run(flags),
+        SimCommand::Check(flags) => check::run(flags),
+        SimCommand::Measure(flags) => measure::run(flags),
+        SimCommand::List(_) => output::print(&list()),
     }
 }
 

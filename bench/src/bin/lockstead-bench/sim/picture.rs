@@ -1,6 +1,6 @@
 //! Pictures: curves over numbers of cores, and the timeline of a lock.
 
-use super::life::{Doing, Span};
+use super::life::{SimDoing, Span};
 use crate::html::{escape, open};
 use std::fmt::Write;
 
@@ -162,7 +162,7 @@ pub(super) fn timeline(title: &str, length: f64, spans: &[Span]) -> String {
     let height = 110 + 26 * tasks.len() as u32;
     let across = f64::from(WIDTH) - LEFT - 30.0;
     let mut svg = begin(height, title);
-    for (at, (_, words, colour)) in Doing::ALL.iter().enumerate() {
+    for (at, (_, words, colour)) in SimDoing::ALL.iter().enumerate() {
         let left = 20 + 170 * at as u32;
         let _ = write!(
             svg,

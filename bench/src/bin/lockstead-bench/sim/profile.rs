@@ -2,7 +2,7 @@
 
 use super::scene;
 use crate::failure::Failure;
-use lockstead_sim::{Use, UseKind, Workload};
+use lockstead_sim::{UseKind, WorkUse, Workload};
 use serde::Deserialize;
 use std::path::Path;
 
@@ -15,17 +15,17 @@ struct RecordedReport {
     /// Processor time of the program and its children; 0: unknown.
     #[serde(default)]
     cpu_ns: u64,
-    processes: Vec<Process>,
+    processes: Vec<ProfileProcess>,
     #[serde(default)]
     silent_processes: u64,
 }
 
 #[derive(Deserialize)]
-struct Process {
+struct ProfileProcess {
     #[serde(default)]
     lived_ns: u64,
     threads: Threads,
-    waiting: Waiting,
+    waiting: ProfileWaiting,
     locks: Vec<RecordedLock>,
 }
 
@@ -34,11 +34,11 @@ struct Threads {
     peak: u64,
     /// The threads that waited longest.
     #[serde(default)]
-    worst: Vec<Thread>,
+    worst: Vec<ProfileThread>,
 }
 
 #[derive(Deserialize)]
-struct Thread {
+struct ProfileThread {
     lived_ns: u64,
     waited_ns: u64,
     idled_ns: u64,
@@ -46,7 +46,7 @@ struct Thread {
 }
 
 #[derive(Deserialize)]
-struct Waiting {
+struct ProfileWaiting {
     thread_ns: u64,
     waited_ns: u64,
     idled_ns: u64,
@@ -58,11 +58,11 @@ struct RecordedLock {
     kind: String,
     locks: u64,
     acquisitions: u64,
-    hold: Durations,
+    hold: ProfileDurations,
 }
 
 #[derive(Deserialize)]
-struct Durations {
+struct ProfileDurations {
     count: u64,
     total_ns: u64,
     #[serde(default)]
@@ -81,7 +81,7 @@ struct Bucket {
 /// A hold of so many times what 99 of a hundred take did not run all the while.
 const PREEMPTED: u64 = 8;
 
-impl Durations {
+impl ProfileDurations {
     /// Returns the mean, in nanoseconds. Without those whose thread lost its processor: the
     /// simulated machine takes it away by itself.
     fn mean(&self) -> f64 {
@@ -167,7 +167,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
         length: 30.0,
         locks: locks
             .iter()
-            .map(|lock| Use {
+            .map(|lock| WorkUse {
                 name: lock.name.clone(),
                 kind: UseKind::Mutex,
                 many: lock.locks.clamp(1, 64) as usize,
@@ -185,7 +185,7 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
 /// Returns the most processor time that a process can have had, in nanoseconds: who waits for a
 /// processor looks as if it computed. With one process it is known; others may have
 /// children that nobody waited for.
-fn most(process: &Process, report: &RecordedReport) -> f64 {
+fn most(process: &ProfileProcess, report: &RecordedReport) -> f64 {
     let alone = report.processes.len() == 1 && report.silent_processes == 0;
     let known =
         [if alone { report.cpu_ns } else { 0 }, process.lived_ns.saturating_mul(report.processors)];
@@ -195,7 +195,7 @@ fn most(process: &Process, report: &RecordedReport) -> f64 {
 /// Returns what the threads did in all, in nanoseconds: computing (what a thread did when it
 /// neither waited nor idled) and idling. Threads that wait are listed one by one: what they did
 /// stands for all that use locks, so that one which only starts the others does not count.
-fn work(process: &Process, locks: &[&RecordedLock]) -> (f64, f64) {
+fn work(process: &ProfileProcess, locks: &[&RecordedLock]) -> (f64, f64) {
     let running = |lived: u64, waited: u64, idled: u64| {
         lived.saturating_sub(waited.saturating_add(idled)) as f64
     };

@@ -7,7 +7,7 @@ use crate::files::{can_write, write};
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
-use crate::table::Table;
+use crate::table::TextTable;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{ReplayOptions, ReplayRow, replay, table_names};
 use serde::Serialize;
@@ -108,8 +108,15 @@ fn text(rows: &[ReplayRow]) -> String {
         if rows.is_empty() {
             continue;
         }
-        let mut table =
-            Table::new(&["row", "unit", "published", "simulated", "range", "off by", "calibrated"]);
+        let mut table = TextTable::new(&[
+            "row",
+            "unit",
+            "published",
+            "simulated",
+            "range",
+            "off by",
+            "calibrated",
+        ]);
         for row in rows {
             let (low, high) = row.range;
             table.row([

@@ -2,7 +2,9 @@
 
 use super::flags::SceneFlags;
 use crate::failure::Failure;
-use lockstead_sim::{FileError, LOCKS, LockName, MACHINES, Machine, NUMBERS, WORKLOADS, Workload};
+use lockstead_sim::{
+    FileError, LOCKS, MACHINES, Machine, NUMBERS, SimLockName, WORKLOADS, Workload,
+};
 use std::path::Path;
 
 /// Reads the machine that `--machine` names.
@@ -55,8 +57,8 @@ pub(super) fn text(name: &str, bytes: Vec<u8>, what: &str) -> Result<String, Fai
 ///
 /// # Errors
 /// If there is no such lock.
-pub(super) fn lock(name: &str) -> Result<LockName, Failure> {
-    LockName::by_name(name).ok_or_else(|| {
+pub(super) fn lock(name: &str) -> Result<SimLockName, Failure> {
+    SimLockName::by_name(name).ok_or_else(|| {
         let known: Vec<&str> = LOCKS.iter().map(|&(_, name, _)| name).collect();
         Failure::option("--lock <NAME>", name, format!("there are {}", known.join(", ")))
     })

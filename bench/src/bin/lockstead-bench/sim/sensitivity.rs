@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
-use crate::table::Table;
+use crate::table::TextTable;
 use lockstead_sim::Stopped;
 use lockstead_sim::replay::{DIALS, NumberEffect, Turns, WATCHED, sensitivity};
 use serde::Serialize;
@@ -68,7 +68,7 @@ fn text(users: u64, effects: &[NumberEffect]) -> String {
     let mut head = vec!["number".to_owned(), "factor".to_owned()];
     head.extend((0..WATCHED.len()).map(letter));
     let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let mut table = Table::new(&head);
+    let mut table = TextTable::new(&head);
     for effect in effects {
         let name = if effect.dial.is_empty() { "as it is" } else { effect.dial };
         let mut cells = vec![name.to_owned(), format!("{:.2}", effect.factor)];

@@ -6,8 +6,8 @@ use super::scene;
 use super::simulate::simulate;
 use crate::failure::Failure;
 use crate::output;
-use crate::table::{Table, time};
-use lockstead_sim::{How, RunFigures, run as run_simulation};
+use crate::table::{TextTable, time};
+use lockstead_sim::{RunFigures, RunSettings, run as run_simulation};
 use serde::Serialize;
 use std::fmt::Write;
 
@@ -84,7 +84,7 @@ pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
     }
     let lock = scene::lock(&flags.lock)?;
     let tasks = flags.scene.tasks(&workload);
-    let how = How {
+    let how = RunSettings {
         seed: flags.scene.seed,
         every_poll: flags.every_poll,
         oracle: flags.oracle,
@@ -106,7 +106,7 @@ pub(super) fn run(flags: &RunOne) -> Result<(), Failure> {
         let _ = writeln!(text, "    {share:>9.1} % {place}");
     }
     let mut table =
-        Table::new(&["lock", "acquisitions", "waited", "mean wait", "longest", "mean hold"]);
+        TextTable::new(&["lock", "acquisitions", "waited", "mean wait", "longest", "mean hold"]);
     for lock in &summary.locks {
         let mean = |sum: u64| time(sum as f64 / lock.acquisitions.max(1) as f64);
         table.row([

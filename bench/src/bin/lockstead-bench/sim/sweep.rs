@@ -6,8 +6,10 @@ use super::scene;
 use super::simulate::simulate;
 use crate::failure::Failure;
 use crate::output;
-use crate::table::{Table, rate, ratio, time};
-use lockstead_sim::{How, INGREDIENTS, LOCKS, LockName, RunFigures, run as run_simulation};
+use crate::table::{TextTable, rate, ratio, time};
+use lockstead_sim::{
+    INGREDIENTS, LOCKS, RunFigures, RunSettings, SimLockName, run as run_simulation,
+};
 use serde::Serialize;
 
 #[derive(Serialize)]
@@ -36,7 +38,7 @@ struct SweepPoint {
 pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
     flags.files.check()?;
     let (machine, workload) = flags.scene.resolve()?;
-    let locks: Vec<LockName> = if flags.ingredients {
+    let locks: Vec<SimLockName> = if flags.ingredients {
         INGREDIENTS.iter().map(|&(lock, _)| lock).collect()
     } else if flags.locks.is_empty() {
         LOCKS.iter().map(|&(lock, ..)| lock).collect()
@@ -56,7 +58,7 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
     let per_lock = parts.len() * seeds;
     let figures = simulate(locks.len() * per_lock, |job| {
         let (lock, part, seed) = (job / per_lock, job % per_lock / seeds, job % seeds);
-        let how = How { seed: flags.scene.seed + seed as u64, ..How::default() };
+        let how = RunSettings { seed: flags.scene.seed + seed as u64, ..RunSettings::default() };
         run_simulation(&parts[part], locks[lock], &workload, count(part), how)
     })?;
     let points: Vec<SweepPoint> = figures
@@ -116,7 +118,7 @@ fn grid(
     let titles: Vec<String> = std::iter::once(title.to_owned())
         .chain(cores.iter().map(|cores| format!("{cores} cores")))
         .collect();
-    let mut table = Table::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
+    let mut table = TextTable::new(&titles.iter().map(String::as_str).collect::<Vec<_>>());
     for row in rows {
         let figures = row.iter().enumerate().map(|(at, point)| figure(at, point));
         table.row(std::iter::once(row[0].lock.to_owned()).chain(figures));

@@ -1,6 +1,6 @@
 //! `lockstead sim trace`: one lock, step by step.
 
-use super::flags::Trace;
+use super::flags::TraceFlags;
 use super::life::{Span, lives};
 use super::picture::timeline;
 use super::scene;
@@ -8,7 +8,7 @@ use super::simulate::simulate;
 use crate::failure::Failure;
 use crate::output;
 use crate::table::time;
-use lockstead_sim::{How, Step, StepKind, run_traced};
+use lockstead_sim::{RunSettings, StepKind, TraceStep, run_traced};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -22,13 +22,13 @@ struct TraceReport<'a> {
     workload: &'a str,
     lock: &'static str,
     tasks: usize,
-    steps: Vec<Line>,
+    steps: Vec<TraceLine>,
     spans: &'a [Span],
 }
 
 /// A step as data.
 #[derive(Serialize)]
-struct Line {
+struct TraceLine {
     at_us: f64,
     task: u32,
     processor: u32,
@@ -39,14 +39,14 @@ struct Line {
 ///
 /// # Errors
 /// As [`Failure`].
-pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
+pub(super) fn run(flags: &TraceFlags) -> Result<(), Failure> {
     flags.files.check()?;
     let (machine, mut workload) = flags.scene.resolve()?;
     let lock = scene::lock(&flags.lock)?;
     workload.length = flags.length as f64 / 1000.0;
     let begin = workload.warm_up * 1e9;
     let tasks = flags.scene.tasks(&workload);
-    let how = How { seed: flags.scene.seed, trace: true, ..How::default() };
+    let how = RunSettings { seed: flags.scene.seed, trace: true, ..RunSettings::default() };
     let steps = simulate(1, |_| run_traced(&machine, lock, &workload, tasks, how).1)?.remove(0);
     let spans = lives(&steps, begin, flags.length as f64);
     let lines = lines(&steps, begin, flags.accesses);
@@ -74,8 +74,8 @@ pub(super) fn run(flags: &Trace) -> Result<(), Failure> {
 }
 
 /// Returns the steps after the warm-up in words.
-fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
-    let mut story = Story::default();
+fn lines(steps: &[TraceStep], begin: f64, accesses: bool) -> Vec<TraceLine> {
+    let mut story = TraceStory::default();
     let mut lines = Vec::new();
     for step in steps {
         // Also what came before: it says how long somebody has waited.
@@ -83,7 +83,7 @@ fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
         let access = matches!(step.kind, StepKind::Load | StepKind::Store | StepKind::Update);
         if step.at as f64 >= begin && (accesses || !access) {
             let at_us = (step.at as f64 - begin).round() / US;
-            lines.push(Line { at_us, task: step.task, processor: step.cpu, what });
+            lines.push(TraceLine { at_us, task: step.task, processor: step.cpu, what });
         }
     }
     lines
@@ -91,7 +91,7 @@ fn lines(steps: &[Step], begin: f64, accesses: bool) -> Vec<Line> {
 
 /// What has to be remembered to tell a step from its number.
 #[derive(Default)]
-struct Story {
+struct TraceStory {
     /// Since when each task asks, and how often it has slept for that.
     asks: HashMap<u32, (u64, u32)>,
     /// The task that has each lock, and since when.
@@ -100,8 +100,8 @@ struct Story {
     last: HashMap<u64, u32>,
 }
 
-impl Story {
-    fn words(&mut self, step: &Step) -> String {
+impl TraceStory {
+    fn words(&mut self, step: &TraceStep) -> String {
         let at = format!("{:#x}", step.offset);
         let ns = |from: u64| time(step.at.saturating_sub(from) as f64 / 1000.0);
         match step.kind {

@@ -6,14 +6,14 @@ use super::simulate::simulate;
 use super::{profile, scene};
 use crate::failure::Failure;
 use crate::output;
-use crate::table::{Table, rate, time};
-use lockstead_sim::{How, LockName, RunFigures, run as run_simulation};
+use crate::table::{TextTable, rate, time};
+use lockstead_sim::{RunFigures, RunSettings, SimLockName, run as run_simulation};
 use serde::Serialize;
 use std::fmt::Write;
 
 /// The present lock is the C library's.
-const LOCKS: [(LockName, &str); 2] =
-    [(LockName::Futex, "present"), (LockName::Lockstead, "lockstead")];
+const LOCKS: [(SimLockName, &str); 2] =
+    [(SimLockName::Futex, "present"), (SimLockName::Lockstead, "lockstead")];
 
 #[derive(Serialize)]
 struct WhatifReport<'a> {
@@ -65,7 +65,13 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
     let figures = simulate(LOCKS.len() * parts.len(), |job| {
         let (lock, part) = (LOCKS[job / parts.len()].0, &parts[job % parts.len()]);
         let tasks = flags.tasks.map_or(part.cpus(), |tasks| tasks as usize);
-        run_simulation(part, lock, &workload, tasks, How { seed: 1, ..How::default() })
+        run_simulation(
+            part,
+            lock,
+            &workload,
+            tasks,
+            RunSettings { seed: 1, ..RunSettings::default() },
+        )
     })?;
     let points: Vec<WhatifPoint> = figures
         .iter()
@@ -75,7 +81,7 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
     let mut text = format!("{} on {}\n\n", workload.name, machine.name);
     let titles =
         ["lock", "cores", "jobs a second", "processors", "longest wait", "waited for most"];
-    let mut table = Table::new(&titles);
+    let mut table = TextTable::new(&titles);
     for point in &points {
         table.row([
             point.lock.to_owned(),

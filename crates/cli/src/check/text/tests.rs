@@ -1,13 +1,13 @@
 use super::*;
-use lockstead_inspect::check::model::{Lock, Thread};
+use lockstead_inspect::check::model::{LockIdentity, ThreadIdentity};
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
-fn lock(name: &str) -> Lock {
-    Lock { name: name.into(), type_name: "mutex".into(), ..Lock::default() }
+fn lock(name: &str) -> LockIdentity {
+    LockIdentity { name: name.into(), type_name: "mutex".into(), ..LockIdentity::default() }
 }
 
-fn thread(tid: u32) -> Thread {
-    Thread { tid, name: Some(format!("t{tid}")) }
+fn thread(tid: u32) -> ThreadIdentity {
+    ThreadIdentity { tid, name: Some(format!("t{tid}")) }
 }
 
 /// Returns a stack with the innermost function, `depth` frames in all.
@@ -21,27 +21,34 @@ fn stack(function: &str, depth: u32) -> Option<Stack> {
     Some(Stack { frames: (1..=depth).map(frame).collect(), end: StackEnd::Bottom })
 }
 
-fn step(tid: u32, holds: &str, asks: &str, depth: u32) -> Step {
-    Step {
+fn step(tid: u32, holds: &str, asks: &str, depth: u32) -> OrderStep {
+    OrderStep {
         thread: thread(tid),
         holds: lock(holds),
-        holds_how: How::Write,
+        holds_how: HoldMode::Write,
         tried: false,
         timed: false,
         acquired: stack("has", depth),
         asks: lock(asks),
-        asks_how: How::Write,
+        asks_how: HoldMode::Write,
         asked: stack("wants", depth),
         gates: Vec::new(),
         alone: false,
     }
 }
 
-fn cycle(steps: Vec<Step>) -> Order {
-    Order { cycle: CycleKind::Locks, signal: None, handler: None, excuse: None, gate: None, steps }
+fn cycle(steps: Vec<OrderStep>) -> LockOrder {
+    LockOrder {
+        cycle: CycleKind::Locks,
+        signal: None,
+        handler: None,
+        excuse: None,
+        gate: None,
+        steps,
+    }
 }
 
-fn order(level: Level, order: Order) -> Details {
+fn order(level: Level, order: LockOrder) -> Details {
     Details { level: Some(level), order: Some(order), ..Details::default() }
 }
 
@@ -71,9 +78,11 @@ fn everything_that_can_be_said_of_two_locks_fits_a_screen() {
     let mut two = vec![step(7, "a", "b", 100), step(8, "b", "a", 100)];
     for step in &mut two {
         step.gates = (0..30).map(|at| lock(&format!("gate_{at}"))).collect();
-        (step.holds_how, step.asks_how, step.tried) = (How::Read, How::RecursiveRead, true);
+        (step.holds_how, step.asks_how, step.tried) =
+            (HoldMode::Read, HoldMode::RecursiveRead, true);
     }
-    let all = Order { excuse: Some(Excuse::Gate), gate: Some(lock("gate_3")), ..cycle(two) };
+    let all =
+        LockOrder { excuse: Some(OrderExcuse::Gate), gate: Some(lock("gate_3")), ..cycle(two) };
     let text = text("bank (pid 5)", &order(Level::Order, all));
     assert!(text.lines().count() <= 40, "{text}");
     for line in [
@@ -108,22 +117,23 @@ fn long_cycles_are_cut_where_they_are_named_and_not_where_they_are_proven() {
 fn each_excuse_has_its_words() {
     let words = |excuse, threads: [u32; 2]| {
         let two = vec![step(threads[0], "a", "b", 1), step(threads[1], "b", "a", 1)];
-        let text = text("p", &order(Level::Order, Order { excuse: Some(excuse), ..cycle(two) }));
+        let text =
+            text("p", &order(Level::Order, LockOrder { excuse: Some(excuse), ..cycle(two) }));
         assert!(text.starts_with("lockstead: ORDER: "), "{text}");
         let line = text.lines().nth(2).expect("a line").to_owned();
         line.strip_prefix("  no deadlock as it was seen: ").expect(&line).to_owned()
     };
-    assert_eq!(words(Excuse::OneThread, [7, 7]), "one thread did it all");
-    assert_eq!(words(Excuse::OneThread, [7, 8]), "fewer threads than locks did it");
-    assert_eq!(words(Excuse::Alone, [7, 7]), "the process had one thread then");
+    assert_eq!(words(OrderExcuse::OneThread, [7, 7]), "one thread did it all");
+    assert_eq!(words(OrderExcuse::OneThread, [7, 8]), "fewer threads than locks did it");
+    assert_eq!(words(OrderExcuse::Alone, [7, 7]), "the process had one thread then");
     let other = "the locks are not the same, but of the same origin";
-    assert_eq!(words(Excuse::OtherInstances, [7, 8]), other);
+    assert_eq!(words(OrderExcuse::OtherInstances, [7, 8]), other);
 }
 
 #[test]
 fn an_order_between_a_handler_and_what_it_interrupts_is_a_broken_rule() {
     let two = vec![step(7, "log", "table", 1), step(8, "table", "log", 1)];
-    let way = Order {
+    let way = LockOrder {
         cycle: CycleKind::Handler,
         signal: Some(10),
         handler: Some(thread(9)),
@@ -145,7 +155,7 @@ fn an_order_between_a_handler_and_what_it_interrupts_is_a_broken_rule() {
 #[test]
 fn each_rule_says_what_was_done_and_what_came_before() {
     for rule in Rule::ALL.iter().copied().filter(|rule| rule.story().is_some()) {
-        let violation = Violation {
+        let violation = RuleViolation {
             thread: thread(7),
             lock: lock("journal"),
             stack: stack("does", 20),
@@ -183,9 +193,9 @@ fn what_is_not_known_is_said_so() {
     let details = Details {
         level: Some(Level::Rule),
         rule: Some(Rule::ThreadExit.id().into()),
-        violation: Some(Violation {
-            thread: Thread { tid: 9, name: None },
-            ..Violation::default()
+        violation: Some(RuleViolation {
+            thread: ThreadIdentity { tid: 9, name: None },
+            ..RuleViolation::default()
         }),
         ..Details::default()
     };

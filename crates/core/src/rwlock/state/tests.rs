@@ -19,42 +19,42 @@ enum Holder {
 struct Fields {
     holder: Holder,
     asleep: bool,
-    next: Option<(u32, Mode)>,
+    next: Option<(u32, RwLockMode)>,
     promised: bool,
 }
 
 impl Fields {
-    fn state(self) -> State {
+    fn state(self) -> RwLockState {
         let holder = match self.holder {
             Holder::Nobody => 0,
             Holder::Writer(slot) => u64::from(slot),
             Holder::Readers(count) => 0x10_0000 + u64::from(count),
         };
         let next = self.next.map_or(0, |(slot, mode)| {
-            u64::from(slot) * 0x1_0000_0000 + if mode == Mode::Read { 0x80_0000 } else { 0 }
+            u64::from(slot) * 0x1_0000_0000 + if mode == RwLockMode::Read { 0x80_0000 } else { 0 }
         });
         let asleep = if self.asleep { 0x20_0000 } else { 0 };
         let promised = if self.promised { 0x40_0000 } else { 0 };
-        State(holder + next + asleep + promised)
+        RwLockState(holder + next + asleep + promised)
     }
 
-    fn allows(self, mode: Mode) -> bool {
+    fn allows(self, mode: RwLockMode) -> bool {
         match (self.holder, mode) {
             (Holder::Nobody, _) => true,
-            (Holder::Readers(count), Mode::Read) => count < MAX_SLOTS,
+            (Holder::Readers(count), RwLockMode::Read) => count < MAX_SLOTS,
             _ => false,
         }
     }
 
-    fn admits(self, mode: Mode) -> bool {
+    fn admits(self, mode: RwLockMode) -> bool {
         self.allows(mode) && !self.promised
     }
 
-    fn take(self, mode: Mode, slot: u32) -> Self {
+    fn take(self, mode: RwLockMode, slot: u32) -> Self {
         let holder = match (self.holder, mode) {
-            (Holder::Nobody, Mode::Write) => Holder::Writer(slot),
-            (Holder::Nobody, Mode::Read) => Holder::Readers(1),
-            (Holder::Readers(count), Mode::Read) => Holder::Readers(count + 1),
+            (Holder::Nobody, RwLockMode::Write) => Holder::Writer(slot),
+            (Holder::Nobody, RwLockMode::Read) => Holder::Readers(1),
+            (Holder::Readers(count), RwLockMode::Read) => Holder::Readers(count + 1),
             _ => unreachable!("no room"),
         };
         Fields { holder, ..self }
@@ -68,9 +68,9 @@ impl Fields {
         Fields { holder, ..self }
     }
 
-    fn settled(self) -> (Self, Calls) {
+    fn settled(self) -> (Self, RwLockCalls) {
         let mut after = self;
-        let mut calls = Calls::default();
+        let mut calls = RwLockCalls::default();
         if let Some((slot, mode)) = self.next
             && self.allows(mode)
         {
@@ -80,7 +80,7 @@ impl Fields {
             }
             calls.next = Slot::new(slot);
         }
-        if after.asleep && after.admits(Mode::Read) {
+        if after.asleep && after.admits(RwLockMode::Read) {
             after.asleep = false;
             calls.readers = true;
         }
@@ -102,7 +102,7 @@ impl Fields {
             for asleep in [false, true] {
                 check(Fields { holder, asleep, next: None, promised: false });
                 for slot in SLOTS {
-                    for mode in [Mode::Read, Mode::Write] {
+                    for mode in [RwLockMode::Read, RwLockMode::Write] {
                         for promised in [false, true] {
                             check(Fields { holder, asleep, next: Some((slot, mode)), promised });
                         }
@@ -127,7 +127,7 @@ fn word_rwlock_predicates_agree_with_the_model() {
         assert_eq!(state.free(), fields.holder == Holder::Nobody, "{fields:?}");
         assert_eq!(state.next().map(Slot::get), fields.next.map(|(slot, _)| slot), "{fields:?}");
         assert_eq!(state.promised(), fields.promised, "{fields:?}");
-        for mode in [Mode::Read, Mode::Write] {
+        for mode in [RwLockMode::Read, RwLockMode::Write] {
             assert_eq!(state.admits(mode), fields.admits(mode), "{fields:?} {mode:?}");
         }
     });
@@ -137,7 +137,7 @@ fn word_rwlock_predicates_agree_with_the_model() {
 fn word_rwlock_changes_agree_with_the_model() {
     Fields::for_all(|fields| {
         let state = fields.state();
-        for mode in [Mode::Read, Mode::Write] {
+        for mode in [RwLockMode::Read, RwLockMode::Write] {
             for slot in SLOTS {
                 let me = Slot::new(slot).expect("a slot number");
                 if fields.allows(mode) {
@@ -178,14 +178,14 @@ fn word_rwlock_a_reader_leaves_quietly_only_where_nobody_needs_a_call() {
         assert!(matches!(fields.holder, Holder::Readers(_)), "{fields:?}");
         assert_eq!(after, fields.left().state(), "{fields:?}");
         if !late(fields) {
-            assert_eq!(after.settled(), (after, Calls::default()), "{fields:?}");
+            assert_eq!(after.settled(), (after, RwLockCalls::default()), "{fields:?}");
         }
     });
 }
 
 /// Tells whether a thread has room and has not been called: the protocol never leads there.
 fn late(fields: Fields) -> bool {
-    fields.asleep && fields.admits(Mode::Read)
+    fields.asleep && fields.admits(RwLockMode::Read)
         || fields.next.is_some_and(|(_, mode)| fields.allows(mode))
 }
 
@@ -196,7 +196,7 @@ struct Reached {
 }
 
 impl Reached {
-    fn insert(&mut self, state: State) {
+    fn insert(&mut self, state: RwLockState) {
         if !self.words[..self.count].contains(&state.0) {
             self.words[self.count] = state.0;
             self.count += 1;
@@ -205,10 +205,10 @@ impl Reached {
 }
 
 /// Every step that the protocol allows three threads in `seen`.
-fn steps(seen: State, reached: &mut Reached) {
+fn steps(seen: RwLockState, reached: &mut Reached) {
     for number in 1..=3 {
         let me = Slot::new(number).expect("a slot number");
-        for mode in [Mode::Read, Mode::Write] {
+        for mode in [RwLockMode::Read, RwLockMode::Write] {
             if seen.admits(mode) && seen.readers() < 3 {
                 // A newcomer; the thread that was *next*.
                 reached.insert(seen.take(mode, me));
@@ -225,7 +225,7 @@ fn steps(seen: State, reached: &mut Reached) {
             reached.insert(seen.without_next().settled().0);
         }
     }
-    if !seen.admits(Mode::Read) {
+    if !seen.admits(RwLockMode::Read) {
         reached.insert(seen.with_readers_asleep());
     }
     if !seen.free() {
@@ -234,7 +234,7 @@ fn steps(seen: State, reached: &mut Reached) {
     if seen.readers() > 0
         && let Some(after) = seen.quietly_left()
     {
-        assert_eq!(after.settled(), (after, Calls::default()), "{seen:?}");
+        assert_eq!(after.settled(), (after, RwLockCalls::default()), "{seen:?}");
     }
     if seen.writer().is_some() {
         reached.insert(seen.downgraded().settled().0);
@@ -246,13 +246,13 @@ fn word_rwlock_no_step_leaves_the_invariants() {
     let mut reached = Reached { words: [0; 4096], count: 1 };
     let mut done = 0;
     while done < reached.count {
-        let seen = State(reached.words[done]);
+        let seen = RwLockState(reached.words[done]);
         done += 1;
         // RWLOCK-PROMISE, RWLOCK-READERS.
         if seen.promised() {
             assert!(seen.next().is_some_and(|_| !seen.allows(seen.next_mode())), "{seen:?}");
         }
-        assert!(!(seen.has(ASLEEP) && seen.admits(Mode::Read)), "{seen:?}");
+        assert!(!(seen.has(ASLEEP) && seen.admits(RwLockMode::Read)), "{seen:?}");
         steps(seen, &mut reached);
     }
     assert!(done > 50, "only {done} words reached");

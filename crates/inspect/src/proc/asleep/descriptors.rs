@@ -1,8 +1,8 @@
 //! What lies behind a descriptor that a thread sleeps on, and who has the other end.
 
 use super::model::{Asleep, WaitEnds, others};
-use super::surroundings::{EVENT, Surroundings, field, key};
-use crate::memory::Memory;
+use super::surroundings::{EVENT, SleepSurroundings, field, key};
+use crate::memory::ReadableMemory;
 use std::ffi::OsString;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +26,7 @@ pub(super) struct Descriptor {
 
 /// What a thread wants to do with a pipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum PipeUse {
     Read,
     Write,
 }
@@ -68,7 +68,7 @@ struct Opener {
 }
 
 /// Returns all descriptors that lead where this one does.
-fn openers(of: &Descriptor, around: &Surroundings) -> Vec<Opener> {
+fn openers(of: &Descriptor, around: &SleepSurroundings) -> Vec<Opener> {
     let Some(link) = of.link.clone() else { return Vec::new() };
     let key = key(link, of.pid, &of.number.to_string());
     let opener = |(pid, number): &(u32, String)| {
@@ -81,34 +81,34 @@ fn openers(of: &Descriptor, around: &Surroundings) -> Vec<Opener> {
 }
 
 /// Returns of whom "this process alone" is said.
-fn seen(around: &Surroundings) -> &'static str {
+fn seen(around: &SleepSurroundings) -> &'static str {
     if around.opened().complete { "" } else { ", of those that may be looked at" }
 }
 
 /// Returns an event counter: the kernel adds to one as well, for requests, groups and devices.
-fn event(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
+fn event(descriptor: &Descriptor, way: PipeUse, around: &SleepSurroundings) -> Asleep {
     let found = openers(descriptor, around);
     let pids = found.iter().map(|opener| opener.pid).filter(|&pid| pid != descriptor.pid);
     let mut processes = others(pids);
     processes.iter_mut().for_each(|other| other.why = Some("has it as well".into()));
     let seen = seen(around);
     let what = match (way, processes.is_empty()) {
-        (Way::Read, true) => {
+        (PipeUse::Read, true) => {
             format!(
                 "an event counter, into which this process and the kernel alone can write{seen}"
             )
         }
-        (Way::Write, true) => {
+        (PipeUse::Write, true) => {
             format!("room in an event counter, from which this process alone can read{seen}")
         }
-        (Way::Read, false) => "an event counter".into(),
-        (Way::Write, false) => "room in an event counter".into(),
+        (PipeUse::Read, false) => "an event counter".into(),
+        (PipeUse::Write, false) => "room in an event counter".into(),
     };
     Asleep::on(what, WaitEnds::Processes { processes })
 }
 
 /// Returns what a thread waits for that reads or writes.
-pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> Asleep {
+pub(super) fn wait(descriptor: &Descriptor, way: PipeUse, around: &SleepSurroundings) -> Asleep {
     let text = descriptor.text();
     if descriptor.is_event() {
         return event(descriptor, way, around);
@@ -127,8 +127,8 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> 
     }
     let found = openers(descriptor, around);
     let other_end = found.iter().filter(|opener| match way {
-        Way::Read => opener.writes,
-        Way::Write => opener.reads,
+        PipeUse::Read => opener.writes,
+        PipeUse::Write => opener.reads,
     });
     let pids: Vec<u32> = other_end.map(|opener| opener.pid).collect();
     let mut outside = others(pids.iter().copied().filter(|&pid| pid != descriptor.pid));
@@ -138,12 +138,12 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> 
     let alone = outside.is_empty() && is_nameless;
     let seen = seen(around);
     let what = match (way, alone) {
-        (Way::Read, true) => format!("{text}, into which this process alone can write{seen}"),
-        (Way::Write, true) => {
+        (PipeUse::Read, true) => format!("{text}, into which this process alone can write{seen}"),
+        (PipeUse::Write, true) => {
             format!("room in {text}, from which this process alone can read{seen}")
         }
-        (Way::Read, false) => text,
-        (Way::Write, false) => format!("room in {text}"),
+        (PipeUse::Read, false) => text,
+        (PipeUse::Write, false) => format!("room in {text}"),
     };
     let inside = alone && around.opened().complete;
     let ends = if inside { WaitEnds::Inside } else { WaitEnds::Processes { processes: outside } };
@@ -151,7 +151,7 @@ pub(super) fn wait(descriptor: &Descriptor, way: Way, around: &Surroundings) -> 
 }
 
 /// Returns what a thread waits for that opens a file.
-pub(super) fn open(path: u64, memory: &dyn Memory) -> Asleep {
+pub(super) fn open(path: u64, memory: &dyn ReadableMemory) -> Asleep {
     let mut bytes = [0; PATH];
     // A page that is missing behind the path cuts the reading short.
     let length = memory.read(path, &mut bytes).unwrap_or(0);
@@ -167,7 +167,7 @@ pub(super) fn poll(
     pid: u32,
     (at, count): (u64, u64),
     limited: bool,
-    memory: &dyn Memory,
+    memory: &dyn ReadableMemory,
 ) -> Asleep {
     let number = |index: u64| -> Option<u64> {
         let mut bytes = [0; 4];
@@ -219,9 +219,9 @@ mod tests {
     use std::ffi::CString;
 
     fn read_of(number: i32, complete: bool) -> Asleep {
-        let around = Surroundings::with_nobody(complete);
+        let around = SleepSurroundings::with_nobody(complete);
         let descriptor = Descriptor::of(std::process::id(), number.unsigned_abs().into());
-        let asleep = wait(&descriptor, Way::Read, &around);
+        let asleep = wait(&descriptor, PipeUse::Read, &around);
         // SAFETY: takes a number, that of a descriptor which the test has made.
         unsafe { libc::close(number) };
         asleep

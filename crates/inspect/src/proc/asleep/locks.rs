@@ -9,9 +9,9 @@
 use super::descriptors::Descriptor;
 use super::file_locks::{FileLock, FileLockKind, of_description};
 use super::model::{Asleep, OtherProcess, WaitEnds, others};
-use super::surroundings::{Surroundings, field};
-use crate::memory::Memory;
-use crate::proc::task::Call;
+use super::surroundings::{SleepSurroundings, field};
+use crate::memory::ReadableMemory;
+use crate::proc::task::SleepingCall;
 use std::fs;
 
 /// Returns the locks that those which wait as `waits` says wait for.
@@ -24,15 +24,21 @@ fn wanted(entries: &[FileLock], waits: impl Fn(&FileLock) -> bool) -> Vec<&FileL
 
 /// What one thread asks for, as the list has it.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Request {
+struct LockRequest {
     /// Device and inode of the file.
     file: Option<String>,
     /// Mode, start and end, where these are known.
     range: Option<[String; 3]>,
 }
 
-impl Request {
-    fn of(pid: u32, call: &Call, kind: FileLockKind, memory: &dyn Memory, info: &str) -> Request {
+impl LockRequest {
+    fn of(
+        pid: u32,
+        call: &SleepingCall,
+        kind: FileLockKind,
+        memory: &dyn ReadableMemory,
+        info: &str,
+    ) -> LockRequest {
         let field = |name| field(info, name);
         let file = || {
             let mount = field("mnt_id")?;
@@ -45,7 +51,7 @@ impl Request {
         };
         let range =
             if kind == FileLockKind::Flock { None } else { asked(call.arguments[2], memory) };
-        Request { file: file(), range }
+        LockRequest { file: file(), range }
     }
 
     /// Returns whether a lock fits the request; what is not known of the request agrees with
@@ -59,7 +65,7 @@ impl Request {
 }
 
 /// Returns mode and range of a `struct flock`, if it counts from the beginning of the file.
-fn asked(at: u64, memory: &dyn Memory) -> Option<[String; 3]> {
+fn asked(at: u64, memory: &dyn ReadableMemory) -> Option<[String; 3]> {
     let kinds = memory.read_u64(at)?;
     let (start, length) = (memory.read_u64(at + 8)? as i64, memory.read_u64(at + 16)? as i64);
     let mode = match i32::from(kinds as i16) {
@@ -83,17 +89,17 @@ fn asked(at: u64, memory: &dyn Memory) -> Option<[String; 3]> {
 /// Returns what a thread waits for that asks for a lock of this kind.
 pub(super) fn wait(
     pid: u32,
-    call: &Call,
+    call: &SleepingCall,
     kind: FileLockKind,
-    memory: &dyn Memory,
-    around: &Surroundings,
+    memory: &dyn ReadableMemory,
+    around: &SleepSurroundings,
 ) -> Asleep {
     let number = call.arguments[0];
     let descriptor = Descriptor::of(pid, number);
     let what = format!("the lock of {} ({})", descriptor.text(), kind.call());
     let info = fs::read_to_string(format!("/proc/{pid}/fdinfo/{}", number as i32));
     let info = info.unwrap_or_default();
-    let request = Request::of(pid, call, kind, memory, &info);
+    let request = LockRequest::of(pid, call, kind, memory, &info);
     // Who waits for a lock of a description is listed without a number.
     let asks = |entry: &FileLock| {
         entry.is(kind)
@@ -120,7 +126,7 @@ fn makers(locks: &[&FileLock]) -> Vec<OtherProcess> {
 }
 
 /// Returns the processes that have the open files which these locks are of.
-fn having(locks: &[&FileLock], around: &Surroundings) -> Vec<OtherProcess> {
+fn having(locks: &[&FileLock], around: &SleepSurroundings) -> Vec<OtherProcess> {
     if locks.is_empty() {
         return Vec::new();
     }
@@ -181,7 +187,7 @@ nonsense
         assert_eq!(asks(libc::F_WRLCK, libc::SEEK_END, 0, 1), None);
         let waiter =
             &entries(LIST).find(|entry| entry.waits && entry.is(FileLockKind::Record)).expect("it");
-        let request = |file: &str, range: Option<[&str; 3]>| Request {
+        let request = |file: &str, range: Option<[&str; 3]>| LockRequest {
             file: Some(file.into()),
             range: range.map(|range| range.map(str::to_owned)),
         };

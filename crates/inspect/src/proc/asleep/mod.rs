@@ -19,17 +19,17 @@ mod model;
 mod surroundings;
 mod systemv;
 
-use super::task::Call;
-use crate::memory::Memory;
+use super::task::SleepingCall;
+use crate::memory::ReadableMemory;
 use descriptors::Descriptor;
 use file_locks::FileLockKind;
 pub use model::{Asleep, OtherProcess, WaitEnds};
-pub use surroundings::Surroundings;
+pub use surroundings::SleepSurroundings;
 pub(crate) use surroundings::processes;
 
 /// Tells whether it is a call that waits for what others hold; see [`WaitEnds::Holders`].
 #[must_use]
-pub fn is_for_lock(call: &Call) -> bool {
+pub fn is_for_lock(call: &SleepingCall) -> bool {
     match call.number {
         libc::SYS_flock | libc::SYS_semop | libc::SYS_semtimedop => true,
         libc::SYS_fcntl => {
@@ -43,7 +43,12 @@ pub fn is_for_lock(call: &Call) -> bool {
 /// Returns what a thread of the process waits for in this call; `memory` is the process's, and
 /// `around` is for one look at any number of threads.
 #[must_use]
-pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings) -> Asleep {
+pub fn asleep(
+    pid: u32,
+    call: &SleepingCall,
+    memory: &dyn ReadableMemory,
+    around: &SleepSurroundings,
+) -> Asleep {
     let [first, second, third, fourth, fifth, _] = call.arguments;
     let descriptor = || Descriptor::of(pid, first);
     // A null pointer is no limit.
@@ -66,10 +71,10 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings)
             descriptors::queue(&descriptor(), limited(fifth))
         }
         libc::SYS_read | libc::SYS_readv | libc::SYS_pread64 => {
-            descriptors::wait(&descriptor(), descriptors::Way::Read, around)
+            descriptors::wait(&descriptor(), descriptors::PipeUse::Read, around)
         }
         libc::SYS_write | libc::SYS_writev | libc::SYS_pwrite64 => {
-            descriptors::wait(&descriptor(), descriptors::Way::Write, around)
+            descriptors::wait(&descriptor(), descriptors::PipeUse::Write, around)
         }
         // Which of its two ends a splice waits for cannot be told.
         libc::SYS_splice
@@ -104,7 +109,7 @@ pub fn asleep(pid: u32, call: &Call, memory: &dyn Memory, around: &Surroundings)
 
 /// Calls that newer processors do not have, and those of which nothing is known.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
-fn legacy(pid: u32, number: i64, call: &Call, memory: &dyn Memory) -> Asleep {
+fn legacy(pid: u32, number: i64, call: &SleepingCall, memory: &dyn ReadableMemory) -> Asleep {
     let [first, second, third, fourth, fifth, _] = call.arguments;
     match number {
         #[cfg(target_arch = "x86_64")]

@@ -18,7 +18,7 @@ pub(super) const EVENT: &str = "anon_inode:[eventfd]";
 
 /// What was found so far. It is true for a moment: have a new one for each look.
 #[derive(Debug, Default)]
-pub struct Surroundings {
+pub struct SleepSurroundings {
     opened: OnceCell<Opened>,
     locks: OnceCell<Vec<FileLock>>,
     holders: OnceCell<Vec<(u32, FileLock)>>,
@@ -40,7 +40,7 @@ impl Opened {
     }
 }
 
-impl Surroundings {
+impl SleepSurroundings {
     pub(super) fn opened(&self) -> &Opened {
         self.opened.get_or_init(opened)
     }
@@ -49,7 +49,7 @@ impl Surroundings {
     #[cfg(test)]
     pub(super) fn with_nobody(complete: bool) -> Self {
         let opened = Opened { complete, ..Opened::default() };
-        Surroundings { opened: opened.into(), ..Surroundings::default() }
+        SleepSurroundings { opened: opened.into(), ..SleepSurroundings::default() }
     }
 
     /// Returns the kernel's list of locks and who waits for them.

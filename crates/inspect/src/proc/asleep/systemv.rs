@@ -5,8 +5,8 @@
 //! semaphore serves as a lock, that is the one which has it; nobody else says who.
 
 use super::model::{Asleep, OtherProcess, WaitEnds};
-use crate::memory::Memory;
-use crate::proc::task::Call;
+use crate::memory::ReadableMemory;
+use crate::proc::task::SleepingCall;
 use std::collections::BTreeMap;
 use std::fs;
 
@@ -46,7 +46,7 @@ fn first_blocking(
 }
 
 /// Returns what a thread waits for in `semop` or `semtimedop`.
-pub(super) fn semaphore(pid: u32, call: &Call, memory: &dyn Memory) -> Asleep {
+pub(super) fn semaphore(pid: u32, call: &SleepingCall, memory: &dyn ReadableMemory) -> Asleep {
     let [set, operations, count, ..] = call.arguments;
     let set = set.cast_signed() as i32;
     let operation = |at: u64| -> Option<(i32, i32)> {

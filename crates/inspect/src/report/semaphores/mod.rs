@@ -12,14 +12,14 @@ use super::account::is_running;
 use super::model::{ReportSite, percent};
 use super::names::{LockFacts, Names, class_name, thread_name};
 use super::places::Places;
-use super::sites::{By, add_shares, add_site, share_out, sites};
+use super::sites::{SharesOf, add_shares, add_site, share_out, sites};
 use super::threads;
 use crate::stack::{Frame, Stack};
 use crate::symbols::site;
-use lockstead_ledger::lock::{Kind, Life};
+use lockstead_ledger::lock::{ObjectKind, RecordLife};
 use lockstead_ledger::shares::Shares;
-use lockstead_ledger::usage::{self, Sharing, Taker, Usage};
-use lockstead_ledger::{Ledger, Part};
+use lockstead_ledger::usage::{self, SemaphoreUsage, Sharing, Taker};
+use lockstead_ledger::{Ledger, LedgerPart};
 use model::{
     MissingEvidence, NoMutexReason, NoMutexWhy, SemaphoreAct, SemaphoreOrigin, SemaphoreThread,
     SemaphoreVerdict, Semaphores,
@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A process of which to tell.
-pub struct Process<'a> {
+pub struct SemaphoreProcess<'a> {
     /// The ledger of the process.
     pub ledger: Ledger<'a>,
     /// Those of its parent, of that one's parent and so on, as far as they are there
@@ -45,11 +45,11 @@ pub struct Process<'a> {
 
 /// Returns what its semaphores are used for.
 #[must_use]
-pub fn of_process(process: Process<'_>) -> Semaphores {
+pub fn of_process(process: SemaphoreProcess<'_>) -> Semaphores {
     let ledger = process.ledger;
     let ends = ends(&ledger);
-    let mut reader = Reader { process, ends };
-    let used = ledger.used(Part::Usages) as u32;
+    let mut reader = SemaphoreReader { process, ends };
+    let used = ledger.used(LedgerPart::Usages) as u32;
     Semaphores {
         origins: (1..used).filter_map(|at| reader.origin(ledger.usage(at)?)).collect(),
         not_recorded: ledger.header().losses.usages.load(Relaxed),
@@ -173,7 +173,7 @@ fn add(to: &mut SemaphoreOrigin, from: SemaphoreOrigin) {
 
 fn add_all(to: &mut Vec<ReportSite>, from: Vec<ReportSite>) {
     from.into_iter().for_each(|site| add_site(to, site));
-    share_out(to, By::Count);
+    share_out(to, SharesOf::Count);
 }
 
 fn judge(origin: &mut SemaphoreOrigin) {
@@ -197,27 +197,27 @@ fn judge(origin: &mut SemaphoreOrigin) {
 
 /// The semaphores of one usage that somebody has when the process ends.
 #[derive(Default)]
-struct End {
+struct HeldAtEnd {
     /// The number of semaphores that somebody has.
     taken: u64,
     /// The takers of those whose threads had ended.
     orphaned: Vec<Taker>,
 }
 
-fn ends(ledger: &Ledger<'_>) -> HashMap<*const Usage, End> {
-    let mut ends: HashMap<*const Usage, End> = HashMap::new();
+fn ends(ledger: &Ledger<'_>) -> HashMap<*const SemaphoreUsage, HeldAtEnd> {
+    let mut ends: HashMap<*const SemaphoreUsage, HeldAtEnd> = HashMap::new();
     let running: Vec<u32> = ledger
         .threads()
         .filter(is_running)
         .map(|thread| Taker::number_of(thread.record.serial.load(Relaxed)))
         .collect();
-    if ledger.used(Part::Usages) <= 1 {
+    if ledger.used(LedgerPart::Usages) <= 1 {
         return ends;
     }
-    for index in 1..ledger.used(Part::Locks) as u32 {
+    for index in 1..ledger.used(LedgerPart::Locks) as u32 {
         let live = ledger.lock(index).filter(|lock| {
             let (kind, life, _) = lock.shape();
-            kind == Kind::Semaphore && matches!(life, Life::Live)
+            kind == ObjectKind::Semaphore && matches!(life, RecordLife::Live)
         });
         let Some(semaphore) = live.and_then(|_| ledger.semaphore(index)) else { continue };
         let Some(taker) = semaphore.taker() else { continue };
@@ -230,9 +230,9 @@ fn ends(ledger: &Ledger<'_>) -> HashMap<*const Usage, End> {
     ends
 }
 
-struct Reader<'a> {
-    process: Process<'a>,
-    ends: HashMap<*const Usage, End>,
+struct SemaphoreReader<'a> {
+    process: SemaphoreProcess<'a>,
+    ends: HashMap<*const SemaphoreUsage, HeldAtEnd>,
 }
 
 /// How the semaphores of a usage were made.
@@ -245,8 +245,8 @@ struct Made {
     class: Option<String>,
 }
 
-impl Reader<'_> {
-    fn origin(&mut self, usage: &Usage) -> Option<SemaphoreOrigin> {
+impl SemaphoreReader<'_> {
+    fn origin(&mut self, usage: &SemaphoreUsage) -> Option<SemaphoreOrigin> {
         let made = self.made(usage)?;
         let mut reasons = self.reasons(usage);
         let end = self.ends.remove(&std::ptr::from_ref(usage)).unwrap_or_default();
@@ -289,7 +289,7 @@ impl Reader<'_> {
         })
     }
 
-    fn made(&mut self, usage: &Usage) -> Option<Made> {
+    fn made(&mut self, usage: &SemaphoreUsage) -> Option<Made> {
         let origin = usage.origin().filter(|_| usage.lives.load(Relaxed) != 0)?;
         let ledger = self.process.ledger;
         let address = usage.address.load(Relaxed);
@@ -319,7 +319,7 @@ impl Reader<'_> {
         let initialised = (!init.is_empty()).then(|| names.stack(&init, end));
         let facts = LockFacts {
             address,
-            kind: Kind::Semaphore,
+            kind: ObjectKind::Semaphore,
             attributes: 0,
             serial,
             module: usage.module.load(Relaxed),
@@ -336,7 +336,7 @@ impl Reader<'_> {
         Some(Made { value, largest, named, initialised, name, class })
     }
 
-    fn reasons(&mut self, usage: &Usage) -> Vec<NoMutexReason> {
+    fn reasons(&mut self, usage: &SemaphoreUsage) -> Vec<NoMutexReason> {
         let mut reasons = Vec::new();
         for which in usage::Reason::ALL {
             let semaphores = usage.shown[which as usize].load(Relaxed);
@@ -365,7 +365,7 @@ impl Reader<'_> {
     }
 
     /// Returns what threads that have ended still have.
-    fn orphaned(&mut self, end: &End) -> Option<NoMutexReason> {
+    fn orphaned(&mut self, end: &HeldAtEnd) -> Option<NoMutexReason> {
         let mut acts: Vec<(Taker, u64)> = Vec::new();
         for taker in &end.orphaned {
             match acts.iter_mut().find(|(known, _)| known.stack == taker.stack) {
@@ -423,7 +423,7 @@ impl Reader<'_> {
         let mut parts = Vec::new();
         add_shares(&ledger, &mut parts, shares);
         // No stack of a release says which functions return with a token.
-        sites(&ledger, &Places::default(), self.process.names, parts, By::Count)
+        sites(&ledger, &Places::default(), self.process.names, parts, SharesOf::Count)
     }
 }
 
@@ -439,11 +439,11 @@ fn called(stack: &Stack) -> Option<String> {
 
 /// Returns how the semaphore that lies there was made in the process that forked, and its number
 /// among those of its origin.
-fn made_in<'a>(ledger: &Ledger<'a>, address: u64) -> Option<(Ledger<'a>, usage::Origin, u32)> {
+fn made_in<'a>(ledger: &Ledger<'a>, address: u64) -> Option<(Ledger<'a>, usage::UsageOrigin, u32)> {
     let index = ledger.find_lock(address)?;
     let lock = ledger.lock(index)?;
     let (kind, life, _) = lock.shape();
-    if kind != Kind::Semaphore || !matches!(life, Life::Live) {
+    if kind != ObjectKind::Semaphore || !matches!(life, RecordLife::Live) {
         return None;
     }
     let origin = ledger.semaphore(index)?.usage.origin()?;

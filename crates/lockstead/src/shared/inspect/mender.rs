@@ -1,14 +1,15 @@
 //! Putting in order what is stuck in a segment.
 
-use super::{Header, Layout, Participant, View};
-use crate::shared::attached::Attachment;
+use super::{ParticipantView, RootLayout, SegmentHeader, SegmentView};
+use crate::shared::attached::SegmentAttachment;
 use crate::shared::error::{SegmentError, SharedError};
 use crate::shared::file;
 use crate::shared::shape::LockKind;
 use core::sync::atomic::Ordering;
 use lockstead_core::robust::word::NOT_RECOVERABLE;
 use lockstead_core::robust::{
-    self as robust, Fate, Got, Identity, Robust, SharedMutex, SharedRwLock, SharedSemaphore,
+    self as robust, Got, Identity, ParticipantFate, RawSharedMutex, RawSharedRwLock,
+    RawSharedSemaphore, RobustMachine,
 };
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
@@ -16,7 +17,7 @@ use std::path::Path;
 /// A participant of a segment that knows nothing of its program's types.
 #[derive(Debug)]
 pub struct Mender {
-    attachment: Attachment,
+    attachment: SegmentAttachment,
     /// The participants that lived, as far as the segment knew, before this asked about any.
     living: Vec<Identity>,
 }
@@ -47,24 +48,24 @@ impl Mender {
     /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
     pub fn open(path: impl AsRef<Path>) -> Result<Mender, SegmentError> {
         let path = path.as_ref();
-        let view = View::from_file(file::open(path, true)?)?;
+        let view = SegmentView::from_file(file::open(path, true)?)?;
         let people = view.people()?;
         let living = people.all().iter().filter(|one| one.alive);
-        let living = living.filter_map(Participant::identity).collect();
-        let View { file, header, layout } = view;
-        let attachment = Attachment::new(file, &header, layout, Some(path))?;
+        let living = living.filter_map(ParticipantView::identity).collect();
+        let SegmentView { file, header, layout } = view;
+        let attachment = SegmentAttachment::new(file, &header, layout, Some(path))?;
         Ok(Mender { attachment, living })
     }
 
     /// Returns what the first page said when it was opened.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SegmentHeader {
         self.attachment.header()
     }
 
     /// Returns what the root is made of.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &RootLayout {
         self.attachment.layout()
     }
 
@@ -85,7 +86,8 @@ impl Mender {
             }
         }
         domain.wake_everybody();
-        let dead = living.into_iter().filter(|one| matches!(domain.fate(*one), Fate::Died));
+        let dead =
+            living.into_iter().filter(|one| matches!(domain.fate(*one), ParticipantFate::Died));
         let mut slots: Vec<u32> = dead.map(Identity::slot).collect();
         slots.sort_unstable();
         slots.dedup();
@@ -114,7 +116,7 @@ impl Mender {
             LockKind::Condvar => return Ok(Mended::Fine),
             LockKind::Mutex => {
                 // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
-                let lock = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
+                let lock = unsafe { at.cast::<RawSharedMutex<Linux>>().as_ref() };
                 lock.try_lock(&party).inspect(|_| {
                     lock.mark_consistent(&party);
                     lock.unlock(&party);
@@ -122,7 +124,7 @@ impl Mender {
             }
             LockKind::RwLock => {
                 // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
-                let lock = unsafe { at.cast::<SharedRwLock<Linux>>().as_ref() };
+                let lock = unsafe { at.cast::<RawSharedRwLock<Linux>>().as_ref() };
                 lock.try_write(&party).inspect(|_| {
                     lock.mark_consistent(&party);
                     lock.unwrite(&party);
@@ -130,15 +132,15 @@ impl Mender {
             }
             LockKind::Semaphore => {
                 // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
-                let mutex = unsafe { at.cast::<SharedMutex<Linux>>().as_ref() };
+                let mutex = unsafe { at.cast::<RawSharedMutex<Linux>>().as_ref() };
                 // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
-                let lock = unsafe { at.cast::<SharedSemaphore<Linux>>().as_ref() };
+                let lock = unsafe { at.cast::<RawSharedSemaphore<Linux>>().as_ref() };
                 let owner = robust::Identity::from_bits(mutex.peek());
-                let died =
-                    owner.is_some_and(|owner| matches!(party.domain.fate(owner), Fate::Died));
+                let died = owner
+                    .is_some_and(|owner| matches!(party.domain.fate(owner), ParticipantFate::Died));
                 match owner {
                     // Its mutex is never held for long by one who lives.
-                    Some(_) if !died => Err(robust::SharedError::TimedOut),
+                    Some(_) if !died => Err(robust::RobustError::TimedOut),
                     _ => {
                         lock.add(&party, 0).map(|_| if died { Got::OwnerDied } else { Got::Clean })
                     }
@@ -148,8 +150,8 @@ impl Mender {
         match outcome {
             Ok(Got::Clean) => Ok(Mended::Fine),
             Ok(Got::OwnerDied) => Ok(Mended::Recovered),
-            Err(robust::SharedError::TimedOut | robust::SharedError::Recursive) => Ok(Mended::Held),
-            Err(robust::SharedError::NotRecoverable) if reset => {
+            Err(robust::RobustError::TimedOut | robust::RobustError::Recursive) => Ok(Mended::Held),
+            Err(robust::RobustError::NotRecoverable) if reset => {
                 let words = at.cast::<U32>();
                 // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
                 let (word, reserved_for) = unsafe { (words.as_ref().get(), words.add(1).as_ref()) };
@@ -158,7 +160,7 @@ impl Mender {
                 Linux::wake_shared(reserved_for, u32::MAX);
                 Ok(if done { Mended::Reset } else { Mended::Held })
             }
-            Err(robust::SharedError::NotRecoverable) => Ok(Mended::NotRecoverable),
+            Err(robust::RobustError::NotRecoverable) => Ok(Mended::NotRecoverable),
             Err(error) => Err(crate::shared::error_of(error)),
         }
     }

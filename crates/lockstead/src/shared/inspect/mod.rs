@@ -1,20 +1,20 @@
 //! Segments seen from outside, without the types of the program whose they are: what
 //! `lockstead shm` shows.
 //!
-//! A [`View`] reads the file and takes no part in it: it maps nothing, so that a file
+//! A [`SegmentView`] reads the file and takes no part in it: it maps nothing, so that a file
 //! that somebody cuts meanwhile is an error, and leaves no trace. What it shows of a
 //! segment in use was true at some moment each, not all at the same one. A [`Mender`]
 //! takes part, and puts in order what is stuck.
 //!
 //! ```
-//! use lockstead::shared::inspect::{LockState, View};
-//! use lockstead::shared::{Options, Segment, SharedMutex};
+//! use lockstead::shared::inspect::{LockState, SegmentView};
+//! use lockstead::shared::{SegmentOptions, Segment, SharedMutex};
 //!
 //! # let path = std::env::temp_dir().join(format!("view-{}", std::process::id()));
-//! let segment = Segment::<[SharedMutex<u64>; 3]>::create(&path, &Options::new())?;
+//! let segment = Segment::<[SharedMutex<u64>; 3]>::create(&path, &SegmentOptions::new())?;
 //! let held = segment.root()[1].lock()?;
 //!
-//! let view = View::open(&path)?;
+//! let view = SegmentView::open(&path)?;
 //! let people = view.people()?;
 //! assert_eq!(people.all().len(), 1);
 //! let mut owned = Vec::new();
@@ -34,9 +34,9 @@ mod mender;
 mod people;
 mod view;
 
-pub use super::header::Header;
-pub use super::layout::{Found, Layout, Node};
+pub use super::header::SegmentHeader;
+pub use super::layout::{FoundLock, LayoutNode, RootLayout};
 pub use lockstead_core::robust::Identity;
 pub use mender::{Mended, Mender};
-pub use people::{Claimed, Participant, People};
-pub use view::{LockState, LockView, View};
+pub use people::{Claimed, ParticipantView, People};
+pub use view::{LockState, LockView, SegmentView};

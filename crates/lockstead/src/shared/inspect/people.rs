@@ -1,6 +1,6 @@
 //! The participants of a segment, as its slots and claims describe them.
 
-use super::Header;
+use super::SegmentHeader;
 use core::ops::Range;
 use lockstead_core::robust::life::{LIFE_DEAD, LIFE_NUMBER};
 use lockstead_core::robust::slot::AWAITED;
@@ -13,7 +13,7 @@ use std::os::unix::fs::FileExt;
 /// A participant that is there, or was.
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
-pub struct Participant {
+pub struct ParticipantView {
     /// The number of the participant's slot.
     pub slot: u32,
     /// The number of participants that died there before.
@@ -65,7 +65,7 @@ pub struct Claimed {
 /// All participants of a segment.
 #[derive(Clone, Debug, Default)]
 pub struct People {
-    all: Vec<Participant>,
+    all: Vec<ParticipantView>,
     /// The claims of living participants, sorted by lock.
     claims: Vec<Claimed>,
 }
@@ -75,14 +75,19 @@ const SLOT_BYTES: usize = 128;
 impl People {
     /// Reads the participants from the bytes of all slots and all claims, and from the locks on the
     /// file.
-    pub(super) fn new(file: &File, header: &Header, records: &[u8], claims: &[u8]) -> People {
+    pub(super) fn new(
+        file: &File,
+        header: &SegmentHeader,
+        records: &[u8],
+        claims: &[u8],
+    ) -> People {
         let each = header.claims_each as usize * 8;
         let mut people = People::default();
         let asker =
             Asker { file, slots_at: header.slots_at, origin: origin_of_file(file.as_raw_fd()) };
         for (slot, record) in records.chunks_exact(SLOT_BYTES).enumerate().skip(1) {
             let claims = claims.get(slot * each..(slot + 1) * each).unwrap_or(&[]);
-            people.all.extend(Participant::new(&asker, slot as u32, record, claims));
+            people.all.extend(ParticipantView::new(&asker, slot as u32, record, claims));
         }
         let living = people.all.iter().filter(|participant| participant.alive);
         people.claims = living.flat_map(|participant| participant.claims.clone()).collect();
@@ -92,20 +97,20 @@ impl People {
 
     /// Returns everybody who is there or was, by the number of the slot.
     #[must_use]
-    pub fn all(&self) -> &[Participant] {
+    pub fn all(&self) -> &[ParticipantView] {
         &self.all
     }
 
     /// Returns the participant that has a slot, or had it last.
     #[must_use]
-    pub fn in_slot(&self, slot: u32) -> Option<&Participant> {
+    pub fn in_slot(&self, slot: u32) -> Option<&ParticipantView> {
         let at = self.all.binary_search_by_key(&slot, |participant| participant.slot).ok()?;
         self.all.get(at)
     }
 
     /// Returns a participant that a word names, if it lives.
     #[must_use]
-    pub fn living(&self, who: Identity) -> Option<&Participant> {
+    pub fn living(&self, who: Identity) -> Option<&ParticipantView> {
         self.in_slot(who.slot())
             .filter(|participant| participant.alive && participant.generation == who.generation())
     }
@@ -119,16 +124,16 @@ impl People {
     }
 
     /// Returns the participants that sleep for the lock at this offset in the segment.
-    pub fn waiting_for(&self, lock: u64) -> impl Iterator<Item = &Participant> {
+    pub fn waiting_for(&self, lock: u64) -> impl Iterator<Item = &ParticipantView> {
         self.all
             .iter()
             .filter(move |participant| participant.alive && participant.waits_for == Some(lock))
     }
 }
 
-impl Participant {
+impl ParticipantView {
     /// Reads one participant; `None` of a slot that nobody has ever had.
-    fn new(asker: &Asker<'_>, slot: u32, record: &[u8], claims: &[u8]) -> Option<Participant> {
+    fn new(asker: &Asker<'_>, slot: u32, record: &[u8], claims: &[u8]) -> Option<ParticipantView> {
         let life = Life(long(record, 0));
         if life.0 == 0 && long(record, 8) == 0 {
             return None;
@@ -143,7 +148,7 @@ impl Participant {
             (lock != 0).then_some(Claimed { slot, lock, units, awaited })
         });
         let alive = life.is_alive();
-        Some(Participant {
+        Some(ParticipantView {
             slot,
             generation: life.generation(),
             life: life.life(),

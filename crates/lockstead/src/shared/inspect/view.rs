@@ -1,7 +1,7 @@
 //! Reading a segment's file.
 
 use super::people::{self, Claimed, People};
-use super::{Header, Layout};
+use super::{RootLayout, SegmentHeader};
 use crate::shared::error::{SegmentError, io};
 use crate::shared::file;
 use crate::shared::shape::LockKind;
@@ -14,10 +14,10 @@ use std::path::Path;
 
 /// A segment's file, open for reading. See the module.
 #[derive(Debug)]
-pub struct View {
+pub struct SegmentView {
     pub(super) file: File,
-    pub(super) header: Header,
-    pub(super) layout: Layout,
+    pub(super) header: SegmentHeader,
+    pub(super) layout: RootLayout,
 }
 
 /// The state of a lock by its word.
@@ -28,8 +28,8 @@ pub enum LockState {
     Free,
     /// A living participant has it.
     Owned,
-    /// Its owner has ended unnoticed ([`super::Participant::unnoticed`]). Who next waits for it, or opens
-    /// the segment, finds that out and gets it.
+    /// Its owner has ended unnoticed ([`super::ParticipantView::unnoticed`]). Who next waits for
+    /// it, or opens the segment, finds that out and gets it.
     OwnerMissing,
     /// Its owner has died; the next one gets it.
     OwnerDead,
@@ -73,33 +73,33 @@ const CHUNK: u64 = 1 << 18;
 /// The most bytes that the words of a lock have.
 const WORDS: u64 = 40;
 
-impl View {
+impl SegmentView {
     /// Opens the segment in the file of this name.
     ///
     /// # Errors
     /// [`SegmentError`], as [`Segment::open`](crate::shared::Segment::open).
-    pub fn open(path: impl AsRef<Path>) -> Result<View, SegmentError> {
-        View::from_file(file::open(path.as_ref(), false)?)
+    pub fn open(path: impl AsRef<Path>) -> Result<SegmentView, SegmentError> {
+        SegmentView::from_file(file::open(path.as_ref(), false)?)
     }
 
     /// Opens the segment in a file.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn from_file(file: File) -> Result<View, SegmentError> {
-        let file::Checked { file, header, layout } = file::check(file)?;
-        Ok(View { file, header, layout })
+    pub fn from_file(file: File) -> Result<SegmentView, SegmentError> {
+        let file::CheckedFile { file, header, layout } = file::check(file)?;
+        Ok(SegmentView { file, header, layout })
     }
 
     /// Returns what the first page said when it was opened.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SegmentHeader {
         &self.header
     }
 
     /// Returns what the root is made of.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &RootLayout {
         &self.layout
     }
 
@@ -135,7 +135,7 @@ impl View {
         people: &People,
         show: &mut dyn FnMut(&LockView<'_>) -> bool,
     ) -> Result<(), SegmentError> {
-        let mut chunk = Chunk { at: 0, bytes: Vec::new() };
+        let mut chunk = FileChunk { at: 0, bytes: Vec::new() };
         let mut failed = None;
         self.layout.visit(&mut |found| {
             let offset = self.header.root + found.offset;
@@ -175,14 +175,19 @@ impl View {
 }
 
 /// A piece of the file.
-struct Chunk {
+struct FileChunk {
     at: u64,
     bytes: Vec<u8>,
 }
 
-impl Chunk {
+impl FileChunk {
     /// Reads so many bytes at this offset, which lie in the root.
-    fn words(&mut self, view: &View, offset: u64, count: u64) -> Result<&[u8], SegmentError> {
+    fn words(
+        &mut self,
+        view: &SegmentView,
+        offset: u64,
+        count: u64,
+    ) -> Result<&[u8], SegmentError> {
         let end = self.at + self.bytes.len() as u64;
         if offset < self.at || offset + count > end {
             let length = CHUNK.min(view.header.total - offset);

@@ -2,30 +2,30 @@
 
 use super::super::condvar::wait_on;
 use super::super::error::SharedError;
-use super::{Outcome, RawMutex};
-use lockstead_core::Wait;
-use lockstead_core::robust::SharedCondvar;
+use super::{RawMutex, RawOutcome};
+use lockstead_core::WaitBounds;
+use lockstead_core::robust::RawSharedCondvar;
 use lockstead_linux::Linux;
 
 /// [`SharedCondvar`](super::super::SharedCondvar) for a [`RawMutex`]: 8 bytes.
 #[repr(transparent)]
-pub struct RawCondvar(SharedCondvar<Linux>);
+pub struct RawCondvar(RawSharedCondvar<Linux>);
 
 const _: () = assert!(size_of::<RawCondvar>() == 8 && align_of::<RawCondvar>() == 8);
 
 /// The end of a wait for a condition.
 #[derive(Clone, Copy, Debug)]
 #[must_use]
-pub struct Waited {
+pub struct RawWaited {
     /// The outcome of taking the mutex back.
-    pub mutex: Outcome,
+    pub mutex: RawOutcome,
     /// The reason for which the caller gave up; `None`: it was notified, or woken for no reason.
     pub ended: Option<SharedError>,
 }
 
 impl Default for RawCondvar {
     fn default() -> Self {
-        RawCondvar(SharedCondvar::new())
+        RawCondvar(RawSharedCondvar::new())
     }
 }
 
@@ -35,9 +35,13 @@ impl RawCondvar {
     /// # Errors
     /// As [`SharedCondvar::wait`](super::super::SharedCondvar::wait): the caller does not
     /// have the mutex then.
-    pub fn wait(&self, mutex: &RawMutex, how: &Wait<'_, Linux>) -> Result<Waited, SharedError> {
+    pub fn wait(
+        &self,
+        mutex: &RawMutex,
+        how: &WaitBounds<'_, Linux>,
+    ) -> Result<RawWaited, SharedError> {
         let (end, error, ended) = wait_on(&self.0, &mutex.0, how)?;
-        Ok(Waited { mutex: Outcome::of(end, error)?, ended })
+        Ok(RawWaited { mutex: RawOutcome::of(end, error)?, ended })
     }
 
     /// Wakes one that waits.

@@ -15,13 +15,13 @@
 //! that does not hold the lock, release nothing: those calls say false.
 //!
 //! ```
-//! use lockstead::shared::raw::{Form, Outcome, RawMutex, RawSegment};
-//! use lockstead::shared::Options;
+//! use lockstead::shared::raw::{Form, RawOutcome, RawMutex, RawSegment};
+//! use lockstead::shared::SegmentOptions;
 //!
-//! let segment = RawSegment::memfd("raw", &Options::new(), &Form::unknown(4096), |_| ())?;
+//! let segment = RawSegment::memfd("raw", &SegmentOptions::new(), &Form::unknown(4096), |_| ())?;
 //! // SAFETY: in the root, at a multiple of 8, and used as a mutex by all who use it.
 //! let mutex = unsafe { segment.root().cast::<RawMutex>().as_ref() };
-//! assert_eq!(mutex.lock(&lockstead_core::Wait::FOREVER)?, Outcome::Acquired);
+//! assert_eq!(mutex.lock(&lockstead_core::WaitBounds::FOREVER)?, RawOutcome::Acquired);
 //! assert!(mutex.unlock());
 //! assert!(!mutex.unlock());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -34,19 +34,19 @@ mod segment;
 mod semaphore;
 
 pub use super::form::{Form, UNKNOWN};
-pub use condvar::{RawCondvar, Waited};
+pub use condvar::{RawCondvar, RawWaited};
 pub use mutex::{RawMutex, releases_by_the_word};
 pub use rwlock::RawRwLock;
 pub use segment::RawSegment;
 pub use semaphore::RawSemaphore;
 
 use super::error::SharedError;
-use super::mutex::End;
+use super::mutex::AcquisitionEnd;
 
 /// A lock as it was got. See [`Locked`](super::Locked).
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 #[must_use]
-pub enum Outcome {
+pub enum RawOutcome {
     /// The caller has it, as its last owner left it.
     Acquired,
     /// The caller has it, and its last owner died: to be declared consistent before it is
@@ -56,13 +56,13 @@ pub enum Outcome {
     NotRecoverable,
 }
 
-impl Outcome {
-    fn of(end: End, error: SharedError) -> Result<Outcome, SharedError> {
+impl RawOutcome {
+    fn of(end: AcquisitionEnd, error: SharedError) -> Result<RawOutcome, SharedError> {
         match end {
-            End::Clean => Ok(Outcome::Acquired),
-            End::OwnerDied => Ok(Outcome::OwnerDied),
-            End::NotRecoverable => Ok(Outcome::NotRecoverable),
-            End::Failed => Err(error),
+            AcquisitionEnd::Clean => Ok(RawOutcome::Acquired),
+            AcquisitionEnd::OwnerDied => Ok(RawOutcome::OwnerDied),
+            AcquisitionEnd::NotRecoverable => Ok(RawOutcome::NotRecoverable),
+            AcquisitionEnd::Failed => Err(error),
         }
     }
 }

@@ -3,16 +3,16 @@
 use super::super::error::SharedError;
 use super::super::mutex::{mark_consistent, release, slow, take};
 use super::super::named_before;
-use super::Outcome;
-use lockstead_core::Wait;
+use super::RawOutcome;
+use lockstead_core::WaitBounds;
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE};
-use lockstead_core::robust::{Identity, SharedMutex};
+use lockstead_core::robust::{Identity, RawSharedMutex};
 use lockstead_linux::Linux;
 use lockstead_linux::shared::me;
 
 /// [`SharedMutex`](super::super::SharedMutex) without its data: 8 bytes, zeroes are free.
 #[repr(transparent)]
-pub struct RawMutex(pub(super) SharedMutex<Linux>);
+pub struct RawMutex(pub(super) RawSharedMutex<Linux>);
 
 const _: () = assert!(size_of::<RawMutex>() == 8 && align_of::<RawMutex>() == 8);
 
@@ -27,7 +27,7 @@ pub fn releases_by_the_word() -> bool {
 
 impl Default for RawMutex {
     fn default() -> Self {
-        RawMutex(SharedMutex::new())
+        RawMutex(RawSharedMutex::new())
     }
 }
 
@@ -46,12 +46,12 @@ impl RawMutex {
     /// Those that `how` allows, and those of
     /// [`SharedMutex::lock`](super::super::SharedMutex::lock).
     #[inline]
-    pub fn lock(&self, how: &Wait<'_, Linux>) -> Result<Outcome, SharedError> {
+    pub fn lock(&self, how: &WaitBounds<'_, Linux>) -> Result<RawOutcome, SharedError> {
         if take(&self.0) {
-            return Ok(Outcome::Acquired);
+            return Ok(RawOutcome::Acquired);
         }
         let mut error = SharedError::Held;
-        Outcome::of(slow(&self.0, Some(how), &mut error), error)
+        RawOutcome::of(slow(&self.0, Some(how), &mut error), error)
     }
 
     /// Acquires it if that needs no wait.
@@ -59,12 +59,12 @@ impl RawMutex {
     /// # Errors
     /// [`SharedError::Held`]; as [`lock`](Self::lock).
     #[inline]
-    pub fn try_lock(&self) -> Result<Outcome, SharedError> {
+    pub fn try_lock(&self) -> Result<RawOutcome, SharedError> {
         if take(&self.0) {
-            return Ok(Outcome::Acquired);
+            return Ok(RawOutcome::Acquired);
         }
         let mut error = SharedError::Held;
-        Outcome::of(slow(&self.0, None, &mut error), error)
+        RawOutcome::of(slow(&self.0, None, &mut error), error)
     }
 
     /// Releases it; false, and nothing is done, if the calling thread does not have it.

@@ -2,32 +2,32 @@
 
 use super::super::error::SharedError;
 use super::super::rwlock::{read_by, write_by};
-use super::super::{Holder, claims, held_error, mutex};
-use super::Outcome;
-use lockstead_core::Wait;
-use lockstead_core::robust::{Got, ReadHold, SharedRwLock};
+use super::super::{GuardHolder, claims, held_error, mutex};
+use super::RawOutcome;
+use lockstead_core::WaitBounds;
+use lockstead_core::robust::{Got, RawSharedRwLock, ReadHold};
 use lockstead_linux::Linux;
 
 /// [`SharedRwLock`](super::super::SharedRwLock) without its data: 8 bytes, zeroes are free.
 #[repr(transparent)]
-pub struct RawRwLock(SharedRwLock<Linux>);
+pub struct RawRwLock(RawSharedRwLock<Linux>);
 
 const _: () = assert!(size_of::<RawRwLock>() == 8 && align_of::<RawRwLock>() == 8);
 
 impl Default for RawRwLock {
     fn default() -> Self {
-        RawRwLock(SharedRwLock::new())
+        RawRwLock(RawSharedRwLock::new())
     }
 }
 
 impl RawRwLock {
-    /// Acquires it for reading, waiting as `how` says. With [`Outcome::OwnerDied`] the
+    /// Acquires it for reading, waiting as `how` says. With [`RawOutcome::OwnerDied`] the
     /// caller has it alone, to repair what a writer left.
     ///
     /// # Errors
     /// Those that `how` allows, and those of
     /// [`SharedRwLock::read`](super::super::SharedRwLock::read).
-    pub fn read(&self, how: &Wait<'_, Linux>) -> Result<Outcome, SharedError> {
+    pub fn read(&self, how: &WaitBounds<'_, Linux>) -> Result<RawOutcome, SharedError> {
         was_read(read_by(self.address(), |party, claim| self.0.read(party, claim, how)))
     }
 
@@ -35,7 +35,7 @@ impl RawRwLock {
     ///
     /// # Errors
     /// [`SharedError::Held`]; as [`read`](Self::read).
-    pub fn try_read(&self) -> Result<Outcome, SharedError> {
+    pub fn try_read(&self) -> Result<RawOutcome, SharedError> {
         was_read(read_by(self.address(), |party, claim| self.0.try_read(party, claim)))
             .map_err(held_error)
     }
@@ -45,7 +45,7 @@ impl RawRwLock {
     /// # Errors
     /// Those that `how` allows, and those of
     /// [`SharedRwLock::write`](super::super::SharedRwLock::write).
-    pub fn write(&self, how: &Wait<'_, Linux>) -> Result<Outcome, SharedError> {
+    pub fn write(&self, how: &WaitBounds<'_, Linux>) -> Result<RawOutcome, SharedError> {
         was_written(write_by(self.address(), |party| self.0.write(party, how)))
     }
 
@@ -53,7 +53,7 @@ impl RawRwLock {
     ///
     /// # Errors
     /// [`SharedError::Held`]; as [`write`](Self::write).
-    pub fn try_write(&self) -> Result<Outcome, SharedError> {
+    pub fn try_write(&self) -> Result<RawOutcome, SharedError> {
         was_written(write_by(self.address(), |party| self.0.try_write(party))).map_err(held_error)
     }
 
@@ -96,19 +96,23 @@ impl RawRwLock {
     }
 }
 
-fn was_read(got: Result<Option<(Holder, ReadHold)>, SharedError>) -> Result<Outcome, SharedError> {
+fn was_read(
+    got: Result<Option<(GuardHolder, ReadHold)>, SharedError>,
+) -> Result<RawOutcome, SharedError> {
     Ok(match got? {
-        Some((_, ReadHold::Claim(_) | ReadHold::Alone)) => Outcome::Acquired,
-        Some((_, ReadHold::OwnerDied)) => Outcome::OwnerDied,
-        None => Outcome::NotRecoverable,
+        Some((_, ReadHold::Claim(_) | ReadHold::Alone)) => RawOutcome::Acquired,
+        Some((_, ReadHold::OwnerDied)) => RawOutcome::OwnerDied,
+        None => RawOutcome::NotRecoverable,
     })
 }
 
-fn was_written(got: Result<Option<(Holder, Got)>, SharedError>) -> Result<Outcome, SharedError> {
+fn was_written(
+    got: Result<Option<(GuardHolder, Got)>, SharedError>,
+) -> Result<RawOutcome, SharedError> {
     Ok(match got? {
-        Some((_, Got::Clean)) => Outcome::Acquired,
-        Some((_, Got::OwnerDied)) => Outcome::OwnerDied,
-        None => Outcome::NotRecoverable,
+        Some((_, Got::Clean)) => RawOutcome::Acquired,
+        Some((_, Got::OwnerDied)) => RawOutcome::OwnerDied,
+        None => RawOutcome::NotRecoverable,
     })
 }
 

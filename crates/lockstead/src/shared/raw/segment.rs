@@ -1,9 +1,9 @@
 //! The segment without a type for its root.
 
-use super::super::attached::Attachment;
+use super::super::attached::SegmentAttachment;
 use super::super::error::SegmentError;
-use super::super::inspect::{Header, Layout};
-use super::super::{Busy, JoinError, Options, file, header};
+use super::super::inspect::{RootLayout, SegmentHeader};
+use super::super::{Busy, JoinError, SegmentOptions, file, header};
 use super::Form;
 use core::fmt;
 use core::ptr::NonNull;
@@ -16,7 +16,7 @@ use std::path::Path;
 /// type. As [`Segment`](super::super::Segment) in all else, for trust and dropping too; the
 /// same file may be opened as either where the two say the same of the root.
 pub struct RawSegment {
-    attachment: Attachment,
+    attachment: SegmentAttachment,
 }
 
 impl RawSegment {
@@ -30,7 +30,7 @@ impl RawSegment {
     /// If `fill` does; no file is left then.
     pub fn create(
         path: impl AsRef<Path>,
-        options: &Options,
+        options: &SegmentOptions,
         form: &Form,
         fill: impl FnOnce(NonNull<u8>),
     ) -> Result<Self, SegmentError> {
@@ -62,7 +62,7 @@ impl RawSegment {
     /// As [`create`](Self::create).
     pub fn open_or_create(
         path: impl AsRef<Path>,
-        options: &Options,
+        options: &SegmentOptions,
         form: &Form,
         mut fill: impl FnMut(NonNull<u8>),
     ) -> Result<Self, SegmentError> {
@@ -90,7 +90,7 @@ impl RawSegment {
     /// If `fill` does.
     pub fn memfd(
         name: &str,
-        options: &Options,
+        options: &SegmentOptions,
         form: &Form,
         fill: impl FnOnce(NonNull<u8>),
     ) -> Result<Self, SegmentError> {
@@ -109,8 +109,8 @@ impl RawSegment {
         Self::of(File::from(fd), form, None)
     }
 
-    /// Returns where the root begins, of [`Header::root_bytes`]. Mapped as long as this lives, and
-    /// shared with others that may write any bits there at any time.
+    /// Returns where the root begins, of [`SegmentHeader::root_bytes`]. Mapped as long as this
+    /// lives, and shared with others that may write any bits there at any time.
     #[must_use]
     pub fn root(&self) -> NonNull<u8> {
         self.attachment.at(self.header().root)
@@ -118,13 +118,13 @@ impl RawSegment {
 
     /// Returns what the file's first page said when it was opened.
     #[must_use]
-    pub fn header(&self) -> &Header {
+    pub fn header(&self) -> &SegmentHeader {
         self.attachment.header()
     }
 
     /// Returns what the root consists of.
     #[must_use]
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &RootLayout {
         self.attachment.layout()
     }
 
@@ -164,7 +164,7 @@ impl RawSegment {
     /// Makes a segment of a new and empty file that nobody else has.
     fn make(
         file: File,
-        header: &Header,
+        header: &SegmentHeader,
         form: &Form,
         path: Option<&Path>,
         fill: impl FnOnce(NonNull<u8>),
@@ -173,14 +173,14 @@ impl RawSegment {
         if path.is_none() {
             file::seal(&file)?;
         }
-        let attachment = Attachment::new(file, header, form.layout().clone(), path)?;
+        let attachment = SegmentAttachment::new(file, header, form.layout().clone(), path)?;
         let segment = RawSegment { attachment };
         fill(segment.root());
         Ok(segment)
     }
 
     fn of(file: File, form: Option<&Form>, path: Option<&Path>) -> Result<Self, SegmentError> {
-        let file::Checked { file, header, layout } = file::check(file)?;
+        let file::CheckedFile { file, header, layout } = file::check(file)?;
         // Not before it is known to be a segment. What is cut meanwhile is found out when
         // it has been mapped. Who made it may have forbidden that.
         let _ = file::seal(&file);
@@ -188,13 +188,13 @@ impl RawSegment {
         if let Some(difference) = difference {
             return Err(SegmentError::OtherRoot { difference });
         }
-        let attachment = Attachment::new(file, &header, layout, path)?;
+        let attachment = SegmentAttachment::new(file, &header, layout, path)?;
         Ok(RawSegment { attachment })
     }
 }
 
-fn plan(options: &Options, form: &Form) -> Result<Header, SegmentError> {
-    Header::new(&header::Parts {
+fn plan(options: &SegmentOptions, form: &Form) -> Result<SegmentHeader, SegmentError> {
+    SegmentHeader::new(&header::HeaderParts {
         directory: form.directory(),
         participants: options.participants,
         claims: options.claims,

@@ -3,8 +3,8 @@
 use super::super::error::SharedError;
 use super::super::{OnDeath, Party, claims, error_of, held_error, mutex, party};
 use core::sync::atomic::{AtomicU32, Ordering};
-use lockstead_core::robust::{self, SharedSemaphore, Units};
-use lockstead_core::{Atomic32, Wait};
+use lockstead_core::robust::{self, RawSharedSemaphore, Units};
+use lockstead_core::{Atomic32, WaitBounds};
 use lockstead_linux::Linux;
 
 /// [`SharedSemaphore`](super::super::SharedSemaphore) with one account for each thread, of
@@ -12,7 +12,7 @@ use lockstead_linux::Linux;
 /// that it has units of.
 #[repr(C)]
 pub struct RawSemaphore {
-    raw: SharedSemaphore<Linux>,
+    raw: RawSharedSemaphore<Linux>,
     /// The [`OnDeath`] of the semaphore, 0 or 1.
     reports: AtomicU32,
     spare: AtomicU32,
@@ -25,7 +25,7 @@ impl RawSemaphore {
     #[must_use]
     pub fn new(units: u32, on_death: OnDeath) -> Self {
         RawSemaphore {
-            raw: SharedSemaphore::with_units(units),
+            raw: RawSharedSemaphore::with_units(units),
             reports: AtomicU32::new(u32::from(on_death == OnDeath::Report)),
             spare: AtomicU32::new(0),
         }
@@ -37,7 +37,7 @@ impl RawSemaphore {
     /// # Errors
     /// Those that `how` allows, and those of
     /// [`SharedSemaphore::acquire`](super::super::SharedSemaphore::acquire).
-    pub fn acquire(&self, units: u32, how: &Wait<'_, Linux>) -> Result<u32, SharedError> {
+    pub fn acquire(&self, units: u32, how: &WaitBounds<'_, Linux>) -> Result<u32, SharedError> {
         self.take(|party, claim| self.raw.acquire(party, claim, units, how))
     }
 
@@ -91,7 +91,7 @@ impl RawSemaphore {
 
     fn take(
         &self,
-        by: impl FnOnce(&Party, usize) -> Result<Units, robust::SharedError>,
+        by: impl FnOnce(&Party, usize) -> Result<Units, robust::RobustError>,
     ) -> Result<u32, SharedError> {
         let (member, party) = party(self.address())?;
         let account = self.account(&party);
@@ -115,7 +115,7 @@ impl RawSemaphore {
 
     fn give(
         &self,
-        by: impl FnOnce(&Party, usize) -> Result<bool, robust::SharedError>,
+        by: impl FnOnce(&Party, usize) -> Result<bool, robust::RobustError>,
     ) -> Result<bool, SharedError> {
         let Some((member, party)) = mutex::party_at(self.address()) else { return Ok(false) };
         let Some(claim) = self.account(&party) else { return Ok(false) };

@@ -1,10 +1,10 @@
 //! The checker checked: what it must find it finds, what is correct passes, and
 //! the reductions change nothing.
 
-use lockstead_core::{Nanos, Outcome, Platform, Wait};
+use lockstead_core::{Nanos, Platform, WaitBounds, WaitOutcome};
 use lockstead_model::{
-    Cell, Config, Coverage, Failure, Fault, Futex, Kind, Model, Ordering, Scenario, Schedule, U32,
-    freed, thread, with_handler,
+    Cell, Config, Coverage, FailureKind, Fault, FutexModel, Model, Ordering, Scenario, Schedule,
+    SearchFailure, U32, freed, thread, with_handler,
 };
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::rc::Rc;
 
 use Ordering::{Acquire, Relaxed, Release};
 
-const FOREVER: Wait<'static, Model> = Wait::FOREVER;
+const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
 
 /// The textbook futex mutex: 0 free, 1 held, 2 held with waiters.
 struct Textbook {
@@ -82,13 +82,13 @@ fn orders(body: fn(&Textbook), config: &Config) -> [BTreeSet<Vec<usize>>; 2] {
     })
 }
 
-fn failure<S: 'static>(scenario: &Scenario<S>, config: &Config) -> Failure {
+fn failure<S: 'static>(scenario: &Scenario<S>, config: &Config) -> SearchFailure {
     *scenario.check(config).expect_err("something is wrong here")
 }
 
 #[test]
 fn a_correct_lock_passes_with_every_futex() {
-    for futex in [Futex::Exact, Futex::Cheap] {
+    for futex in [FutexModel::Exact, FutexModel::Cheap] {
         let stats = textbook()
             .after(|t| assert_eq!(t.count.get(), 2))
             .check(&Config::new().futex(futex).spurious(2))
@@ -153,7 +153,7 @@ fn a_lost_wake_up_is_found_as_a_deadlock() {
             }
         });
     let found = failure(&scenario, &Config::new());
-    assert_eq!(found.kind, Kind::Deadlock);
+    assert_eq!(found.kind, FailureKind::Deadlock);
     assert!(found.threads[1].starts_with("sleeps"), "{found}");
 }
 
@@ -172,7 +172,7 @@ fn crossed_locks_are_found_as_a_deadlock() {
             a.unlock();
             b.unlock();
         });
-    assert_eq!(failure(&scenario, &Config::new().spurious(0)).kind, Kind::Deadlock);
+    assert_eq!(failure(&scenario, &Config::new().spurious(0)).kind, FailureKind::Deadlock);
 }
 
 #[test]
@@ -180,7 +180,7 @@ fn every_rule_of_waiting_is_missed_when_broken() {
     textbook().check(&Config::new()).expect("correct on a correct platform");
     for fault in [Fault::SplitWait, Fault::NoWake] {
         let found = failure(&textbook(), &Config::new().fault(fault));
-        assert_eq!(found.kind, Kind::Deadlock, "{fault:?}");
+        assert_eq!(found.kind, FailureKind::Deadlock, "{fault:?}");
     }
     // PLATFORM-WOKEN: the waiter that was woken says that its time is up and goes; the
     // other one sleeps on.
@@ -191,10 +191,10 @@ fn every_rule_of_waiting_is_missed_when_broken() {
             t.unlock();
         })
         .thread(|t| {
-            let how = Wait { deadline: Some(Nanos(100)), ..FOREVER };
+            let how = WaitBounds { deadline: Some(Nanos(100)), ..FOREVER };
             if t.word.compare_exchange(0, 1, Acquire, Relaxed).is_err() {
                 while t.word.swap(2, Acquire) != 0 {
-                    if Model::wait32(&t.word, 2, &how) == Outcome::TimedOut {
+                    if Model::wait32(&t.word, 2, &how) == WaitOutcome::TimedOut {
                         return;
                     }
                 }
@@ -204,7 +204,7 @@ fn every_rule_of_waiting_is_missed_when_broken() {
     let config = Config::new().timeouts(1).spurious(0);
     timed.check(&config).expect("correct on a correct platform");
     let found = failure(&timed, &config.fault(Fault::SwallowedWake));
-    assert_eq!(found.kind, Kind::Deadlock);
+    assert_eq!(found.kind, FailureKind::Deadlock);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn a_spurious_wake_up_comes_on_any_wait() {
             t.word.store(1, Release);
             Model::wake(Model::address32(&t.word), 1);
         });
-    assert!(matches!(failure(&scenario, &Config::new()).kind, Kind::Panic(_)));
+    assert!(matches!(failure(&scenario, &Config::new()).kind, FailureKind::Panic(_)));
     // Without, the wait ends by the wake-up or did not begin; only a stale
     // read is left to fail.
     scenario.check(&Config::new().spurious(0).stale_reads(0)).expect("correct without");
@@ -230,9 +230,9 @@ fn timers_fire_early_or_only_when_nothing_else_can_happen() {
     let into = Rc::clone(&outcomes);
     let scenario = Scenario::new(|| (U32::ZERO, RefCell::new(String::new())))
         .thread(|(word, said)| {
-            let how = Wait { deadline: Some(Nanos(50)), ..FOREVER };
+            let how = WaitBounds { deadline: Some(Nanos(50)), ..FOREVER };
             let outcome = Model::wait32(word, 0, &how);
-            if outcome == Outcome::TimedOut {
+            if outcome == WaitOutcome::TimedOut {
                 assert!(Model::now() >= Nanos(50));
             }
             said.replace(format!("{outcome:?}"));
@@ -252,11 +252,11 @@ fn timers_fire_early_or_only_when_nothing_else_can_happen() {
     assert_eq!(outcomes.take(), early);
 
     let alone = Scenario::new(|| U32::ZERO).thread(|word| {
-        let how = Wait { deadline: Some(Nanos(50)), ..FOREVER };
-        assert_eq!(Model::wait32(word, 0, &how), Outcome::TimedOut);
+        let how = WaitBounds { deadline: Some(Nanos(50)), ..FOREVER };
+        assert_eq!(Model::wait32(word, 0, &how), WaitOutcome::TimedOut);
     });
     let plain = Config::new().spurious(0);
-    assert_eq!(failure(&alone, &plain).kind, Kind::Deadlock);
+    assert_eq!(failure(&alone, &plain).kind, FailureKind::Deadlock);
     alone.check(&plain.rescue(true)).expect("the timer comes to the rescue");
 }
 
@@ -266,7 +266,7 @@ fn interruption_and_cancellation_end_a_wait() {
     let into = Rc::clone(&outcomes);
     Scenario::new(|| (U32::ZERO, U32::ZERO, RefCell::new(String::new())))
         .thread(|(word, cancel, said)| {
-            let how = Wait { cancel: Some(cancel), interruptible: true, ..FOREVER };
+            let how = WaitBounds { cancel: Some(cancel), interruptible: true, ..FOREVER };
             said.replace(format!("{:?}", Model::wait32(word, 0, &how)));
         })
         .thread(|(_, cancel, _)| {
@@ -289,13 +289,13 @@ fn spinning_for_something_that_never_comes_is_found() {
             Model::relax();
         }
     });
-    assert_eq!(failure(&scenario, &Config::new()).kind, Kind::Livelock);
+    assert_eq!(failure(&scenario, &Config::new()).kind, FailureKind::Livelock);
     let endless = Scenario::new(|| U32::ZERO).thread(|word| {
         loop {
             word.fetch_add(1, Relaxed);
         }
     });
-    assert_eq!(failure(&endless, &Config::new()).kind, Kind::TooLong);
+    assert_eq!(failure(&endless, &Config::new()).kind, FailureKind::TooLong);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn freed_memory_is_not_touched_but_may_be_woken() {
         })
     };
     scenario(false).check(&Config::new()).expect("a wake-up is no access");
-    assert_eq!(failure(&scenario(true), &Config::new()).kind, Kind::UseAfterFree);
+    assert_eq!(failure(&scenario(true), &Config::new()).kind, FailureKind::UseAfterFree);
 }
 
 #[test]
@@ -410,7 +410,7 @@ fn random_searches_repeat() {
 #[test]
 fn a_search_that_is_too_large_fails_rather_than_stops() {
     let config = Config::new().max_executions(3);
-    assert_eq!(failure(&textbook(), &config).kind, Kind::TooMany);
+    assert_eq!(failure(&textbook(), &config).kind, FailureKind::TooMany);
 }
 
 #[test]
@@ -418,7 +418,7 @@ fn memory_that_may_move_is_refused() {
     let scenario = Scenario::new(|| Box::new(U32::ZERO)).thread(|word| {
         word.load(Relaxed);
     });
-    assert!(matches!(failure(&scenario, &Config::new()).kind, Kind::Misuse(_)));
+    assert!(matches!(failure(&scenario, &Config::new()).kind, FailureKind::Misuse(_)));
 }
 
 #[test]
@@ -434,5 +434,5 @@ fn threads_that_share_something_else_are_noticed() {
         })
         .thread(|word| word.store(1, Relaxed))
         .thread(|word| word.store(2, Relaxed));
-    assert!(matches!(failure(&scenario, &Config::new()).kind, Kind::Misuse(_)));
+    assert!(matches!(failure(&scenario, &Config::new()).kind, FailureKind::Misuse(_)));
 }

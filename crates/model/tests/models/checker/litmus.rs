@@ -2,7 +2,7 @@
 //! found where the orderings allow it, and only there. Every test runs twice,
 //! with the reductions and without, and both must find the same outcomes.
 
-use lockstead_model::{Cell, Config, Coverage, Kind, Ordering, Scenario, U32, fence};
+use lockstead_model::{Cell, Config, Coverage, FailureKind, Ordering, Scenario, U32, fence};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -302,7 +302,7 @@ fn a_race_on_a_plain_field_is_found() {
             .threads(2, |l| l.data.set(1))
             .check(&Config::new().reduce(reduce))
             .expect_err("two unordered writes");
-        assert_eq!(failure.kind, Kind::Race);
+        assert_eq!(failure.kind, FailureKind::Race);
         let failure = Scenario::new(Litmus::new)
             .thread(|l| {
                 l.data.set(1);
@@ -315,7 +315,7 @@ fn a_race_on_a_plain_field_is_found() {
             })
             .check(&Config::new().reduce(reduce))
             .expect_err("published without release");
-        assert_eq!(failure.kind, Kind::Race);
+        assert_eq!(failure.kind, FailureKind::Race);
     }
     Scenario::new(Litmus::new)
         .thread(|l| {

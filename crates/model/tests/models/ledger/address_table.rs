@@ -3,7 +3,7 @@
 
 use super::shelf::{same_hash, same_key};
 use crate::labels::{Part, weaker};
-use lockstead_model::{Config, Coverage, Kind};
+use lockstead_model::{Config, Coverage, FailureKind};
 
 #[test]
 fn model_two_insertions_of_one_key_agree_3t() {
@@ -31,14 +31,14 @@ fn model_table_misses_its_ordering() {
     for part in [Part::Acquire, Part::Release] {
         let config = weaker(&Config::new(), "table.rs", &["LED-7"], part);
         let failure = same_key(0).check(&config).expect_err("weaker");
-        assert_eq!(failure.kind, Kind::Race, "{part:?}: {failure}");
+        assert_eq!(failure.kind, FailureKind::Race, "{part:?}: {failure}");
     }
 }
 
 #[test]
 fn broken_tables_lose_keys() {
     let config = || Config::new().preemptions(2).stale_reads(1);
-    missed!(same_hash(2), ledger_looks_into_the_newest_level_only, Kind::Panic(_), config());
-    missed!(same_hash(0), ledger_overwrites_a_slot, Kind::Panic(_), config());
-    missed!(same_hash(0), ledger_believes_its_hashes, Kind::Panic(_), config());
+    missed!(same_hash(2), ledger_looks_into_the_newest_level_only, FailureKind::Panic(_), config());
+    missed!(same_hash(0), ledger_overwrites_a_slot, FailureKind::Panic(_), config());
+    missed!(same_hash(0), ledger_believes_its_hashes, FailureKind::Panic(_), config());
 }

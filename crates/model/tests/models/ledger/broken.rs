@@ -2,7 +2,7 @@
 
 use super::scenes;
 use super::world::{Rules, World};
-use lockstead_model::{Config, Failure, Kind, Scenario};
+use lockstead_model::{Config, FailureKind, Scenario, SearchFailure};
 
 fn calm() -> Config {
     Config::new().spurious(0).signals(0)
@@ -14,38 +14,38 @@ fn bounded() -> Config {
 
 #[test]
 fn broken_an_address_that_is_stored_first_shows_old_fields() {
-    missed!(scenes::running(), ledger_stores_the_address_first, Kind::Panic(_), calm());
+    missed!(scenes::running(), ledger_stores_the_address_first, FailureKind::Panic(_), calm());
 }
 
 #[test]
 fn broken_a_handler_overwrites_an_entry_above_the_top() {
     let config = calm().signals(1);
-    missed!(scenes::interrupted_stack(), ledger_raises_the_top_last, Kind::Panic(_), config);
+    missed!(scenes::interrupted_stack(), ledger_raises_the_top_last, FailureKind::Panic(_), config);
 }
 
 #[test]
 fn broken_waits_without_numbers_are_taken_for_one() {
-    missed!(scenes::story(), ledger_counts_no_episodes, Kind::Panic(_), calm());
+    missed!(scenes::story(), ledger_counts_no_episodes, FailureKind::Panic(_), calm());
 }
 
 #[test]
 fn broken_a_wait_that_is_not_ended_is_believed() {
-    missed!(scenes::ordered(Rules::KEPT), ledger_forgets_to_end, Kind::Panic(_), bounded());
+    missed!(scenes::ordered(Rules::KEPT), ledger_forgets_to_end, FailureKind::Panic(_), bounded());
 }
 
 #[test]
 fn broken_a_second_look_that_always_agrees() {
-    missed!(scenes::story(), ledger_takes_every_wait_for_still, Kind::Panic(_), calm());
+    missed!(scenes::story(), ledger_takes_every_wait_for_still, FailureKind::Panic(_), calm());
 }
 
 #[test]
 fn broken_an_entry_is_taken_away_that_has_moved() {
-    missed!(scenes::taken_away(), ledger_clears_whatever_is_there, Kind::Panic(_), calm());
-    missed!(scenes::taken_away(), ledger_moves_what_was_revoked, Kind::Panic(_), calm());
+    missed!(scenes::taken_away(), ledger_clears_whatever_is_there, FailureKind::Panic(_), calm());
+    missed!(scenes::taken_away(), ledger_moves_what_was_revoked, FailureKind::Panic(_), calm());
 }
 
 /// Checks that a scene passes, and how it fails when a rule is broken.
-fn fails(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) -> Failure {
+fn fails(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) -> SearchFailure {
     scene(Rules::KEPT).check(config).expect("correct as shipped");
     match scene(rules).check(config) {
         Ok(stats) => panic!("not missed: {stats}"),
@@ -56,7 +56,7 @@ fn fails(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) -> 
 /// Checks that a scene passes, and that an assertion fails when a rule is broken.
 fn needs(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) {
     let failure = fails(scene, rules, config);
-    assert!(matches!(failure.kind, Kind::Panic(_)), "{failure}");
+    assert!(matches!(failure.kind, FailureKind::Panic(_)), "{failure}");
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn broken_a_wait_that_is_published_after_the_call() {
     let rules = Rules { begin_first: false, ..Rules::KEPT };
     let config = calm().preemptions(1).stale_reads(0);
     let failure = fails(scenes::alone, rules, &config);
-    assert_eq!(failure.kind, Kind::Livelock, "{failure}");
+    assert_eq!(failure.kind, FailureKind::Livelock, "{failure}");
 }
 
 #[test]

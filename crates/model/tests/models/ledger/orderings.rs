@@ -3,7 +3,7 @@
 
 use super::scenes;
 use crate::labels::{Part, weaker};
-use lockstead_model::{Config, Kind, Scenario};
+use lockstead_model::{Config, FailureKind, Scenario};
 
 /// Checks that a scene fails without each half of each ordering.
 fn missed<S: 'static>(scene: &Scenario<S>, labels: &[&'static str]) {
@@ -14,7 +14,10 @@ fn missed<S: 'static>(scene: &Scenario<S>, labels: &[&'static str]) {
             match scene.check(&weaker(&config, "publish.rs", &[label], part)) {
                 Ok(stats) => panic!("{label}, {part:?}: not missed: {stats}"),
                 Err(failure) => {
-                    assert!(matches!(failure.kind, Kind::Panic(_)), "{label}, {part:?}: {failure}");
+                    assert!(
+                        matches!(failure.kind, FailureKind::Panic(_)),
+                        "{label}, {part:?}: {failure}"
+                    );
                 }
             }
         }

@@ -4,7 +4,7 @@
 use super::scenes;
 use super::world::{OVER, Rules};
 use crate::common::{deep, depth};
-use lockstead_model::{Config, Coverage, Scenario, Stats, Step};
+use lockstead_model::{Config, Coverage, ModelStep, Scenario, Stats};
 
 fn calm() -> Config {
     Config::new().spurious(0).signals(0)
@@ -20,7 +20,8 @@ fn complete<S: 'static>(name: &str, scene: &Scenario<S>, config: &Config) -> Sta
 /// Explores some executions; says in how many steps of them a cycle was reported.
 fn found<S: 'static>(name: &str, scene: &Scenario<S>, config: Config) -> u64 {
     let config = config.watch("found", |e| {
-        e.in_file("world.rs") && matches!(e.step, Step::Exchange { to, .. } if to > OVER.into())
+        e.in_file("world.rs")
+            && matches!(e.step, ModelStep::Exchange { to, .. } if to > OVER.into())
     });
     scene.verify(name, &config).seen("found")
 }
@@ -37,7 +38,7 @@ fn model_a_running_threads_fields_are_not_older_than_the_address_2t() {
 
 #[test]
 fn model_a_handler_leaves_the_stack_as_it_was_2t() {
-    let config = calm().signals(2).watch("handled", |e| e.step == Step::Enter);
+    let config = calm().signals(2).watch("handled", |e| e.step == ModelStep::Enter);
     let stats = complete("interrupted stack", &scenes::interrupted_stack(), &config);
     assert!(stats.seen("handled") > 0);
 }

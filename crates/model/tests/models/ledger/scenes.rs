@@ -2,7 +2,7 @@
 
 use super::world::{Got, Party, Rules, World, holding, waiting};
 use lockstead_core::Nanos;
-use lockstead_ledger::publish::{Flags, Holding, How, Waiting};
+use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_model::{Scenario, with_handler};
 
 const X: usize = 0;
@@ -16,15 +16,15 @@ pub(super) fn story() -> Scenario<Party> {
         .thread(|me| {
             let stack = me.stack();
             stack.push(&holding(1)).expect("room");
-            me.wait().begin(&waiting(How::MUTEX, 11, 0));
+            me.wait().begin(&waiting(WaitKind::MUTEX, 11, 0));
             me.wait().end();
             stack.push(&holding(2)).expect("room");
-            me.wait().begin(&waiting(How::WRITE, 12, 21));
+            me.wait().begin(&waiting(WaitKind::WRITE, 12, 21));
             me.wait().end();
             stack.pop(2).expect("held");
             stack.push(&Holding { started: 0, ..holding(3) }).expect("room");
             stack.entry(0).set_flags(Flags::LENT);
-            me.wait().begin(&waiting(How::READ, 13, 0));
+            me.wait().begin(&waiting(WaitKind::READ, 13, 0));
         })
         .thread(|me| {
             let Some((episode, found)) = me.wait().read() else { return };
@@ -34,9 +34,9 @@ pub(super) fn story() -> Scenario<Party> {
                 let three = three.map(|holding| Holding { started: 0, ..holding });
                 let lent = Some(Holding { flags: Flags::LENT, ..holding(1) });
                 let truth = match found.target {
-                    11 => (waiting(How::MUTEX, 11, 0), [one, None, None]),
-                    12 => (waiting(How::WRITE, 12, 21), [one, two, None]),
-                    _ => (waiting(How::READ, 13, 0), [lent, three, None]),
+                    11 => (waiting(WaitKind::MUTEX, 11, 0), [one, None, None]),
+                    12 => (waiting(WaitKind::WRITE, 12, 21), [one, two, None]),
+                    _ => (waiting(WaitKind::READ, 13, 0), [lent, three, None]),
                 };
                 assert_eq!((found, holds), truth);
             }
@@ -298,7 +298,7 @@ pub(super) fn taken_away() -> Scenario<Party> {
         })
         .thread(|me| {
             let taken = me.stack().revoke(2);
-            me.wait().begin(&waiting(How::MUTEX, u64::from(taken.is_some()), 0));
+            me.wait().begin(&waiting(WaitKind::MUTEX, u64::from(taken.is_some()), 0));
         })
         .after(|me| {
             let (_, Waiting { target: taken, .. }) = me.wait().read().expect("published");

@@ -1,6 +1,6 @@
 //! Threads that insert into one table at once.
 
-use lockstead_ledger::table::{Inserted, Table};
+use lockstead_ledger::table::{AddressTable, Inserted};
 use lockstead_model::{Cell, Model, Ordering, Scenario, U64};
 
 /// Logarithm of the slots of the first level.
@@ -34,8 +34,8 @@ impl Shelf {
         shelf
     }
 
-    fn table(&self) -> Table<'_, Model, FIRST> {
-        Table::new(&self.slots, &self.level, &self.fill)
+    fn table(&self) -> AddressTable<'_, Model, FIRST> {
+        AddressTable::new(&self.slots, &self.level, &self.fill)
     }
 
     fn find(&self, key: u32) -> Option<u32> {

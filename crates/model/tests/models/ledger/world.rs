@@ -1,8 +1,10 @@
 //! A small world that keeps to the ledger's publication protocol: threads that
 //! take and release real (modelled) locks, and a reader that judges them.
 
-use lockstead_core::{Nanos, Outcome, Platform, Wait as Sleep};
-use lockstead_ledger::publish::{Episode, Flags, Held, Holding, How, Stack, Wait, Waiting};
+use lockstead_core::{Nanos, Platform, WaitBounds as Sleep, WaitOutcome};
+use lockstead_ledger::publish::{
+    Episode, Flags, HeldEntry, HeldStack, Holding, PublishedWait, WaitKind, Waiting,
+};
 use lockstead_model::{Model, Ordering, U32, U64};
 
 /// Most locks that a thread of a model holds.
@@ -47,9 +49,9 @@ impl Rules {
 
 /// What a thread publishes, and its private flag.
 pub(super) struct Party {
-    wait: Wait<Model>,
+    wait: PublishedWait<Model>,
     top: U64,
-    held: [Held<Model>; HELD],
+    held: [HeldEntry<Model>; HELD],
     busy: U32,
     /// What the kernel would say: it sleeps for a mutex inside a wait on a
     /// condition.
@@ -59,20 +61,20 @@ pub(super) struct Party {
 impl Party {
     pub(super) const fn new() -> Party {
         Party {
-            wait: Wait::NONE,
+            wait: PublishedWait::NONE,
             top: U64::ZERO,
-            held: [const { Held::NONE }; HELD],
+            held: [const { HeldEntry::NONE }; HELD],
             busy: U32::ZERO,
             reacquires: U32::ZERO,
         }
     }
 
-    pub(super) fn wait(&self) -> &Wait<Model> {
+    pub(super) fn wait(&self) -> &PublishedWait<Model> {
         &self.wait
     }
 
-    pub(super) fn stack(&self) -> Stack<'_, Model> {
-        Stack::new(&self.top, &self.held)
+    pub(super) fn stack(&self) -> HeldStack<'_, Model> {
+        HeldStack::new(&self.top, &self.held)
     }
 
     /// The entries that can be read, in their order.
@@ -122,7 +124,7 @@ pub(super) fn holding(address: u64) -> Holding {
     }
 }
 
-pub(super) fn waiting(how: How, target: u64, companion: u64) -> Waiting {
+pub(super) fn waiting(how: WaitKind, target: u64, companion: u64) -> Waiting {
     Waiting { how, stack: target as u32, target, since: target, deadline: target, companion }
 }
 
@@ -148,9 +150,9 @@ impl World {
                 return Got::Held;
             }
             match Model::wait32(word, 1, &how) {
-                Outcome::TimedOut => return Got::TimedOut,
-                Outcome::Cancelled => return Got::Stuck,
-                Outcome::Woken | Outcome::Changed | Outcome::Interrupted => {}
+                WaitOutcome::TimedOut => return Got::TimedOut,
+                WaitOutcome::Cancelled => return Got::Stuck,
+                WaitOutcome::Woken | WaitOutcome::Changed | WaitOutcome::Interrupted => {}
             }
         }
     }
@@ -184,7 +186,7 @@ impl World {
             return Got::Held;
         }
         party.busy.store(1, Ordering::Relaxed);
-        let how = if deadline.is_some() { How::MUTEX.timed() } else { How::MUTEX };
+        let how = if deadline.is_some() { WaitKind::MUTEX.timed() } else { WaitKind::MUTEX };
         let wait = waiting(how, address(lock), 0);
         if self.rules.begin_first {
             party.wait.begin(&wait);
@@ -246,7 +248,7 @@ impl World {
         if self.rules.lend {
             entry.set_flags(Flags::LENT);
         }
-        party.wait.begin(&waiting(How::CONDITION, CONDITION, address(mutex)));
+        party.wait.begin(&waiting(WaitKind::CONDITION, CONDITION, address(mutex)));
         self.real_unlock(mutex);
         let mut got = if self.await_signal() { Got::Held } else { Got::Stuck };
         if got == Got::Held {
@@ -270,7 +272,7 @@ impl World {
     pub(super) fn await_signal(&self) -> bool {
         let how = Sleep { deadline: None, cancel: Some(&self.claimed), interruptible: false };
         while self.signalled.load(Ordering::Acquire) == 0 {
-            if Model::wait32(&self.signalled, 0, &how) == Outcome::Cancelled {
+            if Model::wait32(&self.signalled, 0, &how) == WaitOutcome::Cancelled {
                 return false;
             }
         }
@@ -286,8 +288,8 @@ impl World {
     /// What thread `t` waits for, as far as it makes an edge.
     fn edge(&self, t: usize, waiting: &Waiting) -> Option<u64> {
         match waiting.how {
-            How::MUTEX => Some(waiting.target),
-            How::CONDITION => {
+            WaitKind::MUTEX => Some(waiting.target),
+            WaitKind::CONDITION => {
                 let asleep = self.parties[t].reacquires.load(Ordering::Acquire) == 1;
                 asleep.then_some(waiting.companion)
             }

@@ -7,10 +7,10 @@
 
 use crate::common::{Leaves, Sleeps, depth};
 use crate::labels::{Part, weaker};
-use lockstead_core::{LockError, Nanos, Off, Policy, RawBiased, Slot, Wait};
+use lockstead_core::{LockError, Nanos, Off, Policy, RawBiased, Slot, WaitBounds};
 use lockstead_model::{
-    Cell, Config, Coverage, Fault, Kind, Membarrier, Model, Ordering, Scenario, Stats, U32, freed,
-    with_handler,
+    Cell, Config, Coverage, FailureKind, Fault, Membarrier, Model, Ordering, Scenario, Stats, U32,
+    freed, with_handler,
 };
 use std::panic::Location;
 
@@ -41,7 +41,7 @@ impl<Y: Policy> Guarded<Y> {
 
     /// Adds unless its time is up first.
     fn add_in_time(&self) -> bool {
-        let how = || Wait { deadline: Some(Nanos(100)), ..Wait::FOREVER };
+        let how = || WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
         match self.lock.lock_lazily(how, 0, Location::caller()) {
             Ok(hold) => {
                 self.section();
@@ -199,7 +199,7 @@ fn model_biased_handler_takes_the_same_lock_2t() {
         })
         .thread(|g| g.add())
         .after(|g| assert!((3..=4).contains(&g.count.get())));
-    let config = small().watch("handled", |e| e.step == lockstead_model::Step::Enter);
+    let config = small().watch("handled", |e| e.step == lockstead_model::ModelStep::Enter);
     let config = config.preemptions(depth(3, 4)).stale_reads(depth(1, 3));
     let stats = scenario.verify("biased, handler, 2 threads", &config);
     assert!(stats.seen("handled") > 0);
@@ -231,7 +231,7 @@ fn model_biased_is_given_to_another_thread_1t() {
 fn model_biased_needs_the_fence() {
     let failure =
         adds::<Sleeps>(2, 1).check(&small().fault(Fault::NoFence)).expect_err("both are in");
-    assert!(matches!(failure.kind, Kind::Race | Kind::Panic(_)), "{failure}");
+    assert!(matches!(failure.kind, FailureKind::Race | FailureKind::Panic(_)), "{failure}");
 }
 
 #[test]
@@ -242,6 +242,6 @@ fn model_biased_misses_each_ordering() {
     for label in ["BIAS-2", "BIAS-3", "BIAS-4"] {
         let failure =
             two.check(&weaker(&config, "biased.rs", &[label], Part::All)).expect_err(label);
-        assert!(matches!(failure.kind, Kind::Race), "{label}: {failure}");
+        assert!(matches!(failure.kind, FailureKind::Race), "{label}: {failure}");
     }
 }

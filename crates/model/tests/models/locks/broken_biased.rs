@@ -1,8 +1,10 @@
 //! The biased mutex with one step broken: the models notice.
 
 use crate::common::Sleeps;
-use lockstead_core::{Nanos, Off, Platform, RawBiased, Wait};
-use lockstead_model::{Cell, Config, Kind, Membarrier, Model, Ordering, Scenario, U32, freed};
+use lockstead_core::{Nanos, Off, Platform, RawBiased, WaitBounds};
+use lockstead_model::{
+    Cell, Config, FailureKind, Membarrier, Model, Ordering, Scenario, U32, freed,
+};
 use std::panic::Location;
 
 /// A biased mutex, what it guards, and a word to look at in the middle of a section.
@@ -41,7 +43,7 @@ fn two() -> Scenario<Guarded> {
 /// The same, and one that gives up.
 fn two_and_a_timed_one() -> Scenario<Guarded> {
     two().thread(|guarded| {
-        let how = || Wait { deadline: Some(Nanos(100)), ..Wait::FOREVER };
+        let how = || WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
         if let Ok(hold) = guarded.lock.lock_lazily(how, 0, Location::caller()) {
             guarded.count.set(guarded.count.get() + 1);
             // SAFETY: this thread locked it above, and so.
@@ -102,24 +104,29 @@ fn small() -> Config {
 
 #[test]
 fn model_biased_misses_broken_looks() {
-    missed!(two(), biased_revokes_without_a_fence, Kind::Race, small());
-    missed!(two(), biased_owner_looks_no_second_time, Kind::Race, small());
-    missed!(two(), biased_owner_looks_before_it_says_so, Kind::Race, small());
-    missed!(two(), biased_revoker_looks_before_the_fence, Kind::Race, small().preemptions(3));
-    missed!(two(), biased_revoker_waits_for_nobody, Kind::Race, small());
-    missed!(two(), biased_owner_is_made_beside_the_inner_mutex, Kind::Race, small());
-    missed!(twice(), biased_owner_takes_it_twice, Kind::Panic(_), small());
+    missed!(two(), biased_revokes_without_a_fence, FailureKind::Race, small());
+    missed!(two(), biased_owner_looks_no_second_time, FailureKind::Race, small());
+    missed!(two(), biased_owner_looks_before_it_says_so, FailureKind::Race, small());
+    missed!(
+        two(),
+        biased_revoker_looks_before_the_fence,
+        FailureKind::Race,
+        small().preemptions(3)
+    );
+    missed!(two(), biased_revoker_waits_for_nobody, FailureKind::Race, small());
+    missed!(two(), biased_owner_is_made_beside_the_inner_mutex, FailureKind::Race, small());
+    missed!(twice(), biased_owner_takes_it_twice, FailureKind::Panic(_), small());
 }
 
 #[test]
 fn model_biased_misses_trust_where_fences_are_denied() {
     let denied = small().membarrier(Membarrier::Denied).preemptions(3);
-    missed!(owner_comes_back(), biased_revoker_believes_without_a_fence, Kind::Race, denied);
+    missed!(owner_comes_back(), biased_revoker_believes_without_a_fence, FailureKind::Race, denied);
 }
 
 #[test]
 fn model_biased_misses_sleep_without_end() {
-    missed!(two(), biased_revoker_looks_no_second_time, Kind::Deadlock, small());
+    missed!(two(), biased_revoker_looks_no_second_time, FailureKind::Deadlock, small());
     missed!(two(), biased_owner_that_backs_out_stays_in, _, small());
 }
 
@@ -130,12 +137,12 @@ fn model_biased_misses_broken_surrender() {
     missed!(
         two_and_a_timed_one(),
         biased_lock_is_plain_before_the_owner_has_left,
-        Kind::Race,
+        FailureKind::Race,
         late
     );
 }
 
 #[test]
 fn model_biased_misses_a_touch_after_the_release() {
-    missed!(last_frees(), biased_release_looks_again, Kind::UseAfterFree, small());
+    missed!(last_frees(), biased_release_looks_again, FailureKind::UseAfterFree, small());
 }

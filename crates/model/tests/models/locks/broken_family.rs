@@ -4,12 +4,12 @@
 use lockstead_core::policy::NoSpin;
 use lockstead_core::{
     ClassicSemaphore, Nanos, Off, Platform, RawCondvar, RawMutex, RawOnce, RawRwLock,
-    TunedSemaphore, Wait,
+    TunedSemaphore, WaitBounds,
 };
-use lockstead_model::{Cell, Config, Kind, Model, Ordering, Scenario, U32, freed};
+use lockstead_model::{Cell, Config, FailureKind, Model, Ordering, Scenario, U32, freed};
 use std::panic::Location;
 
-const FOREVER: Wait<'static, Model> = Wait::FOREVER;
+const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
 
 fn two() -> Config {
     Config::new().spurious(0).stale_reads(1)
@@ -47,10 +47,10 @@ macro_rules! completion {
 fn model_semaphore_misses_broken_variants() {
     type Classic = ClassicSemaphore<Model>;
     type Tuned = TunedSemaphore<Model, Off, NoSpin>;
-    missed!(two_ups!(Classic), classic_leaver_wakes_nobody, Kind::Deadlock, three());
-    missed!(completion!(Classic), classic_up_looks_again, Kind::UseAfterFree, two());
-    missed!(two_ups!(Tuned), tuned_taker_wakes_nobody, Kind::Deadlock, three());
-    missed!(completion!(Tuned), tuned_up_looks_again, Kind::UseAfterFree, two());
+    missed!(two_ups!(Classic), classic_leaver_wakes_nobody, FailureKind::Deadlock, three());
+    missed!(completion!(Classic), classic_up_looks_again, FailureKind::UseAfterFree, two());
+    missed!(two_ups!(Tuned), tuned_taker_wakes_nobody, FailureKind::Deadlock, three());
+    missed!(completion!(Tuned), tuned_up_looks_again, FailureKind::UseAfterFree, two());
 }
 
 type Store = (RawMutex<Model, Off, NoSpin>, RawCondvar<Model>, Cell<bool>);
@@ -59,7 +59,7 @@ type Store = (RawMutex<Model, Off, NoSpin>, RawCondvar<Model>, Cell<bool>);
 fn store(deadline: Option<Nanos>) -> Scenario<Store> {
     Scenario::new(|| (RawMutex::new(), RawCondvar::new(), Cell::new(false)))
         .thread(move |(mutex, more, thing): &Store| {
-            let how = Wait { deadline, ..FOREVER };
+            let how = WaitBounds { deadline, ..FOREVER };
             mutex.lock(Location::caller()).expect("not recursive");
             while !thing.get() {
                 // SAFETY: locked above, and again by each wait.
@@ -82,10 +82,10 @@ fn store(deadline: Option<Nanos>) -> Scenario<Store> {
 
 #[test]
 fn model_condvar_misses_broken_variants() {
-    missed!(store(None), condvar_joins_after_the_release, Kind::Deadlock, two());
-    missed!(store(None), condvar_sequence_stands_still, Kind::Deadlock, two());
+    missed!(store(None), condvar_joins_after_the_release, FailureKind::Deadlock, two());
+    missed!(store(None), condvar_sequence_stands_still, FailureKind::Deadlock, two());
     let impatient = store(Some(Nanos(100)));
-    missed!(impatient, condvar_forgets_the_mutex, Kind::Race, two().timeouts(1));
+    missed!(impatient, condvar_forgets_the_mutex, FailureKind::Race, two().timeouts(1));
 }
 
 /// A reader-writer lock with the shipped bound on waiting.
@@ -139,7 +139,7 @@ fn a_writer_withdraws() -> Scenario<(RwLock, U32, U32)> {
         })
         .thread(|(lock, _, come)| reads(lock, || raise(come)))
         .thread(|(lock, cancel, _)| {
-            let how = || Wait { cancel: Some(cancel), ..FOREVER };
+            let how = || WaitBounds { cancel: Some(cancel), ..FOREVER };
             if lock.write_lazily(how, 0, Location::caller()).is_ok() {
                 // SAFETY: this thread has locked it for writing.
                 unsafe { lock.unlock_write() };
@@ -162,14 +162,19 @@ fn last_writer_frees() -> Scenario<(RwLock, Cell<u32>)> {
 
 #[test]
 fn model_rwlock_misses_broken_variants() {
-    missed!(one_of_each(), rwlock_reader_overlooks_next, Kind::Deadlock, two());
-    missed!(one_of_each(), rwlock_reads_the_wake_sequence_late, Kind::Deadlock, two());
-    missed!(one_of_each(), rwlock_admits_readers_to_writers, Kind::Race | Kind::Panic(_), two());
+    missed!(one_of_each(), rwlock_reader_overlooks_next, FailureKind::Deadlock, two());
+    missed!(one_of_each(), rwlock_reads_the_wake_sequence_late, FailureKind::Deadlock, two());
+    missed!(
+        one_of_each(),
+        rwlock_admits_readers_to_writers,
+        FailureKind::Race | FailureKind::Panic(_),
+        two()
+    );
     // Whom the release calls may have come before the call.
     let config = two().spurious(1);
-    missed!(last_writer_frees(), rwlock_release_looks_again, Kind::UseAfterFree, config);
+    missed!(last_writer_frees(), rwlock_release_looks_again, FailureKind::UseAfterFree, config);
     let promised = three().stale_reads(0).timeouts(1);
-    missed!(a_writer_withdraws(), rwlock_withdraws_unsettled, Kind::Deadlock, promised);
+    missed!(a_writer_withdraws(), rwlock_withdraws_unsettled, FailureKind::Deadlock, promised);
 }
 
 fn once() -> Scenario<(RawOnce<Model>, Cell<u32>)> {
@@ -198,7 +203,7 @@ fn once_then_freed() -> Scenario<RawOnce<Model>> {
 
 #[test]
 fn model_once_misses_broken_variants() {
-    missed!(once(), once_ends_in_two_steps, Kind::Deadlock, three());
-    missed!(once(), once_wakes_one, Kind::Deadlock, three());
-    missed!(once_then_freed(), once_runner_looks_again, Kind::UseAfterFree, two());
+    missed!(once(), once_ends_in_two_steps, FailureKind::Deadlock, three());
+    missed!(once(), once_wakes_one, FailureKind::Deadlock, three());
+    missed!(once_then_freed(), once_runner_looks_again, FailureKind::UseAfterFree, two());
 }

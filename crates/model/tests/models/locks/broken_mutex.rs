@@ -1,8 +1,8 @@
 //! The mutex and the spin queue with one step broken: the models notice.
 
 use crate::common::{Insists, Leaves, LeavesBeside, Pairs, Sleeps, SleepsAndBacksOff, Spins};
-use lockstead_core::{Nanos, Off, Platform, Policy, RawMutex, Wait};
-use lockstead_model::{Cell, Config, Fault, Kind, Model, Scenario, freed, with_handler};
+use lockstead_core::{Nanos, Off, Platform, Policy, RawMutex, WaitBounds};
+use lockstead_model::{Cell, Config, FailureKind, Fault, Model, Scenario, freed, with_handler};
 use std::panic::Location;
 
 type Mutex<Y> = RawMutex<Model, Off, Y>;
@@ -10,14 +10,15 @@ type Mutex<Y> = RawMutex<Model, Off, Y>;
 /// A counter under a lock.
 type Guarded<Y> = (Mutex<Y>, Cell<u32>);
 
-const TIMED: Wait<'static, Model> = Wait { deadline: Some(Nanos(100)), ..Wait::FOREVER };
+const TIMED: WaitBounds<'static, Model> =
+    WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
 
 fn guarded<Y: Policy>() -> Guarded<Y> {
     (Mutex::new(), Cell::new(0))
 }
 
 /// Takes the lock, adds, releases; or gives up.
-fn add<Y: Policy>((lock, count): &Guarded<Y>, how: &Wait<'_, Model>) {
+fn add<Y: Policy>((lock, count): &Guarded<Y>, how: &WaitBounds<'_, Model>) {
     if lock.lock_how(how, 0, Location::caller()).is_ok() {
         count.set(count.get() + 1);
         // SAFETY: this thread has locked it above.
@@ -27,7 +28,7 @@ fn add<Y: Policy>((lock, count): &Guarded<Y>, how: &Wait<'_, Model>) {
 
 /// So many threads that add.
 fn adders<Y: Policy>(threads: usize) -> Scenario<Guarded<Y>> {
-    Scenario::new(guarded::<Y>).threads(threads, |guarded| add(guarded, &Wait::FOREVER))
+    Scenario::new(guarded::<Y>).threads(threads, |guarded| add(guarded, &WaitBounds::FOREVER))
 }
 
 /// The same, and one that may give up.
@@ -68,7 +69,7 @@ fn three_and_again<Y: Policy>() -> Scenario<Guarded<Y>> {
 /// handler, anywhere in that, and the second thread for the other.
 fn handled<Y: Policy>() -> Scenario<[Mutex<Y>; 2]> {
     fn give_up<Y: Policy>(lock: &Mutex<Y>) {
-        let how = Wait { deadline: Some(Nanos(1)), ..Wait::FOREVER };
+        let how = WaitBounds { deadline: Some(Nanos(1)), ..WaitBounds::FOREVER };
         lock.lock_how(&how, 0, Location::caller()).expect_err("held for ever");
     }
     let held = || {
@@ -89,21 +90,26 @@ fn small() -> Config {
 
 #[test]
 fn model_mutex_misses_a_touch_after_the_release() {
-    missed!(last_frees::<Sleeps>(), mutex_looks_after_its_release, Kind::UseAfterFree, small());
+    missed!(
+        last_frees::<Sleeps>(),
+        mutex_looks_after_its_release,
+        FailureKind::UseAfterFree,
+        small()
+    );
 }
 
 #[test]
 fn model_mutex_misses_forgotten_wake_ups() {
-    missed!(adders::<Sleeps>(2), release_wakes_nobody, Kind::Deadlock, small());
-    missed!(adders::<Sleeps>(2), waiter_sleeps_unannounced, Kind::Deadlock, small());
-    missed!(adders::<Sleeps>(3), waiter_takes_without_passing_on, Kind::Deadlock, small());
-    missed!(adders::<Sleeps>(3), waiter_believes_an_old_word, Kind::Deadlock, small());
+    missed!(adders::<Sleeps>(2), release_wakes_nobody, FailureKind::Deadlock, small());
+    missed!(adders::<Sleeps>(2), waiter_sleeps_unannounced, FailureKind::Deadlock, small());
+    missed!(adders::<Sleeps>(3), waiter_takes_without_passing_on, FailureKind::Deadlock, small());
+    missed!(adders::<Sleeps>(3), waiter_believes_an_old_word, FailureKind::Deadlock, small());
     // Woken, the waiter finds the lock taken again, and its time up.
     let late = small().jumps(1, 1000);
     missed!(
         adders_and_a_timed_one::<Sleeps>(2),
         waiter_gives_up_without_passing_on,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         late
     );
 }
@@ -111,19 +117,19 @@ fn model_mutex_misses_forgotten_wake_ups() {
 #[test]
 fn model_mutex_misses_broken_hand_off_waiters() {
     let timed = small().timeouts(1);
-    missed!(adders::<Insists>(2), release_wakes_no_handoff_waiter, Kind::Deadlock, timed);
+    missed!(adders::<Insists>(2), release_wakes_no_handoff_waiter, FailureKind::Deadlock, timed);
     let timed = small().timeouts(2);
-    missed!(adders::<Insists>(3), handoff_waiter_forgets_sleepers, Kind::Deadlock, timed);
+    missed!(adders::<Insists>(3), handoff_waiter_forgets_sleepers, FailureKind::Deadlock, timed);
     missed!(
         adders_and_a_timed_one::<Insists>(2),
         handoff_waiter_leaves_without_withdrawing,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         timed
     );
     missed!(
         adders_and_a_timed_one::<Insists>(2),
         handoff_waiter_leaves_sleepers_behind,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         timed
     );
 }
@@ -131,19 +137,29 @@ fn model_mutex_misses_broken_hand_off_waiters() {
 /// The release is a look and a store, and loses what is written between the two.
 #[test]
 fn model_mutex_misses_loose_announcements() {
-    missed!(adders::<Sleeps>(2), announcement_is_left_loose, Kind::Deadlock, small());
-    missed!(adders::<Sleeps>(3), fallen_announcement_is_forgotten, Kind::Deadlock, small());
-    missed!(adders::<Leaves>(3), last_spinner_leaves_waiters_loose, Kind::Deadlock, small());
+    missed!(adders::<Sleeps>(2), announcement_is_left_loose, FailureKind::Deadlock, small());
+    missed!(adders::<Sleeps>(3), fallen_announcement_is_forgotten, FailureKind::Deadlock, small());
+    missed!(adders::<Leaves>(3), last_spinner_leaves_waiters_loose, FailureKind::Deadlock, small());
     let late = small().jumps(1, 1000);
-    missed!(adders_and_a_timed_one::<Sleeps>(3), leaver_leaves_waiters_loose, Kind::Deadlock, late);
+    missed!(
+        adders_and_a_timed_one::<Sleeps>(3),
+        leaver_leaves_waiters_loose,
+        FailureKind::Deadlock,
+        late
+    );
     let timed = small().timeouts(2);
-    missed!(adders::<Insists>(3), handoff_waiter_sleeps_on_a_loose_flag, Kind::Deadlock, timed);
+    missed!(
+        adders::<Insists>(3),
+        handoff_waiter_sleeps_on_a_loose_flag,
+        FailureKind::Deadlock,
+        timed
+    );
     // Its time is up just when it has become the hand-off waiter.
     let late = small().jumps(2, 60);
     missed!(
         adders_and_a_timed_one::<Insists>(3),
         handoff_waiter_withdraws_loosely,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         late
     );
 }
@@ -155,14 +171,14 @@ fn model_mutex_misses_trust_in_its_own_slow_unlocks() {
     missed!(
         adders_and_a_timed_one::<Insists>(3),
         handoff_waiter_trusts_its_own_slow_unlocks,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         late
     );
     let late = small().slow_unlocks(1).jumps(1, 1000).stale_reads(0);
     missed!(
         adders_and_a_timed_one::<Leaves>(3),
         leaver_trusts_its_own_slow_unlocks,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         late
     );
 }
@@ -172,7 +188,7 @@ fn three_twice<Y: Policy>() -> Scenario<Guarded<Y>> {
     Scenario::new(guarded::<Y>)
         .threads(3, |guarded| {
             for _ in 0..2 {
-                add(guarded, &Wait::FOREVER);
+                add(guarded, &WaitBounds::FOREVER);
             }
         })
         .after(|(lock, _)| assert_eq!(lock.peek().without_slow_unlocks().0, 0))
@@ -184,10 +200,15 @@ fn model_mutex_misses_broken_back_off_sleeps() {
     missed!(
         three_twice::<SleepsAndBacksOff>(),
         back_off_forgets_to_pass_on,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         config()
     );
-    missed!(three_twice::<SleepsAndBacksOff>(), back_off_has_no_end, Kind::Deadlock, config());
+    missed!(
+        three_twice::<SleepsAndBacksOff>(),
+        back_off_has_no_end,
+        FailureKind::Deadlock,
+        config()
+    );
     missed!(three_twice::<SleepsAndBacksOff>(), release_leaves_unreleased, _, config());
 }
 
@@ -196,15 +217,15 @@ fn model_mutex_misses_broken_back_off_sleeps() {
 fn model_mutex_needs_releases_to_be_restarted() {
     let config = small().fault(Fault::NoRestart);
     let failure = adders::<Sleeps>(2).check(&config).expect_err("a wake-up is lost");
-    assert!(matches!(failure.kind, Kind::Deadlock), "{failure}");
+    assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
 }
 
 #[test]
 fn model_queue_misses_forgotten_sleepers() {
-    missed!(adders::<Leaves>(3), last_spinner_forgets_sleepers, Kind::Deadlock, small());
+    missed!(adders::<Leaves>(3), last_spinner_forgets_sleepers, FailureKind::Deadlock, small());
     // The owner must come back before the sleeper compares the word.
     let config = small().stale_reads(0);
-    missed!(three_and_again::<Pairs>(), sleeper_trusts_silently, Kind::Deadlock, config);
+    missed!(three_and_again::<Pairs>(), sleeper_trusts_silently, FailureKind::Deadlock, config);
 }
 
 #[test]
@@ -219,7 +240,12 @@ fn model_queue_misses_broken_steps() {
 #[test]
 fn model_queue_misses_who_takes_beside_it() {
     let config = small().processors(2).preemptions(3).stale_reads(0);
-    missed!(adders::<LeavesBeside>(4), taker_beside_the_queue_forgets_it, Kind::Deadlock, config);
+    missed!(
+        adders::<LeavesBeside>(4),
+        taker_beside_the_queue_forgets_it,
+        FailureKind::Deadlock,
+        config
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@ use super::wait_wound::{
 use crate::common::Sleeps;
 use crate::labels::{Part, weaker};
 use lockstead_core::ww::Scheme;
-use lockstead_model::{Config, Kind};
+use lockstead_model::{Config, FailureKind};
 
 const DIE: Scheme = Scheme::WaitDie;
 const WOUND: Scheme = Scheme::WoundWait;
@@ -22,57 +22,77 @@ fn three() -> Config {
 
 #[test]
 fn model_ww_misses_who_overlooks_the_first() {
-    missed!(crowd::<Sleeps>(WOUND), ww_holder_overlooks_the_first, Kind::Deadlock, three());
-    missed!(crowd::<Sleeps>(WOUND), ww_first_leaves_the_fast_path_open, Kind::Deadlock, three());
+    missed!(crowd::<Sleeps>(WOUND), ww_holder_overlooks_the_first, FailureKind::Deadlock, three());
+    missed!(
+        crowd::<Sleeps>(WOUND),
+        ww_first_leaves_the_fast_path_open,
+        FailureKind::Deadlock,
+        three()
+    );
 }
 
 #[test]
 fn model_ww_misses_an_open_fast_path() {
-    missed!(crowd::<Sleeps>(WOUND), ww_release_lets_newcomers_in, Kind::Deadlock, three());
+    missed!(crowd::<Sleeps>(WOUND), ww_release_lets_newcomers_in, FailureKind::Deadlock, three());
     // As shipped it takes minutes: `crowd` is searched elsewhere, to other bounds.
     let config = three().preemptions(3).broken("ww_contexts_are_admitted_loosely");
     match crowd::<Sleeps>(WOUND).check(&config) {
         Ok(stats) => panic!("not missed: {stats}"),
-        Err(failure) => assert_eq!(failure.kind, Kind::Deadlock, "{failure}"),
+        Err(failure) => assert_eq!(failure.kind, FailureKind::Deadlock, "{failure}"),
     }
 }
 
 #[test]
 fn model_ww_misses_the_trusting_judge() {
-    missed!(opposite::<Sleeps>(WOUND), ww_silence_is_taken_for_consent, Kind::Deadlock, small());
+    missed!(
+        opposite::<Sleeps>(WOUND),
+        ww_silence_is_taken_for_consent,
+        FailureKind::Deadlock,
+        small()
+    );
 }
 
 #[test]
 fn model_ww_misses_the_silent_wound() {
-    missed!(opposite::<Sleeps>(WOUND), ww_wound_is_not_told, Kind::Deadlock, small());
+    missed!(opposite::<Sleeps>(WOUND), ww_wound_is_not_told, FailureKind::Deadlock, small());
 }
 
 #[test]
 fn model_ww_misses_who_is_not_told() {
-    missed!(beside_one_alone::<Sleeps>(DIE), ww_deposed_is_not_told, Kind::Deadlock, three());
+    missed!(
+        beside_one_alone::<Sleeps>(DIE),
+        ww_deposed_is_not_told,
+        FailureKind::Deadlock,
+        three()
+    );
 }
 
 #[test]
 fn model_ww_misses_who_leaves_sleepers_behind() {
-    missed!(crowd::<Sleeps>(WOUND), ww_first_leaves_sleepers_behind, Kind::Deadlock, three());
+    missed!(
+        crowd::<Sleeps>(WOUND),
+        ww_first_leaves_sleepers_behind,
+        FailureKind::Deadlock,
+        three()
+    );
 }
 
 #[test]
 fn model_ww_misses_who_forgets_the_others() {
     let four = three().preemptions(1);
-    missed!(queue::<Sleeps>(DIE), ww_woken_one_forgets_the_others, Kind::Deadlock, four);
+    missed!(queue::<Sleeps>(DIE), ww_woken_one_forgets_the_others, FailureKind::Deadlock, four);
     let timed = four.timeouts(1);
     missed!(
         queue_with_timed_ones::<Sleeps>(DIE),
         ww_woken_one_gives_up_silently,
-        Kind::Deadlock,
+        FailureKind::Deadlock,
         timed
     );
 }
 
 #[test]
 fn model_ww_misses_who_waits_behind_an_older() {
-    missed!(crowd::<Sleeps>(DIE), ww_younger_waits_behind_an_older, Kind::Deadlock, three());
+    missed!(crowd::<Sleeps>(DIE), ww_younger_waits_behind_an_older, FailureKind::Deadlock, three());
 }
 
 #[test]
@@ -80,7 +100,7 @@ fn model_ww_misses_the_late_release() {
     missed!(
         last_frees::<Sleeps>(DIE),
         ww_release_touches_the_lock_again,
-        Kind::UseAfterFree,
+        FailureKind::UseAfterFree,
         small()
     );
 }
@@ -95,6 +115,6 @@ fn model_ww_misses_each_ordering() {
     let deposed = deposed.check(&weaker(&config, "ww/wait.rs", &["WW-2"], Part::All));
     for (label, result) in [("WW-3", told), ("WW-2", deposed)] {
         let failure = result.err().unwrap_or_else(|| panic!("{label} is not missed"));
-        assert_eq!(failure.kind, Kind::Deadlock, "{label}: {failure}");
+        assert_eq!(failure.kind, FailureKind::Deadlock, "{label}: {failure}");
     }
 }

@@ -2,13 +2,15 @@
 //! again, the count of waiters comes out right.
 
 use crate::common::{Insists, Sleeps, depth};
-use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawCondvar, RawMutex, Wait};
-use lockstead_model::{Cell, Config, Coverage, Fault, Kind, Model, Ordering, Scenario, U32, freed};
+use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawCondvar, RawMutex, WaitBounds};
+use lockstead_model::{
+    Cell, Config, Coverage, FailureKind, Fault, Model, Ordering, Scenario, U32, freed,
+};
 use std::panic::Location;
 
-const FOREVER: Wait<'static, Model> = Wait::FOREVER;
-const TIMED: Wait<'static, Model> = Wait { deadline: Some(Nanos(100)), ..FOREVER };
-const INTERRUPTIBLE: Wait<'static, Model> = Wait { interruptible: true, ..FOREVER };
+const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
+const TIMED: WaitBounds<'static, Model> = WaitBounds { deadline: Some(Nanos(100)), ..FOREVER };
+const INTERRUPTIBLE: WaitBounds<'static, Model> = WaitBounds { interruptible: true, ..FOREVER };
 
 /// Things to take, and a way to hear of them.
 struct Store<Y: Policy> {
@@ -37,7 +39,7 @@ impl<Y: Policy> Store<Y> {
         unsafe { self.lock.unlock() };
     }
 
-    fn wait(&self, how: &Wait<'_, Model>) -> Result<(), LockError> {
+    fn wait(&self, how: &WaitBounds<'_, Model>) -> Result<(), LockError> {
         // SAFETY: every caller of this has locked it.
         let ended = unsafe { self.more.wait(&self.lock, how, Location::caller()) };
         assert!(self.lock.is_mine(), "a wait takes the mutex again, however it ended");
@@ -55,7 +57,7 @@ impl<Y: Policy> Store<Y> {
     }
 
     /// Takes a thing unless the wait ends first, with this error.
-    fn take_or(&self, how: &Wait<'_, Model>, error: LockError) {
+    fn take_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
         self.lock();
         while self.things.get() == 0 {
             if let Err(given) = self.wait(how) {
@@ -244,7 +246,7 @@ fn model_condvar_gives_up_3t() {
 fn model_condvar_cancelled_2t() {
     let stats = Scenario::new(Store::<Sleeps>::new)
         .thread(|s| {
-            let how = Wait { cancel: Some(&s.cancel), ..FOREVER };
+            let how = WaitBounds { cancel: Some(&s.cancel), ..FOREVER };
             s.take_or(&how, LockError::Cancelled);
         })
         .thread(|s| {
@@ -306,7 +308,7 @@ fn model_condvar_is_not_freed_by_notifier_2t() {
         })
         .check(&whole())
         .expect_err("a look at freed memory");
-    assert_eq!(failure.kind, Kind::UseAfterFree);
+    assert_eq!(failure.kind, FailureKind::UseAfterFree);
 }
 
 /// What the models rest on: a platform whose waits do not compare and sleep in
@@ -318,6 +320,6 @@ fn model_condvar_misses_a_broken_platform_2t() {
     scenario.check(&config).expect("correct on a correct platform");
     for fault in [Fault::SplitWait, Fault::NoWake] {
         let failure = scenario.check(&config.clone().fault(fault)).expect_err("broken");
-        assert_eq!(failure.kind, Kind::Deadlock, "{fault:?}");
+        assert_eq!(failure.kind, FailureKind::Deadlock, "{fault:?}");
     }
 }

@@ -28,7 +28,7 @@ fn add<Y: Policy>((lock, count): &(RawMutex<Model, Off, Y>, Cell<u32>)) {
 /// The first thread is interrupted anywhere in taking `outer`, and its handler
 /// takes `inner`; the second thread contends for both.
 fn interrupted<Y: Policy>(name: &str, config: &Config) -> Stats {
-    let config = config.clone().watch("handled", |e| e.step == lockstead_model::Step::Enter);
+    let config = config.clone().watch("handled", |e| e.step == lockstead_model::ModelStep::Enter);
     let stats = Scenario::new(Two::<Y>::new)
         .thread(|two| with_handler(|| add(&two.inner), || add(&two.outer)))
         .thread(|two| {

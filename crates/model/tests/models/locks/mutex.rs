@@ -6,7 +6,9 @@ use crate::common::{
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
-use lockstead_model::{Cell, Config, Coverage, Futex, Hint, Model, Scenario, Stats, Step};
+use lockstead_model::{
+    Cell, Config, Coverage, FutexModel, Hint, Model, ModelStep, Scenario, Stats,
+};
 use std::panic::Location;
 
 type Mutex<Y> = RawMutex<Model, Off, Y>;
@@ -126,7 +128,7 @@ fn model_mutex_excludes_in_pairs_3t() {
 
 /// Returns `config`, which counts who goes to sleep.
 fn watch_sleep(config: &Config) -> Config {
-    config.clone().watch("slept", |event| event.step == Step::Sleep)
+    config.clone().watch("slept", |event| event.step == ModelStep::Sleep)
 }
 
 #[test]
@@ -194,7 +196,7 @@ fn model_mutex_excludes_backing_off_3t() {
 
 #[test]
 fn model_mutex_excludes_cheaply_3t() {
-    let config = Config::new().futex(Futex::Cheap).timeouts(1).stale_reads(2).preemptions(3);
+    let config = Config::new().futex(FutexModel::Cheap).timeouts(1).stale_reads(2).preemptions(3);
     adds::<Insists>("mutex, insisting, cheap futex, 3 threads", 3, 1, &config);
 }
 

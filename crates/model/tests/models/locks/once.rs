@@ -3,11 +3,13 @@
 
 use crate::common::depth;
 use crate::labels::missed;
-use lockstead_core::{LockError, Nanos, OnceError, Platform, RawOnce, Wait};
-use lockstead_model::{Cell, Config, Coverage, Futex, Kind, Model, Ordering, Scenario, U32, freed};
+use lockstead_core::{LockError, Nanos, OnceError, Platform, RawOnce, WaitBounds};
+use lockstead_model::{
+    Cell, Config, Coverage, FailureKind, FutexModel, Model, Ordering, Scenario, U32, freed,
+};
 use std::cell::Cell as Count;
 
-const FOREVER: Wait<'static, Model> = Wait::FOREVER;
+const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
 const FILE: &str = "once.rs";
 
 struct Shared {
@@ -49,7 +51,7 @@ impl Shared {
     }
 
     /// Calls, but gives up as `how` says, with this error.
-    fn call_or(&self, how: &Wait<'_, Model>, error: LockError) {
+    fn call_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
         match self.once.call_once(how, || self.make()) {
             Ok(()) => self.see(),
             Err(given) => {
@@ -117,7 +119,7 @@ fn model_once_runs_once_3t() {
     });
     let stats = three.verify("once, 3 threads", &Config::new());
     assert_eq!(stats.coverage, Coverage::Complete);
-    let cheap = Config::new().futex(Futex::Cheap).preemptions(depth(2, 4));
+    let cheap = Config::new().futex(FutexModel::Cheap).preemptions(depth(2, 4));
     three.verify("once, cheap futex, 3 threads", &cheap);
 }
 
@@ -133,7 +135,7 @@ fn model_once_timed_3t() {
     scenario()
         .threads(2, Shared::call)
         .thread(|s| {
-            let how = Wait { deadline: Some(Nanos(100)), ..FOREVER };
+            let how = WaitBounds { deadline: Some(Nanos(100)), ..FOREVER };
             s.call_or(&how, LockError::TimedOut);
         })
         .verify("once, one timed, 3 threads", &config);
@@ -144,7 +146,7 @@ fn model_once_interrupted_3t() {
     let stats = scenario()
         .threads(2, Shared::call)
         .thread(|s| {
-            let how = Wait { interruptible: true, ..FOREVER };
+            let how = WaitBounds { interruptible: true, ..FOREVER };
             s.call_or(&how, LockError::Interrupted);
         })
         .verify("once, one interrupted, 3 threads", &Config::new().interrupts(1).spurious(0));
@@ -156,7 +158,7 @@ fn model_once_cancelled_3t() {
     let stats = scenario()
         .thread(Shared::call)
         .thread(|s| {
-            let how = Wait { cancel: Some(&s.cancel), ..FOREVER };
+            let how = WaitBounds { cancel: Some(&s.cancel), ..FOREVER };
             s.call_or(&how, LockError::Cancelled);
         })
         .thread(|s| {
@@ -217,12 +219,12 @@ fn model_once_misses_each_ordering() {
     let looks = scenario().thread(Shared::call).thread(Shared::look);
     let repaired = scenario().thread(|s| s.fail(false)).thread(Shared::repair);
     let config = Config::new();
-    assert_eq!(missed(&looks, &config, FILE, "ONCE-1").kind, Kind::Race);
-    assert_eq!(missed(&looks, &config, FILE, "ONCE-2").kind, Kind::Race);
-    assert_eq!(missed(&repaired, &config, FILE, "ONCE-2").kind, Kind::Race);
+    assert_eq!(missed(&looks, &config, FILE, "ONCE-1").kind, FailureKind::Race);
+    assert_eq!(missed(&looks, &config, FILE, "ONCE-2").kind, FailureKind::Race);
+    assert_eq!(missed(&repaired, &config, FILE, "ONCE-2").kind, FailureKind::Race);
     // The load has acquired what a failed run left behind, unless another has
     // failed since and the exchange finds the word as it was.
     let twice = scenario().thread(|s| s.fail(true)).thread(|s| s.fail(true)).thread(Shared::repair);
     let config = config.spurious(0).preemptions(2);
-    assert_eq!(missed(&twice, &config, FILE, "ONCE-3").kind, Kind::Race);
+    assert_eq!(missed(&twice, &config, FILE, "ONCE-3").kind, FailureKind::Race);
 }

@@ -4,8 +4,8 @@
 use crate::common::{Leaves, Passes, Sleeps};
 use crate::labels::{Part, weaker};
 use lockstead_core::{LockError, Nanos};
-use lockstead_core::{Off, Participant, Platform, Policy, RawMutex, Slot, Wait};
-use lockstead_model::{Cell, Config, Kind, Model, Scenario};
+use lockstead_core::{Off, Platform, Policy, RawMutex, Slot, TableEntry, WaitBounds};
+use lockstead_model::{Cell, Config, FailureKind, Model, Scenario};
 use std::panic::Location;
 
 type Lock<Y> = RawMutex<Model, Off, Y>;
@@ -39,7 +39,7 @@ impl<Y: Policy> Two<Y> {
 
     /// Spins for a lock that does not come free, and gives up.
     fn give_up(&self, which: usize) {
-        let how = Wait { deadline: Some(Nanos(1)), ..Wait::FOREVER };
+        let how = WaitBounds { deadline: Some(Nanos(1)), ..WaitBounds::FOREVER };
         let result = self.locks[which].lock_how(&how, 0, Location::caller());
         assert_eq!(result, Err(LockError::TimedOut));
     }
@@ -86,7 +86,7 @@ fn missed<S: 'static>(
     scenario: &Scenario<S>,
     file: &'static str,
     orderings: &[(&'static str, Part)],
-    kind: fn(&Kind) -> bool,
+    kind: fn(&FailureKind) -> bool,
 ) {
     let stats = scenario.check(&small()).expect("correct as shipped");
     println!("{stats}");
@@ -101,12 +101,12 @@ fn missed<S: 'static>(
     }
 }
 
-fn races(kind: &Kind) -> bool {
-    *kind == Kind::Race
+fn races(kind: &FailureKind) -> bool {
+    *kind == FailureKind::Race
 }
 
-fn panics(kind: &Kind) -> bool {
-    matches!(kind, Kind::Panic(_))
+fn panics(kind: &FailureKind) -> bool {
+    matches!(kind, FailureKind::Panic(_))
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn model_queue_passes_headship_without_ordering_3t() {
 
 /// A seat and what belongs to whoever sits there.
 struct Chair {
-    seat: &'static Participant<Model>,
+    seat: &'static TableEntry<Model>,
     own: Cell<u32>,
 }
 

@@ -3,17 +3,18 @@
 
 use crate::common::{Insists, Leaves, Mixed, Sleeps, Spins, depth};
 use crate::labels::missed;
-use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawRwLock, Wait};
+use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawRwLock, WaitBounds};
 use lockstead_model::{
-    Cell, Config, Coverage, Event, Kind, Model, Ordering, Scenario, Step, U32, freed,
+    Cell, Config, Coverage, ExecutionEvent, FailureKind, Model, ModelStep, Ordering, Scenario, U32,
+    freed,
 };
 use std::cell::Cell as Count;
 use std::panic::Location;
 use std::rc::Rc;
 
-const FOREVER: Wait<'static, Model> = Wait::FOREVER;
-const TIMED: Wait<'static, Model> = Wait { deadline: Some(Nanos(100)), ..FOREVER };
-const INTERRUPTIBLE: Wait<'static, Model> = Wait { interruptible: true, ..FOREVER };
+const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
+const TIMED: WaitBounds<'static, Model> = WaitBounds { deadline: Some(Nanos(100)), ..FOREVER };
+const INTERRUPTIBLE: WaitBounds<'static, Model> = WaitBounds { interruptible: true, ..FOREVER };
 const FILE: &str = "rwlock/mod.rs";
 
 /// A text that writers write and readers read.
@@ -61,7 +62,7 @@ impl<Y: Policy> Book<Y> {
     }
 
     /// Reads unless the wait ends first, with this error.
-    fn read_or(&self, how: &Wait<'_, Model>, error: LockError) {
+    fn read_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
         match self.lock.read_lazily(|| *how, 0, Location::caller()) {
             Ok(()) => self.section_read(),
             Err(given) => assert_eq!(given, error),
@@ -69,7 +70,7 @@ impl<Y: Policy> Book<Y> {
     }
 
     /// Writes unless the wait ends first, with this error.
-    fn write_or(&self, how: &Wait<'_, Model>, error: LockError) {
+    fn write_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
         match self.lock.write_lazily(|| *how, 0, Location::caller()) {
             Ok(()) => self.section_write(),
             Err(given) => assert_eq!(given, error),
@@ -201,7 +202,7 @@ fn model_rwlock_gives_up_3t() {
             .verify(&say("an interrupted reader"), &interrupted);
         book::<Y>(1, 0)
             .thread(|b| {
-                let how = Wait { cancel: Some(&b.cancel), ..FOREVER };
+                let how = WaitBounds { cancel: Some(&b.cancel), ..FOREVER };
                 b.write_or(&how, LockError::Cancelled);
             })
             .thread(|b| {
@@ -229,16 +230,16 @@ fn model_rwlock_tries_3t() {
         .verify("rwlock, one that only tries, 3 threads", &three());
 }
 
-fn promises(event: &Event) -> bool {
+fn promises(event: &ExecutionEvent) -> bool {
     event.site.file().ends_with(FILE)
-        && matches!(event.step, Step::Exchange { from, to } if from & !to & PROMISED == 0
+        && matches!(event.step, ModelStep::Exchange { from, to } if from & !to & PROMISED == 0
             && to & PROMISED != 0)
 }
 
-fn hands_over(event: &Event) -> bool {
+fn hands_over(event: &ExecutionEvent) -> bool {
     // The releaser takes the promise away and leaves a holder in its place.
     event.site.file().ends_with(FILE)
-        && matches!(event.step, Step::Exchange { from, to } if from & PROMISED != 0
+        && matches!(event.step, ModelStep::Exchange { from, to } if from & PROMISED != 0
             && to & PROMISED == 0 && to & HOLDERS != 0)
 }
 
@@ -269,9 +270,9 @@ fn model_rwlock_promises_3t() {
 /// inside waits for one that is not.
 #[test]
 fn model_rwlock_withdraws_a_promise_3t() {
-    let withdraws = |event: &Event| {
+    let withdraws = |event: &ExecutionEvent| {
         event.site.file().ends_with(FILE)
-            && matches!(event.step, Step::Exchange { from, to } if from & PROMISED != 0
+            && matches!(event.step, ModelStep::Exchange { from, to } if from & PROMISED != 0
                 && to & PROMISED == 0 && to & HOLDERS == from & HOLDERS)
     };
     let stats = Scenario::new(Book::<Insists>::new)
@@ -374,15 +375,15 @@ fn model_rwlock_misses_each_ordering() {
     let both = book::<Sleeps>(1, 1);
     for label in ["RW-1", "RW-2"] {
         let failure = missed(&both, &config, FILE, label);
-        assert_eq!(failure.kind, Kind::Race, "{label}");
+        assert_eq!(failure.kind, FailureKind::Race, "{label}");
     }
     // Without the word's age tied to the wake sequence's, *next* sleeps through a call.
     for (file, label) in [(FILE, "RW-3"), ("rwlock/waiter.rs", "BELL-1")] {
         let failure = missed(&both, &config, file, label);
-        assert_eq!(failure.kind, Kind::Deadlock, "{label}");
+        assert_eq!(failure.kind, FailureKind::Deadlock, "{label}");
     }
     // Whoever is handed the lock learns it by a load.
     let promised = config.timeouts(1).spurious(0);
     let failure = missed(&book::<Insists>(0, 2), &promised, FILE, "RW-4");
-    assert_eq!(failure.kind, Kind::Race);
+    assert_eq!(failure.kind, FailureKind::Race);
 }

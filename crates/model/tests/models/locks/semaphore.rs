@@ -4,13 +4,13 @@
 use crate::common::{Insists, Leaves, Mixed, Sleeps, Spins, depth};
 use crate::labels::missed;
 use lockstead_core::{
-    ClassicSemaphore, LockError, Nanos, Off, Platform, Policy, TunedSemaphore, Wait,
+    ClassicSemaphore, LockError, Nanos, Off, Platform, Policy, TunedSemaphore, WaitBounds,
 };
-use lockstead_model::{Cell, Config, Coverage, Kind, Model, Ordering, Scenario, U32, freed};
+use lockstead_model::{Cell, Config, Coverage, FailureKind, Model, Ordering, Scenario, U32, freed};
 use std::cell::Cell as Count;
 use std::panic::Location;
 
-const FOREVER: Wait<'static, Model> = Wait::FOREVER;
+const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
 
 type Classic = ClassicSemaphore<Model>;
 type Tuned<Y> = TunedSemaphore<Model, Off, Y>;
@@ -19,7 +19,7 @@ type Tuned<Y> = TunedSemaphore<Model, Off, Y>;
 trait Semaphore: 'static {
     const NAME: &str;
     fn with(permits: u32) -> Self;
-    fn down(&self, how: &Wait<'_, Model>) -> Result<(), LockError>;
+    fn down(&self, how: &WaitBounds<'_, Model>) -> Result<(), LockError>;
     fn try_down(&self) -> bool;
     fn up(&self);
     /// Checks that so many permits are free and nobody is near.
@@ -33,7 +33,7 @@ impl Semaphore for Classic {
         Self::new(permits).expect("few permits")
     }
 
-    fn down(&self, how: &Wait<'_, Model>) -> Result<(), LockError> {
+    fn down(&self, how: &WaitBounds<'_, Model>) -> Result<(), LockError> {
         self.down_how(how, Location::caller())
     }
 
@@ -57,7 +57,7 @@ impl<Y: Policy> Semaphore for Tuned<Y> {
         Self::new(permits).expect("few permits")
     }
 
-    fn down(&self, how: &Wait<'_, Model>) -> Result<(), LockError> {
+    fn down(&self, how: &WaitBounds<'_, Model>) -> Result<(), LockError> {
         self.down_how(how, Location::caller())
     }
 
@@ -122,7 +122,7 @@ impl<S: Semaphore> Shared<S> {
     }
 
     /// A visit that is given up as `how` says, with this error.
-    fn visit_or(&self, how: &Wait<'_, Model>, error: LockError) {
+    fn visit_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
         match self.semaphore.down(how) {
             Ok(()) => {
                 self.hold();
@@ -133,7 +133,7 @@ impl<S: Semaphore> Shared<S> {
     }
 
     fn visit_timed(&self) {
-        let how = Wait { deadline: Some(Nanos(100)), ..FOREVER };
+        let how = WaitBounds { deadline: Some(Nanos(100)), ..FOREVER };
         self.visit_or(&how, LockError::TimedOut);
     }
 
@@ -260,14 +260,14 @@ fn gives_up<S: Semaphore>() {
     users::<S>(1)
         .threads(2, Shared::visit)
         .thread(|s| {
-            let how = Wait { interruptible: true, ..FOREVER };
+            let how = WaitBounds { interruptible: true, ..FOREVER };
             s.visit_or(&how, LockError::Interrupted);
         })
         .verify(&say("one interrupted"), &three().interrupts(1).spurious(0));
     users::<S>(1)
         .thread(Shared::visit)
         .thread(|s| {
-            let how = Wait { cancel: Some(&s.cancel), ..FOREVER };
+            let how = WaitBounds { cancel: Some(&s.cancel), ..FOREVER };
             s.visit_or(&how, LockError::Cancelled);
         })
         .thread(|s| {
@@ -400,10 +400,10 @@ fn model_semaphore_misses_each_ordering() {
     let config = Config::new().preemptions(2);
     for label in ["CLASSIC-1", "CLASSIC-2", "CLASSIC-3"] {
         let failure = missed(&delivers::<Classic>(), &config, CLASSIC, label);
-        assert_eq!(failure.kind, Kind::Race, "{label}");
+        assert_eq!(failure.kind, FailureKind::Race, "{label}");
     }
     for label in ["WORD-1", "WORD-2"] {
         let failure = missed(&delivers::<Tuned<Sleeps>>(), &config, TUNED, label);
-        assert_eq!(failure.kind, Kind::Race, "{label}");
+        assert_eq!(failure.kind, FailureKind::Race, "{label}");
     }
 }

@@ -1,7 +1,7 @@
 //! The scenarios of the wait/wound mutex.
 
-use lockstead_core::ww::{Class, Context, Patience, RawWwMutex, Scheme, WwError};
-use lockstead_core::{LockError, Nanos, Policy, Wait};
+use lockstead_core::ww::{Class, Context, ContextPatience, RawWwMutex, Scheme, WwError};
+use lockstead_core::{LockError, Nanos, Policy, WaitBounds};
 use lockstead_model::{Cell, Model, Scenario, freed};
 use std::panic::Location;
 
@@ -23,7 +23,8 @@ impl<Y: Policy> Two<Y> {
 
     /// Takes a lock in a context that holds nothing.
     pub(super) fn take(&self, which: usize, context: &Context<Model>) {
-        let taken = self.locks[which].lock_slow(context, &Patience::ENDLESS, Location::caller());
+        let taken =
+            self.locks[which].lock_slow(context, &ContextPatience::ENDLESS, Location::caller());
         assert_eq!(taken, Ok(()), "holds nothing");
     }
 
@@ -56,7 +57,7 @@ impl<Y: Policy> Two<Y> {
     }
 
     /// Takes one lock, unless it gives up.
-    pub(super) fn add_to_one(&self, patience: Patience) {
+    pub(super) fn add_to_one(&self, patience: ContextPatience) {
         let context = Context::begin(&self.class).expect("room");
         match self.locks[0].lock_how(&context, &patience, Location::caller()) {
             Ok(()) => {
@@ -70,7 +71,7 @@ impl<Y: Policy> Two<Y> {
 
     /// Takes one lock without a context.
     pub(super) fn add_alone(&self, which: usize) {
-        let taken = self.locks[which].lock_alone(&Wait::FOREVER, Location::caller());
+        let taken = self.locks[which].lock_alone(&WaitBounds::FOREVER, Location::caller());
         assert_eq!(taken, Ok(()));
         self.add(which);
         // SAFETY: every caller has taken it without a context.
@@ -126,7 +127,7 @@ pub(super) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .thread(|two| two.add_to_both(1, 0))
         .thread(|two| {
             let context = Context::begin(&two.class).expect("room");
-            let patience = Patience { deadline: Some(Nanos(100)), interruptible: false };
+            let patience = ContextPatience { deadline: Some(Nanos(100)), interruptible: false };
             match two.locks[0].lock_how(&context, &patience, Location::caller()) {
                 Ok(()) => two.leave(0, &context),
                 Err(error) => assert_eq!(error, WwError::Lock(LockError::TimedOut)),
@@ -139,7 +140,7 @@ pub(super) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
 /// Four contexts want one lock: two may sleep behind a first.
 pub(super) fn queue<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
-        .threads(4, |two| two.add_to_one(Patience::ENDLESS))
+        .threads(4, |two| two.add_to_one(ContextPatience::ENDLESS))
         .after(|two| two.added([4, 0, 0]))
 }
 
@@ -147,9 +148,9 @@ pub(super) fn queue<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
 /// when it is woken.
 pub(super) fn queue_with_timed_ones<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
-        .threads(2, |two| two.add_to_one(Patience::ENDLESS))
+        .threads(2, |two| two.add_to_one(ContextPatience::ENDLESS))
         .threads(2, |two| {
-            two.add_to_one(Patience { deadline: Some(Nanos(100)), interruptible: false });
+            two.add_to_one(ContextPatience { deadline: Some(Nanos(100)), interruptible: false });
         })
         .after(|two| assert!(two.locks.iter().all(|lock| !lock.is_locked())))
 }

@@ -2,7 +2,7 @@
 
 use crate::common::{Insists, Leaves, Mixed, Sleeps, depth};
 use lockstead_core::word::Word;
-use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawMutex, Wait};
+use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawMutex, WaitBounds};
 use lockstead_model::{Cell, Config, Coverage, Model, Ordering, Scenario, Stats, U32};
 use std::panic::Location;
 
@@ -25,7 +25,7 @@ impl<Y: Policy> Room<Y> {
     }
 
     /// Adds under the lock, or gives up for `reason`.
-    fn add(&self, how: &Wait<'_, Model>, reason: Option<LockError>) {
+    fn add(&self, how: &WaitBounds<'_, Model>, reason: Option<LockError>) {
         match self.lock.lock_how(how, 0, Location::caller()) {
             Ok(()) => {
                 self.count.set(self.count.get() + 1);
@@ -40,21 +40,21 @@ impl<Y: Policy> Room<Y> {
     }
 
     fn patient(&self) {
-        self.add(&Wait::FOREVER, None);
+        self.add(&WaitBounds::FOREVER, None);
     }
 
     fn timed(&self) {
-        let how = Wait { deadline: Some(Nanos(100)), ..Wait::FOREVER };
+        let how = WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
         self.add(&how, Some(LockError::TimedOut));
     }
 
     fn interruptible(&self) {
-        let how = Wait { interruptible: true, ..Wait::FOREVER };
+        let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
         self.add(&how, Some(LockError::Interrupted));
     }
 
     fn killable(&self) {
-        let how = Wait { cancel: Some(&self.cancel), ..Wait::FOREVER };
+        let how = WaitBounds { cancel: Some(&self.cancel), ..WaitBounds::FOREVER };
         self.add(&how, Some(LockError::Cancelled));
     }
 
@@ -150,7 +150,7 @@ fn cancelled<Y: Policy>(name: &str, patient: usize, config: &Config) -> Stats {
         .verify(
             name,
             &config.clone().watch("cancelled", |e| {
-                e.step == lockstead_model::Step::Wait(lockstead_core::Outcome::Cancelled)
+                e.step == lockstead_model::ModelStep::Wait(lockstead_core::WaitOutcome::Cancelled)
             }),
         );
     assert!(stats.seen("cancelled") > 0, "{name}: no sleep was cancelled");

@@ -3,7 +3,7 @@
 
 use super::segment::all::{lockers, reader_and_writer, takers};
 use crate::labels::{Part, weaker, weaker_without_fences};
-use lockstead_model::{Config, Kind, Scenario};
+use lockstead_model::{Config, FailureKind, Scenario};
 
 fn small() -> Config {
     Config::new().spurious(0).preemptions(2).stale_reads(1)
@@ -21,7 +21,7 @@ fn missed<S: 'static>(
         match scenario.check(&weaker(config, file, &[label], part)) {
             Ok(stats) => panic!("{file} {label}, {part:?}: not missed: {stats}"),
             Err(failure) => {
-                assert_eq!(failure.kind, Kind::Race, "{file} {label}, {part:?}: {failure}");
+                assert_eq!(failure.kind, FailureKind::Race, "{file} {label}, {part:?}: {failure}");
                 println!("{file} {label}, {part:?}: after {} executions", failure.executions);
             }
         }
@@ -42,7 +42,7 @@ fn shared_mutex_misses_each_ordering() {
         lockers(2).check(&config)
     });
     with.expect("correct with it");
-    assert_eq!(without.expect_err("SHR-3 is missed").kind, Kind::Race);
+    assert_eq!(without.expect_err("SHR-3 is missed").kind, FailureKind::Race);
 }
 
 /// A waiter that overlooks the hand-off waiter takes the lock from it, which is not fair, and

@@ -8,9 +8,9 @@ pub(super) mod readers;
 pub(super) mod units;
 
 use lockstead_core::robust::{
-    Claim, Domain, Got, Identity, Life, Party, Robust, SharedError, SlotRecord,
+    Claim, Domain, Got, Identity, Life, Party, RobustError, RobustMachine, SlotRecord,
 };
-use lockstead_core::{Nanos, Ordering, Wait};
+use lockstead_core::{Nanos, Ordering, WaitBounds};
 use lockstead_model::{Model, U32, U64, aside, disembody, embody, forget, thread};
 
 /// The most participants of a model.
@@ -138,13 +138,13 @@ impl Common {
 }
 
 /// Returns a wait with a time limit, which the model decides when to reach.
-fn limited() -> Wait<'static, Model> {
-    Wait { deadline: Some(Nanos(1000)), ..Wait::FOREVER }
+fn limited() -> WaitBounds<'static, Model> {
+    WaitBounds { deadline: Some(Nanos(1000)), ..WaitBounds::FOREVER }
 }
 
 /// Returns a wait until this word is set.
-fn cancelled_by(word: &U32) -> Wait<'_, Model> {
-    Wait { cancel: Some(word), ..Wait::FOREVER }
+fn cancelled_by(word: &U32) -> WaitBounds<'_, Model> {
+    WaitBounds { cancel: Some(word), ..WaitBounds::FOREVER }
 }
 
 /// Sets it.

@@ -4,7 +4,7 @@
 use super::killing;
 use super::segment::{condition, mutexes, units};
 use crate::common::{deep, depth};
-use lockstead_model::{Config, Kind};
+use lockstead_model::{Config, FailureKind};
 
 /// Of at most so many that are killed, so many are not marked; when all sleep, the timer of
 /// the first one fires.
@@ -57,10 +57,10 @@ fn unmarked_condvar() {
 
 misses! {
     in mutexes;
-    compares_nothing: unmarked_whoever_sits_there_is_declared_dead, Kind::Panic(_),
+    compares_nothing: unmarked_whoever_sits_there_is_declared_dead, FailureKind::Panic(_),
         losing(1, 1).respawns(1).timeouts(1).preemptions(2), { locks_again(&[ONE, ONE, ONE], ONE) }
-    asks_nobody: unmarked_nobody_is_asked_about, Kind::TooLong,
+    asks_nobody: unmarked_nobody_is_asked_about, FailureKind::TooLong,
         losing(1, 1), { locks(&[ONE, ONE]) }
-    trusts_for_ever: unmarked_sleepers_trust_for_ever, Kind::Deadlock,
+    trusts_for_ever: unmarked_sleepers_trust_for_ever, FailureKind::Deadlock,
         losing(1, 1), { locks(&[ONE, ONE]) }
 }

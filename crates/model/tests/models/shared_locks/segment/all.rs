@@ -1,16 +1,16 @@
 //! A lock of each kind, whose orderings are weakened.
 
 use super::*;
-use lockstead_core::robust::{SharedMutex, SharedRwLock, SharedSemaphore};
+use lockstead_core::robust::{RawSharedMutex, RawSharedRwLock, RawSharedSemaphore};
 use lockstead_model::{Cell, Scenario};
 
 /// A lock of each kind, and what it protects.
 #[repr(C)]
 pub(crate) struct All {
     common: Common,
-    mutex: SharedMutex<Model>,
-    lock: SharedRwLock<Model>,
-    semaphore: SharedSemaphore<Model>,
+    mutex: RawSharedMutex<Model>,
+    lock: RawSharedRwLock<Model>,
+    semaphore: RawSharedSemaphore<Model>,
     data: Cell<u32>,
 }
 
@@ -18,9 +18,9 @@ fn all(lives: usize) -> Scenario<All> {
     Scenario::new(move || {
         let all = All {
             common: Common::new(),
-            mutex: SharedMutex::new(),
-            lock: SharedRwLock::new(),
-            semaphore: SharedSemaphore::with_units(1),
+            mutex: RawSharedMutex::new(),
+            lock: RawSharedRwLock::new(),
+            semaphore: RawSharedSemaphore::with_units(1),
             data: Cell::new(0),
         };
         all.common.populate(lives);
@@ -34,7 +34,7 @@ impl All {
     }
 
     fn locks(&self, party: &Party<'_, Model>) {
-        let got = self.mutex.lock(party, &Wait::FOREVER).expect("recoverable");
+        let got = self.mutex.lock(party, &WaitBounds::FOREVER).expect("recoverable");
         self.add();
         if got == Got::OwnerDied {
             self.mutex.mark_consistent(party);
@@ -43,19 +43,19 @@ impl All {
     }
 
     fn reads(&self, party: &Party<'_, Model>) {
-        let hold = self.lock.read(party, Some(0), &Wait::FOREVER).expect("recoverable");
+        let hold = self.lock.read(party, Some(0), &WaitBounds::FOREVER).expect("recoverable");
         self.data.get();
         self.lock.unread(party, hold);
     }
 
     fn writes(&self, party: &Party<'_, Model>) {
-        let _ = self.lock.write(party, &Wait::FOREVER).expect("recoverable");
+        let _ = self.lock.write(party, &WaitBounds::FOREVER).expect("recoverable");
         self.add();
         self.lock.unwrite(party);
     }
 
     fn takes(&self, party: &Party<'_, Model>) {
-        let _ = self.semaphore.acquire(party, 0, 1, &Wait::FOREVER).expect("endless");
+        let _ = self.semaphore.acquire(party, 0, 1, &WaitBounds::FOREVER).expect("endless");
         self.add();
         self.semaphore.release(party, 0, 1).expect("recoverable");
     }

@@ -1,7 +1,7 @@
 //! Models of the condition variable.
 
 use super::*;
-use lockstead_core::robust::{SharedCondvar, SharedMutex};
+use lockstead_core::robust::{RawSharedCondvar, RawSharedMutex};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -33,8 +33,8 @@ pub(crate) enum Op {
 #[repr(C)]
 pub(crate) struct Tokens {
     common: Common,
-    mutex: SharedMutex<Model>,
-    condition: SharedCondvar<Model>,
+    mutex: RawSharedMutex<Model>,
+    condition: RawSharedCondvar<Model>,
     tokens: U32,
     /// What cancels a wait.
     cancel: U32,
@@ -44,8 +44,8 @@ impl Tokens {
     fn new(lives: usize) -> Self {
         let tokens = Tokens {
             common: Common::new(),
-            mutex: SharedMutex::new(),
-            condition: SharedCondvar::new(),
+            mutex: RawSharedMutex::new(),
+            condition: RawSharedCondvar::new(),
             tokens: U32::ZERO,
             cancel: U32::ZERO,
         };
@@ -53,7 +53,7 @@ impl Tokens {
         tokens
     }
 
-    fn consistent(&self, party: &Party<'_, Model>, got: Result<Got, SharedError>) {
+    fn consistent(&self, party: &Party<'_, Model>, got: Result<Got, RobustError>) {
         if got.expect("recoverable") == Got::OwnerDied {
             assert!(self.mutex.mark_consistent(party), "it has the mutex");
         }
@@ -80,7 +80,7 @@ impl Tokens {
                 cancel(&self.cancel);
                 continue;
             }
-            let got = self.mutex.lock(party, &Wait::FOREVER);
+            let got = self.mutex.lock(party, &WaitBounds::FOREVER);
             self.consistent(party, got);
             match op {
                 Op::Visit => assert!(self.mutex.unlock(party), "it has the mutex"),
@@ -88,7 +88,7 @@ impl Tokens {
                     let how = match op {
                         Op::Limited => limited(),
                         Op::Cancellable => cancelled_by(&self.cancel),
-                        _ => Wait::FOREVER,
+                        _ => WaitBounds::FOREVER,
                     };
                     let mut named = None;
                     let mut over = false;

@@ -1,27 +1,27 @@
 //! A model of two locks, one of which is taken inside the other.
 
 use super::*;
-use lockstead_core::robust::{SharedMutex, SharedRwLock};
+use lockstead_core::robust::{RawSharedMutex, RawSharedRwLock};
 use lockstead_model::Scenario;
 
 /// A lock for readers and writers, and a mutex.
 #[repr(C)]
 pub(crate) struct Two {
     common: Common,
-    outer: SharedRwLock<Model>,
-    inner: SharedMutex<Model>,
+    outer: RawSharedRwLock<Model>,
+    inner: RawSharedMutex<Model>,
 }
 
 impl Two {
     fn locks(&self, party: &Party<'_, Model>) {
-        if self.inner.lock(party, &Wait::FOREVER) == Ok(Got::OwnerDied) {
+        if self.inner.lock(party, &WaitBounds::FOREVER) == Ok(Got::OwnerDied) {
             assert!(self.inner.mark_consistent(party), "it has the mutex");
         }
         assert!(self.inner.unlock(party), "it has the mutex");
     }
 
     fn writes(&self, party: &Party<'_, Model>) {
-        if self.outer.write(party, &Wait::FOREVER) == Ok(Got::OwnerDied) {
+        if self.outer.write(party, &WaitBounds::FOREVER) == Ok(Got::OwnerDied) {
             assert!(self.outer.mark_consistent(party), "it has the lock");
         }
         assert!(self.outer.unwrite(party), "it has the lock");
@@ -29,7 +29,7 @@ impl Two {
 
     /// Reads, and has the mutex meanwhile.
     fn reads(&self, party: &Party<'_, Model>) {
-        let hold = self.outer.read(party, Some(0), &Wait::FOREVER).expect("recoverable");
+        let hold = self.outer.read(party, Some(0), &WaitBounds::FOREVER).expect("recoverable");
         self.locks(party);
         assert!(self.outer.unread(party, hold), "it reads");
     }
@@ -46,7 +46,7 @@ pub(crate) fn nested() -> Scenario<Two> {
         }
     };
     let make = || {
-        let (outer, inner) = (SharedRwLock::new(), SharedMutex::new());
+        let (outer, inner) = (RawSharedRwLock::new(), RawSharedMutex::new());
         let two = Two { common: Common::new(), outer, inner };
         two.common.populate(3);
         two

@@ -1,7 +1,7 @@
 //! Models of the mutex.
 
 use super::*;
-use lockstead_core::robust::SharedMutex;
+use lockstead_core::robust::RawSharedMutex;
 use lockstead_core::robust::word::OWNER;
 use lockstead_model::Scenario;
 
@@ -47,7 +47,7 @@ impl Op {
 #[repr(C)]
 pub(crate) struct Locks {
     common: Common,
-    locks: [SharedMutex<Model>; 2],
+    locks: [RawSharedMutex<Model>; 2],
     /// Who is in its critical section: the thread, from 1.
     inside: [U32; 2],
     /// Whether an owner died and nobody was told.
@@ -62,7 +62,7 @@ impl Locks {
     fn new(lives: usize) -> Self {
         let locks = Locks {
             common: Common::new(),
-            locks: [const { SharedMutex::new() }; 2],
+            locks: [const { RawSharedMutex::new() }; 2],
             inside: [const { U32::ZERO }; 2],
             due: [const { U32::ZERO }; 2],
             data: [const { U32::ZERO }; 2],
@@ -97,7 +97,7 @@ impl Locks {
             let which = op.lock();
             let lock = &self.locks[which];
             let got = match op {
-                Op::Lock(_) | Op::Careless(_) => lock.lock(party, &Wait::FOREVER),
+                Op::Lock(_) | Op::Careless(_) => lock.lock(party, &WaitBounds::FOREVER),
                 Op::Limited(_) => lock.lock(party, &limited()),
                 Op::Cancellable(_) => lock.lock(party, &cancelled_by(&self.cancel)),
                 Op::Try(_) => lock.try_lock(party),
@@ -129,13 +129,13 @@ impl Locks {
                         assert!(lock.mark_consistent(party), "it has the lock");
                     }
                 }
-                Err(SharedError::TimedOut) => {
+                Err(RobustError::TimedOut) => {
                     assert!(matches!(op, Op::Limited(_) | Op::Try(_)), "it waits for ever");
                 }
-                Err(SharedError::Cancelled) => {
+                Err(RobustError::Cancelled) => {
                     assert!(matches!(op, Op::Cancellable(_)), "nobody cancels it");
                 }
-                Err(SharedError::NotRecoverable) => {
+                Err(RobustError::NotRecoverable) => {
                     let gone = aside(|| lock.peek() == u32::MAX);
                     assert!(gone, "the lock is lost");
                 }

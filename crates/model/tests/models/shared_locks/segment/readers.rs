@@ -2,7 +2,7 @@
 
 use super::*;
 use lockstead_core::robust::word::{NOT_RECOVERABLE, OWNER, UNTOUCHED};
-use lockstead_core::robust::{ReadHold, SharedRwLock};
+use lockstead_core::robust::{RawSharedRwLock, ReadHold};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -32,7 +32,7 @@ pub(crate) enum Op {
 #[repr(C)]
 pub(crate) struct Locks {
     common: Common,
-    lock: SharedRwLock<Model>,
+    lock: RawSharedRwLock<Model>,
     /// The thread that writes or repairs, from 1.
     writer: U32,
     /// A bit for each thread that reads.
@@ -47,7 +47,7 @@ impl Locks {
     fn new(lives: usize) -> Self {
         let locks = Locks {
             common: Common::new(),
-            lock: SharedRwLock::new(),
+            lock: RawSharedRwLock::new(),
             writer: U32::ZERO,
             readers: U32::ZERO,
             due: U32::ZERO,
@@ -98,7 +98,7 @@ impl Locks {
             forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
             let how = match op {
                 Op::LimitedRead | Op::LimitedWrite => limited(),
-                _ => Wait::FOREVER,
+                _ => WaitBounds::FOREVER,
             };
             let got = match op {
                 Op::Read | Op::LimitedRead => lock.read(party, Some(0), &how).map(Ok),
@@ -143,7 +143,7 @@ impl Locks {
                 }
                 Err(error) => {
                     let may = matches!(op, Op::LimitedRead | Op::LimitedWrite | Op::TryWrite);
-                    assert!(may && error == SharedError::TimedOut, "{error:?}");
+                    assert!(may && error == RobustError::TimedOut, "{error:?}");
                     continue;
                 }
             };

@@ -1,7 +1,7 @@
 //! Models of the semaphore.
 
 use super::*;
-use lockstead_core::robust::SharedSemaphore;
+use lockstead_core::robust::RawSharedSemaphore;
 use lockstead_model::{Scenario, guard};
 
 /// What a participant does, in order.
@@ -33,7 +33,7 @@ pub(crate) enum Op {
 #[repr(C)]
 pub(crate) struct Units {
     common: Common,
-    semaphore: SharedSemaphore<Model>,
+    semaphore: RawSharedSemaphore<Model>,
     /// What each thread has.
     has: [U32; MOST],
     /// What each thread is giving back.
@@ -52,7 +52,7 @@ impl Units {
     fn new(lives: usize, units: u32) -> Self {
         let units = Units {
             common: Common::new(),
-            semaphore: SharedSemaphore::with_units(units),
+            semaphore: RawSharedSemaphore::with_units(units),
             has: [const { U32::ZERO }; MOST],
             gives: [const { U32::ZERO }; MOST],
             total: U32::ZERO,
@@ -103,7 +103,9 @@ impl Units {
             };
             forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | u64::from(held));
             let (units, got) = match op {
-                Op::Take(units) => (units, semaphore.acquire(party, 0, units, &Wait::FOREVER)),
+                Op::Take(units) => {
+                    (units, semaphore.acquire(party, 0, units, &WaitBounds::FOREVER))
+                }
                 Op::Limited(units) => (units, semaphore.acquire(party, 0, units, &limited())),
                 Op::Cancellable(units) => {
                     let how = cancelled_by(&self.cancel);
@@ -151,8 +153,8 @@ impl Units {
                 }
                 Err(error) => {
                     let may = match op {
-                        Op::Limited(_) | Op::Try(_) => error == SharedError::TimedOut,
-                        _ => matches!(op, Op::Cancellable(_)) && error == SharedError::Cancelled,
+                        Op::Limited(_) | Op::Try(_) => error == RobustError::TimedOut,
+                        _ => matches!(op, Op::Cancellable(_)) && error == RobustError::Cancelled,
                     };
                     assert!(may, "{error:?}");
                 }
