@@ -5,16 +5,10 @@
 //! says how.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-#[path = "check/expected.rs"]
 mod expected;
-#[path = "check/found.rs"]
 mod found;
-#[path = "check/not_yet.rs"]
 mod not_yet;
-#[path = "check/others.rs"]
 mod others;
-mod programs;
-#[path = "check/suite.rs"]
 mod suite;
 
 use suite::suite;

@@ -2,18 +2,12 @@
 //! commands make of its report afterwards.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod common;
-#[path = "check_report/files.rs"]
 mod files;
-mod programs;
-#[path = "check_report/suppressed.rs"]
 mod suppressed;
-#[path = "check_report/usage.rs"]
 mod usage;
-#[path = "check_report/why.rs"]
 mod why;
 
-use programs::{Ended, line, program, under};
+use crate::programs::{Ended, line, program, under};
 use std::path::PathBuf;
 
 /// The program of these tests.

@@ -1,8 +1,6 @@
 //! The demonstration, and the features.
 
-mod common;
-
-use common::{run, succeed, text};
+use crate::common::{run, succeed, text};
 use serde_json::Value;
 
 #[test]
@@ -45,7 +43,7 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
 fn features_say_what_is_in_use_and_what_falls_back() {
     let table = succeed(&["features"]).stdout;
     let json: Value = serde_json::from_str(&succeed(&["features", "--json"]).stdout).expect("JSON");
-    common::documented(&json);
+    crate::common::documented(&json);
     assert!(json["machine"]["kernel"].is_string());
     assert!(json["processors"]["effective"].as_u64().is_some_and(|n| n >= 1));
     assert!(json["seccomp"].is_string());
@@ -78,9 +76,11 @@ fn features_say_what_is_in_use_and_what_falls_back() {
 #[test]
 fn colour_is_for_terminals_and_for_those_who_want_it() {
     let run = |variables: &[(&str, &str)]| {
-        let mut command = common::lockstead(&["features"]);
+        let mut command = crate::common::lockstead(&["features"]);
         command.env_remove("NO_COLOR").env_remove("CLICOLOR_FORCE").envs(variables.iter().copied());
-        common::finish(command.spawn().expect("the command starts")).stdout.contains('\u{1b}')
+        crate::common::finish(command.spawn().expect("the command starts"))
+            .stdout
+            .contains('\u{1b}')
     };
     assert!(!run(&[]), "colour into a pipe");
     assert!(run(&[("CLICOLOR_FORCE", "1")]), "no colour at all: the rest tests nothing");

@@ -1,12 +1,9 @@
 //! `lockstead dump` on programs that really hang: what it says, and what it
 //! leaves out.
 
-mod common;
+pub(crate) mod support;
 
-#[path = "dump/support.rs"]
-mod support;
-
-use common::{finish, lockstead, run, start_copy};
+use crate::common::{finish, lockstead, run, start_copy};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -294,7 +291,9 @@ fn rust_mutexes_have_no_owner() {
     }
     let me = std::env::current_exe().expect("a test has a file");
     let mut program = Command::new(me);
-    program.args(["--exact", "rust_mutexes_have_no_owner", "--test-threads=1"]).env(HANG, "1");
+    program
+        .args(["--exact", "dump::rust_mutexes_have_no_owner", "--test-threads=1"])
+        .env(HANG, "1");
     let hung = Hung::start(&mut program);
     // The two threads, and the one of the harness that waits for the test.
     if !hung.settle(3) {
@@ -304,13 +303,13 @@ fn rust_mutexes_have_no_owner() {
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let text = &outcome.stdout;
     assert!(!text.contains("held by") && !text.contains("DEADLOCK"), "{text}");
-    for name in ["dump::FIRST", "dump::SECOND"] {
+    for name in ["command::dump::FIRST", "command::dump::SECOND"] {
         let words = format!(
             "waits for Rust std::sync::Mutex {name}\n    Rust's std::sync::Mutex has no owner in it"
         );
         assert!(text.contains(&words), "no {words:?} in {text}");
     }
-    assert!(text.contains("dump::hang_in_rust"), "{text}");
+    assert!(text.contains("command::dump::hang_in_rust"), "{text}");
 }
 
 #[test]
@@ -349,7 +348,7 @@ fn another_user_is_told_what_is_missing() {
     let report: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
     assert_eq!(report["complete"], false);
     assert_eq!(report["threads"].as_array().map(Vec::len), Some(6));
-    common::documented(&report);
+    crate::common::documented(&report);
 }
 
 #[test]
@@ -424,7 +423,7 @@ fn the_json_names_members_owners_and_frames() {
     );
     assert_eq!((outcome.status, outcome.stderr.as_str()), (3, ""));
     let report: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
-    common::documented(&report);
+    crate::common::documented(&report);
     assert_eq!(report["source"], "memory");
     let thread = |name: &str| {
         let threads = report["threads"].as_array().expect("an array");

@@ -1,16 +1,10 @@
 //! That `lockstead dump` calls nothing by a name for which it has no evidence, and that its status
 //! is not that of a healthy process where it could not look.
 
-mod common;
-
-#[allow(dead_code, reason = "each file of tests uses its part")]
-#[path = "dump/support.rs"]
-mod support;
-
-use common::{finish, lockstead};
+use crate::common::{finish, lockstead};
+use crate::dump::support::{Hung, frame, hang, plain};
 use std::os::unix::process::CommandExt;
 use std::process::Command;
-use support::{Hung, frame, hang, plain};
 
 #[test]
 fn a_semaphore_in_the_waiters_own_frame_is_a_semaphore() {

@@ -1,19 +1,13 @@
 //! `lockstead dump` on a program whose locks are lockstead's own.
 
-mod common;
-
-#[path = "dump/support.rs"]
-#[allow(dead_code, reason = "shared with the tests of glibc's locks")]
-mod support;
-
-use common::Outcome;
+use crate::common::Outcome;
+use crate::dump::support::{Hung, plain};
 use lockstead::{Condvar, Mutex};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
-use support::{Hung, plain};
 
 /// Makes this very program hang, in the way that it says.
 const HANG: &str = "LOCKSTEAD_TEST_HANG";
@@ -72,7 +66,7 @@ fn hang(how: &str) -> ! {
 /// reason, where it may not be read.
 fn start(test: &str, how: &str, program: &Path, sleepers: usize) -> Option<Hung> {
     let mut command = Command::new(program);
-    command.args(["--exact", test, "--test-threads=1"]).env(HANG, how);
+    command.args(["--exact", &format!("dump_own::{test}"), "--test-threads=1"]).env(HANG, how);
     let hung = Hung::start(&mut command);
     hung.settle(sleepers).then_some(hung)
 }
@@ -89,9 +83,9 @@ fn a_cycle_of_its_own_mutexes_is_a_deadlock() {
     let Some(hung) = start("a_cycle_of_its_own_mutexes_is_a_deadlock", "cycle", &me(), 3) else {
         return;
     };
-    expect_deadlock(&hung, "dump_own::FRONT", "dump_own::BACK");
+    expect_deadlock(&hung, "command::dump_own::FRONT", "command::dump_own::BACK");
     let text = plain(&hung.dump(&[]).stdout);
-    assert!(text.contains("dump_own::hang"), "{text}");
+    assert!(text.contains("command::dump_own::hang"), "{text}");
 }
 
 /// A waiter looks at its mutex in the first milliseconds, and later again while
@@ -146,11 +140,11 @@ fn owners_of_other_locks_are_not_guessed() {
     let test = "owners_of_other_locks_are_not_guessed";
     let Some(hung) = start(test, "waits", &me(), 4) else { return };
     let wanted = [
-        "thread \"patient\" waits for lockstead mutex dump_own::HELD\n    held by thread \"sleeper\"",
-        "thread \"brief\" waits for lockstead mutex dump_own::HELD",
-        "thread \"notified\" waits for lockstead lock dump_own::COME\n    a lock of the crate \
+        "thread \"patient\" waits for lockstead mutex command::dump_own::HELD\n    held by thread \"sleeper\"",
+        "thread \"brief\" waits for lockstead mutex command::dump_own::HELD",
+        "thread \"notified\" waits for lockstead lock command::dump_own::COME\n    a lock of the crate \
          lockstead that is no plain mutex",
-        "thread \"sleeper\" holds lockstead mutex dump_own::HELD and is asleep in",
+        "thread \"sleeper\" holds lockstead mutex command::dump_own::HELD and is asleep in",
     ];
     let all = |outcome: &Outcome| wanted.iter().all(|w| plain(&outcome.stdout).contains(w));
     let outcome = dump_until(&hung, all);

@@ -1,17 +1,11 @@
 //! `lockstead dump` on programs under `lockstead run`: all held locks and all
 //! waits, from the ledger.
 
-mod common;
-
-#[path = "dump/support.rs"]
-#[allow(dead_code, reason = "shared with the tests of programs that nobody watches")]
-mod support;
-
 #[path = "dump/under.rs"]
 mod under;
 
+use crate::dump::support::plain;
 use serde_json::Value;
-use support::plain;
 use under::{Watched, at, timeless, watch};
 
 fn text(watched: &Watched, waiting: usize, status: i32) -> String {
@@ -157,7 +151,7 @@ fn the_json_has_places_and_times() {
     let Some(watched) = watch("deadlock", None) else { return };
     watched.settled(2, &[]);
     let report = watched.json();
-    common::documented(&report);
+    crate::common::documented(&report);
     assert_eq!(report["source"], "ledger");
     assert_eq!(report["limits"], serde_json::json!([]));
     let of = |list: &str, name: &str| -> Value {

@@ -1,8 +1,6 @@
 //! Ends before the end: readers that have gone, and disks that are full.
 
-mod common;
-
-use common::{finish, lockstead};
+use crate::common::{finish, lockstead};
 use std::process::Stdio;
 
 #[test]

@@ -6,11 +6,9 @@
 //! between the two looks, and a program may happen not to wait; so one that disagrees is
 //! run again.
 
-mod common;
-#[path = "exact/support.rs"]
-mod support;
+pub(crate) mod support;
 
-use common::text;
+use crate::common::text;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fmt::Write;

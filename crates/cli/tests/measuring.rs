@@ -1,8 +1,6 @@
 //! The subcommands of `lockstead-bench`: found beside the command or in PATH, and missed.
 
-mod common;
-
-use common::{Outcome, finish, start_copy};
+use crate::common::{Outcome, finish, start_copy};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;

@@ -5,10 +5,9 @@
 
 #[path = "../../linux/tests/common/apart.rs"]
 mod apart;
-mod common;
 
+use crate::common::{Outcome, finish, lockstead, run};
 use apart::apart;
-use common::{Outcome, finish, lockstead, run};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -25,13 +24,13 @@ fn as_nobody(args: &[&str]) -> Outcome {
 fn status() -> (i32, Value) {
     let outcome = run(&["oncpu", "status", "--json"]);
     let json: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
-    common::documented(&json);
+    crate::common::documented(&json);
     (outcome.status, json)
 }
 
 #[test]
 fn the_table_is_started_shown_and_stopped() {
-    apart("the_table_is_started_shown_and_stopped", || {
+    apart("oncpu::the_table_is_started_shown_and_stopped", || {
         let (code, json) = status();
         assert_eq!((code, &json["kept"], &json["bytes"]), (3, &false.into(), &Value::Null));
         assert_eq!(run(&["oncpu", "status"]).status, 3);
@@ -69,7 +68,7 @@ fn the_table_is_started_shown_and_stopped() {
 
 #[test]
 fn a_start_without_privileges_says_what_is_missing_and_leaves_nothing() {
-    apart("a_start_without_privileges_says_what_is_missing_and_leaves_nothing", || {
+    apart("oncpu::a_start_without_privileges_says_what_is_missing_and_leaves_nothing", || {
         let outcome = as_nobody(&["oncpu", "start"]);
         assert_eq!(outcome.status, 1, "{outcome:?}");
         assert!(outcome.stdout.is_empty(), "{outcome:?}");
@@ -81,7 +80,7 @@ fn a_start_without_privileges_says_what_is_missing_and_leaves_nothing() {
 
 #[test]
 fn a_stranger_in_the_table_s_place_is_named_and_can_be_removed() {
-    apart("a_stranger_in_the_table_s_place_is_named_and_can_be_removed", || {
+    apart("oncpu::a_stranger_in_the_table_s_place_is_named_and_can_be_removed", || {
         std::fs::create_dir_all(FOLDER).expect("a folder");
         std::fs::write(format!("{FOLDER}/table"), "no table").expect("a file");
         for what in ["status", "start"] {

@@ -1,13 +1,9 @@
 //! Where a report says that locks were taken, of a program that takes them through
 //! functions of its own.
 
-mod common;
-#[path = "exact/support.rs"]
-mod support;
-
-use common::text;
+use crate::common::text;
+use crate::exact::support::{compiled, report};
 use serde_json::Value;
-use support::{compiled, report};
 
 const SOURCE: &str = include_str!("exact/wrapped.c");
 
@@ -68,7 +64,7 @@ fn a_lock_that_is_taken_through_a_wrapper_is_held_by_whoever_called_that() {
         assert!(said.stderr.contains(&part), "{part}\n---\n{}", said.stderr);
     }
     let command = ["run", "--no-report", "--html", text(&page), "--", text(&program)];
-    common::succeed(&command);
+    crate::common::succeed(&command);
     let page = std::fs::read_to_string(&page).expect("the page was written");
     assert!(page.contains(", by my_lock()") && page.contains("from <span class=\"site\">often()"));
 }

@@ -1,10 +1,8 @@
 //! The exit report of a real program, as text, JSON and HTML.
 
-mod common;
-#[path = "report/support.rs"]
-mod support;
+pub(crate) mod support;
 
-use common::{Outcome, documented, entries, finish, lockstead, text};
+use crate::common::{Outcome, documented, entries, finish, lockstead, text};
 use roxmltree::{Document, ParsingOptions};
 use serde_json::Value;
 use support::{line, program};
@@ -191,7 +189,7 @@ fn a_report_that_cannot_be_written_is_refused_before_the_program_runs() {
         (vec!["--json", text(&same), "--html", text(&same)], "writes this file"),
     ] {
         let command = [&["run"], options.as_slice(), &["--", "echo", "it ran"]].concat();
-        let outcome = common::run(&command);
+        let outcome = crate::common::run(&command);
         assert_eq!(outcome.status, 2, "{outcome:?}");
         assert_eq!(outcome.stdout, "", "{options:?}");
         assert!(outcome.stderr.contains(why), "{why}: {}", outcome.stderr);

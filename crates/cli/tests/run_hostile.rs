@@ -1,9 +1,7 @@
 //! Programs that look deadlocked and are not, and deadlocks where nobody looks.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod programs;
-
-use programs::{cycles, program, under};
+use crate::programs::{cycles, program, under};
 
 /// `SOURCE KIND` goes on by itself; lockstead says nothing.
 fn goes_on(source: &str, kind: &str) {

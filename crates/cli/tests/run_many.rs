@@ -2,9 +2,7 @@
 //! without a word.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod programs;
-
-use programs::{program, start};
+use crate::programs::{program, start};
 use std::process::Command;
 
 /// What a run of `quiet types` so many times prints, with so many descriptors.

@@ -1,9 +1,7 @@
 //! What the command has to say when nobody reads, and of what it cannot see.
 #![cfg(all(target_os = "linux", target_arch = "x86_64"))]
 
-mod programs;
-
-use programs::{program, skip, under};
+use crate::programs::{program, skip, under};
 use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};

@@ -1,7 +1,5 @@
 //! `lockstead run --semaphores`: what is said of semaphores in all their uses.
 
-mod common;
-#[path = "semaphores/support.rs"]
 mod support;
 
 use serde_json::{Value, json};
@@ -228,7 +226,7 @@ fn a_program_without_any_is_told_so() {
 fn nobody_who_did_not_ask_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.json");
-    let outcome = common::run(&["run", "--json", common::text(&file), "--", "true"]);
+    let outcome = crate::common::run(&["run", "--json", crate::common::text(&file), "--", "true"]);
     if outcome.status != 0 {
         eprintln!("skipped: {}", outcome.stderr);
         return;

@@ -2,10 +2,7 @@
 //! `lockstead run`, and who holds a lock of a file is not taken for the holder of another.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod common;
-mod programs;
-
-use programs::{Running, program, start};
+use crate::programs::{Running, program, start};
 use std::process::Command;
 
 /// A kind of `serves.c`, watched; and the folder for its files.

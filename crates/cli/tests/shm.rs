@@ -1,12 +1,10 @@
 //! `lockstead shm`: participants and locks of a segment, the dead, the stuck.
 
-mod common;
-
-use common::{run, succeed, text};
+use crate::common::{run, succeed, text};
 use lockstead::CancelToken;
 use lockstead::shared::inspect::SegmentView;
 use lockstead::shared::{
-    Locked, SegmentOptions, Segment, Shareable, SharedError, SharedMutex, SharedSemaphore,
+    Locked, Segment, SegmentOptions, Shareable, SharedError, SharedMutex, SharedSemaphore,
 };
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
@@ -48,7 +46,7 @@ impl Place {
     fn json(&self, more: &[&str]) -> Value {
         let outcome = succeed(&[&["shm", text(&self.path), "--json"], more].concat());
         let facts: Value = serde_json::from_str(&outcome.stdout).expect("JSON");
-        common::documented(&facts);
+        crate::common::documented(&facts);
         facts
     }
 
@@ -64,7 +62,7 @@ impl Other {
     /// Comes back when it has them.
     fn start(path: &Path, what: &str) -> Other {
         let mut child = Command::new(std::env::current_exe().expect("this test"))
-            .args(["--exact", "other_process", "--ignored", "--nocapture"])
+            .args(["--exact", "shm::other_process", "--ignored", "--nocapture"])
             .env("SHM_TEST_PATH", path)
             .env("SHM_TEST_WHAT", what)
             .stdin(Stdio::piped())
@@ -207,7 +205,7 @@ fn those_who_wait_for_each_other() {
             found
         });
         let facts: Value = serde_json::from_str(&outcome.expect("found").stdout).expect("JSON");
-        common::documented(&facts);
+        crate::common::documented(&facts);
         let cycle = facts["cycles"][0].as_array().expect("a cycle");
         let mut locks: Vec<_> = cycle.iter().filter_map(|link| link["lock"].as_str()).collect();
         locks.sort_unstable();

@@ -1,17 +1,12 @@
 //! `lockstead top` on a real program: as text, and on a terminal.
 
-mod common;
-#[path = "top/keys.rs"]
 mod keys;
-#[path = "top/screen.rs"]
 mod screen;
-#[path = "report/support.rs"]
-mod support;
 
-use common::{Outcome, finish, lockstead};
+use crate::common::{Outcome, finish, lockstead};
+use crate::report::support::{line, program};
 use std::io::{BufRead, BufReader};
-use std::process::{Child, ChildStdin, Stdio};
-use support::{line, program};
+use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// A program under `lockstead run` in which three threads wait for `hot`, until
 /// its input is closed.
@@ -54,7 +49,7 @@ impl Drop for Running {
 }
 
 fn top(arguments: &[&str]) -> Outcome {
-    common::run(&[&["top"], arguments].concat())
+    crate::common::run(&[&["top"], arguments].concat())
 }
 
 #[test]
@@ -91,7 +86,11 @@ fn a_look_shows_who_waits_and_who_holds() {
 
 #[test]
 fn a_process_that_is_not_watched_gets_advice() {
-    let outcome = top(&[&std::process::id().to_string()]);
+    // Not this process: its children are watched, by other tests, and belong to it.
+    let mut waits = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat starts");
+    let outcome = top(&[&waits.id().to_string()]);
+    drop(waits.stdin.take());
+    waits.wait().expect("it ends with its input");
     assert_eq!(outcome.status, 1);
     assert!(outcome.stderr.contains("lockstead run -- PROGRAM"), "{}", outcome.stderr);
     assert!(outcome.stderr.contains("lockstead dump"), "{}", outcome.stderr);

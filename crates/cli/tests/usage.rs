@@ -1,19 +1,17 @@
 //! Bad usage: status 2, the option by name, what is allowed, nothing on
 //! standard output and nothing left behind.
 
-mod common;
-
-use common::{entries, run, succeed};
+use crate::common::{entries, run, succeed};
 
 /// Runs with a folder as its temporary one and expects status 2 and `words`.
 fn refuse(args: &[&str], words: &[&str]) {
     let folder = tempfile::tempdir().expect("a folder");
-    let child = common::lockstead(args)
+    let child = crate::common::lockstead(args)
         .env("TMPDIR", folder.path())
         .current_dir(folder.path())
         .spawn()
         .expect("the command starts");
-    let outcome = common::finish(child);
+    let outcome = crate::common::finish(child);
     assert_eq!(outcome.status, 2, "{args:?}: {outcome:?}");
     assert_eq!(outcome.stdout, "", "{args:?}");
     for word in words {
@@ -54,12 +52,12 @@ fn what_begins_with_a_hyphen_is_the_programs_behind_its_name_or_two_hyphens() {
         (&["./--check", "--chek", "--json", "-", "--", "--strict"], "--chek --json - -- --strict "),
         (&["--no-follow", "./--check", "--help", "--no-report"], "--help --no-report "),
     ] {
-        let child = common::lockstead(&[&["run", "--no-report"], args].concat())
+        let child = crate::common::lockstead(&[&["run", "--no-report"], args].concat())
             .env("PATH", folder.path())
             .current_dir(folder.path())
             .spawn()
             .expect("the command starts");
-        let outcome = common::finish(child);
+        let outcome = crate::common::finish(child);
         assert_eq!((outcome.status, &*outcome.stdout), (0, expected), "{args:?}: {outcome:?}");
     }
     // Only a hyphen: a name, and of nothing here.

@@ -3,10 +3,7 @@
 //! `docs/run.md` has the same kinds and the same words.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod common;
-mod programs;
-
-use programs::{Running, program, skip, start};
+use crate::programs::{Running, program, skip, start};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -333,7 +330,7 @@ fn by_dump(waits: &Path, (kind, .., said): Row, folder: &Path) {
     let pid = running.pid().to_string();
     let begun = Instant::now();
     loop {
-        let outcome = common::run(&["dump", &pid]);
+        let outcome = crate::common::run(&["dump", &pid]);
         if outcome.stderr.contains("cannot be read") {
             return skip("one's own processes may not be read here");
         }
@@ -477,7 +474,7 @@ fn a_stopped_thread_is_not_said_to_wait_for_a_lock() {
     running.expect_line();
     let begun = Instant::now();
     loop {
-        let outcome = common::run(&["dump", &running.pid().to_string()]);
+        let outcome = crate::common::run(&["dump", &running.pid().to_string()]);
         if outcome.stdout.contains("is stopped by a signal or a debugger") {
             return;
         }

@@ -3,8 +3,7 @@
 
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::build;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::SavedMemory;
 use lockstead_inspect::modules::Modules;
@@ -14,7 +13,6 @@ use lockstead_inspect::unwind::{MAX_FRAMES, Registers, Unwinder};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use support::build;
 
 const CODE: u64 = 0x5555_0000_0000;
 const STACK: u64 = 0x7fff_0000_0000;

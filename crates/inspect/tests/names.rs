@@ -2,15 +2,13 @@
 
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::{Running, build};
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::stack::{CodeAddress, StackEnd};
 use lockstead_inspect::symbols::{LockClues, Symbolizer, site};
 use std::fs;
 use std::process::Command;
-use support::{Running, build};
 
 /// The call that a thread sleeps in for a mutex.
 const FUTEX: i64 = 202;

@@ -1,7 +1,6 @@
 //! The report of ledgers that the writer's side filled: numbers, orders, and
 //! what is said of what had not ended.
 
-#[path = "report/handing.rs"]
 mod handing;
 
 use lockstead_inspect::report::live::{Lasting, LiveSample};

@@ -2,14 +2,12 @@
 
 #![cfg(target_arch = "x86_64")]
 
-mod support;
-
+use crate::support::{Running, build};
 use lockstead_inspect::memory::{ProcMem, ProcessMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::stack::{Stack, StackEnd};
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
-use support::{Running, build};
 
 /// The number of the futex call, which no test makes: the Linux crate does.
 const FUTEX: i64 = 202;

@@ -3,10 +3,8 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, run_natively};
 use lockstead_ledger::ledger::LedgerPart;
-use support::{Observed, compile, run_natively};
 
 fn assert_same_answers(name: &str, lines: usize) {
     let Some(program) = compile(name) else { return };

@@ -3,13 +3,11 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::view::Facts;
+use crate::support::{Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
-use support::view::Facts;
-use support::{Observed, compile, view};
 
 /// Acquisitions of a lock by each thread in each of its rounds through all.
 const EACH_TIME: &[(&str, u64)] = &[

@@ -3,12 +3,10 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, view};
 use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};
 use lockstead_ledger::publish::{Flags, WaitKind, Waiting};
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Observed, compile, view};
 
 /// Locks in the order in which the program acquires them, and how.
 const HELD: &[(&str, Flags)] = &[

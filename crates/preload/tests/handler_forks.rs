@@ -4,9 +4,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
-use support::{Observed, compile, view};
+use crate::support::{Observed, compile, view};
 
 #[test]
 fn children_that_a_handler_forks_go_on() {

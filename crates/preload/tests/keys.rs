@@ -3,9 +3,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
-use support::{Observed, compile, run_natively, view};
+use crate::support::{Observed, compile, run_natively, view};
 
 #[test]
 fn all_keys_are_the_programs() {

@@ -3,11 +3,9 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Observed, compile, view};
 
 /// In the program.
 const LOCKS: u64 = 100_000;

@@ -4,11 +4,9 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![cfg(feature = "check")]
 
-mod support;
-
+use crate::support::{Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::order::SeenEdge;
-use support::{Observed, compile};
 
 /// A mutex.
 const MUTEX: u64 = 40;

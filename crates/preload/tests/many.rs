@@ -3,12 +3,10 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, view};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::thread::{ThreadPart, state};
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Observed, compile, view};
 
 const MANY: u64 = 6000;
 

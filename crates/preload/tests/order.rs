@@ -3,13 +3,11 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 #![cfg(feature = "check")]
 
-mod support;
-
+use crate::support::{Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::order::{EdgeMode, SeenEdge};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Observed, compile};
 
 /// A mutex of the program's arrays.
 const MUTEX: u64 = 40;

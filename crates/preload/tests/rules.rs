@@ -3,14 +3,12 @@
 
 #![cfg(all(feature = "check", target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, compile_file, run_natively};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::violation::{Rule, SeenViolation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Observed, compile, compile_file, run_natively};
 
 /// Everything noted so far.
 fn violations(ledger: &Ledger<'_>) -> Vec<SeenViolation> {

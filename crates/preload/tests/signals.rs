@@ -4,12 +4,10 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, view};
 use lockstead_ledger::thread::state;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
-use support::{Observed, compile, view};
 
 const RUNS: u64 = 2;
 /// Calls that one tick of the clock makes to interposed functions.

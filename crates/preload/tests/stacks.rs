@@ -3,10 +3,8 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
+use crate::support::{Observed, compile, run_natively};
 use std::collections::BTreeMap;
-use support::{Observed, compile, run_natively};
 
 /// Bytes that a call of an interposed function may take beyond the real one.
 const MOST: usize = 4096;

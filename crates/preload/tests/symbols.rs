@@ -6,8 +6,6 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-mod support;
-
 use lockstead_ledger::violation::BLOCKING;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian, elf};
@@ -213,7 +211,7 @@ fn libc_path() -> PathBuf {
 }
 
 fn object_bytes() -> Vec<u8> {
-    fs::read(support::shared_object()).expect("the shared object")
+    fs::read(crate::support::shared_object()).expect("the shared object")
 }
 
 #[test]

@@ -212,6 +212,25 @@ fn the_preload_library_brings_little_into_a_program() {
     assert!(!gimli.contains("\"std\"") && !gimli.contains("\"read\""), "{gimli}");
 }
 
+/// The command embeds the preload library: cargo builds it again only if told what it is made of.
+#[test]
+fn the_preload_library_is_built_again_after_each_change_of_its_sources() {
+    let script = text(&root().join("crates/cli/build.rs"));
+    let (mut left, mut seen) = (vec!["lockstead-preload".to_owned()], Vec::new());
+    while let Some(package) = left.pop() {
+        if !package.starts_with("lockstead-") || seen.contains(&package) {
+            continue;
+        }
+        let folder = package.replace("lockstead-", "crates/");
+        for input in ["Cargo.toml", "src"].map(|part| format!("\"{folder}/{part}\"")) {
+            assert!(script.contains(&input), "crates/cli/build.rs does not name {input}");
+        }
+        left.extend(dependencies(&package, &[None, Some("build")]));
+        seen.push(package);
+    }
+    assert!(seen.len() >= 5, "{seen:?}");
+}
+
 #[test]
 fn the_ledger_the_rules_and_the_preload_library_use_neither_std_nor_alloc() {
     without_std("crates/unwind/src", &[]);

@@ -1,6 +1,6 @@
 //! What a run reported, and whether that is what was expected.
 
-use crate::expected::Expected;
+use super::expected::Expected;
 
 /// Lines that the report of an inversion of two locks may have.
 const MOST_LINES: usize = 40;

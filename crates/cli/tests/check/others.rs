@@ -1,7 +1,7 @@
 //! The programs of the other tests: those that do nothing wrong are left in
 //! peace, and those that do only what is known.
 
-use crate::found::findings;
+use super::found::findings;
 use crate::programs::{library, program, start, under};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
 //! Running the cases of a program, bare and under `lockstead run --check`.
 
-use crate::expected::{Case, Expected, Silent, cases};
-use crate::found::{complaints, findings};
-use crate::not_yet::NOT_YET;
+use super::expected::{Case, Expected, Silent, cases};
+use super::found::{complaints, findings};
+use super::not_yet::NOT_YET;
 use crate::programs::{Ended, program, start, under};
 use std::ffi::OsStr;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Findings in files: JSON, SARIF, HTML and text.
 
+use super::{INVERSION, checked, heads, under_check};
 use crate::common::{documented, run, text};
 use crate::programs::{line, under};
-use crate::{INVERSION, checked, heads, under_check};
 use serde_json::Value;
 use std::fs;
 use std::path::Path;

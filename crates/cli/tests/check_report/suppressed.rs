@@ -1,7 +1,7 @@
 //! Findings that are not wanted.
 
+use super::{INVERSION, heads, under_check};
 use crate::common::{run, text};
-use crate::{INVERSION, heads, under_check};
 use std::fs;
 
 #[test]

@@ -1,8 +1,8 @@
 //! `lockstead why`.
 
+use super::{numberless, under_check};
 use crate::common::{run, text};
 use crate::programs::line;
-use crate::{numberless, under_check};
 use std::fs;
 
 #[test]

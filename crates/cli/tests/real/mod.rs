@@ -1,4 +1,6 @@
-//! Starts programs with and without `lockstead run` and compares.
+//! Programs that people run, under `lockstead run`: as they are without it, and
+//! with a report that says what is known of them. Each test runs a program both
+//! ways under load; what is not installed is skipped, and said.
 
 mod case;
 mod native;

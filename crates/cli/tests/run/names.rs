@@ -1,6 +1,6 @@
 //! What locks, functions and places are called in a report.
 
-use crate::deadlock::member;
+use super::deadlock::member;
 use crate::programs::{library, line, only, program, under};
 use std::collections::HashSet;
 

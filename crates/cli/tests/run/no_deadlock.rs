@@ -1,6 +1,6 @@
 //! What looks like a deadlock and must not be called one.
 
-use crate::deadlock::member;
+use super::deadlock::member;
 use crate::programs::{cycles, only, program, skip, start, under};
 use std::path::Path;
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! What a person sees of `lockstead top`, and what the keys do.
 
-use crate::Running;
-use crate::screen::Screen;
-use crate::support::line;
+use super::Running;
+use super::screen::Screen;
+use crate::report::support::line;
 use std::time::Duration;
 
 /// Between two looks in these tests.

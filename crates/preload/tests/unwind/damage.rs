@@ -200,7 +200,7 @@ fn flipped_bytes_in_a_function_s_description_do_no_harm() {
         }
     }
     assert!(tables.bytes == whole.bytes, "damage was left behind");
-    assert!(addresses > 16_000 + 1_000, "no walk got anywhere: {addresses}");
+    assert!(addresses > 16_000 + 100, "no walk got anywhere: {addresses}");
 }
 
 #[test]

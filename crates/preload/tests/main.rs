@@ -1,0 +1,18 @@
+//! The library under programs in C, which are compiled here: what it notes in its ledger, and that
+//! the programs behave as without it.
+
+mod answers;
+mod counts;
+mod families;
+mod foreign;
+mod handler_forks;
+mod keys;
+mod limits;
+mod lives;
+mod many;
+mod order;
+mod rules;
+mod signals;
+mod stacks;
+mod support;
+mod symbols;
