@@ -82,7 +82,7 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
         if self.status.load(Ordering::Relaxed) != VACANT || !self.attached.is_unlinked() {
             return false;
         }
-        // ord: SEAT-1 acquire, pairs with SEAT-2: the previous thread's last
+        // ord: SLOT-1 acquire, pairs with SLOT-2: the previous thread's last
         // writes to the node come before our first.
         if self
             .status
@@ -106,7 +106,7 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
     /// thread until it is not (SLOT-REUSE).
     pub fn vacate(&self) {
         self.tid.store(0, Ordering::Relaxed);
-        // ord: SEAT-2 release, pairs with SEAT-1.
+        // ord: SLOT-2 release, pairs with SLOT-1.
         self.status.store(VACANT, Ordering::Release);
     }
 

@@ -2,13 +2,10 @@
 
 use crate::atom::Atom;
 use crate::engine::{self, Engine, Visible, check, death, halt, point, with};
-use crate::report::ModelStep;
+use crate::report::{ModelStep, Site};
 use crate::signal;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
-
-/// The place in the model from which a step comes.
-pub(crate) type Site = &'static Location<'static>;
 
 /// Notes that the thread looks at `atom` too, as part of an access to another.
 pub(crate) fn glance(atom: &Atom) {

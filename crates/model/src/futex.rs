@@ -12,12 +12,12 @@
 //! that others see: a sleeper's timer fires at any later moment.
 
 use crate::atom::Atom;
-use crate::atomic::{Site, access, glance};
+use crate::atomic::{access, glance};
 use crate::choices::Lean;
 use crate::config::{Fault, FutexModel, Hint};
 use crate::engine::{Awoken, Engine, Phase, Sleeper, ThreadStatus, check, halt, point, rest, with};
 use crate::fingerprint::mix;
-use crate::report::{FailureKind, ModelStep};
+use crate::report::{FailureKind, ModelStep, Site};
 use crate::signal;
 use lockstead_core::{OnCpu, WaitOutcome};
 use std::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
 //! The model as a [`Platform`] of the core.
 
-use crate::atomic::Site;
 use crate::engine::with;
 use crate::futex::{self, WaitEnding};
 use crate::memory::MAX_THREADS;
+use crate::report::Site;
 use crate::{Model, U32, U64, section, space};
 use lockstead_core::{
     Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Plain, Platform, Slot, TableEntry,

@@ -10,6 +10,9 @@ use std::panic::Location;
 use std::str::FromStr;
 use std::sync::atomic::Ordering;
 
+/// The place in the source from which a step comes.
+pub(crate) type Site = &'static Location<'static>;
+
 /// What one step did.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum ModelStep {
@@ -91,7 +94,7 @@ pub struct ExecutionEvent {
     /// The thread, from 0; the one after the last sets up and checks.
     pub thread: usize,
     /// The source line of the step.
-    pub site: &'static Location<'static>,
+    pub site: Site,
     /// What the thread did there.
     pub step: ModelStep,
     /// The address of what it concerns, or 0.

@@ -19,11 +19,11 @@
 //! have one order).
 
 use crate::U64;
-use crate::atomic::{Site, access};
+use crate::atomic::access;
 use crate::config::Fault;
 use crate::engine::{Phase, check, halt, point, with};
 use crate::fingerprint::mix;
-use crate::report::ModelStep;
+use crate::report::{ModelStep, Site};
 use std::panic::Location;
 use std::sync::atomic::Ordering;
 

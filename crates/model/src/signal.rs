@@ -1,9 +1,8 @@
 //! Signal handlers that interrupt a thread at any of its steps.
 
-use crate::atomic::Site;
 use crate::choices::Lean;
 use crate::engine::{Phase, check, point, with};
-use crate::report::ModelStep;
+use crate::report::{ModelStep, Site};
 
 /// Runs `body` in the calling thread; before any of its steps, and while it
 /// sleeps, `handler` may interrupt it, as often as

@@ -7,13 +7,13 @@
 //! that dies. Of those who sleep at a word any may be woken first.
 
 use crate::atom::Atom;
-use crate::atomic::{Site, access};
+use crate::atomic::access;
 use crate::choices::Lean;
 use crate::engine::{
     Awoken, Engine, Phase, Queued, SleepEntry, ThreadStatus, check, death, point, rest, with,
 };
 use crate::fingerprint::mix;
-use crate::report::{FailureKind, ModelStep};
+use crate::report::{FailureKind, ModelStep, Site};
 use lockstead_core::WaitOutcome;
 use std::sync::atomic::Ordering;
 

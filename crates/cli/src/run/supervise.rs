@@ -118,11 +118,8 @@ pub(super) fn supervise(
     let started = Instant::now();
     let accountant = Accountant::start(options.report, options.order, options.semaphores);
     let checks = options.check.then(|| Checks::start(accountant.sender()));
-    let task = ReporterTask {
-        on_deadlock: options.on_deadlock,
-        program: child.unsigned_abs(),
-        start: now(),
-    };
+    let program = child.unsigned_abs();
+    let task = ReporterTask { on_deadlock: options.on_deadlock, program, start: now() };
     let mut supervisor = Supervisor {
         child,
         options,

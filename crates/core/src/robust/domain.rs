@@ -85,17 +85,17 @@ impl<'a, P: RobustMachine> Domain<'a, P> {
 
     /// Tells what has become of the participant with this name.
     #[must_use]
-    pub fn fate(&self, who: Identity) -> ParticipantFate<'a, P> {
-        let Some(record) = self.record(who.slot()) else { return ParticipantFate::Died };
+    pub fn fate(&self, who: Identity) -> Fate<'a, P> {
+        let Some(record) = self.record(who.slot()) else { return Fate::Died };
         let life = record.current();
         if life.generation() != who.generation() && !fault!(shared_owner_is_known_by_its_slot) {
-            ParticipantFate::Died
+            Fate::Died
         } else if life.is_alive() {
-            ParticipantFate::Lives(record, life)
+            Fate::Lives(record, life)
         } else if life.is_free() && !fault!(shared_clean_leave_passes_for_a_death) {
-            ParticipantFate::Left(record, life)
+            Fate::Left(record, life)
         } else {
-            ParticipantFate::Died
+            Fate::Died
         }
     }
 
@@ -251,7 +251,7 @@ impl<'a, P: RobustMachine> Domain<'a, P> {
 }
 
 /// What has become of the participant that a word names.
-pub enum ParticipantFate<'a, P: RobustMachine> {
+pub enum Fate<'a, P: RobustMachine> {
     /// It lives; with the record of its slot, and the life word.
     Lives(&'a SlotRecord<P>, Life),
     /// It is dead, and nobody will bear its name again (LIFE-DEAD-NAME).

@@ -51,7 +51,7 @@ pub mod semaphore;
 pub mod condvar;
 
 pub use condvar::RawSharedCondvar;
-pub use domain::{Domain, NoSlot, ParticipantFate};
+pub use domain::{Domain, Fate, NoSlot};
 pub use life::Life;
 pub use machine::{Addend, RobustMachine, WatchedWord, Woken};
 pub use mutex::RawSharedMutex;

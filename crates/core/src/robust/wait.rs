@@ -44,7 +44,7 @@
 //! the waiter queues there: the reason is a change that the comparison of the lock's word notices.
 //! And the high half of the life word tells a newcomer with the same number from the dead tenant.
 
-use super::domain::ParticipantFate;
+use super::domain::Fate;
 use super::life::Life;
 use super::machine::{RobustMachine, WatchedWord, Woken};
 use super::outcome::{Got, RobustError};
@@ -77,11 +77,11 @@ enum Look<'a, P: RobustMachine> {
     /// The lock is changing: look again.
     Again,
     /// Somebody else owns the lock, or it is reserved for them.
-    Theirs(HeldByOther<'a, P>),
+    Theirs(HeldLock<'a, P>),
 }
 
 /// The lock as a waiter saw it that has to sleep.
-struct HeldByOther<'a, P: RobustMachine> {
+struct HeldLock<'a, P: RobustMachine> {
     word: u32,
     /// The lock's other word at that moment.
     reserved_for: u32,
@@ -229,15 +229,11 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
                 return Look::Never(RobustError::Recursive);
             }
             return match self.fate(owner, self.word, word) {
-                ParticipantFate::Lives(record, life) => self.theirs(HeldByOther {
-                    word,
-                    reserved_for,
-                    record,
-                    slot: owner.slot(),
-                    life,
-                }),
-                ParticipantFate::Died => self.succeed(word, goal),
-                ParticipantFate::Left(..) => Look::Again,
+                Fate::Lives(record, life) => {
+                    self.theirs(HeldLock { word, reserved_for, record, slot: owner.slot(), life })
+                }
+                Fate::Died => self.succeed(word, goal),
+                Fate::Left(..) => Look::Again,
             };
         }
         if word & RESERVED != 0
@@ -245,8 +241,8 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
             && named != mine
         {
             match self.fate(named, self.reserved_for, reserved_for) {
-                ParticipantFate::Lives(record, life) => {
-                    return self.theirs(HeldByOther {
+                Fate::Lives(record, life) => {
+                    return self.theirs(HeldLock {
                         word,
                         reserved_for,
                         record,
@@ -254,8 +250,8 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
                         life,
                     });
                 }
-                ParticipantFate::Died => {}
-                ParticipantFate::Left(..) => return Look::Again,
+                Fate::Died => {}
+                Fate::Left(..) => return Look::Again,
             }
         }
         match goal {
@@ -271,7 +267,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
 
     /// Concludes that the lock is theirs. If that is the caller by another way to the segment,
     /// it would wait for itself.
-    fn theirs(&self, theirs: HeldByOther<'a, P>) -> Look<'a, P> {
+    fn theirs(&self, theirs: HeldLock<'a, P>) -> Look<'a, P> {
         if P::is_caller(self.party.domain.segment, theirs.slot, theirs.life) {
             return Look::Never(RobustError::Recursive);
         }
@@ -280,13 +276,13 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
 
     /// Tells what has become of the participant that one of the lock's words names, which had
     /// this value.
-    fn fate(&self, who: Identity, word: &P::U32, value: u32) -> ParticipantFate<'a, P> {
+    fn fate(&self, who: Identity, word: &P::U32, value: u32) -> Fate<'a, P> {
         let fate = self.party.domain.fate(who);
         // A participant that has left has taken its name away before, so that it stands there no
         // more, or for a newcomer. Or no participant ever put the name there, and it is ended
         // (LIFE-FREE-NAME).
         // ord: SHR-3 (acquire): after the look at the slot.
-        if let ParticipantFate::Left(record, life) = fate
+        if let Fate::Left(record, life) = fate
             && word.load(Ordering::Acquire) == value
             && !fault!(shared_free_slot_keeps_its_name)
         {
@@ -369,7 +365,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
     }
 
     /// Sleeps while the lock is theirs. Returns the reason if the wait is over.
-    fn sleep(&mut self, doorbell: u32, theirs: &HeldByOther<'a, P>) -> Option<RobustError> {
+    fn sleep(&mut self, doorbell: u32, theirs: &HeldLock<'a, P>) -> Option<RobustError> {
         let now = P::now();
         let since = *self.since.get_or_insert(now);
         if !self.is_reserved && now.since(since) >= PATIENCE {
@@ -452,11 +448,8 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
         let other = Identity::from_bits(reserved_for);
         let is_dead = |other| {
             fault!(shared_handoff_waiter_that_left_passes_for_dead)
-                && !matches!(self.party.domain.fate(other), ParticipantFate::Lives(..))
-                || matches!(
-                    self.fate(other, self.reserved_for, reserved_for),
-                    ParticipantFate::Died
-                )
+                && !matches!(self.party.domain.fate(other), Fate::Lives(..))
+                || matches!(self.fate(other, self.reserved_for, reserved_for), Fate::Died)
         };
         if !other.is_none_or(is_dead) {
             return false;

@@ -2,12 +2,11 @@
 
 use super::{Engine, ExecutionStop, Phase};
 use crate::atom::Atom;
-use crate::atomic::Site;
 use crate::choices::Lean;
 use crate::config::AccessKind;
 use crate::fingerprint::mix;
 use crate::memory::{ModelMemory, Touched};
-use crate::report::{FailureKind, ModelStep};
+use crate::report::{FailureKind, ModelStep, Site};
 use crate::space::Space;
 use std::sync::atomic::Ordering;
 

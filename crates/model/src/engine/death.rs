@@ -10,10 +10,9 @@
 //! ask ([`has_ended`]).
 
 use super::{Engine, ModelThread, Next, Queued, ThreadStatus, aside, check, halt, point, with};
-use crate::atomic::Site;
 use crate::choices::Lean;
 use crate::fingerprint::mix;
-use crate::report::ModelStep;
+use crate::report::{ModelStep, Site};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
 

@@ -8,8 +8,8 @@ use crate::shared::shape::LockKind;
 use core::sync::atomic::Ordering;
 use lockstead_core::robust::word::NOT_RECOVERABLE;
 use lockstead_core::robust::{
-    self as robust, Got, Identity, ParticipantFate, RawSharedMutex, RawSharedRwLock,
-    RawSharedSemaphore, RobustMachine,
+    self as robust, Fate, Got, Identity, RawSharedMutex, RawSharedRwLock, RawSharedSemaphore,
+    RobustMachine,
 };
 use lockstead_linux::{Linux, U32};
 use std::path::Path;
@@ -86,8 +86,7 @@ impl Mender {
             }
         }
         domain.wake_everybody();
-        let dead =
-            living.into_iter().filter(|one| matches!(domain.fate(*one), ParticipantFate::Died));
+        let dead = living.into_iter().filter(|one| matches!(domain.fate(*one), Fate::Died));
         let mut slots: Vec<u32> = dead.map(Identity::slot).collect();
         slots.sort_unstable();
         slots.dedup();
@@ -136,8 +135,8 @@ impl Mender {
                 // SAFETY: SEGMENT-MAPPED and LAYOUT-WITHIN, as said above the match.
                 let lock = unsafe { at.cast::<RawSharedSemaphore<Linux>>().as_ref() };
                 let owner = robust::Identity::from_bits(mutex.peek());
-                let died = owner
-                    .is_some_and(|owner| matches!(party.domain.fate(owner), ParticipantFate::Died));
+                let died =
+                    owner.is_some_and(|owner| matches!(party.domain.fate(owner), Fate::Died));
                 match owner {
                     // Its mutex is never held for long by one who lives.
                     Some(_) if !died => Err(robust::RobustError::TimedOut),

@@ -148,7 +148,7 @@ struct Chair {
 }
 
 #[test]
-fn model_seat_misses_each_ordering() {
+fn model_slot_misses_each_ordering() {
     let taken = Scenario::new(|| Chair {
         seat: Model::participant(Slot::new(7).expect("not zero")),
         own: Cell::new(0),
@@ -160,5 +160,5 @@ fn model_seat_misses_each_ordering() {
         }
     })
     .after(|chair| assert!((1..=3).contains(&chair.own.get())));
-    missed(&taken, "participant.rs", &[("SEAT-1", Part::All), ("SEAT-2", Part::All)], races);
+    missed(&taken, "participant.rs", &[("SLOT-1", Part::All), ("SLOT-2", Part::All)], races);
 }
