@@ -4,7 +4,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use crate::support::view::Facts;
-use crate::support::{Observed, compile, view};
+use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,10 +46,9 @@ fn of_locks(observed: &Observed) -> u64 {
     addresses.into_iter().map(|address| view::facts(&ledger, address).acquisitions).sum()
 }
 
-#[test]
-fn each_acquisition_counts_once() {
+fn each_acquisition_counts_once(library: Library) {
     let Some(program) = compile("counts") else { return };
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(library, &program, &[]);
     observed.reach("counted");
     let number = |name: &str| observed.address(name);
     let (threads, rounds) = (number("threads"), number("rounds"));
@@ -82,3 +81,5 @@ fn each_acquisition_counts_once() {
     observed.go_on();
     assert!(observed.end().1.success());
 }
+
+with_both! { each_acquisition_counts_once }

@@ -3,7 +3,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, view};
+use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};
 use lockstead_ledger::publish::{Flags, WaitKind, Waiting};
 use std::sync::atomic::Ordering::Relaxed;
@@ -136,10 +136,9 @@ fn assert_waiting(observed: &Observed) {
     }
 }
 
-#[test]
-fn all_families_are_recorded_as_what_they_are() {
+fn all_families_are_recorded_as_what_they_are(library: Library) {
     let Some(program) = compile("families") else { return };
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(library, &program, &[]);
     observed.reach("held");
     assert_held(&observed);
     for &(name, kind, attributes) in SHAPES {
@@ -189,3 +188,5 @@ fn all_families_are_recorded_as_what_they_are() {
     observed.go_on();
     assert!(observed.end().1.success());
 }
+
+with_both! { all_families_are_recorded_as_what_they_are }

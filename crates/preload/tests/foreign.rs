@@ -3,14 +3,13 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, run_natively, view};
+use crate::support::{Library, Observed, compile, run_natively, view};
 
-#[test]
-fn children_on_thread_pointers_of_their_own_are_left_alone() {
+fn children_on_thread_pointers_of_their_own_are_left_alone(library: Library) {
     let Some(program) = compile("foreign") else { return };
     let (said, native) = run_natively(&program, &[]);
     assert!(native.success() && said.ends_with("done\n"), "natively: {native}, {said}");
-    let mut observed = Observed::start(&program, &["stop"]);
+    let mut observed = Observed::start(library, &program, &["stop"]);
     observed.reach("held");
     let ledger = observed.ledger();
     let threads = view::threads(&ledger);
@@ -30,3 +29,5 @@ fn children_on_thread_pointers_of_their_own_are_left_alone() {
     let (said, status) = observed.end();
     assert!(status.success() && said == "done\n", "{status}, {said}");
 }
+
+with_both! { children_on_thread_pointers_of_their_own_are_left_alone }

@@ -4,13 +4,12 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, view};
+use crate::support::{Library, Observed, compile, view};
 
-#[test]
-fn children_that_a_handler_forks_go_on() {
+fn children_that_a_handler_forks_go_on(library: Library) {
     let Some(program) = compile("handler_forks") else { return };
     for follow in [true, false] {
-        let mut observed = Observed::start_with(&program, &[], follow);
+        let mut observed = Observed::start_with(library, &program, &[], follow);
         observed.reach("forked");
         assert!(observed.address("forks") >= 170);
         view::assert_quiet(&observed.ledger());
@@ -18,3 +17,5 @@ fn children_that_a_handler_forks_go_on() {
         assert!(observed.end().1.success());
     }
 }
+
+with_both! { children_that_a_handler_forks_go_on }

@@ -3,23 +3,21 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, run_natively, view};
+use crate::support::{Library, Observed, compile, run_natively, view};
 
-#[test]
-fn all_keys_are_the_programs() {
+fn all_keys_are_the_programs(library: Library) {
     let Some(program) = compile("keys") else { return };
     let (expected, status) = run_natively(&program, &[]);
     assert!(status.success(), "natively: {status}, {expected}");
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(library, &program, &[]);
     let (said, status) = observed.end();
     assert_eq!((said.as_str(), status.success()), (expected.as_str(), true));
     view::assert_quiet(&observed.ledger());
 }
 
-#[test]
-fn locks_in_the_destructors_of_all_keys_are_seen() {
+fn locks_in_the_destructors_of_all_keys_are_seen(library: Library) {
     let Some(program) = compile("keys") else { return };
-    let mut observed = Observed::start(&program, &["stop"]);
+    let mut observed = Observed::start(library, &program, &["stop"]);
     observed.reach("done");
     let facts = view::facts(&observed.ledger(), observed.address("late"));
     assert_eq!(facts.acquisitions, observed.address("locked"));
@@ -27,3 +25,5 @@ fn locks_in_the_destructors_of_all_keys_are_seen() {
     observed.go_on();
     assert!(observed.end().1.success());
 }
+
+with_both! { all_keys_are_the_programs, locks_in_the_destructors_of_all_keys_are_seen }

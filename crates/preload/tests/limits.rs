@@ -3,17 +3,16 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, view};
+use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// In the program.
 const LOCKS: u64 = 100_000;
 
-#[test]
-fn a_program_has_its_address_space_for_itself() {
+fn a_program_has_its_address_space_for_itself(library: Library) {
     let Some(program) = compile("limits") else { return };
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(library, &program, &[]);
     observed.reach("done");
     view::assert_quiet(&observed.ledger());
     let ledger = observed.ledger();
@@ -25,10 +24,9 @@ fn a_program_has_its_address_space_for_itself() {
     assert!(observed.end().1.success());
 }
 
-#[test]
-fn a_forked_child_that_limits_itself_has_its_address_space_for_itself() {
+fn a_forked_child_that_limits_itself_has_its_address_space_for_itself(library: Library) {
     let Some(program) = compile("limits") else { return };
-    let mut observed = Observed::start(&program, &["child"]);
+    let mut observed = Observed::start(library, &program, &["child"]);
     observed.reach("done");
     let child = observed.child();
     assert!(child.view().used(LedgerPart::Locks) as u64 > LOCKS / 24 * 24, "all are known");
@@ -36,10 +34,9 @@ fn a_forked_child_that_limits_itself_has_its_address_space_for_itself() {
     assert!(observed.end().1.success());
 }
 
-#[test]
-fn what_finds_no_room_is_counted() {
+fn what_finds_no_room_is_counted(library: Library) {
     let Some(program) = compile("limits") else { return };
-    let mut observed = Observed::start(&program, &["hard"]);
+    let mut observed = Observed::start(library, &program, &["hard"]);
     observed.reach("done");
     let ledger = observed.ledger();
     let lost = ledger.header().losses.locks.load(Relaxed);
@@ -49,3 +46,5 @@ fn what_finds_no_room_is_counted() {
     observed.go_on();
     assert!(observed.end().1.success());
 }
+
+with_both! { a_program_has_its_address_space_for_itself, a_forked_child_that_limits_itself_has_its_address_space_for_itself, what_finds_no_room_is_counted }

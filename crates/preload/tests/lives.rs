@@ -2,9 +2,8 @@
 //! lock there is another one.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-#![cfg(feature = "check")]
 
-use crate::support::{Observed, compile};
+use crate::support::{Library, Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::order::SeenEdge;
 
@@ -29,7 +28,7 @@ const WAYS: &[&str] = &[
 #[test]
 fn memory_that_goes_takes_its_locks_along() {
     let Some(program) = compile("lives") else { return };
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(Library::Checking, &program, &[]);
     observed.reach("the end");
     let ledger = observed.ledger();
     let edges: Vec<SeenEdge> = (0..ledger.used(LedgerPart::Edges))

@@ -1,6 +1,9 @@
 //! The library under programs in C, which are compiled here: what it notes in its ledger, and that
 //! the programs behave as without it.
 
+#[macro_use]
+mod support;
+
 mod answers;
 mod counts;
 mod families;
@@ -14,5 +17,4 @@ mod order;
 mod rules;
 mod signals;
 mod stacks;
-mod support;
 mod symbols;

@@ -3,7 +3,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, view};
+use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::thread::{ThreadPart, state};
 use std::sync::atomic::Ordering::Relaxed;
@@ -33,10 +33,9 @@ fn check(observed: &Observed, ledger: &Ledger<'_>, thread: &ThreadPart<'_>) {
     assert_eq!(of_thread(thread), all + passes);
 }
 
-#[test]
-fn counts_of_many_locks_are_exact_before_and_after_their_thread_ends() {
+fn counts_of_many_locks_are_exact_before_and_after_their_thread_ends(library: Library) {
     let Some(program) = compile("many") else { return };
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(library, &program, &[]);
     observed.reach("used");
     let ledger = observed.ledger();
     let thread = observed.until("the thread's name", || view::named(&ledger, "user"));
@@ -51,7 +50,7 @@ fn counts_of_many_locks_are_exact_before_and_after_their_thread_ends() {
     let thread = view::threads(&ledger)[1];
     assert_eq!(thread.record.state.load(Relaxed), state::ENDED);
     // Who joins a thread asks the library that checks what it has taken.
-    let gone = |address: u64| address == 0 || cfg!(feature = "check");
+    let gone = |address: u64| address == 0 || library == Library::Checking;
     assert!(thread.known().all(|known| gone(known.address.load(Relaxed))));
     let counts = thread.known().filter(|known| known.address.load(Relaxed) != 0);
     assert!(counts.map(|known| known.count.load(Relaxed)).all(|count| count == 0));
@@ -60,3 +59,5 @@ fn counts_of_many_locks_are_exact_before_and_after_their_thread_ends() {
     observed.go_on();
     assert!(observed.end().1.success());
 }
+
+with_both! { counts_of_many_locks_are_exact_before_and_after_their_thread_ends }

@@ -1,9 +1,8 @@
 //! Which edges between locks the library that checks leaves, and which it must not.
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
-#![cfg(feature = "check")]
 
-use crate::support::{Observed, compile};
+use crate::support::{Library, Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::order::{EdgeMode, SeenEdge};
 use std::collections::BTreeSet;
@@ -59,7 +58,7 @@ impl<'a> Edges<'a> {
 #[test]
 fn edges_are_left_once_and_where_they_must() {
     let Some(program) = compile("order") else { return };
-    let mut observed = Observed::start(&program, &[]);
+    let mut observed = Observed::start(Library::Checking, &program, &[]);
     observed.reach("one thread");
     by_one_thread(&Edges::of(&observed));
     observed.go_on();

@@ -1,9 +1,9 @@
 //! Which violations of rules the library notes, by the programs that the command's
 //! tests use: each case of theirs is a run here, and its ledger is read.
 
-#![cfg(all(feature = "check", target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, compile_file, run_natively};
+use crate::support::{Library, Observed, compile, compile_file, run_natively};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::violation::{Rule, SeenViolation};
@@ -44,7 +44,8 @@ fn run_asking(name: &str, cases: &[(&str, &[Rule])], sleepy: bool) {
     let Some(program) = program(name) else { return };
     let mut wrong = Vec::new();
     for (case, expected) in cases {
-        let mut observed = Observed::start_asking(&program, &[case], true, sleepy);
+        let mut observed =
+            Observed::start_asking(Library::Checking, &program, &[case], true, sleepy);
         let (_, status) = observed.end();
         let mut found = rules(&observed.ledger());
         found.sort();
@@ -58,7 +59,7 @@ fn run_asking(name: &str, cases: &[(&str, &[Rule])], sleepy: bool) {
 /// What the forked child of a case leaves.
 fn run_forking(name: &str, case: &str, expected: &[Rule]) {
     let Some(program) = program(name) else { return };
-    let mut observed = Observed::start(&program, &[case]);
+    let mut observed = Observed::start(Library::Checking, &program, &[case]);
     let child = observed.child();
     let (_, status) = observed.end();
     assert_eq!(rules(&observed.ledger()), [], "{case}");
@@ -69,7 +70,7 @@ fn run_forking(name: &str, case: &str, expected: &[Rule]) {
 /// A case that hangs, after it has left these violations.
 fn run_hanging(name: &str, case: &str, expected: Rule) {
     let Some(program) = program(name) else { return };
-    let observed = Observed::start(&program, &[case]);
+    let observed = Observed::start(Library::Checking, &program, &[case]);
     observed.until(case, || {
         rules(&observed.ledger()).first().copied().filter(|&rule| rule == expected)
     });
@@ -339,7 +340,7 @@ fn programs_see_their_own_handlers() {
     let (native, status) = run_natively(&program, &[]);
     assert_eq!(status.code(), Some(7), "{native}");
     assert!(native.lines().count() > 60, "{native}");
-    let (observed, status) = Observed::start(&program, &[]).end();
+    let (observed, status) = Observed::start(Library::Checking, &program, &[]).end();
     assert_eq!(observed, native);
     assert_eq!(status.code(), Some(7));
 }

@@ -4,7 +4,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, view};
+use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::thread::state;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,9 +14,9 @@ const RUNS: u64 = 2;
 const CALLS_OF_HANDLER: u64 = 6;
 const MILLISECONDS: &str = "1000";
 
-fn run(program: &std::path::Path, seed: u64) {
+fn run(library: Library, program: &std::path::Path, seed: u64) {
     println!("seed {seed}");
-    let mut observed = Observed::start(program, &[&seed.to_string(), MILLISECONDS]);
+    let mut observed = Observed::start(library, program, &[&seed.to_string(), MILLISECONDS]);
     observed.reach("over");
     let ledger = observed.ledger();
     view::assert_quiet(&ledger);
@@ -48,10 +48,11 @@ fn run(program: &std::path::Path, seed: u64) {
     assert!(observed.end().1.success());
 }
 
-#[test]
-fn nothing_is_held_or_awaited_after_a_storm_of_signals() {
+fn nothing_is_held_or_awaited_after_a_storm_of_signals(library: Library) {
     let Some(program) = compile("signals") else { return };
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
     let seed = u64::from(since.subsec_nanos());
-    (seed..seed + RUNS).for_each(|seed| run(&program, seed));
+    (seed..seed + RUNS).for_each(|seed| run(library, &program, seed));
 }
+
+with_both! { nothing_is_held_or_awaited_after_a_storm_of_signals }

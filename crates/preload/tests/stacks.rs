@@ -3,7 +3,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::support::{Observed, compile, run_natively};
+use crate::support::{Library, Observed, compile, run_natively};
 use std::collections::BTreeMap;
 
 /// Bytes that a call of an interposed function may take beyond the real one.
@@ -14,12 +14,11 @@ fn used(output: &str) -> BTreeMap<&str, usize> {
     lines.map(|(name, bytes)| (name, bytes.parse().expect("a number"))).collect()
 }
 
-#[test]
-fn calls_take_little_of_the_stack() {
+fn calls_take_little_of_the_stack(library: Library) {
     let Some(program) = compile("stacks") else { return };
     let (native, status) = run_natively(&program, &[]);
     assert!(status.success(), "{status}");
-    let (observed, status) = Observed::start(&program, &[]).end();
+    let (observed, status) = Observed::start(library, &program, &[]).end();
     assert!(status.success(), "{status}");
     let (native, observed) = (used(&native), used(&observed));
     assert_eq!(native.len(), 6);
@@ -29,3 +28,5 @@ fn calls_take_little_of_the_stack() {
         assert!(with_library <= bytes + MOST, "{name}: {bytes}, then {with_library}");
     }
 }
+
+with_both! { calls_take_little_of_the_stack }

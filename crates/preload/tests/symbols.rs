@@ -6,6 +6,7 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+use crate::support::Library;
 use lockstead_ledger::violation::BLOCKING;
 use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, Sym};
 use object::{LittleEndian, elf};
@@ -97,7 +98,6 @@ const EXTRA: &[(&str, &str)] = &[
 ];
 
 /// What only the library that checks interposes, and why.
-#[cfg(feature = "check")]
 const CHECKING: &[(&str, &str)] = &[
     ("exit", "a process that ends while it holds"),
     ("quick_exit", "as exit"),
@@ -130,8 +130,6 @@ const CHECKING: &[(&str, &str)] = &[
     ("mmap", "as munmap, where it takes the place of something"),
     ("mmap64", "as mmap"),
 ];
-#[cfg(not(feature = "check"))]
-const CHECKING: &[(&str, &str)] = &[];
 
 /// What the shared object may ask of libc: nothing that allocates through the
 /// program's allocator, takes a lock of the program's kind, or prints.
@@ -210,13 +208,8 @@ fn libc_path() -> PathBuf {
     path.expect("a libc").into()
 }
 
-fn object_bytes() -> Vec<u8> {
-    fs::read(crate::support::shared_object()).expect("the shared object")
-}
-
-#[test]
-fn every_lock_function_of_libc_is_interposed_or_explained() {
-    let (libc, ours) = (fs::read(libc_path()).expect("libc"), object_bytes());
+fn every_lock_function_of_libc_is_interposed_or_explained(library: Library) {
+    let (libc, ours) = (fs::read(libc_path()).expect("libc"), library.read());
     let libc = symbols(&libc);
     let ours = symbols(&ours);
     let family: Vec<_> = libc.defined.iter().filter(|name| is_of_the_families(name)).collect();
@@ -227,18 +220,19 @@ fn every_lock_function_of_libc_is_interposed_or_explained() {
     }
 }
 
-#[test]
-fn everything_that_is_exported_stands_before_a_function_of_libc() {
-    let (libc, ours) = (fs::read(libc_path()).expect("libc"), object_bytes());
+fn everything_that_is_exported_stands_before_a_function_of_libc(library: Library) {
+    let (libc, ours) = (fs::read(libc_path()).expect("libc"), library.read());
     let libc = symbols(&libc);
     let ours = symbols(&ours);
     assert!(ours.defined.len() > 60, "{:?}", ours.defined);
+    let checks = library == Library::Checking;
     // What a program may say to the library, if it is there.
-    let said = |name: &&String| cfg!(feature = "check") && name.starts_with("lockstead_");
+    let said = |name: &&String| checks && name.starts_with("lockstead_");
     for name in ours.defined.iter().filter(|name| !said(name)) {
         assert!(libc.defined.contains(name), "{name} is exported, and no function of libc");
-        let extra = EXTRA.iter().chain(CHECKING).any(|(extra, _)| extra == name)
-            || cfg!(feature = "check") && BLOCKING.contains(&name.as_str());
+        let extra = EXTRA.iter().any(|(extra, _)| extra == name)
+            || checks && CHECKING.iter().any(|(extra, _)| extra == name)
+            || checks && BLOCKING.contains(&name.as_str());
         assert!(extra || is_of_the_families(name), "{name} is exported");
         assert!(extra || reason(name).is_none(), "{name} is interposed and explained away");
     }
@@ -256,9 +250,8 @@ fn explanations_are_of_functions_that_exist() {
     }
 }
 
-#[test]
-fn nothing_is_asked_of_libc_that_allocates_locks_or_prints() {
-    let ours = object_bytes();
+fn nothing_is_asked_of_libc_that_allocates_locks_or_prints(library: Library) {
+    let ours = library.read();
     let ours = symbols(&ours);
     for name in &ours.undefined {
         assert!(NEEDED.iter().any(|(needed, _)| needed == name), "{name} is undefined");
@@ -266,9 +259,8 @@ fn nothing_is_asked_of_libc_that_allocates_locks_or_prints() {
     assert!(ours.undefined.contains("dlsym"), "the list of undefined symbols was not read");
 }
 
-#[test]
-fn the_object_comes_first_and_is_bound_at_once() {
-    let (endian, data) = (LittleEndian, &*object_bytes());
+fn the_object_comes_first_and_is_bound_at_once(library: Library) {
+    let (endian, data) = (LittleEndian, &*library.read());
     let header = Header::parse(data).expect("ELF");
     let sections = header.sections(endian, data).expect("sections");
     let (entries, _) = sections.dynamic(endian, data).expect("readable").expect("there");
@@ -291,9 +283,8 @@ fn the_object_comes_first_and_is_bound_at_once() {
 
 /// A thread's own words are reached without a call: `__tls_get_addr` and its like
 /// allocate when a thread comes for the first time.
-#[test]
-fn the_words_of_a_thread_lie_where_it_begins() {
-    let (endian, data) = (LittleEndian, &*object_bytes());
+fn the_words_of_a_thread_lie_where_it_begins(library: Library) {
+    let (endian, data) = (LittleEndian, &*library.read());
     let header = Header::parse(data).expect("ELF");
     let sections = header.sections(endian, data).expect("sections");
     let mut kinds = BTreeSet::new();
@@ -308,4 +299,12 @@ fn the_words_of_a_thread_lie_where_it_begins() {
             .contains(&kind);
         assert!(plain, "a relocation of kind {kind:?}");
     }
+}
+
+with_both! {
+    every_lock_function_of_libc_is_interposed_or_explained,
+    everything_that_is_exported_stands_before_a_function_of_libc,
+    nothing_is_asked_of_libc_that_allocates_locks_or_prints,
+    the_object_comes_first_and_is_bound_at_once,
+    the_words_of_a_thread_lie_where_it_begins
 }

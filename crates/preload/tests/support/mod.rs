@@ -22,23 +22,48 @@ include!("../../shared_object.rs");
 /// Whatever a test waits for has come by then, or never comes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// The shared object, built once for each test program.
-pub(crate) fn shared_object() -> &'static Path {
-    static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let package = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let workspace = package.ancestors().nth(2).expect("a package of a workspace");
-        let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join("preload");
-        let target = "x86_64-unknown-linux-gnu";
-        build_shared_object(
-            env!("CARGO").as_ref(),
-            workspace,
-            &target_dir,
-            target,
-            cfg!(feature = "check"),
-        )
-        .expect("the shared object is built")
-    })
+/// Which of the two libraries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Library {
+    /// The one of `lockstead run`.
+    Observing,
+    /// The one of `lockstead run --check`.
+    Checking,
+}
+
+/// Makes two tests of each function, one with each library.
+macro_rules! with_both {
+    ($($name:ident),+) => {
+        mod observing {
+            $(#[test] fn $name() { super::$name(crate::support::Library::Observing); })+
+        }
+
+        mod checking {
+            $(#[test] fn $name() { super::$name(crate::support::Library::Checking); })+
+        }
+    };
+}
+
+impl Library {
+    /// Returns the shared object, which the first call builds.
+    pub(crate) fn path(self) -> &'static Path {
+        static BUILT: [OnceLock<PathBuf>; 2] = [const { OnceLock::new() }; 2];
+        let checks = self == Library::Checking;
+        BUILT[usize::from(checks)].get_or_init(|| {
+            let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+            let workspace = package.ancestors().nth(2).expect("a package of a workspace");
+            let name = if checks { "preload-check" } else { "preload" };
+            let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            let target = "x86_64-unknown-linux-gnu";
+            build_shared_object(env!("CARGO").as_ref(), workspace, &target_dir, target, checks)
+                .expect("the shared object is built")
+        })
+    }
+
+    /// Returns the bytes of the shared object.
+    pub(crate) fn read(self) -> Vec<u8> {
+        std::fs::read(self.path()).expect("the shared object")
+    }
 }
 
 /// Builds `tests/programs/NAME.c`; `None`, with the reason printed, where there
@@ -169,18 +194,24 @@ fn hellos(listener: &mut Listener) -> impl Iterator<Item = (Hello, OwnedFd)> {
 }
 
 impl Observed {
-    /// Starts it and takes its ledger.
-    pub(crate) fn start(program: &Path, arguments: &[&str]) -> Observed {
-        Observed::start_with(program, arguments, true)
+    /// Starts it with the library under it and takes its ledger.
+    pub(crate) fn start(library: Library, program: &Path, arguments: &[&str]) -> Observed {
+        Observed::start_with(library, program, arguments, true)
     }
 
     /// The same; says whether its children record as well.
-    pub(crate) fn start_with(program: &Path, arguments: &[&str], follow: bool) -> Observed {
-        Observed::start_asking(program, arguments, follow, false)
+    pub(crate) fn start_with(
+        library: Library,
+        program: &Path,
+        arguments: &[&str],
+        follow: bool,
+    ) -> Observed {
+        Observed::start_asking(library, program, arguments, follow, false)
     }
 
     /// The same; says whether it is to look for sleeping under locks too.
     pub(crate) fn start_asking(
+        library: Library,
         program: &Path,
         arguments: &[&str],
         follow: bool,
@@ -192,7 +223,7 @@ impl Observed {
         let running = Running::start(
             Command::new(program)
                 .args(arguments)
-                .env("LD_PRELOAD", shared_object())
+                .env("LD_PRELOAD", library.path())
                 .env(VARIABLE, settings.to_string()),
         );
         let since = Instant::now();
