@@ -13,10 +13,10 @@ pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// built before would not run any more.
 pub const ABI: &str = "0";
 
-/// Where to, and what.
+/// The folders, and what is installed there.
 #[derive(Clone, Debug)]
 pub struct InstallOptions {
-    /// Where programs find it. Absolute, or made so.
+    /// The folder in which programs find it. Absolute, or made so.
     pub prefix: PathBuf,
     /// The folder in front of the prefix while installing.
     pub destdir: Option<PathBuf>,

@@ -13,32 +13,39 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").into()
 }
 
-/// Returns all files with one of `extensions` below `folder` of the workspace, in a fixed order,
-/// build outputs left out.
+/// Returns all files below `folder` of the workspace, in a fixed order; build outputs, and what is
+/// hidden, left out.
 ///
 /// # Panics
 /// If a folder cannot be read.
 #[must_use]
-pub fn files(folder: &str, extensions: &[&str]) -> Vec<PathBuf> {
+pub fn all_files(folder: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![root().join(folder)];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).expect("a readable folder") {
             let path = entry.expect("a readable entry").path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if path.is_dir() {
-                if name != "target" && !name.starts_with('.') {
-                    open.push(path);
-                }
-            } else if path
-                .extension()
-                .is_some_and(|e| extensions.contains(&e.to_string_lossy().as_ref()))
-            {
-                found.push(path);
+            if name == "target" || name.starts_with('.') {
+                continue;
             }
+            if path.is_dir() { open.push(path) } else { found.push(path) }
         }
     }
     found.sort();
+    found
+}
+
+/// Returns those of [`all_files`] that have one of `extensions`.
+///
+/// # Panics
+/// If a folder cannot be read.
+#[must_use]
+pub fn files(folder: &str, extensions: &[&str]) -> Vec<PathBuf> {
+    let mut found = all_files(folder);
+    found.retain(|path| {
+        path.extension().is_some_and(|e| extensions.contains(&e.to_string_lossy().as_ref()))
+    });
     found
 }
 

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use xtask::{files, root, text};
 
-/// `OSQ-1` and the like, wherever they stand in `line` behind `marker`.
+/// Returns `OSQ-1` and the like, wherever they stand in `line` behind `marker`.
 pub(crate) fn label(line: &str, marker: &str) -> Option<String> {
     let rest = line.split(marker).nth(1)?.trim_start();
     let end = rest.find(|c: char| !(c.is_ascii_alphanumeric() || c == '-')).unwrap_or(rest.len());
@@ -18,7 +18,7 @@ pub(crate) fn label(line: &str, marker: &str) -> Option<String> {
     .then(|| name.to_owned())
 }
 
-/// Where labels stand.
+/// The folders in which labels stand.
 const LABELLED: [&str; 6] = [
     "crates/core/src",
     "crates/linux/src",
@@ -69,25 +69,49 @@ fn the_readme_shows_the_two_commands_and_ci_runs_the_second() {
     assert!(ci.contains("cargo test --workspace"));
 }
 
+/// Returns the anchor that a heading has on the code host.
+fn anchor(heading: &str) -> String {
+    let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
+    kept.collect::<String>().to_lowercase().replace(' ', "-")
+}
+
+/// Returns the anchors of a document: its headings, and those that it sets itself.
+fn anchors(document: &str) -> BTreeSet<String> {
+    let headings = document.lines().filter(|line| line.starts_with('#'));
+    let own = document.split("<a id=\"").skip(1).filter_map(|rest| rest.split('"').next());
+    headings
+        .map(|line| anchor(line.trim_start_matches('#')))
+        .chain(own.map(str::to_owned))
+        .collect()
+}
+
 #[test]
 fn relative_links_lead_somewhere() {
     let mut checked = 0;
+    let mut dead = Vec::new();
     for path in files(".", &["md"]) {
         let folder = path.parent().expect("a file has a folder");
-        for rest in text(&path).split("](").skip(1) {
-            let target = rest.split(')').next().unwrap_or_default();
-            let target = target.split('#').next().unwrap_or_default();
-            if target.is_empty() || target.contains("://") {
+        let document = text(&path);
+        for rest in document.split("](").skip(1) {
+            let link = rest.split(')').next().unwrap_or_default();
+            if link.contains("://") {
                 continue;
             }
             checked += 1;
-            assert!(folder.join(target).exists(), "{}: dead link {target}", path.display());
+            let (file, place) = link.split_once('#').unwrap_or((link, ""));
+            let target = if file.is_empty() { path.clone() } else { folder.join(file) };
+            let is_there =
+                target.exists() && (place.is_empty() || anchors(&text(&target)).contains(place));
+            if !is_there {
+                dead.push(format!("{}: {link}", path.display()));
+            }
         }
     }
-    assert!(checked > 0);
+    assert!(dead.is_empty(), "dead links:\n{}", dead.join("\n"));
+    assert!(checked > 100, "only {checked} links were read");
 }
 
-/// The blocks of code in this language.
+/// Returns the blocks of code in this language.
 fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     let opening = format!("```{language}\n");
     let blocks: Vec<&str> = document

@@ -2,17 +2,19 @@
 //! two files import each other in a circle.
 //!
 //! The layers of the core are the order of the `mod`s in its `lib.rs`. An import is a path that
-//! begins with `crate`, `super`, `self` or the name of a module declared in the same file, in a
-//! `use` or anywhere else; code for tests does not count.
+//! begins with `crate`, `super`, `self` or the name of a module declared in the same file: in a
+//! `use`, in other code, or in what a macro is given. Code for tests does not count. What a file
+//! shows by `pub use` ties it to nothing, unless its own code uses it too.
 
 use crate::reading::{for_tests, parsed};
+use proc_macro2::{TokenStream, TokenTree};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path as FilePath;
 use syn::visit::{self, Visit};
-use syn::{Item, ItemMod, ItemUse, Path, UseTree, Visibility};
+use syn::{Item, ItemMod, ItemUse, Macro, Path, UseTree, Visibility};
 use xtask::{files, root};
 
-/// Where a module stands in its crate: `["spin", "queue"]`; the root is empty.
+/// The place where a module stands in its crate: `["spin", "queue"]`; the root is empty.
 type Module = Vec<String>;
 
 /// Reads the paths of one file.
@@ -25,6 +27,8 @@ struct Imports {
     found: BTreeSet<Module>,
     /// What `pub use` shows in the module under which name.
     shown: BTreeMap<String, Module>,
+    /// First names of the paths in the file's code.
+    used: BTreeSet<String>,
 }
 
 impl Imports {
@@ -34,12 +38,15 @@ impl Imports {
             children: declared(items).into_iter().collect(),
             found: BTreeSet::new(),
             shown: BTreeMap::new(),
+            used: BTreeSet::new(),
         };
         items.iter().for_each(|item| imports.visit_item(item));
+        let both = imports.shown.iter().filter(|(name, _)| imports.used.contains(*name));
+        imports.found.extend(both.map(|(_, path)| path.clone()).collect::<Vec<_>>());
         imports
     }
 
-    /// The absolute path of these names, if they begin in this crate.
+    /// Returns the absolute path of these names, if they begin in this crate.
     fn absolute(&self, names: &[String]) -> Option<Module> {
         let mut at = self.here.clone();
         match names.first().map(String::as_str)? {
@@ -58,7 +65,8 @@ impl Imports {
         Some(at)
     }
 
-    /// An import: `names`, which the module shows under the last of them if `shows`.
+    /// Takes note of an import of `names`, which the module shows under the last of them if
+    /// `shows`.
     fn import(&mut self, names: &[String], name: &str, shows: bool) {
         let Some(path) = self.absolute(names) else { return };
         if shows {
@@ -66,6 +74,46 @@ impl Imports {
         } else {
             self.found.insert(path);
         }
+    }
+
+    /// Reads the paths in what a macro is given. (`$crate` in the definition of one ties whoever
+    /// uses it, not the file that defines it.)
+    fn tokens(&mut self, tokens: TokenStream) {
+        let mut path: Vec<String> = Vec::new();
+        let mut colons = 0;
+        let mut after_dollar = false;
+        for token in tokens {
+            match token {
+                TokenTree::Punct(punct) if punct.as_char() == ':' && !path.is_empty() => {
+                    colons += 1;
+                    continue;
+                }
+                TokenTree::Ident(name) if colons == 2 => path.push(name.to_string()),
+                other => {
+                    self.end_of_path(&mut path);
+                    match other {
+                        TokenTree::Ident(name) if !after_dollar => path.push(name.to_string()),
+                        TokenTree::Group(group) => self.tokens(group.stream()),
+                        TokenTree::Punct(punct) if punct.as_char() == '$' => {
+                            after_dollar = true;
+                            colons = 0;
+                            continue;
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            colons = 0;
+            after_dollar = false;
+        }
+        self.end_of_path(&mut path);
+    }
+
+    fn end_of_path(&mut self, path: &mut Vec<String>) {
+        if path.len() > 1 {
+            self.import(path, "", false);
+        }
+        self.used.extend(path.drain(..).next());
     }
 
     fn tree(&mut self, before: &[String], tree: &UseTree, shows: bool) {
@@ -106,11 +154,17 @@ impl<'ast> Visit<'ast> for Imports {
         if names.len() > 1 {
             self.import(&names, "", false);
         }
+        self.used.extend(names.into_iter().next());
         visit::visit_path(self, path);
+    }
+
+    fn visit_macro(&mut self, invoked: &'ast Macro) {
+        visit::visit_macro(self, invoked);
+        self.tokens(invoked.tokens.clone());
     }
 }
 
-/// The modules that these items declare, in their order.
+/// Returns the modules that these items declare, in their order.
 fn declared(items: &[Item]) -> Vec<String> {
     items
         .iter()
@@ -122,7 +176,7 @@ fn declared(items: &[Item]) -> Vec<String> {
         .collect()
 }
 
-/// The module in `file`, a path below the `src` of its crate.
+/// Returns the module in `file`, a path below the `src` of its crate.
 fn module(file: &FilePath) -> Module {
     let mut names: Module =
         file.with_extension("").iter().map(|name| name.to_string_lossy().into_owned()).collect();
@@ -135,7 +189,7 @@ fn module(file: &FilePath) -> Module {
     names
 }
 
-/// The modules of a crate, each a file, with what they import and what they show.
+/// Returns the modules of a crate, each a file, with what they import and what they show.
 fn modules(folder: &str) -> BTreeMap<Module, Imports> {
     let source = root().join(folder);
     let read = |path: std::path::PathBuf| {
@@ -156,10 +210,10 @@ fn the_core_imports_only_from_lower_layers() {
     let order = declared(&parsed(&root().join(FOLDER).join("lib.rs")).items);
     let layer = |name: &String| order.iter().position(|module| module == name);
     let mut checked = 0;
-    for (module, Imports { found: imports, .. }) in modules(FOLDER) {
+    for (module, imports) in modules(FOLDER) {
         // The root shows the whole of it.
         let Some(own) = module.first().and_then(layer) else { continue };
-        for import in imports {
+        for import in imports.found.iter().chain(imports.shown.values()) {
             let shown = import.join("::");
             let Some(other) = import.first().and_then(layer) else {
                 panic!("{}: imports {shown} from the root, which is above all", module.join("::"));
@@ -171,7 +225,7 @@ fn the_core_imports_only_from_lower_layers() {
     assert!(checked > 100, "only {checked} imports found: the check reads the wrong text");
 }
 
-/// The file of the crate in which a path ends: where it is declared, not where it is shown.
+/// Returns the file of the crate in which a path ends: where it is declared, not where it is shown.
 fn target<'a>(modules: &'a BTreeMap<Module, Imports>, path: &[String], depth: u32) -> &'a Module {
     let mut length = path.len();
     loop {
@@ -187,7 +241,7 @@ fn target<'a>(modules: &'a BTreeMap<Module, Imports>, path: &[String], depth: u3
     }
 }
 
-/// The modules that can be reached from `start`, by one import at least.
+/// Returns the modules that can be reached from `start`, by one import at least.
 fn reached<'a>(
     graph: &BTreeMap<&'a Module, BTreeSet<&'a Module>>,
     start: &'a Module,
@@ -204,7 +258,7 @@ fn reached<'a>(
     seen
 }
 
-/// The largest set of files of a crate that all import each other, directly or not.
+/// Returns the largest set of files of a crate that all import each other, directly or not.
 fn largest_circle(folder: &str) -> Vec<String> {
     let modules = modules(folder);
     let graph: BTreeMap<&Module, BTreeSet<&Module>> = modules
@@ -244,4 +298,31 @@ fn no_more_than_two_files_import_each_other_in_a_circle() {
         }
     }
     assert!(wrong.is_empty(), "files import each other in a circle:\n{}", wrong.join("\n"));
+}
+
+/// Imports that must be seen, in whatever way they are written.
+#[test]
+fn an_import_is_seen_wherever_it_stands() {
+    for (code, expected) in [
+        ("use crate::a::X;", "a::X"),
+        ("use super::super::a::X;", "a::X"),
+        ("use {super::{super::a::X}};", "a::X"),
+        ("use super::super::a::*;", "a"),
+        ("fn f() -> crate::a::X { g() }", "a::X"),
+        ("fn f() { assert!(crate::a::x() == 1) }", "a::x"),
+        ("fn f() { write!(to, \"{}\", g(super::super::a::x())) }", "a::x"),
+        ("pub(crate) use crate::a::X; fn f() -> X { X }", "a::X"),
+        ("pub(crate) use crate::a::X as Y; fn f() { g!(Y) }", "a::X"),
+        ("mod inside { fn f() -> super::super::super::a::X { g() } }", "a::X"),
+        ("macro_rules! m { () => { crate::a::x() } }", "a::x"),
+        // No import: it is shown only, or names whoever uses the macro.
+        ("pub use crate::a::X;", ""),
+        ("macro_rules! m { () => { $crate::a::x() } }", ""),
+        ("fn f() { assert!(a::x() == 1 && self.crate_of::<a::X>()) }", ""),
+    ] {
+        let items = syn::parse_file(code).unwrap_or_else(|why| panic!("{code}: {why}")).items;
+        let found = Imports::of(&["one".into(), "two".into()], &items).found;
+        let found: Vec<String> = found.iter().map(|path| path.join("::")).collect();
+        assert_eq!(found.join(" "), expected, "{code}");
+    }
 }

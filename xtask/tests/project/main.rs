@@ -1,4 +1,4 @@
-//! What the project checks of itself: crate boundaries, layers, ordering labels, invariants,
+//! What the project checks of itself: crate boundaries, system calls, layers, ordering labels, invariants,
 //! sentences, documents, what each lock has. Code is read as Rust (`reading.rs`), so that no
 //! import, alias or macro walks around a rule.
 
@@ -7,6 +7,7 @@ mod documents;
 mod family;
 mod faults;
 mod invariants;
+mod kernel;
 mod layers;
 mod orderings;
 mod reading;

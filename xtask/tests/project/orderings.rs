@@ -1,7 +1,9 @@
-//! Every atomic of the core that is stronger than relaxed carries a label of its own.
+//! Every atomic operation of the core and the ledger that is stronger than relaxed carries a label
+//! of its own.
 //!
 //! The code is read as Rust, not as text: an ordering is found under whatever name it was
-//! imported, in macros too, and its label must stand in its own statement or directly above it.
+//! imported, in macros too. Its label stands in its own statement or directly above it, and a label
+//! serves one operation: the nearest one that has none yet.
 
 use crate::documents::label;
 use crate::reading::for_tests;
@@ -18,6 +20,14 @@ use xtask::{files, text};
 
 const STRONG: [&str; 4] = ["Acquire", "Release", "AcqRel", "SeqCst"];
 
+/// Tells whether a method of this name, given so many arguments, takes an ordering as its last one.
+fn is_atomic(method: &str, arguments: usize) -> bool {
+    let named = matches!(method, "load" | "store" | "swap" | "erase_low")
+        || method.starts_with("compare_exchange")
+        || method.starts_with("fetch_");
+    named && arguments > usize::from(method != "load")
+}
+
 /// Reads one file and keeps what is wrong in it.
 struct Reader<'a> {
     lines: Vec<&'a str>,
@@ -25,6 +35,10 @@ struct Reader<'a> {
     anchors: Vec<usize>,
     /// Whether the expression that is read next is an argument of a call.
     argument: bool,
+    /// Lines of the labels that an operation has claimed.
+    claimed: BTreeSet<usize>,
+    /// Whether the operation that is being read has claimed a label.
+    has_label: bool,
     checked: usize,
     wrong: BTreeSet<(usize, &'static str)>,
 }
@@ -34,14 +48,26 @@ impl Reader<'_> {
         span.start().line
     }
 
-    /// Tells whether the comment directly above `line`, counted from 1, carries a label.
-    fn labelled_above(&self, line: usize) -> bool {
-        self.lines[..line - 1]
-            .iter()
-            .rev()
-            .map(|line| line.trim_start())
-            .take_while(|line| line.starts_with("//") || line.starts_with("#["))
-            .any(|line| label(line, "ord: ").is_some())
+    /// Claims a label for an operation at `here`, whose statement begins at `anchor`, both counted
+    /// from 1: the nearest above that no other operation has claimed. Returns false if there is
+    /// none.
+    fn claim(&mut self, anchor: usize, here: usize) -> bool {
+        let is_comment = |line: &&&str| {
+            let line = line.trim_start();
+            line.starts_with("//") || line.starts_with("#[")
+        };
+        let above = self.lines[..anchor - 1].iter().rev().take_while(is_comment).count();
+        let free = (anchor - above..=here).rev().find(|line| {
+            label(self.lines[line - 1], "ord: ").is_some() && !self.claimed.contains(line)
+        });
+        free.is_some_and(|line| self.claimed.insert(line))
+    }
+
+    /// Reads what belongs to one operation.
+    fn operation(&mut self, read: impl FnOnce(&mut Self)) {
+        let outer = std::mem::take(&mut self.has_label);
+        read(self);
+        self.has_label = outer;
     }
 
     fn ordering(&mut self, ident: &Ident) {
@@ -51,17 +77,19 @@ impl Reader<'_> {
         self.checked += 1;
         let here = Self::line(ident.span());
         let anchor = self.anchors.last().copied().unwrap_or(here);
-        let inside = self.lines[anchor - 1..here].iter().any(|line| label(line, "ord: ").is_some());
-        if !inside && !self.labelled_above(anchor) {
+        if !self.has_label && !self.claim(anchor, here) {
             self.wrong.insert((here, "an ordering without a label of its own"));
         }
+        self.has_label = true;
     }
 
     fn tokens(&mut self, tokens: TokenStream) {
         for token in tokens {
             match token {
                 TokenTree::Ident(ident) => self.ordering(&ident),
-                TokenTree::Group(group) => self.tokens(group.stream()),
+                TokenTree::Group(group) => {
+                    self.operation(|reader| reader.tokens(group.stream()));
+                }
                 TokenTree::Punct(_) | TokenTree::Literal(_) => {}
             }
         }
@@ -93,11 +121,13 @@ impl Reader<'_> {
     }
 
     fn arguments<'ast>(&mut self, arguments: impl Iterator<Item = &'ast Expr>) {
-        for argument in arguments {
-            self.argument = true;
-            self.visit_expr(argument);
-            self.argument = false;
-        }
+        self.operation(|reader| {
+            for argument in arguments {
+                reader.argument = true;
+                reader.visit_expr(argument);
+                reader.argument = false;
+            }
+        });
     }
 }
 
@@ -112,7 +142,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
         self.imports(&item.tree, false);
     }
 
-    /// `let (success, failure) = (…, …);` is as near to its use as an argument.
+    /// Reads `let (success, failure) = (…, …);`, which is as near to its use as an argument.
     fn visit_local(&mut self, local: &'ast Local) {
         if let (Pat::Tuple(_), Some(init)) = (&local.pat, &local.init)
             && let Expr::Tuple(pair) = &*init.expr
@@ -138,19 +168,24 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_expr_call(&mut self, call: &'ast ExprCall) {
-        let Expr::Path(function) = &*call.func else {
+        if !matches!(&*call.func, Expr::Path(_)) {
             return visit::visit_expr_call(self, call);
-        };
-        // A compiler fence orders nothing between processors.
-        if function.path.segments.last().is_some_and(|name| name.ident != "compiler_fence") {
-            self.arguments(call.args.iter());
         }
+        self.arguments(call.args.iter());
     }
 
     fn visit_expr_method_call(&mut self, call: &'ast ExprMethodCall) {
         self.argument = false;
         self.visit_expr(&call.receiver);
         self.arguments(call.args.iter());
+        let Some(Expr::Path(last)) = call.args.last() else { return };
+        let Some(name) = last.path.segments.last() else { return };
+        let is_constant =
+            name.ident.to_string().chars().all(|c| c.is_ascii_uppercase() || c == '_');
+        if is_constant && is_atomic(&call.method.to_string(), call.args.len()) {
+            let line = Self::line(name.ident.span());
+            self.wrong.insert((line, "an ordering that is not written where it is used"));
+        }
     }
 
     fn visit_expr(&mut self, expression: &'ast Expr) {
@@ -168,7 +203,7 @@ impl<'ast> Visit<'ast> for Reader<'_> {
     }
 
     fn visit_macro(&mut self, invoked: &'ast Macro) {
-        self.tokens(invoked.tokens.clone());
+        self.operation(|reader| reader.tokens(invoked.tokens.clone()));
     }
 }
 
@@ -178,6 +213,8 @@ fn read(text: &str, path: &Path) -> (usize, BTreeSet<(usize, &'static str)>) {
         lines: text.lines().collect(),
         anchors: Vec::new(),
         argument: false,
+        claimed: BTreeSet::new(),
+        has_label: false,
         checked: 0,
         wrong: BTreeSet::new(),
     };
@@ -186,10 +223,11 @@ fn read(text: &str, path: &Path) -> (usize, BTreeSet<(usize, &'static str)>) {
 }
 
 #[test]
-fn every_ordering_stronger_than_relaxed_in_the_core_carries_a_label() {
+fn every_ordering_stronger_than_relaxed_carries_a_label() {
     let mut checked = 0;
     let mut wrong = Vec::new();
-    for path in files("crates/core/src", &["rs"]) {
+    let folders = ["crates/core/src", "crates/ledger/src"];
+    for path in folders.into_iter().flat_map(|folder| files(folder, &["rs"])) {
         let (orderings, found) = read(&text(&path), &path);
         checked += orderings;
         wrong.extend(found.iter().map(|(line, what)| format!("{}:{line}: {what}", path.display())));
@@ -198,7 +236,7 @@ fn every_ordering_stronger_than_relaxed_in_the_core_carries_a_label() {
     assert!(checked > 50, "only {checked} orderings found: the check reads the wrong files");
 }
 
-/// What must not pass, each with the number of complaints.
+/// Lists what must not pass, each with the number of complaints.
 #[test]
 fn what_would_walk_around_the_rule_is_found() {
     for (code, complaints) in [
@@ -214,13 +252,26 @@ fn what_would_walk_around_the_rule_is_found() {
             "fn f() {\n    // ord: X-1\n    if a.load(Ordering::Acquire) {\n        b.store(1, Ordering::Release);\n    }\n}",
             1,
         ),
+        (
+            "fn f() {\n    // ord: X-1\n    if a.load(Ordering::Acquire) {\n        g();\n    } else if b.load(Ordering::Acquire) {\n    }\n}",
+            1,
+        ),
+        (
+            "fn f() {\n    // ord: X-1\n    g(a.load(Ordering::Acquire), b.load(Ordering::Acquire));\n}",
+            1,
+        ),
+        (
+            "fn f() {\n    // ord: X-1\n    a.compare_exchange(0, 1, Ordering::AcqRel, Ordering::Acquire);\n}",
+            0,
+        ),
         // By a glob, by other names, by a constant, in a macro.
         ("use Ordering::*;\nfn f() {\n    a.load(SeqCst);\n}", 2),
-        ("use Ordering::SeqCst as S;\nfn f() {\n    a.load(S);\n}", 1),
+        ("use Ordering::SeqCst as S;\nfn f() {\n    a.load(S);\n}", 2),
         ("use Ordering as O;\nfn f() {\n    a.load(O::SeqCst);\n}", 1),
         ("// ord: X-1\nconst S: Ordering = Ordering::SeqCst;\n", 1),
         ("fn f() {\n    check!(a.load(Ordering::SeqCst));\n}", 1),
-        ("fn f() {\n    compiler_fence(Ordering::SeqCst);\n}", 0),
+        ("fn f() {\n    a.load(P::STRONGEST);\n}", 1),
+        ("fn f() {\n    compiler_fence(Ordering::SeqCst);\n}", 1),
         (
             "#[cfg(test)]\nmod tests {\n    fn f() {\n        a.load(Ordering::Acquire);\n    }\n}",
             0,

@@ -6,12 +6,12 @@ use syn::visit::{self, Visit};
 use syn::{Attribute, File, Item, Macro};
 use xtask::text;
 
-/// A file of the workspace as Rust.
+/// Returns a file of the workspace as Rust.
 pub(crate) fn parsed(path: &Path) -> File {
     syn::parse_file(&text(path)).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
 }
 
-/// The attributes of an item.
+/// Returns the attributes of an item.
 pub(crate) fn attributes(item: &Item) -> &[Attribute] {
     match item {
         Item::Const(item) => &item.attrs,
@@ -79,7 +79,7 @@ impl<'ast> Visit<'ast> for Names {
     fn visit_attribute(&mut self, _: &'ast Attribute) {}
 }
 
-/// Every name in the code of `file`; without its tests and attributes.
+/// Returns every name in the code of `file`; without its tests and attributes.
 pub(crate) fn names(file: &File) -> Vec<Name> {
     let mut names = Names(Vec::new());
     names.visit_file(file);

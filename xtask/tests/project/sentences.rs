@@ -8,18 +8,38 @@ use syn::{Attribute, Expr, Field, ImplItem, Item, Lit, Meta, TraitItem, Variant}
 use xtask::{files, text};
 
 /// A summary that begins so speaks of something that it does not name.
-const DANGLING: [&str; 18] = [
-    "As", "At", "Beside", "Between", "By", "During", "For", "From", "In", "Into", "Like", "Of",
-    "On", "To", "Told", "Who", "Whose", "Without",
+const DANGLING: [&str; 22] = [
+    "As", "By", "Like", "Of", "Told", "Whose", "With", "After", "At", "Beside", "Between",
+    "During", "For", "From", "In", "Into", "Not", "On", "To", "Until", "Who", "Without",
 ];
+/// The number of those, the first ones, with which no whole sentence of a test's begins either.
+const DANGLING_OF_TESTS: usize = 7;
+
+/// What is summed up.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Kind {
+    /// A function or a macro.
+    Call,
+    /// A test, whose summary may say in a sentence what holds.
+    Test,
+    /// A type, a field, a constant.
+    Thing,
+}
+
+impl Kind {
+    fn of_function(attributes: &[Attribute]) -> Self {
+        let is_test = attributes.iter().any(|attribute| attribute.path().is_ident("test"));
+        if is_test { Kind::Test } else { Kind::Call }
+    }
+}
 
 struct Summaries {
-    /// Line, whether a call is summed up, and the summary.
-    found: Vec<(usize, bool, String)>,
+    /// Line, what is summed up, and the summary.
+    found: Vec<(usize, Kind, String)>,
 }
 
 impl Summaries {
-    fn of(&mut self, attributes: &[Attribute], at: Span, call: bool) {
+    fn of(&mut self, attributes: &[Attribute], at: Span, kind: Kind) {
         let mut summary = Vec::new();
         for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("doc")) {
             let Meta::NameValue(value) = &attribute.meta else { continue };
@@ -32,7 +52,7 @@ impl Summaries {
             summary.push(line.trim().to_owned());
         }
         if !summary.is_empty() {
-            self.found.push((at.start().line, call, summary.join(" ")));
+            self.found.push((at.start().line, kind, summary.join(" ")));
         }
     }
 }
@@ -40,17 +60,21 @@ impl Summaries {
 impl<'ast> Visit<'ast> for Summaries {
     fn visit_item(&mut self, item: &'ast Item) {
         if !for_tests(item) {
-            let call = matches!(item, Item::Fn(_) | Item::Macro(_));
-            self.of(crate::reading::attributes(item), item.span(), call);
+            let kind = match item {
+                Item::Fn(function) => Kind::of_function(&function.attrs),
+                Item::Macro(_) => Kind::Call,
+                _ => Kind::Thing,
+            };
+            self.of(crate::reading::attributes(item), item.span(), kind);
             visit::visit_item(self, item);
         }
     }
 
     fn visit_impl_item(&mut self, item: &'ast ImplItem) {
         match item {
-            ImplItem::Const(item) => self.of(&item.attrs, item.span(), false),
-            ImplItem::Fn(item) => self.of(&item.attrs, item.span(), true),
-            ImplItem::Type(item) => self.of(&item.attrs, item.span(), false),
+            ImplItem::Const(item) => self.of(&item.attrs, item.span(), Kind::Thing),
+            ImplItem::Fn(item) => self.of(&item.attrs, item.span(), Kind::Call),
+            ImplItem::Type(item) => self.of(&item.attrs, item.span(), Kind::Thing),
             _ => {}
         }
         visit::visit_impl_item(self, item);
@@ -58,43 +82,82 @@ impl<'ast> Visit<'ast> for Summaries {
 
     fn visit_trait_item(&mut self, item: &'ast TraitItem) {
         match item {
-            TraitItem::Const(item) => self.of(&item.attrs, item.span(), false),
-            TraitItem::Fn(item) => self.of(&item.attrs, item.span(), true),
-            TraitItem::Type(item) => self.of(&item.attrs, item.span(), false),
+            TraitItem::Const(item) => self.of(&item.attrs, item.span(), Kind::Thing),
+            TraitItem::Fn(item) => self.of(&item.attrs, item.span(), Kind::Call),
+            TraitItem::Type(item) => self.of(&item.attrs, item.span(), Kind::Thing),
             _ => {}
         }
         visit::visit_trait_item(self, item);
     }
 
     fn visit_field(&mut self, field: &'ast Field) {
-        self.of(&field.attrs, field.span(), false);
+        self.of(&field.attrs, field.span(), Kind::Thing);
         visit::visit_field(self, field);
     }
 
     fn visit_variant(&mut self, variant: &'ast Variant) {
-        self.of(&variant.attrs, variant.span(), false);
+        self.of(&variant.attrs, variant.span(), Kind::Thing);
         visit::visit_variant(self, variant);
     }
 }
 
-/// Why `summary` is not one, if it is not.
-fn complaint(summary: &str, call: bool) -> Option<&'static str> {
+/// Tells whether `word` can be what a function does: a verb in the third person, or, of hooks, that
+/// it is called.
+fn is_verb(word: &str) -> bool {
+    let word = word.trim_end_matches([',', '.', ':']);
+    let is_noun =
+        matches!(word, "Bytes" | "Its" | "Lines" | "Names" | "This" | "Threads" | "Always");
+    matches!(word, "Called" | "Names") || word.ends_with('s') && !is_noun
+}
+
+/// Returns why `summary` is not one, if it is not.
+fn complaint(summary: &str, kind: Kind) -> Option<&'static str> {
     let first = summary.split_whitespace().next().unwrap_or_default();
-    if first == "Whether" && call {
+    if first.starts_with('#') {
+        return Some("is a heading with nothing before it");
+    }
+    if first == "Whether" && kind == Kind::Call {
         return Some("says of a call no more than a question");
     }
-    if first == "Returns" && !call {
+    if first == "Returns" && kind == Kind::Thing {
         return Some("says of a thing that it returns something");
     }
-    if DANGLING.contains(&first.trim_end_matches(',')) {
+    let dangling = if kind == Kind::Test { &DANGLING[..DANGLING_OF_TESTS] } else { &DANGLING[..] };
+    if dangling.contains(&first.trim_end_matches(',')) {
         return Some("begins with a word that leaves its subject out");
     }
+    // The documentation of a macro may begin with how it is used.
+    if kind == Kind::Call && !is_verb(first) && !(first.starts_with('`') && first.ends_with('!')) {
+        return Some("does not begin with what the call does");
+    }
     // "Releases the lock." says all; "The lock." does not.
-    let least = if call && first.ends_with('s') { 3 } else { 4 };
+    let least = if kind == Kind::Call { 3 } else { 4 };
     (summary.split_whitespace().count() < least).then_some("too few words for a sentence")
 }
 
-/// The SAFETY comments of a text, whole, each with its line.
+/// Shows what is a summary, and what is none.
+#[test]
+fn a_summary_has_a_verb_or_names_a_thing() {
+    for (summary, kind, passes) in [
+        ("Returns the owner.", Kind::Call, true),
+        ("Called before a wait.", Kind::Call, true),
+        ("The owner of the lock.", Kind::Call, false),
+        ("Of both halves.", Kind::Call, false),
+        ("Whether it is free.", Kind::Call, false),
+        ("Releases it.", Kind::Call, false),
+        ("# Safety As the function.", Kind::Call, false),
+        ("A waiter gives up and loses nothing.", Kind::Test, true),
+        ("As daemons do it.", Kind::Test, false),
+        ("The owner of the lock.", Kind::Thing, true),
+        ("The owner.", Kind::Thing, false),
+        ("Without its owner.", Kind::Thing, false),
+        ("Returns the owner.", Kind::Thing, false),
+    ] {
+        assert_eq!(complaint(summary, kind).is_none(), passes, "{summary} {kind:?}");
+    }
+}
+
+/// Returns the SAFETY comments of a text, whole, each with its line.
 fn safety(text: &str) -> Vec<(usize, String)> {
     let mut found: Vec<(usize, String)> = Vec::new();
     let mut inside = false;
@@ -125,14 +188,11 @@ fn every_summary_is_a_sentence() {
     let (mut read, mut wrong) = (0, Vec::new());
     for folder in ["crates", "bench", "xtask"] {
         for path in files(folder, &["rs"]) {
-            if path.components().any(|part| part.as_os_str() == "tests") {
-                continue;
-            }
             let mut summaries = Summaries { found: Vec::new() };
             summaries.visit_file(&parsed(&path));
             read += summaries.found.len();
-            for (line, call, summary) in summaries.found {
-                if let Some(why) = complaint(&summary, call) {
+            for (line, kind, summary) in summaries.found {
+                if let Some(why) = complaint(&summary, kind) {
                     wrong.push(format!("{}:{line}: {why}: {summary}", path.display()));
                 }
             }
