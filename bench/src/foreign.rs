@@ -54,8 +54,8 @@ impl MachineUsage {
         Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// The line `cpu user nice system idle iowait irq softirq steal …`; the
-    /// guests' times that follow are contained in the first two.
+    /// Parses the line `cpu user nice system idle iowait irq softirq steal …`; the guests' times
+    /// that follow are contained in the first two.
     fn parse(text: &str) -> Option<Self> {
         let fields: Vec<u64> = text
             .lines()

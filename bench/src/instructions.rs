@@ -210,7 +210,7 @@ impl Tracee {
         (word != -1).then(|| word.to_ne_bytes())
     }
 
-    /// The kernel looks for no section when the child goes on.
+    /// Has the kernel look for no section when the child goes on.
     fn forget_section(&self) {
         #[cfg(target_arch = "x86_64")]
         {
@@ -266,7 +266,7 @@ mod tests {
     use super::*;
     use std::hint::black_box;
 
-    /// `None`, said aloud, where tracing is forbidden.
+    /// Counts the instructions of `f`. Returns `None`, with a message, where tracing is forbidden.
     fn count(f: impl Fn()) -> Option<f64> {
         match count_instructions(f) {
             Ok(count) => Some(count),

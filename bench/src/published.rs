@@ -34,13 +34,13 @@ pub struct Size2005 {
     pub mutex: u64,
 }
 
-/// `test-mutex V 16 10` on two machines of 2005.
+/// Returns the rows of `test-mutex V 16 10` on two machines of 2005.
 #[must_use]
 pub fn vfs_2005() -> Vec<Vfs2005> {
     rows(include_str!("../data/published/vfs_2005.csv"))
 }
 
-/// Structure and kernel text sizes of 2005.
+/// Returns structure and kernel text sizes of 2005.
 #[must_use]
 pub fn size_2005() -> Vec<Size2005> {
     rows(include_str!("../data/published/size_2005.csv"))

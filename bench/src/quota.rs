@@ -18,7 +18,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where the hierarchies are mounted: of the second generation, and those of the first
+/// The place where the hierarchies are mounted: of the second generation, and those of the first
 /// that have the controller of processors.
 const UNIFIED: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 const LEGACY: [&str; 2] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"];
@@ -42,7 +42,7 @@ const PREFIX: &str = "lockstead-quota-";
 #[derive(Debug)]
 pub(crate) struct QuotaGroup {
     group: PathBuf,
-    /// Where the process was.
+    /// The group in which the process was.
     home: PathBuf,
     unified: bool,
 }

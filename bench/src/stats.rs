@@ -40,9 +40,8 @@ pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp()
 }
 
-/// Jain's fairness index of what each of n parties got: 1 when all got the
-/// same, 1/n when one got everything. 1 when nobody got anything, for nobody
-/// was preferred.
+/// Returns Jain's fairness index of what each of n parties got: 1 when all got the same, 1/n when
+/// one got everything. 1 when nobody got anything, for nobody was preferred.
 ///
 /// # Panics
 /// If `shares` is empty.

@@ -198,8 +198,8 @@ impl MeasuredLock {
         Self::at::<L, _>(name, Placed::new(), Placed::new(), |placed| placed)
     }
 
-    /// Two locks, one for the time and one for the instructions, each in a place
-    /// that may be anywhere.
+    /// Measures two locks, one for the time and one for the instructions, each in a place that may
+    /// be anywhere.
     pub(crate) fn at<L: BenchLock, H: 'static>(
         name: &'static str,
         timed: H,

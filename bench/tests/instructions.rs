@@ -5,7 +5,7 @@ use lockstead_bench::instructions::{NotCounted, count_instructions};
 use lockstead_core::{Atomic64, Halves, Hooks, MAX_SLOTS, Ordering, Platform, RawMutex};
 use lockstead_linux::{Linux, U64};
 
-/// `None`, said aloud, where tracing is forbidden.
+/// Counts the instructions of `f`. Returns `None`, with a message, where tracing is forbidden.
 fn count(what: &str, f: impl Fn()) -> Option<f64> {
     match count_instructions(f) {
         Ok(count) => {
@@ -68,7 +68,7 @@ fn hooks_that_are_off_add_no_instruction() {
     }
 }
 
-/// As people use it: the checks that a feature can bring are not there.
+/// Counts as people use it: the checks that a feature can bring are not there.
 #[test]
 fn a_mutex_that_nobody_checks_adds_no_instruction() {
     Linux::me();

@@ -13,7 +13,7 @@ struct Steps {
     exchanges: u64,
 }
 
-/// One lock, sections of so many microseconds, so much computing between.
+/// Returns one lock, with sections of so many microseconds and so much computing between.
 fn workload(section: f64, compute: f64) -> Workload {
     Workload {
         name: "counted".into(),
@@ -40,7 +40,7 @@ fn workload(section: f64, compute: f64) -> Workload {
     }
 }
 
-/// The steps of a simulation on a machine with or without restartable releases.
+/// Returns the steps of a simulation on a machine with or without restartable releases.
 fn simulated(
     lock: SimLockName,
     tasks: usize,
@@ -59,7 +59,7 @@ fn simulated(
     .1
 }
 
-/// The atomic steps of one task in each stretch from a step of one kind to the next of
+/// Returns the atomic steps of one task in each stretch from a step of one kind to the next of
 /// another.
 fn stretches(steps: &[TraceStep], task: u32, from: StepKind, to: StepKind) -> Vec<Steps> {
     let mut found = Vec::new();
@@ -82,7 +82,7 @@ fn stretches(steps: &[TraceStep], task: u32, from: StepKind, to: StepKind) -> Ve
     found
 }
 
-/// What each of many undisputed pairs takes in the simulator: all the same.
+/// Returns what each of many undisputed pairs takes in the simulator: all the same.
 fn simulated_pair(lock: SimLockName, restart: bool) -> Steps {
     let steps = simulated(lock, 1, &workload(1.0, 1.0), restart);
     let (mut takes, mut gives) = (
@@ -108,7 +108,7 @@ mod stepped {
     use lockstead_core::{ClassicSemaphore, Platform, RawMutex, TunedSemaphore};
     use lockstead_linux::Linux;
 
-    /// `None`, said aloud, where tracing is forbidden.
+    /// Counts the steps of `f`. Returns `None`, with a message, where tracing is forbidden.
     fn count(what: &str, f: impl Fn()) -> Option<u64> {
         // From here on the C library knows of a second thread, and exchanges lock.
         std::thread::spawn(|| ()).join().expect("it does nothing");
@@ -197,13 +197,13 @@ mod counted {
 
     static SLOTS: [TableEntry<Counted>; 3] = [const { TableEntry::<Counted>::VACANT }; 3];
 
-    /// The calling thread is number `me` from here on.
+    /// Makes the calling thread number `me` from here on.
     pub(super) fn sit(me: u32) {
         ME.set(me);
         SLEPT.set((0, None));
     }
 
-    /// The calling thread's steps during `f`.
+    /// Returns the calling thread's steps during `f`.
     pub(super) fn during(f: impl FnOnce()) -> Steps {
         STEPS.set(Steps::default());
         f();
@@ -395,9 +395,9 @@ mod handed_over {
     /// A hand-over that took longer was disturbed.
     const MOST: Duration = Duration::from_millis(2);
 
-    /// One thread has the lock, another one sleeps for it and gets it: the steps of the
-    /// release and of the acquisition, natively. Each attempt has a lock of its own, for
-    /// one that was fought over before takes other steps.
+    /// Counts the steps of a release and of the acquisition by a thread that slept for it,
+    /// natively. Each attempt has a lock of its own, for one that was fought over before takes
+    /// other steps.
     fn native<L: Sync>(
         new: impl Fn() -> L,
         lock: impl Fn(&L) + Sync,
@@ -431,7 +431,7 @@ mod handed_over {
         panic!("no hand-over in a minute was undisturbed");
     }
 
-    /// The same, simulated.
+    /// Counts the same in the simulator.
     fn simulated_handover(lock: SimLockName) -> (Steps, Steps) {
         // The two ask at about the same time; the second one sleeps.
         let steps = simulated(lock, 2, &workload(1_000.0, 1_000.0), false);

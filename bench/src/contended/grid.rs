@@ -8,7 +8,7 @@ use serde_json::Value;
 /// The cells of a report.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Grid {
-    /// Where it was measured.
+    /// The place where it was measured.
     #[serde(default)]
     pub machine: Value,
     /// The cells of the grid.
@@ -99,7 +99,7 @@ impl GridPlace {
     }
 }
 
-/// A lock that only a later version knows is somebody else's.
+/// Tells whether a lock is somebody else's, as one that only a later version knows is taken to be.
 fn is_rival(lock: &str) -> bool {
     lock.parse().map_or(true, LockName::is_rival)
 }

@@ -75,7 +75,7 @@ pub struct MapCell {
     pub threads: usize,
     /// Length of the section in nanoseconds.
     pub section_ns: u64,
-    /// Above 1 the lock is ahead of the best peer.
+    /// The ratio to the best peer of the cell: above 1 the lock is ahead.
     pub ratio: f64,
     /// The name of the best peer.
     pub peer: String,

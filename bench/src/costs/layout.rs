@@ -156,7 +156,7 @@ fn numbers(text: &str) -> Vec<usize> {
 mod tests {
     use super::*;
 
-    /// 2 nodes of 2 caches of 2 cores of 2 threads.
+    /// Returns 2 nodes of 2 caches of 2 cores of 2 threads.
     fn sixteen() -> Vec<Processor> {
         (0..16)
             .map(|number| Processor {

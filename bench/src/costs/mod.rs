@@ -58,7 +58,7 @@ pub struct Costs {
     pub signal: f64,
     /// The time that a change of threads takes.
     pub switch: f64,
-    /// After so much idleness, so much more until a processor notices.
+    /// Pairs of an idleness, and of how much longer a processor takes to notice after it.
     pub idle: Vec<(f64, f64)>,
     /// How long a thread runs before another one that computes has its turn.
     pub slice: f64,

@@ -100,7 +100,7 @@ impl ExplainSamples {
         self.jain.push(stats::jain(&window.turns));
     }
 
-    /// Jain's index and the longest wait.
+    /// Returns Jain's index and the longest wait.
     pub(super) fn fairness(&self) -> (RoundsFigure, RoundsFigure) {
         (RoundsFigure::of(&self.jain), RoundsFigure::of(&self.wait_max_ns))
     }

@@ -203,7 +203,7 @@ fn passed_on<'a, P: Platform<U32 = U32>>(how: &WaitBounds<'a, P>) -> WaitBounds<
 }
 
 machine!(
-    /// Where a release that wakes anybody wakes all who sleep for the lock.
+    /// A machine on which a release that wakes anybody wakes all who sleep for the lock.
     Herd, words: U64, me: Linux::me_or_zero(), slow: Linux::slow_unlocks(), restarts: true,
     wakes: |count| {
         let _ = count;
@@ -211,19 +211,19 @@ machine!(
     }
 );
 machine!(
-    /// Where all threads have one name, which is nobody's: for the pair that nobody
+    /// A machine on which all threads have one name, which is nobody's: for the pair that nobody
     /// disputes, since whoever waited would be told that this one has the lock.
     Nameless, words: U64, me: MAX_SLOTS, slow: Linux::slow_unlocks(), restarts: true, wakes: |count| count
 );
 machine!(
-    /// Where a release is one locked instruction, so that none has to be restarted, and
-    /// nothing is gained by slow unlocks.
+    /// A machine on which a release is one locked instruction, so that none has to be restarted,
+    /// and nothing is gained by slow unlocks.
     Locked, words: LockedU64, me: Linux::me_or_zero(), slow: 0, restarts: false,
     wakes: |count| count
 );
 machine!(
-    /// Where a contended lock has no slow unlocks to come: whoever goes to sleep restarts the
-    /// others' releases.
+    /// A machine on which a contended lock has no slow unlocks to come: whoever goes to sleep
+    /// restarts the others' releases.
     Cold, words: U64, me: Linux::me_or_zero(), slow: 0, restarts: true, wakes: |count| count
 );
 

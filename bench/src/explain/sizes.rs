@@ -18,7 +18,7 @@ pub struct Size {
     /// Whether it was taken from the type itself, in this program; otherwise it is
     /// what was published.
     pub measured: bool,
-    /// Where a published one is from.
+    /// The source of a published one.
     pub source: Option<&'static str>,
 }
 

@@ -83,7 +83,7 @@ pub fn measure() -> CodeText {
     CodeText { sites: sites.to_vec(), objects, objects_absent }
 }
 
-/// A function in a section of its own.
+/// Declares a function in a section of its own.
 macro_rules! site {
     ($name:ident, $section:literal, $lock:ty, |$it:ident| $pairs:block) => {
         mod $name {

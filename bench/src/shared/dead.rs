@@ -172,7 +172,8 @@ unsafe impl Plain for ManyRobust {}
 impl LockField for SharedMemory<ManyRobust> {
     const LOCK: SharedLock = SharedLock::GlibcRobust;
 
-    /// The kernel goes through the list from the youngest on, and gives up there.
+    /// Returns the last lock of which the kernel tells: it goes through the list from the youngest
+    /// on, and gives up there.
     fn last_told(locks: usize) -> usize {
         locks.saturating_sub(ROBUST_LIST_LIMIT)
     }

@@ -85,7 +85,7 @@ pub struct OperationOutcome {
     pub median_ms: f64,
     /// The longest time of all.
     pub longest_ms: f64,
-    /// After so many instructions.
+    /// The number of instructions after which that was.
     pub longest_at: u64,
 }
 

@@ -39,8 +39,7 @@ pub struct VfsOptions {
     /// Time for each lock, 100 ms to a day; spent in several slices, the
     /// locks taking turns.
     pub time: Duration,
-    /// Where the files are made; `None`: no files, only the directory in
-    /// memory.
+    /// The place where the files are made; `None`: no files, only the directory in memory.
     pub dir: Option<PathBuf>,
 }
 

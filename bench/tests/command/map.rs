@@ -4,7 +4,7 @@ use crate::common::{documented, entries, run, succeed, text, texts};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// A report of four cells, of which the mutex is ahead in two.
+/// Returns a report of four cells, of which the mutex is ahead in two.
 fn report() -> Value {
     let row = |lock: &str, rate: f64| {
         json!({"lock": lock, "ops_per_s": rate, "ops_per_cpu_s": rate / 2.0,

@@ -25,7 +25,7 @@ fn positive(object: &Value, keys: &[&str]) {
     }
 }
 
-/// The names of the locks of a list of results.
+/// Returns the names of the locks of a list of results.
 fn locks(results: &Value) -> Vec<&str> {
     let results = results.as_array().expect("results");
     results.iter().map(|result| result["lock"].as_str().expect("a name")).collect()

@@ -52,7 +52,7 @@ fn storm(kills: u64, more: &[&str]) -> Value {
 const FLAGS: [&str; 8] =
     ["exclusive", "beside_robust", "churn", "stop", "exec", "reap", "users", "without_proc"];
 
-/// The only combination.
+/// Returns the only combination.
 fn round(report: &Value) -> &Value {
     let rounds = report["rounds"].as_array().expect("rounds");
     assert_eq!(rounds.len(), 1, "{report}");
@@ -153,7 +153,7 @@ fn a_storm_of_processes_that_become_other_programs() {
     assert_eq!(round(&report)["exec"], true);
 }
 
-/// A storm of something that may not be to be had here.
+/// Runs a storm of something that may not be to be had here.
 fn storm_if_possible(kills: u64, flag: &str, more: &[&str]) -> Option<Value> {
     let outcome = run(&[&["bench", "storm", "--kills=1", "--processes=1", flag], more].concat());
     if outcome.stderr.contains("not possible here") {
@@ -209,7 +209,7 @@ fn all_combinations_have_their_turn_or_are_skipped_for_a_reason() {
     assert_eq!(outcome.status, 0, "{report}");
 }
 
-/// `None`, said aloud, where processes may not be traced.
+/// Runs `bench steps`. Returns `None`, with a message, where processes may not be traced.
 fn steps(flags: &[&str]) -> Option<Outcome> {
     let outcome = run(&[&["bench", "steps", "--every=400"], flags].concat());
     if outcome.stderr.contains("not possible here") {
@@ -248,7 +248,7 @@ fn kills_at_steps_have_a_table() {
     }
 }
 
-/// What this machine did with each lock. Of ours, what is promised; of the others, what their
+/// Shows what this machine did with each lock: of ours, what is promised; of the others, what their
 /// pages say, so that a trial that tries nothing is found out.
 #[test]
 fn locks_between_processes_are_compared_by_what_they_do() {

@@ -69,7 +69,7 @@ enum File {
     Profile,
 }
 
-/// What the command says of a file with this content, and its status.
+/// Returns what the command says of a file with this content, and its status.
 fn said(file: File, content: &[u8]) -> (String, String, Option<i32>) {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("file");
@@ -88,7 +88,7 @@ fn said(file: File, content: &[u8]) -> (String, String, Option<i32>) {
     (name, String::from_utf8_lossy(&output.stderr).into_owned(), output.status.code())
 }
 
-/// The file is refused at this line, with these words.
+/// Asserts that the file is refused at this line, with these words.
 fn refused(file: File, content: &[u8], line: usize, words: &str) {
     let (name, error, status) = said(file, content);
     assert_eq!(status, Some(2), "{error}");

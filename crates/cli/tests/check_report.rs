@@ -10,12 +10,12 @@ mod why;
 use crate::programs::{Ended, line, program, under};
 use std::path::PathBuf;
 
-/// The program of these tests.
+/// Returns the program of these tests.
 fn checked() -> Option<PathBuf> {
     program("checked.c")
 }
 
-/// `lockstead run --check --no-report FLAGS -- checked WHAT`.
+/// Runs `lockstead run --check --no-report FLAGS -- checked WHAT`.
 fn under_check(flags: &[&str], what: &[&str]) -> Option<Ended> {
     let program = checked()?;
     let mut words = vec![program.to_str().expect("a plain name")];
@@ -23,7 +23,7 @@ fn under_check(flags: &[&str], what: &[&str]) -> Option<Ended> {
     Some(under(&[&["--check", "--no-report"], flags].concat(), &words).end())
 }
 
-/// A text with `#` for the numbers of processes and threads.
+/// Returns a text with `#` for the numbers of processes and threads.
 fn numberless(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -37,7 +37,7 @@ fn numberless(text: &str) -> String {
     out + rest
 }
 
-/// The lines that begin with `lockstead: LEVEL:`.
+/// Returns the lines that begin with `lockstead: LEVEL:`.
 fn heads(text: &str) -> Vec<&str> {
     let level = |line: &&str| {
         ["DEADLOCK", "RULE", "POTENTIAL", "ORDER"]

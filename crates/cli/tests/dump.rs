@@ -270,7 +270,7 @@ take(b, a)
 static FIRST: Mutex<()> = Mutex::new(());
 static SECOND: Mutex<()> = Mutex::new(());
 
-/// The program to look at: run by the test below, in a process of its own.
+/// Hangs: the program to look at, which the test below runs in a process of its own.
 fn hang_in_rust() {
     static BOTH: Barrier = Barrier::new(2);
     let first = std::thread::spawn(|| {

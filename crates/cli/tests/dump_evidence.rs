@@ -38,7 +38,7 @@ fn memory_above_a_stack_is_not_on_it() {
     assert!(text.contains(words), "no {words:?} in {text}");
 }
 
-/// A program without the C library beside it, and without symbols.
+/// Dumps a program without the C library beside it, and without symbols.
 #[test]
 fn words_like_those_of_a_lock_are_not_one() {
     if !cfg!(target_arch = "x86_64") {

@@ -28,7 +28,8 @@ fn rest() -> ! {
     }
 }
 
-/// The programs to look at: run by the tests below, in processes of their own.
+/// Hangs in one of these ways: the programs to look at, which the tests below run in processes of
+/// their own.
 fn hang(how: &str) -> ! {
     static BOTH: Barrier = Barrier::new(2);
     static READY: AtomicU32 = AtomicU32::new(0);
@@ -62,8 +63,8 @@ fn hang(how: &str) -> ! {
     rest();
 }
 
-/// This program, hanging in that way in a process of its own; `None`, and a
-/// reason, where it may not be read.
+/// Starts this program, which hangs in that way, in a process of its own. Returns `None`, with the
+/// reason printed, where it may not be read.
 fn start(test: &str, how: &str, program: &Path, sleepers: usize) -> Option<Hung> {
     let mut command = Command::new(program);
     command.args(["--exact", &format!("dump_own::{test}"), "--test-threads=1"]).env(HANG, how);
@@ -88,8 +89,8 @@ fn a_cycle_of_its_own_mutexes_is_a_deadlock() {
     assert!(text.contains("command::dump_own::hang"), "{text}");
 }
 
-/// A waiter looks at its mutex in the first milliseconds, and later again while
-/// another is the heir: so not every look finds all of them asleep.
+/// Dumps until `settled` says so: a waiter looks at its mutex in the first milliseconds, and later
+/// again while another is the hand-off waiter: so not every look finds all of them asleep.
 fn dump_until(hung: &Hung, settled: impl Fn(&Outcome) -> bool) -> Outcome {
     let mut outcome = hung.dump(&[]);
     for _ in 0..500 {

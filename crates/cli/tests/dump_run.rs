@@ -95,7 +95,8 @@ fn all_held_locks_and_all_waits() {
     assert!(all.contains("\"idle\" is asleep in pause()"), "{all}");
 }
 
-/// The lines, for threads come in the order of their ids, which wrap around.
+/// Returns the lines in an order of their own, for threads come in that of their ids, which wrap
+/// around.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();

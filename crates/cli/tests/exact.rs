@@ -52,7 +52,7 @@ fn times(report: &Value) -> Times {
     ["count", "total_ns", "max_ns"].map(|field| report[field].as_u64().expect("a number"))
 }
 
-/// What of the locks of a report that were waited for is not as the timer has it, and how
+/// Returns what of the locks of a report that were waited for is not as the timer has it, and how
 /// many were compared.
 fn disagreements(report: &Value, exact: &HashMap<(u64, u64), Option<[Times; 2]>>) -> (String, u32) {
     let (mut wrong, mut compared) = (String::new(), 0);
@@ -129,7 +129,7 @@ impl Bench {
         self.agrees(&[&[text(&program)], arguments].concat());
     }
 
-    /// A program of the machine, if it is there, that compresses some megabytes in blocks.
+    /// Compares a program of the machine, if it is there, that compresses some megabytes in blocks.
     fn compressor(&self, name: &str, arguments: &[&str]) {
         let paths = std::env::var_os("PATH").unwrap_or_default();
         if !std::env::split_paths(&paths).any(|path| path.join(name).is_file()) {

@@ -19,7 +19,7 @@ const THERE: [&str; 7] = [
     "ld-linux",
 ];
 
-/// The libraries that a program is linked with, and the versions that it wants of them.
+/// Returns the libraries that a program is linked with, and the versions that it wants of them.
 fn wants(file: &[u8]) -> (Vec<String>, Vec<String>) {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("a name");
     let header = FileHeader64::<Endianness>::parse(file).expect("an ELF file");
@@ -44,7 +44,7 @@ fn wants(file: &[u8]) -> (Vec<String>, Vec<String>) {
     (needed, versions)
 }
 
-/// `GLIBC_2.34` as numbers; none for versions of other libraries.
+/// Returns `GLIBC_2.34` as numbers; `None` for versions of other libraries.
 fn glibc(version: &str) -> Option<(u32, u32)> {
     let mut numbers = version.strip_prefix("GLIBC_")?.split('.').map(|part| part.parse().ok());
     Some((numbers.next()??, numbers.next()??))

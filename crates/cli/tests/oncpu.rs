@@ -14,7 +14,7 @@ use std::path::Path;
 
 const FOLDER: &str = "/run/lockstead/oncpu";
 
-/// The command without any privilege.
+/// Runs the command without any privilege.
 fn as_nobody(args: &[&str]) -> Outcome {
     let mut command = lockstead(args);
     command.uid(65_534).gid(65_534);

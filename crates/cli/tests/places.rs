@@ -7,13 +7,13 @@ use serde_json::Value;
 
 const SOURCE: &str = include_str!("exact/wrapped.c");
 
-/// The number of the line with this remark.
+/// Returns the number of the line with this remark.
 fn line(remark: &str) -> u64 {
     let remark = format!("/* {remark} */");
     SOURCE.lines().position(|line| line.contains(&remark)).expect("there is one") as u64 + 1
 }
 
-/// Function, line, wrapper and share, largest first.
+/// Returns function, line, wrapper and share, largest first.
 fn places(sites: &Value) -> Vec<(&str, u64, Option<&str>, f64)> {
     let sites = sites.as_array().expect("places").iter();
     let place = |site: &'_ Value| {

@@ -7,7 +7,7 @@ use roxmltree::{Document, ParsingOptions};
 use serde_json::Value;
 use support::{line, program};
 
-/// `lockstead run OPTIONS -- worst ARGUMENTS` to its end.
+/// Runs `lockstead run OPTIONS -- worst ARGUMENTS` to its end.
 fn report(options: &[&str], arguments: &[&str]) -> Option<Outcome> {
     let command = [&["run"], options, &["--", program()?], arguments].concat();
     let outcome = finish(lockstead(&command).spawn().expect("the command starts"));

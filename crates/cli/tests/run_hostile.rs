@@ -3,7 +3,7 @@
 
 use crate::programs::{cycles, program, under};
 
-/// `SOURCE KIND` goes on by itself; lockstead says nothing.
+/// Asserts that `SOURCE KIND` goes on by itself and lockstead says nothing.
 fn goes_on(source: &str, kind: &str) {
     let Some(program) = program(source) else { return };
     let ended = under(&["--no-report"], &[program.as_os_str(), kind.as_ref()]).end();
@@ -11,7 +11,7 @@ fn goes_on(source: &str, kind: &str) {
     assert_eq!((ended.stdout.as_str(), ended.status.code()), ("went on\n", Some(0)), "{kind}");
 }
 
-/// `corners KIND` closes cycles of so many threads each, and no other.
+/// Asserts that `corners KIND` closes cycles of so many threads each, and no other.
 fn is_found(kind: &str, sizes: &[usize]) {
     let Some(corners) = program("corners.c") else { return };
     let running = under(&["--no-report"], &[corners.as_os_str(), kind.as_ref()]);

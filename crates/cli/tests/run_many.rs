@@ -5,8 +5,8 @@
 use crate::programs::{program, start};
 use std::process::Command;
 
-/// What a run of `quiet types` so many times prints, with so many descriptors.
-/// `between` stands after each.
+/// Returns what a run of `quiet types` so many times prints, with so many descriptors. `between`
+/// stands after each.
 fn started(times: usize, between: &str, descriptors: usize) -> Option<String> {
     let quiet = program("quiet.c")?;
     let mut shell = Command::new("/bin/sh");

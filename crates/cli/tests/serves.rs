@@ -5,7 +5,7 @@
 use crate::programs::{Running, program, start};
 use std::process::Command;
 
-/// A kind of `serves.c`, watched; and the folder for its files.
+/// Returns a kind of `serves.c`, watched; and the folder for its files.
 fn watched(kind: &str) -> Option<(Running, tempfile::TempDir)> {
     let serves = program("serves.c")?;
     let folder = tempfile::tempdir().expect("a folder");
@@ -15,14 +15,14 @@ fn watched(kind: &str) -> Option<(Running, tempfile::TempDir)> {
     Some((start(command), folder))
 }
 
-/// What is said of a kind until something is called stuck.
+/// Returns what is said of a kind until something is called stuck.
 fn until_stuck(kind: &str) -> Option<String> {
     let (running, _folder) = watched(kind)?;
     running.expect("lockstead: STUCK", 1);
     Some(running.terminate().stderr)
 }
 
-/// What is reported, each with its lines.
+/// Returns what is reported, each with its lines.
 fn reports<'a>(said: &'a str, title: &str) -> Vec<&'a str> {
     let lines = |report: &'a str| report.split("\nlockstead").next().unwrap_or_default();
     said.split(title).skip(1).map(lines).collect()

@@ -243,7 +243,7 @@ fn the_dead_and_what_they_held() {
     assert!(matches!(segment.root().shelves[0].try_lock(), Ok(Locked::OwnerDied(_))));
 }
 
-/// What the machine does when it loses the list of a participant that ends.
+/// Does what the machine does when it loses the list of a participant that ends.
 fn forget_the_death(path: &Path, slot: u32, thread: u32) {
     let view = SegmentView::open(path).expect("a segment");
     let at = view.header().slots_at + u64::from(slot) * 128;

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 /// What is said of a wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Said {
-    /// Who holds what is waited for, or who alone could end the wait.
+    /// It says who holds what is waited for, or who alone could end the wait.
     Explained(&'static str),
     /// What is waited for.
     Named(&'static str),
-    /// That something cannot be known.
+    /// It says that something cannot be known.
     Unknowable(&'static str),
 }
 use Said::{Explained, Named, Unknowable};
@@ -256,11 +256,11 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-/// Those in which all threads wait for events, and nobody is there who could make one.
+/// The kinds in which all threads wait for events, and nobody is there who could make one.
 const STUCK: &[&str] =
     &["once", "condition", "semaphore", "barrier", "futex", "flock-own", "pipe-own"];
 
-/// The text with `#` for each number.
+/// Returns the text with `#` for each number.
 fn numberless(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -294,8 +294,8 @@ fn watched(waits: &Path, kind: &str, folder: &Path) -> Running {
     start(command)
 }
 
-/// What a run says in which the watch and the closing lines have had time to see the wait. How
-/// long that takes depends on what else the machine does, so it is tried with more and more.
+/// Asserts what a run says in which the watch and the closing lines have had time to see the wait.
+/// How long that takes depends on what else the machine does, so it is tried with more and more.
 fn under_run(waits: &Path, (kind, closing, watch, _): Row, folder: &Path) {
     let begun = Instant::now();
     let mut patience = Duration::from_millis(500);
@@ -321,7 +321,7 @@ fn under_run(waits: &Path, (kind, closing, watch, _): Row, folder: &Path) {
     }
 }
 
-/// What the dump of a process says that runs by itself.
+/// Asserts what `dump` says of a process that runs by itself.
 fn by_dump(waits: &Path, (kind, .., said): Row, folder: &Path) {
     let mut command = Command::new(waits);
     command.arg(kind).env("TMPDIR", folder).stdout(Stdio::piped());

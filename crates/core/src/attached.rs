@@ -42,8 +42,8 @@ pub(crate) struct Node<U32, U64> {
     pub(crate) next: U32,
     /// The time at which the thread was last seen to run, in nanoseconds.
     pub(crate) beat: U64,
-    /// Not zero while the owner spins. The owner alone uses it; it is an atomic because a signal
-    /// handler of the same thread reads it (QUEUE-HANDLER).
+    /// The word that is not zero while the owner spins. The owner alone uses it; it is an atomic
+    /// because a signal handler of the same thread reads it (QUEUE-HANDLER).
     pub(crate) busy: U32,
 }
 
@@ -71,7 +71,8 @@ impl<U32: Atomic32, U64: Atomic64> Node<U32, U64> {
 pub(crate) struct SlotContext<U32, U64> {
     /// The context's ticket, with *wounded* if it is; zero if there is no context.
     pub(crate) ticket: U64,
-    /// Not zero if the context must look again. The thread's sleeps end when this is set.
+    /// The word that is not zero if the context must look again. The thread's sleeps end when this
+    /// is set.
     pub(crate) told: U32,
 }
 

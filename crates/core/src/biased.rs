@@ -295,6 +295,8 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         self.revoked.load(Ordering::Relaxed) == PLAIN && self.inner.lock_fast()
     }
 
+    /// Releases the inner mutex.
+    ///
     /// # Safety
     /// The calling thread holds the inner mutex.
     #[inline(never)]

@@ -181,8 +181,9 @@ impl<P: Platform> RawCondvar<P> {
         }
     }
 
-    /// ord: COND-1 relaxed: the mutex orders what matters, see the module.
+    /// Replaces `from` by `to`. Fails with the state that was found in its place.
     fn exchange(&self, from: CondvarState, to: CondvarState) -> Result<CondvarState, CondvarState> {
+        // ord: COND-1 relaxed: the mutex orders what matters, see the module.
         match self.word.compare_exchange(from.0, to.0, Ordering::Relaxed, Ordering::Relaxed) {
             Ok(_) => Ok(to),
             Err(found) => Err(CondvarState(found)),

@@ -215,7 +215,7 @@ mod tests {
     use std::vec;
     use std::vec::Vec;
 
-    /// The constants of a policy, by name.
+    /// Returns the constants of a policy, by name.
     fn constants<Y: Policy>() -> Vec<(&'static str, u64)> {
         macro_rules! list {
             ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
@@ -224,7 +224,7 @@ mod tests {
               BACKOFF_DOUBLINGS QUEUE READ_FIRST COVER)
     }
 
-    /// The names of the constants in which `Y` differs from the standard policy.
+    /// Returns the names of the constants in which `Y` differs from the standard policy.
     fn changed<Y: Policy>() -> Vec<&'static str> {
         let pairs = constants::<Standard>().into_iter().zip(constants::<Y>());
         pairs.filter(|(standard, without)| standard != without).map(|(s, _)| s.0).collect()

@@ -41,7 +41,7 @@ const NOBODY: Fields = Fields {
 };
 
 impl Fields {
-    /// Written with arithmetic, where the word uses masks.
+    /// Returns the word, made with arithmetic where the word uses masks.
     fn word(self) -> Word {
         let bit = |set: bool, position: u32| u128::from(set) * 2u128.pow(position);
         let value = u128::from(self.subject)
@@ -84,7 +84,7 @@ impl Fields {
         all
     }
 
-    /// A running thread covers the sleepers.
+    /// Returns the state in which a running thread covers the sleepers.
     fn cover(self) -> Self {
         if self.waiters {
             Fields { waiters: false, covered: true, preparing: true, ..self }
@@ -93,13 +93,13 @@ impl Fields {
         }
     }
 
-    /// With slow unlocks to come, if a release must see something.
+    /// Returns the state with slow unlocks to come, if a release must see something.
     fn with_slow_unlocks(self, slow_unlocks: u32) -> Self {
         let flagged = self.waiters || self.handoff_asleep || self.reserved;
         Fields { slow_unlocks: if flagged { slow_unlocks } else { self.slow_unlocks }, ..self }
     }
 
-    /// With one slow unlock less, if nobody is near.
+    /// Returns the state with one slow unlock less, if nobody is near.
     fn one_slow_unlock_less(self) -> Self {
         let near = self.waiters || self.covered || self.handoff || self.contexts || self.tail != 0;
         Fields {
@@ -112,12 +112,12 @@ impl Fields {
         }
     }
 
-    /// Without K, unless there is a reason for it.
+    /// Returns the state without *reserved*, unless there is a reason for it.
     fn unless_still_reserved(self) -> Self {
         Fields { reserved: self.reserved && (self.handoff || self.contexts), ..self }
     }
 
-    /// The next release answers for sleepers.
+    /// Returns the state in which the next release answers for sleepers.
     fn uncover(self) -> Self {
         if self.covered {
             Fields { waiters: true, covered: false, preparing: false, ..self }
@@ -258,8 +258,8 @@ fn word_shows_what_is_in_it_for_people() {
     assert_eq!(format!("{:?}", Word::IDLE), "{0}");
 }
 
-/// All words that three participants reach from `start` by the steps that the
-/// protocol allows in each.
+/// Returns all words that three participants reach from `start` by the steps that the protocol
+/// allows in each.
 fn reachable<K: Subject>(start: Word, release: impl Fn(Word) -> Option<Word>) -> BTreeSet<u64> {
     let mut found = BTreeSet::from([start.0]);
     let mut open = vec![start];

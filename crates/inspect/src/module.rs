@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 /// A part of the file that the loader maps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct LoadSegment {
-    /// Where its bytes lie in the file.
+    /// The place where its bytes lie in the file.
     offset: u64,
-    /// Where its bytes lie in [`Module::bytes`]: as in the file, or packed.
+    /// The place where its bytes lie in [`Module::bytes`]: as in the file, or packed.
     position: u64,
     /// Its first stated address.
     stated: u64,
@@ -205,7 +205,7 @@ mod tests {
         LoadSegment { offset, position: offset, stated, in_file, in_memory: in_file, executable }
     }
 
-    /// As lld lays files out: no gaps in the file, a page apart in memory.
+    /// Returns a module as lld lays files out: no gaps in the file, a page apart in memory.
     fn packed() -> Module {
         let loads = vec![
             load(0, 0, 0x4de8, false),

@@ -24,7 +24,7 @@ const SLOT: u32 = (1 << 20) - 1;
 /// The bits of a sleep for a mutex, and of one as its hand-off waiter.
 const WAITER: u32 = !7;
 const HANDOFF: u32 = 1;
-/// Those of all sleeps for lockstead's locks.
+/// The bit sets of all sleeps for lockstead's locks.
 const ALL: [u32; 4] = [WAITER, HANDOFF, !3, 3];
 
 /// Tells whether the sleep hears what only the sleepers of lockstead's locks do.

@@ -388,7 +388,7 @@ fn the_order_of_a_process_is_recorded_each_pair_once() {
     assert!(why::way(&recorded, &only("lock_3000"), &BTreeSet::from([0])).is_none());
 }
 
-/// Whatever a program writes over what it recorded: no panic, no end that does
+/// Shows that, whatever a program writes over what it recorded, there is no panic, no end that does
 /// not come, and names for what is found all the same.
 #[test]
 fn garbage_does_no_harm() {

@@ -33,7 +33,7 @@ impl Random {
     }
 }
 
-/// An offset in the file, in its code for the most part.
+/// Returns an offset in the file, in its code for the most part.
 fn place(random: &mut Random, length: u64) -> u64 {
     match random.below(4) {
         0 => random.below(length),
@@ -49,7 +49,7 @@ fn mapped(file: &Path) -> Maps {
     Maps::parse(line.as_bytes())
 }
 
-/// A stack full of addresses of code and of itself.
+/// Returns a stack full of addresses of code and of itself.
 fn stack(random: &mut Random, code: u64) -> SavedMemory {
     let bytes = (0..2048).flat_map(|_| {
         let word = match random.below(6) {

@@ -26,9 +26,9 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::time::Duration;
 
-/// Damages to try.
+/// The number of damages to try.
 const SEEDS: u64 = 300;
-/// For all of them together they take seconds: what takes longer hangs.
+/// The time for all of them together. They take seconds: what takes longer hangs.
 const DEADLINE: Duration = Duration::from_secs(300);
 /// What the program has of each part.
 const THREADS: u64 = 12;
@@ -57,8 +57,8 @@ impl Random {
 }
 
 impl Area {
-    /// Filled by the library's side: threads that wait in circles and hold,
-    /// locks with statistics, stacks, a module.
+    /// Makes an area as the library's side fills it: threads that wait in circles and hold, locks
+    /// with statistics, stacks, a module.
     fn new() -> Area {
         let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).unwrap();
         // SAFETY: the layout, made above, has a size that is not zero.
@@ -140,19 +140,19 @@ impl Area {
         unsafe { Ledger::open(self.base, LedgerLayout::SMALLEST) }.unwrap()
     }
 
-    /// The words of the file.
+    /// Returns the words of the file.
     fn words(&self) -> &[AtomicU64] {
         // SAFETY: allocated in `new`, aligned; only ever used as atomics.
         unsafe { std::slice::from_raw_parts(self.base.cast(), LedgerLayout::SMALLEST as usize / 8) }
     }
 
-    /// The first words and the layout: what is checked when a ledger is opened.
+    /// Returns the first words and the layout: what is checked when a ledger is opened.
     fn checked(&self) -> usize {
         let header = std::ptr::from_ref(&self.ledger().header().threads_used) as usize;
         (header - self.base as usize) / 8
     }
 
-    /// Where something is: in each part alike, however large.
+    /// Returns where something is: in each part alike, however large.
     fn place(&self, random: &mut Random) -> usize {
         let ledger = self.ledger();
         let layout = *ledger.layout();
@@ -235,8 +235,7 @@ impl DetectionContext for Believing<'_> {
     }
 }
 
-/// All that the command does with a ledger, while the program goes on to damage
-/// it.
+/// Does all that the command does with a ledger, while the program goes on to damage it.
 fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
     let (mut observer, mut detector) = (Observer::default(), Detector::default());
     let mut patience = WaitPatience::new(1);
@@ -293,7 +292,7 @@ fn damage_ends_in_poorer_reports_and_no_worse() {
     }
 }
 
-/// A ledger as the library makes it, as large as can be.
+/// Returns a ledger as the library makes it, as large as can be.
 fn file() -> (Ledger<'static>, OwnedFd) {
     let layout = LedgerLayout::divide(LedgerLayout::LARGEST);
     // SAFETY: a new memory file, and a mapping of all of it that stays until the

@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A ledger as the library makes it: a sealed memory file, mapped. The mapping
-/// stays until the test ends.
+/// Returns a ledger as the library makes it: a sealed memory file, mapped. The mapping stays until
+/// the test ends.
 fn ledger(token: &str, seals: libc::c_int) -> (Ledger<'static>, OwnedFd) {
     // An underscore is no part of a token: `attach` passes such names over.
     let name = CString::new(format!("lockstead-{token}")).unwrap();

@@ -23,7 +23,7 @@ fn alive(program: &Running) -> Symbolizer {
     Symbolizer::new(Modules::of(program.pid()).expect("readable"))
 }
 
-/// Only what outlives the process.
+/// Returns what outlives the process, when it has ended.
 fn ended(program: &mut Running) -> Symbolizer {
     let maps = fs::read(format!("/proc/{}/maps", program.pid())).expect("readable");
     program.end();
@@ -140,7 +140,7 @@ fn a_stripped_program_has_places_instead_of_names() {
     assert_eq!(getpid[0].offset, 0);
 }
 
-/// As distributions do: symbols and lines in a file of their own.
+/// Reads files as distributions make them: symbols and lines in a file of their own.
 #[test]
 fn a_separate_debug_file_gives_names_and_lines() {
     let flags = ["-O0", "-g", "-Wl,--build-id"];

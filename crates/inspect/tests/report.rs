@@ -105,7 +105,7 @@ fn birth(ledger: &Ledger<'_>, address: u64, kind: ObjectKind, init: u64) -> Birt
     }
 }
 
-/// A lock that was acquired and waited for.
+/// Returns a lock that was acquired and waited for.
 fn lock(ledger: &Ledger<'_>, address: u64, init: u64, acquired: u64, waits: &[u64]) -> u32 {
     let index = ledger.init_lock(&birth(ledger, address, ObjectKind::Mutex, init)).unwrap();
     ledger.lock(index).unwrap().acquisitions.store(acquired, Relaxed);

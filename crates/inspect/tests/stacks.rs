@@ -12,7 +12,7 @@ use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
 /// The number of the futex call, which no test makes: the Linux crate does.
 const FUTEX: i64 = 202;
 
-/// The stacks of the threads `name`, asleep in the system call `call`.
+/// Returns the stacks of the threads `name`, asleep in the system call `call`.
 fn stacks(program: &Running, name: &str, call: i64, count: usize) -> Option<Vec<Stack>> {
     let asleep = program.asleep(name, call, count)?;
     let modules = || Modules::of(program.pid()).expect("readable");
@@ -31,7 +31,7 @@ fn stacks(program: &Running, name: &str, call: i64, count: usize) -> Option<Vec<
     Some(stacks)
 }
 
-/// The program's own frames, innermost first.
+/// Returns the program's own frames, innermost first.
 fn own(stack: &Stack, program: &str) -> Vec<String> {
     let module = |m: &String| m.ends_with(program);
     stack
@@ -42,7 +42,7 @@ fn own(stack: &Stack, program: &str) -> Vec<String> {
         .collect()
 }
 
-/// Every build of the program, with tables for exceptions, has whole stacks.
+/// Asserts that every build of the program, with tables for exceptions, has whole stacks.
 fn sleepers_are_found(name: &str, flags: &[&str]) {
     let Some(program) = build(name, "sleepers.c", flags) else { return };
     let program = Running::start(&program, &["2", "2"]);

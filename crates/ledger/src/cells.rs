@@ -13,7 +13,7 @@
 use core::sync::atomic::{AtomicU64, Ordering};
 use lockstead_core::{Atomic64, Platform};
 
-/// Where the words of a publication live.
+/// The place where the words of a publication live.
 pub trait Cells {
     /// A 64-bit atomic word.
     type Word: Atomic64;

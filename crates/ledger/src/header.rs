@@ -42,7 +42,7 @@ pub struct LedgerRegion {
     pub capacity: u64,
 }
 
-/// Where everything lies. The library writes it once, before it shares the ledger.
+/// The place where everything lies. The library writes it once, before it shares the ledger.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct LedgerLayout {
@@ -201,11 +201,11 @@ pub struct LedgerHeader {
     pub version: AtomicU32,
     /// The process id, in the process's own PID namespace.
     pub pid: AtomicU32,
-    /// When the library began, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// The time at which the library began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub began: AtomicU64,
-    /// When the process ended in order; 0 before that.
+    /// The time at which the process ended in order; 0 before that.
     pub ended: AtomicU64,
-    /// Where each part lies.
+    /// The place where each part lies.
     pub layout: LedgerLayout,
 
     /// The number of thread records that were ever used.

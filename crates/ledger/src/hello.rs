@@ -115,7 +115,7 @@ pub struct Hello {
     pub forked: u32,
     /// The bytes of the ledger; 0: there is none.
     pub size: u64,
-    /// When the library began in this process, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// The time at which the library began in this process, in nanoseconds of `CLOCK_MONOTONIC`.
     pub began: u64,
     /// Why there is no ledger, as the kernel's number; 0: there is one.
     pub error: u32,

@@ -46,8 +46,8 @@ pub struct KnownLock {
     pub generation: AtomicU32,
     /// The value of `count` at which the next hold is timed; 0: each is.
     pub next_sample: AtomicU32,
-    /// When the last hold was timed, in steps of `2^PRICE_SHIFT` nanoseconds (`timing.rs` of the
-    /// preload library).
+    /// The time at which the last hold was timed, in steps of `2^PRICE_SHIFT` nanoseconds
+    /// (`timing.rs` of the preload library).
     pub timed_at: AtomicU16,
     /// The binary logarithm of the holds of which one is timed, on average.
     pub rarity: AtomicU8,
@@ -70,14 +70,14 @@ pub struct KnownLine(pub [KnownLock; 2]);
 pub struct CacheLine {
     /// The lock that was acquired.
     pub known: KnownLock,
-    /// Where the return address of the call lies: the stack pointer at the call, below it. 0:
-    /// the line has no chain.
+    /// The place where the return address of the call lies: the stack pointer at the call, below
+    /// it. 0: the line has no chain.
     pub sp: AtomicU64,
     /// The low half of that return address.
     pub site: AtomicU32,
     /// The low halves of the next three return addresses up the stack.
     pub returns: [AtomicU32; 3],
-    /// Where `returns` lie: eightfold distance from `sp`. A chain that is known less far
+    /// The place where `returns` lie: eightfold distance from `sp`. A chain that is known less far
     /// repeats the return address itself, at distance 0.
     pub distances: [AtomicU16; 3],
     spare: AtomicU16,

@@ -208,7 +208,7 @@ impl<'a> Ledger<'a> {
         ] {
             first.store(1, Relaxed);
         }
-        header.magic.store(MAGIC, Release);
+        header.magic.store(MAGIC, Release); // ord: LED-11 (release): the layout
         ledger
     }
 
@@ -229,6 +229,7 @@ impl<'a> Ledger<'a> {
         // SAFETY: the caller promises `size` mapped bytes, which are more than a header by
         // the check above. What changes in it is an atomic (LEDGER-ZERO).
         let header = unsafe { &*base.cast::<LedgerHeader>() };
+        // ord: LED-11 (acquire).
         if header.magic.load(Acquire) != MAGIC {
             return Err(NotALedger::Magic);
         }
@@ -448,6 +449,7 @@ impl<'a> Ledger<'a> {
         };
         let capacity = self.growth.map_or(capacity, |growth| capacity.min(mapped(growth)));
         // Records have 32 bits for an index.
+        // ord: LED-12 (acquire).
         counter.load(Acquire).min(capacity).min(u64::from(u32::MAX)) as usize
     }
 
@@ -462,8 +464,8 @@ impl<'a> Ledger<'a> {
             if !part.areas().iter().all(|&area| self.reach(area, after)) {
                 return None;
             }
-            // Acq_rel: readers take indices below the counter. What they find there is
-            // complete, or zero, by which they know that it is not.
+            // ord: LED-12 (acq_rel): readers take indices below the counter. What they find
+            // there is complete, or zero, by which they know that it is not.
             match counter.compare_exchange_weak(
                 used,
                 after,

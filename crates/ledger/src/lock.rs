@@ -125,7 +125,7 @@ pub struct LockRecord {
     /// How often a thread released the lock that did not hold it. Such a lock serves as a
     /// signal: its waiters do not wait for the thread that has it.
     pub handed_on: AtomicU32,
-    /// Not zero when the ledger has edges of this life.
+    /// The word that is not zero when the ledger has edges of this life.
     pub ordered: AtomicU32,
     /// What tells whether the frame of a lock on a stack is still there. The library that
     /// checks keeps it.

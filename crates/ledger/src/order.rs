@@ -24,9 +24,10 @@ use core::sync::atomic::{
 pub enum EdgeMode {
     /// Alone, without any other holder.
     Write = 0,
-    /// With other readers; a reader waits behind a waiting writer.
+    /// The thread shares the lock with other readers; a reader waits behind a waiting writer.
     Read = 1,
-    /// With other readers, past waiting writers: one thread may do so twice.
+    /// The thread shares the lock with other readers, past waiting writers: one thread may do so
+    /// twice.
     ReadRecursive = 2,
 }
 

@@ -68,10 +68,10 @@ pub struct PublishedWait<C: Cells> {
     how: C::Word,
     /// Address of the lock, or the joined thread's `pthread_t`.
     target: C::Word,
-    /// When the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// The time at which the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
     since: C::Word,
-    /// When the wait will time out, in nanoseconds of the clock that `how`
-    /// names; meaningless for an untimed wait.
+    /// The time at which the wait will time out, in nanoseconds of the clock that `how` names;
+    /// meaningless for an untimed wait.
     deadline: C::Word,
     /// The mutex that a wait on a condition variable gives back meanwhile.
     companion: C::Word,
@@ -86,7 +86,7 @@ pub struct Waiting {
     pub stack: u32,
     /// Address of the lock, or `pthread_t` of the joined thread.
     pub target: u64,
-    /// When the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
+    /// The time at which the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub since: u64,
     /// The deadline in nanoseconds of its clock; zero for an untimed wait.
     pub deadline: u64,
@@ -115,15 +115,15 @@ impl<C: Cells> PublishedWait<C> {
         let episode = self.episode.load(Relaxed);
         let even = episode + (episode & 1);
         if even != episode {
-            self.episode.store(even, Release);
+            self.episode.store(even, Release); // ord: LED-1 (release): the wait that was left
         }
         // ord: LED-1 (release): after the even episode, so that a reader of a
         // field of this wait cannot confirm the one before.
         self.how.store(u64::from(waiting.how.0) | u64::from(waiting.stack) << 32, Release);
-        self.target.store(waiting.target, Release);
-        self.since.store(waiting.since, Release);
-        self.deadline.store(waiting.deadline, Release);
-        self.companion.store(waiting.companion, Release);
+        self.target.store(waiting.target, Release); // ord: LED-1
+        self.since.store(waiting.since, Release); // ord: LED-1
+        self.deadline.store(waiting.deadline, Release); // ord: LED-1
+        self.companion.store(waiting.companion, Release); // ord: LED-1
         // ord: LED-2 (release): publishes the fields and the held stack.
         self.episode.store(even + 1, Release);
     }
@@ -159,10 +159,10 @@ impl<C: Cells> PublishedWait<C> {
         let waiting = Waiting {
             how: WaitKind(how as u32),
             stack: (how >> 32) as u32,
-            target: self.target.load(Acquire),
-            since: self.since.load(Acquire),
-            deadline: self.deadline.load(Acquire),
-            companion: self.companion.load(Acquire),
+            target: self.target.load(Acquire),       // ord: LED-1
+            since: self.since.load(Acquire),         // ord: LED-1
+            deadline: self.deadline.load(Acquire),   // ord: LED-1
+            companion: self.companion.load(Acquire), // ord: LED-1
         };
         self.is_still(Episode(episode)).then_some((Episode(episode), waiting))
     }
@@ -224,7 +224,7 @@ impl<C: Cells> HeldEntry<C> {
     #[inline(always)]
     fn fill(&self, holding: &Holding) {
         if fault!(ledger_stores_the_address_first) {
-            self.address.store(holding.address, Release);
+            self.address.store(holding.address, Release); // ord: LED-4
         }
         // ord: LED-3 (release): after the episode that ended (even), so that a
         // reader who sees any of this cannot confirm a wait that is over.
@@ -259,8 +259,9 @@ impl<C: Cells> HeldEntry<C> {
         // ord: LED-3 (acquire): a field of a later acquisition brings along that
         // the episode has ended.
         let place = self.place.load(Acquire);
-        let how = self.how.load(Acquire);
-        let started = if how & TIMED != 0 { self.started.load(Acquire) } else { 0 };
+        let how = self.how.load(Acquire); // ord: LED-3
+        let is_timed = how & TIMED != 0;
+        let started = if is_timed { self.started.load(Acquire) } else { 0 }; // ord: LED-3
         Some(Holding {
             address,
             lock: place as u32,
@@ -275,7 +276,7 @@ impl<C: Cells> HeldEntry<C> {
     #[inline(always)]
     #[must_use]
     pub fn address(&self) -> u64 {
-        self.address.load(Acquire)
+        self.address.load(Acquire) // ord: LED-4 (acquire), as in `read`
     }
 
     /// Changes the flags. Only the holder calls this.
@@ -295,12 +296,12 @@ impl<C: Cells> HeldEntry<C> {
     #[inline(always)]
     fn write_how(&self, tick: u32, flags: Flags, started: u64) {
         let mut how = u64::from(tick) | u64::from(flags.0) << 32;
-        // ord: LED-3 (release), as in `fill`.
         if started != 0 {
+            // ord: LED-3 (release), as in `fill`.
             self.started.store(started, Release);
             how |= TIMED;
         }
-        self.how.store(how, Release);
+        self.how.store(how, Release); // ord: LED-3
     }
 }
 
@@ -355,9 +356,9 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         // finds nothing in it, a handler pushes above it.
         if fault!(ledger_raises_the_top_last) {
             entry.fill(holding);
-            self.top.store(top as u64 + 1, Release);
+            self.top.store(top as u64 + 1, Release); // ord: LED-5
         } else {
-            self.top.store(top as u64 + 1, Release);
+            self.top.store(top as u64 + 1, Release); // ord: LED-5
             entry.fill(holding);
         }
         Ok(())
@@ -421,7 +422,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         while top > 0 && self.entries[top - 1].address() == 0 {
             // `revoke` has left the empty entry behind.
             top -= 1;
-            self.top.store(top as u64, Release);
+            self.top.store(top as u64, Release); // ord: LED-5 (release): as LED-3
         }
         let (index, holding) = self.find(address)?;
         self.entries[index].clear();
@@ -436,7 +437,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
                 }
             }
         }
-        self.top.store(top as u64 - 1, Release);
+        self.top.store(top as u64 - 1, Release); // ord: LED-5 (release): as LED-3
         Some(holding)
     }
 }

@@ -118,6 +118,7 @@ impl<'a, C: Cells, const START: u32> AddressTable<'a, C, START> {
 
     /// Returns the newest level, or, of a damaged ledger, one that can be.
     fn newest(&self) -> u32 {
+        // ord: LED-13 (acquire).
         self.level.load(Acquire).min(u64::from(MOST_LEVELS)) as u32
     }
 
@@ -148,7 +149,7 @@ impl<'a, C: Cells, const START: u32> AddressTable<'a, C, START> {
                 Probe::Empty(slot) => {
                     let value = hash & !0xffff_ffff | u64::from(index);
                     if fault!(ledger_overwrites_a_slot) {
-                        slot.store(value, Release);
+                        slot.store(value, Release); // ord: LED-7
                         return Inserted::New;
                     }
                     // ord: LED-7 (release): publishes the element (LEDGER-TABLE-COMPLETE).
@@ -170,6 +171,7 @@ impl<'a, C: Cells, const START: u32> AddressTable<'a, C, START> {
         if !self.reach(newest as u32 + 1) {
             return false;
         }
+        // ord: LED-13 (acq_rel): the memory of the level, which `reach` has mapped.
         if self.level.compare_exchange(newest, newest + 1, AcqRel, Acquire).is_ok() {
             // Insertions that were counted meanwhile for the old level are
             // forgotten: the count only says when to open the next level.

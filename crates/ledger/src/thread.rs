@@ -58,10 +58,10 @@ pub struct ThreadRecord {
     // The fast path touches these, which lie in one cache line.
     /// The number of entries on the held stack.
     pub top: NativeWord,
-    /// Not zero while the library works for this thread outside its fast path:
-    /// a signal handler that finds it set passes through unrecorded.
+    /// The word that is not zero while the library works for this thread outside its fast path: a
+    /// signal handler that finds it set passes through unrecorded.
     pub busy: AtomicU32,
-    /// Not zero in a signal handler, in the library that checks: then its fast
+    /// The word that is not zero in a signal handler, in the library that checks: then its fast
     /// path does nothing.
     pub context: AtomicU32,
     /// The highest address of the thread's stack; 0 when it is not known.
@@ -104,15 +104,15 @@ pub struct ThreadRecord {
     pub creator: AtomicU32,
     /// The stack of the call that created the thread.
     pub creation_stack: AtomicU32,
-    /// When the thread was created, or first seen if nobody saw that, in nanoseconds of
-    /// `CLOCK_MONOTONIC`.
+    /// The time at which the thread was created, or first seen if nobody saw that, in nanoseconds
+    /// of `CLOCK_MONOTONIC`.
     pub began: AtomicU64,
-    /// When the thread ended, in nanoseconds of `CLOCK_MONOTONIC`; 0 while it runs.
+    /// The time at which the thread ended, in nanoseconds of `CLOCK_MONOTONIC`; 0 while it runs.
     pub ended: AtomicU64,
     /// The name as the kernel has it, zero-terminated, when it is known.
     pub name: [AtomicU64; 2],
-    /// Not zero when the thread was joined or detached: its `handle` may stand for another
-    /// thread now.
+    /// The word that is not zero when the thread was joined or detached: its `handle` may stand for
+    /// another thread now.
     pub handle_released: AtomicU32,
     /// The number of the parent's thread that forked, in the first thread of a forked child.
     /// Locks taken before the fork still name that one as their owner.
@@ -139,7 +139,7 @@ pub struct ThreadRecord {
     /// Up to when the thread has paid for the holds that it has timed, in nanoseconds of
     /// `CLOCK_MONOTONIC`.
     pub paid_until: AtomicU64,
-    /// When the thread last read the clock while it held nothing.
+    /// The time at which the thread last read the clock while it held nothing.
     pub clock_read: AtomicU64,
     /// The first sets of the thread.
     pub near: [KnownLine; NEAR_SETS],

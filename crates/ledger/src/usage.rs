@@ -226,7 +226,7 @@ impl ActRecord {
 pub struct SemaphoreUsage {
     /// The index of the next one with the same stack; 0: there is none.
     pub(crate) next: AtomicU32,
-    /// Not zero when all that tells its origin is there.
+    /// The word that is not zero when all that tells its origin is there.
     pub(crate) ready: AtomicU32,
     stack: AtomicU32,
     /// The class of its values, see [`UsageOrigin`].
@@ -252,7 +252,7 @@ pub struct SemaphoreUsage {
     pub left: AtomicU64,
     /// The serial number of the first thread that took a token.
     pub first_thread: AtomicU32,
-    /// Not zero when other threads took a token too.
+    /// The word that is not zero when other threads took a token too.
     pub several: AtomicU32,
     /// The highest count that was seen.
     pub highest: AtomicU32,

@@ -7,7 +7,7 @@ use lockstead_ledger::violation::{Rule, SeenViolation};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The smallest ledger, for the time of the test program.
+/// Returns the smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
     let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).expect("sound");
     // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never

@@ -3,7 +3,7 @@
 use lockstead_ledger::handing::Handing;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a lock comes to, changed by `change`.
+/// Returns what a lock comes to, changed by `change`.
 fn with(change: impl Fn(&Handing)) -> Handing {
     let handing = Handing::new();
     for (count, number) in [

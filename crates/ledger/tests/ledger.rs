@@ -9,7 +9,7 @@ use lockstead_ledger::{Birth, Ledger, LedgerLayout, LedgerPart, NotALedger};
 use std::alloc::{Layout as Memory, alloc_zeroed, dealloc};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Zeroes, page-aligned.
+/// A page-aligned area of zeroes.
 struct Area {
     base: *mut u8,
     memory: Memory,

@@ -8,7 +8,7 @@ use lockstead_ledger::{Birth, semaphore::SemaphoreRecord};
 use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The smallest ledger, for the time of the test program.
+/// Returns the smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
     let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).expect("sound");
     // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never
@@ -33,7 +33,7 @@ fn origin(stack: u32, value: Option<u32>) -> UsageOrigin {
     UsageOrigin { stack, value, sharing: Sharing::Private }
 }
 
-/// A semaphore that was just initialised there.
+/// Initialises a semaphore there, and returns it.
 fn begin(ledger: &Ledger<'static>, address: u64, from: UsageOrigin) -> SemaphoreRecord<'static> {
     let lock = ledger.init_lock(&birth(address)).expect("there is room");
     let begun = ledger.use_semaphore(lock, from).expect("there is room");

@@ -10,7 +10,7 @@ use std::alloc::{Layout as Memory, alloc_zeroed};
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The smallest ledger, for the time of the test program.
+/// Returns the smallest ledger, for the time of the test program.
 fn ledger() -> Ledger<'static> {
     let memory = Memory::from_size_align(LedgerLayout::SMALLEST as usize, 4096).expect("sound");
     // SAFETY: the size is not zero. The block is zeroed, as large as the layout, never
@@ -44,7 +44,7 @@ fn gates(locks: &[u32]) -> Vec<u64> {
     locks.iter().map(|&lock| gate(lock, false)).collect()
 }
 
-/// How many records these observations leave.
+/// Returns how many records these observations leave.
 fn left(seen: &[(SeenEdge, &[u32])]) -> usize {
     let ledger = ledger();
     for (edge, locks) in seen {

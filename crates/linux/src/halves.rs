@@ -48,13 +48,13 @@ use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering::Relaxed};
 use lockstead_core::{Halves, Ordering};
 
 thread_local! {
-    /// Where the kernel looks for a section, as HALVES-SECTIONS says.
+    /// The place where the kernel looks for a section, as HALVES-SECTIONS says.
     static SECTIONS: Cell<*mut u64> = const { Cell::new(core::ptr::null_mut()) };
 }
 
 /// Says "more than one thread", where the libc says nothing.
 static MANY: AtomicU8 = AtomicU8::new(0);
-/// The place where the libc says whether the process has one thread.
+/// Returns the place where the libc says whether the process has one thread.
 static SINGLE: AtomicPtr<u8> = AtomicPtr::new((&raw const MANY).cast_mut().cast());
 /// Whether a `membarrier` was refused although the process is registered.
 static REFUSED: AtomicBool = AtomicBool::new(false);

@@ -23,7 +23,7 @@ const REFRESH: u64 = 1_000_000_000;
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// The number of processors that the quota allows; `u32::MAX` without one.
 static ALLOWANCE: AtomicU32 = AtomicU32::new(u32::MAX);
-/// When the affinity is next looked at.
+/// The time at which the affinity is next looked at.
 static DUE: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the number of processors, which was counted before.

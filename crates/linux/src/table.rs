@@ -43,8 +43,8 @@ pub(crate) static DIRECTORY: [AtomicPtr<TableChunk>; CHUNKS as usize] =
     [const { AtomicPtr::new(core::ptr::null_mut()) }; CHUNKS as usize];
 /// The number of chunks in use; the others may exist already, but give no slots.
 static OPEN: AtomicU32 = AtomicU32::new(1);
-/// Where the next search for a slot starts. It rotates, so that a slot rests
-/// as long as possible before it is used again.
+/// The place at which the next search for a slot starts. It rotates, so that a slot rests as long
+/// as possible before it is used again.
 static NEXT: AtomicU32 = AtomicU32::new(1);
 /// Slots above this number were never taken.
 static HIGHEST: AtomicU32 = AtomicU32::new(0);

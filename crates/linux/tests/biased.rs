@@ -78,8 +78,8 @@ fn biased_here() -> bool {
     works
 }
 
-/// A thread that is in the middle of its way through the fast path again and again, and
-/// one that comes at any moment.
+/// Runs a thread that is in the middle of its way through the fast path again and again, and one
+/// that comes at any moment.
 #[test]
 fn two_threads_never_hold_a_biased_lock_together() {
     let _watchdog = Watchdog::new(120);
@@ -242,7 +242,7 @@ fn the_child_of_a_fork_keeps_its_own_and_loses_what_others_held() {
     assert_eq!(held.total(), 1);
 }
 
-/// From the beginning: such a lock is an ordinary mutex.
+/// Refuses the call from the beginning: such a lock is an ordinary mutex.
 #[test]
 fn without_the_call_no_lock_is_biased() {
     if Linux::can_fence() {
@@ -272,7 +272,7 @@ fn a_process_that_may_not_fence() {
     assert_eq!(counter.total(), 8001);
 }
 
-/// Forbidden when the lock is biased already: the owner ends the bias when it comes back.
+/// Refuses the call when the lock is biased already: the owner ends the bias when it comes back.
 #[test]
 fn a_fence_that_is_forbidden_later_breaks_nothing() {
     let _watchdog = Watchdog::new(60);

@@ -12,8 +12,8 @@ fn many_threads_exclude_each_other() {
     count_with(16, 50_000);
 }
 
-/// Each lives for a few acquisitions; more of them than the first chunk of
-/// the table has slots, so slots must be used again.
+/// Runs threads that live for a few acquisitions each; more of them than the first chunk of the
+/// table has slots, so slots must be used again.
 #[test]
 fn threads_that_come_and_go_use_slots_again() {
     const WAVES: u64 = 400;

@@ -5,7 +5,7 @@ mod common;
 
 use common::{Counter, Watchdog, my_slot};
 
-/// More threads at the same time than a chunk has slots.
+/// Runs more threads at the same time than a chunk has slots.
 #[test]
 fn the_table_grows() {
     const THREADS: usize = 1500;

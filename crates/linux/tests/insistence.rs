@@ -35,7 +35,7 @@ struct Shared {
 
 /// Acquisitions that a thread sets out for at a time.
 const LOT: u64 = 1000;
-/// Without any progress for so long the test has failed.
+/// The time without any progress after which the test has failed.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Shared {
@@ -51,7 +51,7 @@ impl Shared {
         unsafe { self.lock.unlock() };
     }
 
-    /// One acquisition, of three kinds; repeated until it is one.
+    /// Acquires by one of three ways, again until it is acquired.
     fn acquire(&self, number: u64) {
         let began = Linux::now();
         match number % 16 {
@@ -87,7 +87,7 @@ impl Shared {
     }
 }
 
-/// So many acquisitions by so many threads, under a watchdog that ends the program when
+/// Makes so many acquisitions by so many threads, under a watchdog that ends the program when
 /// nothing moves.
 fn storm(threads: usize, total: u64) {
     let shared = Shared {

@@ -49,7 +49,7 @@ fn a_running_thread_is_found_running() {
     }
 }
 
-/// Truth without an oracle: on one processor, whoever asks is the one who runs.
+/// Knows the truth without an oracle: on one processor, whoever asks is the one who runs.
 #[test]
 fn on_one_processor_only_the_one_who_asks_runs() {
     let _watchdog = Watchdog::new(60);
@@ -103,7 +103,7 @@ fn locks_exclude_with_every_oracle() {
     }
 }
 
-/// The reader-writer lock asks about its writer.
+/// Asserts that the reader-writer lock asks about its writer.
 fn readers_and_writers(chosen: Oracle) {
     let lock = RawRwLock::<Linux>::new();
     let (value, torn) = ([AtomicU32::new(0), AtomicU32::new(0)], AtomicBool::new(false));

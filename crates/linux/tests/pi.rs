@@ -60,8 +60,7 @@ impl Counter {
     }
 }
 
-/// Threads that take turns; returns once the lock was seen to have waiters, and they
-/// have ended.
+/// Has threads take turns. Returns once the lock was seen to have waiters, and they have ended.
 fn compete(counter: &Counter) {
     in_threads(4, &|| {
         for _ in 0..2_000 {
@@ -147,7 +146,7 @@ fn all_who_wait_for_a_thread_that_ends_are_told() {
     assert_eq!(word.peek(), LOST);
 }
 
-/// One after another, for the switch is the process's.
+/// Makes its attempts one after another, for the switch is the process's.
 #[test]
 fn without_the_newer_call_time_outs_go_by_the_wall_clock() {
     let _watchdog = Watchdog::new(60);

@@ -39,7 +39,7 @@ fn somebody_spins(long: Duration) -> bool {
 /// This variable in the environment tells the child that it is limited.
 const LIMITED: &str = "LOCKSTEAD_TEST_LIMITED";
 
-/// In the child: checks. In the parent: runs the test `name` once more after `limit`.
+/// Checks, in the child. In the parent it runs the test `name` once more after `limit`.
 fn limited(name: &str, limit: impl FnMut() -> std::io::Result<()> + Send + Sync + 'static) {
     if std::env::var_os(LIMITED).is_some() {
         let processors = probe().processors;
@@ -90,7 +90,7 @@ fn nobody_spins_on_a_process_of_one_processor() {
 struct Group(PathBuf);
 
 impl Group {
-    /// One whose processes may use half a processor.
+    /// Returns a group whose processes may use half a processor.
     fn of_half_a_processor() -> Result<Group, String> {
         let name = format!("lockstead-test-{}", std::process::id());
         let mut why = String::from("no control groups of processors are mounted");

@@ -33,7 +33,7 @@ unsafe impl Sync for Shared {}
 
 static SHARED: Shared = Shared { lock: RawMutex::new(), count: UnsafeCell::new(0) };
 
-/// Threads that fight over the lock, with sections long enough for the others to sleep.
+/// Has threads fight over the lock, with sections long enough for the others to sleep.
 fn fight(expects_sections: bool) {
     // SAFETY: no other thread of the case has begun.
     let before = unsafe { *SHARED.count.get() };
@@ -116,8 +116,8 @@ fn a_process_that_forbids_itself_to_restart_releases_goes_on() {
     fight_with_some(sections);
 }
 
-/// The first thread may release in sections; the others join after the refusal, and
-/// learn of it at the first sleep.
+/// Has threads fight of which the first may release in sections; the others join after the refusal,
+/// and learn of it at the first sleep.
 fn fight_with_some(first: bool) {
     let others = std::thread::scope(|scope| {
         let counting = scope.spawn(|| {

@@ -40,8 +40,8 @@ fn head() -> *mut Head {
     head
 }
 
-/// Where in the segment the word lies that the calling thread has named; `None`: nowhere
-/// in it.
+/// Returns where in the segment the word lies that the calling thread has named; `None`: nowhere in
+/// it.
 fn named(segment: &Segment) -> Option<usize> {
     // SAFETY: the head of this thread, which changes it only in calls of its own.
     let head = unsafe { head().read_volatile() };
@@ -49,8 +49,8 @@ fn named(segment: &Segment) -> Option<usize> {
     (head.pending != 0 && word < 1 << 20).then_some(word)
 }
 
-/// The calling thread takes lock 0 while another one has it; whether it has left the mark
-/// of waiters there. Releases it.
+/// Takes lock 0 while another thread has it, and releases it. Tells whether that left the mark of
+/// waiters there.
 fn contend(segment: &Segment) -> bool {
     let stage = AtomicU32::new(0);
     std::thread::scope(|scope| {

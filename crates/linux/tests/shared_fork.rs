@@ -35,7 +35,7 @@ fn is_held(segment: &Segment, lock: usize) -> bool {
     segment.word(9).load(SeqCst) == 2
 }
 
-/// What must hold in a child of a thread that is `before` and holds lock 0.
+/// Tells whether all holds that must in a child of a thread that is `before` and holds lock 0.
 fn is_nobody(segment: &Segment, before: &'static shared::SegmentMember) -> bool {
     shared::member(segment.address()).is_none()
         && shared::me(segment.address()).is_none()
@@ -51,7 +51,7 @@ fn is_nobody(segment: &Segment, before: &'static shared::SegmentMember) -> bool 
         }
 }
 
-/// Lock 0 is this thread's, and lock 1 is a dead child's.
+/// Asserts that lock 0 is this thread's, and lock 1 a dead child's.
 fn is_as_before(segment: &Segment) {
     assert!(is_held(segment, 0), "the parent lives");
     assert_eq!(segment.lock_within(1, LONG), Ok(Got::OwnerDied), "the child does not");
@@ -73,7 +73,7 @@ fn a_forked_child_is_somebody_new() {
     is_as_before(&segment);
 }
 
-/// The child of the bare system call, of which no handler of the libc knows.
+/// Forks by the bare system call, of which no handler of the libc knows.
 fn bare_fork(body: impl FnOnce() -> bool) -> Child {
     // SAFETY: the child runs `body` and ends without returning here.
     let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
@@ -190,7 +190,7 @@ fn in_bare_exit(segment: &Segment, lock: usize) {
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
-/// What the libc offers for threads that it has not made.
+/// Returns what the libc offers for threads that it has not made.
 fn thread_storage() -> Option<*mut usize> {
     // SAFETY: `dlsym` reads the name, which is a static string.
     let allocate = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_allocate_tls".as_ptr()) };

@@ -29,7 +29,7 @@ impl Random {
     }
 }
 
-/// The words of all slots.
+/// Returns the words of all slots.
 fn words(segment: &Segment) -> &'static [AtomicU64] {
     let first = core::ptr::from_ref(segment.record(0)).cast::<AtomicU64>();
     // SAFETY: the segment's slots, of 128 bytes each, made of atomics; never unmapped.

@@ -19,7 +19,7 @@ fn run(command: &mut Command) -> std::io::Result<Output> {
     command.output()
 }
 
-/// Where the compiler has an archive of its own.
+/// Returns the place at which the compiler has an archive of its own.
 fn archive(name: &str) -> Option<PathBuf> {
     let asked = run(Command::new("gcc").arg(format!("-print-file-name={name}"))).ok()?;
     let path = PathBuf::from(String::from_utf8(asked.stdout).ok()?.trim());

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// A child that is number 1 of a PID namespace of its own; `None` where that is not
+/// Starts a child that is number 1 of a PID namespace of its own. Returns `None` where that is not
 /// allowed. By the libc's `fork`, since the child allocates.
 fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
     let own = std::fs::File::open("/proc/thread-self/ns/pid").ok()?;
@@ -173,7 +173,8 @@ fn a_process_whose_list_is_lost_is_found_to_have_ended() {
     assert_eq!(segment.lock_within(0, LONG), Ok(Got::OwnerDied));
 }
 
-/// As of a program that sets a list of its own: the thread tells of its end itself.
+/// Ends a thread as one of a program that sets a list of its own: the thread tells of its end
+/// itself.
 #[test]
 fn a_thread_whose_list_is_lost_tells_of_its_own_end() {
     let _watchdog = Watchdog::new(60);
@@ -192,7 +193,8 @@ fn a_thread_whose_list_is_lost_tells_of_its_own_end() {
     child.kill_and_wait();
 }
 
-/// As `in_threads(1, …)`, but the thread ends by the bare system call, without its destructors.
+/// Does as `in_threads(1, …)`, but the thread ends by the bare system call, without its
+/// destructors.
 fn in_thread_that_exits<F: Fn() + Sync>(what: &F) {
     extern "C" fn begin<F: Fn()>(what: *mut libc::c_void) -> *mut libc::c_void {
         // SAFETY: what is given below, which lives until the thread has been joined.

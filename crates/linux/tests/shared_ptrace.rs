@@ -21,7 +21,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// Sleepers look by themselves after a second; who returns by then was woken.
 const WOKEN: Duration = Duration::from_millis(900);
 
-/// After so long without a stop, the victim sleeps.
+/// The time without a stop after which the victim is taken to sleep.
 const QUIET: Duration = Duration::from_millis(8);
 
 /// What the victim ends with where it may not be traced.
@@ -70,7 +70,7 @@ fn victim(segment: &Segment) {
     unsafe { libc::_exit(0) };
 }
 
-/// The sleeper, which tells when it has the lock.
+/// Starts the sleeper, which tells when it has the lock.
 fn sleeper(segment: &Segment) -> Child {
     let begun = segment.word(1);
     begun.store(0, SeqCst);

@@ -28,7 +28,7 @@ fn sleep_for_ever() -> ! {
     }
 }
 
-/// A child that has taken these locks.
+/// Starts a child that takes these locks.
 fn holder(segment: &Segment, locks: core::ops::Range<usize>) -> Child {
     let told = segment.word(0);
     told.store(0, SeqCst);

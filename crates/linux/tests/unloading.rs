@@ -10,7 +10,7 @@ use std::sync::mpsc;
 
 /// This variable in a child's environment names the library.
 const LIBRARY: &str = "LOCKSTEAD_TEST_UNLOADS";
-/// As often as there are keys for threads' values, and some more.
+/// The number of times: as there are keys for threads' values, and some more.
 const TIMES: u64 = 1100;
 
 fn library() -> Option<PathBuf> {
@@ -67,7 +67,7 @@ fn load_and_close(library: &str) {
     }
 }
 
-/// How many keys for threads' values a program can have.
+/// Returns how many keys for threads' values a program can have.
 fn keys_left() -> usize {
     let mut keys = Vec::new();
     let mut key = 0;

@@ -22,7 +22,7 @@ struct Calls {
     status: i32,
 }
 
-/// Not told as refusals: what calls answer that have looked.
+/// The answers that are not told as refusals: calls that have looked give them.
 const ANSWERS: [i32; 5] = [libc::EAGAIN, libc::EINTR, libc::ETIMEDOUT, libc::ENOENT, libc::ESRCH];
 
 /// Runs `body` in a child and looks at each system call of all its threads between the

@@ -33,7 +33,7 @@ impl Held {
         self.0.lock_how(how, 0, Location::caller())
     }
 
-    /// Another thread can still have it.
+    /// Asserts that another thread can still have it.
     fn still_works(&self) {
         // SAFETY: this thread holds the lock since `new`.
         unsafe { self.0.unlock() };
@@ -113,8 +113,8 @@ fn signals_interrupt_whether_or_not_calls_are_restarted() {
     }
 }
 
-/// One sleep on a bare futex, where the kernel's answer is not filtered by a
-/// lock: an SA_RESTART handler must end it too.
+/// Sleeps once on a bare futex, where the kernel's answer is not filtered by a lock: an SA_RESTART
+/// handler must end it too.
 #[test]
 fn an_interruptible_sleep_without_a_deadline_ends_at_a_restarting_handler() {
     let _watchdog = Watchdog::new(60);

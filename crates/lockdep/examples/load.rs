@@ -39,7 +39,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-/// Time that this thread ran.
+/// Returns the time that this thread ran.
 fn now() -> f64 {
     let stat = std::fs::read_to_string("/proc/thread-self/schedstat").expect("/proc");
     stat.split(' ').next().and_then(|ns| ns.parse::<f64>().ok()).expect("a number") / 1e9

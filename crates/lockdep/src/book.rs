@@ -37,7 +37,7 @@ pub struct BookHold<S> {
     pub shared: bool,
     /// Whether a call took it that does not wait.
     pub tried: bool,
-    /// Where it was acquired.
+    /// The place where it was acquired.
     pub site: S,
 }
 
@@ -50,7 +50,7 @@ pub struct BookWant<S> {
     pub level: u32,
     /// Whether it is asked for with other readers.
     pub shared: bool,
-    /// Where it is asked for.
+    /// The place where it is asked for.
     pub site: S,
 }
 

@@ -208,7 +208,7 @@ mod tests {
     };
     use alloc::vec::Vec;
 
-    /// As after millions of edges that all cost much: a search has this many steps.
+    /// Adds an edge as after millions of edges that all cost much: a search has this many steps.
     fn add_within(steps: usize, graph: &mut Graph, from: u32, to: u32) -> Vec<Inversion> {
         let edge = OrderEdge {
             from: LockId(from),

@@ -37,7 +37,7 @@ pub(crate) struct NetNode {
     pub(crate) out: u32,
     /// The first arc into it.
     pub(crate) into: u32,
-    /// Where its states stand in the order; see [`order`](crate::order).
+    /// The places of its states in the order; see [`order`](crate::order).
     pub(crate) places: [i64; 2],
     /// How many arcs lead out of it and into it.
     pub(crate) degrees: [u32; 2],
@@ -75,7 +75,7 @@ pub(crate) enum ArcDirection {
     Back,
 }
 
-/// Where a walk over the neighbours of a state stands.
+/// The state of a walk over the neighbours of a state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NeighbourWalk {
     state: u32,
@@ -357,7 +357,7 @@ impl Net {
     }
 }
 
-/// Where a step of a [`NeighbourWalk`] led.
+/// The outcome of a step of a [`NeighbourWalk`].
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum WalkStep {
     To(u32),

@@ -19,7 +19,7 @@ use crate::net::{ArcDirection, NONE, Net, node_of, state};
 use alloc::vec;
 use alloc::vec::Vec;
 
-/// Where a search goes.
+/// The ends between which a search goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Question {
     /// The node it begins at, and how it is arrived at.

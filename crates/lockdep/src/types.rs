@@ -71,9 +71,9 @@ pub struct OrderEdge<'a> {
     pub from_mode: Mode,
     /// How the thread asked for `to`.
     pub to_mode: Mode,
-    /// Where it had taken `from`.
+    /// The place where it had taken `from`.
     pub from_site: SiteId,
-    /// Where it asked for `to`.
+    /// The place where it asked for `to`.
     pub to_site: SiteId,
     /// The thread that did it.
     pub thread: ThreadId,
@@ -87,7 +87,7 @@ pub struct OrderEdge<'a> {
     pub timed_to: bool,
 }
 
-/// Where a lock is taken, as a signal sees it.
+/// The world in which a lock is taken, as a signal sees it.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum SignalWorld {
     /// It is taken in a handler of the signal, not by trylock.

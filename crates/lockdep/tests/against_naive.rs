@@ -55,8 +55,8 @@ fn events(with_readers: bool) -> impl Strategy<Value = Vec<Event>> {
     proptest::collection::vec(event, 0..40)
 }
 
-/// What was seen, given what a finding says about it: gates that are dead by now
-/// are not shown.
+/// Returns what was seen, given what a finding says about it: gates that are dead by now are not
+/// shown.
 fn original(all: &[Seen], shown: &Seen) -> Option<Seen> {
     let is = |seen: &&Seen| {
         let gates = seen.gates.iter().filter(|gate| gate.lock.0 < DEAD).copied();
@@ -72,7 +72,7 @@ fn cause(finding: &Inversion) -> Vec<u32> {
     cause
 }
 
-/// The expected cycle is among the findings, or what as short a one says was known
+/// Tells whether the expected cycle is among the findings, or what as short a one says was known
 /// before or is said by a longer one of a higher level.
 fn is_told(
     expected: &Shortest,

@@ -7,7 +7,7 @@ use lockstead_lockdep::{
 
 use Mode::{Read, ReadRecursive, Write};
 
-/// An edge by thread 1, 2, ... between locks 0, 1, ...
+/// Returns an edge by thread 1, 2, ... between locks 0, 1, ...
 fn edge(thread: u32, from: u32, to: u32) -> OrderEdge<'static> {
     OrderEdge {
         from: LockId(from),
@@ -24,7 +24,7 @@ fn edge(thread: u32, from: u32, to: u32) -> OrderEdge<'static> {
     }
 }
 
-/// Each lock a class of its own.
+/// Returns a graph in which each lock has a class of its own.
 fn graph(locks: u32) -> Graph {
     let mut graph = Graph::new(Limits::default());
     for lock in 0..locks {
@@ -39,7 +39,7 @@ fn add(graph: &mut Graph, edge: &OrderEdge<'_>) -> Vec<Inversion> {
     findings
 }
 
-/// The one finding that the last of the edges makes.
+/// Returns the one finding that the last of the edges makes.
 fn only(graph: &mut Graph, edges: &[OrderEdge<'_>]) -> Inversion {
     let (last, others) = edges.split_last().expect("edges");
     for edge in others {
@@ -182,7 +182,7 @@ fn thousands_of_philosophers_are_one_cause() {
     assert!(graph.losses().is_empty(), "{:?}", graph.losses());
 }
 
-/// What the second of two opposite edges by two threads makes of their modes.
+/// Returns what the second of two opposite edges by two threads makes of their modes.
 fn with_readers(first: (Mode, Mode), second: (Mode, Mode)) -> usize {
     let mut graph = graph(2);
     let mut findings = Vec::new();
@@ -288,12 +288,13 @@ fn lists_and_objects() -> Graph {
     graph
 }
 
-/// Where a thread does it: a call for each.
+/// Returns the edge with the place at which a thread makes it: a call for each.
 fn at(site: u32, edge: OrderEdge<'static>) -> OrderEdge<'static> {
     OrderEdge { from_site: SiteId(site), to_site: SiteId(site + 100), ..edge }
 }
 
-/// The level at which these edges are reported at last; each comes from a call of its thread.
+/// Returns the level at which these edges are reported at last; each comes from a call of its
+/// thread.
 fn worst(graph: &mut Graph, edges: &[OrderEdge<'_>]) -> Option<(Level, InversionKind)> {
     let found =
         edges.iter().flat_map(|edge| add(graph, edge)).map(|found| (found.level, found.kind));

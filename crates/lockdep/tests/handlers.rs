@@ -32,7 +32,7 @@ fn edge(thread: u32, from: u32, to: u32) -> OrderEdge<'static> {
     }
 }
 
-/// Each lock a class of its own.
+/// Returns a graph in which each lock has a class of its own.
 fn graph(locks: u32) -> Graph {
     let mut graph = Graph::new(Limits::default());
     for lock in 0..locks {
@@ -95,7 +95,7 @@ fn a_recursive_reader_in_a_handler_waits_behind_a_writer_only() {
     assert_eq!((found(ReadRecursive, Write), found(Write, Read), found(Read, Read)), (1, 1, 1));
 }
 
-/// Three facts that make a way, in whichever order they come.
+/// Adds the three facts that make a way, in whichever order they come.
 #[test]
 fn an_order_that_connects_the_worlds() {
     for order in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {

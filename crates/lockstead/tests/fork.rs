@@ -172,7 +172,7 @@ fn an_initialiser_left_behind_is_reported() {
     assert_eq!(CELL.get(), Some(&7));
 }
 
-/// One test, in order: a fork must not happen in the middle of another.
+/// Makes one test of all, in order: a fork must not happen in the middle of another.
 #[test]
 fn locks_in_the_child_of_a_fork() {
     locks_that_another_thread_holds_are_reported_lost();

@@ -56,7 +56,7 @@ fn ends(child: libc::pid_t) {
     assert_eq!(status, 0, "the child failed");
 }
 
-/// The kernel forgets the list of the calling thread, and tells of its end to nobody.
+/// Makes the kernel forget the list of the calling thread, so that it tells of its end to nobody.
 fn lose_list() {
     // SAFETY: the kernel gets two numbers: no list, and the size that it expects.
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
@@ -85,7 +85,7 @@ fn who_never_waits_for_long_finds_an_unnoticed_death() {
     }
 }
 
-/// As the mutex; the units of who has ended, and what it read.
+/// Shows the same of a semaphore as of the mutex: the units of who has ended, and what it read.
 #[test]
 fn who_only_tries_finds_units_and_readers_that_ended_unnoticed() {
     let segment = segment();

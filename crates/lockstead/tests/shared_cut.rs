@@ -27,7 +27,7 @@ impl Drop for Path {
     }
 }
 
-/// The file of a child, which one that is ended by a signal leaves behind.
+/// Returns the file of a child, which a child that a signal ends leaves behind.
 fn path_of(child: u32) -> PathBuf {
     std::env::temp_dir().join(format!("lockstead-cut-{child}"))
 }
@@ -41,7 +41,7 @@ fn make() -> (Path, Segment<Root>, File) {
     (path, segment.expect("a segment"), file)
 }
 
-/// The signal by which a child ends that runs `body`; 0 if it ends by itself.
+/// Returns the signal by which a child ends that runs `body`; 0 if it ends by itself.
 fn signal_of(body: impl FnOnce()) -> libc::c_int {
     // SAFETY: the child runs `body` and ends without returning from here.
     match unsafe { libc::fork() } {

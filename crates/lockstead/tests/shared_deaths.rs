@@ -55,7 +55,7 @@ impl Root {
 struct Child(libc::pid_t);
 
 impl Child {
-    /// One that runs `body`; then it waits to be killed.
+    /// Starts a child that runs `body` and then waits to be killed.
     fn new(body: impl FnOnce()) -> Child {
         // SAFETY: the child runs `body` and never returns from here.
         match unsafe { libc::fork() } {

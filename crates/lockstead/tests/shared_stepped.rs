@@ -53,14 +53,14 @@ impl Owner {
         Owner { thread, go, has_it }
     }
 
-    /// It releases, and its thread ends, and with that has left its slot.
+    /// Has the owner release and its thread end, which leaves its slot.
     fn leaves(self) {
         self.go.send(()).expect("it waits");
         self.thread.join().expect("it ends");
     }
 }
 
-/// The child: it tries again and again, and stops before each time.
+/// Tries again and again, in the child, and stops before each time.
 fn stepped(root: &Root) -> ! {
     // SAFETY: calls without memory; the child ends by the alarm, or by its parent.
     unsafe {
@@ -112,13 +112,13 @@ impl Stepped<'_> {
         self.stops().expect("it lives")
     }
 
-    /// One instruction. False if it has come to its end meanwhile.
+    /// Makes one instruction. Returns false if the child has come to its end meanwhile.
     fn step(&self) -> bool {
         assert_eq!(self.resume(libc::PTRACE_SINGLESTEP), libc::SIGTRAP);
         self.stage() == TRIES
     }
 
-    /// To the beginning of its attempt.
+    /// Goes to the beginning of its attempt.
     fn begin(&self) {
         self.root.stage.store(0, Ordering::SeqCst);
         while !self.step() {}
@@ -142,7 +142,7 @@ impl Stepped<'_> {
         code[0] == 0xf0 || matches!(code[0], 0x86 | 0x87) && code[1] >> 6 != 3
     }
 
-    /// To its end; what came of it.
+    /// Goes to its end. Returns what came of it.
     fn finish(&self) -> u32 {
         while self.resume(libc::PTRACE_CONT) != libc::SIGSTOP {}
         self.stage()
@@ -159,8 +159,8 @@ impl Drop for Stepped<'_> {
     }
 }
 
-/// One attempt: at instruction `leaves` of it the first owner leaves, and at the locked
-/// instruction number `comes` from there the second one comes, into the same slot. False if
+/// Makes one attempt: at instruction `leaves` of it the first owner leaves, and at the locked
+/// instruction number `comes` from there the second one comes, into the same slot. Returns false if
 /// there are not so many of those.
 fn attempt(
     segment: &'static Segment<Root>,

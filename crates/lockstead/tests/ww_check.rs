@@ -29,7 +29,7 @@ fn alone(name: &str, case: fn()) -> String {
     text
 }
 
-/// That the case breaks this rule, once, and this file is named for it so often.
+/// Asserts that the case breaks this rule, once, and that this file is named for it so often.
 #[track_caller]
 fn breaks(text: &str, rule: &str, places: usize) {
     let titles: Vec<_> = text.lines().filter(|line| line.starts_with("lockstead: ")).collect();

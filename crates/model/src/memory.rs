@@ -128,7 +128,7 @@ pub(crate) enum Touched {
 }
 
 struct Location {
-    /// Where it lies (see `space.rs`).
+    /// The place where it lies (see `space.rs`).
     place: u64,
     /// Its name; different for each variable that lives at a place.
     key: u64,

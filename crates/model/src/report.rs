@@ -213,7 +213,7 @@ pub struct Stats {
     pub coverage: Coverage,
     /// Executions run, to their end or to a state that was known.
     pub executions: u64,
-    /// Those of them that ended in a known state.
+    /// The number of those that ended in a known state.
     pub known: u64,
     /// Different states at which the search branched.
     pub states: u64,

@@ -125,7 +125,8 @@ pub(crate) fn find(data: &[u8]) -> Option<BtfFacts> {
 mod tests {
     use super::*;
 
-    /// `struct task_struct { int state; struct { int on; int pid; }; }` and the typedef.
+    /// Returns the types `struct task_struct { int state; struct { int on; int pid; }; }` and the
+    /// typedef.
     fn small() -> Vec<u8> {
         let names = b"\0int\0task_struct\0state\0pid\0btf_trace_sched_switch\0on\0";
         let at = |name: &str| {

@@ -20,7 +20,7 @@ const CURRENT_PROCESSOR: i32 = 8;
 pub(crate) struct Geometry {
     pub(crate) processors: u32,
     pub(crate) threads: u32,
-    /// Where a thread's number lies in the kernel's `task_struct`.
+    /// The place where a thread's number lies in the kernel's `task_struct`.
     pub(crate) number_at: i16,
 }
 

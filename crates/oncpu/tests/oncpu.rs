@@ -56,7 +56,7 @@ fn nothing_is_left_of_a_table_that_is_stopped() {
     });
 }
 
-/// The ground truth of `owner.rs`, without the patience of a clock.
+/// Knows the ground truth of `owner.rs`, without the patience of a clock.
 #[test]
 fn the_table_knows_who_runs() {
     with_table("the_table_knows_who_runs", || {

@@ -63,7 +63,7 @@ pub struct LockCall<'a, N> {
     pub deadline: u64,
     /// The mutex that is given back meanwhile, or zero.
     pub companion: u64,
-    /// Where in the program the call comes from.
+    /// The place where in the program the call comes from.
     pub site: &'a CallSite,
 }
 

@@ -371,7 +371,8 @@ fn stack_at(sp: u64) -> OwnStack {
     }
 }
 
-/// Returns why the walk ended, as the ledger stores it: see [`END_NAMES`].
+/// Returns why the walk ended, as the ledger stores it. The command reads it in
+/// `inspect/src/report/symbolized.rs`.
 fn end_code(end: WalkEnd, guessed: bool) -> u32 {
     let code = match end {
         WalkEnd::Bottom => 0,

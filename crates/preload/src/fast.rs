@@ -476,8 +476,7 @@ macro_rules! is_busy {
     };
 }
 
-/// The instruction that puts a flag into an entry's `how`, whose upper half the
-/// flags are.
+/// Gives the instruction that puts a flag into an entry's `how`, whose upper half the flags are.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! flag_mark {

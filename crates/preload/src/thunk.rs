@@ -28,7 +28,7 @@ pub struct Passage {
     pub notes: [usize; 3],
 }
 
-/// The register in which a function of so many arguments gets its call site.
+/// Gives the register in which a function of so many arguments gets its call site.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! site_register {

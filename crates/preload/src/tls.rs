@@ -51,7 +51,7 @@ pub struct ThreadWords {
     pub value_of: AtomicUsize,
     /// How often the destructor of our key has run.
     pub rounds: AtomicUsize,
-    /// Where on the stack the thread became busy: of a call that blocks the stack
+    /// The place where on the stack the thread became busy: of a call that blocks the stack
     /// pointer, else a place in a frame of ours.
     pub busy_at: AtomicUsize,
     /// Whether (not zero) the thread has several stacks within its own, so that calls from
@@ -92,13 +92,12 @@ global_asm!(
 /// [`learn`].
 pub static GUARD: AtomicU64 = AtomicU64::new(0);
 
-/// Where `pointer_guard` lies in a descriptor of glibc's on x86-64: libc and the loader
+/// The place where `pointer_guard` lies in a descriptor of glibc's on x86-64: libc and the loader
 /// have agreed on that since 2.4.
 #[doc(hidden)]
 pub const GUARD_AT: usize = 0x30;
 
-/// The words of the calling thread's descriptor with these distances from the thread
-/// pointer.
+/// Reads the words of the calling thread's descriptor with these distances from the thread pointer.
 macro_rules! descriptor {
     ($($at:expr),*) => {
         // SAFETY: a thread that calls a function of the C library has memory at its thread

@@ -27,7 +27,7 @@ fn facts(observed: &Observed, name: &str) -> Facts {
     view::facts(&observed.ledger(), observed.address(name))
 }
 
-/// The acquisitions of all threads, by their own accounts.
+/// Returns the acquisitions of all threads, by their own accounts.
 fn of_threads(observed: &Observed) -> u64 {
     let own = |thread: &lockstead_ledger::thread::ThreadPart<'_>| {
         let kept = thread.known().map(|known| u64::from(known.count.load(Relaxed)));
@@ -36,7 +36,7 @@ fn of_threads(observed: &Observed) -> u64 {
     view::threads(&observed.ledger()).iter().map(own).sum()
 }
 
-/// The acquisitions of all locks, by theirs.
+/// Returns the acquisitions of all locks, by theirs.
 fn of_locks(observed: &Observed) -> u64 {
     let ledger = observed.ledger();
     let locks = 1..ledger.used(LedgerPart::Locks) as u32;

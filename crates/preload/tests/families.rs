@@ -70,7 +70,7 @@ const WAITS: &[(&str, &str, WaitKind)] = &[
     ("c11_condition", "c11_cond", WaitKind::CONDITION),
 ];
 
-/// The mutexes that waits on conditions give back, by thread.
+/// Returns the mutexes that waits on conditions give back, by thread.
 fn companion(observed: &Observed, waiter: &str) -> u64 {
     const MUTEX: u64 = 40;
     let given = observed.address("given");
@@ -98,7 +98,7 @@ fn assert_held(observed: &Observed) {
     }
 }
 
-/// The wait of the thread `waiter`, once it has begun.
+/// Returns the wait of the thread `waiter`, once it has begun.
 fn wait_of(observed: &Observed, waiter: &str, how: WaitKind) -> Waiting {
     let ledger = observed.ledger();
     // Before it gets there it may wait for something else: for its mutex.

@@ -7,7 +7,7 @@ use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// In the program.
+/// The number of locks in the program.
 const LOCKS: u64 = 100_000;
 
 fn a_program_has_its_address_space_for_itself(library: Library) {

@@ -7,7 +7,7 @@ use crate::support::{Library, Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::order::SeenEdge;
 
-/// A mutex.
+/// The size of a mutex.
 const MUTEX: u64 = 40;
 
 /// How the memory of two mutexes goes.

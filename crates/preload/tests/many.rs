@@ -10,7 +10,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 const MANY: u64 = 6000;
 
-/// What the program does with lock `i` in its last life, and in all.
+/// Returns what the program does with lock `i` in its last life, and in all.
 fn expected(i: u64) -> (u64, u64) {
     let first = (i % 7 + 1) * if i.is_multiple_of(2) { 2 } else { 1 };
     if i.is_multiple_of(10) { (3, first + 3) } else { (first, first) }

@@ -10,7 +10,7 @@ use lockstead_ledger::violation::{Rule, SeenViolation};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Everything noted so far.
+/// Returns everything noted so far.
 fn violations(ledger: &Ledger<'_>) -> Vec<SeenViolation> {
     assert_eq!(ledger.header().losses.violations.load(Relaxed), 0);
     // Without a second stack they are uses in the worlds of signals, for the graph.
@@ -25,7 +25,7 @@ fn rules(ledger: &Ledger<'_>) -> Vec<Rule> {
     violations(ledger).into_iter().map(|violation| violation.rule).collect()
 }
 
-/// A program of ours, or of the command's tests.
+/// Returns a program of ours, or of the command's tests.
 fn program(name: &str) -> Option<PathBuf> {
     if name == "rules_more" {
         return compile(name);
@@ -56,7 +56,7 @@ fn run_asking(name: &str, cases: &[(&str, &[Rule])], sleepy: bool) {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// What the forked child of a case leaves.
+/// Runs a case, and asserts what its forked child leaves.
 fn run_forking(name: &str, case: &str, expected: &[Rule]) {
     let Some(program) = program(name) else { return };
     let mut observed = Observed::start(Library::Checking, &program, &[case]);
@@ -67,7 +67,7 @@ fn run_forking(name: &str, case: &str, expected: &[Rule]) {
     assert_eq!(status.code(), Some(7), "{case}");
 }
 
-/// A case that hangs, after it has left these violations.
+/// Runs a case that hangs, after it has left these violations.
 fn run_hanging(name: &str, case: &str, expected: Rule) {
     let Some(program) = program(name) else { return };
     let observed = Observed::start(Library::Checking, &program, &[case]);

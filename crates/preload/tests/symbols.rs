@@ -198,7 +198,7 @@ fn symbols(data: &[u8]) -> Symbols {
     all
 }
 
-/// The libc of this process.
+/// Returns the libc of this process.
 fn libc_path() -> PathBuf {
     let maps = fs::read_to_string("/proc/self/maps").expect("/proc");
     let path = maps

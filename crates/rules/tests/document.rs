@@ -9,7 +9,7 @@ fn document() -> String {
     fs::read_to_string(path).expect("the document")
 }
 
-/// The anchor that a heading gets.
+/// Returns the anchor that a heading gets.
 fn anchor(heading: &str) -> String {
     let letter = |c: &char| c.is_ascii_alphanumeric() || " -_".contains(*c);
     heading.to_lowercase().chars().filter(letter).map(|c| if c == ' ' { '-' } else { c }).collect()

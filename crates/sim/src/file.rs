@@ -29,7 +29,7 @@ pub(crate) struct FileReader<'a> {
 }
 
 impl FileReader<'_> {
-    /// An error at the line of `key`, unless `holds`.
+    /// Returns an error at the line of `key`, unless `holds`.
     pub(crate) fn expect(&self, key: &str, holds: bool, what: &str) -> Result<(), FileError> {
         if holds {
             return Ok(());

@@ -80,9 +80,9 @@ impl Atomic64 for U64 {
     }
 }
 
-/// Where releases can be restarted, `erase_low` is as cheap as a store and loses nothing; the cost
-/// of restarting is paid by [`Platform::restart_releases`]. On the machines of the documents
-/// releases cannot be restarted: there `erase_low` is an exchange.
+/// The halves of the simulator's word. Where releases can be restarted, `erase_low` is as cheap as
+/// a store and loses nothing; the cost of restarting is paid by [`Platform::restart_releases`]. On
+/// the machines of the documents releases cannot be restarted: there `erase_low` is an exchange.
 impl Halves for U64 {
     fn compare_exchange_low(&self, current: u32, new: u32, _: Ordering) -> bool {
         let fits = |old: u64| old as u32 == current;

@@ -65,7 +65,7 @@ impl SimTally {
         }
     }
 
-    /// An acquisition of a lock that may be shared.
+    /// Counts an acquisition of a lock that may be shared.
     pub(crate) fn shared(&mut self, lock: usize, asked: Ps, taken: Ps, released: Ps) {
         if released < self.from {
             return;

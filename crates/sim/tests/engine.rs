@@ -102,7 +102,8 @@ fn preempted_holders_do_not_break_a_lock() {
     }
 }
 
-/// The sum of some seeds: single runs near saturation differ by more than is asked here.
+/// Returns the throughput over some seeds: single runs near saturation differ by more than is asked
+/// here.
 fn throughput(
     machine: &Machine,
     lock: SimLockName,

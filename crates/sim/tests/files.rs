@@ -6,7 +6,7 @@ fn vm() -> &'static str {
     MACHINES.iter().find(|&&(name, _)| name == "vm-2").expect("built in").1
 }
 
-/// The error of a machine's file in which one text is replaced.
+/// Returns the error that a machine's file gives in which one text is replaced.
 fn refused(from: &str, to: &str) -> String {
     assert!(vm().contains(from), "{from}");
     Machine::parse("m.toml", &vm().replacen(from, to, 1)).expect_err(to).to_string()

@@ -4,7 +4,7 @@ use lockstead_sim::replay::{CALIBRATED, ReplayOptions, ReplayRow, replay, score,
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
 
-/// The rows of a quick replay of the smallest table that has both kinds.
+/// Returns the rows of a quick replay of the smallest table that has both kinds.
 fn rows() -> Vec<ReplayRow> {
     let options = ReplayOptions { quick: true, seeds: 1, table: Some("vfs_2005".into()) };
     replay(&options, &AtomicBool::new(false), &mut |_, _, _| {}).expect("nobody stops it")

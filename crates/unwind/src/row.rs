@@ -15,8 +15,8 @@ use gimli::{
 /// Bytes of a module.
 pub type ModuleBytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// Where an expression stands, counted from [`FoundRow::base`]. Smaller than the
-/// expression, since a walk inside a program keeps rows on that program's stack.
+/// The place of an expression, counted from [`FoundRow::base`]. Smaller than the expression, since
+/// a walk inside a program keeps rows on that program's stack.
 #[derive(Clone, Copy, Debug)]
 pub struct ExpressionPlace {
     offset: u32,
@@ -78,7 +78,7 @@ pub struct FoundRow<F> {
     pub row: Row<F>,
     /// Whether the function is what a signal handler returns to.
     pub signal: bool,
-    /// Where the function starts, or the part of it that lies here.
+    /// The place where the function starts, or the part of it that lies here.
     pub function: u64,
     /// The address or offset from which the places of expressions are counted.
     pub base: u64,
@@ -102,7 +102,7 @@ pub trait CalleeFrame<'e> {
 pub struct RecoveredRegister {
     /// The register's value in the caller.
     pub value: u64,
-    /// Where in memory the value was found, if it was there.
+    /// The place where in memory the value was found, if it was there.
     pub place: Option<u64>,
 }
 

@@ -24,7 +24,7 @@ pub struct Piece<'a> {
     pub bytes: &'a [u8],
     /// The address of the piece.
     pub address: u64,
-    /// Where in the piece the function's own description starts.
+    /// The place where in the piece the function's own description starts.
     pub own: usize,
 }
 

@@ -114,7 +114,8 @@ pub(crate) enum BenchCommand {
     /// are medians. The whole grid with all locks takes a quarter of an hour, or two minutes with
     /// --quick; up to twice that if other work on the machine spoils rounds.
     Contended(Contended),
-    /// Where the mutex is ahead of the best other lock, and where not: threads by section length
+    /// Show where the mutex is ahead of the best other lock, and where not: threads by section
+    /// length
     ///
     /// Three panels for each think time: throughput, work per second of processor time and longest
     /// wait, each as a ratio to the best peer of the cell. Some minutes for the whole map, or none

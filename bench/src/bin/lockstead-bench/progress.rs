@@ -28,8 +28,8 @@ pub(crate) fn measured<R, E>(
 /// Shows progress on standard error; clears up after itself when dropped.
 pub(crate) struct Progress {
     bar: ProgressBar,
-    /// When the next line is due and the time from there to the one after,
-    /// where there is no bar.
+    /// The time at which the next line is due, and the time from there to the one after, where
+    /// there is no bar.
     lines: Option<(Instant, Duration)>,
 }
 

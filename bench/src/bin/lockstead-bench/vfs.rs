@@ -27,7 +27,8 @@ pub(crate) struct VfsFlags {
     /// Seconds of measuring for each lock
     #[arg(long, default_value = "10", value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) seconds: Duration,
-    /// Where to create and remove files [default: the system's temporary directory]
+    /// The folder in which files are created and removed [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
     /// Leave out the system calls: work on the shared directory in memory only

@@ -22,7 +22,7 @@ type Transaction = *mut c_void;
 /// A transaction that only reads.
 const READS: c_uint = 0x20000;
 
-/// A structure of the calls that are used, and how it is filled in.
+/// Declares a structure of the calls that are used, and how it is filled in.
 macro_rules! calls {
     ($($field:ident: $name:literal, fn($($given:ty),*) $(-> $told:ty)?;)*) => {
         struct LmdbCalls {

@@ -351,7 +351,7 @@ impl RecordLock {
     }
 }
 
-/// Both kinds of record locks.
+/// Declares a kind of record locks.
 macro_rules! record_lock {
     ($(#[$doc:meta])* $Name:ident, $name:literal, $wait:expr, $try:expr) => {
         $(#[$doc])*

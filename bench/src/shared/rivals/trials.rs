@@ -39,7 +39,7 @@ pub(super) struct Board {
     pub(super) asks: AtomicU32,
     /// One has got it: 1, or 2 with word of a death; or found it free, 1, or not, 2.
     pub(super) got: AtomicU32,
-    /// When, on the monotonic clock, in nanoseconds.
+    /// The time of that on the monotonic clock, in nanoseconds.
     pub(super) when: AtomicU64,
     /// The number of a grandchild, as the parent sees it.
     pub(super) grandchild: AtomicU32,

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 /// Somebody who waits for longer than this waits for ever.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// If the next instruction takes longer, the parent looks whether the victim sleeps. It is longer
-/// than a rest between two looks at a lock.
+/// The time after which, if the next instruction takes longer, the parent looks whether the victim
+/// sleeps. It is longer than a rest between two looks at a lock.
 const BLINK: Duration = Duration::from_micros(300);
 
 /// How far a victim comes.
@@ -18,7 +18,7 @@ const BLINK: Duration = Duration::from_micros(300);
 pub(super) enum VictimPace {
     /// Kill after so many instructions.
     Instructions(u64),
-    /// Until it falls asleep, so many times; all but the last time it is helped.
+    /// The victim goes on until it falls asleep, so many times; all but the last time it is helped.
     Sleeps(u64),
 }
 

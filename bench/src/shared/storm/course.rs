@@ -21,7 +21,7 @@ impl Default for Length {
     }
 }
 
-/// Where several storms take turns, one turn lasts no longer.
+/// The longest turn of a storm, where several take turns.
 const TURN: Duration = Duration::from_secs(5);
 
 impl Length {

@@ -44,7 +44,7 @@ const ASKS: Duration = Duration::from_millis(10);
 pub(super) struct StormVictim {
     pub(super) worker: WorkerProcess,
     pub(super) since: Instant,
-    /// When it was told to call `exec`, if it was.
+    /// The time at which it was told to call `exec`, if it was.
     pub(super) told: Instant,
     pub(super) fate: WorkerFate,
 }
@@ -74,7 +74,7 @@ pub(super) struct Unmarked {
     left: Option<Instant>,
     /// They may not have found it yet.
     open: bool,
-    /// Until then the parent asks.
+    /// The time until which the parent asks.
     asks: Option<Instant>,
     quiet: bool,
 }
@@ -251,9 +251,9 @@ impl Storm<'_> {
         }
     }
 
-    /// Nobody comes any more who would ask about everybody, and those who are there still
-    /// work: has one die of whom the kernel does not tell, if it is time for that, and leaves
-    /// the others time to come to what it had.
+    /// Has a worker die of whose death the kernel does not tell, if it is time for that, and leaves
+    /// the others time to come to what it had: nobody comes any more who would ask about everybody,
+    /// and those who are there still work.
     pub(super) fn strike_unmarked(&mut self) -> Result<(), Error> {
         let works = |index: &usize| {
             let fate = self.victims[*index].fate;

@@ -19,7 +19,7 @@ const SPARE: usize = 2;
 pub(super) struct StormGround {
     pub(super) segment: Segment<StormField>,
     pub(super) slots: StormSlots,
-    /// Where its file has a name, the folder in which that is.
+    /// The folder in which its file is, where that has a name.
     folder: Option<TempDir>,
 }
 

@@ -212,7 +212,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Two workers with one lock of each kind.
+    /// Returns two workers with one lock of each kind.
     pub(in super::super) fn stands() -> Stands {
         let part = |index| StormPart {
             index,

@@ -31,7 +31,7 @@ pub struct Mix {
     pub locks: usize,
     /// Threads of each worker.
     pub threads: usize,
-    /// Where the workers live.
+    /// The place where the workers live.
     pub namespaces: Namespacing,
     /// Threads give the kernel a list of their own, in the segment.
     pub exclusive: bool,

@@ -124,7 +124,8 @@ mod tests {
     use super::super::hand::tests::{torn, with_hand};
     use super::*;
 
-    /// Two others have all units of semaphore 0, and this thread has got one.
+    /// Returns the suspicion that two others have all units of semaphore 0, and this thread has got
+    /// one.
     fn too_many(control: &StormControl) -> Suspicion {
         let hold = |process: usize, at, units| {
             let word = StormHold::new(9, at, units).0;

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 /// One of so many sections is followed by giving up the slot, where threads do not come and
 /// go all the time.
 const LEAVES: u32 = 128;
-/// Where they do, so many are followed by that for one after which the thread ends.
+/// The number of those, where they do, that are followed by one after which the thread ends.
 const LEAVES_A_LIFE: u32 = 8;
 
 /// What a worker gets from its parent.

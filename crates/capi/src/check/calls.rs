@@ -113,6 +113,8 @@ unsafe extern "C" fn lks_check_destroy(
     }
 }
 
+/// Acquires a mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -139,6 +141,8 @@ unsafe extern "C" fn lks_check_mutex_lock(
     })
 }
 
+/// Tries to acquire a mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -158,6 +162,8 @@ unsafe extern "C" fn lks_check_mutex_trylock(
     attempt((mutex.address(), false, me()), at, || i32::from(mutex.0.try_lock(nowhere())))
 }
 
+/// Releases a mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -177,6 +183,8 @@ unsafe extern "C" fn lks_check_mutex_unlock(
     }
 }
 
+/// Decrements a count and acquires the mutex if it has come to zero, checked.
+///
 /// # Safety
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -200,6 +208,8 @@ unsafe extern "C" fn lks_check_dec_and_lock(
     attempt(hold, at, || lks_atomic_dec_and_mutex_lock(count, mutex))
 }
 
+/// Takes a permit of a semaphore, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -219,6 +229,8 @@ unsafe extern "C" fn lks_check_semaphore_down(
     unsafe { (*semaphore).down_how(how, argument) }
 }
 
+/// Tries to take a permit of a semaphore, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -236,6 +248,8 @@ unsafe extern "C" fn lks_check_semaphore_trylock(
     i32::from(unsafe { !(*semaphore).0.try_down(nowhere()) })
 }
 
+/// Gives a permit to a semaphore, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -253,6 +267,8 @@ unsafe extern "C" fn lks_check_semaphore_up(
     unsafe { (*semaphore).up() }
 }
 
+/// Acquires a reader-writer lock, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -285,6 +301,8 @@ unsafe extern "C" fn lks_check_rwlock_lock(
     })
 }
 
+/// Tries to acquire a reader-writer lock, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -309,6 +327,8 @@ unsafe extern "C" fn lks_check_rwlock_trylock(
     })
 }
 
+/// Releases a reader-writer lock, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -330,6 +350,8 @@ unsafe extern "C" fn lks_check_rwlock_unlock(
     }
 }
 
+/// Turns the hold of a writer into that of a reader, checked.
+///
 /// # Safety
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -349,6 +371,8 @@ unsafe extern "C" fn lks_check_rwlock_downgrade(
     }
 }
 
+/// Waits on a condition variable, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -378,6 +402,8 @@ unsafe extern "C" fn lks_check_cond_wait(
     result
 }
 
+/// Notifies a condition variable, checked.
+///
 /// # Safety
 /// As the inline functions that it stands for; `file` is a string.
 #[unsafe(no_mangle)]

@@ -11,6 +11,8 @@ use crate::wait::FOREVER;
 use core::ffi::c_char;
 use lockstead_rules::Rule;
 
+/// Begins a turn at a once, checked.
+///
 /// # Safety
 /// As the inline functions that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -56,6 +58,8 @@ unsafe extern "C" fn lks_check_once_begin(
     result
 }
 
+/// Ends a turn at a once, checked.
+///
 /// # Safety
 /// As the inline functions that it stands for; `file` is a string.
 #[unsafe(no_mangle)]

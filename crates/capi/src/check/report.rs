@@ -14,6 +14,8 @@ pub(crate) struct SourcePlace {
 }
 
 impl SourcePlace {
+    /// Makes the place of a call from a file's name and a line.
+    ///
     /// # Safety
     /// `file` is null or a string.
     pub(crate) unsafe fn new(file: *const c_char, line: u32) -> SourcePlace {
@@ -39,7 +41,7 @@ pub(crate) struct ReportedViolation {
     pub(crate) rule: Rule,
     /// The thread that broke it, with which lock, and what came before.
     pub(crate) detail: String,
-    /// Where it was done.
+    /// The place where it was done.
     pub(crate) at: SourcePlace,
 }
 

@@ -107,6 +107,8 @@ unsafe extern "C" fn lks_check_rt_destroy(
     }
 }
 
+/// Acquires a real-time mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is null or a string.
 #[unsafe(no_mangle)]
@@ -148,6 +150,8 @@ unsafe extern "C" fn lks_check_rt_lock(
     result
 }
 
+/// Tries to acquire a real-time mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is null or a string.
 #[unsafe(no_mangle)]
@@ -175,6 +179,8 @@ unsafe extern "C" fn lks_check_rt_trylock(
     taken
 }
 
+/// Releases a real-time mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is null or a string.
 #[unsafe(no_mangle)]

@@ -32,6 +32,8 @@ unsafe extern "C" fn lks_check_ww_class(
     with(|table| table.contexts.lock_begins(mutex.addr(), class.addr(), &at));
 }
 
+/// Begins a context, checked.
+///
 /// # Safety
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -59,6 +61,8 @@ unsafe extern "C" fn lks_check_ww_begin(
     result
 }
 
+/// Says that a context needs no further lock, checked.
+///
 /// # Safety
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -71,6 +75,8 @@ unsafe extern "C" fn lks_check_ww_done(ctx: *const Ctx, file: *const c_char, lin
     }
 }
 
+/// Ends a context, checked.
+///
 /// # Safety
 /// As the function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -142,6 +148,8 @@ fn took(ctx: usize, hold: (usize, bool, u32), tried: bool, at: &SourcePlace) {
     });
 }
 
+/// Acquires a wait/wound mutex, checked.
+///
 /// # Safety
 /// As the inline functions that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -182,6 +190,8 @@ unsafe extern "C" fn lks_check_ww_lock(
     result
 }
 
+/// Tries to acquire a wait/wound mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]
@@ -206,6 +216,8 @@ unsafe extern "C" fn lks_check_ww_trylock(
     taken
 }
 
+/// Releases a wait/wound mutex, checked.
+///
 /// # Safety
 /// As the inline function that it stands for; `file` is a string.
 #[unsafe(no_mangle)]

@@ -38,7 +38,7 @@ fn the_layout_is_the_one_agreed_on_in_each_language() {
     }
 }
 
-/// The other side: the same sizes and values in Rust.
+/// Compares the other side: the same sizes and values in Rust.
 #[test]
 fn rust_agrees_with_the_layout() {
     let text = agreed("abi.txt");
@@ -73,7 +73,7 @@ fn rust_agrees_with_the_layout() {
     assert_eq!(agreed["LKS_WOUND_WAIT"], [Scheme::WoundWait as usize]);
 }
 
-/// The functions that the library has: one that is gone breaks programs.
+/// Compares the functions that the library has: one that is gone breaks programs.
 #[test]
 fn the_names_are_those_agreed_on() {
     let listed =

@@ -12,7 +12,7 @@ fn misuse() -> &'static Path {
     BUILT.get_or_init(|| program("c/misuse.c", compiler(false), "gnu11", DEBUG))
 }
 
-/// `misuse.c:LINE` of the line with this comment.
+/// Returns `misuse.c:LINE` of the line with this comment.
 fn place(comment: &str) -> String {
     marked("misuse.c", comment)
 }

@@ -7,23 +7,23 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use xtask::library::build_archive;
 
-/// The package's folder.
+/// Returns the package's folder.
 pub(crate) fn package() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// A folder for what tests make.
+/// Returns a folder for what tests make.
 pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
 }
 
-/// The archive as tests use it: of the profile `dev`, which is optimised and asserts.
+/// Returns the archive as tests use it: of the profile `dev`, which is optimised and asserts.
 pub(crate) fn archive() -> &'static Path {
     static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
     ARCHIVE.get_or_init(|| build(false))
 }
 
-/// The archive that checks.
+/// Returns the archive that checks.
 pub(crate) fn checking_archive() -> &'static Path {
     static ARCHIVE: OnceLock<PathBuf> = OnceLock::new();
     ARCHIVE.get_or_init(|| build(true))
@@ -50,7 +50,7 @@ const COMPILERS: [Compiler; 4] = [
     Compiler { command: "clang++", cpp: true },
 ];
 
-/// Those that are installed; who has none cannot build this workspace either.
+/// Returns those that are installed; who has none cannot build this workspace either.
 pub(crate) fn compilers() -> Vec<Compiler> {
     let runs = |compiler: &Compiler| {
         let found = Command::new(compiler.command).arg("--version").output().is_ok();
@@ -62,13 +62,13 @@ pub(crate) fn compilers() -> Vec<Compiler> {
     COMPILERS.into_iter().filter(runs).collect()
 }
 
-/// The compiler for this language that is there for sure.
+/// Returns the compiler for this language that is there for sure.
 pub(crate) fn compiler(cpp: bool) -> &'static str {
     let any = compilers();
     any.iter().find(|compiler| compiler.cpp == cpp).map_or("cc", |compiler| compiler.command)
 }
 
-/// A command that compiles with all warnings, none of which is accepted.
+/// Returns a command that compiles with all warnings, none of which is accepted.
 pub(crate) fn strict(compiler: &str, standard: &str) -> Command {
     let mut command = Command::new(compiler);
     command.arg(format!("-std={standard}"));
@@ -148,7 +148,7 @@ pub(crate) fn checked(program: &Path, case: &str, setting: Option<&str>) -> (Out
     (output, said)
 }
 
-/// `FILE:LINE` of the line with this comment, in a program in C.
+/// Returns `FILE:LINE` of the line with this comment, in a program in C.
 pub(crate) fn marked(file: &str, comment: &str) -> String {
     let path = package().join("tests/c").join(file);
     let source = std::fs::read_to_string(path).expect("the source");

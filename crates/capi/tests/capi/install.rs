@@ -102,7 +102,7 @@ fn by_cmake(project: &Path, prefix: &Path) {
     }
 }
 
-/// All that is exported by the shared libraries, and to be seen in the archives.
+/// Asserts that the shared libraries export our names only, and that the archives show no others.
 fn exports_only_ours(lib: &Path) {
     for name in ["lockstead", "lockstead-check"] {
         let dynamic = said_by(

@@ -19,14 +19,14 @@ void call_site(lks_mutex *mutex)
 }
 ";
 
-/// The call site in Rust, in this very program.
+/// Stands for the call site in Rust, in this very program.
 #[unsafe(no_mangle)]
 #[inline(never)]
 extern "C" fn rust_call_site(mutex: &lockstead::Mutex<i32>) {
     *mutex.lock() += 1;
 }
 
-/// The instructions of a function, in their order: address, mnemonic, operands.
+/// Returns the instructions of a function, in their order: address, mnemonic, operands.
 fn function(file: &std::path::Path, name: &str) -> Option<Vec<(u64, String, String)>> {
     let mut objdump = Command::new("objdump");
     objdump.args(["-d", "--no-show-raw-insn", &format!("--disassemble={name}")]).arg(file);
@@ -54,8 +54,8 @@ fn function(file: &std::path::Path, name: &str) -> Option<Vec<(u64, String, Stri
     Some(found)
 }
 
-/// How many instructions a call runs as long as no conditional jump is taken: the
-/// compilers put what is unlikely behind the end.
+/// Returns how many instructions a call runs as long as no conditional jump is taken: the compilers
+/// put what is unlikely behind the end.
 fn on_the_fast_path(function: &[(u64, String, String)]) -> usize {
     let mut count = 0;
     for (_, mnemonic, _) in function {

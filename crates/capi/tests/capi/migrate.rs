@@ -24,7 +24,7 @@ fn the_calls_are_chosen_by_type_in_each_language() {
     }
 }
 
-/// A count that only the running program knows.
+/// Takes a count that only the running program knows.
 #[test]
 fn a_mutex_that_is_given_a_count_ends_the_program() {
     for compiler in compilers() {

@@ -5,7 +5,7 @@ use crate::common::{
     with_library,
 };
 
-/// One program, by each compiler that takes C.
+/// Builds and runs one program by each compiler that takes C.
 fn in_c(source: &str) {
     for compiler in compilers().iter().filter(|compiler| !compiler.cpp) {
         passes(&program(&format!("c/{source}.c"), compiler.command, "gnu11", &[]));

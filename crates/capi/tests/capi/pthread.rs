@@ -10,7 +10,7 @@ use xtask::library::said_by;
 const INCLUDE: &[&str] = &["-include", "lockstead/pthread.h"];
 const CANCEL: &str = "-DLKS_PTHREAD_CANCEL";
 
-/// A source, by the language that a compiler is for, and standards of the language.
+/// Returns a source, by the language that a compiler is for, and standards of the language.
 fn source(name: &str, cpp: bool) -> (String, &'static [&'static str]) {
     if cpp {
         (format!("cpp/{name}.cc"), &["gnu++11", "gnu++20"])
@@ -26,7 +26,7 @@ fn says_done(program: &Path) {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{}", program.display());
 }
 
-/// The calls of the system's locks that an object file makes.
+/// Returns the calls of the system's locks that an object file makes.
 fn system_calls(source: &str, compiler: &str, standard: &str, options: &[&str]) -> Vec<String> {
     let object: PathBuf = scratch().join(format!("existing-{compiler}-{}.o", options.len()));
     let mut command = strict(compiler, standard);
@@ -93,7 +93,7 @@ fn the_standard_library_keeps_its_own_locks() {
     }
 }
 
-/// What happens when a lock is handed to code that was not built with the header.
+/// Shows what happens when a lock is handed to code that was not built with the header.
 #[test]
 fn locks_of_two_kinds_are_not_mistaken_for_each_other() {
     for compiler in compilers() {

@@ -23,7 +23,7 @@ struct Bank {
     notes: [u8; 64],
 }
 
-/// A name for a segment, which nothing has yet.
+/// Returns a name for a segment, which nothing has yet.
 fn fresh(name: &str) -> PathBuf {
     let folder = if fs::exists("/dev/shm").unwrap_or(false) { "/dev/shm" } else { "/tmp" };
     let path = PathBuf::from(format!("{folder}/lockstead-{name}-{}", std::process::id()));

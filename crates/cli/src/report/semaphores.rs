@@ -18,7 +18,7 @@ const BAD: Style = AnsiColor::Red.on_default().bold();
 const NAME: Style = AnsiColor::Cyan.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Where the way from one to the other is described.
+/// The page that describes the way from one to the other.
 const GUIDE: &str = "docs/migration.md";
 /// The narrowest column of places.
 const NARROWEST: usize = 20;

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 /// The time between two looks at waits in several processes.
 const LOOK: Duration = Duration::from_millis(100);
-/// Where glibc's mutex names its owner.
+/// The place where glibc's mutex names its owner.
 const MUTEX_OWNER: u64 = 8;
 
 /// Where shared memory lies, whoever has mapped it: the file, and how far into it.

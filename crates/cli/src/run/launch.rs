@@ -37,7 +37,7 @@ pub(super) fn environment(set: &[(&str, OsString)]) -> Vec<(OsString, OsString)>
     kept.chain(set.iter().map(|(name, value)| (OsString::from(name), value.clone()))).collect()
 }
 
-/// Where the address sanitizer reads its options.
+/// The place where the address sanitizer reads its options.
 pub(super) const SANITIZER: &str = "ASAN_OPTIONS";
 
 /// Returns the options of the sanitizer, with those `before`. Without ours it ends a program that

@@ -38,7 +38,7 @@ impl Expected {
     }
 }
 
-/// All cases of a source.
+/// Returns all cases of a source.
 pub(crate) fn cases(source: &str) -> Vec<Case> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/check").join(source);
     let text = std::fs::read_to_string(&path).expect("a source");
@@ -53,7 +53,7 @@ pub(crate) fn cases(source: &str) -> Vec<Case> {
     cases
 }
 
-/// The names in the table of `main`.
+/// Returns the names in the table of `main`.
 fn listed(text: &str) -> impl Iterator<Item = &str> {
     let table = text.split(" all[] = {").nth(1).unwrap_or_default();
     table.lines().filter_map(|line| line.trim().strip_prefix("{\"")?.split('"').next())
@@ -79,7 +79,7 @@ fn parse(source: &str, text: &str) -> Vec<Case> {
     cases
 }
 
-/// `NAME with --flag --flag hangs`.
+/// Parses `NAME with --flag --flag hangs`.
 fn headed(line: &str) -> Case {
     let mut case = Case::default();
     for (at, word) in line.split_whitespace().enumerate() {
@@ -115,7 +115,7 @@ fn add(case: &mut Case, line: &str, marks: &HashMap<&str, String>) -> Option<()>
     Some(())
 }
 
-/// `file.c:12` for each line that carries a comment `@mark`.
+/// Returns `file.c:12` for each line that carries a comment `@mark`.
 fn marks<'a>(source: &str, text: &'a str) -> HashMap<&'a str, String> {
     let mut marks = HashMap::new();
     for (at, line) in text.lines().enumerate() {

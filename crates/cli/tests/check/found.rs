@@ -5,8 +5,8 @@ use super::expected::Expected;
 /// Lines that the report of an inversion of two locks may have.
 const MOST_LINES: usize = 40;
 
-/// The findings in what was printed: the first line less `lockstead: `, and what
-/// stands indented below it.
+/// Returns the findings in what was printed: the first line less `lockstead: `, and what stands
+/// indented below it.
 pub(crate) fn findings(stderr: &str) -> Vec<(&str, Vec<&str>)> {
     let mut found: Vec<(&str, Vec<&str>)> = Vec::new();
     let mut inside = false;
@@ -38,7 +38,7 @@ fn is_headed(head: &str, expected: &str) -> bool {
     }
 }
 
-/// What is wrong with the findings, a line each.
+/// Returns what is wrong with the findings, a line each.
 pub(crate) fn complaints(stderr: &str, expected: &[&Expected]) -> Vec<String> {
     let mut found = findings(stderr);
     let mut wrong = Vec::new();

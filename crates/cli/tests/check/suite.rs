@@ -17,7 +17,7 @@ const FOUND_STATUS: i32 = 3;
 /// How long a case that hangs has time to be reported.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// That these are all programs there are, and that no excuse is for another one.
+/// Asserts that these are all programs that there are, and that no excuse is for another one.
 pub(crate) fn all_are_run(sources: &[&str]) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/check");
     for entry in std::fs::read_dir(folder).expect("a folder") {

@@ -26,7 +26,7 @@ pub(crate) struct Outcome {
     pub(crate) stderr: String,
 }
 
-/// The command with these arguments, not yet started.
+/// Returns the command with these arguments, not yet started.
 pub(crate) fn lockstead(args: &[&str]) -> Command {
     let mut command = Command::new(PROGRAM);
     // As a user starts it, not cargo, under which the command has cargo build lockstead-bench.
@@ -96,7 +96,7 @@ fn wait(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// The texts of a picture, after checking that all lie on the sheet.
+/// Returns the texts of a picture, after checking that all lie on the sheet.
 pub(crate) fn texts(svg: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(svg).expect("well-formed XML");
     let root = document.root_element();
@@ -113,7 +113,7 @@ pub(crate) fn texts(svg: &str) -> Vec<String> {
         .collect()
 }
 
-/// What lies in a folder.
+/// Returns what lies in a folder.
 pub(crate) fn entries(folder: &Path) -> Vec<String> {
     std::fs::read_dir(folder)
         .expect("a readable folder")
@@ -121,7 +121,7 @@ pub(crate) fn entries(folder: &Path) -> Vec<String> {
         .collect()
 }
 
-/// A folder as an argument.
+/// Returns a folder as an argument.
 pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("temporary folders have plain names")
 }

@@ -103,7 +103,7 @@ impl Hung {
     }
 }
 
-/// One of the programs of `hang.c`, once so many of its threads sleep.
+/// Starts one of the programs of `hang.c`, and returns when so many of its threads sleep.
 pub(crate) fn hang(which: &str, sleepers: usize) -> Option<Hung> {
     start(which, sleepers, |built| &built.plain)
 }
@@ -113,7 +113,7 @@ pub(crate) fn start(which: &str, sleepers: usize, of: fn(&Built) -> &PathBuf) ->
     hung.settle(sleepers).then_some(hung)
 }
 
-/// One of the programs of `hang.c` that never come to rest.
+/// Starts one of the programs of `hang.c` that never come to rest.
 pub(crate) fn start_unsettled(which: &str) -> Option<Hung> {
     launch(which, |built| &built.plain)
 }
@@ -128,7 +128,7 @@ fn launch(which: &str, of: fn(&Built) -> &PathBuf) -> Option<Hung> {
     }
 }
 
-/// The text with what differs from run to run left out: ids and addresses.
+/// Returns the text with what differs from run to run left out: ids and addresses.
 pub(crate) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut after = "";
@@ -158,7 +158,7 @@ pub(crate) fn plain(text: &str) -> String {
     out
 }
 
-/// The line in `hang.c` of the first `text` after the start of `function`.
+/// Returns the line in `hang.c` of the first `text` after the start of `function`.
 pub(crate) fn line(function: &str, text: &str) -> usize {
     let definition = format!("{function}(");
     let mut lines = SOURCE.lines().enumerate();
@@ -168,7 +168,7 @@ pub(crate) fn line(function: &str, text: &str) -> usize {
     lines.find(|(_, line)| line.contains(text)).unwrap_or_else(|| panic!("no {text}")).0 + 1
 }
 
-/// The frames of a thread that called `lock` in `function` by `text`.
+/// Returns the frames of a thread that called `lock` in `function` by `text`.
 pub(crate) fn locking(function: &str, text: &str) -> String {
     let helper = SOURCE.lines().position(|l| l.contains("static void lock(")).expect("there") + 1;
     let at = line(function, text);

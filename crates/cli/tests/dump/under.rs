@@ -119,8 +119,8 @@ impl Watched {
     }
 }
 
-/// The text without times: `since T`, `for T`. A few holds are timed exactly, of
-/// the others it says `at most`: which is which is chance.
+/// Returns the text without times: `since T`, `for T`. A few holds are timed exactly, of the others
+/// it says `at most`: which is which is chance.
 pub(crate) fn timeless(text: &str) -> String {
     let mut out = String::new();
     let mut words = text.split(' ').peekable();
@@ -141,7 +141,7 @@ pub(crate) fn timeless(text: &str) -> String {
     out.replace("for at most T", "for T")
 }
 
-/// `function() at held.c:N`: the first line after its start that has `text`.
+/// Returns `function() at held.c:N`: the first line after its start that has `text`.
 pub(crate) fn at(function: &str, text: &str) -> String {
     let definition = format!("{function}(");
     let mut lines = SOURCE.lines().enumerate();

@@ -33,7 +33,7 @@ pub(crate) fn compiled(folder: &Path, name: &str, source: &str, flags: &[&str]) 
     }
 }
 
-/// The report of `command` as JSON, with all its locks, and what was printed.
+/// Returns the report of `command` as JSON, with all its locks, and what was printed.
 pub(crate) fn report(
     folder: &Path,
     command: &[&str],

@@ -14,12 +14,12 @@ use std::process::Command;
 use std::sync::{LazyLock, Mutex};
 use tempfile::TempDir;
 
-/// Where the programs' sources lie.
+/// Returns where the programs' sources lie.
 fn sources() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs")
 }
 
-/// Why a test does nothing here; printed, so that it is seen.
+/// Prints why a test does nothing here.
 pub(crate) fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
@@ -27,33 +27,33 @@ pub(crate) fn skip(reason: &str) {
 static FOLDER: LazyLock<TempDir> = LazyLock::new(|| tempfile::tempdir().expect("a folder"));
 static BUILT: LazyLock<Mutex<HashMap<PathBuf, Option<PathBuf>>>> = LazyLock::new(Mutex::default);
 
-/// The program of a source, compiled once; `None`, and said, where there is no
+/// Returns the program of a source, compiled once; `None`, with a message, where there is no
 /// compiler for it.
 pub(crate) fn program(source: &str) -> Option<PathBuf> {
     compiled(source, compiler_of(source), "", &[])
 }
 
-/// The same, as a shared library.
+/// Compiles the same to a shared library.
 pub(crate) fn library(source: &str) -> Option<PathBuf> {
     compiled(source, compiler_of(source), "", &["-shared", "-fPIC"])
 }
 
-/// The library that a source is with LIBRARY defined.
+/// Returns the library that a source makes with LIBRARY defined.
 pub(crate) fn library_in(source: &str) -> Option<PathBuf> {
     compiled(source, compiler_of(source), "-library", &["-shared", "-fPIC", "-DLIBRARY"])
 }
 
-/// The same, with the C library inside; not every system has what it takes.
+/// Compiles the same with the C library inside; not every system has what it takes.
 pub(crate) fn fixed(source: &str) -> Option<PathBuf> {
     compiled(source, compiler_of(source), "-static", &["-static"])
 }
 
-/// The same, for another C library.
+/// Compiles the same for another C library.
 pub(crate) fn with_musl(source: &str) -> Option<PathBuf> {
     compiled(source, "musl-gcc", "-musl", &[])
 }
 
-/// The same, to be started by the dynamic linker that lies at `path`.
+/// Compiles the same, to be started by the dynamic linker that lies at `path`.
 pub(crate) fn started_by(source: &str, path: &Path) -> Option<PathBuf> {
     let option = format!("-Wl,--dynamic-linker={}", path.display());
     compiled(source, compiler_of(source), "-linker", &[&option])
@@ -97,7 +97,7 @@ fn compiled(source: &str, compiler: &str, suffix: &str, options: &[&str]) -> Opt
     made
 }
 
-/// `name.c:12`, the line of a source that carries the comment `@mark`.
+/// Returns `name.c:12`, the line of a source that carries the comment `@mark`.
 pub(crate) fn line(source: &str, mark: &str) -> String {
     let text = std::fs::read_to_string(sources().join(source)).expect("a source");
     let ends = |line: &str| {

@@ -12,7 +12,7 @@ pub(crate) struct Member {
     pub(crate) holds_at: Vec<String>,
 }
 
-/// The reports whose first lines begin with `lockstead: KIND:`.
+/// Returns the reports whose first lines begin with `lockstead: KIND:`.
 pub(crate) fn cycles(stderr: &str, kind: &str) -> Vec<Vec<Member>> {
     let head = format!("lockstead: {kind}: ");
     let mut lines = stderr.lines().peekable();
@@ -54,7 +54,7 @@ pub(crate) fn cycles(stderr: &str, kind: &str) -> Vec<Vec<Member>> {
     found
 }
 
-/// The only report of this kind; none of the other.
+/// Returns the only report of this kind; none of the other.
 pub(crate) fn only(stderr: &str, kind: &str) -> Vec<Member> {
     let other = if kind == "DEADLOCK" { "CYCLE" } else { "DEADLOCK" };
     assert_eq!(cycles(stderr, other).len(), 0, "{stderr}");
@@ -63,7 +63,7 @@ pub(crate) fn only(stderr: &str, kind: &str) -> Vec<Member> {
     found.remove(0)
 }
 
-/// The reports of waits that last, a text each, with `#` for ids and times.
+/// Returns the reports of waits that last, a text each, with `#` for ids and times.
 pub(crate) fn blocked(stderr: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for line in stderr.lines() {
@@ -78,7 +78,7 @@ pub(crate) fn blocked(stderr: &str) -> Vec<String> {
     found
 }
 
-/// A line with `#` for each number of a process or thread, and for each time.
+/// Returns a line with `#` for each number of a process or thread, and for each time.
 fn numberless(line: &str) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut rest = line.split(' ');

@@ -54,7 +54,7 @@ impl<'a> Case<'a> {
         self
     }
 
-    /// An option of `lockstead run`.
+    /// Adds an option of `lockstead run`.
     pub(super) fn option(mut self, option: &'a str) -> Self {
         self.options.push(option);
         self
@@ -65,13 +65,13 @@ impl<'a> Case<'a> {
         self
     }
 
-    /// What is done before each of the runs to the folder in which it runs.
+    /// Sets what is done before each of the runs to the folder in which it runs.
     pub(super) fn prepare(mut self, prepare: impl Fn(&Path) + 'a) -> Self {
         self.prepare = Box::new(prepare);
         self
     }
 
-    /// What is done to output in which numbers differ from run to run.
+    /// Sets what is done to output in which numbers differ from run to run.
     pub(super) fn edit(mut self, edit: fn(&str) -> String) -> Self {
         self.edit = edit;
         self
@@ -121,20 +121,20 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Text without what `--check` says at its end if there was nothing to find.
+/// Returns text without what `--check` says at its end if there was nothing to find.
 pub(super) fn without_the_verdict(text: &[u8]) -> String {
     let text = String::from_utf8_lossy(text);
     let end = text.find("lockstead: check: nothing was found");
     text[..end.unwrap_or(text.len())].to_owned()
 }
 
-/// A report that was written to a file.
+/// Reads a report that was written to a file.
 pub(super) fn read(json: &Path) -> Value {
     let text = std::fs::read_to_string(json).expect("a report");
     serde_json::from_str(&text).expect("JSON")
 }
 
-/// Those processes of a report that were called so.
+/// Returns those processes of a report that were called so.
 pub(super) fn processes<'r>(report: &'r Value, name: &str) -> Vec<&'r Value> {
     let called = |process: &&Value| {
         let command = process["command"][0].as_str().unwrap_or_default();
@@ -144,7 +144,7 @@ pub(super) fn processes<'r>(report: &'r Value, name: &str) -> Vec<&'r Value> {
     all.iter().filter(called).collect()
 }
 
-/// The sum over processes of a number in each.
+/// Returns the sum over processes of a number in each.
 pub(super) fn sum(processes: &[&Value], pointer: &str) -> u64 {
     let number = |process: &&Value| process.pointer(pointer).and_then(Value::as_u64);
     processes.iter().map(|process| number(process).expect(pointer)).sum()
@@ -166,7 +166,7 @@ impl Seen {
     }
 }
 
-/// As [`Seen::names`].
+/// Tells the same as [`Seen::names`].
 pub(super) fn names(report: &Value, part: &str) -> bool {
     let all = report["processes"].as_array().expect("an array");
     all.iter().any(|process| {

@@ -23,12 +23,12 @@ const DEADLINE: Duration = Duration::from_secs(60);
 /// Folders with programs that are not in everybody's path.
 const MORE_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// Why a test does nothing here; printed, so that it is seen.
+/// Prints why a test does nothing here.
 fn skip(reason: &str) {
     println!("skipped: {reason}");
 }
 
-/// The installed program of this name; `None`, and said, if there is none.
+/// Returns the installed program of this name; `None`, with a message, if there is none.
 fn installed(name: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&path)
@@ -41,7 +41,7 @@ fn installed(name: &str) -> Option<PathBuf> {
     found
 }
 
-/// A file that lies beside the tests.
+/// Returns a file that lies beside the tests.
 fn source(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/real/sources").join(name)
 }
@@ -73,9 +73,9 @@ fn is_root() -> bool {
     unsafe { libc::geteuid() == 0 }
 }
 
-/// The start of a command line that runs the program under `lockstead run`,
-/// with the report in `json` and nothing else printed. All locks are in it that
-/// a test looks for, also those that nobody waited for.
+/// Returns the start of a command line that runs the program under `lockstead run`, with the report
+/// in `json` and nothing else printed. All locks are in it that a test looks for, also those that
+/// nobody waited for.
 fn watched(json: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"));
     command.args(["run", "--no-report", "--sort", "acquisitions", "--json"]);
@@ -134,7 +134,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    /// A test that fails leaves nothing behind.
+    /// Leaves nothing behind when a test fails.
     fn drop(&mut self) {
         if !self.stopped {
             let group = libc::pid_t::try_from(self.child.id()).expect("a process id");

@@ -5,7 +5,7 @@ use super::{compiled, installed, skip, watched};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where Debian and others keep libraries.
+/// The place where Debian and others keep libraries.
 const LIBRARIES: [&str; 4] =
     ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
 

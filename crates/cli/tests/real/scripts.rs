@@ -5,7 +5,7 @@ use super::{Running, installed, skip, source, watched};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The system's: one from a version manager is a script that starts dozens of
+/// Returns the system's Python: one from a version manager is a script that starts dozens of
 /// programs first.
 fn python() -> Option<PathBuf> {
     let system = Path::new("/usr/bin/python3");

@@ -15,7 +15,7 @@ type In<'a, T> = Box<dyn Fn(&Path) -> T + 'a>;
 pub(super) struct Server<'a> {
     /// The command line in a fresh folder.
     pub(super) command: In<'a, Vec<OsString>>,
-    /// Whether it answers.
+    /// Whether the server answers yet.
     pub(super) ready: In<'a, bool>,
     /// Asks, and gives the answers.
     pub(super) work: In<'a, String>,

@@ -33,7 +33,7 @@ fn next(server: &mut BufReader<UnixStream>) -> String {
     line.trim_end().to_owned()
 }
 
-/// The answers that four clients get, in the order of the clients.
+/// Returns the answers that four clients get, in the order of the clients.
 fn clients(
     socket: &Path,
     one: impl Fn(&mut BufReader<UnixStream>, usize) -> String + Sync,
@@ -201,7 +201,7 @@ fn nginx() {
     assert!(names(&report, "ngx_") || names(&report, "nginx+0x"), "{report:#}");
 }
 
-/// A program of PostgreSQL: Debian keeps them apart.
+/// Returns a program of PostgreSQL: Debian keeps them apart.
 fn postgres_program(name: &str) -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<_> = versions.map(|version| version.path().join("bin").join(name)).collect();
@@ -279,7 +279,7 @@ fn postgresql() {
     assert!(all >= 8, "one for each connection, and those in the background: {report:#}");
 }
 
-/// What pgbench says of its transactions; `None` if it failed.
+/// Returns what pgbench says of its transactions; `None` if it failed.
 fn bench(line: &[OsString], folder: &Path, watch: bool) -> Option<String> {
     let line: Vec<&OsStr> = line.iter().map(OsString::as_os_str).collect();
     let host = ["-h", folder.to_str().expect("text"), "-U", "bench", "postgres"];

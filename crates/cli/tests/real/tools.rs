@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Bytes that compress somewhat, in a file.
+/// Writes bytes that compress somewhat to a file.
 fn material(folder: &Path, size: usize) -> PathBuf {
     let mut text = String::with_capacity(size + 64);
     let mut seed = 12_345_u32;

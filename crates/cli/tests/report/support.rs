@@ -25,7 +25,7 @@ fn build() -> Result<(tempfile::TempDir, PathBuf), String> {
     Ok((folder, program))
 }
 
-/// The program; without it the reason is printed and the test is skipped.
+/// Returns the program; without it the reason is printed and the test is skipped.
 pub(crate) fn program() -> Option<&'static str> {
     match &*PROGRAM {
         Ok((_, program)) => Some(program.to_str().expect("a plain name")),
@@ -36,7 +36,7 @@ pub(crate) fn program() -> Option<&'static str> {
     }
 }
 
-/// The number of the line with this remark.
+/// Returns the number of the line with this remark.
 pub(crate) fn line(remark: &str) -> u64 {
     let remark = format!("/* {remark} */");
     let at = SOURCE.lines().position(|line| line.contains(&remark));

@@ -6,13 +6,13 @@ use std::io::{BufRead, BufReader};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, Output, Stdio};
 
-/// A shell script under `lockstead run`.
+/// Makes the command that runs a shell script under `lockstead run`.
 fn script(text: &str) -> Command {
     heeding(lockstead(&["run", "--no-report", "--", "/bin/sh", "-c", text]))
 }
 
-/// With the signals not ignored that whoever started the test may ignore, as
-/// `nohup` does: a shell cannot undo that.
+/// Has the command heed the signals that whoever started the test may ignore, as `nohup` does: a
+/// shell cannot undo that.
 fn heeding(mut command: Command) -> Command {
     let heed = || {
         for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM] {

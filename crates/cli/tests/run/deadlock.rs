@@ -257,7 +257,7 @@ fn a_cycle_of_a_thousand() {
     }
 }
 
-/// Whose words for a mutex are not glibc's.
+/// Finds a deadlock of locks whose words for a mutex are not glibc's.
 #[test]
 fn a_cycle_of_mutexes_of_another_library_is_one_too() {
     let (Some(program), Some(library)) = (program("below.c"), library_in("below.c")) else {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::path::Path;
 
-/// The report on the process that `words` run as.
+/// Returns the report on the process that `words` run as.
 fn report(words: &[&OsStr]) -> Value {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.json");

@@ -4,8 +4,8 @@ use crate::common::{documented, text};
 use crate::programs::{line, program, under};
 use serde_json::{Value, json};
 
-/// What `lockstead run FLAGS --json FILE -- SOURCE ARGUMENTS` finds, and its
-/// standard error.
+/// Returns what `lockstead run FLAGS --json FILE -- SOURCE ARGUMENTS` finds, and its standard
+/// error.
 fn findings(flags: &[&str], source: &str, argument: &str) -> Option<(Vec<Value>, String)> {
     let program = program(source)?;
     let folder = tempfile::tempdir().expect("a folder");
@@ -28,7 +28,7 @@ fn findings(flags: &[&str], source: &str, argument: &str) -> Option<(Vec<Value>,
     Some((found, ended.stderr))
 }
 
-/// `function:line` of the first frame of the program.
+/// Returns `function:line` of the first frame of the program.
 fn site(stack: &Value) -> String {
     let frames = stack["frames"].as_array().expect("frames");
     let frame = frames.iter().find(|frame| frame["line"].is_u64()).expect("a place");

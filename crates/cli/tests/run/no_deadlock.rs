@@ -113,7 +113,7 @@ fn locks_of_python_in_both_orders_are_not_called_a_deadlock() {
     }
 }
 
-/// What `lockstead dump` says of a process in which no deadlock is found.
+/// Returns what `lockstead dump` says of a process in which no deadlock is found.
 fn dumped(pid: &str) -> String {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"));
     command.args(["dump", pid]);

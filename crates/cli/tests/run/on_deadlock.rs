@@ -47,7 +47,7 @@ fn what_the_program_leaves_behind_is_watched_on_request() {
     assert_eq!((found.len(), &*found[0].waits_at), (1, &[place][..]), "{}", ended.stderr);
 }
 
-/// Also where that has not called yet when the program ends, or never does.
+/// Waits for a child as well that has not called yet when the program ends, or never does.
 #[test]
 fn what_the_program_leaves_behind_need_not_be_watched_to_be_waited_for() {
     let Some(behind) = fixed("behind.c") else { return };

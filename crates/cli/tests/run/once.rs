@@ -3,7 +3,7 @@
 use crate::programs::{cycles, program, under};
 use std::collections::HashSet;
 
-/// Two threads that close a cycle at one instant, so many times.
+/// Runs two threads that close a cycle at one instant, so many times.
 fn closed_at_one_instant(kind: &str, times: usize) {
     let Some(instant) = program("instant.c") else { return };
     let count = times.to_string();

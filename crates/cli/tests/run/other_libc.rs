@@ -32,7 +32,7 @@ fn programs_of_musl_are_refused_and_otherwise_left_alone() {
     assert_eq!(said, (0, "counted to 2000\n", ""));
 }
 
-/// The dynamic linker of this system's glibc, if it is where it always is.
+/// Returns the dynamic linker of this system's glibc, if it is where it always is.
 fn linker() -> Option<PathBuf> {
     let path = PathBuf::from("/lib64/ld-linux-x86-64.so.2");
     path.exists().then_some(path)

@@ -12,7 +12,7 @@ fn natively(program: &[&OsStr]) -> Ended {
     start(command).end()
 }
 
-/// That a program does the same with and without.
+/// Asserts that a program does the same with lockstead and without.
 fn unharmed(program: &[&OsStr]) {
     let without = natively(program);
     for flags in [&["--no-report"][..], &["--no-report", "--no-follow"]] {
@@ -23,7 +23,7 @@ fn unharmed(program: &[&OsStr]) {
     }
 }
 
-/// The same for a program of `quiet.c`, which says what its status is.
+/// Asserts the same of a program of `quiet.c`, which says what its status is.
 fn quiet(kind: &str) {
     let Some(quiet) = program("quiet.c") else { return };
     let program = [quiet.as_os_str(), kind.as_ref()];

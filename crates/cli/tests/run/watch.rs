@@ -3,7 +3,7 @@
 
 use crate::programs::{blocked, line, program, under};
 
-/// The first report of `owners WHAT`, with `#` for ids and times.
+/// Returns the first report of `owners WHAT`, with `#` for ids and times.
 fn report(what: &str) -> Option<String> {
     let owners = program("owners.c")?;
     let command = [owners.as_os_str(), what.as_ref()];
@@ -19,15 +19,15 @@ fn at(function: &str, mark: &str) -> String {
     format!("      {function}() at {}", line("owners.c", mark))
 }
 
-/// The lines of the waiter that is first in all but one of these reports.
+/// Returns the lines of the waiter that is first in all but one of these reports.
 fn waiter() -> [String; 3] {
     let head = "lockstead: BLOCKED: thread \"wants\" (tid #) of owners (pid #) waits for wanted \
                 (mutex), since #";
     [head.into(), "    waits at:".into(), at("wants", "wants")]
 }
 
-/// That the report has these lines after those of the waiter, and no others;
-/// `...` stands for frames of the C library.
+/// Asserts that the report has these lines after those of the waiter, and no others; `...` stands
+/// for frames of the C library.
 fn expect(report: &str, lines: &[&str]) {
     let waiter = waiter();
     let mut found = report.lines().peekable();

@@ -27,7 +27,7 @@ fn build() -> Result<(tempfile::TempDir, PathBuf), String> {
     Ok((folder, program))
 }
 
-/// The number of the line with this remark.
+/// Returns the number of the line with this remark.
 pub(crate) fn line(remark: &str) -> u64 {
     let remark = format!("/* {remark} */");
     let at = SOURCE.lines().position(|line| line.contains(&remark));
@@ -38,7 +38,7 @@ pub(crate) fn line(remark: &str) -> u64 {
 pub(crate) struct Told {
     /// `semaphores` of the JSON.
     pub(crate) json: Value,
-    /// What was printed.
+    /// The text that was printed.
     pub(crate) text: String,
 }
 
@@ -71,12 +71,12 @@ pub(crate) fn told(case: &str) -> Option<Told> {
 }
 
 impl Told {
-    /// The origins, in their order.
+    /// Returns the origins, in their order.
     pub(crate) fn origins(&self) -> &[Value] {
         self.json["origins"].as_array().expect("origins")
     }
 
-    /// The one origin that there is.
+    /// Returns the one origin that there is.
     pub(crate) fn only(&self) -> &Value {
         match self.origins() {
             [one] => one,
@@ -84,13 +84,13 @@ impl Told {
         }
     }
 
-    /// The reasons of an origin, by their slugs.
+    /// Returns the reasons of an origin, by their slugs.
     pub(crate) fn reasons(origin: &Value) -> Vec<&str> {
         let reasons = origin["reasons"].as_array().expect("reasons");
         reasons.iter().map(|reason| reason["reason"].as_str().expect("a slug")).collect()
     }
 
-    /// The one act of the only reason of this name.
+    /// Returns the one act of the only reason of this name.
     pub(crate) fn act<'v>(&self, origin: &'v Value, reason: &str) -> &'v Value {
         let reasons = origin["reasons"].as_array().expect("reasons");
         let found = reasons.iter().find(|one| one["reason"] == reason);
@@ -107,12 +107,12 @@ impl Told {
     }
 }
 
-/// A place as the text has it.
+/// Returns a place as the text has it.
 pub(crate) fn place(function: &str, remark: &str) -> String {
     format!("{function}() at uses.c:{}", line(remark))
 }
 
-/// The places of a list with their counts.
+/// Returns the places of a list with their counts.
 pub(crate) fn places(sites: &Value) -> Vec<(&str, u64)> {
     let sites = sites.as_array().expect("a list");
     let one = |site: &'_ Value| site["count"].as_u64().expect("a number");

@@ -5,10 +5,10 @@ use super::screen::Screen;
 use crate::report::support::line;
 use std::time::Duration;
 
-/// Between two looks in these tests.
+/// The seconds between two looks in these tests.
 const DELAY: &str = "0.1";
 
-/// The command on the program, at its first full picture.
+/// Starts the command on the program. Returns at its first full picture.
 fn shown(running: &Running) -> Screen {
     let mut screen = Screen::start(&["top", &running.pid(), "-d", DELAY]);
     screen.expect("worker() at worst.c");
@@ -16,7 +16,7 @@ fn shown(running: &Running) -> Screen {
     screen
 }
 
-/// How long `hot` has been held, as the screen says it.
+/// Returns how long `hot` has been held, as the screen says it.
 fn held(lines: &[String]) -> String {
     let row = lines.iter().find(|line| line.starts_with(" hot ")).expect("the lock's row");
     let words: Vec<_> = row.split_whitespace().collect();

@@ -61,7 +61,7 @@ impl Screen {
         Screen { child, master, slave, before, output, parser: Parser::default() }
     }
 
-    /// The lines as they are, once `seen` is true of them.
+    /// Returns the lines as they are, once `seen` is true of them.
     pub(crate) fn see(&mut self, what: &str, seen: impl Fn(&[String]) -> bool) -> Vec<String> {
         self.wait(what, |screen| seen(&screen.lines()));
         self.lines()
@@ -75,12 +75,12 @@ impl Screen {
         }
     }
 
-    /// The lines, once a line contains `part`.
+    /// Returns the lines, once a line contains `part`.
     pub(crate) fn expect(&mut self, part: &str) -> Vec<String> {
         self.see(part, |lines| lines.iter().any(|line| line.contains(part)))
     }
 
-    /// The lines, once they have been the same for this time.
+    /// Returns the lines, once they have been the same for this time.
     pub(crate) fn at_rest(&mut self, time: Duration) -> Vec<String> {
         let start = Instant::now();
         let (mut lines, mut since) = (self.lines(), start);
@@ -123,13 +123,13 @@ impl Screen {
         self.wait("given back terminal", |screen| screen.differs() == [false; 3]);
     }
 
-    /// What is other than before: the screen, the cursor, the settings.
+    /// Returns what is other than before: the screen, the cursor, the settings.
     fn differs(&self) -> [bool; 3] {
         let screen = self.parser.screen();
         [screen.alternate_screen(), screen.hide_cursor(), settings(&self.slave) != self.before]
     }
 
-    /// The command ends well, and the terminal is as it was.
+    /// Asserts that the command ends well, and that the terminal is as it was.
     pub(crate) fn end(mut self) {
         self.is_given_back();
         let start = Instant::now();
@@ -185,7 +185,7 @@ fn winsize(columns: u16, lines: u16) -> libc::winsize {
     libc::winsize { ws_row: lines, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }
 }
 
-/// The settings of a terminal.
+/// Returns the settings of a terminal.
 fn settings(terminal: &OwnedFd) -> Vec<u8> {
     // SAFETY: all zeroes is a valid value of this structure of numbers.
     let mut found: libc::termios = unsafe { zeroed() };

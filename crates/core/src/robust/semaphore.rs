@@ -193,11 +193,12 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         claim: usize,
         units: u32,
     ) -> Result<Units, RobustError> {
-        let now = WaitBounds { deadline: Some(crate::platform::Nanos(0)), ..WaitBounds::FOREVER };
-        self.acquire(party, claim, units, &now)
+        let at_once =
+            WaitBounds { deadline: Some(crate::platform::Nanos(0)), ..WaitBounds::FOREVER };
+        self.acquire(party, claim, units, &at_once)
     }
 
-    /// Gives back `units` that the caller has by this claim. False if it has fewer.
+    /// Gives back `units` that the caller has by this claim. Returns false if it has fewer.
     ///
     /// # Errors
     /// [`RobustError::NotRecoverable`], where a peer has spoiled it.

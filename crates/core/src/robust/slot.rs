@@ -27,14 +27,14 @@ pub struct SlotRecord<P: RobustMachine> {
     pub thread: P::U32,
     /// The machine's own, from offset 16 to 48: how it finds the life word.
     pub link: [P::U64; 4],
-    /// When the participant last asked whether another one lives, for which it had not waited
-    /// for long; in 2^20 nanoseconds.
+    /// The time at which the participant last asked whether another one lives, for which it had not
+    /// waited for long; in 2^20 nanoseconds.
     pub asked: P::U32,
     /// The lock that the participant waits for: its offset in the segment, divided by 8.
     pub waits_for: P::U32,
     /// The namespace of the numbers of process and thread, for reports.
     pub namespace: P::U64,
-    /// When the participant came, in nanoseconds since 1970, for reports.
+    /// The time at which the participant came, in nanoseconds since 1970, for reports.
     pub since: P::U64,
     /// How many of the slot's claims were ever used. In slot 0, which nobody has: the highest
     /// slot whose claims were.

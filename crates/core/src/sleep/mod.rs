@@ -202,11 +202,11 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         if waiter.loose && !fault!(announcement_is_left_loose) {
             P::restart_releases();
             waiter.loose = false;
-            let now = Word(word.load(Ordering::Relaxed));
+            let found = Word(word.load(Ordering::Relaxed));
             // Others may sleep already because they saw the *waiters* that is gone.
             waiter.must_pass_on =
-                !now.waiters() && !now.covered() && !fault!(fallen_announcement_is_forgotten);
-            if now.low() != asleep.low() {
+                !found.waiters() && !found.covered() && !fault!(fallen_announcement_is_forgotten);
+            if found.low() != asleep.low() {
                 continue;
             }
         }

@@ -36,8 +36,8 @@ pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
         }
         P::restart_releases();
         loose = false;
-        let now = Word(word.load(Ordering::Relaxed));
-        if now.waiters() || now.covered() {
+        let found = Word(word.load(Ordering::Relaxed));
+        if found.waiters() || found.covered() {
             return Err(error);
         }
     }

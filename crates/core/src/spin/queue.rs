@@ -133,7 +133,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
         if K::free(seen) {
             match exchange::<P, K>(word, seen, K::take(seen, me)) {
                 Ok(taken) => return Spun::Took(taken),
-                Err(now) => seen = now,
+                Err(found) => seen = found,
             }
             continue;
         }
@@ -153,7 +153,7 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
         let joined = if Y::COVER || joined.handoff() { joined } else { joined.uncover() };
         match exchange::<P, K>(word, seen, joined) {
             Ok(_) => break tail,
-            Err(now) => seen = now,
+            Err(found) => seen = found,
         }
         node.state.store(IDLE, Ordering::Relaxed);
         tries += 1;

@@ -13,8 +13,9 @@
 //!
 //! Bit 0 has a name for each word that holds a ticket. In the record of a context it is
 //! *wounded*: an older context wants a lock that this one holds. In the `first` of a lock it is
-//! *followed*: other contexts sleep behind this one. *mortal* is set in `first` only: the context
-//! holds other locks and may be told to back off.
+//! *followed*: other contexts sleep behind this one. *mortal* is set in `first`: the context holds
+//! other locks and may be told to back off. Alone, in `holder`, it stands for a holder without a
+//! context.
 //!
 //! The *stamp* counts the contexts of a class. Of two, the one that began earlier is the older,
 //! as long as fewer than 2³⁹ began between them.

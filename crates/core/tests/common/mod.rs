@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-/// The one-thread machine.
+/// The machine that has one thread.
 pub(crate) struct Alone;
 
 /// Participants of a machine.
@@ -39,7 +39,7 @@ thread_local! {
     static WAKES: RefCell<Vec<(Address, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
-/// The caller.
+/// Returns the caller.
 #[track_caller]
 pub(crate) fn here() -> Site {
     Location::caller()
@@ -71,17 +71,17 @@ pub(crate) fn unplayed() -> usize {
     SCRIPT.with_borrow(VecDeque::len) + PAUSE.with_borrow(|pause| usize::from(pause.is_some()))
 }
 
-/// The wake-ups since the last call, as addresses and counts.
+/// Returns the wake-ups since the last call, as addresses and counts.
 pub(crate) fn wakes() -> Vec<(Address, u32)> {
     WAKES.take()
 }
 
-/// The time, without letting any pass.
+/// Returns the time, without letting any pass.
 pub(crate) fn time() -> Nanos {
     Nanos(NOW.get())
 }
 
-/// As in the child of a `fork` by somebody else than participant `number`.
+/// Does as the child of a `fork` by another thread than participant `number` does.
 pub(crate) fn lose(number: u32) {
     let participant = Alone::participant(Slot::new(number).expect("a participant"));
     assert!(participant.claim(number));
@@ -162,7 +162,7 @@ impl Platform for Alone {
     }
 }
 
-/// A real atomic.
+/// A real atomic of this size.
 pub(crate) struct U32(AtomicU32);
 
 impl Atomic32 for U32 {
@@ -199,7 +199,7 @@ impl Atomic32 for U32 {
     }
 }
 
-/// A real atomic.
+/// A real atomic of this size.
 pub(crate) struct U64(AtomicU64);
 
 impl Atomic64 for U64 {
@@ -229,7 +229,7 @@ impl Atomic64 for U64 {
 
 impl Halves for U64 {}
 
-/// A plain field.
+/// A plain field without checks.
 pub(crate) struct Field<T>(UnsafeCell<T>);
 
 impl<T> Plain<T> for Field<T> {

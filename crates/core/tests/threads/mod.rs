@@ -21,7 +21,7 @@ pub(crate) fn here() -> Site {
     Location::caller()
 }
 
-/// A wait of at most this many microseconds.
+/// Returns a wait of at most this many microseconds.
 pub(crate) fn within(microseconds: u64) -> WaitBounds<'static, Linux> {
     let deadline = Linux::now().after(microseconds * 1000);
     WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
@@ -63,6 +63,8 @@ impl Twins {
         Twins(UnsafeCell::new([0; 2]))
     }
 
+    /// Writes the next value.
+    ///
     /// # Safety
     /// Nobody else reads or writes.
     pub(crate) unsafe fn write(&self) {
@@ -73,6 +75,8 @@ impl Twins {
         twins[1] += 1;
     }
 
+    /// Reads the value.
+    ///
     /// # Safety
     /// Nobody writes.
     pub(crate) unsafe fn read(&self) -> u64 {

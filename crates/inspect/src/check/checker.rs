@@ -35,7 +35,7 @@ pub struct CheckCounts {
     pub lives: u64,
 }
 
-/// Where the reading of a part stands.
+/// The place where the reading of a part stands.
 #[derive(Debug, Default)]
 struct Cursor {
     next: usize,
@@ -96,7 +96,7 @@ pub struct Checker {
     counts: CheckCounts,
     /// Locks that handlers were the first to take, by their ids: how.
     handled: BTreeMap<u32, SeenViolation>,
-    /// Those that were taken outside of handlers since.
+    /// The locks that were taken outside of handlers since.
     outside: HashSet<u32>,
     gates: Vec<GateLock>,
     found: Vec<graph::Inversion>,

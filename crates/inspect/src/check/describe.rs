@@ -19,7 +19,7 @@ const PLACE: usize = 12;
 
 /// Turns the facts of an inversion or a violation into texts, by the names that it looks up.
 pub struct Describer<'a> {
-    /// Where stacks and locks are looked up.
+    /// The place where stacks and locks are looked up.
     pub ledger: Ledger<'a>,
     /// What the addresses in a stack mean.
     pub names: &'a mut dyn Names,

@@ -146,7 +146,7 @@ pub struct Lives {
     current: HashMap<u32, u32>,
     over: HashMap<u32, u32>,
     origins: HashMap<ClassOrigin, ClassId>,
-    /// Those for which there was no room.
+    /// The number of those for which there was no room.
     pub lost: u64,
 }
 

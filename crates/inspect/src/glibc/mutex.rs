@@ -29,7 +29,7 @@ const WAITERS: u32 = 1 << 31;
 const OWNER_DIED: u32 = 1 << 30;
 /// What stands in the owner field between an owner's death and the repair.
 const INCONSISTENT: u32 = 0x7fff_ffff;
-/// Where the ceiling starts in the lock word of a priority-ceiling mutex.
+/// The place where the ceiling starts in the lock word of a priority-ceiling mutex.
 const CEILING: u32 = 19;
 
 /// The kind word of a mutex.

@@ -12,7 +12,7 @@ use crate::memory::ReadableMemory;
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 use std::ops::Range;
 
-/// Where the number is, in every library since the record has these fields.
+/// The place where the number is, in every library since the record has these fields.
 const NUMBER: u64 = 0x2d0;
 /// No version has what a join sleeps on further in.
 const FURTHEST: u64 = 0x800;

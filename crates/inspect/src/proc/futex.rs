@@ -25,23 +25,23 @@ const MOST_WORDS: u64 = 128;
 /// Which kind of wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FutexWaitKind {
-    /// Until woken; with `FUTEX_WAIT_BITSET` the bits of wake-ups it hears.
+    /// It sleeps until woken; with `FUTEX_WAIT_BITSET` the bits of wake-ups it hears.
     Wait {
         /// All ones where the operation has none.
         bits: u32,
     },
-    /// Until the kernel hands over a priority-inheritance lock.
+    /// It sleeps until the kernel hands over a priority-inheritance lock.
     LockPi,
-    /// Until moved to a priority-inheritance lock and handed it.
+    /// It sleeps until moved to a priority-inheritance lock and handed it.
     RequeuePi,
-    /// Until any of several words is woken.
+    /// It sleeps until any of several words is woken.
     Several {
         /// How many there are.
         words: u32,
     },
 }
 
-/// When a wait ends by itself.
+/// The time at which a wait ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitLimit {
     /// It never ends by itself.
@@ -50,12 +50,12 @@ pub enum WaitLimit {
     At {
         /// Whether that is the wall clock, not the monotonic one.
         realtime: bool,
-        /// Where the time is.
+        /// The address of the time.
         time: u64,
     },
     /// It ends some time after its start; the span lies at this address.
     After {
-        /// Where the span is.
+        /// The address of the span.
         span: u64,
     },
 }
@@ -71,7 +71,7 @@ pub struct FutexWait {
     pub operation: FutexWaitKind,
     /// Only threads of the process can wake it.
     pub private: bool,
-    /// When it gives up.
+    /// The time at which it gives up.
     pub limit: WaitLimit,
 }
 

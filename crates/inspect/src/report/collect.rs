@@ -26,8 +26,8 @@ pub struct ProcessFacts {
     pub exe: Option<String>,
     /// The arguments that it was called with.
     pub command: Vec<String>,
-    /// When it ended, in nanoseconds of `CLOCK_MONOTONIC`; `None` if it runs or
-    /// nobody saw it.
+    /// The time at which it ended, in nanoseconds of `CLOCK_MONOTONIC`; `None` if it runs or nobody
+    /// saw it.
     pub ended_ns: Option<u64>,
     /// How the process ended.
     pub exit: Option<String>,
@@ -41,7 +41,7 @@ pub struct LedgerProcess<'a> {
     pub ledger: Ledger<'a>,
     /// What else is known.
     pub facts: ProcessFacts,
-    /// Where its names come from.
+    /// The source of its names.
     pub names: &'a mut dyn Names,
 }
 

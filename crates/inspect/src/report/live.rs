@@ -53,7 +53,7 @@ pub struct LiveWaiter {
 pub struct Lasting {
     /// How long it was, at most.
     pub ns: u64,
-    /// Not less either; otherwise the beginning is known to the coarse clock.
+    /// Whether it is not less either; otherwise the beginning is known to the coarse clock.
     pub exact: bool,
 }
 
@@ -96,7 +96,7 @@ pub struct LockRate {
     pub waited_ns: u64,
     /// How often it was acquired in between.
     pub acquisitions: u64,
-    /// Those that found it taken.
+    /// The number of those that found it taken.
     pub contended: u64,
     /// Threads that wait for it at the end.
     pub waiting: u32,

@@ -9,13 +9,13 @@ use lockstead_ledger::thread::ThreadRecord;
 use lockstead_ledger::{Ledger, lock::RecordLife};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Where the first thread of a program begins, as far as its author knows.
+/// The place where the first thread of a program begins, as far as its author knows.
 pub(super) const FIRST: &str = "main";
 
 /// What is known of a lock for the sake of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockFacts {
-    /// Where it lies, or lay.
+    /// The address at which it lies, or lay.
     pub address: u64,
     /// What kind of object it is.
     pub kind: ObjectKind,

@@ -35,7 +35,7 @@ pub(super) struct LedgerEntries {
     pub(super) waits: BTreeMap<u32, ReadWait>,
     /// The locks by their addresses.
     pub(super) locks: BTreeMap<u64, SnapshotLock>,
-    /// Where locks were acquired.
+    /// The place where locks were acquired.
     pub(super) stacks: Vec<Stack>,
     /// The names of threads by the stacks that they run on.
     thread_stacks: Vec<(u64, u64, String)>,

@@ -150,7 +150,8 @@ mod tests {
         }
     }
 
-    /// Threads 1 and 2 wait for each other, 3 for one of them.
+    /// Returns the facts of threads 1 and 2, which wait for each other, and 3, which waits for one
+    /// of them.
     fn facts(switches: u64) -> WaitFacts {
         [(1, fact(10, 2, switches)), (2, fact(20, 1, 7)), (3, fact(10, 2, 7))].into()
     }

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-/// Where distributions install them.
+/// The place where distributions install them.
 const FOLDERS: [&str; 2] = ["/usr/lib/debug", "/lib/debug"];
 
 /// Returns the separate debug file of `stripped`, which lies at `path`.

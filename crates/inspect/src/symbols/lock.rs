@@ -31,7 +31,7 @@ pub struct LockClues<'a> {
     pub serial: Option<u64>,
 }
 
-/// Where a lock comes from.
+/// The place that a lock comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LockOrigin {
     /// It is a variable, or part of one.
@@ -74,7 +74,7 @@ pub struct LockSymbol {
     pub kind: String,
     /// The address of its first byte.
     pub address: u64,
-    /// Where it comes from.
+    /// The place that the lock comes from.
     pub origin: LockOrigin,
     /// Tells locks from the same place apart.
     pub serial: Option<u64>,

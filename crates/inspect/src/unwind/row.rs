@@ -38,7 +38,7 @@ pub(super) struct RowInFile {
     module: Arc<Module>,
     /// Whether the kernel made the frame, for a signal handler to return to.
     pub(super) signal: bool,
-    /// Where the function starts, or the part of it that lies here.
+    /// The place where the function starts, or the part of it that lies here.
     pub(super) function: u64,
 }
 

@@ -204,8 +204,8 @@ mod tests {
 
     const CODE: u64 = 0x40_0000;
 
-    /// How the bytes in front of `CODE + 0x40` call `CODE + 0x10`, with a stub
-    /// at `CODE` and its slot at `CODE + 0x80`.
+    /// Returns how the bytes in front of `CODE + 0x40` call `CODE + 0x10`, with a stub at `CODE`
+    /// and its slot at `CODE + 0x80`.
     fn linked(call: &[u8]) -> Option<Link> {
         let mut bytes = vec![0x90; 0x100];
         bytes[..10].copy_from_slice(&[0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0x76, 0, 0, 0]);

@@ -56,7 +56,7 @@ pub struct FoundCycle {
     pub members: Vec<CycleMember>,
     /// A wait of it ends by time-out, so the cycle opens by itself.
     pub timed: bool,
-    /// Not all of its locks name an owner: it rests on the ledger and the kernel.
+    /// Whether not all of its locks name an owner: then it rests on the ledger and the kernel.
     pub unnamed: bool,
 }
 

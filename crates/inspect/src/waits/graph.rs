@@ -62,7 +62,7 @@ pub struct GraphHold {
     pub thread: GraphThread,
     /// The facts of the finding.
     pub lock: GraphLock,
-    /// With others, or alone.
+    /// Whether it shares the lock with others.
     pub shared: bool,
 }
 

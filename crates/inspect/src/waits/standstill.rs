@@ -40,7 +40,7 @@ pub enum Enders {
 /// Signals that a thread causes itself, by a fault: who waits causes none.
 const OF_FAULTS: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
-/// Those that the C library has for itself: cancellation and changes of user.
+/// The signals that the C library has for itself: cancellation and changes of user.
 const OF_LIBRARY: [libc::c_int; 2] = [32, 33];
 
 /// Returns what can end the waits of the threads of a process, which are in these calls and have

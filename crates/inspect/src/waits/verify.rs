@@ -18,12 +18,12 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the largest lock of glibc: its futex words lie within.
 const LARGEST_LOCK: u64 = 56;
-/// Where glibc's mutex names its owner.
+/// The place where glibc's mutex names its owner.
 const MUTEX_OWNER: u64 = 8;
-/// Where its reader-writer lock counts its readers, those that wait included.
+/// The place where its reader-writer lock counts its readers, those that wait included.
 const READERS: u64 = 0;
 const READERS_SHIFT: u32 = 3;
-/// Where that one names the thread that writes.
+/// The place where that one names the thread that writes.
 const WRITER: u64 = 24;
 /// Bytes of stack in which the innermost functions of glibc have their words.
 const FRAME: u64 = 4096;

@@ -54,7 +54,7 @@ pub(crate) struct Asleep {
 }
 
 impl Running {
-    /// Starts it.
+    /// Starts the program.
     pub(crate) fn start(program: &Path, args: &[&str]) -> Running {
         let end = Instant::now() + DEADLINE;
         let mut command = Command::new(program);
@@ -99,9 +99,9 @@ impl Running {
         self.child.wait().expect("a child");
     }
 
-    /// Threads with their names, once `count` threads of the name `name` sleep
-    /// in the system call `call`. `None`, with the reason printed, where the
-    /// kernel does not show system calls.
+    /// Returns threads with their names, once `count` threads of the name `name` sleep in the
+    /// system call `call`. Returns `None`, with the reason printed, where the kernel does not show
+    /// system calls.
     pub(crate) fn asleep(&self, name: &str, call: i64, count: usize) -> Option<Vec<Asleep>> {
         let since = Instant::now();
         loop {

@@ -38,7 +38,7 @@ pub struct OncpuHeader {
     pub threads: u32,
     /// Is not 0 as long as the program keeps the table (ONCPU-LIVE).
     pub live: u32,
-    /// When the table was started, in seconds since 1970.
+    /// The time at which the table was started, in seconds since 1970.
     pub started: u64,
 }
 

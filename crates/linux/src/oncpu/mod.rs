@@ -41,7 +41,7 @@ pub struct RunningTable {
     pub threads: u32,
     /// The size of the table in bytes.
     pub bytes: usize,
-    /// When the table was started, in seconds since 1970.
+    /// The time at which the table was started, in seconds since 1970.
     pub started: u64,
     /// Whether the table knows that the calling thread runs: the program is at work.
     pub kept: bool,

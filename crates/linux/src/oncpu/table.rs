@@ -228,7 +228,7 @@ pub(super) fn is_nested() -> bool {
 mod tests {
     use super::*;
 
-    /// Memory that looks like a table, for `f`.
+    /// Gives `f` memory that looks like a table.
     fn with_table(f: impl FnOnce(&mut [u32], OncpuTable)) {
         let (processors, threads) = (4, 64);
         let mut memory = vec![0_u32; size(processors, threads) / 4];

@@ -128,7 +128,7 @@ pub(super) struct ThreadList {
     pub(super) head: AtomicPtr<Head>,
     pub(super) offset: AtomicIsize,
     pub(super) kind: AtomicU32,
-    /// Not zero once the libc was seen to use the list for mutexes of its own.
+    /// The word that is not zero once the libc was seen to use the list for mutexes of its own.
     pub(super) is_mixed: AtomicU32,
     /// The word that is named now.
     pub(super) named: AtomicPtr<U32>,
@@ -156,7 +156,7 @@ pub(super) struct MemberPage {
     /// Indices of the members whose slots are in the robust list, in its order.
     order: [AtomicU8; MEMBERS],
     linked: AtomicU32,
-    /// Not zero once the thread has made the page its own.
+    /// The word that is not zero once the thread has made the page its own.
     pub(super) ready: AtomicU32,
     pub(super) list: ThreadList,
 }

@@ -28,7 +28,7 @@ pub(super) struct OwnPlace {
     pub(super) hold: AtomicUsize,
     /// Somebody works on `number`.
     pub(super) busy: AtomicU32,
-    /// When its threads last asked about one another, in 2^20 nanoseconds; 0: not yet.
+    /// The time at which its threads last asked about one another, in 2^20 nanoseconds; 0: not yet.
     pub(super) asked: AtomicU32,
 }
 

@@ -42,7 +42,7 @@ const MOST: usize = 128;
 /// The time for which sleeps stay short after a wake-up was missed, in nanoseconds.
 const WARY: u64 = 60_000_000_000;
 
-/// Until when, as [`futex::now`] tells it; 0: none was missed.
+/// The time until which the process is wary, as [`futex::now`] tells it; 0: none was missed.
 static WARY_UNTIL: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the moment at which a sleep is over that is to be short.
@@ -60,7 +60,7 @@ impl RobustMachine for Linux {
 
     const MOST_WATCHES: usize = MOST - 1;
 
-    /// A second: the kernel's word is good, but for the cases that `oracle` names.
+    /// Returns a second: the kernel's word is good, but for the cases that `oracle` names.
     #[inline(always)]
     fn trust() -> Option<u64> {
         Some(1_000_000_000)
@@ -73,8 +73,8 @@ impl RobustMachine for Linux {
         release::subtracts()
     }
 
-    /// With the kernel's slack, 50 to 100 microseconds: some fifty sections of those that
-    /// are shorter than the way to sleep.
+    /// The length of a rest: with the kernel's slack, 50 to 100 microseconds: some fifty sections
+    /// of those that are shorter than the way to sleep.
     const REST: Option<u64> = Some(50_000);
 
     fn rest(nanos: u64) -> Woken {

@@ -1,12 +1,12 @@
 //! Processes that forbid themselves a system call.
 
-/// This system call is refused with this error from here on, to all threads; where `second` is
-/// given, only with that second argument. False if filters are not allowed.
+/// Has this system call refused with this error from here on, to all threads; where `second` is
+/// given, only with that second argument. Returns false if filters are not allowed.
 pub(crate) fn refuse(call: libc::c_long, second: Option<u32>, error: libc::c_int) -> bool {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
-    /// Where the lower half of the second argument is among what a filter reads.
+    /// The place where the lower half of the second argument is among what a filter reads.
     const SECOND: u32 = core::mem::offset_of!(libc::seccomp_data, args) as u32 + 8;
     let step = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [

@@ -38,7 +38,7 @@ impl Counter {
         self.add_slowly(0);
     }
 
-    /// The same, holding the lock for some turns of a spin loop.
+    /// Adds the same, holding the lock for some turns of a spin loop.
     pub(crate) fn add_slowly(&self, turns: u32) {
         self.lock.lock(Location::caller()).expect("no reason to fail");
         (0..turns).for_each(|_| core::hint::spin_loop());
@@ -86,7 +86,7 @@ pub(crate) fn in_threads(count: usize, body: &(dyn Fn() + Sync)) {
     }
 }
 
-/// `threads` threads add `adds` times each; the sum must be right.
+/// Has `threads` threads add `adds` times each, and asserts that the sum is right.
 pub(crate) fn count_with(threads: usize, adds: usize) {
     let counter = Counter::new();
     in_threads(threads, &|| (0..adds).for_each(|_| counter.add()));
@@ -160,7 +160,7 @@ pub(crate) fn in_child(what: &str, body: impl FnOnce() -> bool) {
     assert_eq!(status, 0, "the child says no: {what}");
 }
 
-/// The kernel's number of the calling thread.
+/// Returns the kernel's number of the calling thread.
 pub(crate) fn gettid() -> libc::pid_t {
     // SAFETY: `gettid` takes no argument and touches no memory.
     unsafe { libc::syscall(libc::SYS_gettid) as libc::pid_t }
@@ -183,7 +183,7 @@ pub(crate) fn handle(number: libc::c_int, flags: libc::c_int, handler: extern "C
     }
 }
 
-/// The calling thread's slot number.
+/// Returns the calling thread's slot number.
 pub(crate) fn my_slot() -> u32 {
     Linux::me().get()
 }

@@ -15,12 +15,13 @@ use std::time::Duration;
 
 static SEGMENT: OnceLock<Segment> = OnceLock::new();
 
-/// The one segment, made by whoever asks first.
+/// Returns the one segment, made by whoever asks first.
 fn segment() -> &'static Segment {
     SEGMENT.get_or_init(Segment::new)
 }
 
-/// 0: got it; 1: got it from a dead owner, and declared it consistent; 2: too late.
+/// Acquires a lock. Returns 0: got it; 1: got it from a dead owner, and declared it consistent; 2:
+/// too late.
 #[unsafe(no_mangle)]
 extern "C" fn segment_lock(number: u32, milliseconds: u32) -> i32 {
     let time = Duration::from_millis(milliseconds.into());
@@ -45,7 +46,7 @@ extern "C" fn segment_leave() -> bool {
     shared::leave(segment().handle()).is_ok()
 }
 
-/// The calling thread's name; 0: it is nobody.
+/// Returns the calling thread's name; 0: it is nobody.
 #[unsafe(no_mangle)]
 extern "C" fn segment_me() -> u32 {
     shared::me(segment().address()).map_or(0, |me| me.bits())

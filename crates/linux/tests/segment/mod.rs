@@ -207,7 +207,7 @@ impl Child {
     }
 }
 
-/// The kernel forgets the list of the calling thread.
+/// Makes the kernel forget the list of the calling thread.
 pub(crate) fn lose_list() {
     // SAFETY: the kernel remembers the null pointer, and so reads no list.
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);

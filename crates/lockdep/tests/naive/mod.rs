@@ -34,13 +34,13 @@ impl Seen {
         }
     }
 
-    /// What it holds: the lock it comes from, and the gates.
+    /// Returns what the thread holds: the lock that the edge comes from, and the gates.
     fn held(&self) -> impl Iterator<Item = (u32, bool)> + '_ {
         let from = (self.from, self.from_mode != Mode::Write);
         self.gates.iter().map(|gate| (gate.lock.0, gate.shared)).chain([from])
     }
 
-    /// Whatever the other one proves, this one does.
+    /// Tells whether this one proves whatever the other one does.
     pub(crate) fn covers(&self, other: &Seen) -> bool {
         (self.from, self.to, self.thread) == (other.from, other.to, other.thread)
             && no_weaker((self.from_mode, self.to_mode), (other.from_mode, other.to_mode))
@@ -50,7 +50,7 @@ impl Seen {
             })
     }
 
-    /// Two threads can be at these two edges at the same time.
+    /// Tells whether two threads can be at these two edges at the same time.
     fn together(&self, other: &Seen) -> bool {
         self.thread != other.thread
             && !self.held().any(|(lock, shared)| {
@@ -59,7 +59,7 @@ impl Seen {
     }
 }
 
-/// The request waits behind the hold.
+/// Tells whether the request waits behind the hold.
 pub(crate) fn waits(asked: Mode, held: Mode) -> bool {
     asked != Mode::ReadRecursive || held == Mode::Write
 }
@@ -71,8 +71,8 @@ fn no_weaker(a: (Mode, Mode), b: (Mode, Mode)) -> bool {
     shared(a.0) <= shared(b.0) && recursive(a.1) <= recursive(b.1)
 }
 
-/// All cycles of different locks that begin with `first`, each with one witness an
-/// edge, for which `fits` holds of each new member and those before it.
+/// Returns all cycles of different locks that begin with `first`, each with one witness an edge,
+/// for which `fits` holds of each new member and those before it.
 pub(crate) fn cycles(
     all: &[Seen],
     first: &Seen,
@@ -128,7 +128,7 @@ fn shortest(class: &dyn Fn(u32) -> u32) -> impl FnMut(&mut Shortest, &[Seen]) + 
     }
 }
 
-/// The shortest cycles through `new` that its witness and others prove.
+/// Returns the shortest cycles through `new` that its witness and others prove.
 pub(crate) fn potential(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Shortest {
     let mut best = None;
     if new.alone {
@@ -140,7 +140,7 @@ pub(crate) fn potential(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) ->
     best
 }
 
-/// The shortest cycles through `new`.
+/// Returns the shortest cycles through `new`.
 pub(crate) fn order(all: &[Seen], new: &Seen, class: &dyn Fn(u32) -> u32) -> Shortest {
     let mut best = None;
     let mut keep = shortest(class);
@@ -156,7 +156,7 @@ pub(crate) fn is_new_kind(all: &[Seen], new: &Seen) -> bool {
     })
 }
 
-/// What a step of a finding says.
+/// Returns what a step of a finding says.
 pub(crate) fn of_step(step: &InversionStep) -> Seen {
     let witness = &step.witness;
     Seen {

@@ -31,7 +31,7 @@ pub(super) struct VisibleThread {
 #[derive(Clone, Debug)]
 struct MessageLock {
     name: Option<&'static str>,
-    /// Where it was created, or first used.
+    /// The place where it was created, or first used.
     origin: Site,
     address: usize,
 }
@@ -51,8 +51,8 @@ struct CheckEngine {
     chains: Vec<Backtrace>,
     threads: Vec<Arc<VisibleThread>>,
     names: HashMap<ThreadId, String>,
-    /// Where rules were broken that was said: by the places, whichever threads and
-    /// locks of one origin it were.
+    /// The places of broken rules that were told: by the places, whichever threads and locks of one
+    /// origin it were.
     broken: HashSet<(Site, Option<Site>)>,
 }
 

@@ -121,7 +121,7 @@ pub(super) const DEEPEST: usize = 48;
 pub(super) const LONGEST: usize = 1 << 20;
 
 impl Shape {
-    /// Bytes of the type.
+    /// Returns the number of bytes of the type.
     #[must_use]
     pub const fn size(&self) -> usize {
         match *self {

@@ -71,8 +71,8 @@ fn of_racing_threads_exactly_one_sees_zero() {
     }
 }
 
-/// The use it is made for: look-ups revive an object as long as it is in the
-/// table, the last reference removes it, and nobody ever finds a dead one.
+/// Shows the use that it is made for: look-ups revive an object as long as it is in the table, the
+/// last reference removes it, and nobody ever finds a dead one.
 #[test]
 fn look_ups_that_race_with_the_last_drop_never_find_a_dead_object() {
     let _watchdog = Watchdog::new("look_ups_that_race_with_the_last_drop");

@@ -81,8 +81,8 @@ fn a_mutex_may_be_unmapped_by_the_next_holder() {
     });
 }
 
-/// The same with memory that is reused at once: a late write would be seen by
-/// the next tenant.
+/// Shows the same with memory that is reused at once: a late write would be seen by the next
+/// tenant.
 #[test]
 fn memory_of_a_freed_mutex_is_not_written() {
     let _watchdog = Watchdog::new("memory_of_a_freed_mutex_is_not_written");

@@ -4,7 +4,7 @@ use crate::support::{Watchdog, panic_of};
 use lockstead::{CancelToken, Cancelled, Interrupted, Mutex, NamedMutex, TimedOut};
 use std::time::{Duration, Instant};
 
-/// This line, as messages show it.
+/// Gives this line, as messages show it.
 macro_rules! here {
     () => {
         format!("{}:{}:", file!(), line!())

@@ -37,7 +37,7 @@ fn sixteen_threads_all_make_progress() {
     });
 }
 
-/// One thread that releases and takes again at once, with no gap for others.
+/// Runs one thread that releases and takes again at once, with no gap for others.
 #[test]
 fn a_greedy_holder_cannot_keep_a_waiter_out() {
     let _watchdog = Watchdog::new("a_greedy_holder_cannot_keep_a_waiter_out");

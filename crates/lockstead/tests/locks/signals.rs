@@ -34,8 +34,8 @@ fn pester<T>(thread: &JoinHandle<T>, signal: libc::c_int) {
     }
 }
 
-/// `wait` waits for something that does not come, until a handler runs; it is
-/// left alone for `delay`, so that it may have gone to sleep in another place.
+/// Runs `wait`, which waits for something that does not come, until a handler runs; it is left
+/// alone for `delay`, so that it may have gone to sleep in another place.
 fn ends(
     signal: libc::c_int,
     delay: Duration,

@@ -31,8 +31,8 @@ fn allowed() -> bool {
     tried.is_ok() && inherits()
 }
 
-/// The priority that the kernel runs a thread with now: from 1 for `SCHED_FIFO`, 0 or
-/// less otherwise.
+/// Returns the priority that the kernel runs a thread with now: from 1 for `SCHED_FIFO`, 0 or less
+/// otherwise.
 fn effective(tid: u32) -> i64 {
     let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat")).expect("a thread");
     let rest = stat.rsplit(") ").next().expect("fields behind the name");
@@ -167,7 +167,7 @@ fn priorities_are_lent_along_chains_of_locks() {
     });
 }
 
-/// The test of the test: what is shown of the other locks is not shown of this one.
+/// Tests the test: what is shown of the other locks is not shown of this one.
 #[test]
 fn an_ordinary_mutex_lends_nothing() {
     if !allowed() {

@@ -133,7 +133,7 @@ fn both_are_of_one_segment() {
     assert!(!high.root().count.is_locked());
 }
 
-/// In whichever order the mutexes are released.
+/// Works in whichever order the mutexes are released.
 #[test]
 fn what_is_owed_for_several_mutexes_ends_with_the_last_of_them() {
     let _watchdog = Watchdog::new("what_is_owed_for_several_mutexes_ends_with_the_last_of_them");

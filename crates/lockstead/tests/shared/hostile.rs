@@ -52,7 +52,7 @@ impl Words {
     }
 }
 
-/// What may be written: anything, or what the protocol knows.
+/// Returns what may be written: anything, or what the protocol knows.
 fn word(random: &mut Random) -> u32 {
     let slot = random.below(PARTICIPANTS as usize + 3) as u32;
     let generation = (random.below(4) as u32) << 14;
@@ -69,7 +69,7 @@ fn word(random: &mut Random) -> u32 {
     }
 }
 
-/// One lock operation with a limit, whatever comes of it; whether it got a lock.
+/// Does one lock operation with a limit, whatever comes of it. Tells whether it got a lock.
 fn operate(root: &Root, random: &mut Random) -> bool {
     let limit = Duration::from_micros(random.next() % 3000);
     let mutex = &root.mutexes[random.below(4)];

@@ -27,7 +27,7 @@ fn forever() -> WaitBounds<'static, lockstead_linux::Linux> {
     WaitBounds::FOREVER
 }
 
-/// One whose time is over.
+/// Returns a wait whose time is over.
 fn never() -> WaitBounds<'static, lockstead_linux::Linux> {
     WaitBounds { deadline: Some(Nanos(1)), ..WaitBounds::FOREVER }
 }

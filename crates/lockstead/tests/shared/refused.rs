@@ -88,7 +88,7 @@ fn every_changed_byte_of_the_header_and_the_directory_is_noticed() {
     }
 }
 
-/// With sums that are right: the decoder itself has to be right, too.
+/// Damages the file with sums that are right: the decoder itself has to be right, too.
 #[test]
 fn changed_headers_and_directories_with_right_sums_are_survived() {
     let _watchdog = Watchdog::new("changed_headers_and_directories_with_right_sums_are_survived");

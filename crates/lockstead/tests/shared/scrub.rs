@@ -7,12 +7,12 @@ use std::os::unix::fs::FileExt;
 use std::sync::Barrier;
 use std::thread;
 
-/// The last generation.
+/// The last generation of a slot.
 const LAST: u64 = (1 << 14) - 1;
 
 type Locks = [SharedMutex<u64>; 3];
 
-/// A segment with one slot, which has seen so many deaths.
+/// Returns a segment with one slot, which has seen so many deaths.
 fn with_deaths(deaths: u64) -> Segment<Locks> {
     let options = SegmentOptions::new().participants(1);
     let segment = Segment::<Locks>::memfd("worn", &options).expect("a segment");
@@ -68,7 +68,7 @@ fn a_slot_that_is_worn_out_begins_anew_and_the_dead_are_told_of() {
     }
 }
 
-/// As a dead participant of generation 0 would have to be taken for a living one.
+/// Erases those names: a dead participant of generation 0 would have to be taken for a living one.
 #[test]
 fn no_name_of_an_earlier_life_is_left() {
     let _watchdog = Watchdog::new("no_name_of_an_earlier_life_is_left");
@@ -106,7 +106,7 @@ fn what_is_left_without_a_death_does_not_wear_out() {
     assert!(matches!(segment.root()[0].lock().unwrap(), Locked::Acquired(_)));
 }
 
-/// A life word that says that this process scrubs.
+/// Returns a life word that says that this process scrubs.
 fn scrubbed_by(process: u64) -> u64 {
     LAST << 32 | process << 46 | 0xbfff_ffff
 }
@@ -135,7 +135,7 @@ fn who_comes_while_somebody_scrubs_waits_for_that() {
     });
 }
 
-/// However long that takes: who has died there has died.
+/// Gets the lock, however long the scrubbing takes: who has died there has died.
 #[test]
 fn a_dead_owners_lock_is_got_while_somebody_scrubs_its_slot() {
     let _watchdog = Watchdog::new("a_dead_owners_lock_is_got_while_somebody_scrubs_its_slot");
@@ -164,7 +164,7 @@ fn a_slot_whose_scrubber_has_ended_is_scrubbed_by_the_next_one() {
     assert_eq!(read(&segment) >> 32 & LAST, 0, "it began anew");
 }
 
-/// Where the directory does not say where locks are, no name can be erased.
+/// Refuses to scrub: where the directory does not say where locks are, no name can be erased.
 #[test]
 fn where_locks_may_be_unknown_what_is_worn_out_stays_so() {
     let _watchdog = Watchdog::new("where_locks_may_be_unknown_what_is_worn_out_stays_so");

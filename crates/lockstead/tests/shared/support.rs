@@ -26,7 +26,7 @@ pub(crate) fn eventually(mut probe: impl FnMut() -> bool) {
 pub(crate) struct Folder(PathBuf);
 
 impl Folder {
-    /// On the file system of the system's temporary files.
+    /// Makes one on the file system of the system's temporary files.
     pub(crate) fn new() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -51,7 +51,7 @@ impl Drop for Folder {
     }
 }
 
-/// A segment in memory with this root.
+/// Returns a segment in memory with this root.
 pub(crate) fn segment<T: Shareable>() -> Segment<T> {
     Segment::memfd("test", &SegmentOptions::new()).expect("a segment")
 }

@@ -7,8 +7,8 @@ use std::fs::OpenOptions;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// As after a start of the system, or a file that was put back: slots say that somebody
-/// lives who is nowhere to be found.
+/// Stands for a start of the system, or a file that was put back: slots say that somebody lives who
+/// is nowhere to be found.
 #[test]
 fn a_copy_of_the_file_has_no_living_owners() {
     let named = Named::new("copied");

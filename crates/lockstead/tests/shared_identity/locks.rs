@@ -10,12 +10,12 @@ use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// A record lock on the whole file, and beyond its end.
+/// Takes a record lock on the whole file, and beyond its end.
 fn lock_all(file: &File, kind: libc::c_int) -> Result<(), Error> {
     lock(file, kind, 0)
 }
 
-/// A record lock from this byte on.
+/// Takes a record lock from this byte on.
 fn lock(file: &File, kind: libc::c_int, from: i64) -> Result<(), Error> {
     // SAFETY: the structure is plain bits, for which zero is valid.
     let mut range: libc::flock = unsafe { core::mem::zeroed() };
@@ -55,7 +55,7 @@ fn who_only_reads_the_file_keeps_nobody_out_and_hides_no_death() {
     assert!(root.told());
 }
 
-/// By two descriptions in turn, so that the kernel does not make one range of them.
+/// Locks by two descriptions in turn, so that the kernel does not make one range of them.
 #[test]
 fn a_reader_that_locks_many_numbers_one_by_one_keeps_nobody_out_either() {
     let named = Named::new("one-by-one");
@@ -92,7 +92,7 @@ fn a_reader_that_locks_many_numbers_one_by_one_keeps_nobody_out_either() {
     assert!(root.told());
 }
 
-/// Who makes a segment draws the first number.
+/// The number of this process: it makes the segment, and so draws the first one.
 const LAST_OF_THIS_PROCESS: u32 = 1;
 
 #[test]
@@ -195,8 +195,8 @@ fn beside_a_reader_a_copy_of_the_file_has_no_living_owners_either() {
     [&path, &copy].iter().for_each(|path| std::fs::remove_file(path).expect("it"));
 }
 
-/// The next container: its first process has the number of the last one's, and its namespace's
-/// number may be the same, too.
+/// Stands for the next container: its first process has the number of the last one's, and its
+/// namespace's number may be the same, too.
 #[test]
 fn beside_a_reader_the_next_process_of_the_same_number_is_somebody_else() {
     let path = std::env::temp_dir().join(format!("lockstead-next-{}", std::process::id()));

@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// A page that this process and its children share, zeroed.
+/// Returns a page that this process and its children share, zeroed.
 fn shared_page() -> &'static [AtomicU32; 8] {
     let (rights, kind) =
         (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);

@@ -21,7 +21,7 @@ pub(crate) struct Root {
 /// Longer than anything takes, but a hang.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// In which a death is found that the kernel has not told of.
+/// The time in which a death is found that the kernel has not told of.
 pub(crate) const UNTOLD: Duration = Duration::from_secs(10);
 
 /// A segment in a file of its own, removed when dropped.
@@ -64,7 +64,7 @@ impl Root {
         }
     }
 
-    /// The same, and the kernel will tell nobody of its end.
+    /// Keeps the same, and the kernel will tell nobody of its end.
     pub(crate) fn keep_untold(&self, stage: u32) -> ! {
         core::mem::forget(self.mutex.lock().expect("a slot"));
         lose_list();
@@ -102,7 +102,7 @@ impl Child {
         }
     }
 
-    /// By the bare system call, of which nobody is told.
+    /// Forks by the bare system call, of which nobody is told.
     pub(crate) fn bare(body: impl FnOnce()) -> Child {
         // SAFETY: the child never returns from here, and uses nothing that other threads lock.
         match unsafe { libc::syscall(libc::SYS_fork) } {
@@ -116,7 +116,8 @@ impl Child {
         }
     }
 
-    /// The first one of a PID namespace of its own; `None` where that is not allowed.
+    /// Starts the first process of a PID namespace of its own. Returns `None` where that is not
+    /// allowed.
     pub(crate) fn first_of_namespace(body: impl FnOnce() + Send) -> Option<Child> {
         // A thread can say only once where its children are to live.
         std::thread::scope(|s| {
@@ -162,7 +163,7 @@ impl Drop for Child {
     }
 }
 
-/// The kernel forgets the list of the calling thread, and tells of its end to nobody.
+/// Makes the kernel forget the list of the calling thread, so that it tells of its end to nobody.
 pub(crate) fn lose_list() {
     // SAFETY: the kernel gets two numbers: no list, and the size that it expects.
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);

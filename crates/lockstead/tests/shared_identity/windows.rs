@@ -21,7 +21,7 @@ const TOLD: u32 = 1003;
 /// The stage from which on a stopped one goes on: its own, and so many.
 const ON: u32 = 1000;
 
-/// Where the stage of the test is; null: nobody is stopped.
+/// The place of the stage of the test; null: nobody is stopped.
 static STAGE: AtomicPtr<AtomicU32> = AtomicPtr::new(core::ptr::null_mut());
 /// 1: to be stopped when it has a slot.
 static STOPS_TAKEN: AtomicU32 = AtomicU32::new(0);
@@ -39,12 +39,12 @@ fn stop(stage: u32) {
     }
 }
 
-/// The stage is told at this word, which outlives the calling child.
+/// Has the stage told at this word, which outlives the calling child.
 fn stopping(stage: &AtomicU32) {
     STAGE.store(core::ptr::from_ref(stage).cast_mut(), SeqCst);
 }
 
-/// The libc's.
+/// Stands before the libc's function of this name.
 ///
 /// # Safety
 /// As that.
@@ -57,7 +57,7 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::time
     unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as i32 }
 }
 
-/// The libc's.
+/// Stands before the libc's function of this name.
 ///
 /// # Safety
 /// As that.
@@ -227,8 +227,8 @@ extern "C" fn wait_in_fork() {
     }
 }
 
-/// Before the library registers its own handlers: so that this one is called after them, when a
-/// fork has what keeps descriptions out.
+/// The registration of a handler before the library registers its own: so this one is called after
+/// them, when a fork has what keeps descriptions out.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static REGISTER: extern "C" fn() = {
@@ -262,7 +262,7 @@ fn a_child_of_the_bare_call_joins_though_another_thread_was_forking() {
 
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// A waiter that is woken again and again, each time before it has slept for a second.
+/// Runs a waiter that is woken again and again, each time before it has slept for a second.
 #[test]
 fn who_is_interrupted_all_the_time_learns_of_an_untold_death_too() {
     let named = Named::new("interrupted");
@@ -303,7 +303,7 @@ fn who_is_interrupted_all_the_time_learns_of_an_untold_death_too() {
     waiters.into_iter().for_each(Child::ends);
 }
 
-/// Who tries for the lock of a living one and for that of a dead one, in turn.
+/// Tries for the lock of a living one and for that of a dead one, in turn.
 #[test]
 fn who_only_tries_asks_about_all_owners() {
     let named = Named::new("polled");

@@ -12,8 +12,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::{Duration, Instant};
 
-/// What the calling process and its children mount from here on nobody else sees; false where that
-/// is not allowed.
+/// Hides what the calling process and its children mount from here on from everybody else. Returns
+/// false where that is not allowed.
 fn have_own_mounts() -> bool {
     // SAFETY: a namespace of the caller's own, and a path that lives.
     unsafe {
@@ -136,7 +136,7 @@ fn without_a_free_descriptor_who_has_opened_takes_part_and_a_child_is_told() {
     assert!(root.told());
 }
 
-/// As daemons do: the file is root's, and opened before that is given up.
+/// Does as daemons do: the file is root's, and opened before that is given up.
 #[test]
 fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
     // SAFETY: `geteuid` takes no argument and cannot fail.
@@ -178,7 +178,8 @@ fn who_gives_up_the_right_to_the_file_after_opening_it_takes_part() {
     std::fs::remove_file(&path).expect("it");
 }
 
-/// Where a mapping refers to another file system's file: nobody would be known by its lock.
+/// Refuses to let anybody join. Where a mapping refers to another file system's file: nobody would
+/// be known by its lock.
 #[test]
 fn on_an_overlay_joining_says_that_its_locks_do_not_last() {
     let named = Named::new("overlay");
@@ -270,7 +271,7 @@ fn filters_of_system_calls_are_passed_by_or_named() {
     });
 }
 
-/// As a daemon does that closes whatever is open, and opens files of its own then.
+/// Does as a daemon that closes whatever is open, and opens files of its own then.
 #[test]
 fn a_descriptor_that_the_program_has_closed_and_used_anew_is_left_to_it() {
     Child::new(|| {

@@ -103,8 +103,8 @@ fn a_thread_has_a_few_contexts_and_no_more() {
     drop(last.begin());
 }
 
-/// Two locks; an older context holds the first, a younger one the second, each in
-/// its thread, and each asks for the other one's.
+/// Has an older context hold the first of two locks and a younger one the second, each in its
+/// thread; each asks for the other one's.
 fn crossed(
     class: &'static Class,
     older: impl FnOnce(&WwMutex<i32>, &Context) + Send,

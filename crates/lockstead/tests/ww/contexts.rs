@@ -6,8 +6,8 @@ use lockstead::ww::{CONTEXTS_PER_THREAD, Class, Error, WwMutex};
 use std::sync::Barrier;
 use std::thread;
 
-/// A thread with a context in each of several classes, all of the same number: the
-/// wound goes to the one that holds the lock.
+/// Runs a thread with a context in each of several classes, all of the same number: the wound goes
+/// to the one that holds the lock.
 #[test]
 fn a_wound_finds_its_context_among_those_of_a_thread() {
     let _watchdog = Watchdog::new("a_wound_finds_its_context_among_those_of_a_thread");

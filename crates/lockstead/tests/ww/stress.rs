@@ -23,7 +23,7 @@ impl Dice {
         (self.0 >> 20) as usize % end
     }
 
-    /// Some of the locks, at least two, in any order.
+    /// Returns some of the locks, at least two, in any order.
     fn subset<'a>(&mut self, locks: &'a [WwMutex<i64>]) -> Vec<&'a WwMutex<i64>> {
         let mut all: Vec<_> = locks.iter().collect();
         for last in (1..all.len()).rev() {
@@ -49,8 +49,8 @@ fn work(guards: &mut [WwGuard<'_, i64>], dice: &mut Dice) {
     *guards[to] += amount;
 }
 
-/// Backing off by hand: takes the locks in the order of the list, again and again,
-/// the one that it was refused first. With `tries` it also tries before it waits.
+/// Backs off by hand: takes the locks in the order of the list, again and again, the one that it
+/// was refused first. With `tries` it also tries before it waits.
 fn by_hand<'a>(
     context: &'a Context,
     locks: &[&'a WwMutex<i64>],
@@ -86,8 +86,8 @@ fn by_hand<'a>(
     }
 }
 
-/// All threads take subsets for a while; each must have got its locks many times,
-/// and no money is lost. Returns how often a context was refused.
+/// Has all threads take subsets for a while; each must have got its locks many times, and no money
+/// is lost. Returns how often a context was refused.
 fn storm(class: &'static Class, name: &'static str, alone: bool) -> u64 {
     let _watchdog = Watchdog::new(name);
     let locks: Vec<_> = (0..LOCKS).map(|_| WwMutex::new(class, EACH)).collect();

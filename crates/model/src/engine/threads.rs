@@ -99,16 +99,16 @@ pub(crate) struct ModelThread {
     pub(crate) own: u64,
     /// How many changes others had made when it last relaxed.
     pub(super) idle_since: Option<u64>,
-    /// When its sleep ends by itself; `u64::MAX` is never.
+    /// The time at which its sleep ends by itself; `u64::MAX` is never.
     pub(crate) deadline: u64,
     pub(crate) handler: Option<*const dyn Fn()>,
     pub(crate) in_handler: bool,
     /// It has looked, and stores next, unless something restarts it.
     pub(crate) in_section: bool,
     pub(crate) yielder: *const Yielder<(), ()>,
-    /// Where it queues; empty outside of waits.
+    /// The words at which it queues; empty outside of waits.
     pub(crate) entries: SleepEntries,
-    /// Where the machine wakes when it ends.
+    /// The word at which the machine wakes a sleeper when the thread ends.
     pub(crate) named: Option<*const Atom>,
     /// The same, when it has named nothing.
     pub(crate) deferred: Option<*const Atom>,

@@ -51,7 +51,7 @@ macro_rules! policy {
 }
 
 policy!(
-    /// Sleeps at once.
+    /// A policy that sleeps at once.
     Sleeps: spin 0, stale 0, bound NEVER, handoff 0, joins |_, _| false
 );
 policy!(

@@ -50,8 +50,8 @@ const LIFE: u64 = 1 << 32 | 1 << 20;
 
 /// The multiplier of keys: 2^64 divided by the golden ratio. In memory, for the fast path.
 pub static MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
-/// Where an address lies, in steps of some 31 bytes, is the product with this number
-/// without the lower bits, so that addresses at a stride of a power of two differ.
+/// The number whose product with an address, without the lower bits, says where that lies, in steps
+/// of some 31 bytes. So addresses at a stride of a power of two differ.
 pub const NEAR: u32 = 128 + 5;
 /// The number of lower bits of that product that are left out.
 pub const NEAR_SHIFT: u32 = 12;

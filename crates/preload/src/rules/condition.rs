@@ -50,7 +50,8 @@ fn unlocked<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     me.note(&note.with(place.lock));
 }
 
-/// The caller holds the mutex, perhaps more than once: the wait gives it back once.
+/// Judges a wait on a condition whose mutex the caller holds, perhaps more than once: the wait
+/// gives it back once.
 fn again<N: Nature>(me: &Me, words: &LockWords, call: &LockCall<'_, N>, place: CallPlace) {
     let depth = words.depth();
     if depth > 1 {
@@ -109,7 +110,7 @@ struct ConditionSignals {
     condition: AtomicU64,
     /// The generation of the condition at that address.
     generation: AtomicU32,
-    /// Not zero while a thread works on it; others pass it by.
+    /// The word that is not zero while a thread works on it; others pass it by.
     busy: AtomicU32,
     /// The thread of the first signal, and whether others have signalled.
     tid: AtomicU32,
@@ -122,9 +123,9 @@ struct Common {
     address: AtomicU64,
     generation: AtomicU32,
     stack: AtomicU32,
-    /// Not zero if the holder shared it with other readers.
+    /// The word that is not zero if the holder shared it with other readers.
     shared: AtomicU32,
-    /// Not zero if there were signals without the lock.
+    /// The word that is not zero if there were signals without the lock.
     sometimes: AtomicU32,
 }
 
@@ -147,7 +148,7 @@ const NO_SIGNALS: ConditionSignals = ConditionSignals {
 };
 
 static SIGNALS: [ConditionSignals; 512] = [const { NO_SIGNALS }; 512];
-/// Not zero if any place is taken.
+/// The word that is not zero if any place is taken.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
 /// The number of places that are looked at for one condition.

@@ -110,7 +110,7 @@ pub unsafe fn freed(me: &Me, address: u64, nature: (ObjectKind, u16), site: &Cal
     }
 }
 
-/// Where the latest of the locks without a cookie were destroyed.
+/// The places at which the latest of the locks without a cookie were destroyed.
 struct Grave {
     address: AtomicU64,
     by: AtomicU64,

@@ -103,60 +103,61 @@ macro_rules! calls {
 }
 
 calls! {
-    /// The calling thread is about to give back the lock at `address`; its held
-    /// stack says still what it said before.
+    /// Called when the calling thread is about to give back the lock at `address`; its held stack
+    /// says still what it said before.
     fn releases<N: Nature>(me: &Me, address: u64, nature: &N, site: &CallSite) => unlock::releases;
-    /// The calling thread did not get a lock at once and is about to wait for it.
+    /// Called when the calling thread did not get a lock at once and is about to wait for it.
     fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) => before_wait;
-    /// The calling thread has just acquired a lock, which is not on its held stack
-    /// yet.
+    /// Called when the calling thread has just acquired a lock, which is not on its held stack yet.
     fn acquired<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) => has_acquired;
-    /// The calling thread acquires a lock, or is about to wait for it, and that is not
+    /// Called when the calling thread acquires a lock, or is about to wait for it, and that is not
     /// recorded.
     fn passes<N: Nature>(call: &LockCall<'_, N>, how: Flags) => worlds::passes;
-    /// The lock is about to be initialised.
+    /// Called when the lock is about to be initialised.
     fn initialises(address: u64, kind: ObjectKind, site: &CallSite) => before_initialisation;
-    /// The lock is about to be destroyed.
+    /// Called when the lock is about to be destroyed.
     fn destroys(address: u64, kind: ObjectKind, site: &CallSite) => held::destroys;
-    /// The lock was initialised.
+    /// Called when the lock was initialised.
     fn initialised(me: &Me, address: u64, kind: ObjectKind, attributes: u16) => has_initialised;
-    /// The lock was destroyed; its record says still what it was.
+    /// Called when the lock was destroyed; its record says still what it was.
     fn destroyed(me: &Me, address: u64, kind: ObjectKind, site: &CallSite) => life::destroyed;
-    /// The calling thread uses a lock that it does not know; the ledger says still
-    /// what it said before.
+    /// Called when the calling thread uses a lock that it does not know; the ledger says still what
+    /// it said before.
     fn first_use<N: Nature>(me: &Me, address: u64, nature: &N, stack: u32) => life::first_use;
-    /// A lock that was not known has got a record.
+    /// Called when a lock that was not known has got a record.
     fn recorded(me: &Me, address: u64) => handoff::recorded;
-    /// The calling thread has tried to acquire a lock and got an error.
+    /// Called when the calling thread has tried to acquire a lock and got an error.
     fn fails<N: Nature>(call: &LockCall<'_, N>) => life::fails;
-    /// The calling thread is about to join another one.
+    /// Called when the calling thread is about to join another one.
     fn joins(me: &Me, other: ThreadPart<'_>, site: &CallSite) => join::joins;
-    /// A condition is about to be signalled or broadcast.
+    /// Called when a condition is about to be signalled or broadcast.
     fn signals(condition: u64, site: &CallSite) => condition::signals;
-    /// The calling thread has got a semaphore that serves as a mutex, for which it may have waited.
+    /// Called when the calling thread has got a semaphore that serves as a mutex, for which it may
+    /// have waited.
     fn semaphore_asked<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) => semaphore::asked;
-    /// A semaphore that was taken for a mutex turns out to be a signal.
+    /// Called when a semaphore that was taken for a mutex turns out to be a signal.
     fn semaphore_signals(semaphore: u64, index: u32, lock: &LockRecord) => semaphore::signals;
-    /// The calling thread gives a token of a semaphore.
+    /// Called when the calling thread gives a token of a semaphore.
     fn token_given(semaphore: u64, site: &CallSite) => tokens::given;
-    /// The calling thread has got a token, after it has waited since then; 0: it has not waited.
+    /// Called when the calling thread has got a token, after it has waited since then; 0: it has
+    /// not waited.
     fn token_taken(semaphore: u64, site: &CallSite, since: u64) => tokens::taken;
-    /// The calling thread has asked for a token and has got none.
+    /// Called when the calling thread has asked for a token and has got none.
     fn token_missed(semaphore: u64, site: &CallSite, outcome: CallOutcome) => tokens::missed;
-    /// A semaphore was initialised or opened, with this value if that is known.
+    /// Called when a semaphore was initialised or opened, with this value if that is known.
     fn semaphore_begins(me: &Me, semaphore: u64, site: &CallSite, value: Option<u32>, sharing: Sharing)
         => tokens::begins;
-    /// A semaphore was destroyed or closed; its record says still what it was.
+    /// Called when a semaphore was destroyed or closed; its record says still what it was.
     fn semaphore_ends(me: &Me, semaphore: u64, site: &CallSite) => tokens::ends;
     /// Says whether to note what semaphores are used for.
     fn want_tokens(wanted: bool) => tokens::want;
     /// Says whether to look at calls that may block.
     fn want_sleepy(wanted: bool) => sleepy::want;
-    /// The calling thread is about to fork.
+    /// Called when the calling thread is about to fork.
     fn forks(me: &Me) => at_fork::forks;
-    /// The calling thread has forked, and this is the parent.
+    /// Called when the calling thread has forked, and this is the parent.
     fn has_forked() => at_fork::in_parent;
-    /// The process is a forked child, which has no ledger yet.
+    /// Called when the process is a forked child, which has no ledger yet.
     fn forked() => in_child;
     /// Tells that the calling thread ends.
     fn thread_ends(me: &Me) => at_end;

@@ -98,7 +98,7 @@ struct Cause {
 static CAUSE: [Cause; CAUSES] =
     [const { Cause { key: AtomicU64::new(0), violation: AtomicU32::new(0) } }; CAUSES];
 
-/// Not zero if any of them is in use.
+/// The word that is not zero if any of them is in use.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
 /// Forgets all causes, because a forked child begins its own ledger.

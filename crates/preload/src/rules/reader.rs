@@ -9,7 +9,7 @@ use lockstead_ledger::lock::attribute;
 use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_ledger::violation::Rule;
 
-/// See [`super::acquired`] and [`super::waits`].
+/// Judges an acquisition for reading: see [`super::acquired`] and [`super::waits`].
 pub fn reads<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
     if call.how.kind() != WaitKind::READ
         || how.has(Flags::TRIED)

@@ -50,14 +50,14 @@ struct LockUse {
     stack: AtomicU32,
     thread: AtomicU32,
     tid: AtomicU32,
-    /// Not zero while it is being filled.
+    /// The word that is not zero while it is being filled.
     claimed: AtomicU32,
     /// The index of the lock's record.
     index: AtomicU32,
     /// How it was taken, as [`EdgeMode`] has it.
     mode: AtomicU32,
-    /// Not zero if, for a use in a handler, nobody had taken the lock before, or, for another one,
-    /// no handler was running.
+    /// The word that is not zero if, for a use in a handler, nobody had taken the lock before, or,
+    /// for another one, no handler was running.
     apart: AtomicU32,
     /// It was left in the ledger.
     left: AtomicU32,
@@ -168,7 +168,7 @@ static HANDLED: Uses<1024> = Uses::new();
 /// The uses outside of handlers, each with the signals that were open then.
 static OPEN: Uses<32768> = Uses::new();
 
-/// Not zero if there is any use in either table.
+/// The word that is not zero if there is any use in either table.
 static ANY: AtomicU32 = AtomicU32::new(0);
 
 /// Forgets all uses, because a forked child begins anew.
@@ -181,7 +181,7 @@ pub fn forget() {
     }
 }
 
-/// See [`super::acquired`] and [`super::waits`].
+/// Notes the use for the order of signal handlers: see [`super::acquired`] and [`super::waits`].
 pub fn uses<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
     let installed = handlers::installed();
     let signal = me.record().context.load(Relaxed);
@@ -280,8 +280,8 @@ fn leave_all(me: &Me, of: u64) {
     OPEN.places(of).filter(of_this).for_each(|used| leave(me, used, true));
 }
 
-/// Not zero when a handler has used any lock; 2 when all that was seen before that is
-/// in the ledger.
+/// The word that is not zero when a handler has used any lock; 2 when all that was seen before that
+/// is in the ledger.
 static HANDLED_AT_ALL: AtomicU32 = AtomicU32::new(0);
 
 fn key(address: u64, generation: u32) -> u64 {

@@ -2,7 +2,7 @@
 
 use lockstead_unwind::Stop;
 
-/// Where a walk starts: the caller of an interposed function.
+/// The start of a walk: the caller of an interposed function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalkStart {
     /// The address to which the interposed function returns.

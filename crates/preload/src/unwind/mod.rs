@@ -61,12 +61,12 @@ pub struct WalkedStack {
     /// A frame was left by its frame pointer without a table that says so: the
     /// addresses beyond are likely, not certain.
     pub guessed: bool,
-    /// Where the addresses after the first lie.
+    /// The places of the addresses after the first.
     pub slots: ReturnSlots,
 }
 
-/// Where on the stack the return addresses after the first lie, so that the
-/// same chain of calls can be recognised without a walk.
+/// The places on the stack of the return addresses after the first, by which the same chain of
+/// calls can be recognised without a walk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReturnSlots {
     /// How many of `words` are known: fewer than [`SLOTS`] where the walk ended

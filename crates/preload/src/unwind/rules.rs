@@ -31,7 +31,7 @@ const PLACES: usize = 1 << ORDER;
 const KIND: u32 = 2;
 const DISTANCE: u32 = 18;
 const SAVED: u32 = 10;
-/// Where the rest of the address starts.
+/// The place where the rest of the address starts.
 const KEY: u32 = KIND + DISTANCE + SAVED;
 const LOST: u64 = (1 << SAVED) - 1;
 

@@ -28,7 +28,7 @@ impl WalkFrame {
 /// The outcome of leaving a frame.
 pub(super) struct LeftFrame {
     pub(super) caller: WalkFrame,
-    /// Where the caller's `pc` was found, if that is on the stack.
+    /// The place where the caller's `pc` was found, if that is on the stack.
     pub(super) slot: Option<u64>,
     /// Whether nothing but the frame pointer said so.
     pub(super) guessed: bool,

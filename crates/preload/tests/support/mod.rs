@@ -22,7 +22,7 @@ include!("../../shared_object.rs");
 /// Whatever a test waits for has come by then, or never comes.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-/// Which of the two libraries.
+/// One of the two libraries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Library {
     /// The one of `lockstead run`.
@@ -137,7 +137,7 @@ impl Running {
         Running { input: child.stdin.take(), child, lines }
     }
 
-    /// The next line that it prints; `None` at the end of its output.
+    /// Returns the next line that it prints; `None` at the end of its output.
     fn line(&self) -> Option<String> {
         match self.lines.recv_timeout(DEADLINE) {
             Ok(line) => Some(line),
@@ -161,7 +161,7 @@ impl Running {
     }
 }
 
-/// Output and exit status of a program that nobody observes.
+/// Returns output and exit status of a program that nobody observes.
 pub(crate) fn run_natively(program: &Path, arguments: &[&str]) -> (String, ExitStatus) {
     Running::start(Command::new(program).args(arguments)).end()
 }
@@ -185,7 +185,7 @@ fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Who has called with a ledger.
+/// Returns who has called with a ledger.
 fn hellos(listener: &mut Listener) -> impl Iterator<Item = (Hello, OwnedFd)> {
     listener.calls().into_iter().filter_map(|call| match call {
         CallerRequest::Hello { hello, file, .. } => Some((*hello, file)),
@@ -199,7 +199,7 @@ impl Observed {
         Observed::start_with(library, program, arguments, true)
     }
 
-    /// The same; says whether its children record as well.
+    /// Starts the same; says whether its children record as well.
     pub(crate) fn start_with(
         library: Library,
         program: &Path,
@@ -209,7 +209,7 @@ impl Observed {
         Observed::start_asking(library, program, arguments, follow, false)
     }
 
-    /// The same; says whether it is to look for sleeping under locks too.
+    /// Starts the same; says whether it is to look for sleeping under locks too.
     pub(crate) fn start_asking(
         library: Library,
         program: &Path,
@@ -281,17 +281,17 @@ impl Observed {
         self.running.end()
     }
 
-    /// The address that the program printed with this name.
+    /// Returns the address that the program printed with this name.
     pub(crate) fn address(&self, name: &str) -> u64 {
         *self.addresses.get(name).unwrap_or_else(|| panic!("no address of {name}"))
     }
 
-    /// The ledger, also after the program's end.
+    /// Returns the ledger, also after the program's end.
     pub(crate) fn ledger(&self) -> lockstead_ledger::Ledger<'_> {
         self.ledger.view()
     }
 
-    /// The ledger of a forked child that has called; each once.
+    /// Returns the ledger of a forked child that has called; each once.
     pub(crate) fn child(&mut self) -> MappedLedger {
         let since = Instant::now();
         while self.children.is_empty() {

@@ -6,18 +6,18 @@ use lockstead_ledger::thread::{ThreadPart, state};
 use lockstead_ledger::{Ledger, ledger::LedgerPart};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Everything that a thread holds now; without what it has lent.
+/// Returns everything that a thread holds now; without what it has lent.
 pub(crate) fn held(thread: &ThreadPart<'_>) -> Vec<Holding> {
     let stack = thread.stack();
     (0..stack.depth()).filter_map(|index| stack.entry(index).read()).collect()
 }
 
-/// The threads of which there is a record.
+/// Returns the threads of which there is a record.
 pub(crate) fn threads<'a>(ledger: &Ledger<'a>) -> Vec<ThreadPart<'a>> {
     ledger.threads().filter(|thread| thread.record.state.load(Relaxed) != state::FREE).collect()
 }
 
-/// The one thread that is named so; `None` while it is not.
+/// Returns the one thread that is named so; `None` while it is not.
 pub(crate) fn named<'a>(ledger: &Ledger<'a>, name: &str) -> Option<ThreadPart<'a>> {
     threads(ledger).into_iter().find(|thread| {
         let words = thread.record.name.iter().flat_map(|word| word.load(Relaxed).to_le_bytes());
@@ -25,12 +25,12 @@ pub(crate) fn named<'a>(ledger: &Ledger<'a>, name: &str) -> Option<ThreadPart<'a
     })
 }
 
-/// The first thread.
+/// Returns the first thread.
 pub(crate) fn first<'a>(ledger: &Ledger<'a>) -> ThreadPart<'a> {
     ledger.thread(0).expect("the first thread is recorded first")
 }
 
-/// What a thread waits for.
+/// Returns what a thread waits for.
 pub(crate) fn wait(thread: &ThreadPart<'_>) -> Option<Waiting> {
     thread.record.wait.read().map(|(_, waiting)| waiting)
 }
@@ -45,13 +45,13 @@ pub(crate) struct Facts {
     pub(crate) refused: u64,
 }
 
-/// Kind, life and attributes of the lock at an address.
+/// Returns kind, life and attributes of the lock at an address.
 pub(crate) fn shape(ledger: &Ledger<'_>, address: u64) -> (ObjectKind, RecordLife, u16) {
     let index = ledger.find_lock(address).expect("a record");
     ledger.lock(index).expect("found").shape()
 }
 
-/// The counts of the lock at an address, those in the threads' caches included.
+/// Returns the counts of the lock at an address, those in the threads' caches included.
 pub(crate) fn facts(ledger: &Ledger<'_>, address: u64) -> Facts {
     let index = ledger.find_lock(address).expect("a record");
     let lock = ledger.lock(index).expect("found");
@@ -73,9 +73,9 @@ pub(crate) fn facts(ledger: &Ledger<'_>, address: u64) -> Facts {
     facts
 }
 
-/// Nothing is missing in the ledger, nothing is held or waited for, and no
-/// thread is in the middle of anything. For a program in which all threads but
-/// one have ended, and that one does nothing.
+/// Asserts that nothing is missing in the ledger, nothing is held or waited for, and no thread is
+/// in the middle of anything. For a program in which all threads but one have ended, and that one
+/// does nothing.
 pub(crate) fn assert_quiet(ledger: &Ledger<'_>) {
     let losses = &ledger.header().losses;
     for lost in [

@@ -170,7 +170,8 @@ fn agree_with_glibc(flags: &[&str]) {
     assert!(longest > 24, "the scripts were not followed: {longest}");
 }
 
-/// Own thread and name for each, so that a failure says which flags it was.
+/// Declares a test for each, with a thread and a name of its own, so that a failure says which
+/// flags it was.
 macro_rules! agrees {
     ($($name:ident: $($flag:literal)*;)*) => {$(
         #[test]

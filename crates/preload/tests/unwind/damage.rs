@@ -38,7 +38,7 @@ impl LoadedModules for &Tables {
     }
 }
 
-/// The tables of this program, from the segment that holds them.
+/// Returns the tables of this program, from the segment that holds them.
 fn tables() -> Tables {
     unsafe extern "C" fn first(
         info: *mut libc::dl_phdr_info,
@@ -78,7 +78,7 @@ impl Tables {
         u32::from_le_bytes(bytes.try_into().expect("four"))
     }
 
-    /// The rows of the search table: a function, and where its description is.
+    /// Returns the rows of the search table: a function, and where its description is.
     fn rows(&self) -> Vec<(u64, u64)> {
         let at = |address| self.header.wrapping_add_signed(i64::from(self.number(address) as i32));
         (0..u64::from(self.number(self.header + 8)))
@@ -109,7 +109,7 @@ impl StackMemory for Words<'_> {
 
 const LOW: u64 = 0x7ffc_0000_0000;
 
-/// A stack of noise: return addresses, places on the stack, and neither.
+/// Returns a stack of noise: return addresses, places on the stack, and neither.
 fn noise(random: &mut Random, text: &std::ops::Range<u64>) -> Vec<u64> {
     (0..512)
         .map(|_| match random.below(4) {

@@ -15,7 +15,7 @@ unsafe extern "C" {
 
 pub(crate) const DEPTH: usize = 4096;
 
-/// `_dl_find_object` of this process, which glibc has since 2.35.
+/// Returns `_dl_find_object` of this process, which glibc has since 2.35.
 pub(crate) fn find_object() -> Option<FindObject> {
     static FOUND: LazyLock<Option<FindObject>> = LazyLock::new(|| {
         // SAFETY: `dlsym` takes any C string, and this one is static.
@@ -27,7 +27,7 @@ pub(crate) fn find_object() -> Option<FindObject> {
     *FOUND
 }
 
-/// The modules of this process; a message says so where glibc is too old.
+/// Returns the modules of this process; a message says so where glibc is too old.
 pub(crate) fn loaded() -> Option<Loaded> {
     // SAFETY: `find_object` gives glibc's function of this name.
     let loaded = find_object().map(|find| unsafe { Loaded::new(find) });
@@ -37,7 +37,7 @@ pub(crate) fn loaded() -> Option<Loaded> {
     loaded
 }
 
-/// The end of the calling thread's stack.
+/// Returns the end of the calling thread's stack.
 pub(crate) fn stack_end() -> u64 {
     thread_local!(static END: u64 = {
         let mut start = std::ptr::null_mut();
@@ -75,8 +75,8 @@ pub(crate) fn through(entry: Entry, script: &[u8], run: &mut dyn FnMut(WalkStart
     assert!(call.arrived);
 }
 
-/// What a program calls in the place of a lock function: notes the return
-/// address, the stack pointer above it and rbp, and passes all on.
+/// Stands where a program calls a lock function: notes the return address, the stack pointer above
+/// it and rbp, and passes all on.
 ///
 /// # Safety
 /// `data` is a live [`Call`].
@@ -127,13 +127,13 @@ pub(crate) fn here(run: &mut dyn FnMut(WalkStart)) {
     through(entry, &[0], run);
 }
 
-/// The stack of the calling thread above `start`, a place on it.
+/// Returns the stack of the calling thread above `start`, a place on it.
 pub(crate) fn stack(start: WalkStart) -> OwnStack {
     // SAFETY: `start` is of a caller that waits until this returns.
     unsafe { OwnStack::new(start.sp, stack_end()) }
 }
 
-/// The walk from `start`, and its return addresses.
+/// Walks the stack from `start`. Returns how that ended, and the return addresses.
 pub(crate) fn walk(
     modules: Option<Loaded>,
     rules: &Rules,
@@ -145,7 +145,7 @@ pub(crate) fn walk(
     (walk, chain)
 }
 
-/// What glibc's `backtrace` says of the callers from `start` outwards.
+/// Returns what glibc's `backtrace` says of the callers from `start` outwards.
 pub(crate) fn expected(start: WalkStart) -> Vec<u64> {
     let mut buffer = vec![std::ptr::null_mut(); DEPTH];
     // SAFETY: the kernel writes at most the size given, which the buffer has.

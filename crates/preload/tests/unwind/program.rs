@@ -45,7 +45,7 @@ impl Program {
         Some(Self(handle))
     }
 
-    /// The function `name` of the program.
+    /// Returns the function `name` of the program.
     pub(crate) fn entry(&self, name: &str) -> Entry {
         let name = CString::new(name).expect("no zeros");
         // SAFETY: `dlsym` reads `name`, which lives until the call returns.

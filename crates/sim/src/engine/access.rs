@@ -40,7 +40,7 @@ impl SimWorld {
         self.tasks[current].debt += ps(ns);
     }
 
-    /// The running task reads.
+    /// Makes a read of the running task.
     #[inline]
     pub(crate) fn read(&mut self, address: usize, value: u64) -> Went {
         self.accesses += 1;
@@ -66,7 +66,7 @@ impl SimWorld {
         Went::Asked
     }
 
-    /// The running task writes, without waiting if `store`, else in one step with a read.
+    /// Makes a write of the running task, without waiting if `store`, else in one step with a read.
     pub(crate) fn write(&mut self, address: usize, store: Option<(u64, bool)>) -> Went {
         self.accesses += 1;
         let current = self.current;
@@ -96,7 +96,8 @@ impl SimWorld {
         if store.is_some() { Went::Posted } else { Went::Asked }
     }
 
-    /// An atomic exchange in its own cache: threads of a core share what executes it.
+    /// Returns the cost of an atomic exchange in its own cache: threads of a core share what
+    /// executes it.
     fn exchange_on(&self, cpu: usize) -> Ps {
         if self.beside(cpu) {
             self.machine.cost.exchange_beside
@@ -116,7 +117,7 @@ impl SimWorld {
         (hold as f64 * (1.0 + variation * (2.0 * self.random.unit() - 1.0))) as Ps
     }
 
-    /// A write by the scheduler, which is part of its own cost.
+    /// Makes a write by the scheduler, which is part of its own cost.
     pub(crate) fn write_at_once(&mut self, cpu: usize, address: usize) {
         let Some(line) = self.arena.line(address) else { return };
         if self.lines.is_empty() {
@@ -205,21 +206,21 @@ impl SimWorld {
         if waiting > 0 { (plain as f64 * self.machine.lines.contended[class]) as Ps } else { plain }
     }
 
-    /// The distance to the nearest copy.
+    /// Returns the distance to the nearest copy.
     fn nearest(&self, line: usize, cpu: usize) -> usize {
         let caches = self.lines[line].caches;
         let nearest = self.reach.of(self.cpus[cpu].cache).iter().position(|&at| at & caches != 0);
         nearest.unwrap_or(self.machine.memory_class())
     }
 
-    /// The distance to the farthest copy, which has to be withdrawn.
+    /// Returns the distance to the farthest copy, which has to be withdrawn.
     fn farthest(&self, line: usize, cpu: usize) -> usize {
         let caches = self.lines[line].caches;
         let farthest = self.reach.of(self.cpus[cpu].cache).iter().rposition(|&at| at & caches != 0);
         farthest.unwrap_or(self.machine.memory_class())
     }
 
-    /// The distance to the owner.
+    /// Returns the distance to the owner.
     fn to_owner(&self, line: usize, cpu: usize) -> usize {
         let l = &self.lines[line];
         let cpu = &self.cpus[cpu];
@@ -277,7 +278,7 @@ impl SimWorld {
         goes_on
     }
 
-    /// A read of a shared line is done.
+    /// Ends a read of a shared line.
     pub(crate) fn was_read(&mut self, task: usize, line: usize) -> Option<usize> {
         self.give(line, self.tasks[task].cpu, LineRight::Read);
         self.tasks[task].debt += self.machine.cost.hit;
@@ -289,7 +290,7 @@ impl SimWorld {
         self.machine.kernel.restart > 0.0
     }
 
-    /// The running task's latest exchange was none: it cost what a store does.
+    /// Takes note that the running task's latest exchange was none: it cost what a store does.
     pub(crate) fn was_plain(&mut self) {
         let exchange = self.exchange_on(self.tasks[self.current].cpu);
         let spared = exchange.saturating_sub(self.machine.cost.hit);

@@ -83,7 +83,7 @@ impl Arena {
         }
     }
 
-    /// The number of the line at `address`; `None` for memory outside, which is the
+    /// Returns the number of the line at `address`; `None` for memory outside, which is the
     /// caller's own.
     #[inline]
     pub(crate) fn line(&self, address: usize) -> Option<usize> {
@@ -91,7 +91,7 @@ impl Arena {
         (offset < self.used).then_some(offset / LINE)
     }
 
-    /// An address as an offset, which is the same in every run.
+    /// Returns an address as an offset, which is the same in every run.
     pub(crate) fn offset(&self, address: usize) -> usize {
         address.wrapping_sub(self.base.addr())
     }

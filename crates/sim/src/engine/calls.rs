@@ -46,17 +46,17 @@ pub(crate) fn pay(ns: f64) {
     with(|w| w.pay(ns));
 }
 
-/// The number of the running task, from 0.
+/// Returns the number of the running task, from 0.
 pub(crate) fn me() -> usize {
     with(|w| w.current)
 }
 
-/// The time as the running task sees it.
+/// Returns the time as the running task sees it.
 pub(crate) fn now() -> Ps {
     with(|w| w.local_now())
 }
 
-/// A number from 0 to below 1.
+/// Returns a number from 0 to below 1.
 pub(crate) fn chance() -> f64 {
     with(|w| {
         let current = w.current;

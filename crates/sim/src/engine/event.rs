@@ -63,7 +63,7 @@ const EMPTY: EventSlot = EventSlot { first: NONE, last: NONE, earliest: Ps::MAX 
 pub(super) struct Queue {
     /// The time of the event taken last.
     last: Ps,
-    /// The time of the first event to come, or the end of time.
+    /// Returns the time of the first event to come, or the end of time.
     earliest: Ps,
     /// The wheels that have events, and those of their slots that have some.
     wheels: u32,
@@ -128,7 +128,7 @@ impl Queue {
         }
     }
 
-    /// The wheel and the slot of the first event to come.
+    /// Returns the wheel and the slot of the first event to come.
     #[inline]
     fn foremost(&self) -> Option<(usize, usize)> {
         let wheel = self.wheels.trailing_zeros() as usize;

@@ -4,13 +4,14 @@ use super::event::What;
 use super::world::SimWorld;
 
 impl SimWorld {
-    /// The running task has the word that it asked for.
+    /// Takes note that the running task has the word that it asked for.
     pub(crate) fn fetched(&mut self, address: usize, value: u64) {
         let line = self.arena.line(address).expect("a line that was asked for");
         self.tasks[self.current].poll.read(line, value);
     }
 
-    /// The running task has done a turn and begins another; true if it is parked.
+    /// Takes note that the running task has done a turn and begins another. Returns true if it is
+    /// parked.
     pub(crate) fn turn_done(&mut self) -> bool {
         let (current, now) = (self.current, self.local_now());
         let task = &mut self.tasks[current];
@@ -68,7 +69,7 @@ impl SimWorld {
         self.lines[line].watchers = watchers;
     }
 
-    /// A parked task goes on at its loop's next turn.
+    /// Lets a parked task go on at its loop's next turn.
     pub(crate) fn unpark(&mut self, task: usize) {
         let now = self.now;
         let task_ = &mut self.tasks[task];

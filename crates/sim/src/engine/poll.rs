@@ -63,13 +63,13 @@ impl Poll {
         self.known = false;
     }
 
-    /// A read that its own cache could not answer.
+    /// Takes note of a read that its own cache could not answer.
     #[inline]
     pub(crate) fn miss(&mut self) {
         self.missed = true;
     }
 
-    /// A look at whether the processor is wanted.
+    /// Takes note of a look at whether the processor is wanted.
     #[inline]
     pub(crate) fn asked(&mut self) {
         self.asked = true;
@@ -104,7 +104,7 @@ impl Poll {
                 .eq(self.known_lines[..self.reads].iter().copied())
     }
 
-    /// The turn is over, at `now`, and the next one begins; how long one takes if all that
+    /// Ends the turn, at `now`, and begins the next one. Returns how long one takes if all that
     /// follow are the same.
     pub(super) fn next_turn(&mut self, now: Ps) -> Option<Ps> {
         let period = now - self.began;
@@ -127,7 +127,7 @@ impl Poll {
         self.reads = 0;
     }
 
-    /// The loop is idle from now on; returns the number of the parking.
+    /// Makes the loop idle from now on. Returns the number of the parking.
     pub(super) fn park(&mut self, period: Ps) -> u32 {
         self.parked = true;
         self.number = self.number.wrapping_add(1);

@@ -72,7 +72,7 @@ impl<T> Requests<T> {
         Some(request)
     }
 
-    /// The first one of `cache` has been taken.
+    /// Takes the first one of `cache` out, which has been taken.
     fn forget(&mut self, cache: usize) {
         self.len -= 1;
         let queue = &mut self.by_cache[cache];

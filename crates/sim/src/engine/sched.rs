@@ -33,7 +33,8 @@ impl SimWorld {
             && self.machine.siblings(cpu).any(|other| self.cpus[other].task.is_some())
     }
 
-    /// A processor has another task, or its queue others: may it spare any?
+    /// Counts whether a processor that has another task, or a longer or shorter queue, may spare
+    /// any.
     fn count_spare(&mut self, cpu: usize) {
         let cpu_ = &self.cpus[cpu];
         self.spare.set(cpu, cpu_.queue.len() > usize::from(cpu_.task.is_none()));
@@ -44,7 +45,7 @@ impl SimWorld {
         at_speed(time, self.speed(cpu))
     }
 
-    /// The running task is about to wake `task`, which may be on its way out.
+    /// Waits until `task`, which the running task is about to wake, has left its processor.
     pub(crate) fn wait_for_leaving(&mut self, task: usize) {
         let left_at = self.cpus[self.tasks[task].cpu].left_at;
         if self.tasks[task].state == TaskState::Asleep {
@@ -53,7 +54,7 @@ impl SimWorld {
         }
     }
 
-    /// A sibling became busy or idle.
+    /// Adapts the speed of a processor whose sibling became busy or idle.
     fn speed_changes(&mut self, cpu: usize) {
         for other in self.machine.siblings(cpu) {
             if let Some(task) = self.cpus[other].task
@@ -66,7 +67,7 @@ impl SimWorld {
         }
     }
 
-    /// A processor without work among those of `from`'s last-level cache: one whose
+    /// Returns a processor without work among those of `from`'s last-level cache: one whose
     /// siblings have none either, if there is one.
     fn idle_near(&self, from: usize) -> Option<usize> {
         let range = self.machine.cpus_near(from);
@@ -84,8 +85,8 @@ impl SimWorld {
         self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].task.is_some())
     }
 
-    /// A sleeping task becomes ready; `from`: where it is woken from. Whether an idle
-    /// processor had to be told.
+    /// Makes a sleeping task ready; `from`: where it is woken from. Tells whether an idle processor
+    /// had to be told.
     pub(crate) fn awaken(&mut self, task: usize, from: usize) -> bool {
         debug_assert_eq!(self.tasks[task].state, TaskState::Asleep);
         let before = self.tasks[task].cpu;
@@ -158,7 +159,7 @@ impl SimWorld {
         }
     }
 
-    /// A processor's task should make room, as soon as it may.
+    /// Asks a processor's task to make room, as soon as it may.
     fn want(&mut self, cpu: usize) {
         let Some(task) = self.cpus[cpu].task else { return };
         if self.cpus[cpu].resched {
@@ -174,7 +175,7 @@ impl SimWorld {
         }
     }
 
-    /// The running task goes back into the queue; it must not run on.
+    /// Puts the running task back into the queue; it must not run on.
     pub(crate) fn preempt(&mut self, task: usize) {
         let cpu = self.tasks[task].cpu;
         if self.trace.on {
@@ -187,7 +188,7 @@ impl SimWorld {
         self.count_spare(cpu);
     }
 
-    /// The running task's processor goes on to another.
+    /// Lets the running task's processor go on to another.
     pub(crate) fn leave(&mut self, task: usize) {
         let cpu = self.tasks[task].cpu;
         let now = self.now;
@@ -212,7 +213,7 @@ impl SimWorld {
         self.announce(switch, What::Dispatch(cpu as u32));
     }
 
-    /// The running task has ended.
+    /// Ends the running task.
     pub(crate) fn end(&mut self, task: usize) {
         self.leave(task);
         self.tasks[task].state = TaskState::Ended;
@@ -243,7 +244,7 @@ impl SimWorld {
         Some(task)
     }
 
-    /// A processor is ready for its next task; returns it if it goes on at once.
+    /// Gives a processor its next task. Returns the task if it goes on at once.
     pub(crate) fn dispatch(&mut self, cpu: usize) -> Option<usize> {
         self.cpus[cpu].switching = false;
         let next = self.first(cpu).or_else(|| self.steal(cpu));

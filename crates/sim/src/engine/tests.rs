@@ -11,7 +11,7 @@ use super::world::{RunSettings, SimWorld};
 use crate::machine::Machine;
 use std::collections::BTreeMap;
 
-/// Two nodes of one core, with no chance in them.
+/// Returns two nodes of one core, with no chance in them.
 fn pair() -> Machine {
     let mut machine = Machine::bundled("smp-8way-2005").expect("built in");
     assert!(machine.change("jitter", |_| 0.0));

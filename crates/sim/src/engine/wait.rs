@@ -7,7 +7,7 @@ use super::world::SimWorld;
 use lockstead_core::WaitOutcome;
 
 impl SimWorld {
-    /// The running task leaves its processor until woken.
+    /// Lets the running task leave its processor until it is woken.
     pub(crate) fn sleep(&mut self) {
         let current = self.current;
         self.note(StepKind::Sleep, 0, 0);
@@ -39,13 +39,13 @@ impl SimWorld {
         }
     }
 
-    /// The running task stands among the sleepers of `address`.
+    /// Puts the running task among the sleepers of `address`.
     pub(crate) fn lie_down(&mut self, address: usize) {
         self.tasks[self.current].lying = true;
         self.sleepers.queues.entry(address).or_default().push_back(self.current);
     }
 
-    /// A sleeper goes on: how it was woken.
+    /// Lets a sleeper go on. Returns how it was woken.
     pub(crate) fn get_up(&mut self, task: usize, address: usize) -> WaitOutcome {
         self.cancel_timer(task);
         if !std::mem::replace(&mut self.tasks[task].lying, false) {

@@ -25,7 +25,7 @@ macro_rules! word {
                 self.0.get().expose_provenance()
             }
 
-            /// The value, at no cost.
+            /// Returns the value, at no cost.
             pub(crate) fn get(&self) -> $value {
                 // SAFETY: by STRAND-TURN, which the engine keeps, nobody else uses the word now.
                 unsafe { self.0.get().read() }

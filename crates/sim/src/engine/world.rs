@@ -264,7 +264,7 @@ impl SimWorld {
         at <= self.horizon && at < self.to_come.earliest()
     }
 
-    /// The running task passes its debt; true if it has to suspend itself for that.
+    /// Lets the running task pass its debt. Returns true if it has to suspend itself for that.
     #[inline]
     pub(crate) fn settle(&mut self) -> bool {
         let task = &mut self.tasks[self.current];
@@ -272,7 +272,7 @@ impl SimWorld {
         self.pass(debt, false)
     }
 
-    /// The running task passes time; true if it has to suspend itself for that.
+    /// Lets the running task pass time. Returns true if it has to suspend itself for that.
     #[inline]
     pub(crate) fn pass(&mut self, time: Ps, scaled: bool) -> bool {
         let current = self.current;
@@ -330,7 +330,7 @@ impl SimWorld {
         self.turn_of(task)
     }
 
-    /// A task could run on: unless its processor is wanted by another.
+    /// Returns the task that could run on, unless its processor is wanted by another.
     pub(crate) fn turn_of(&mut self, task: usize) -> Option<usize> {
         let cpu = self.tasks[task].cpu;
         if self.cpus[cpu].resched && self.tasks[task].kernel == 0 {
@@ -340,7 +340,7 @@ impl SimWorld {
         Some(task)
     }
 
-    /// The time as the running task sees it.
+    /// Returns the time as the running task sees it.
     pub(crate) fn local_now(&self) -> Ps {
         self.now + self.tasks.get(self.current).map_or(0, |task| task.debt)
     }

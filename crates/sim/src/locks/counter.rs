@@ -80,7 +80,7 @@ impl CounterMutex {
         }
     }
 
-    /// Spins. Returns true if the task has the mutex, false if it is time to sleep.
+    /// Spins for the mutex. Returns true if the task has it, false if it is time to sleep.
     fn spin(&self) -> bool {
         if self.steps.queues {
             let owner = self.owner.read();

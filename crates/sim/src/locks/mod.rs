@@ -115,13 +115,13 @@ pub const INGREDIENTS: [(SimLockName, &str); 7] = [
 ];
 
 impl SimLockName {
-    /// The name that users write.
+    /// Returns the name that users write.
     #[must_use]
     pub fn name(self) -> &'static str {
         LOCKS.iter().find(|&&(lock, ..)| lock == self).map_or("", |&(_, name, _)| name)
     }
 
-    /// The lock with this name.
+    /// Returns the lock with this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<SimLockName> {
         LOCKS.iter().find(|&&(_, known, _)| known == name).map(|&(lock, ..)| lock)

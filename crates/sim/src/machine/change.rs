@@ -34,7 +34,7 @@ pub const NUMBERS: [&str; 24] = [
 pub const LISTS: [&str; 3] = ["transfer", "occupied", "contended"];
 
 impl Machine {
-    /// The number with this name.
+    /// Returns the number with this name.
     fn number(&mut self, name: &str) -> Option<&mut f64> {
         let (lines, scheduler, kernel) = (&mut self.lines, &mut self.scheduler, &mut self.kernel);
         Some(match name {

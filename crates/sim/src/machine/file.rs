@@ -19,14 +19,14 @@ const MOST_CPUS: usize = 4096;
 const MOST_CACHES: usize = 128;
 
 impl Machine {
-    /// A machine that is built in.
+    /// Returns a machine that is built in.
     #[must_use]
     pub fn bundled(name: &str) -> Option<Machine> {
         let &(_, text) = BUNDLED.iter().find(|&&(known, _)| known == name)?;
         Some(Machine::parse(name, text).expect("the machines that are built in are right"))
     }
 
-    /// The machine in `text`, the content of `file`.
+    /// Returns the machine in `text`, the content of `file`.
     ///
     /// # Errors
     /// What is wrong, where, and what was expected.

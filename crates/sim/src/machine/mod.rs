@@ -207,27 +207,27 @@ impl Machine {
         cpu / self.layout.threads
     }
 
-    /// The last-level cache of a core.
+    /// Returns the last-level cache of a core.
     #[inline]
     pub(crate) fn cache_of(&self, core: usize) -> usize {
         core / self.layout.cores
     }
 
-    /// The other threads of a processor's core.
+    /// Returns the other threads of a processor's core.
     pub(crate) fn siblings(&self, cpu: usize) -> impl Iterator<Item = usize> + use<> {
         let threads = self.layout.threads;
         let first = cpu / threads * threads;
         (first..first + threads).filter(move |&other| other != cpu)
     }
 
-    /// The processors that share a last-level cache with this one.
+    /// Returns the processors that share a last-level cache with this one.
     pub(crate) fn cpus_near(&self, cpu: usize) -> Range<usize> {
         let many = self.layout.cores * self.layout.threads;
         let first = cpu / many * many;
         first..first + many
     }
 
-    /// The distance between two last-level caches.
+    /// Returns the distance between two last-level caches.
     #[inline]
     pub(crate) fn between(&self, one: usize, other: usize) -> usize {
         if one == other {
@@ -240,7 +240,7 @@ impl Machine {
         self.layout.hops.get(here).map_or(2, |row| row[there])
     }
 
-    /// The class after the last distance: threads of one core.
+    /// Returns the class after the last distance: threads of one core.
     pub(crate) fn sibling_class(&self) -> usize {
         self.lines.transfer.len()
     }

@@ -4,7 +4,7 @@ use super::Machine;
 use std::fmt::Write;
 
 impl Machine {
-    /// The content of a file that says the same.
+    /// Returns the content of a machine's file that says the same.
     #[must_use]
     pub fn text(&self) -> String {
         let (layout, lines) = (&self.layout, &self.lines);

@@ -21,14 +21,14 @@ const MOST_TASKS: usize = 16_384;
 const MOST_LOCKS: usize = 4096;
 
 impl Workload {
-    /// A workload that is built in.
+    /// Returns a workload that is built in.
     #[must_use]
     pub fn bundled(name: &str) -> Option<Workload> {
         let &(_, text) = BUNDLED.iter().find(|&&(known, _)| known == name)?;
         Some(Workload::parse(name, text).expect("the workloads that are built in are right"))
     }
 
-    /// The workload in `text`, the content of `file`.
+    /// Returns the workload in `text`, the content of `file`.
     ///
     /// # Errors
     /// What is wrong, where, and what was expected.

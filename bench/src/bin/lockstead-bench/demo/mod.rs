@@ -28,7 +28,8 @@ pub(crate) struct Demo {
     /// Seconds of measuring for each lock of the announcement's table
     #[arg(long, default_value = "4", value_name = "SECONDS", value_parser = crate::values::seconds)]
     pub(crate) seconds: Duration,
-    /// Where to create and remove files [default: the system's temporary directory]
+    /// The folder in which files are created and removed [default: the system's temporary
+    /// directory]
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 }

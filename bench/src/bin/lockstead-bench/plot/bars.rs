@@ -19,13 +19,13 @@ pub(super) struct PictureBar {
     pub(super) bold: bool,
 }
 
-/// Where a block of bars stands.
+/// The place where a block of bars stands.
 pub(super) struct BarsPlace {
-    /// Where the bars begin; their names stand left of it.
+    /// The place where the bars begin; their names stand left of it.
     pub(super) left: i32,
     /// The width of the longest bar.
     pub(super) width: i32,
-    /// Where a line crosses all rows, which is to run through no figure.
+    /// The place where a line crosses all rows, which is to run through no figure.
     pub(super) line: Option<i32>,
     pub(super) top: i32,
 }

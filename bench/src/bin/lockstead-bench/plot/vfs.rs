@@ -23,7 +23,7 @@ const BLOCK_GAP: i32 = 58;
 struct Block {
     title: String,
     rows: Vec<PlotVfsRow>,
-    /// Above each of the two columns.
+    /// The titles above the two columns.
     columns: [&'static str; 2],
     /// The row that the ratios are to.
     reference: Option<usize>,

@@ -75,7 +75,7 @@ const STYLE: &str = "body{font:15px sans-serif;max-width:1000px;margin:2em auto;
 background:#fff}pre{overflow-x:auto}svg{background:#fff}\
 @media(prefers-color-scheme:dark){body{background:#16191d;color:#dde2e8}}";
 
-/// Nothing is fetched, everything is in it.
+/// Makes a page that has everything in it and fetches nothing.
 fn page(title: &str, picture: &str, text: &str) -> String {
     let title = escape(title);
     // As on a terminal, but for the styles.

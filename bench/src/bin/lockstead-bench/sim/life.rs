@@ -47,7 +47,7 @@ pub(super) struct Span {
     pub(super) what: SimDoing,
 }
 
-/// Where a task is with its lock, and with the processors.
+/// The place where a task is with its lock, and with the processors.
 #[derive(Clone, Copy)]
 struct TaskLife {
     wants: bool,

@@ -204,7 +204,7 @@ impl Reached {
     }
 }
 
-/// Every step that the protocol allows three threads in `seen`.
+/// Adds every step that the protocol allows three threads in `seen`.
 fn steps(seen: RwLockState, reached: &mut Reached) {
     for number in 1..=3 {
         let me = Slot::new(number).expect("a slot number");

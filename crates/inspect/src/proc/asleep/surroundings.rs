@@ -13,7 +13,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Where all event counters lead to.
+/// The link that all event counters are.
 pub(super) const EVENT: &str = "anon_inode:[eventfd]";
 
 /// What was found so far. It is true for a moment: have a new one for each look.

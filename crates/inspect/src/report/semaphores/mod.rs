@@ -32,10 +32,10 @@ use std::sync::atomic::Ordering::Relaxed;
 pub struct SemaphoreProcess<'a> {
     /// The ledger of the process.
     pub ledger: Ledger<'a>,
-    /// Those of its parent, of that one's parent and so on, as far as they are there
-    /// and it was forked from them: they may have initialised what it uses.
+    /// The ledgers of its parent, of that one's parent and so on, as far as they are there and it
+    /// was forked from them: they may have initialised what it uses.
     pub parents: Vec<Ledger<'a>>,
-    /// Where its names come from.
+    /// The source of its names.
     pub names: &'a mut dyn Names,
     /// The kernel's id of the thread.
     pub pid: u32,

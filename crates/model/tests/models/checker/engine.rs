@@ -62,7 +62,7 @@ fn textbook() -> Scenario<Textbook> {
     })
 }
 
-/// All orders of entering, with and without the reductions.
+/// Returns all orders of entering, with and without the reductions.
 fn orders(body: fn(&Textbook), config: &Config) -> [BTreeSet<Vec<usize>>; 2] {
     [true, false].map(|reduce| {
         let orders = Rc::new(RefCell::new(BTreeSet::new()));

@@ -43,7 +43,7 @@ fn explore(threads: &[Body], reduce: bool) -> BTreeSet<[u32; 4]> {
     outcomes.take()
 }
 
-/// The outcomes of the registers, over all executions.
+/// Returns the outcomes of the registers, over all executions.
 fn outcomes(threads: &[Body]) -> BTreeSet<[u32; 4]> {
     let reduced = explore(threads, true);
     assert_eq!(reduced, explore(threads, false), "the reductions lost or invented an outcome");

@@ -8,7 +8,7 @@ use lockstead_core::{Off, RawMutex, TunedSemaphore};
 use lockstead_model::{Cell, Config, Coverage, Model, Scenario};
 use std::panic::Location;
 
-/// Each thread adds once; nothing races, is lost or left behind.
+/// Shows that nothing races, is lost or left behind where each thread adds once.
 fn mutex<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage {
     Scenario::new(|| (RawMutex::<Model, Off, Y>::new(), Cell::new(0)))
         .threads(threads, |(lock, count)| {
@@ -42,7 +42,7 @@ fn semaphore<Y: Policy>(name: &str, threads: usize, config: &Config) -> Coverage
         .coverage
 }
 
-/// Both kinds: two threads in full, three as far as is quick.
+/// Checks both kinds: two threads in full, three as far as is quick.
 fn both<Y: Policy>(name: &str) {
     let two = Config::new().jumps(1, 1000);
     assert_eq!(mutex::<Y>(&format!("mutex, {name}, 2 threads"), 2, &two), Coverage::Complete);

@@ -60,7 +60,7 @@ fn model_a_closed_cycle_is_found_3t() {
     crossed.verify("crossed", &calm().preemptions(2).stale_reads(depth(0, 1)));
 }
 
-/// One, or with the long searches two preemptions.
+/// Returns a search with one preemption, or two with the long searches.
 fn few() -> Config {
     calm().preemptions(depth(1, 2)).stale_reads(1)
 }

@@ -9,8 +9,8 @@ const X: usize = 0;
 const Y: usize = 1;
 const Z: usize = 2;
 
-/// One thread waits three times, each time holding something else. The reader
-/// believes what it has confirmed, to the last field.
+/// Makes the scenario in which one thread waits three times, each time holding something else. The
+/// reader believes what it has confirmed, to the last field.
 pub(super) fn story() -> Scenario<Party> {
     Scenario::new(Party::new)
         .thread(|me| {
@@ -43,8 +43,8 @@ pub(super) fn story() -> Scenario<Party> {
         })
 }
 
-/// One thread takes and releases, never waiting. What the reader may rely on:
-/// an entry's fields are not older than its address.
+/// Makes the scenario in which one thread takes and releases, never waiting. What the reader may
+/// rely on: an entry's fields are not older than its address.
 pub(super) fn running() -> Scenario<Party> {
     Scenario::new(Party::new)
         .thread(|me| {
@@ -61,13 +61,13 @@ pub(super) fn running() -> Scenario<Party> {
         })
 }
 
-/// The reader looks until all have finished, or a cycle is found: each that
-/// closes is found, and each that is found is closed.
+/// Makes the scenario in which the reader looks until all have finished, or a cycle is found: each
+/// that closes is found, and each that is found is closed.
 fn watched(rules: Rules, threads: usize) -> Scenario<World> {
     Scenario::new(move || World::new(rules)).thread(move |w| w.watch(threads))
 }
 
-/// The reader looks at one time, any; what it finds is closed.
+/// Makes the scenario in which the reader looks at one time, any; what it finds is closed.
 fn judged(rules: Rules, threads: usize) -> Scenario<World> {
     Scenario::new(move || World::new(rules)).thread(move |w| w.glance(threads))
 }
@@ -80,7 +80,7 @@ fn both(w: &World, me: usize, first: usize, second: usize) {
     }
 }
 
-/// A thread that wants a mutex it holds.
+/// Makes the scenario of a thread that wants a mutex it holds.
 pub(super) fn alone(rules: Rules) -> Scenario<World> {
     watched(rules, 1)
         .thread(|w| {
@@ -90,7 +90,7 @@ pub(super) fn alone(rules: Rules) -> Scenario<World> {
         .after(|w| assert!(w.reported(), "a thread cannot have finished"))
 }
 
-/// Two threads, two locks, both orders.
+/// Makes the scenario of two threads, two locks, both orders.
 pub(super) fn crossed(rules: Rules) -> Scenario<World> {
     watched(rules, 2)
         .thread(|w| {
@@ -103,7 +103,7 @@ pub(super) fn crossed(rules: Rules) -> Scenario<World> {
         })
 }
 
-/// One order: nothing is ever found, though both wait.
+/// Makes the scenario of one order: nothing is ever found, though both wait.
 pub(super) fn ordered(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
         .thread(|w| both(w, 0, X, Y))
@@ -111,7 +111,7 @@ pub(super) fn ordered(rules: Rules) -> Scenario<World> {
         .after(|w| assert!(!w.reported()))
 }
 
-/// A thread that gives up at a deadline and then takes the locks in the other
+/// Makes the scenario of a thread that gives up at a deadline and then takes the locks in the other
 /// order, which closes no cycle.
 pub(super) fn timed(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
@@ -134,8 +134,8 @@ pub(super) fn timed(rules: Rules) -> Scenario<World> {
         .after(|w| assert!(!w.reported()))
 }
 
-/// Each thread waits for the other at some time, seldom at once: who looks at
-/// one and later at the other must look again.
+/// Makes the scenario in which each thread waits for the other at some time, seldom at once:
+/// whoever looks at one and later at the other must look again.
 pub(super) fn twice(rules: Rules) -> Scenario<World> {
     judged(rules, 2).thread(|w| both(w, 0, X, Y)).thread(|w| {
         if w.lock(1, Y) == Got::Held {
@@ -145,7 +145,7 @@ pub(super) fn twice(rules: Rules) -> Scenario<World> {
     })
 }
 
-/// Hand over hand: the older lock goes first, the newer one moves down; then
+/// Makes the scenario of hand over hand: the older lock goes first, the newer one moves down; then
 /// the other is taken again, against the order of the second thread.
 pub(super) fn hand_over_hand(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
@@ -163,9 +163,9 @@ pub(super) fn hand_over_hand(rules: Rules) -> Scenario<World> {
         .thread(|w| both(w, 1, X, Y))
 }
 
-/// A wait on a condition with one lock, holding another: the thread that is to
-/// signal may be stuck behind that one, and the waiter may find its mutex
-/// taken when it comes back.
+/// Makes the scenario of a wait on a condition with one lock, holding another: the thread that is
+/// to signal may be stuck behind that one, and the waiter may find its mutex taken when it comes
+/// back.
 pub(super) fn condition(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
         .thread(|w| {
@@ -188,9 +188,9 @@ pub(super) fn condition(rules: Rules) -> Scenario<World> {
         })
 }
 
-/// A mutex that is released by another thread than took it. Afterwards its
-/// former holder waits for that thread, and that thread for whoever took it
-/// then: no cycle, for the former holder holds nothing.
+/// Makes the scenario of a mutex that is released by another thread than took it. Afterwards its
+/// former holder waits for that thread, and that thread for whoever took it then: no cycle, for the
+/// former holder holds nothing.
 pub(super) fn handed_on(rules: Rules) -> Scenario<World> {
     judged(rules, 3)
         .thread(|w| {
@@ -213,9 +213,9 @@ pub(super) fn handed_on(rules: Rules) -> Scenario<World> {
         .after(|w| assert!(!w.reported()))
 }
 
-/// A signal handler that takes a lock, anywhere in the first thread, also while
-/// it waits. The second thread wants that lock while it holds what the first
-/// one waits for: no cycle, for handlers end.
+/// Makes the scenario of a signal handler that takes a lock, anywhere in the first thread, also
+/// while it waits. The second thread wants that lock while it holds what the first one waits for:
+/// no cycle, for handlers end.
 pub(super) fn interrupted(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
         .thread(|w| {
@@ -230,7 +230,7 @@ pub(super) fn interrupted(rules: Rules) -> Scenario<World> {
         .after(|w| assert!(!w.reported()))
 }
 
-/// The same, of the wait alone.
+/// Makes the same scenario of the wait alone.
 pub(super) fn interrupted_wait(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
         .thread(|w| {
@@ -245,8 +245,8 @@ pub(super) fn interrupted_wait(rules: Rules) -> Scenario<World> {
         .after(|w| assert!(!w.reported()))
 }
 
-/// A signal handler that comes anywhere in the first thread's release and waits
-/// for the second thread, which wants what is being released.
+/// Makes the scenario of a signal handler that comes anywhere in the first thread's release and
+/// waits for the second thread, which wants what is being released.
 pub(super) fn interrupted_release(rules: Rules) -> Scenario<World> {
     judged(rules, 2)
         .thread(|w| {
@@ -262,8 +262,8 @@ pub(super) fn interrupted_release(rules: Rules) -> Scenario<World> {
         .thread(|w| both(w, 1, Z, X))
 }
 
-/// A handler that takes a lock anywhere in a push or a pop leaves the stack as
-/// it was, to the last field.
+/// Makes the scenario in which a handler that takes a lock anywhere in a push or a pop leaves the
+/// stack as it was, to the last field.
 pub(super) fn interrupted_stack() -> Scenario<Party> {
     Scenario::new(Party::new)
         .thread(|me| {
@@ -287,7 +287,8 @@ pub(super) fn interrupted_stack() -> Scenario<Party> {
         })
 }
 
-/// A thread releases its older lock while another takes the newer one away.
+/// Makes the scenario in which a thread releases its older lock while another takes the newer one
+/// away.
 pub(super) fn taken_away() -> Scenario<Party> {
     Scenario::new(Party::new)
         .thread(|me| {

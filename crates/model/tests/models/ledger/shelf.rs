@@ -21,7 +21,7 @@ pub(super) struct Shelf {
 }
 
 impl Shelf {
-    /// With so many elements in it, of other keys and hashes.
+    /// Makes a shelf with so many elements in it, of other keys and hashes.
     fn with(taken: u32) -> Shelf {
         let shelf = Shelf {
             slots: [const { U64::ZERO }; SLOTS],
@@ -57,7 +57,7 @@ impl Shelf {
         self.results[thread].set(Some(result));
     }
 
-    /// What the two insertions came to.
+    /// Returns what the two insertions came to.
     fn results(&self) -> [Inserted; 2] {
         [0, 1].map(|thread| self.results[thread].get().expect("ended"))
     }
@@ -67,7 +67,7 @@ impl Shelf {
     }
 }
 
-/// Two threads insert one key, a third looks for it.
+/// Makes the scenario in which two threads insert one key, a third looks for it.
 pub(super) fn same_key(taken: u32) -> Scenario<Shelf> {
     Scenario::new(move || Shelf::with(taken))
         .thread(|shelf| shelf.insert(0, 7))
@@ -84,7 +84,8 @@ pub(super) fn same_key(taken: u32) -> Scenario<Shelf> {
         })
 }
 
-/// Two threads insert two keys of one hash, a third looks for one of them.
+/// Makes the scenario in which two threads insert two keys of one hash, a third looks for one of
+/// them.
 pub(super) fn same_hash(taken: u32) -> Scenario<Shelf> {
     Scenario::new(move || Shelf::with(taken))
         .thread(|shelf| shelf.insert(0, 7))

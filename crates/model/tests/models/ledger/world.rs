@@ -11,7 +11,7 @@ use lockstead_model::{Model, Ordering, U32, U64};
 const HELD: usize = 3;
 /// Most threads of a model besides the reader.
 const THREADS: usize = 3;
-/// In `World::claimed`: the reader has gone; whoever is stuck may leave.
+/// The value of `World::claimed` when the reader has gone: whoever is stuck may leave.
 pub(super) const OVER: u32 = 1 << 16;
 /// Address of the condition variable.
 const CONDITION: u64 = 1000;
@@ -27,7 +27,7 @@ pub(super) struct Rules {
     pub(super) end_first: bool,
     /// A handler records nothing while its thread waits.
     pub(super) handlers_pass: bool,
-    /// Who releases for another takes away the other's entry.
+    /// Whether a thread that releases for another takes away the other's entry.
     pub(super) revoke: bool,
     /// A mutex is marked as lent during a wait on a condition.
     pub(super) lend: bool,
@@ -77,7 +77,7 @@ impl Party {
         HeldStack::new(&self.top, &self.held)
     }
 
-    /// The entries that can be read, in their order.
+    /// Returns the entries that can be read, in their order.
     pub(super) fn holds(&self) -> [Option<Holding>; HELD] {
         let stack = self.stack();
         let mut found = [None; HELD];
@@ -140,7 +140,7 @@ impl World {
         }
     }
 
-    /// The real lock, without a word in the ledger.
+    /// Acquires the real lock, without a word in the ledger.
     fn real_lock(&self, lock: usize, deadline: Option<Nanos>) -> Got {
         let word = &self.locks[lock];
         let how = Sleep { deadline, cancel: Some(&self.claimed), interruptible: false };
@@ -162,7 +162,7 @@ impl World {
         Model::wake(Model::address32(&self.locks[lock]), 1);
     }
 
-    /// Whoever comes back from a wait was not stuck for ever.
+    /// Asserts that a thread that comes back from a wait was not stuck for ever.
     fn came_back(&self, me: usize, got: Got) {
         if got != Got::Stuck {
             let claimed = self.claimed.fetch_add(0, Ordering::Relaxed);
@@ -285,7 +285,7 @@ impl World {
 
     // The reader.
 
-    /// What thread `t` waits for, as far as it makes an edge.
+    /// Returns what thread `t` waits for, as far as it makes an edge.
     fn edge(&self, t: usize, waiting: &Waiting) -> Option<u64> {
         match waiting.how {
             WaitKind::MUTEX => Some(waiting.target),
@@ -297,7 +297,7 @@ impl World {
         }
     }
 
-    /// The threads of a closed cycle, as bits; 0 when none is found.
+    /// Returns the threads of a closed cycle, as bits; 0 when none is found.
     pub(super) fn look(&self, threads: usize) -> u32 {
         let mut waits: [Option<(Episode, u64)>; THREADS] = [None; THREADS];
         let mut holds = [[None; HELD]; THREADS];

@@ -73,7 +73,7 @@ fn three() -> Config {
     small().processors(2).preemptions(depth(2, 3)).stale_reads(depth(1, 2))
 }
 
-/// One thread takes the lock so many times, others once each.
+/// Makes the scenario in which one thread takes the lock so many times, others once each.
 fn adds<Y: Policy>(rounds: u32, others: usize) -> Scenario<Guarded<Y>> {
     Scenario::new(Guarded::<Y>::new)
         .thread(move |g| (0..rounds).for_each(|_| g.add()))
@@ -105,7 +105,7 @@ fn model_biased_excludes_3t() {
     adds::<Leaves>(2, 2).verify("biased, leaving, 3 threads", &three().stale_reads(0));
 }
 
-/// The machine cannot: nobody's from the beginning.
+/// Shows a machine that cannot fence: the lock is nobody's from the beginning.
 #[test]
 fn model_biased_is_plain_without_fences_2t() {
     let config = small().membarrier(Membarrier::Absent);
@@ -116,7 +116,7 @@ fn model_biased_is_plain_without_fences_2t() {
     complete(&scenario.verify("biased, no fences, 2 threads", &config));
 }
 
-/// The machine could, and does not any more: the owner ends the bias itself.
+/// Shows a machine that could fence, and does not any more: the owner ends the bias itself.
 #[test]
 fn model_biased_waits_for_the_owner_where_fences_are_denied_2t() {
     let relax = <Model as lockstead_core::Platform>::relax;

@@ -30,7 +30,7 @@ impl Guarded {
     }
 }
 
-/// One takes it twice, another once.
+/// Makes the scenario in which one thread takes it twice, another once.
 fn two() -> Scenario<Guarded> {
     Scenario::new(Guarded::new)
         .thread(|guarded| {
@@ -40,7 +40,7 @@ fn two() -> Scenario<Guarded> {
         .thread(Guarded::add)
 }
 
-/// The same, and one that gives up.
+/// Makes the same scenario with one more thread that gives up.
 fn two_and_a_timed_one() -> Scenario<Guarded> {
     two().thread(|guarded| {
         let how = || WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
@@ -52,7 +52,8 @@ fn two_and_a_timed_one() -> Scenario<Guarded> {
     })
 }
 
-/// One that has it comes back when the other one has asked for it.
+/// Makes the scenario in which the thread that has it comes back when the other one has asked for
+/// it.
 fn owner_comes_back() -> Scenario<Guarded> {
     Scenario::new(Guarded::new)
         .thread(|guarded| {
@@ -71,7 +72,8 @@ fn owner_comes_back() -> Scenario<Guarded> {
         })
 }
 
-/// Each of two adds; the second one frees the lock after its release.
+/// Makes the scenario in which each of two threads adds and the second one frees the lock after its
+/// release.
 fn last_frees() -> Scenario<Guarded> {
     Scenario::new(Guarded::new).threads(2, |guarded| {
         let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
@@ -85,7 +87,7 @@ fn last_frees() -> Scenario<Guarded> {
     })
 }
 
-/// A thread that holds it takes it again.
+/// Makes the scenario of a thread that holds it takes it again.
 fn twice() -> Scenario<Guarded> {
     Scenario::new(Guarded::new).thread(|guarded| {
         for _ in 0..2 {

@@ -19,7 +19,7 @@ fn three() -> Config {
     two().preemptions(2)
 }
 
-/// Two threads that want a permit, and as many `up`s in a row.
+/// Makes the scenario of two threads that want a permit, and as many `up`s in a row.
 macro_rules! two_ups {
     ($semaphore:ty) => {
         Scenario::new(|| <$semaphore>::new(0).expect("few permits"))
@@ -31,7 +31,7 @@ macro_rules! two_ups {
     };
 }
 
-/// A permit that tells another thread to free the semaphore.
+/// Makes the scenario of a permit that tells another thread to free the semaphore.
 macro_rules! completion {
     ($semaphore:ty) => {
         Scenario::new(|| <$semaphore>::new(0).expect("few permits"))
@@ -55,7 +55,8 @@ fn model_semaphore_misses_broken_variants() {
 
 type Store = (RawMutex<Model, Off, NoSpin>, RawCondvar<Model>, Cell<bool>);
 
-/// One waits for a thing, until then at most, the other brings it.
+/// Makes the scenario in which one thread waits for a thing, until then at most, and the other
+/// brings it.
 fn store(deadline: Option<Nanos>) -> Scenario<Store> {
     Scenario::new(|| (RawMutex::new(), RawCondvar::new(), Cell::new(false)))
         .thread(move |(mutex, more, thing): &Store| {
@@ -108,7 +109,7 @@ fn writes<R>(lock: &RwLock, inside: impl FnOnce() -> R) -> R {
     result
 }
 
-/// A reader and a writer.
+/// Makes the scenario of a reader and a writer.
 fn one_of_each() -> Scenario<(RwLock, Cell<u32>)> {
     Scenario::new(|| (RwLock::new(), Cell::new(0)))
         .thread(|(lock, text)| reads(lock, || assert!(text.get() < 2)))
@@ -127,8 +128,8 @@ fn raise(flag: &U32) {
     Model::wake(Model::address32(flag), u32::MAX);
 }
 
-/// A writer that gives up, perhaps after it was promised the lock, and a reader
-/// that waits, inside, for another one to come. No timer has to fire for that.
+/// Makes the scenario of a writer that gives up, perhaps after it was promised the lock, and a
+/// reader that waits, inside, for another one to come. No timer has to fire for that.
 fn a_writer_withdraws() -> Scenario<(RwLock, U32, U32)> {
     Scenario::new(|| (RwLock::new(), U32::ZERO, U32::ZERO))
         .thread(|(lock, cancel, come)| {
@@ -147,7 +148,7 @@ fn a_writer_withdraws() -> Scenario<(RwLock, U32, U32)> {
         })
 }
 
-/// The second of two writers frees the lock after its release.
+/// Makes the scenario in which the second of two writers frees the lock after its release.
 fn last_writer_frees() -> Scenario<(RwLock, Cell<u32>)> {
     Scenario::new(|| (RwLock::new(), Cell::new(0))).threads(2, |(lock, done)| {
         let last = writes(lock, || {
@@ -184,7 +185,7 @@ fn once() -> Scenario<(RawOnce<Model>, Cell<u32>)> {
     })
 }
 
-/// One that has waited for the other frees it.
+/// Makes the scenario in which a thread that has waited for the other frees it.
 fn once_then_freed() -> Scenario<RawOnce<Model>> {
     Scenario::new(RawOnce::new)
         .thread(|once| {

@@ -26,17 +26,18 @@ fn add<Y: Policy>((lock, count): &Guarded<Y>, how: &WaitBounds<'_, Model>) {
     }
 }
 
-/// So many threads that add.
+/// Makes the scenario of so many threads that add.
 fn adders<Y: Policy>(threads: usize) -> Scenario<Guarded<Y>> {
     Scenario::new(guarded::<Y>).threads(threads, |guarded| add(guarded, &WaitBounds::FOREVER))
 }
 
-/// The same, and one that may give up.
+/// Makes the same scenario with one more thread that may give up.
 fn adders_and_a_timed_one<Y: Policy>(threads: usize) -> Scenario<Guarded<Y>> {
     adders(threads).thread(|guarded| add(guarded, &TIMED))
 }
 
-/// Each of two adds; the second one frees the lock after its release.
+/// Makes the scenario in which each of two threads adds and the second one frees the lock after its
+/// release.
 fn last_frees<Y: Policy>() -> Scenario<Guarded<Y>> {
     Scenario::new(guarded::<Y>).threads(2, |(lock, count)| {
         lock.lock(Location::caller()).expect("not recursive");
@@ -50,8 +51,8 @@ fn last_frees<Y: Policy>() -> Scenario<Guarded<Y>> {
     })
 }
 
-/// A third thread takes the lock twice, and makes way each time it has taken or
-/// released it.
+/// Makes the scenario in which a third thread takes the lock twice, and makes way each time it has
+/// taken or released it.
 fn three_and_again<Y: Policy>() -> Scenario<Guarded<Y>> {
     adders(2).thread(|(lock, count)| {
         for _ in 0..2 {
@@ -65,7 +66,7 @@ fn three_and_again<Y: Policy>() -> Scenario<Guarded<Y>> {
     })
 }
 
-/// Two locks that never come free. The first thread spins for the one, its
+/// Makes the scenario of two locks that never come free. The first thread spins for the one, its
 /// handler, anywhere in that, and the second thread for the other.
 fn handled<Y: Policy>() -> Scenario<[Mutex<Y>; 2]> {
     fn give_up<Y: Policy>(lock: &Mutex<Y>) {
@@ -183,7 +184,7 @@ fn model_mutex_misses_trust_in_its_own_slow_unlocks() {
     );
 }
 
-/// Three that take the lock twice, and leave nothing behind in it.
+/// Makes the scenario of three that take the lock twice, and leave nothing behind in it.
 fn three_twice<Y: Policy>() -> Scenario<Guarded<Y>> {
     Scenario::new(guarded::<Y>)
         .threads(3, |guarded| {

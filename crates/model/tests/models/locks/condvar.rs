@@ -90,7 +90,7 @@ impl<Y: Policy> Store<Y> {
         self.unlock();
     }
 
-    /// How many notifications may have a taker.
+    /// Returns how many notifications may have a taker.
     fn waiting(&self) -> u32 {
         let shown = format!("{:?}", self.more);
         let (_, rest) = shown.split_once("waiting=").expect("shown");
@@ -98,7 +98,8 @@ impl<Y: Policy> Store<Y> {
     }
 }
 
-/// The mutex here releases in one step: that two do is shown by its own models.
+/// Returns a search in which the mutex releases in one step: that two do is shown by its own
+/// models.
 fn whole() -> Config {
     Config::new().sections(false)
 }
@@ -286,9 +287,9 @@ fn model_condvar_is_freed_by_waiter_2t() {
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
-/// A limit that `condvar.rs` states: a thread that has let go of the mutex and
-/// does not sleep yet still looks at the condition variable, so no notification
-/// tells the notifier that it may be freed.
+/// Shows a limit that `condvar.rs` states: a thread that has let go of the mutex and does not sleep
+/// yet still looks at the condition variable, so no notification tells the notifier that it may be
+/// freed.
 #[test]
 fn model_condvar_is_not_freed_by_notifier_2t() {
     let failure = Scenario::new(Store::<Sleeps>::new)
@@ -311,8 +312,8 @@ fn model_condvar_is_not_freed_by_notifier_2t() {
     assert_eq!(failure.kind, FailureKind::UseAfterFree);
 }
 
-/// What the models rest on: a platform whose waits do not compare and sleep in
-/// one step, or whose wake-ups are lost, is found out.
+/// Shows what the models rest on: a platform whose waits do not compare and sleep in one step, or
+/// whose wake-ups are lost, is found out.
 #[test]
 fn model_condvar_misses_a_broken_platform_2t() {
     let scenario = store::<Sleeps>().thread(Store::take).thread(Store::put_and_tell);

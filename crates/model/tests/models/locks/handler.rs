@@ -25,8 +25,8 @@ fn add<Y: Policy>((lock, count): &(RawMutex<Model, Off, Y>, Cell<u32>)) {
     unsafe { lock.unlock() };
 }
 
-/// The first thread is interrupted anywhere in taking `outer`, and its handler
-/// takes `inner`; the second thread contends for both.
+/// Checks the scenario in which the first thread is interrupted anywhere in taking `outer`, and its
+/// handler takes `inner`; the second thread contends for both.
 fn interrupted<Y: Policy>(name: &str, config: &Config) -> Stats {
     let config = config.clone().watch("handled", |e| e.step == lockstead_model::ModelStep::Enter);
     let stats = Scenario::new(Two::<Y>::new)

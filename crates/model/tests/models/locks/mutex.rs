@@ -32,8 +32,8 @@ impl<Y: Policy> Guarded<Y> {
     }
 }
 
-/// Each of `threads` adds `rounds` times; no execution races, loses an
-/// addition or a wake-up, or leaves anything behind in the lock.
+/// Shows that no execution races, loses an addition or a wake-up, or leaves anything behind in the
+/// lock, where each of `threads` adds `rounds` times.
 fn adds<Y: Policy>(name: &str, threads: usize, rounds: u32, config: &Config) -> Stats {
     Scenario::new(Guarded::<Y>::new)
         .threads(threads, move |g| {
@@ -85,7 +85,7 @@ fn three() -> Config {
     Config::new().processors(4).preemptions(depth(2, 3)).stale_reads(depth(1, 2))
 }
 
-/// The releases of a platform that does them in one step.
+/// Checks the releases of a platform that does them in one step.
 #[test]
 fn model_mutex_excludes_without_sections() {
     let config = Config::new().sections(false);

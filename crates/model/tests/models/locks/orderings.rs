@@ -21,7 +21,7 @@ impl<Y: Policy> Two<Y> {
         Two { locks: [const { Lock::new() }; 2], count: Cell::new(0) }
     }
 
-    /// Both held by a thread that never releases them.
+    /// Makes two locks, both held by a thread that never releases them.
     fn held() -> Self {
         let two = Self::new();
         for lock in &two.locks {
@@ -44,7 +44,7 @@ impl<Y: Policy> Two<Y> {
         assert_eq!(result, Err(LockError::TimedOut));
     }
 
-    /// No queue is left, and no node is in use.
+    /// Asserts that no queue is left and no node in use.
     fn unqueued(&self, threads: u32) {
         assert!(self.locks.iter().all(|lock| lock.peek().tail().is_none()), "a queue is left");
         for number in 1..=threads {
@@ -61,8 +61,8 @@ fn adds<Y: Policy>(threads: usize) -> Scenario<Two<Y>> {
     })
 }
 
-/// Two threads queue for one lock after the other. Their nodes have been in a
-/// queue before.
+/// Makes the scenario in which two threads queue for one lock after the other. Their nodes have
+/// been in a queue before.
 fn two_queues() -> Scenario<Two<Leaves>> {
     Scenario::new(Two::held)
         .threads(2, |two| {
@@ -72,7 +72,7 @@ fn two_queues() -> Scenario<Two<Leaves>> {
         .after(|two| two.unqueued(2))
 }
 
-/// Three threads queue for one lock: walks go over nodes in the middle.
+/// Makes the scenario in which three threads queue for one lock: walks go over nodes in the middle.
 fn one_queue<Y: Policy>() -> Scenario<Two<Y>> {
     Scenario::new(Two::held).threads(3, |two| two.give_up(0)).after(|two| two.unqueued(3))
 }
@@ -141,24 +141,24 @@ fn model_queue_passes_headship_without_ordering_3t() {
     adds::<Passes>(3).verify("headship unordered, passing", &without(jumping));
 }
 
-/// A seat and what belongs to whoever sits there.
-struct Chair {
-    seat: &'static TableEntry<Model>,
+/// A slot and data that belong to the thread that has it.
+struct Taken {
+    slot: &'static TableEntry<Model>,
     own: Cell<u32>,
 }
 
 #[test]
 fn model_slot_misses_each_ordering() {
-    let taken = Scenario::new(|| Chair {
-        seat: Model::participant(Slot::new(7).expect("not zero")),
+    let taken = Scenario::new(|| Taken {
+        slot: Model::participant(Slot::new(7).expect("not zero")),
         own: Cell::new(0),
     })
-    .threads(3, |chair| {
-        if chair.seat.claim(1) {
-            chair.own.set(chair.own.get() + 1);
-            chair.seat.vacate();
+    .threads(3, |taken| {
+        if taken.slot.claim(1) {
+            taken.own.set(taken.own.get() + 1);
+            taken.slot.vacate();
         }
     })
-    .after(|chair| assert!((1..=3).contains(&chair.own.get())));
+    .after(|taken| assert!((1..=3).contains(&taken.own.get())));
     missed(&taken, "participant.rs", &[("SLOT-1", Part::All), ("SLOT-2", Part::All)], races);
 }

@@ -26,8 +26,8 @@ impl<Y: Policy> Two<Y> {
         unsafe { lock.unlock() };
     }
 
-    /// Nothing is left behind: free locks, and nodes that no queue refers to (a
-    /// slot can be claimed only then).
+    /// Asserts that nothing is left behind: locks are free, and no queue refers to a node (a slot
+    /// can be claimed only then).
     fn clean(&self, threads: u32) {
         for (lock, _) in &self.locks {
             assert_eq!(lock.peek().without_slow_unlocks(), Word::IDLE);
@@ -39,7 +39,7 @@ impl<Y: Policy> Two<Y> {
     }
 }
 
-/// Every path of the queue that this search reached.
+/// Searches the queue, and shows every path of it that was reached.
 fn queue<Y: Policy>(name: &str, threads: usize, config: &Config) -> Stats {
     Scenario::new(Two::<Y>::new)
         .threads(threads, |two| two.add(0))

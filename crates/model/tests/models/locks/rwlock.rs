@@ -21,7 +21,7 @@ const FILE: &str = "rwlock/mod.rs";
 struct Book<Y: Policy> {
     lock: RawRwLock<Model, Off, Y>,
     text: Cell<u32>,
-    /// Readers now.
+    /// The number of readers now.
     readers: U32,
     cancel: U32,
     /// Threads that have not done with it; changed by holders.
@@ -77,7 +77,7 @@ impl<Y: Policy> Book<Y> {
         }
     }
 
-    /// One of the users has done, and holds the lock: whether it is the last.
+    /// Counts a user that has done and holds the lock. Tells whether it is the last.
     fn done(&self, users: u32) -> bool {
         self.users.fetch_add(1, Ordering::Relaxed) + 1 == users
     }
@@ -320,7 +320,7 @@ fn model_rwlock_downgrades_3t() {
     downgrades::<Insists>(&three().timeouts(1).spurious(0).stale_reads(depth(0, 1)));
 }
 
-/// The last user frees it after its own release, be it reader or writer.
+/// Shows that the last user may free it after its own release, be it reader or writer.
 fn is_freed<Y: Policy>(config: &Config) {
     let stats = Scenario::new(Book::<Y>::new)
         .thread(|b| {

@@ -80,7 +80,7 @@ impl<Y: Policy> Semaphore for Tuned<Y> {
 struct Shared<S> {
     semaphore: S,
     permits: u32,
-    /// Holders now.
+    /// The number of holders now.
     inside: U32,
     /// The most there were at once.
     most: Count<u32>,
@@ -121,7 +121,7 @@ impl<S: Semaphore> Shared<S> {
         self.give_back();
     }
 
-    /// A visit that is given up as `how` says, with this error.
+    /// Makes a visit that is given up as `how` says, with this error.
     fn visit_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
         match self.semaphore.down(how) {
             Ok(()) => {
@@ -158,7 +158,7 @@ fn users<S: Semaphore>(permits: u32) -> Scenario<Shared<S>> {
     })
 }
 
-/// So many threads with so many visits each.
+/// Makes the scenario of so many threads with so many visits each.
 fn visits<S: Semaphore>(permits: u32, threads: usize, rounds: u32) -> Scenario<Shared<S>> {
     users(permits).threads(threads, move |s| {
         for _ in 0..rounds {
@@ -328,7 +328,7 @@ fn model_semaphore_wakes_each_3t() {
     produces::<Tuned<Mixed>>().verify("tuned semaphore, two ups, mixed", &config);
 }
 
-/// Two producers and one consumer, who takes both permits and sees what came
+/// Makes the scenario of two producers and one consumer, who takes both permits and sees what came
 /// with them.
 fn delivers<S: Semaphore>() -> Scenario<Shared<S>> {
     let mut scenario = Scenario::new(|| Shared::<S>::new(0));
@@ -356,8 +356,8 @@ fn model_semaphore_publishes_3t() {
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
-/// A permit tells that the thread which gave it is done: whoever takes it may
-/// free the semaphore.
+/// Makes the scenario in which a permit tells that the thread which gave it is done: whoever takes
+/// it may free the semaphore.
 fn completes<S: Semaphore>() -> Scenario<Shared<S>> {
     Scenario::new(|| Shared::<S>::new(0)).thread(|s| s.semaphore.up()).thread(|s| {
         assert_eq!(s.semaphore.down(&FOREVER), Ok(()));
@@ -365,7 +365,7 @@ fn completes<S: Semaphore>() -> Scenario<Shared<S>> {
     })
 }
 
-/// The last of two holders in turn frees it after its own release.
+/// Makes the scenario in which the last of two holders in turn frees it after its own release.
 fn last_frees<S: Semaphore>() -> Scenario<Shared<S>> {
     Scenario::new(|| Shared::<S>::new(1)).threads(2, |s| {
         assert_eq!(s.semaphore.down(&FOREVER), Ok(()));

@@ -86,7 +86,7 @@ impl<Y: Policy> Two<Y> {
     }
 }
 
-/// Two contexts want two locks in opposite order.
+/// Makes the scenario in which two contexts want two locks in opposite order.
 pub(super) fn opposite<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
         .thread(|two| two.add_to_both(0, 1))
@@ -94,7 +94,7 @@ pub(super) fn opposite<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .after(|two| two.added([2, 2, 0]))
 }
 
-/// Each of three contexts wants two of three locks.
+/// Makes the scenario in which each of three contexts wants two of three locks.
 pub(super) fn cycle<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
         .thread(|two| two.add_to_both(0, 1))
@@ -103,7 +103,7 @@ pub(super) fn cycle<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .after(|two| two.added([2, 2, 2]))
 }
 
-/// Two in opposite order, and a third that wants the same.
+/// Makes the scenario of two in opposite order, and a third that wants the same.
 pub(super) fn crowd<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
         .threads(2, |two| two.add_to_both(0, 1))
@@ -111,7 +111,7 @@ pub(super) fn crowd<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .after(|two| two.added([3, 3, 0]))
 }
 
-/// Two in opposite order, and a thread that takes one lock without a context.
+/// Makes the scenario of two in opposite order, and a thread that takes one lock without a context.
 pub(super) fn beside_one_alone<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
         .thread(|two| two.add_to_both(0, 1))
@@ -120,7 +120,7 @@ pub(super) fn beside_one_alone<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .after(|two| two.added([2, 3, 0]))
 }
 
-/// Two in opposite order, and one that gives up.
+/// Makes the scenario of two in opposite order, and one that gives up.
 pub(super) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
         .thread(|two| two.add_to_both(0, 1))
@@ -137,14 +137,14 @@ pub(super) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .after(|two| two.added([2, 2, 0]))
 }
 
-/// Four contexts want one lock: two may sleep behind a first.
+/// Makes the scenario in which four contexts want one lock: two may sleep behind a first.
 pub(super) fn queue<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
         .threads(4, |two| two.add_to_one(ContextPatience::ENDLESS))
         .after(|two| two.added([4, 0, 0]))
 }
 
-/// The same, of which two give up: where the time of one is over, the other is late
+/// Makes the same scenario, of which two give up: where the time of one is over, the other is late
 /// when it is woken.
 pub(super) fn queue_with_timed_ones<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme))
@@ -155,7 +155,7 @@ pub(super) fn queue_with_timed_ones<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y
         .after(|two| assert!(two.locks.iter().all(|lock| !lock.is_locked())))
 }
 
-/// Whoever takes the lock last frees it.
+/// Makes the scenario in which whoever takes the lock last frees it.
 pub(super) fn last_frees<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
     Scenario::new(move || Two::new(scheme)).threads(2, |two| {
         let context = Context::begin(&two.class).expect("room");

@@ -64,8 +64,8 @@ impl<Y: Policy> Room<Y> {
     }
 }
 
-/// `patient` threads and one that runs `hasty`; all of them come to an end, and
-/// giving up does happen.
+/// Shows that `patient` threads and one that runs `hasty` all come to an end, and that giving up
+/// does happen.
 fn ends<Y: Policy>(name: &str, patient: usize, hasty: fn(&Room<Y>), config: &Config) -> Stats {
     let gave_up = std::rc::Rc::new(std::cell::Cell::new(0));
     let counter = std::rc::Rc::clone(&gave_up);
@@ -82,7 +82,7 @@ fn ends<Y: Policy>(name: &str, patient: usize, hasty: fn(&Room<Y>), config: &Con
     stats
 }
 
-/// Two patient threads, one in a hurry.
+/// Returns the search for two patient threads and one in a hurry.
 fn three() -> Config {
     Config::new().preemptions(depth(2, 3)).stale_reads(depth(1, 2))
 }

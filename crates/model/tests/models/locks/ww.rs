@@ -60,7 +60,7 @@ fn model_ww_crowd_3t() {
     }
 }
 
-/// Of those that sleep behind a first each is woken in the end, whoever gives up.
+/// Shows that of those that sleep behind a first each is woken in the end, whoever gives up.
 #[test]
 fn model_ww_queue_4t() {
     let config = three().preemptions(depth(1, 2));

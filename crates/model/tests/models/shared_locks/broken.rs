@@ -116,7 +116,7 @@ misses! {
         { tokens(0, &[TAKES, PUTS]) }
 }
 
-/// Found after three minutes, since it needs more preemptions than a bounded search has: so the
+/// Finds it after three minutes, since it needs more preemptions than a bounded search has: so the
 /// long searches look for it, and no others.
 #[test]
 fn two_hand_off_waiters() {

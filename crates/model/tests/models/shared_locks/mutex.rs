@@ -16,7 +16,7 @@ fn shared_mutex_3t() {
     locks(&[TWICE, TWICE, ONE]).verify("3 threads, longer", &killing(depth(0, 1)));
 }
 
-/// A machine that promises nothing to who has named nothing: all pass on at once.
+/// Checks a machine that promises nothing to who has named nothing: all pass on at once.
 #[test]
 fn shared_mutex_passes_on() {
     let eager = |most| killing(most).no_deferred_wakes();
@@ -102,7 +102,7 @@ fn shared_mutex_tenants_handoff() {
     come_and_go(&[ONE, ONE_AND_LEAVES, COMES]).verify("3 threads", &jumps(depth(0, 1)));
 }
 
-/// The name of a slot that nobody sits in, where no tenant has put it.
+/// Checks the name of a slot that nobody sits in, where no tenant has put it.
 #[test]
 fn shared_mutex_spoiled_name() {
     spoiled(&[ONE, ONE]).verify("2 threads", &killing(1));
@@ -122,7 +122,7 @@ fn shared_mutex_handoff_waiter_gives_up() {
     locks(&[MAYBE, ONE, ONE]).verify("3 threads", &config);
 }
 
-/// The release of processors that subtract no faster. All other tests have the one that
+/// Checks the release of processors that subtract no faster. All other tests have the one that
 /// subtracts.
 #[test]
 fn shared_mutex_released_by_exchange() {

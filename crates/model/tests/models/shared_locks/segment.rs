@@ -64,13 +64,13 @@ impl Common {
         }
     }
 
-    /// The calling thread, as the participant that sits in its slot from the beginning.
-    /// Called first of all.
+    /// Returns the calling thread as the participant that has its slot from the beginning. Called
+    /// first of all.
     fn party(&self) -> Party<'_, Model> {
         self.sits(true)
     }
 
-    /// The same, which may be killed or not.
+    /// Returns the same participant, which may be killed or not.
     fn sits(&self, mortal: bool) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
         if mortal {
@@ -90,8 +90,8 @@ impl Common {
         }
     }
 
-    /// The calling thread takes the slot of the dead participant that had its place,
-    /// with the same number.
+    /// Takes, for the calling thread, the slot of the dead participant that had its place, with the
+    /// same number.
     fn takes_over(&self) -> Party<'_, Model> {
         let slot = thread() as u32 + 1;
         let domain = self.domain();
@@ -103,7 +103,7 @@ impl Common {
         party
     }
 
-    /// The calling thread, which holds nothing, leaves its slot. It may be killed before
+    /// Leaves the slot of the calling thread, which holds nothing. The thread may be killed before
     /// the slot says so: the machine knows it by that no more.
     fn leaves(&self, party: &Party<'_, Model>) {
         let slot = party.me.slot() as usize;
@@ -114,7 +114,7 @@ impl Common {
         self.records[slot].vacate(life);
     }
 
-    /// The calling thread, which sits nowhere, takes the first slot that it can.
+    /// Takes, for the calling thread, which has no slot, the first one that it can.
     fn comes(&self) -> Party<'_, Model> {
         let number = thread() as u32 + 1;
         let domain = self.domain();
@@ -127,8 +127,8 @@ impl Common {
         party
     }
 
-    /// The slot of this thread, which has just died, and how words name who sat there; `None`
-    /// if it sat nowhere.
+    /// Returns the slot of this thread, which has just died, and how words name it; `None` if it
+    /// had none.
     fn dead(&self, dead: usize) -> Option<(usize, u32)> {
         let slot = self.sits_in[dead].load(Ordering::Relaxed);
         let record = self.records.get(slot as usize).filter(|_| slot != 0)?;
@@ -147,7 +147,7 @@ fn cancelled_by(word: &U32) -> WaitBounds<'_, Model> {
     WaitBounds { cancel: Some(word), ..WaitBounds::FOREVER }
 }
 
-/// Sets it.
+/// Sets the cancellation word.
 fn cancel(word: &U32) {
     word.store(1, Ordering::Relaxed);
     Model::wake_shared(word, u32::MAX);

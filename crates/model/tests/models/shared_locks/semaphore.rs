@@ -13,8 +13,8 @@ fn shared_semaphore_2t() {
     units(1, &[USES, ADDS]).verify("made and used", &killing(0));
 }
 
-/// The searches of three participants that end in time: at most so many switches away
-/// from one that could go on; deaths cost nothing.
+/// Makes the searches of three participants that end in time: at most so many switches away from
+/// one that could go on; deaths cost nothing.
 #[test]
 fn shared_semaphore_3t() {
     let config = killing(1).preemptions(depth(2, 3));

@@ -6,8 +6,8 @@ use super::segment::{condition, mutexes, units};
 use crate::common::{deep, depth};
 use lockstead_model::{Config, FailureKind};
 
-/// Of at most so many that are killed, so many are not marked; when all sleep, the timer of
-/// the first one fires.
+/// Returns a search in which so many are killed at most, and so many of these are not marked; when
+/// all sleep, the timer of the first one fires.
 fn losing(kills: u32, unmarked: u32) -> Config {
     killing(kills).unmarked(unmarked).trust(1_000_000).rescue(true)
 }

@@ -61,12 +61,12 @@ impl All {
     }
 }
 
-/// Each takes the mutex.
+/// Makes the scenario in which each takes the mutex.
 pub(crate) fn lockers(number: usize) -> Scenario<All> {
     all(number).threads(number, |s| s.locks(&s.common.party()))
 }
 
-/// One reads, one writes, so often.
+/// Makes the scenario in which one reads and one writes, so often.
 pub(crate) fn reader_and_writer(times: usize) -> Scenario<All> {
     all(2).thread(|s| s.reads(&s.common.party())).thread(move |s| {
         let party = s.common.party();
@@ -76,7 +76,7 @@ pub(crate) fn reader_and_writer(times: usize) -> Scenario<All> {
     })
 }
 
-/// Each takes the only unit.
+/// Makes the scenario in which each takes the only unit.
 pub(crate) fn takers() -> Scenario<All> {
     all(2).threads(2, |s| s.takes(&s.common.party()))
 }

@@ -146,21 +146,21 @@ pub(crate) fn tokens(mortal: usize, programs: &'static [&'static [Op]]) -> Scena
 
 /// Takes one token, unless it is cancelled.
 pub(crate) const YIELDS: &[Op] = &[Op::Cancellable];
-/// Cancels others.
+/// A program that cancels others.
 pub(crate) const CANCELS: &[Op] = &[Op::Cancel];
 /// Only takes the mutex.
 pub(crate) const VISITS: &[Op] = &[Op::Visit];
-/// Takes one token.
+/// A program that takes one token.
 pub(crate) const TAKES: &[Op] = &[Op::Await];
 /// Takes one token, unless it takes too long.
 pub(crate) const MAY_TAKE: &[Op] = &[Op::Limited];
 /// Waits for one, and passes it on.
 pub(crate) const PASSES: &[Op] = &[Op::Pass];
-/// Puts one.
+/// A program that puts one token.
 pub(crate) const PUTS: &[Op] = &[Op::Put];
 /// Puts one, then another.
 pub(crate) const PUTS_TWICE: &[Op] = &[Op::Put, Op::Put];
-/// Puts two.
+/// A program that puts two tokens.
 pub(crate) const PUTS_TWO: &[Op] = &[Op::PutTwo];
 /// Takes one, leaves, comes again, and takes another.
 pub(crate) const LEAVES_BETWEEN: &[Op] = &[Op::Await, Op::Leave, Op::Come, Op::Await];

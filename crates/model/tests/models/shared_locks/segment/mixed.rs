@@ -35,8 +35,8 @@ impl Two {
     }
 }
 
-/// One reads and has the mutex inside, one writes, one wants the mutex: a death that a sleeper
-/// of the one lock is woken by concerns a sleeper of the other.
+/// Makes the scenario in which one reads and has the mutex inside, one writes, one wants the mutex:
+/// a death that a sleeper of the one lock is woken by concerns a sleeper of the other.
 pub(crate) fn nested() -> Scenario<Two> {
     let run = |what: fn(&Two, &Party<'_, Model>)| {
         move |s: &Two| {

@@ -48,7 +48,7 @@ impl Op {
 pub(crate) struct Locks {
     common: Common,
     locks: [RawSharedMutex<Model>; 2],
-    /// Who is in its critical section: the thread, from 1.
+    /// The thread that is in its critical section, from 1.
     inside: [U32; 2],
     /// Whether an owner died and nobody was told.
     due: [U32; 2],
@@ -145,7 +145,7 @@ impl Locks {
         forget(0);
     }
 
-    /// The participant of this thread has died.
+    /// Takes note that the participant of this thread has died.
     fn mourn(&self, dead: usize) {
         let me = dead as u32 + 1;
         let Some((_, bits)) = self.common.dead(dead) else { return };
@@ -169,7 +169,8 @@ pub(crate) fn locks(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
         .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
 
-/// Those, and what one does that comes in the place of a dead one.
+/// Makes the scenario of these programs, and of what one does that comes in the place of a dead
+/// one.
 pub(crate) fn locks_again(
     programs: &'static [&'static [Op]],
     again: &'static [Op],
@@ -190,7 +191,8 @@ pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks>
         .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
-/// One that leaves its slot, while another one doubts that it lives, and finds that it does.
+/// Makes the scenario in which one leaves its slot, while another one doubts that it lives, and
+/// finds that it does.
 pub(crate) fn doubted() -> Scenario<Locks> {
     Scenario::new(|| Locks::new(2))
         .thread(|s: &Locks| {
@@ -211,8 +213,8 @@ pub(crate) fn doubted() -> Scenario<Locks> {
         })
 }
 
-/// One that comes to a dead one's slot, while another one doubts that it goes on preparing it, and
-/// finds that it does.
+/// Makes the scenario in which one comes to a dead one's slot, while another one doubts that it
+/// goes on preparing it, and finds that it does.
 pub(crate) fn doubted_newcomer() -> Scenario<Locks> {
     let make = || {
         let locks = Locks::new(2);
@@ -237,8 +239,8 @@ pub(crate) fn doubted_newcomer() -> Scenario<Locks> {
         })
 }
 
-/// The same, beside a free lock in which the name of a slot stands that has been left, as
-/// only somebody leaves it there who does not keep to the protocol.
+/// Makes the same scenario, beside a free lock in which the name of a slot stands that has been
+/// left, as only somebody leaves it there who does not keep to the protocol.
 pub(crate) fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     let make = move || {
@@ -258,15 +260,15 @@ pub(crate) fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
 
 use Op::{Cancel, Cancellable, Careless, Come, Leave, Limited, Lock, Try, Unlock};
 
-/// One critical section.
+/// A program of one critical section.
 pub(crate) const ONE: &[Op] = &[Lock(0), Unlock(0)];
-/// Two of them.
+/// A program of two critical sections.
 pub(crate) const TWICE: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0)];
 /// One, unless it takes too long.
 pub(crate) const MAYBE: &[Op] = &[Limited(0), Unlock(0)];
 /// One, unless it is cancelled.
 pub(crate) const YIELDS: &[Op] = &[Cancellable(0), Unlock(0)];
-/// Cancels others.
+/// A program that cancels others.
 pub(crate) const CANCELS: &[Op] = &[Cancel];
 /// One, and cancels others.
 pub(crate) const ONE_AND_CANCELS: &[Op] = &[Lock(0), Unlock(0), Cancel];
@@ -288,9 +290,9 @@ pub(crate) const LEAVES_BETWEEN: &[Op] = &[Lock(0), Unlock(0), Leave, Come, Lock
 pub(crate) const COMES: &[Op] = &[Leave, Come, Lock(0), Unlock(0)];
 /// One, unless it takes too long; then leaves, and comes for another.
 pub(crate) const MAYBE_AND_COMES: &[Op] = &[Limited(0), Unlock(0), Leave, Come, Lock(0), Unlock(0)];
-/// Of both, one in the other.
+/// A program of sections of both locks, one in the other.
 pub(crate) const NESTED: &[Op] = &[Lock(0), Lock(1), Unlock(1), Unlock(0)];
-/// Of both, one after the other.
+/// A program of sections of both locks, one after the other.
 pub(crate) const BOTH: &[Op] = &[Lock(0), Unlock(0), Lock(1), Unlock(1)];
-/// Of both, of which the first is released first.
+/// A program of sections of both locks, of which the first is released first.
 pub(crate) const CROSSED: &[Op] = &[Lock(0), Lock(1), Unlock(0), Unlock(1)];

@@ -8,13 +8,13 @@ use lockstead_model::Scenario;
 /// What a participant does, in order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Op {
-    /// Reads.
+    /// The thread locks to read.
     Read,
     /// The same, but may give up.
     LimitedRead,
     /// Reads without a claim.
     ReadAlone,
-    /// Writes.
+    /// The thread locks to write.
     Write,
     /// The same, but may give up.
     LimitedWrite,
@@ -155,7 +155,7 @@ impl Locks {
         forget(0);
     }
 
-    /// The participant of this thread has died.
+    /// Takes note that the participant of this thread has died.
     fn mourn(&self, dead: usize) {
         let (me, order) = (dead as u32, Ordering::Relaxed);
         if self.writer.load(order) == me + 1 {
@@ -179,7 +179,8 @@ pub(crate) fn readers(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
         .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
 
-/// Those, and what one does that comes in the place of a dead one.
+/// Makes the scenario of these programs, and of what one does that comes in the place of a dead
+/// one.
 pub(crate) fn readers_again(
     programs: &'static [&'static [Op]],
     again: &'static [Op],
@@ -200,7 +201,7 @@ pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks>
         .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
-/// Reads.
+/// A program that reads once.
 pub(crate) const READS: &[Op] = &[Op::Read, Op::Release];
 /// Writes, and writes again.
 pub(crate) const WRITES_TWICE: &[Op] = &[Op::Write, Op::Release, Op::Write, Op::Release];
@@ -208,13 +209,13 @@ pub(crate) const WRITES_TWICE: &[Op] = &[Op::Write, Op::Release, Op::Write, Op::
 pub(crate) const MAY_READ: &[Op] = &[Op::LimitedRead, Op::Release];
 /// Reads without a claim.
 pub(crate) const ALONE: &[Op] = &[Op::ReadAlone, Op::Release];
-/// Writes.
+/// A program that writes once.
 pub(crate) const WRITES: &[Op] = &[Op::Write, Op::Release];
 /// Writes, unless it takes too long.
 pub(crate) const MAY_WRITE: &[Op] = &[Op::LimitedWrite, Op::Release];
 /// Writes, unless it must wait.
 pub(crate) const TRIES: &[Op] = &[Op::TryWrite, Op::Release];
-/// Reads, then writes.
+/// A program that reads, then writes.
 pub(crate) const BOTH: &[Op] = &[Op::Read, Op::Release, Op::Write, Op::Release];
 /// Reads, leaves, comes again, and writes.
 pub(crate) const READS_LEAVES_WRITES: &[Op] =
@@ -225,7 +226,7 @@ pub(crate) const WRITES_LEAVES_READS: &[Op] =
 /// Writes, leaves, comes again, and writes.
 pub(crate) const LEAVES_BETWEEN: &[Op] =
     &[Op::Write, Op::Release, Op::Leave, Op::Come, Op::Write, Op::Release];
-/// Writes and leaves.
+/// A program that writes and leaves.
 pub(crate) const WRITES_AND_LEAVES: &[Op] = &[Op::Write, Op::Release, Op::Leave];
 /// Leaves, and comes to read.
 pub(crate) const COMES_TO_READ: &[Op] = &[Op::Leave, Op::Come, Op::Read, Op::Release];

@@ -163,7 +163,7 @@ impl Units {
         forget(0);
     }
 
-    /// The participant of this thread has died.
+    /// Takes note that the participant of this thread has died.
     fn mourn(&self, dead: usize) {
         let order = Ordering::Relaxed;
         // What stands among its claims may be more than it knows of, and less if it was
@@ -191,7 +191,8 @@ fn with_claims(units: u32, programs: &'static [&'static [Op]], claims: bool) -> 
     })
 }
 
-/// Those, and what one does that comes in the place of a dead one.
+/// Makes the scenario of these programs, and of what one does that comes in the place of a dead
+/// one.
 pub(crate) fn units_again(
     number: u32,
     programs: &'static [&'static [Op]],
@@ -234,7 +235,7 @@ pub(crate) const IDLE: &[Op] = &[];
 /// Looks twice whether there are two, then takes one.
 pub(crate) const TWO_IF_THERE_ARE: &[Op] =
     &[Op::Try(2), Op::Give(2), Op::Try(2), Op::Give(2), Op::Take(1), Op::Give(1)];
-/// Makes one.
+/// A program that makes one unit.
 pub(crate) const ADDS: &[Op] = &[Op::Add(1)];
 /// Takes one and uses it up.
 pub(crate) const USES: &[Op] = &[Op::Take(1), Op::Consume(1)];
