@@ -228,14 +228,14 @@ macro_rules! peer {
 }
 
 peer!(
-    /// The mutex `absl::Mutex`.
+    /// The mutex `absl::Mutex` of abseil.
     Abseil, peer_abseil, "abseil", "libabsl-dev"
 );
 peer!(
-    /// The mutex `nsync_mu`.
+    /// The mutex `nsync_mu` of nsync.
     Nsync, peer_nsync, "nsync", "libnsync-dev"
 );
 peer!(
-    /// The mutex `tbb::mutex`.
+    /// The mutex `tbb::mutex` of TBB.
     Tbb, peer_tbb, "tbb", "libtbb-dev"
 );

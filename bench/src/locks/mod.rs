@@ -16,12 +16,14 @@
 //!   [`BenchLock::with`] and its like.
 
 mod cpp;
+mod lock;
 mod own;
 mod posix;
 mod rust;
 
 pub use cpp::{Abseil, Cpp, Nsync, Tbb};
 pub(crate) use cpp::{ShimPeer, ready};
+pub use lock::{BenchLock, Placed};
 pub use own::{Biased, Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
 pub use posix::{
     Adaptive, Inherit, Normal, PosixRobust, PosixShared, Pthread, PthreadKind, Robustly, SemT,
@@ -32,52 +34,6 @@ use crate::Error;
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::str::FromStr;
-
-/// A lock under test, without data.
-pub trait BenchLock: Send + Sync + 'static {
-    /// Returns a free lock that may still be moved.
-    fn new() -> Self;
-
-    /// Initialises a lock that must not move: it is called once, at the final address, before
-    /// the first use.
-    fn settle(&self) {}
-
-    /// Runs `section` with the lock held. The section must not panic: some of
-    /// the locks would stay locked.
-    fn with<R>(&self, section: impl FnOnce() -> R) -> R;
-
-    /// Returns the bytes of the lock itself.
-    fn bytes() -> usize
-    where
-        Self: Sized,
-    {
-        size_of::<Self>()
-    }
-}
-
-/// A lock at its final address, on cache lines of its own (two: the
-/// prefetcher of neighbouring lines pairs them).
-#[repr(align(128))]
-pub struct Placed<L>(L);
-
-impl<L: BenchLock> Placed<L> {
-    /// Returns a free lock, ready for use.
-    #[must_use]
-    pub fn new() -> Box<Self> {
-        let placed = Box::new(Placed(L::new()));
-        placed.0.settle();
-        placed
-    }
-}
-
-impl<L> std::ops::Deref for Placed<L> {
-    type Target = L;
-
-    #[inline(always)]
-    fn deref(&self) -> &L {
-        &self.0
-    }
-}
 
 macro_rules! names {
     ($($variant:ident, $name:literal, $doc:literal;)*) => {

@@ -54,7 +54,7 @@ thread_local! {
 
 /// Says "more than one thread", where the libc says nothing.
 static MANY: AtomicU8 = AtomicU8::new(0);
-/// Returns the place where the libc says whether the process has one thread.
+/// The place where the libc says whether the process has one thread.
 static SINGLE: AtomicPtr<u8> = AtomicPtr::new((&raw const MANY).cast_mut().cast());
 /// Whether a `membarrier` was refused although the process is registered.
 static REFUSED: AtomicBool = AtomicBool::new(false);
@@ -103,7 +103,7 @@ fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// The place where the libc says whether the process has one thread.
+/// Returns the place where the libc says whether the process has one thread.
 fn libc_says() -> Option<*const u8> {
     let single: *const u8;
     // SAFETY: the instruction reads an entry of the global offset table, which the linker has

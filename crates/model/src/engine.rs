@@ -67,7 +67,7 @@ const MAX_PASSES: u32 = 200;
 /// large number.
 const NEVER: u64 = 1 << 60;
 
-/// Where an execution is.
+/// The phase in which an execution is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Phase {
     /// The shared value is made; no other thread exists.
@@ -117,7 +117,7 @@ pub(crate) struct Engine {
     pub(crate) current: usize,
     /// The thread whose stack is in use.
     pub(crate) running: usize,
-    /// Where on it the thread was that suspended itself last.
+    /// The place on it at which the thread was that suspended itself last.
     pub(crate) deepest: usize,
     pub(crate) phase: Phase,
     pub(crate) stop: Option<ExecutionStop>,
@@ -193,9 +193,9 @@ pub(crate) fn with<R>(body: impl FnOnce(&mut Engine) -> R) -> R {
 /// Not inlined, so that little lies below the word that says how deep the stack is.
 #[inline(never)]
 pub(crate) fn suspend() {
-    let here = 0u8;
+    let deepest = 0u8;
     let yielder = with(|engine| {
-        engine.deepest = (&raw const here).addr();
+        engine.deepest = (&raw const deepest).addr();
         engine.threads[engine.running].yielder
     });
     // SAFETY: `Strand::begin` has put it there, the yielder of the coroutine that

@@ -110,7 +110,7 @@ pub(super) struct Seek<'l, 'a, 'h, P: RobustMachine> {
     hot: bool,
     /// Whether nobody woke it for long.
     unsure: bool,
-    /// The time at which it first slept.
+    /// When it first slept.
     since: Option<Nanos>,
 }
 

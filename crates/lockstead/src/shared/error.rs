@@ -1,7 +1,7 @@
 //! What can go wrong with segments and their locks, and what to do then.
 
-use super::JoinError;
 use core::fmt;
+use lockstead_linux::shared::JoinError;
 use std::io;
 
 /// The reason for which a segment could not be made or opened.

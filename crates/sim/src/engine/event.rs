@@ -63,7 +63,7 @@ const EMPTY: EventSlot = EventSlot { first: NONE, last: NONE, earliest: Ps::MAX 
 pub(super) struct Queue {
     /// The time of the event taken last.
     last: Ps,
-    /// Returns the time of the first event to come, or the end of time.
+    /// The time of the first event to come, or the end of time.
     earliest: Ps,
     /// The wheels that have events, and those of their slots that have some.
     wheels: u32,
@@ -87,7 +87,7 @@ impl Queue {
         }
     }
 
-    /// The time of the first event to come, or the end of time.
+    /// Returns the time of the first event to come, or the end of time.
     #[inline]
     pub(super) fn earliest(&self) -> Ps {
         self.earliest

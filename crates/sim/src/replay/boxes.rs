@@ -8,45 +8,15 @@
 //! those, the smaller one.
 //!
 //! # Invariant
-//! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here.
+//! As FIT-CALIBRATED-ONLY of `search`: no row that is not calibrated is simulated here.
 
+use super::fits::{BoxFit, LARGE};
 use super::search::{FitSearch, between};
 use super::tables::{TableFigure, TableSamples, entries};
 use super::{Numbers, ReplayRow, Shipped, simulated};
 use crate::engine::event::Random;
-use crate::file::parse;
-use crate::machine::Machine;
 use crate::many::{Stopped, many};
-use crate::work::Workload;
-use serde::Deserialize;
-use std::fmt;
 use std::sync::atomic::AtomicBool;
-
-/// A set of numbers for both boxes, with times in microseconds.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct BoxFit {
-    /// The name that reports write.
-    pub name: String,
-    /// The time to change tasks on the 8-way box.
-    pub switch: f64,
-    /// The time to wake a task there.
-    pub wake: f64,
-    /// The time until an idle processor there notices a wake-up.
-    pub signal: f64,
-    /// The length of a section of the test.
-    pub section: f64,
-    /// The time between its two sections.
-    pub gap: f64,
-    /// The rest of a loop.
-    pub compute: f64,
-    /// The factor of the switches and wake-ups of the smaller box, a P4.
-    pub kernel: f64,
-    /// The signal time of the smaller box.
-    pub signal_p4: f64,
-    /// The factor of the smaller box's sections and computing.
-    pub pace: f64,
-}
 
 /// The ranges from which numbers are drawn, on a logarithmic scale.
 pub const BOX_RANGES: [(&str, f64, f64); 9] = [
@@ -61,80 +31,6 @@ pub const BOX_RANGES: [(&str, f64, f64); 9] = [
     ("signal of the P4", 0.5, 8.0),
     ("pace", 0.35, 0.65),
 ];
-
-/// The part of a signal that leaving the idle state takes.
-const EXIT: f64 = 1.0 / 3.0;
-
-/// The larger box, whose name the smaller one does not have.
-const LARGE: &str = "smp-8way-2005";
-
-impl fmt::Display for BoxFit {
-    /// Writes the numbers as the file of fits has them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "[[fit]]\nname = {:?}", self.name)?;
-        writeln!(
-            f,
-            "switch = {:.2}\nwake = {:.2}\nsignal = {:.2}",
-            self.switch, self.wake, self.signal
-        )?;
-        writeln!(
-            f,
-            "section = {:.2}\ngap = {:.2}\ncompute = {:.2}",
-            self.section, self.gap, self.compute
-        )?;
-        writeln!(
-            f,
-            "kernel = {:.3}\nsignal_p4 = {:.2}\npace = {:.3}",
-            self.kernel, self.signal_p4, self.pace
-        )
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct BoxFits {
-    fit: Vec<BoxFit>,
-}
-
-/// The fits of the boxes that are shipped, the best first.
-///
-/// # Panics
-/// If their file is wrong, which a test would have noticed.
-#[must_use]
-pub fn shipped_boxes() -> Vec<BoxFit> {
-    let fits: BoxFits = parse("fits-2005.toml", include_str!("../../fits-2005.toml"))
-        .unwrap_or_else(|error| panic!("{error}"));
-    fits.fit
-}
-
-impl BoxFit {
-    /// The box of this name with these numbers.
-    pub(super) fn machine(&self, name: &str) -> Machine {
-        let mut machine = Machine::bundled(name).expect("it is built in");
-        let (kernel, signal, pace) = if name == LARGE {
-            (1.0, self.signal, 1.0)
-        } else {
-            (self.kernel, self.signal_p4, self.pace)
-        };
-        machine.layout.pace = pace;
-        machine.scheduler.switch = self.switch * kernel;
-        machine.scheduler.wake = self.wake * kernel;
-        machine.scheduler.signal = signal;
-        machine.scheduler.idle = vec![(0.0, signal * EXIT)];
-        machine.settle();
-        machine
-    }
-
-    /// The test with these numbers.
-    pub(super) fn workload(&self, name: &str) -> Workload {
-        let mut workload = Workload::bundled(name).expect("it is built in");
-        workload.compute = self.compute;
-        for user in &mut workload.locks {
-            (user.section, user.gap) = (self.section, self.gap);
-        }
-        workload
-    }
-}
 
 /// A fit of the boxes that was found.
 #[derive(Clone, Debug)]
@@ -206,7 +102,7 @@ fn is_large(entry: &TableFigure) -> bool {
     entry.value.points().iter().all(|point| point.machine == LARGE)
 }
 
-/// The score of a fit over some seeds, and the rows it is made of: medians.
+/// Returns the score of a fit over some seeds, and the rows it is made of: medians.
 fn judge(fit: &BoxFit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { boxes: fit, ..shipped.best() }, seeds);
@@ -218,7 +114,7 @@ fn judge(fit: &BoxFit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayR
     (rows.iter().map(worst).fold(0.0, f64::max), rows)
 }
 
-/// The draw of this number for the larger box.
+/// Returns the draw of this number for the larger box.
 fn draw(seed: u64, number: usize) -> BoxFit {
     let mut random = Random::new(seed.wrapping_mul(0x9e6c_63d0_876a_3f6b) ^ number as u64);
     // The first values of neighbouring seeds are alike.

@@ -12,11 +12,11 @@ mod sensitivity;
 mod server;
 mod tables;
 
-pub use boxes::{BOX_RANGES, BoxFit, FoundBox, search_boxes, shipped_boxes};
-pub use fits::{Fit, shipped};
+pub use boxes::{BOX_RANGES, FoundBox, search_boxes};
+pub use fits::{BoxFit, Fit, ServerFit, shipped, shipped_boxes, shipped_servers};
 pub use search::{CONTENDED, FitSearch, FoundFit, RANGES, search};
 pub use sensitivity::{DIALS, FACTORS, NumberEffect, Turns, WATCHED, sensitivity};
-pub use server::{FoundServer, SERVER_RANGES, ServerFit, search_servers, shipped_servers};
+pub use server::{FoundServer, SERVER_RANGES, search_servers};
 pub use tables::CALIBRATED;
 
 use crate::engine::world::RunSettings;
@@ -57,7 +57,7 @@ pub struct ReplayRow {
     pub unit: &'static str,
 }
 
-/// The names of the tables.
+/// Returns the names of the tables.
 #[must_use]
 pub fn table_names() -> Vec<&'static str> {
     let mut names: Vec<&str> =
@@ -141,7 +141,7 @@ pub fn score(rows: &[ReplayRow]) -> f64 {
     if weights > 0.0 { sum / weights } else { 0.0 }
 }
 
-/// The rows of `entries`, simulated with one set of numbers.
+/// Returns the rows of `entries`, simulated with one set of numbers.
 fn simulated(entries: &[TableFigure], numbers: Numbers<'_>, seeds: u64) -> Vec<ReplayRow> {
     let points = all_points(entries);
     let figures: Vec<RunFigures> = (1..=seeds)
@@ -150,7 +150,7 @@ fn simulated(entries: &[TableFigure], numbers: Numbers<'_>, seeds: u64) -> Vec<R
     rows_of(entries, &points, &figures)
 }
 
-/// The rows of `entries`, from the figures of all points for each fit and seed in turn.
+/// Returns the rows of `entries`, from the figures of all points for each fit and seed in turn.
 fn rows_of(
     entries: &[TableFigure],
     points: &[TablePoint],
@@ -181,7 +181,7 @@ fn all_points(entries: &[TableFigure]) -> Vec<TablePoint> {
     points
 }
 
-/// The first of the points whose simulation is that of `point`: the documents say of some
+/// Returns the first of the points whose simulation is that of `point`: the documents say of some
 /// workloads nothing that would tell them from others.
 fn first_like(point: &TablePoint, points: &[TablePoint]) -> usize {
     let alike = |other: &TablePoint| {
@@ -285,7 +285,7 @@ impl Shipped {
         Shipped { fits: shipped(), boxes: shipped_boxes(), servers: shipped_servers() }
     }
 
-    /// The best of each.
+    /// Returns the best fit of each kind.
     fn best(&self) -> Numbers<'_> {
         let fit = &self.fits[0];
         Numbers { fit, best: fit, boxes: &self.boxes[0], server: &self.servers[0] }
@@ -293,7 +293,7 @@ impl Shipped {
 }
 
 impl TablePoint {
-    /// The name of the fit that its numbers come from.
+    /// Returns the name of the fit that its numbers come from.
     fn fit_of<'a>(&self, numbers: Numbers<'a>) -> &'a str {
         if self.machine != "westmere-8x10" {
             &numbers.boxes.name

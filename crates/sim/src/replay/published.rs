@@ -17,7 +17,7 @@ const TABLES: [(&str, &str); 7] = [
     ("vfs_2005", include_str!("../../../../bench/data/published/vfs_2005.csv")),
 ];
 
-/// The cells of a table, without its head.
+/// Returns the cells of a table, without its head.
 ///
 /// # Panics
 /// If there is no such table.
@@ -26,7 +26,7 @@ pub(super) fn rows(table: &str) -> Vec<Vec<&'static str>> {
     text.lines().skip(1).map(|line| line.split(',').collect()).collect()
 }
 
-/// A cell as a number.
+/// Returns a cell as a number.
 ///
 /// # Panics
 /// If it is none.

@@ -138,7 +138,8 @@ pub fn search(
     Ok(found)
 }
 
-/// The fit with the contention that makes it collapse without the patch as far as it should.
+/// Returns the fit with the contention that makes it collapse without the patch as far as it
+/// should.
 fn solve(fit: &Fit, unpatched: &[TableFigure]) -> Fit {
     let mut fit = fit.clone();
     let near = (fit.contended[0] - 1.0) / (fit.contended[1] - 1.0);
@@ -159,7 +160,7 @@ fn solve(fit: &Fit, unpatched: &[TableFigure]) -> Fit {
     fit
 }
 
-/// The score of a fit over some seeds, and the rows it is made of.
+/// Returns the score of a fit over some seeds, and the rows it is made of.
 fn judge(fit: &Fit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { fit, best: fit, ..shipped.best() }, seeds);
@@ -172,7 +173,7 @@ pub(super) fn between(unit: f64, low: f64, high: f64) -> f64 {
     if low > 0.0 { low * (high / low).powf(unit) } else { low + (high - low) * unit }
 }
 
-/// The draw of this number.
+/// Returns the draw of this number.
 fn draw(seed: u64, number: usize) -> Fit {
     let mut random = Random::new(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number as u64);
     // The first values of neighbouring seeds are alike.

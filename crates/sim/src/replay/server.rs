@@ -8,41 +8,16 @@
 //! the same numbers.
 //!
 //! # Invariant
-//! As **FIT-CALIBRATED-ONLY** of `search`: no row that is not calibrated is simulated here, so that
+//! As FIT-CALIBRATED-ONLY of `search`: no row that is not calibrated is simulated here, so that
 //! the gain of the queue is not seen before a fit is chosen.
 
+use super::fits::ServerFit;
 use super::search::{AGAIN, FitSearch, between};
 use super::tables::{TableFigure, TableSamples, entries};
 use super::{Numbers, ReplayRow, Shipped, score, simulated};
 use crate::engine::event::Random;
-use crate::file::parse;
 use crate::many::{Stopped, many};
-use crate::work::{UseKind, WorkUse, Workload};
-use serde::Deserialize;
-use std::fmt;
 use std::sync::atomic::AtomicBool;
-
-/// The way in which a job uses its locks, with times in microseconds.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ServerFit {
-    /// The name that reports write for it.
-    pub name: String,
-    /// The number of acquisitions of the reader-writer lock in a job.
-    pub shared: f64,
-    /// A section of its readers.
-    pub read_section: f64,
-    /// A section of its writers.
-    pub write_section: f64,
-    /// The share of those acquisitions that write.
-    pub writes: f64,
-    /// The number of mutexes that there are.
-    pub mutexes: usize,
-    /// The number of acquisitions of mutexes in a job.
-    pub acquisitions: f64,
-    /// A section of theirs.
-    pub section: f64,
-}
 
 /// The ranges from which numbers are drawn, on a logarithmic scale.
 pub const SERVER_RANGES: [(&str, f64, f64); 7] = [
@@ -54,70 +29,6 @@ pub const SERVER_RANGES: [(&str, f64, f64); 7] = [
     ("acquisitions", 4.0, 60.0),
     ("section", 1.0, 10.0),
 ];
-
-/// The processor time of a job on one node: ten processors do 197,972 jobs a minute (a calibrated
-/// row).
-const DEMAND: f64 = 10.0 * 60e6 / 197_972.0;
-
-impl fmt::Display for ServerFit {
-    /// Writes the numbers as the file of fits has them.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "[[fit]]\nname = {:?}", self.name)?;
-        writeln!(f, "shared = {:.1}\nread_section = {:.3}", self.shared, self.read_section)?;
-        writeln!(f, "write_section = {:.2}\nwrites = {:.4}", self.write_section, self.writes)?;
-        writeln!(f, "mutexes = {}\nacquisitions = {:.1}", self.mutexes, self.acquisitions)?;
-        writeln!(f, "section = {:.2}", self.section)
-    }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct ServerFits {
-    fit: Vec<ServerFit>,
-}
-
-/// The fits of fserver that are shipped, the best first.
-///
-/// # Panics
-/// If their file is wrong, which a test would have noticed.
-#[must_use]
-pub fn shipped_servers() -> Vec<ServerFit> {
-    let fits: ServerFits = parse("fits-fserver.toml", include_str!("../../fits-fserver.toml"))
-        .unwrap_or_else(|error| panic!("{error}"));
-    fits.fit
-}
-
-impl ServerFit {
-    /// The workload of this name with these numbers.
-    pub(super) fn workload(&self, name: &str) -> Workload {
-        let mut workload = Workload::bundled(name).expect("it is built in");
-        let rounds = f64::from(workload.rounds);
-        let mut locked = 0.0;
-        for user in &mut workload.locks {
-            let mean = if user.kind == UseKind::ReadWrite {
-                *user = WorkUse {
-                    burst: self.shared / rounds,
-                    section: self.read_section,
-                    write_section: Some(self.write_section),
-                    writes: self.writes,
-                    ..user.clone()
-                };
-                self.read_section + self.writes * (self.write_section - self.read_section)
-            } else {
-                *user = WorkUse {
-                    many: self.mutexes,
-                    burst: self.acquisitions / rounds,
-                    section: self.section,
-                    ..user.clone()
-                };
-                self.section
-            };
-            locked += user.burst * rounds * (mean + user.gap);
-        }
-        workload.compute = (DEMAND - locked).max(0.0);
-        workload
-    }
-}
 
 /// A fit of fserver that was found.
 #[derive(Clone, Debug)]
@@ -160,14 +71,14 @@ pub fn search_servers(
     Ok(found)
 }
 
-/// The score of a fit over some seeds, and the rows it is made of.
+/// Returns the score of a fit over some seeds, and the rows it is made of.
 fn judge(fit: &ServerFit, entries: &[TableFigure], seeds: u64) -> (f64, Vec<ReplayRow>) {
     let shipped = Shipped::load();
     let rows = simulated(entries, Numbers { server: fit, ..shipped.best() }, seeds);
     (score(&rows), rows)
 }
 
-/// The draw of this number.
+/// Returns the draw of this number.
 fn draw(seed: u64, number: usize) -> ServerFit {
     let mut random = Random::new(seed.wrapping_mul(0xd1b5_4a32_d192_ed03) ^ number as u64);
     // The first values of neighbouring seeds are alike.
@@ -183,30 +94,5 @@ fn draw(seed: u64, number: usize) -> ServerFit {
         mutexes: mutexes as usize,
         acquisitions,
         section,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_workload_that_is_built_in_has_the_numbers_of_the_best_fit() {
-        for name in ["fserver", "new-fserver"] {
-            let file = Workload::bundled(name).expect("it is built in");
-            let fit = shipped_servers()[0].workload(name);
-            let numbers = |workload: &Workload| {
-                let of = |user: &WorkUse| {
-                    let write = user.write_section.unwrap_or(0.0);
-                    [user.many as f64, user.burst, user.section, write, user.writes]
-                };
-                let mut numbers = vec![workload.compute];
-                numbers.extend(workload.locks.iter().flat_map(of));
-                numbers
-            };
-            for (one, other) in numbers(&file).into_iter().zip(numbers(&fit)) {
-                assert!((one - other).abs() <= 0.001 * other, "{name}: {one}, {other} in the fit");
-            }
-        }
     }
 }

@@ -177,7 +177,7 @@ fn slow_path() -> Vec<TableFigure> {
     entries
 }
 
-/// The built-in workload of this name.
+/// Returns the built-in workload of this name.
 fn workload(name: &str) -> &'static str {
     crate::work::BUNDLED
         .iter()
