@@ -44,7 +44,7 @@ macro_rules! atomic {
         }
 
         impl $name {
-            /// Holds zero.
+            /// The atomic that holds zero.
             #[expect(clippy::declare_interior_mutable_const, reason = "each use is a new one")]
             pub const ZERO: Self = Self { atom: Atom::NEW };
 

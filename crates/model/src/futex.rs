@@ -26,7 +26,7 @@ use std::sync::atomic::Ordering;
 pub(crate) struct WaitEnding<'a> {
     /// What is added to the address that wake-ups name: the hand-off waiter of a lock has its own.
     pub(crate) channel: usize,
-    /// When its timer fires.
+    /// The time at which its timer fires.
     pub(crate) deadline: Option<u64>,
     /// The word that cancels it, when no longer zero.
     pub(crate) cancel: Option<&'a crate::U32>,
@@ -75,7 +75,7 @@ pub(crate) fn wait(
     }
 }
 
-/// Sleeps; `None` if the wait starts again after a signal.
+/// Sleeps. Returns `None` if the wait starts again after a signal.
 fn sleep(atom: &Atom, ends: &WaitEnding<'_>, site: Site) -> Option<WaitOutcome> {
     with(|engine| engine.fall_asleep(atom, ends));
     rest();

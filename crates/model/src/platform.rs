@@ -12,7 +12,8 @@ use lockstead_core::{
 use std::panic::Location;
 use std::sync::atomic::Ordering;
 
-/// The methods of an atomic of the core, each of which is the model's own of the same name.
+/// Declares the methods of an atomic of the core, each of which is the model's own of the same
+/// name.
 macro_rules! atomic_methods {
     ($value:ty: $($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)?;)+) => {
         $(

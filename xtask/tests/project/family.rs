@@ -2,7 +2,7 @@
 
 use xtask::{root, text};
 
-/// The modules of `file` that export a type whose name `is_lock` accepts.
+/// Returns the modules of `file` that export a type whose name `is_lock` accepts.
 fn locks(file: &str, is_lock: fn(&str) -> bool) -> Vec<String> {
     let source = text(&root().join(file));
     let parsed = syn::parse_file(&source).unwrap_or_else(|error| panic!("{file}: {error}"));

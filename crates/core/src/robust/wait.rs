@@ -110,7 +110,7 @@ pub(super) struct Seek<'l, 'a, 'h, P: RobustMachine> {
     hot: bool,
     /// Whether nobody woke it for long.
     unsure: bool,
-    /// When it first slept.
+    /// The time at which it first slept.
     since: Option<Nanos>,
 }
 
