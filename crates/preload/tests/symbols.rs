@@ -281,7 +281,7 @@ fn the_object_comes_first_and_is_bound_at_once(library: Library) {
     assert!(segments.iter().any(|segment| segment.p_type(endian) == elf::PT_GNU_RELRO));
 }
 
-/// A thread's own words are reached without a call: `__tls_get_addr` and its like
+/// Shows that a thread's own words are reached without a call: `__tls_get_addr` and its like
 /// allocate when a thread comes for the first time.
 fn the_words_of_a_thread_lie_where_it_begins(library: Library) {
     let (endian, data) = (LittleEndian, &*library.read());
