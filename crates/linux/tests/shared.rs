@@ -73,7 +73,9 @@ fn a_shared_sleep_can_be_cancelled_from_another_process() {
         futex::refuse_waitv(refused);
         let memory = Memory::new();
         let [word, cancel] = memory.map();
+        let (tells, told) = std::sync::mpsc::channel();
         let sleeper = std::thread::spawn(move || {
+            tells.send(common::gettid()).expect("the test asks");
             let until = SleepUntil { cancel: Some(cancel), ..SleepUntil::WOKEN };
             loop {
                 let outcome = futex::wait(word, 0, &until, Scope::Shared);
@@ -82,9 +84,9 @@ fn a_shared_sleep_can_be_cancelled_from_another_process() {
                 }
             }
         });
+        common::until_thread_sleeps(told.recv().expect("it begins"));
         in_child("cancels", || {
             let [_, cancel] = memory.map();
-            std::thread::sleep(std::time::Duration::from_millis(20));
             cancel.store(1, Ordering::Relaxed);
             futex::wake(address(cancel), 1, Scope::Shared);
             true

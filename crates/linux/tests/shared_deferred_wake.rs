@@ -52,14 +52,13 @@ fn named(segment: &Segment) -> Option<usize> {
 /// Takes lock 0 while another thread has it, and releases it. Tells whether that left the mark of
 /// waiters there.
 fn contend(segment: &Segment) -> bool {
-    let stage = AtomicU32::new(0);
+    let (stage, waiter) = (AtomicU32::new(0), common::gettid());
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let _ = segment.lock_within(0, LONG).expect("taken");
             stage.store(1, SeqCst);
             until("somebody waits", || segment.lock(0).peek() & WAITERS != 0);
-            // Long enough to fall asleep, mostly.
-            std::thread::sleep(Duration::from_millis(2));
+            common::until_thread_sleeps(waiter);
             assert!(segment.unlock(0));
             shared::leave(segment.handle()).expect("nothing held");
         });

@@ -296,7 +296,7 @@ fn a_child_forked_by_a_handler_during_a_wait_does_not_wait_on() {
         assert_eq!(child.wait(), 0);
     });
     until("it is about to wait", || segment.word(2).load(SeqCst) == 1);
-    std::thread::sleep(Duration::from_millis(100));
+    common::until_thread_sleeps(waiter.0);
     // SAFETY: the waiter is our own child, and was not waited for yet.
     unsafe { libc::kill(waiter.0, libc::SIGUSR1) };
     assert_eq!(waiter.wait(), 0);

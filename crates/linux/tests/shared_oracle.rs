@@ -62,9 +62,10 @@ fn who_has_the_same_number_in_another_namespace_is_somebody_else() {
             waits.store(1, SeqCst);
             let _ = segment.lock_within(0, LONG);
         });
+        let waiter = waiter.expect("as before");
         until("the waiter is about to wait", || waits.load(SeqCst) == 1);
-        std::thread::sleep(Duration::from_millis(30));
-        waiter.expect("as before").kill_and_wait();
+        common::until_thread_sleeps(waiter.0);
+        waiter.kill_and_wait();
         // Long enough to be asked for, where its list is lost.
         let patience = Duration::from_millis(if lost { 2500 } else { 100 });
         assert_eq!(segment.lock_within(0, patience), Err(RobustError::TimedOut));

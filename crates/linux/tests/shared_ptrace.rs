@@ -86,7 +86,7 @@ fn sleeper(segment: &Segment) -> Child {
         let slot = begun.load(SeqCst) as u32;
         slot != 0 && segment.record(slot).waits_for.load(core::sync::atomic::Ordering::Relaxed) != 0
     });
-    std::thread::sleep(Duration::from_millis(2));
+    common::until_thread_sleeps(child.0);
     child
 }
 

@@ -61,6 +61,10 @@ fn a_killed_holder_is_found_by_whoever_tries() {
     }
 }
 
+fn until_they_sleep(children: &[Child]) {
+    children.iter().for_each(|child| common::until_thread_sleeps(child.0));
+}
+
 #[test]
 fn a_killed_holder_is_found_by_those_that_sleep() {
     let _watchdog = Watchdog::new(60);
@@ -82,7 +86,7 @@ fn a_killed_holder_is_found_by_those_that_sleep() {
             })
             .collect();
         until("all are about to sleep", || segment.word(1).load(SeqCst) == 4);
-        std::thread::sleep(Duration::from_millis(50));
+        until_they_sleep(&sleepers);
         child.kill_and_wait();
         for sleeper in sleepers {
             assert_eq!(sleeper.wait(), 0);
@@ -107,7 +111,7 @@ fn a_killed_waiter_is_no_owner() {
         })
         .collect();
     until("all are about to sleep", || segment.word(1).load(SeqCst) == 3);
-    std::thread::sleep(Duration::from_millis(50));
+    until_they_sleep(&waiters);
     for waiter in waiters {
         waiter.kill_and_wait();
     }
@@ -146,7 +150,7 @@ fn a_chain_of_deaths_reaches_the_last_sleeper() {
         })
         .collect();
     until("all are about to sleep", || segment.word(1).load(SeqCst) == 8);
-    std::thread::sleep(Duration::from_millis(20));
+    until_they_sleep(&sleepers);
     child.kill_and_wait();
     for sleeper in sleepers {
         sleeper.wait();
@@ -300,8 +304,8 @@ fn a_wait_ends_by_cancelling_and_by_a_signal() {
                 thread.store(common::gettid(), SeqCst);
                 segment.lock(0).lock(&party, &how)
             });
-            until("it waits", || thread.load(SeqCst) != 0);
-            std::thread::sleep(Duration::from_millis(30));
+            until("it is about to wait", || thread.load(SeqCst) != 0);
+            common::until_thread_sleeps(thread.load(SeqCst));
             if how.interruptible {
                 until("the signal has come in its sleep", || {
                     common::signal(thread.load(SeqCst), libc::SIGUSR2);

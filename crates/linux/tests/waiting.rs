@@ -152,8 +152,8 @@ fn signals_do_not_end_an_uninterruptible_wait() {
         });
         until("the waiter is there", || tid.load(Relaxed) != 0);
         for _ in 0..50 {
+            common::until_thread_sleeps(tid.load(Relaxed));
             signal(tid.load(Relaxed), libc::SIGUSR1);
-            std::thread::sleep(std::time::Duration::from_millis(1));
         }
         assert!(!done.load(Relaxed));
         // SAFETY: this thread holds the lock since `new`.

@@ -4,10 +4,14 @@
 //! about to end may have a lock of the standard library, for which every thread of a
 //! child would wait.
 
+#[path = "common/watched.rs"]
+mod watched;
+
 use lockstead::{Mutex, NamedMutex, OnceLock, RwLock, Semaphore};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use watched::Watched;
 
 /// Runs `body` in a forked child and returns its answer. A child that hangs is
 /// killed by an alarm, which fails the test.
@@ -132,11 +136,20 @@ fn free_locks_work_among_the_childs_own_threads() {
 
 fn a_lock_with_sleeping_waiters_can_be_released_in_the_child() {
     static MUTEX: Mutex<u32> = Mutex::new(0);
+    static WAITERS: [Watched; 3] = [const { Watched::new() }; 3];
     let guard = MUTEX.lock();
     thread::scope(|s| {
-        let threads = [(); 3].map(|()| s.spawn(|| *MUTEX.lock() += 1));
-        // Long enough for one of them to have asked for the handoff.
-        thread::sleep(Duration::from_millis(20));
+        let threads = WAITERS.each_ref().map(|waiter| {
+            s.spawn(|| {
+                waiter.begins();
+                *MUTEX.lock() += 1;
+            })
+        });
+        let begun = Instant::now();
+        while !WAITERS.iter().any(Watched::is_handoff_waiter) {
+            assert!(begun.elapsed() < Duration::from_secs(30), "nobody asks for the hand-off");
+            thread::sleep(Duration::from_millis(1));
+        }
         let answer = in_child(|| {
             // In the child this guard is the only one of the lock.
             drop(guard);

@@ -68,6 +68,39 @@ static inline void until_it_sleeps(void)
     until_asleep(path);
 }
 
+enum { MOST_ASKERS = 8 };
+static int askers[MOST_ASKERS], asked;
+
+/* Called by a thread that is about to ask for what others have; returns its number here. */
+static inline int asks(void)
+{
+    int number = __atomic_fetch_add(&asked, 1, __ATOMIC_ACQ_REL);
+    EXPECT(number < MOST_ASKERS);
+    __atomic_store_n(&askers[number], (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    return number;
+}
+
+/* Called by one that has asked, when nobody is to wait any more until it sleeps. */
+static inline void has_asked(int number)
+{
+    __atomic_store_n(&askers[number], -1, __ATOMIC_RELEASE);
+}
+
+/* Waits until so many threads have asked, and all of them but the caller sleep that still ask. */
+static inline void until_askers_sleep(int count)
+{
+    char path[64];
+    int thread;
+    for (int i = 0; i < count; i++) {
+        while ((thread = __atomic_load_n(&askers[i], __ATOMIC_ACQUIRE)) == 0)
+            nap(1);
+        if (thread == -1 || thread == (int)syscall(SYS_gettid))
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+        until_asleep(path);
+    }
+}
+
 static inline pthread_t start(void *(*run)(void *), void *argument)
 {
     pthread_t thread;

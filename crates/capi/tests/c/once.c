@@ -9,12 +9,13 @@ static int calls, made;
 static void make(void *argument)
 {
     calls++;
-    nap(5);
+    until_askers_sleep(THREADS);
     made = *(int *)argument;
 }
 
 static void *use(void *argument)
 {
+    asks();
     EXPECT(lks_once_call(&once, make, argument) == 0);
     EXPECT(made == 7);
     return NULL;
@@ -22,10 +23,11 @@ static void *use(void *argument)
 
 static void *fail_first(void *turns)
 {
-    int turn = lks_once_begin(&failing);
+    int number = asks(), turn = lks_once_begin(&failing);
     EXPECT(turn >= 0);
     if (turn) {
-        nap(2);
+        until_askers_sleep(2 * THREADS);
+        has_asked(number);
         if (__atomic_add_fetch((int *)turns, 1, __ATOMIC_SEQ_CST) < 3)
             lks_once_failed(&failing);
         else
@@ -50,6 +52,8 @@ int main(void)
         join(threads[i]);
     EXPECT(calls == 1 && lks_once_is_done(&once));
     EXPECT(lks_once_begin_timeout(&once, 0) == 0);
+    for (int i = 0; i < THREADS; i++)
+        has_asked(i);
     for (int i = 0; i < THREADS; i++)
         threads[i] = start(fail_first, &turns);
     for (int i = 0; i < THREADS; i++)

@@ -200,22 +200,35 @@ static void *reads(void *unused)
     return unused;
 }
 
+/* A reader that comes anew: is it refused? */
+static void *tries(void *refused)
+{
+    int error = pthread_rwlock_tryrdlock(&lock);
+    EXPECT(error == 0 || error == EBUSY);
+    if (error == 0)
+        EXPECT(pthread_rwlock_unlock(&lock) == 0);
+    *(int *)refused = error == EBUSY;
+    return NULL;
+}
+
 static void readers(void)
 {
     pthread_rwlock_t many[20];
     pthread_t writer;
-    int i;
+    int i, held = 1, refused = 0;
     EXPECT(pthread_rwlock_rdlock(&lock) == 0);
     writer = start(writes, NULL);
     await(3);
-    /* Again, though a writer waits: long enough for it to be promised the lock. */
-    for (i = 0; i < 100; i++) {
+    /* Again, though a writer waits, and still when it is promised the lock and others are refused. */
+    for (i = 0; i < 3; i += refused) {
         EXPECT(pthread_rwlock_rdlock(&lock) == 0 && pthread_rwlock_tryrdlock(&lock) == 0);
         EXPECT(pthread_rwlock_unlock(&lock) == 0);
+        held++;
         nap(1);
+        join(start(tries, &refused));
     }
     EXPECT(pthread_rwlock_wrlock(&lock) == EDEADLK);
-    for (i = 0; i < 101; i++)
+    for (i = 0; i < held; i++)
         EXPECT(pthread_rwlock_unlock(&lock) == 0);
     join(writer);
     EXPECT(pthread_rwlock_wrlock(&lock) == 0);
@@ -254,16 +267,38 @@ static void unlock(void *held)
     reach(5);
 }
 
-static void *waits(void *unused)
+/* Waits with a cancellation that came before, or until one comes. */
+static void *waits(void *cancelled)
 {
     EXPECT(pthread_mutex_lock(&mutex) == 0);
     pthread_cleanup_push(unlock, &mutex);
     reach(4);
-    nap(20);
+    /* No point of cancellation. */
+    while (cancelled && !__atomic_load_n((int *)cancelled, __ATOMIC_ACQUIRE))
+        ;
+    begins();
     for (;;)
         pthread_cond_wait(&cond, &mutex);
     pthread_cleanup_pop(1);
-    return unused;
+    return NULL;
+}
+
+static void cancellation(int before)
+{
+    int cancelled = 0;
+    reach(0);
+    pthread_t waiter = start(waits, before ? &cancelled : NULL);
+    await(4);
+    if (!before)
+        until_it_sleeps();
+    EXPECT(pthread_cancel(waiter) == 0);
+    __atomic_store_n(&cancelled, 1, __ATOMIC_RELEASE);
+    /* One that sleeps already notices when it is woken. */
+    while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != 5) {
+        EXPECT(pthread_cond_broadcast(&cond) == 0);
+        nap(1);
+    }
+    EXPECT(join(waiter) == PTHREAD_CANCELED);
 }
 
 int main(int count, char **arguments)
@@ -288,14 +323,7 @@ int main(int count, char **arguments)
     join(start(calls, NULL));
     join(start(calls, NULL));
     EXPECT(times == 2);
-    pthread_t waiter = start(waits, NULL);
-    await(4);
-    EXPECT(pthread_cancel(waiter) == 0);
-    /* Should it sleep already, it notices when it is woken. */
-    while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != 5) {
-        EXPECT(pthread_cond_broadcast(&cond) == 0);
-        nap(1);
-    }
-    EXPECT(join(waiter) == PTHREAD_CANCELED);
+    cancellation(0);
+    cancellation(1);
     return 0;
 }

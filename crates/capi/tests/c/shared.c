@@ -124,9 +124,11 @@ static void forms(void)
 static void *wait_for(void *stage)
 {
     struct account *account = &bank->accounts[3];
+    int number = asks();
     EXPECT(lks_shared_mutex_lock(&account->lock) == 0);
     while (account->balance < *(int64_t *)stage)
         EXPECT(lks_shared_cond_wait(&bank->changed, &account->lock) == 0);
+    has_asked(number);
     EXPECT(lks_shared_mutex_unlock(&account->lock) == 0);
     return NULL;
 }
@@ -141,11 +143,11 @@ static void conditions(void)
     for (int i = 0; i < 4; i++)
         threads[i] = start(wait_for, &stages[i]);
     for (int stage = 1; stage <= 3; stage++) {
+        until_askers_sleep(4);
         EXPECT(lks_shared_mutex_lock(&account->lock) == 0);
         account->balance = stage;
         EXPECT(lks_shared_cond_notify_all(&bank->changed) == 0);
         EXPECT(lks_shared_mutex_unlock(&account->lock) == 0);
-        nap(5);
     }
     for (int i = 0; i < 4; i++)
         join(threads[i]);

@@ -6,10 +6,27 @@
 
 static lks_mutex mutex = LKS_MUTEX_INIT;
 static pthread_key_t early, late;
-static int rounds;
+static int rounds, stage;
+
+static void reach(int next)
+{
+    __atomic_store_n(&stage, next, __ATOMIC_RELEASE);
+}
+
+static void await(int wanted)
+{
+    while (__atomic_load_n(&stage, __ATOMIC_ACQUIRE) != wanted)
+        nap(1);
+}
 
 static void at_end(void *value)
 {
+    if (value == &late) {
+        /* The library has forgotten this thread. Another one begins, and has the mutex. */
+        reach(1);
+        await(2);
+        begins();
+    }
     lks_mutex_lock(&mutex);
     EXPECT(lks_mutex_is_mine(&mutex));
     rounds++;
@@ -30,7 +47,8 @@ static void *use(void *unused)
 static void *hold(void *unused)
 {
     EXPECT(lks_mutex_lock_timeout(&mutex, MILLISECONDS(60000)) == 0);
-    nap(1);
+    reach(2);
+    until_it_sleeps();
     EXPECT(lks_mutex_is_mine(&mutex));
     lks_mutex_unlock(&mutex);
     return unused;
@@ -42,11 +60,13 @@ int main(void)
     /* The library's key lies between the two. */
     lks_prepare();
     EXPECT(pthread_key_create(&late, at_end) == 0);
-    for (int i = 0; i < 200; i++) {
-        pthread_t user = start(use, NULL), holder = start(hold, NULL);
+    for (int i = 0; i < 100; i++) {
+        pthread_t user = start(use, NULL), holder;
+        await(1);
+        holder = start(hold, NULL);
         join(user);
         join(holder);
     }
-    EXPECT(rounds == 400);
+    EXPECT(rounds == 200);
     return 0;
 }

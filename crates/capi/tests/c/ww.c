@@ -50,7 +50,7 @@ static void *refused(void *argument)
 
 static lks_semaphore busy = LKS_SEMAPHORE_INIT(0), over = LKS_SEMAPHORE_INIT(0);
 
-/* Holds the locks 1 and then 2, the latter for a while. */
+/* Holds the locks 1 and then 2, the latter until somebody sleeps for it. */
 static void *others(void *unused)
 {
     EXPECT(lks_ww_mutex_lock(&locks[1], NULL) == 0);
@@ -59,7 +59,7 @@ static void *others(void *unused)
     lks_ww_mutex_unlock(&locks[1]);
     EXPECT(lks_ww_mutex_lock(&locks[2], NULL) == 0);
     EXPECT(lks_semaphore_up(&busy) == 0);
-    nap(20);
+    until_it_sleeps();
     lks_ww_mutex_unlock(&locks[2]);
     return unused;
 }
@@ -78,6 +78,7 @@ static void *wounded(void *holds)
     EXPECT(lks_semaphore_up(&over) == 0);
     lks_semaphore_down(&busy);
     lks_ww_mutex_lock_slow(&locks[1], &ctx);
+    begins();
     EXPECT(lks_ww_mutex_lock(&locks[2], &ctx) == 0);
     lks_ww_mutex_unlock(&locks[2]);
     lks_ww_mutex_unlock(&locks[1]);

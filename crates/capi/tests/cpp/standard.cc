@@ -105,7 +105,6 @@ static void long_waits()
     bool said = false;
     std::unique_lock<lockstead::mutex> lock(mutex);
     std::thread speaker([&] {
-        std::this_thread::sleep_for(milliseconds(5));
         lockstead::mutex_guard guard(mutex);
         said = true;
         changed.notify_all();

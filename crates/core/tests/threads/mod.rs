@@ -6,7 +6,7 @@ use lockstead_core::{Address, Atomic32, LockError, Ordering, Platform, Site, Wai
 use lockstead_linux::Linux;
 use std::cell::UnsafeCell;
 use std::panic::Location;
-use std::sync::atomic::AtomicU32;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
@@ -92,20 +92,30 @@ pub(crate) fn all_are_cancelled(
     acquire: impl Fn(&WaitBounds<'_, Linux>) -> Result<(), LockError> + Sync,
 ) {
     let token = U32::ZERO;
-    let waiting = AtomicU32::new(0);
+    let waiting = std::sync::Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                waiting.fetch_add(1, Ordering::Relaxed);
+                let me = std::fs::read_link("/proc/thread-self").expect("a thread is shown");
+                waiting.lock().expect("no panic").push(me);
                 let how = WaitBounds { cancel: Some(&token), ..WaitBounds::FOREVER };
                 assert_eq!(acquire(&how), Err(LockError::Cancelled));
             });
         }
-        while waiting.load(Ordering::Relaxed) < THREADS {
+        // Some sleep by now, some may not: all must hear of it.
+        let asleep = |task: &PathBuf| {
+            let stat = std::fs::read_to_string(Path::new("/proc").join(task).join("stat"));
+            stat.is_ok_and(|text| {
+                text.rsplit(") ").next().is_some_and(|state| state.starts_with('S'))
+            })
+        };
+        let most_sleep = || {
+            let tasks = waiting.lock().expect("no panic");
+            tasks.iter().filter(|task| asleep(task)).count() > THREADS as usize / 2
+        };
+        while !most_sleep() {
             thread::yield_now();
         }
-        // Some sleep by now, some do not: all must hear of it.
-        thread::sleep(Duration::from_millis(20));
         let address: Address = Linux::address32(&token);
         token.store(1, Ordering::Relaxed);
         Linux::wake(address, u32::MAX);

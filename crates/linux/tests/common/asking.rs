@@ -29,8 +29,13 @@ pub(crate) fn ask(slot: u32, milliseconds: u64) -> [u32; 3] {
 pub(crate) fn until_asleep(slot: u32) {
     let slot = Slot::new(slot).expect("a slot");
     let tid = Linux::participant(slot).tid().expect("it lives");
+    until_thread_sleeps(tid as libc::pid_t);
+}
+
+/// Waits until a thread of any process sleeps; a process means its first thread.
+pub(crate) fn until_thread_sleeps(tid: libc::pid_t) {
     until("the thread sleeps", || {
-        let text = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+        let text = std::fs::read_to_string(format!("/proc/{tid}/stat"));
         // The state follows the name in parentheses.
         text.is_ok_and(|text| text.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
     });

@@ -9,7 +9,7 @@ mod asking;
 #[allow(unused_imports, reason = "each test program uses a part")]
 pub(crate) use {
     apart::apart,
-    asking::{ask, become_nobody, beside, pin, sleep, spin, until_asleep},
+    asking::{ask, become_nobody, beside, pin, sleep, spin, until_asleep, until_thread_sleeps},
 };
 
 use core::ffi::c_void;

@@ -167,7 +167,7 @@ fn a_writer_goes_on_as_a_reader() {
         *writing = 1;
         let reading = RwLockWriteGuard::downgrade(writing);
         assert!(lock.writer().is_none() && lock.readers() >= 1);
-        thread::sleep(Duration::from_millis(3));
+        waiting[0].sleeps();
         assert_eq!(*reading, 1, "a writer came in between");
         assert!(!written.load(Ordering::Relaxed));
         drop(reading);

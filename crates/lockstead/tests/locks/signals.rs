@@ -1,6 +1,6 @@
 //! Waits that a signal handler ends.
 
-use crate::support::Watchdog;
+use crate::support::{Watchdog, Watched};
 use lockstead::{Condvar, Interrupted, Mutex, Once, RwLock, Semaphore, classic};
 use std::os::unix::thread::JoinHandleExt;
 use std::sync::Arc;
@@ -119,20 +119,25 @@ fn handlers_do_not_end_the_other_waits() {
     let waiters: Vec<_> = forms
         .into_iter()
         .map(|form| {
-            let mutex = Arc::clone(&mutex);
-            thread::spawn(move || form(&mutex))
+            let (mutex, watched) = (Arc::clone(&mutex), Arc::new(Watched::default()));
+            let begins = Arc::clone(&watched);
+            let waiter = thread::spawn(move || {
+                begins.begins();
+                form(&mutex);
+            });
+            (waiter, watched)
         })
         .collect();
     for _ in 0..20 {
-        for waiter in &waiters {
+        for (waiter, watched) in &waiters {
+            watched.sleeps();
             // SAFETY: the handle has not been joined, so the id is valid.
             unsafe { libc::pthread_kill(waiter.as_pthread_t(), libc::SIGURG) };
         }
-        thread::sleep(Duration::from_micros(500));
     }
-    assert!(waiters.iter().all(|w| !w.is_finished()));
+    assert!(waiters.iter().all(|(waiter, _)| !waiter.is_finished()));
     drop(held);
-    for waiter in waiters {
+    for (waiter, _) in waiters {
         waiter.join().expect("no panic");
     }
     assert!(HANDLED.load(Ordering::Relaxed) > before, "no handler ran");

@@ -5,7 +5,6 @@ use lockstead::Interrupted;
 use lockstead::rt::{RtMutex, RtRecursiveMutex};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc;
-use std::time::Duration;
 
 /// How often the handler has run.
 static HANDLED: AtomicU32 = AtomicU32::new(0);
@@ -85,10 +84,9 @@ fn signals_without_a_handler_do_not_end_the_wait() {
             told.send(0).expect("the test waits");
         });
         let waiter = is_told.recv().expect("a thread");
-        until_asleep(waiter);
         for _ in 0..20 {
+            until_asleep(waiter);
             send(waiter, libc::SIGWINCH);
-            std::thread::sleep(Duration::from_millis(1));
         }
         assert!(is_told.try_recv().is_err(), "it waits on");
         drop(held);
