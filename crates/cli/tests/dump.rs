@@ -67,18 +67,18 @@ fn a_thread_that_takes_its_own_lock() {
 #[test]
 fn a_cycle_of_four_kinds() {
     let Some(hung) = hang("kinds", 4) else { return };
-    let site = locking("one_of_ring", "lock(&ring[(at");
+    let site = locking("one_of_cycle", "lock(&cycle[(at");
     let text = format!(
         "process N (hang): 5 threads, 4 wait, DEADLOCK\n\n\
          lockstead: DEADLOCK: 4 threads wait for each other\n\
-         \x20 thread \"ring-0\" waits for mutex ring+0x28 (error-checking)\n\
-         \x20   held by thread \"ring-1\"\n{site}\
-         \x20 thread \"ring-1\" waits for mutex ring+0x50 (priority-inheritance)\n\
-         \x20   held by thread \"ring-2\"\n{site}\
-         \x20 thread \"ring-2\" waits for mutex ring+0x78 (robust)\n\
-         \x20   held by thread \"ring-3\"\n{site}\
-         \x20 thread \"ring-3\" waits for mutex ring (recursive)\n\
-         \x20   held by thread \"ring-0\"\n{site}\n{ONE_MORE}"
+         \x20 thread \"cycle-0\" waits for mutex cycle+0x28 (error-checking)\n\
+         \x20   held by thread \"cycle-1\"\n{site}\
+         \x20 thread \"cycle-1\" waits for mutex cycle+0x50 (priority-inheritance)\n\
+         \x20   held by thread \"cycle-2\"\n{site}\
+         \x20 thread \"cycle-2\" waits for mutex cycle+0x78 (robust)\n\
+         \x20   held by thread \"cycle-3\"\n{site}\
+         \x20 thread \"cycle-3\" waits for mutex cycle (recursive)\n\
+         \x20   held by thread \"cycle-0\"\n{site}\n{ONE_MORE}"
     );
     expect(&hung, 3, &text);
 }
@@ -194,7 +194,7 @@ fn a_refused_mutex_is_not_guessed() {
     let text = plain(&outcome.stdout);
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert!(!text.contains("DEADLOCK"), "one of its waits is not known: {text}");
-    assert!(text.contains("waits for mutex ring"), "{text}");
+    assert!(text.contains("waits for mutex cycle"), "{text}");
     assert!(text.contains("lets this thread sleep for ever"), "{text}");
 }
 

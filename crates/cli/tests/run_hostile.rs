@@ -97,7 +97,7 @@ is_found! {
     closed_by_a_join:
         "join": 2; "join-at-once": 2; "first-thread-joined": 2;
     of_joins_alone:
-        "join-ring": 3;
+        "join-cycle": 3;
     by_a_thread_that_holds_many:
         "after-1024": 1; "after-16000": 1;
 }

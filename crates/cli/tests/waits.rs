@@ -404,7 +404,7 @@ fn until(flags: &[&str], kind: &str, text: &str) -> Option<String> {
 #[test]
 fn a_cycle_of_semaphores_that_serve_as_mutexes_is_a_deadlock_though_another_thread_runs() {
     for flags in [&[][..], &["--check"]] {
-        let Some(said) = until(flags, "semaphore-ring", "lockstead: DEADLOCK") else { return };
+        let Some(said) = until(flags, "semaphore-cycle", "lockstead: DEADLOCK") else { return };
         let said = numberless(&said);
         for words in [
             "DEADLOCK: # threads wait for each other, in waits (pid #)",
@@ -421,7 +421,7 @@ fn a_cycle_of_semaphores_that_serve_as_mutexes_is_a_deadlock_though_another_thre
 #[test]
 fn semaphores_that_nobody_has_given_back_may_be_signals() {
     // A deadlock would have been reported before.
-    let said = until(&[], "semaphore-unused-ring", "lockstead: STUCK");
+    let said = until(&[], "semaphore-unused-cycle", "lockstead: STUCK");
     let Some(said) = said else { return };
     assert!(said.contains("all 2 threads wait, none with a deadline"), "{said}");
     assert!(!said.contains("DEADLOCK"), "{said}");
@@ -458,7 +458,7 @@ fn a_process_that_nothing_can_wake_is_ended_like_one_in_a_deadlock() {
 #[test]
 fn a_cycle_of_streams_is_a_deadlock_though_another_thread_runs() {
     let flags = ["--watch", "300ms"];
-    let Some(said) = until(&flags, "stdio-ring", "lockstead: DEADLOCK") else { return };
+    let Some(said) = until(&flags, "stdio-cycle", "lockstead: DEADLOCK") else { return };
     assert!(said.contains("2 threads wait for each other, in waits (pid"), "{said}");
     assert!(said.contains("held by thread") && said.contains("\"two\""), "{said}");
     assert!(!said.contains("STUCK"), "one thread runs: {said}");

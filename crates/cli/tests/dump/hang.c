@@ -20,7 +20,7 @@ static struct {
     pthread_mutex_t lock;
 } account;
 static pthread_mutex_t *heaped;
-static pthread_mutex_t ring[4];
+static pthread_mutex_t cycle[4];
 static pthread_mutex_t bystander = PTHREAD_MUTEX_INITIALIZER;
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_cond_t ready = PTHREAD_COND_INITIALIZER;
@@ -114,12 +114,12 @@ static void *takes_twice(void *unused) {
 
 static void self(void) { start(takes_twice, NULL); }
 
-/* A ring of locks of different kinds; of which the last is closed last. */
+/* A cycle of locks of different kinds; of which the last is closed last. */
 static size_t around;
 static int in_order;
 
-/* The threads of the ring, by the lock that each has. */
-static volatile int ring_tids[4];
+/* The threads of the cycle, by the lock that each has. */
+static volatile int cycle_tids[4];
 
 static int sleeps(int tid) {
     char path[64], text[512];
@@ -137,16 +137,16 @@ static void wait_for_a_sleeper(pthread_mutex_t *mutex, int tid) {
     while (!(*(volatile unsigned *)&mutex->__data.__lock & 0x80000000u) || !sleeps(tid)) usleep(1000);
 }
 
-static void *one_of_ring(void *argument) {
+static void *one_of_cycle(void *argument) {
     size_t at = (size_t)argument;
     char text[16];
-    snprintf(text, sizeof text, "ring-%zu", at);
+    snprintf(text, sizeof text, "cycle-%zu", at);
     name(text);
-    lock(&ring[at]);
-    ring_tids[at] = (int)syscall(SYS_gettid);
+    lock(&cycle[at]);
+    cycle_tids[at] = (int)syscall(SYS_gettid);
     pthread_barrier_wait(&gate);
-    if (in_order && at + 1 == around) wait_for_a_sleeper(&ring[at], ring_tids[at - 1]);
-    lock(&ring[(at + 1) % around]);
+    if (in_order && at + 1 == around) wait_for_a_sleeper(&cycle[at], cycle_tids[at - 1]);
+    lock(&cycle[(at + 1) % around]);
     return NULL;
 }
 
@@ -161,12 +161,12 @@ static void make(pthread_mutex_t *mutex, int type, int robust, int protocol) {
 
 static void kinds(void) {
     around = 4;
-    make(&ring[0], PTHREAD_MUTEX_RECURSIVE, 0, 0);
-    make(&ring[1], PTHREAD_MUTEX_ERRORCHECK, 0, 0);
-    make(&ring[2], PTHREAD_MUTEX_NORMAL, 0, 1);
-    make(&ring[3], PTHREAD_MUTEX_NORMAL, 1, 0);
+    make(&cycle[0], PTHREAD_MUTEX_RECURSIVE, 0, 0);
+    make(&cycle[1], PTHREAD_MUTEX_ERRORCHECK, 0, 0);
+    make(&cycle[2], PTHREAD_MUTEX_NORMAL, 0, 1);
+    make(&cycle[3], PTHREAD_MUTEX_NORMAL, 1, 0);
     pthread_barrier_init(&gate, NULL, 4);
-    for (size_t i = 0; i < around; i++) start(one_of_ring, (void *)i);
+    for (size_t i = 0; i < around; i++) start(one_of_cycle, (void *)i);
 }
 
 /* A cycle of priority-inheritance mutexes alone, which the kernel refuses: to the
@@ -174,10 +174,10 @@ static void kinds(void) {
 static void inherit(void) {
     in_order = 1;
     around = 2;
-    make(&ring[0], PTHREAD_MUTEX_NORMAL, 0, 1);
-    make(&ring[1], PTHREAD_MUTEX_NORMAL, 0, 1);
+    make(&cycle[0], PTHREAD_MUTEX_NORMAL, 0, 1);
+    make(&cycle[1], PTHREAD_MUTEX_NORMAL, 0, 1);
     pthread_barrier_init(&gate, NULL, 2);
-    for (size_t i = 0; i < around; i++) start(one_of_ring, (void *)i);
+    for (size_t i = 0; i < around; i++) start(one_of_cycle, (void *)i);
 }
 
 /* A writer that waits for a mutex whose owner waits to read. */
@@ -358,7 +358,7 @@ static void crowd(long count) {
     }
 }
 
-/* A ring of any length. */
+/* A cycle of any length. */
 static void *one_of_many(void *argument) {
     size_t at = (size_t)argument;
     lock(&heaped[at]);
@@ -386,19 +386,19 @@ static void many(long count) {
 static void *takes_two(void *argument) {
     size_t first = (size_t)argument % 2;
     for (;;) {
-        lock(&ring[first]);
-        if (!pthread_mutex_trylock(&ring[1 - first])) {
+        lock(&cycle[first]);
+        if (!pthread_mutex_trylock(&cycle[1 - first])) {
             for (volatile int i = 0; i < 1000; i++) {}
-            pthread_mutex_unlock(&ring[1 - first]);
+            pthread_mutex_unlock(&cycle[1 - first]);
         }
-        pthread_mutex_unlock(&ring[first]);
+        pthread_mutex_unlock(&cycle[first]);
     }
     return NULL;
 }
 
 static void lively(void) {
-    make(&ring[0], PTHREAD_MUTEX_NORMAL, 0, 0);
-    make(&ring[1], PTHREAD_MUTEX_NORMAL, 0, 0);
+    make(&cycle[0], PTHREAD_MUTEX_NORMAL, 0, 0);
+    make(&cycle[1], PTHREAD_MUTEX_NORMAL, 0, 0);
     for (size_t i = 0; i < 8; i++) start(takes_two, (void *)i);
 }
 

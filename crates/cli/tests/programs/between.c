@@ -47,7 +47,7 @@ static void child(struct shared *all, const char *kind)
 {
     must(pthread_mutex_lock(&all->right)); /* @right-first */
     meet(all);
-    if (strcmp(kind, "ring") == 0)
+    if (strcmp(kind, "cycle") == 0)
         must(pthread_mutex_lock(&all->left)); /* @left-then */
     if (strcmp(kind, "held") == 0)
         pause(); /* @keeps */

@@ -175,7 +175,7 @@ static void *writes_last(void *unused)
     return unused;
 }
 
-/* A ring that a join closes, and one of joins alone. */
+/* A cycle that a join closes, and one of joins alone. */
 static pthread_t joined;
 
 static void *joins_holding(void *unused)
@@ -216,7 +216,7 @@ static void after_many(int count)
 int main(int argc, char **argument)
 {
     (void)argc, (void)argument;
-    pthread_t thread, ring[3];
+    pthread_t thread, cycle[3];
     pthread_key_t key;
     pthread_attr_t attribute;
     must(atexit(at_exit));
@@ -258,9 +258,9 @@ int main(int argc, char **argument)
         joined = start(is_joined, NULL, "joined");
         start(joins_holding, NULL, "joins");
     }
-    if (is("join-ring")) {
+    if (is("join-cycle")) {
         for (int i = 0; i < 3; i++)
-            must(pthread_create(&ring[i], NULL, joins_next, &ring[(i + 1) % 3]));
+            must(pthread_create(&cycle[i], NULL, joins_next, &cycle[(i + 1) % 3]));
         atomic_store(&came, 1);
     }
     if (is("join-at-once")) {
@@ -273,8 +273,8 @@ int main(int argc, char **argument)
         thread = pthread_self();
         lock(&one);
         atomic_store(&came, 1);
-        must(pthread_create(&ring[0], NULL, joins_next, &thread));
-        must(pthread_join(ring[0], NULL));
+        must(pthread_create(&cycle[0], NULL, joins_next, &thread));
+        must(pthread_join(cycle[0], NULL));
     }
     if (is("after-1024"))
         after_many(1024);

@@ -64,7 +64,7 @@ static void *c_of_three(void *unused)
     return unused;
 }
 
-static void ring_of_three(void)
+static void cycle_of_three(void)
 {
     run(a_of_three, NULL, "a");
     run(b_of_three, NULL, "b");
@@ -111,11 +111,14 @@ static void *writer(void *unused)
     return unused;
 }
 
+static atomic_int writer_between;
+
 static void *reads_again(void *unused)
 {
     must(pthread_rwlock_rdlock(&eager)); /* @again-holds */
     together(2);
-    nap(orderly ? 0 : 100);
+    if (!orderly)
+        await_state(&writer_between, 'S');
     must(pthread_rwlock_rdlock(&eager)); /* @again-waits */
     must(pthread_rwlock_unlock(&eager));
     must(pthread_rwlock_unlock(&eager));
@@ -125,6 +128,7 @@ static void *reads_again(void *unused)
 static void *writes_between(void *unused)
 {
     together(2);
+    announce(&writer_between);
     must(pthread_rwlock_wrlock(&eager)); /* @between-waits */
     must(pthread_rwlock_unlock(&eager));
     return unused;
@@ -231,19 +235,19 @@ struct link {
 /* Too many to look for each other again and again. */
 static pthread_barrier_t linked;
 
-static void *in_ring(void *link)
+static void *in_cycle(void *link)
 {
     struct link *mine = link;
-    must(pthread_mutex_lock(&mine->mutex)); /* @ring-holds */
+    must(pthread_mutex_lock(&mine->mutex)); /* @cycle-holds */
     if (!orderly)
         pthread_barrier_wait(&linked);
-    must(pthread_mutex_lock(&mine->next->mutex)); /* @ring-waits */
+    must(pthread_mutex_lock(&mine->next->mutex)); /* @cycle-waits */
     unlock(&mine->mutex, &mine->next->mutex);
     return NULL;
 }
 
 /* As many threads and mutexes, each waiting for the next. */
-static void ring_of(int n)
+static void cycle_of(int n)
 {
     struct link *all = calloc(n, sizeof *all);
     pthread_attr_t small;
@@ -252,9 +256,9 @@ static void ring_of(int n)
     must(pthread_barrier_init(&linked, NULL, n));
     for (int i = 0; i < n; i++) {
         pthread_t thread;
-        must(pthread_mutex_init(&all[i].mutex, NULL)); /* @ring-init */
+        must(pthread_mutex_init(&all[i].mutex, NULL)); /* @cycle-init */
         all[i].next = &all[(i + 1) % n];
-        must(pthread_create(&thread, &small, in_ring, &all[i]));
+        must(pthread_create(&thread, &small, in_cycle, &all[i]));
         if (orderly)
             must(pthread_join(thread, NULL));
     }
@@ -277,7 +281,7 @@ static int begin(const char *kind, char **argument)
 {
     pthread_t first, second;
     if (is(kind, "three")) {
-        ring_of_three();
+        cycle_of_three();
     } else if (is(kind, "self")) {
         run(lock_twice, NULL, "self");
     } else if (is(kind, "upgrade")) {
@@ -293,8 +297,8 @@ static int begin(const char *kind, char **argument)
         must(pthread_spin_init(&right, 0));
         run(spin_left, NULL, "left");
         run(spin_right, NULL, "right");
-    } else if (is(kind, "ring")) {
-        ring_of(atoi(argument[0]));
+    } else if (is(kind, "cycle")) {
+        cycle_of(atoi(argument[0]));
     } else if (is(kind, "join")) {
         static pthread_t worker;
         worker = start(works, NULL, "worker");
@@ -333,7 +337,7 @@ int main(int count, char **argument)
         if (child == 0) {
             /* It would be left, with the descriptors of the test. */
             prctl(PR_SET_PDEATHSIG, SIGKILL);
-            ring_of_three();
+            cycle_of_three();
             if (orderly)
                 _exit(6);
             sleep_for_ever();
@@ -346,10 +350,12 @@ int main(int count, char **argument)
         return WIFEXITED(status) ? WEXITSTATUS(status) : 7;
     }
     if (is(kind, "daemon")) {
-        /* What the program leaves behind when it ends. */
+        /* What the program leaves behind when it has ended. */
+        pid_t program = getpid();
         if (fork() == 0) {
             setsid();
-            nap(300);
+            while (getppid() == program)
+                nap(1);
             start(twice_in_child, NULL, "behind");
             sleep_for_ever();
         }

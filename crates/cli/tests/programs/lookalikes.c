@@ -17,9 +17,11 @@ static sigjmp_buf back;
 /* A mutex that is a signal: whoever locks it twice waits for somebody else to
  * unlock it. Wrong by the book, and works. That the mutex is used so can be
  * known from the first time on, which here is a short one. */
+static atomic_int given;
+
 static void *gives(void *unused)
 {
-    for (int given = 0; given < 6; given++) {
+    for (; given < 6; given++) {
         await(&stage, given + 1);
         nap(given == 0 ? 0 : LASTS);
         unlock(&one);
@@ -32,7 +34,7 @@ static void handed_over(void)
     pthread_t giver = start(gives, NULL, "giver");
     lock(&one);
     atomic_store(&stage, 1);
-    nap(20);
+    await(&given, 1);
     for (int taken = 1; taken < 6; taken++) {
         lock(&one);
         atomic_store(&stage, taken + 1);

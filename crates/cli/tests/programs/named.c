@@ -1,4 +1,4 @@
-/* Locks of every kind of place, in one ring, so that a report names them all: a
+/* Locks of every kind of place, in one cycle, so that a report names them all: a
  * static one, a member of a static structure, one on the heap, a C11 mutex. */
 #include "common.h"
 #include <threads.h>

@@ -13,7 +13,10 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_secs(120);
 
 /// How long a second report would have to show itself.
-const SETTLE: Duration = Duration::from_millis(200);
+/// How often the command looks before nothing more is expected: every few milliseconds.
+const LOOKS: u64 = 30;
+/// The line of `/proc/PID/status` with the number of times that a thread went to sleep.
+const SLEEPS: &str = "voluntary_ctxt_switches:";
 
 /// A program that runs, under `lockstead run` or by itself; its process group is
 /// killed when the test is done with it.
@@ -96,9 +99,16 @@ impl Running {
         }
     }
 
-    /// Waits for what should not come.
+    /// Waits for what should not come: until the command has looked so often at the program, or
+    /// has ended. Its first thread sleeps between two looks.
     pub(crate) fn settle(&self) {
-        std::thread::sleep(SETTLE);
+        let sleeps = || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", self.pid())).ok()?;
+            let count = status.lines().find_map(|line| line.strip_prefix(SLEEPS))?;
+            (!status.contains("\nState:\tZ")).then(|| count.trim().parse::<u64>().ok())?
+        };
+        let Some(before) = sleeps() else { return };
+        self.until("looks of the command", || sleeps().is_none_or(|now| now >= before + LOOKS));
     }
 
     /// Closes its input, waits for its end.

@@ -1,5 +1,5 @@
 /* Two threads that nobody has named, and one that has named itself, wait for each other in a
- * ring. */
+ * cycle. */
 #include "common.h"
 #include <sys/prctl.h>
 

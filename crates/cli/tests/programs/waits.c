@@ -407,9 +407,9 @@ static void crossed(int given_back)
     says();
     sem_wait(&second);
 }
-static void semaphore_ring(void) { crossed(1); }
+static void semaphore_cycle(void) { crossed(1); }
 /* As far as was seen, they may as well be signals that others give. */
-static void semaphore_unused_ring(void) { crossed(0); }
+static void semaphore_unused_cycle(void) { crossed(0); }
 /* Two streams in two orders. */
 static FILE *one, *two;
 static void *two_first(void *unused)
@@ -420,7 +420,7 @@ static void *two_first(void *unused)
     flockfile(one);
     return unused;
 }
-static void stdio_ring(void)
+static void stdio_cycle(void)
 {
     pthread_t thread, other;
     one = tmpfile();
@@ -449,8 +449,8 @@ static const struct { const char *name; void (*wait)(void); } KINDS[] = {
     {"select", selects}, {"epoll", epolls}, {"sleep", sleeps}, {"pause", pauses},
     {"sigwait", waits_for_signal}, {"child", waits_for_child}, {"vfork", forks_shortly},
     {"stopped", stopped}, {"semaphore-handler", semaphore_handler},
-    {"semaphore-ring", semaphore_ring}, {"semaphore-unused-ring", semaphore_unused_ring},
-    {"stdio-ring", stdio_ring},
+    {"semaphore-cycle", semaphore_cycle}, {"semaphore-unused-cycle", semaphore_unused_cycle},
+    {"stdio-cycle", stdio_cycle},
 };
 
 int main(int count, char **words)

@@ -15,7 +15,7 @@ fn at(function: &str, mark: &str) -> String {
 fn threads_of_two_processes_that_wait_for_each_other() {
     // The program's end is the command's doing, which has to say so.
     let flags = ["--no-report", "--watch", "off", "--on-deadlock", "kill"];
-    let Some(running) = start(&flags, "ring") else { return };
+    let Some(running) = start(&flags, "cycle") else { return };
     let ended = running.end();
     assert_eq!(ended.status.code(), Some(3), "{ended:?}");
     let found = only(&ended.stderr, "DEADLOCK");

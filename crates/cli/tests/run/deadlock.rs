@@ -243,14 +243,14 @@ fn a_cycle_of_a_thousand() {
     let Some(deadlocks) = program("deadlocks.c") else { return };
     let links = LINKS.to_string();
     let running =
-        under(&["--no-report"], &[deadlocks.as_os_str(), "ring".as_ref(), links.as_ref()]);
+        under(&["--no-report"], &[deadlocks.as_os_str(), "cycle".as_ref(), links.as_ref()]);
     running.expect("lockstead: DEADLOCK", 1);
     let ended = running.terminate();
     let found = only(&ended.stderr, "DEADLOCK");
     assert_eq!(found.len(), LINKS);
     let held: std::collections::HashSet<_> = found.iter().map(|m| &*m.holds).collect();
     assert_eq!(held.len(), LINKS);
-    in_order(&["ring", "100"]);
+    in_order(&["cycle", "100"]);
     for (at, member) in found.iter().enumerate() {
         let next = &found[(at + 1) % LINKS];
         assert_eq!(member.waits, format!("for {}", next.holds));

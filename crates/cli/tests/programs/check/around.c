@@ -210,8 +210,8 @@ static void join_while_holding(void)
 /* The joined thread gives up in time. */
 static void *wants_heap_for_a_while(void *unused)
 {
-    struct timespec at = soon(CLOCK_REALTIME, 250);
-    atomic_store(&stage, 1);
+    struct timespec at = soon(CLOCK_REALTIME, 1000);
+    announce(&stage);
     must(pthread_mutex_timedlock(&heap, &at) != ETIMEDOUT);
     return unused;
 }
@@ -220,8 +220,9 @@ static void joins_with_heap_wanted(void)
 {
     take(&heap); /* @wanted-holds */
     pthread_t joined = start(wants_heap_for_a_while, NULL, "joined");
-    await(&stage, 1);
-    nap(60);
+    await_state(&stage, 'S');
+    /* By then its wait is more than a try. */
+    nap(20);
     must(pthread_join(joined, NULL)); /* @wanted-join */
     give(&heap);
 }

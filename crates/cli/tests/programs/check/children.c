@@ -114,7 +114,8 @@ static void becomes_another(void)
  */
 static void *stays(void *unused)
 {
-    nap(50);
+    atomic_int first = getpid();
+    await_state(&first, 'Z');
     take(&cache);
     give(&cache);
     printf("done\n");

@@ -214,7 +214,8 @@ static void held_at_fork(void)
         give(&all->first);
         _exit(0);
     }
-    nap(30);
+    atomic_int waiter = child;
+    await_state(&waiter, 'S');
     give(&all->first);
     child_ends(child, 0);
 }

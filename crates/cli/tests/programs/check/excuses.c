@@ -204,7 +204,7 @@ static void gates_that_differ(void)
 
 static void later_without(void)
 {
-    nap(150);
+    await_looks(2);
     elm_oak();
 }
 

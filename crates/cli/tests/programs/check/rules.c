@@ -375,9 +375,11 @@ static void process_exits(void)
     done_and_exit();
 }
 
+static atomic_int waits_there;
+
 static void *waits_for_ledger(void *unused)
 {
-    atomic_store(&turn, 1);
+    announce(&waits_there);
     take(&ledger);
     return unused;
 }
@@ -386,8 +388,7 @@ static void process_exits_on_waiter(void)
 {
     take(&ledger); /* @exit-on-waiter */
     start(waits_for_ledger, NULL, "waiter");
-    await(&turn, 1);
-    nap(30);
+    await_state(&waits_there, 'S');
     done_and_exit();
 }
 

@@ -243,7 +243,7 @@ static void abba_by_one(void)
  */
 static void after_a_while(void)
 {
-    nap(150);
+    await_looks(2);
     east_north();
 }
 

@@ -203,9 +203,11 @@ static void logs_and_posts(int signal)
     must(sem_post(&rang));
 }
 
+static atomic_int interrupted_waiter;
+
 static void *rings(void *whom)
 {
-    nap(20);
+    await_state(&interrupted_waiter, 'S');
     must(pthread_kill(*(pthread_t *)whom, SIGUSR1));
     return NULL;
 }
@@ -216,6 +218,7 @@ static void interrupts_a_wait(void)
     handle(SIGUSR1, logs_and_posts, 0);
     logs_outside();
     pthread_t self = pthread_self(), ringer = start(rings, &self, "ringer");
+    announce(&interrupted_waiter);
     must(sem_wait(&rang));
     must(pthread_join(ringer, NULL));
 }
