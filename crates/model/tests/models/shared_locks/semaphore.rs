@@ -49,6 +49,7 @@ fn shared_semaphore_respawn() {
     units_again(1, &[ONE, ONE], IDLE).verify("one comes and does nothing", &config);
     units_again(2, &[ONE, TWO], ONE).verify("2 units, one wants both", &config);
     // What a dead one had is lost once, whoever comes to its slot.
+    let config = killing(1).respawns(1).preemptions(depth(1, 2));
     units_again(2, &[KEEPS, ONE, TWO_IF_THERE_ARE], IDLE).verify("units are lost", &config);
 }
 
