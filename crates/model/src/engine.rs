@@ -198,7 +198,7 @@ pub(crate) fn suspend() {
         engine.deepest = (&raw const deepest).addr();
         engine.threads[engine.running].yielder
     });
-    // SAFETY: `Strand::begin` has put it there, the yielder of the coroutine that
+    // SAFETY: `ModelStrand::begin` has put it there, the yielder of the coroutine that
     // runs here; it lives as long as the coroutine does.
     unsafe { &*yielder }.suspend(());
 }

@@ -1,8 +1,10 @@
-//! The tables of `docs/validator.md` have what the catalogue has.
+//! The tables of `docs/validator.md` have what the catalogue has, each rule is decided by the
+//! validators that are named, and a test of each breaks it.
 
 use lockstead_rules::{By, Level, Rule};
 use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 
 fn document() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/validator.md");
@@ -69,6 +71,49 @@ fn what_a_run_finds_has_a_story() {
         assert_eq!(rule.story().is_some(), told, "{rule:?}");
         for text in rule.story().into_iter().flat_map(|s| [s.does, s.before_by_other, s.before]) {
             assert!(!text.is_empty() && !text.ends_with('.'), "{rule:?}: {text}");
+        }
+    }
+}
+
+/// Returns all texts below these folders of the workspace, one after the other.
+fn texts(folders: &[&str]) -> String {
+    let mut all = String::new();
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut open: Vec<_> = folders.iter().map(|folder| workspace.join(folder)).collect();
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(&folder).expect("a readable folder") {
+            let path = entry.expect("a readable entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if let Ok(text) = fs::read_to_string(&path) {
+                all += &text;
+            }
+        }
+    }
+    all
+}
+
+#[test]
+fn each_validator_decides_its_rules_and_a_test_of_it_breaks_them() {
+    for (validator, code, tests) in [
+        (
+            By::RUN,
+            "crates/preload/src/rules",
+            &["crates/cli/tests/programs/check", "crates/preload/tests"][..],
+        ),
+        (By::C, "crates/capi/src/check", &["crates/capi/tests"]),
+        (By::CRATE, "crates/lockstead/src", &["crates/lockstead/tests"]),
+    ] {
+        let (code, tests) = (texts(&[code]), texts(tests));
+        for &rule in Rule::ALL {
+            if !rule.is_found_by(validator) || rule.level() != Level::Rule {
+                continue;
+            }
+            let name = format!("Rule::{rule:?}");
+            assert!(code.contains(&name), "{validator}: nothing decides {name}");
+            let is_broken =
+                [rule.phrase(), rule.id(), &name].iter().any(|said| tests.contains(said));
+            assert!(is_broken, "{validator}: no test breaks the rule `{}`", rule.phrase());
         }
     }
 }

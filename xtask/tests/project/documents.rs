@@ -111,6 +111,74 @@ fn relative_links_lead_somewhere() {
     assert!(checked > 100, "only {checked} links were read");
 }
 
+/// Returns the files of Rust and the documents that `line` names; alternatives in braces are several.
+/// What has a place-holder in it, `NAME.rs` or `*.md`, names none.
+fn named(line: &str) -> Vec<String> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || "_-./{},*".contains(c);
+    let words =
+        line.split(|c: char| !is_part(c)).map(|word| word.trim_matches(['.', ',', '{', '}']));
+    let mut found = Vec::new();
+    for word in words.filter(|word| word.ends_with(".rs") || word.ends_with(".md")) {
+        let names = match word.split_once('{') {
+            Some((before, rest)) => {
+                let (inside, after) = rest.split_once('}').unwrap_or((rest, ""));
+                inside.split(',').map(|name| format!("{before}{name}{after}")).collect()
+            }
+            None => word.split(',').map(str::to_owned).collect::<Vec<_>>(),
+        };
+        let is_plain = |name: &String| {
+            let stem = name.rsplit('/').next().unwrap_or_default().split('.').next().unwrap_or("");
+            let is_placeholder = stem.len() > 3
+                && stem.chars().all(|c| c.is_ascii_uppercase())
+                && name.ends_with(".rs");
+            !name.contains('*') && !is_placeholder && !stem.is_empty()
+        };
+        found.extend(names.into_iter().filter(is_plain));
+    }
+    found
+}
+
+#[test]
+fn files_that_are_named_are_there() {
+    // Each file, and each part of its path that ends with it.
+    let mut known = BTreeSet::new();
+    for path in files(".", &["rs", "md"]) {
+        let mut rest: Vec<String> =
+            path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        while !rest.is_empty() {
+            known.insert(rest.join("/"));
+            rest.remove(0);
+        }
+    }
+    let (mut read, mut wrong) = (0, Vec::new());
+    for path in files(".", &["rs", "md", "h", "hpp", "c", "cc", "toml"]) {
+        let is_text = path.extension().is_some_and(|extension| extension == "md");
+        for (number, line) in text(&path).lines().enumerate() {
+            let said = if is_text { Some(line) } else { line.find("//").map(|at| &line[at..]) };
+            let Some(said) = said.filter(|said| !said.contains("://")) else { continue };
+            for name in named(said) {
+                read += 1;
+                let name = name.trim_start_matches(['.', '/']);
+                if !known.contains(name) {
+                    wrong.push(format!("{}:{}: no file {name}", path.display(), number + 1));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(read > 500, "only {read} names were read");
+}
+
+#[test]
+fn a_file_is_named_in_whatever_words() {
+    assert_eq!(
+        named("as `sleep/mod.rs`, and (spin/queue.rs) say."),
+        ["sleep/mod.rs", "spin/queue.rs"]
+    );
+    assert_eq!(named("`crates/core/src/{condvar,once}.rs`").len(), 2);
+    assert!(named("`src/NAME.rs`, `examples/*.rs`, a .rs file, `page.html`").is_empty());
+}
+
 /// Returns the blocks of code in this language.
 fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
     let opening = format!("```{language}\n");

@@ -13,7 +13,7 @@
 //!
 //! What a thread says there must be true: all its variables but those that it keeps
 //! are computed anew before they are used. It is, where a loop of the core calls
-//! `Robust::turn`, and a reader can check it line by line. What the rest of the loop
+//! `RobustMachine::turn`, and a reader can check it line by line. What the rest of the loop
 //! learns is kept as it was learnt, so that nothing else need be declared.
 //!
 //! Memory that only the owner of a lock touches is no reason to branch, other than that
