@@ -121,7 +121,7 @@ impl<L: LockPair> BenchLock for Inlined<L> {
     }
 }
 
-/// A lock without that: each pair is two calls.
+/// A lock whose calls are not inlined: each pair is two calls.
 struct Called<L>(L);
 
 impl<L: LockPair> Called<L> {

@@ -116,7 +116,8 @@ impl BenchLock for WaitWound {
     fn with<R>(&self, section: impl FnOnce() -> R) -> R {
         // Taken out of the closure, which is not always inlined.
         let context = CONTEXT.with(|context| std::ptr::from_ref(context.get_or_init(begun)));
-        // SAFETY: a thread's variable without a destructor, used by that thread.
+        // SAFETY: the context is a variable of the calling thread without a destructor, and only
+        // that thread uses it.
         let context = unsafe { &*context };
         self.0.lock(context, Location::caller()).unwrap_or_else(refused_in_context);
         let result = section();

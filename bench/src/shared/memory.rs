@@ -69,8 +69,8 @@ impl<T: Plain> SharedMemory<T> {
         const {
             assert!(align_of::<T>() <= 4096, "a mapping begins at a page");
         }
-        // SAFETY: a new mapping at a place of the kernel's choice, as long as
-        // the file.
+        // SAFETY: the call makes a new mapping at a place of the kernel's choice, as long as the
+        // file.
         let start = unsafe {
             libc::mmap(
                 std::ptr::null_mut(),

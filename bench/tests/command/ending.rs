@@ -7,8 +7,7 @@ use std::time::{Duration, Instant};
 
 fn signal(child: &Child, signal: libc::c_int) {
     let pid = i32::try_from(child.id()).expect("a process id");
-    // SAFETY: plain system call; the child has not been waited for, so the id
-    // is its own.
+    // SAFETY: the call takes numbers only; the child has not been waited for, so the id is its own.
     assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
 }
 

@@ -198,8 +198,8 @@ fn in_memory(image: &[u8]) -> io::Result<PreloadImage> {
 /// Maps the file as the loader will.
 fn try_out(file: &impl AsRawFd) -> io::Result<()> {
     const LENGTH: usize = 4096;
-    // SAFETY: a new private mapping at an address that the kernel chooses, never
-    // accessed and given back at once.
+    // SAFETY: the call makes a new private mapping at an address that the kernel chooses; it is
+    // never accessed and given back at once.
     unsafe {
         let mapping = libc::mmap(
             std::ptr::null_mut(),

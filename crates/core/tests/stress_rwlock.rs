@@ -103,12 +103,12 @@ fn starve_rwlock_a_writer_gets_in_among_readers_without_pause() {
             |lock| {
                 lock.read(here()).expect("not written by this thread");
                 linger();
-                // SAFETY: this thread locked it so above.
+                // SAFETY: this thread locked it in this way above, and releases it once.
                 unsafe { lock.unlock_read() };
             },
             |lock| {
                 lock.write(here()).expect("not held");
-                // SAFETY: this thread locked it so above.
+                // SAFETY: this thread locked it in this way above, and releases it once.
                 unsafe { lock.unlock_write() };
             },
         );
@@ -122,12 +122,12 @@ fn starve_rwlock_a_reader_gets_in_among_writers_without_pause() {
             |lock| {
                 lock.write(here()).expect("not held");
                 linger();
-                // SAFETY: this thread locked it so above.
+                // SAFETY: this thread locked it in this way above, and releases it once.
                 unsafe { lock.unlock_write() };
             },
             |lock| {
                 lock.read(here()).expect("not written by this thread");
-                // SAFETY: this thread locked it so above.
+                // SAFETY: this thread locked it in this way above, and releases it once.
                 unsafe { lock.unlock_read() };
             },
         );
@@ -147,7 +147,7 @@ fn stress_rwlock_a_cancellation_reaches_every_sleeper() {
                 lock.write_lazily(|| *how, 0, here())
             }
         });
-        // SAFETY: this thread locked it so above.
+        // SAFETY: this thread locked it in this way above, and releases it once.
         unsafe { lock.unlock_write() };
         assert!(lock.try_write(here()), "those that gave up left something behind: {lock:?}");
     });

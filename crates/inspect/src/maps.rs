@@ -47,7 +47,7 @@ pub struct MapsLine {
     pub device: (u32, u32),
     /// Inode of the file, 0 without one.
     pub inode: u64,
-    /// What lies behind it.
+    /// The file or memory behind the mapping.
     pub backing: Backing,
 }
 

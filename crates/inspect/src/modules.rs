@@ -31,7 +31,7 @@ pub enum CodePlace {
     Anonymous,
     /// It belongs to what the kernel calls by this name.
     Special(String),
-    /// It belongs to a file.
+    /// The address belongs to a file.
     File {
         /// Path as the process knew it.
         path: PathBuf,

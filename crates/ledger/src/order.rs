@@ -48,7 +48,7 @@ pub struct SeenEdge {
     pub from: u32,
     /// The [generation](crate::lock::LockRecord::generation) of the lock that was held.
     pub from_generation: u32,
-    /// How it was held.
+    /// The way in which the first lock was held.
     pub from_mode: EdgeMode,
     /// Whether it was taken by trylock.
     pub from_tried: bool,
@@ -58,7 +58,7 @@ pub struct SeenEdge {
     pub to: u32,
     /// The generation of the lock that was asked for.
     pub to_generation: u32,
-    /// How it was asked for.
+    /// The way in which the second lock was asked for.
     pub to_mode: EdgeMode,
     /// Whether the request had a deadline.
     pub to_timed: bool,

@@ -24,7 +24,7 @@ use core::sync::atomic::{
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Hash)]
 #[repr(u32)]
 pub enum Reason {
-    /// It begins with no token.
+    /// The semaphore begins with no token.
     BeginsTaken = 0,
     /// It begins with more than one token.
     BeginsAbove = 1,

@@ -24,7 +24,8 @@ impl Memory {
 
     /// Maps it once more, at another address; stays until the process ends.
     fn map(&self) -> &'static [AtomicU32; 2] {
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: the call makes a new mapping at an address of the kernel's choice, and touches
+        // nothing that exists.
         let at = unsafe {
             libc::mmap(
                 null_mut(),

@@ -84,7 +84,7 @@ fn in_thread(body: impl FnOnce() + Send) {
 
 /// Locks and unlocks a robust mutex of the libc.
 fn use_libcs() {
-    // SAFETY: a mutex of our own, used as it should be.
+    // SAFETY: the mutex is this test's own, and is initialised before it is used.
     unsafe {
         let mut attributes: libc::pthread_mutexattr_t = core::mem::zeroed();
         let mut mutex: libc::pthread_mutex_t = core::mem::zeroed();

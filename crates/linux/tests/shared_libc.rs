@@ -290,7 +290,7 @@ fn a_forked_child_does_not_stand_for_its_parent() {
 /// Runs where `process_mrelease` takes the memory of a killed child away before it
 /// runs: on one processor, the child last. False where the kernel does not allow it.
 fn kill_and_take_memory(child: Child) -> Result<bool, i32> {
-    // SAFETY: plain bits, and calls that take numbers or live variables.
+    // SAFETY: the structure is plain bits, and calls that take numbers or live variables.
     unsafe {
         let mut one: libc::cpu_set_t = core::mem::zeroed();
         let mut before: libc::cpu_set_t = core::mem::zeroed();

@@ -20,7 +20,7 @@ const LONG: Duration = Duration::from_secs(20);
 /// allowed. By the libc's `fork`, since the child allocates.
 fn first_of_namespace(body: impl FnOnce()) -> Option<Child> {
     let own = std::fs::File::open("/proc/thread-self/ns/pid").ok()?;
-    // SAFETY: flags only: in which namespace the next children of this thread are.
+    // SAFETY: the call takes flags only: in which namespace the next children of this thread are.
     if unsafe { libc::unshare(libc::CLONE_NEWPID) } != 0 {
         return None;
     }

@@ -27,7 +27,7 @@ const QUIET: Duration = Duration::from_millis(8);
 /// What the victim ends with where it may not be traced.
 const REFUSED: i32 = 77;
 
-/// One of the runs.
+/// The plan of one run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     /// The sleeper sleeps before the victim comes.
@@ -37,7 +37,7 @@ struct Plan {
     /// The tracer, who has the lock at first, releases it at this stop of the victim;
     /// at the latest when the victim sleeps.
     release: u32,
-    /// It kills at this stop.
+    /// The stop at which the run kills.
     kill: u32,
 }
 

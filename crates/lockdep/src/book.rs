@@ -202,7 +202,7 @@ impl<C: Eq + Hash, S: Clone + Eq + Hash> Book<C, S> {
 pub struct DeadlockMember<S> {
     /// The thread that waits.
     pub thread: ThreadId,
-    /// What it waits for.
+    /// The lock that the thread waits for.
     pub want: BookWant<S>,
     /// How the next thread holds that.
     pub hold: BookHold<S>,

@@ -28,7 +28,7 @@ pub(crate) struct Fixed<'a, L> {
     pub(crate) seen: &'a ArcWitness<L>,
 }
 
-/// What is looked for.
+/// The cycles that are looked for.
 pub(crate) struct Aim {
     pub(crate) question: Question,
     /// How many arcs the cycle has beside the fixed one, at least.

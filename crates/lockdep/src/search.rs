@@ -41,7 +41,7 @@ pub(crate) enum SearchAnswer {
     Way(Vec<u32>),
     /// There is no such way.
     None,
-    /// It took too long.
+    /// The search took too long.
     Cut,
 }
 

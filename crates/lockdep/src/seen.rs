@@ -114,7 +114,7 @@ impl<L> ArcWitness<L> {
 /// What became of a witness that was offered.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Offer {
-    /// It proves nothing new.
+    /// The witness proves nothing new.
     Known,
     /// The witness is kept from now on.
     Kept,

@@ -56,7 +56,7 @@ impl Mode {
 pub struct GateLock {
     /// The lock that is held.
     pub lock: LockId,
-    /// It is held by a reader.
+    /// Whether a reader holds it.
     pub shared: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct OrderEdge<'a> {
     pub from: LockId,
     /// The lock that it asked for, not by trylock.
     pub to: LockId,
-    /// How it held it.
+    /// The way in which the thread held `from`.
     pub from_mode: Mode,
     /// How the thread asked for `to`.
     pub to_mode: Mode,
@@ -81,7 +81,7 @@ pub struct OrderEdge<'a> {
     pub gates: &'a [GateLock],
     /// The process had one thread.
     pub alone: bool,
-    /// It had `from` by trylock.
+    /// Whether the thread had `from` by trylock.
     pub tried_from: bool,
     /// It would have given `to` up at a deadline.
     pub timed_to: bool,
@@ -207,7 +207,7 @@ pub struct Inversion {
     /// [`Level::Potential`] where threads that were seen to do this can deadlock; else
     /// [`Level::Order`], and the excuse says why.
     pub level: Level,
-    /// What its steps go through.
+    /// The kind of its steps: locks, classes, or a handler.
     pub kind: InversionKind,
     /// The proof: no shorter one has this level.
     pub steps: Vec<InversionStep>,

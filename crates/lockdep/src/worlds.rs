@@ -300,7 +300,7 @@ impl Worlds {
 #[derive(Default, Debug)]
 pub(crate) struct Hits {
     pub(crate) all: Vec<(u8, u32)>,
-    /// How many more there were.
+    /// The number of further ones.
     pub(crate) more: usize,
 }
 

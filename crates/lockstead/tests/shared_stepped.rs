@@ -126,7 +126,7 @@ impl Stepped<'_> {
 
     /// Tells whether its next instruction locks a line.
     fn is_about_to_lock(&self) -> bool {
-        // SAFETY: plain bits, filled in by the call; the child is stopped.
+        // SAFETY: the structure is plain bits, filled in by the call; the child is stopped.
         let at = unsafe {
             let mut registers: libc::user_regs_struct = core::mem::zeroed();
             let done = libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut registers);

@@ -310,7 +310,7 @@ impl FromStr for Schedule {
 /// A failed search, with the execution that shows it.
 #[derive(Clone)]
 pub struct SearchFailure {
-    /// What went wrong in it.
+    /// The kind of what went wrong in the execution.
     pub kind: FailureKind,
     /// The steps that led there.
     pub trace: Vec<ExecutionEvent>,

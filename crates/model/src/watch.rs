@@ -32,7 +32,7 @@ pub(crate) struct WatchedLocation<'a> {
 pub(crate) enum SleepEnded {
     /// A wake-up ended it, at the word with this index last.
     At(usize),
-    /// It ended as this says.
+    /// The sleep ended as this says.
     As(WaitOutcome),
 }
 

@@ -43,7 +43,7 @@ pub enum Saved {
     At(i32),
     /// It is the canonical frame address plus this.
     Value(i32),
-    /// It is in another register.
+    /// The value is in another register.
     In(Register),
     /// It is in memory, at the address that the expression gives.
     AtExpression(ExpressionPlace),

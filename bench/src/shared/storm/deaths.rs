@@ -27,7 +27,7 @@ pub(super) fn kill_and_take_memory(worker: &WorkerProcess) -> io::Result<bool> {
     let everywhere = affinity()?;
     // SAFETY: by CALL-NUMBERS the call takes numbers and touches no memory of ours.
     let here = unsafe { libc::sched_getcpu() }.max(0) as usize;
-    // SAFETY: plain bits, and the number is that of a processor.
+    // SAFETY: the structure is plain bits, and the number is that of a processor.
     let one = unsafe {
         let mut one: libc::cpu_set_t = core::mem::zeroed();
         libc::CPU_SET(here, &mut one);

@@ -49,7 +49,7 @@ pub(super) fn has_ended_another(status: libc::c_int) -> bool {
 }
 
 fn handle(signal: libc::c_int, handler: usize) -> Result<(), Error> {
-    // SAFETY: plain bits; the handlers are of the type that the flag says.
+    // SAFETY: the structure is plain bits; the handlers are of the type that the flag says.
     let code = unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = handler;
@@ -64,7 +64,7 @@ fn handle(signal: libc::c_int, handler: usize) -> Result<(), Error> {
 }
 
 extern "C" fn pass_on(signal: libc::c_int, about: *mut libc::siginfo_t, more: *mut libc::c_void) {
-    // SAFETY: the kernel's, of a signal that came with a value.
+    // SAFETY: the kernel passes the structure of a signal that came with a value.
     let thread = unsafe { (*about).si_value().sival_ptr } as usize;
     if thread < COUNT.load(Ordering::Relaxed) {
         // SAFETY: the index is below `COUNT`: it is one of the parties that `obey` was told of,

@@ -32,7 +32,7 @@ const LONG: u64 = 16;
 /// A thread that is told to call `exec` and ends just then does not; so after this time another
 /// one is told.
 const AGAIN: Duration = Duration::from_millis(20);
-/// So long those who wait have to find a death by themselves.
+/// The time in which those who wait have to find a death by themselves.
 const TO_FIND: Duration = STALL.saturating_add(Duration::from_millis(500));
 /// The least time between two deaths that are left to them.
 const BETWEEN: Duration = Duration::from_secs(4);

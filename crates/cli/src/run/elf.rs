@@ -21,7 +21,7 @@ const SEGMENT_INTERPRETER: u32 = 3;
 pub(crate) enum Elf {
     /// It is for another kind of processor, which the text names.
     Foreign(String),
-    /// It starts without a loader.
+    /// The program starts without a loader.
     Static,
     /// It is started by the dynamic linker at this path.
     Dynamic(PathBuf),

@@ -50,7 +50,7 @@ pub(super) enum Sight {
     },
     /// All threads wait, none with a deadline.
     Standstill {
-        /// What can still end it.
+        /// The ways in which the wait can still end.
         enders: Enders,
         /// They have waited since then, or longer.
         since: Instant,
@@ -84,7 +84,7 @@ struct GlanceReading {
     left: Vec<u32>,
     /// The calls in which threads sleep, by the numbers of the threads that were read.
     calls: BTreeMap<u32, SleepingCall>,
-    /// How many have been read.
+    /// The number of calls that have been read.
     all: usize,
     /// The process had not used the processor since the look before.
     rests: bool,
@@ -119,7 +119,7 @@ pub(super) struct Glances {
     seen: BTreeMap<u32, SeenThread>,
     /// The time since which all threads have been in the calls that they are in.
     still: Option<Instant>,
-    /// What was said of that.
+    /// The ways out that the last report of it named.
     told: Option<Enders>,
     /// Nothing but signals, processes with the same memory and the ends of children can end that.
     is_closed: bool,

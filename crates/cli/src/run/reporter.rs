@@ -103,7 +103,7 @@ pub(super) struct Reports {
     pub(super) findings: Vec<Finding>,
     /// The program was ended because of a deadlock.
     pub(super) ended_program: bool,
-    /// What was decided about them.
+    /// The judge, with the verdicts on all findings of a check.
     pub(super) judge: Judge,
 }
 

@@ -39,7 +39,7 @@ pub struct ThreadFacts {
 pub struct OrderFacts {
     /// [`Level::Potential`] if it was shown that it can hurt, else [`Level::Order`].
     pub level: Level,
-    /// What the steps are.
+    /// The kind of the steps: locks, classes, or a handler.
     pub kind: InversionKind,
     /// Each begins with the lock that the one before it asks for.
     pub steps: Vec<StepFacts>,
@@ -96,7 +96,7 @@ pub struct StepFacts {
     pub from_mode: Mode,
     /// How `to` is asked for.
     pub to_mode: Mode,
-    /// What else was held.
+    /// The other locks that were held.
     pub gates: Vec<LockLife>,
     /// The process had one thread.
     pub alone: bool,

@@ -15,9 +15,9 @@ const MOST: usize = 1 << 23;
 /// One lock from its initialisation or first use to its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockLife {
-    /// Index of its record.
+    /// The index of its record.
     pub index: u32,
-    /// Which life of its address.
+    /// The number of this life among those of its address.
     pub generation: u32,
     /// The address at which it lay.
     pub address: u64,

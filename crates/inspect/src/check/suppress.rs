@@ -45,7 +45,7 @@ struct SuppressionEntry {
     reason: Option<String>,
 }
 
-/// One of a file.
+/// One block of a file of suppressions.
 #[derive(Debug)]
 struct Suppression {
     place: String,
@@ -55,7 +55,7 @@ struct Suppression {
     within: Vec<WildMatch>,
     message: Option<WildMatch>,
     reason: Option<String>,
-    /// It comes with the command.
+    /// Whether it comes with the command.
     is_shipped: bool,
     used: u64,
 }

@@ -96,7 +96,7 @@ impl MutexKind {
 pub struct GlibcMutex {
     /// The address of its first byte.
     pub address: u64,
-    /// Which kind it is.
+    /// The kind of the mutex.
     pub kind: MutexKind,
     /// The holder, by the number that it has for itself.
     pub owner: u32,

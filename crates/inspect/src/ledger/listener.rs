@@ -52,7 +52,7 @@ pub struct Listener {
 pub enum CallerRequest {
     /// A process hands over its ledger.
     Hello {
-        /// What it says of itself.
+        /// The message by which the process names itself.
         hello: Box<Hello>,
         /// The file that the ledger lies in.
         file: OwnedFd,

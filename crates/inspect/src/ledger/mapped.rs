@@ -161,8 +161,8 @@ fn map(
     flags: i32,
 ) -> io::Result<*mut u8> {
     let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | flags;
-    // SAFETY: without MAP_FIXED a new mapping, which replaces nothing; with it
-    // the callers replace the beginning of a mapping of their own.
+    // SAFETY: without MAP_FIXED the call makes a new mapping, which replaces nothing; with it the
+    // callers replace the beginning of a mapping of their own.
     let base = unsafe { libc::mmap(at, size, protection, flags, file.as_raw_fd(), 0) };
     if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.cast()) }
 }

@@ -9,7 +9,7 @@ use super::status::StatusFile;
 /// What stands between the reader and a process.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Barrier {
-    /// It belongs to another user.
+    /// The process belongs to another user.
     OtherUser {
         /// The user that it belongs to.
         uid: u64,

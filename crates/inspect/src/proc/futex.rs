@@ -22,7 +22,7 @@ const PRIVATE2: u32 = 128;
 /// The kernel's own limit for the words of one call.
 const MOST_WORDS: u64 = 128;
 
-/// Which kind of wait.
+/// The kind of a wait in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FutexWaitKind {
     /// It sleeps until woken; with `FUTEX_WAIT_BITSET` the bits of wake-ups it hears.
@@ -36,7 +36,7 @@ pub enum FutexWaitKind {
     RequeuePi,
     /// It sleeps until any of several words is woken.
     Several {
-        /// How many there are.
+        /// The number of words.
         words: u32,
     },
 }
@@ -44,7 +44,7 @@ pub enum FutexWaitKind {
 /// The time at which a wait ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WaitLimit {
-    /// It never ends by itself.
+    /// The wait never ends by itself.
     None,
     /// It ends at a time of a clock; the time lies at this address.
     At {
@@ -67,7 +67,7 @@ pub struct FutexWait {
     pub address: u64,
     /// What the call compared the word with; 0 where it does not compare.
     pub expected: u32,
-    /// Which kind it is.
+    /// The kind of the wait.
     pub operation: FutexWaitKind,
     /// Only threads of the process can wake it.
     pub private: bool,

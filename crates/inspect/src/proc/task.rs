@@ -91,7 +91,7 @@ pub struct TaskMoment {
     /// The kernel's letter: `S` asleep, `R` running, `D` asleep and not to be
     /// disturbed, `T` stopped, `t` traced, `Z` ended.
     pub state: char,
-    /// What it is doing now.
+    /// The thread's state: running, or in which call it sleeps.
     pub doing: TaskDoing,
 }
 

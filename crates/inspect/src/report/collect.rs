@@ -39,7 +39,7 @@ pub struct ProcessFacts {
 pub struct LedgerProcess<'a> {
     /// The ledger of the process.
     pub ledger: Ledger<'a>,
-    /// What else is known.
+    /// The facts that do not come from the ledger.
     pub facts: ProcessFacts,
     /// The source of its names.
     pub names: &'a mut dyn Names,
@@ -67,7 +67,7 @@ impl Default for ReportOptions {
 pub struct RunFacts {
     /// The command that was run.
     pub command: Vec<String>,
-    /// How long it took.
+    /// The length of the run in nanoseconds.
     pub wall_ns: u64,
     /// The number of processors that it could run on; 0: unknown.
     pub processors: u64,

@@ -19,7 +19,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Sums of one lock up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Sums {
-    /// Which life of the address.
+    /// The number of this life among those of the address.
     generation: u32,
     acquisitions: u64,
     contended: u64,
@@ -36,13 +36,13 @@ pub struct LiveWaiter {
     pub tid: u32,
     /// The name that it has.
     pub name: Option<String>,
-    /// What kind of wait.
+    /// The kind of the wait.
     pub how: WaitKind,
     /// Index of the lock's record, if it has one.
     pub lock: Option<u32>,
     /// Address of the lock, or `pthread_t` of the joined thread.
     pub target: u64,
-    /// How long so far.
+    /// The length of the wait so far, in nanoseconds.
     pub for_ns: u64,
     /// Id of the stack that leads there.
     pub stack: u32,
@@ -68,7 +68,7 @@ pub struct LiveHolder {
     pub lock: u32,
     /// Held for reading, beside others perhaps.
     pub shared: bool,
-    /// How long so far.
+    /// The length of the hold so far.
     pub time: Lasting,
     /// Id of the stack of the acquisition.
     pub stack: u32,
@@ -90,7 +90,7 @@ pub struct LiveSample {
 pub struct LockRate {
     /// Index of its record.
     pub lock: u32,
-    /// Which life of its address.
+    /// The number of this life among those of its address.
     pub generation: u32,
     /// Time that threads waited for it in between.
     pub waited_ns: u64,

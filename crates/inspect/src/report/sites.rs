@@ -13,7 +13,7 @@ use std::cmp::Reverse;
 pub(super) enum SharesOf {
     /// The time that they took altogether.
     Time,
-    /// How often it happened.
+    /// Places are weighed by how often it happened.
     Count,
 }
 

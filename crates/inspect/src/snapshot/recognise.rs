@@ -54,7 +54,7 @@ pub enum FoundWait {
     Own(OwnMutex),
     /// Nothing known, with its kind and the reason.
     Unknown {
-        /// What it seems to be.
+        /// The kind of lock that the word seems to be part of.
         kind: String,
         /// What cannot be told, and why.
         why: String,

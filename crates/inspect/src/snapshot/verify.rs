@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(10);
 pub struct Fact {
     /// The wait, where its object is known.
     pub wants: Option<Wants>,
-    /// It ends by itself.
+    /// Whether the wait ends by itself.
     pub timed: bool,
     /// The thread that holds the object alone.
     pub holder: Option<u32>,

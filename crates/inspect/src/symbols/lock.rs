@@ -41,7 +41,7 @@ pub enum LockOrigin {
         /// Name of the thread.
         thread: String,
     },
-    /// It was initialised there.
+    /// The lock was initialised there.
     Initialised {
         /// The place in the code.
         site: Box<Frame>,
@@ -70,7 +70,7 @@ pub enum LockOrigin {
 /// The name of a lock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockSymbol {
-    /// What kind of lock.
+    /// The kind of the lock.
     pub kind: String,
     /// The address of its first byte.
     pub address: u64,

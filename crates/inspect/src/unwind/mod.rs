@@ -57,7 +57,7 @@ pub struct Unwound {
     /// The stack pointer in each of these frames: where what was called from there has its
     /// frame below, and the frame itself begins. `None` where it was not given.
     pub pointers: Vec<Option<u64>>,
-    /// Why there are no more.
+    /// The reason why there are no more frames.
     pub end: StackEnd,
 }
 

@@ -19,11 +19,11 @@ pub struct LastingWaiter {
     pub thread: u32,
     /// The kernel's number, in the process's own namespace.
     pub tid: u32,
-    /// Which wait of this thread.
+    /// The number of the wait among those of this thread.
     pub episode: Episode,
-    /// What it waits for.
+    /// The wait that the thread has published.
     pub waiting: Waiting,
-    /// What it holds meanwhile.
+    /// The locks that the thread holds meanwhile.
     pub held: Vec<Holding>,
 }
 

@@ -105,7 +105,8 @@ impl Segment {
 /// Maps the file.
 fn mapped(file: libc::c_int) -> (NonNull<u8>, *mut Image) {
     let (protection, bytes) = (libc::PROT_READ | libc::PROT_WRITE, size_of::<Image>());
-    // SAFETY: a new mapping at an address of the kernel's choice.
+    // SAFETY: the call makes a new mapping at an address of the kernel's choice, and touches
+    // nothing that exists.
     let at = unsafe { libc::mmap(null_mut(), bytes, protection, libc::MAP_SHARED, file, 0) };
     assert_ne!(at, libc::MAP_FAILED);
     (NonNull::new(at.cast()).expect("mapped"), at.cast())

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU8, Ordering::Relaxed};
 #[derive(Clone, PartialEq, Eq, Debug)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How bad it is.
+    /// The level of the finding.
     pub level: Level,
     /// The report: a first line `lockstead: LEVEL: what`, then who, which locks
     /// and where.

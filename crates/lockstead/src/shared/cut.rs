@@ -69,9 +69,9 @@ pub fn survive_cuts() -> io::Result<()> {
     if unsafe { libc::sigaction(libc::SIGBUS, core::ptr::null(), before.as_mut_ptr()) } != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: plain data, which is zeroed or which the call has written.
+    // SAFETY: the structure is plain data, which is zeroed or which the call has written.
     let _ = BEFORE.set(unsafe { before.assume_init() });
-    // SAFETY: plain data, of which zeroes are a value.
+    // SAFETY: the structure is plain data, of which zeroes are a value.
     let mut action: libc::sigaction = unsafe { core::mem::zeroed() };
     action.sa_sigaction = on_bus_error as *const () as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART;
@@ -139,9 +139,9 @@ unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, con
     let Some(before) = BEFORE.get() else { return };
     match before.sa_sigaction {
         libc::SIG_DFL | libc::SIG_IGN => {
-            // SAFETY: plain data, of which zeroes are a value: the default. A fault happens again,
-            // and ends the process; a signal that a process sent is lost if it was ignored before,
-            // and else sent again.
+            // SAFETY: the structure is plain data, of which zeroes are a value: the default. A
+            // fault happens again, and ends the process; a signal that a process sent is lost if it
+            // was ignored before, and else sent again.
             unsafe {
                 if before.sa_sigaction == libc::SIG_IGN && !is_fault {
                     return;

@@ -33,7 +33,7 @@ pub enum SegmentError {
         /// The length that it has now.
         is: u64,
     },
-    /// It does not make sense.
+    /// The file does not make sense, for this reason.
     Damaged(&'static str),
     /// It was made for another type of root.
     OtherRoot {

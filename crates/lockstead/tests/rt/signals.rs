@@ -15,7 +15,8 @@ extern "C" fn count(_: libc::c_int) {
 
 /// Installs the handler of SIGUSR1, which has other calls go on.
 fn install() {
-    // SAFETY: plain data, of which zeroes are a value; the handler adds to an atomic.
+    // SAFETY: the structure is plain data, of which zeroes are a value; the handler adds to an
+    // atomic.
     unsafe {
         let mut action: libc::sigaction = core::mem::zeroed();
         action.sa_sigaction = count as *const () as usize;

@@ -108,7 +108,7 @@ fn a_signal_ends_an_interruptible_wait() {
         eventually(|| root.reached.load(Ordering::Acquire) != 0);
         let thread = root.reached.load(Ordering::Acquire) as libc::pid_t;
         eventually(|| {
-            // SAFETY: a signal with a handler, to a thread of this process.
+            // SAFETY: the call sends a signal that has a handler to a thread of this process.
             unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), thread, libc::SIGUSR2) };
             waiter.is_finished()
         });

@@ -14,7 +14,7 @@ pub(crate) struct EngineMark {
     threads: Vec<ModelThread>,
     cells: Vec<(usize, Accesses)>,
     words: EngineWords,
-    /// How many there were.
+    /// The number of events in the trace.
     trace: usize,
     freed: usize,
     guards: usize,

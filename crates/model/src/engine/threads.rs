@@ -112,7 +112,7 @@ pub(crate) struct ModelThread {
     pub(crate) named: Option<*const Atom>,
     /// The same, when it has named nothing.
     pub(crate) deferred: Option<*const Atom>,
-    /// It may be killed.
+    /// Whether the thread may be killed.
     pub(crate) mortal: bool,
     /// The life word that is marked then.
     pub(crate) life: Option<*const Atom>,

@@ -64,7 +64,7 @@ pub const ALONE: u64 = 1 << 63;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
 pub enum KeyMode {
-    /// It is asked for alone.
+    /// The lock is asked for alone.
     Write = 0,
     /// It is asked for with other readers.
     Read = 1,

@@ -13,7 +13,7 @@ use lockstead_ledger::violation::Rule;
 /// The ways in which memory goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Gone {
-    /// It is freed or reallocated.
+    /// The memory is freed or reallocated.
     Freed,
     /// It is reallocated, and may stay.
     Moved,

@@ -32,7 +32,7 @@ pub enum WordHolder {
     Nobody,
     /// The thread with this number.
     Thread(u32),
-    /// So many readers hold it.
+    /// So many readers hold the lock.
     Readers(u32),
     /// Somebody holds it who is not named.
     Somebody,

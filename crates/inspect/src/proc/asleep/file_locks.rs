@@ -1,6 +1,6 @@
 //! The lists of file locks that the kernel shows.
 
-/// Which kind of lock.
+/// The kind of a lock of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FileLockKind {
     Flock,

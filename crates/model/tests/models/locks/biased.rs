@@ -35,7 +35,7 @@ impl<Y: Policy> Guarded<Y> {
     fn add(&self) {
         let hold = self.lock.lock(Location::caller()).expect("not recursive");
         self.section();
-        // SAFETY: this thread locked it above, and so.
+        // SAFETY: this thread locked it above, in the way that the hold says, and releases it once.
         unsafe { self.lock.unlock(hold) };
     }
 
@@ -45,7 +45,8 @@ impl<Y: Policy> Guarded<Y> {
         match self.lock.lock_lazily(how, 0, Location::caller()) {
             Ok(hold) => {
                 self.section();
-                // SAFETY: this thread locked it above, and so.
+                // SAFETY: this thread locked it above, in the way that the hold says, and releases
+                // it once.
                 unsafe { self.lock.unlock(hold) };
                 true
             }
@@ -59,7 +60,7 @@ impl<Y: Policy> Guarded<Y> {
     fn try_add(&self) -> bool {
         let Some(hold) = self.lock.try_lock(Location::caller()) else { return false };
         self.section();
-        // SAFETY: this thread locked it above, and so.
+        // SAFETY: this thread locked it above, in the way that the hold says, and releases it once.
         unsafe { self.lock.unlock(hold) };
         true
     }
@@ -165,7 +166,7 @@ fn model_biased_release_then_free_2t() {
         let hold = g.lock.lock(Location::caller()).expect("not recursive");
         let left = references.get() - 1;
         references.set(left);
-        // SAFETY: this thread locked it above, and so.
+        // SAFETY: this thread locked it above, in the way that the hold says, and releases it once.
         unsafe { g.lock.unlock(hold) };
         if left == 0 {
             freed(g);
@@ -190,7 +191,8 @@ fn model_biased_handler_takes_the_same_lock_2t() {
             let handler = || match g.lock.lock(Location::caller()) {
                 Ok(hold) => {
                     g.section();
-                    // SAFETY: this thread locked it above, and so.
+                    // SAFETY: this thread locked it above, in the way that the hold says, and
+                    // releases it once.
                     unsafe { g.lock.unlock(hold) };
                 }
                 Err(error) => assert_eq!(error, LockError::Recursive),
@@ -213,7 +215,8 @@ fn model_biased_is_given_to_another_thread_1t() {
         for _ in 0..2 {
             let hold = lock.lock(Location::caller()).expect("free");
             assert_eq!(lock.holder(), Slot::new(1));
-            // SAFETY: this thread locked it above, and so.
+            // SAFETY: this thread locked it above, in the way that the hold says, and releases it
+            // once.
             unsafe { lock.unlock(hold) };
             assert_eq!(lock.belongs_to(), Slot::new(1));
             lock.rebias();

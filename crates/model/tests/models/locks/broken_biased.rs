@@ -25,7 +25,7 @@ impl Guarded {
         let before = self.count.get();
         self.pulse.load(Ordering::Relaxed);
         self.count.set(before + 1);
-        // SAFETY: this thread locked it above, and so.
+        // SAFETY: this thread locked it above, in the way that the hold says, and releases it once.
         unsafe { self.lock.unlock(hold) };
     }
 }
@@ -46,7 +46,8 @@ fn two_and_a_timed_one() -> Scenario<Guarded> {
         let how = || WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
         if let Ok(hold) = guarded.lock.lock_lazily(how, 0, Location::caller()) {
             guarded.count.set(guarded.count.get() + 1);
-            // SAFETY: this thread locked it above, and so.
+            // SAFETY: this thread locked it above, in the way that the hold says, and releases it
+            // once.
             unsafe { guarded.lock.unlock(hold) };
         }
     })
@@ -79,7 +80,7 @@ fn last_frees() -> Scenario<Guarded> {
         let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
         guarded.count.set(guarded.count.get() + 1);
         let last = guarded.count.get() == 2;
-        // SAFETY: this thread locked it above, and so.
+        // SAFETY: this thread locked it above, in the way that the hold says, and releases it once.
         unsafe { guarded.lock.unlock(hold) };
         if last {
             freed(guarded);
@@ -94,7 +95,8 @@ fn twice() -> Scenario<Guarded> {
             let hold = guarded.lock.lock(Location::caller()).expect("not recursive");
             let again = guarded.lock.lock(Location::caller());
             assert!(again.is_err(), "it has it already");
-            // SAFETY: this thread locked it above, and so.
+            // SAFETY: this thread locked it above, in the way that the hold says, and releases it
+            // once.
             unsafe { guarded.lock.unlock(hold) };
         }
     })

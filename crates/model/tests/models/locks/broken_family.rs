@@ -63,7 +63,7 @@ fn store(deadline: Option<Nanos>) -> Scenario<Store> {
             let how = WaitBounds { deadline, ..FOREVER };
             mutex.lock(Location::caller()).expect("not recursive");
             while !thing.get() {
-                // SAFETY: locked above, and again by each wait.
+                // SAFETY: this thread locked the mutex above, and each wait has locked it again.
                 if unsafe { more.wait(mutex, &how, Location::caller()) }.is_err() {
                     break;
                 }

@@ -84,7 +84,8 @@ fn handled<Y: Policy>() -> Scenario<[Mutex<Y>; 2]> {
         .after(|locks| assert!(locks.iter().all(|lock| lock.peek().tail().is_none())))
 }
 
-/// Locks count on no slow unlocks, with which they would take the broken steps less often.
+/// Returns a search in which locks have no slow unlocks to come, with which they would take the
+/// broken steps less often.
 fn small() -> Config {
     Config::new().slow_unlocks(0).processors(4).spurious(0).preemptions(2).stale_reads(1)
 }
