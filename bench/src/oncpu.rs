@@ -34,41 +34,44 @@ pub struct OncpuOptions {
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OncpuReport {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
-    /// The number of threads.
+    /// The number of threads that fought for one mutex.
     pub threads: usize,
-    /// Length of the sections.
+    /// How long they held it each time, and how long they did without, in nanoseconds.
     pub section_ns: u64,
-    /// Starting the table, in milliseconds; null where it was kept already.
+    /// Starting the table, in milliseconds: the median; null where it was kept already.
     pub start_ms: Option<f64>,
-    /// Processor time of a switch between two threads on one processor, without the table;
-    /// null as above.
+    /// Processor time of a switch between two threads on one processor, without the table, with the
+    /// byte that wakes the other: the median; null as `start_ms`.
     pub switch_ns: Option<f64>,
-    /// What the table adds to it; null as above.
+    /// What the table adds to that: the median of the differences; null as `start_ms`.
     pub switch_added_ns: Option<f64>,
-    /// One for each source.
+    /// One object for each source.
     pub sources: Vec<Source>,
 }
 
 /// One source against the table.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Source {
-    /// `processor`, `clock` or `both`; `table` has costs only.
+    /// The name of the source: `table`, which the others are compared with and which has costs
+    /// only, `processor`, `clock`, or `both`.
     pub source: &'static str,
-    /// The number of questions that count.
+    /// The number of questions that count: the table said the same before and after.
     pub questions: u64,
     /// The number of them about owners that did not run.
     pub off: u64,
-    /// The share of its answers "does not run" that were right, in per cent.
+    /// The share of its answers "does not run" that were right; null if there were none.
     pub right_percent: Option<f64>,
-    /// The share of the owners that did not run that it found, in per cent.
+    /// The share of the owners that did not run that it found; null if there were none.
     pub found_percent: Option<f64>,
-    /// Nanoseconds a question about a thread that runs, on the average of questions in a
-    /// row: a clock is not read for each.
+    /// A question about a thread that runs: the average of many in a row, for a clock is not read
+    /// for each.
     pub running_ns: f64,
-    /// The same time for a question about a thread that sleeps.
+    /// A question about a thread that sleeps, in the same way.
     pub sleeping_ns: f64,
 }
 

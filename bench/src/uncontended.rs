@@ -50,42 +50,46 @@ impl Default for UncontendedOptions {
 
 /// What was measured, as reports write it. `N` names locks.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UncontendedReport<N = LockName> {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
-    /// Whether the process had one thread, and never another.
+    /// Whether the process never had a second thread (`--one-thread`).
     pub one_thread: bool,
-    /// Nanoseconds of the bare `lock cmpxchg` + `xchg` pair in this run.
+    /// The bare compare-exchange and exchange, measured in the same run: the median of the rounds.
     pub limit_ns: f64,
-    /// Smallest and largest of the limit's rounds.
+    /// The fastest round of the limit.
     pub limit_ns_min: f64,
-    /// The limit of the slowest round.
+    /// The slowest round of the limit.
     pub limit_ns_max: f64,
-    /// Instructions of the bare pair.
+    /// The number of instructions of the bare pair; null where they cannot be counted.
     pub limit_instructions: Option<f64>,
-    /// One row for each lock.
+    /// One object for each lock.
+    #[cfg_attr(feature = "schema", schemars(with = "Vec<UncontendedRow>"))]
     pub results: Vec<UncontendedRow<N>>,
 }
 
 /// The figures of one lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UncontendedRow<N = LockName> {
-    /// The lock that was measured.
+    /// The name of the lock.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub lock: N,
-    /// Nanoseconds per pair, the median of the rounds.
+    /// Locking and unlocking: the median of the rounds.
     pub ns: f64,
     /// The ratio of `ns` to `limit_ns`.
     pub ratio_to_limit: f64,
-    /// The instructions of a pair; `None` where they cannot be counted.
+    /// The number of instructions of lock and unlock together; null where they cannot be counted.
     pub instructions: Option<f64>,
-    /// Why `instructions` is `None`.
+    /// Why `instructions` is null; only there if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_absent: Option<String>,
-    /// Size of the lock.
+    /// The size of the lock.
     pub bytes: usize,
-    /// Smallest of the rounds.
+    /// The fastest of the rounds.
     pub ns_min: f64,
-    /// Largest of the rounds.
+    /// The slowest of the rounds.
     pub ns_max: f64,
 }
 

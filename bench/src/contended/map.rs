@@ -7,13 +7,15 @@ use serde::Serialize;
 
 /// The figure that is compared.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MapMeasure {
     /// The number of sections per second.
     Throughput,
     /// Sections per second of processor time.
     WorkPerCpuS,
-    /// The longest wait, as the ratio of the peer's to ours, so that more is better here, too.
+    /// The longest wait, as the ratio of the peer's to lockstead's, so that more is better here,
+    /// too.
     LongestWait,
 }
 
@@ -44,21 +46,23 @@ impl MapMeasure {
 
 /// All panels of a grid.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridMap {
-    /// The lock that is compared.
+    /// The lock that is compared, `lockstead`.
     pub lock: &'static str,
     /// The locks that it is compared with.
     pub peers: Vec<String>,
-    /// Three for each think time.
+    /// One object for each think time and measure.
     pub panels: Vec<Panel>,
 }
 
 /// One measure at one think time.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Panel {
     /// The figure that is compared.
     pub measure: MapMeasure,
-    /// Think time as a multiple of the section.
+    /// The think time, as a multiple of the section.
     pub think_ratio: f64,
     /// The numbers of threads of the rows, ascending.
     pub threads: Vec<usize>,
@@ -70,14 +74,16 @@ pub struct Panel {
 
 /// One place of a panel.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MapCell {
     /// The number of threads.
     pub threads: usize,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// The ratio to the best peer of the cell: above 1 the lock is ahead.
+    /// The ratio to the best peer, above 1 if the lock is better; for the longest wait: if its own
+    /// is shorter.
     pub ratio: f64,
-    /// The name of the best peer.
+    /// The name of that peer.
     pub peer: String,
 }
 

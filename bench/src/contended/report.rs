@@ -8,100 +8,105 @@ use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContendedReport {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
-    /// Rounds of each cell.
+    /// The number of rounds of each cell; in each, all locks take their turn in shuffled order.
     pub rounds: usize,
-    /// Length of a slice that counts sections.
+    /// How long a turn that counts sections is, in milliseconds.
     pub slice_ms: f64,
-    /// Length of a slice that times waits. A wait that would have been longer
-    /// is cut off about there, for then the others stop.
+    /// How long a turn that times waits is, in milliseconds. A longer wait is cut off about there,
+    /// for then the others stop.
     pub wait_slice_ms: f64,
-    /// Busy processes that ran beside it; what they used is not foreign.
+    /// The number of busy processes that ran beside it (`--foreign`); what they use is not counted
+    /// as foreign.
     pub foreign_processes: usize,
-    /// The processor quota under which it ran.
+    /// The quota of processor time under which it ran (`--quota`); null without.
     pub quota: Option<QuotaUsed>,
-    /// How long holders slept inside of sections, if they did.
+    /// How long the holder slept inside of sections (`--sleep-in-section`); null without.
     pub sleep_in_section_ns: Option<u64>,
-    /// The holder sleeps in one of so many sections.
+    /// The holder slept in one of so many sections; null if it never did.
     pub sleep_every: Option<u64>,
-    /// One entry for each combination.
+    /// One object for each combination of threads, section and think time.
     pub cells: Vec<ContendedCell>,
-    /// What they come to; `None` without lockstead's mutex and a peer.
+    /// What the cells come to; null without lockstead's mutex and a peer.
     pub summary: Option<GridSummary>,
 }
 
 /// A processor quota, and whether it was felt.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct QuotaUsed {
-    /// Per cent of one processor.
+    /// The quota, in per cent of one processor.
     pub percent: u32,
     /// The generation of control groups that kept it: `v1` or `v2`.
     pub control_groups: &'static str,
-    /// Periods of 100 ms in which it was used up before their end.
+    /// The number of periods of 100 ms in which it was used up before their end, if the system
+    /// tells.
     pub throttled_periods: Option<u64>,
 }
 
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContendedCell {
     /// The number of threads.
     pub threads: usize,
     /// Whether each thread was pinned to one processor, in turn.
     pub pinned: bool,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// Think time as a multiple of the section.
+    /// The time between a thread's release and its next acquisition, as a multiple of the section.
     pub think_ratio: f64,
     /// What others did meanwhile.
     #[serde(flatten)]
     pub disturbance: Disturbance,
-    /// One row for each lock.
+    /// One object for each lock.
     pub results: Vec<ContendedRow>,
 }
 
 /// What other processes did to the rounds of a cell.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disturbance {
-    /// Processor time that they used in the rounds that count, in per cent of all
-    /// processors: the median of the rounds. `None` when the rounds are too short
-    /// to tell (below 200 ms), or the system does not.
+    /// What other processes used of all processors during the rounds that count: the median; null
+    /// where turns are too short to tell (below 200 ms), or the system does not.
     pub foreign_cpu_percent: Option<f64>,
-    /// Rounds that were thrown away because they used more than 6 %. As many as there are
-    /// rounds; then rounds count whatever others do.
+    /// The number of rounds that were thrown away, and measured again, because others used more
+    /// than 6 %, at most as many as there are rounds; then rounds count whatever others do.
     pub rounds_discarded: usize,
-    /// Rounds that count although they used more than 6 %: there were too many to
+    /// The number of rounds that count although others used more than 6 %: there were too many to
     /// measure them all again.
     pub rounds_disturbed: usize,
 }
 
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ContendedRow {
-    /// The lock that was measured.
+    /// The name of the lock.
     pub lock: LockName,
-    /// Sections per second, all threads together: the median of the rounds.
+    /// Critical sections per second, all threads together: the median of the rounds.
     pub ops_per_s: f64,
-    /// Sections per second of processor time.
+    /// Critical sections per second of processor time: the median of the rounds.
     pub ops_per_cpu_s: f64,
-    /// Half of the acquisitions waited at most this long (to 1 %, as the other
-    /// percentiles).
+    /// 50 % of the acquisitions took at most this long (to 1 %, as the other percentiles).
     pub wait_p50_ns: u64,
-    /// 99 % waited at most this long.
+    /// 99 % of the acquisitions took at most this long.
     pub wait_p99_ns: u64,
-    /// 99.9 % waited at most this long.
+    /// 99.9 % of the acquisitions took at most this long.
     pub wait_p999_ns: u64,
-    /// The longest wait of all: no sampling, no rounding.
+    /// The longest of all acquisitions: no sampling, no rounding.
     pub wait_max_ns: u64,
-    /// Jain's index over the threads' sections: the median of the rounds.
+    /// Jain's fairness index of the threads' shares, from 1 / threads (one thread got everything)
+    /// to 1 (all got the same): the median of the rounds.
     pub jain: f64,
-    /// Smallest `ops_per_s` of the rounds.
+    /// `ops_per_s` of the slowest round.
     pub ops_per_s_min: f64,
-    /// Largest `ops_per_s` of the rounds.
+    /// `ops_per_s` of the fastest round.
     pub ops_per_s_max: f64,
-    /// Throughput with every wait timed over throughput without: how much the
-    /// timing of waits disturbs.
+    /// Throughput while every wait is timed over throughput without: how much the timing disturbs.
     pub timed_ratio: f64,
 }
 

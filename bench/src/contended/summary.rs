@@ -17,29 +17,33 @@ pub const SUBJECT: &str = "lockstead";
 /// the kernel's slice of time, in nanoseconds.
 const SCHEDULER_SLICE: f64 = 3e6;
 
-/// The result for [`SUBJECT`].
+/// What a grid comes to for lockstead's mutex.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridSummary {
-    /// The lock that is judged.
+    /// The lock that is judged, `lockstead`.
     pub lock: &'static str,
-    /// The locks that it is compared with.
+    /// The locks that it is compared with: the mutexes that sleep, which are all peers but
+    /// `pthread-pi`, which lends priorities, and `sem_t`.
     pub peers: Vec<String>,
-    /// What the ingredient gives in throughput.
+    /// Critical sections per second, over all cells.
     pub throughput: Overall,
-    /// What the ingredient gives in sections per second of processor time.
+    /// Critical sections per second of processor time, over all cells.
     pub work_per_cpu_s: Overall,
-    /// The aims, and what was reached of each.
+    /// The project's aims, and what was reached of each.
     pub targets: Vec<GridAim>,
 }
 
 /// One measure over all cells.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Overall {
-    /// The peer with the highest geometric mean over all cells.
+    /// The peer with the highest geometric mean over all cells; null, as the others below, where
+    /// nothing could be compared.
     pub best_single_peer: Option<String>,
-    /// Geometric mean over the cells of the ratio to that peer.
+    /// The geometric mean over the cells of the ratio to that peer.
     pub mean_to_best_single_peer: Option<f64>,
-    /// Geometric mean over the cells of the ratio to the best peer of each cell.
+    /// The geometric mean over the cells of the ratio to the best peer of each cell.
     pub mean_to_best_of_cell: Option<f64>,
     /// The cell with the lowest ratio to its best peer.
     pub worst: Option<CellFigure>,
@@ -47,14 +51,15 @@ pub struct Overall {
 
 /// A figure of a cell.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CellFigure {
     /// The number of threads.
     pub threads: usize,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// Think time as a multiple of the section.
+    /// The think time, as a multiple of the section.
     pub think_ratio: f64,
-    /// The lock that it is compared with, if it is with one.
+    /// The peer that is compared with; null if none is.
     pub peer: Option<String>,
     /// The figure, in the unit of the aim; a ratio where there is none.
     pub value: f64,
@@ -62,6 +67,7 @@ pub struct CellFigure {
 
 /// What the values of an aim are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Unit {
     /// A ratio of one figure to another.
@@ -74,6 +80,7 @@ pub enum Unit {
 
 /// The side of its limit on which a value is to be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum LimitSide {
     /// The limit or more.
@@ -82,22 +89,23 @@ pub enum LimitSide {
     AtMost,
 }
 
-/// An aim, and how far it is met.
+/// An aim of the project, and how far it is reached.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct GridAim {
     /// The name of the aim.
     pub target: &'static str,
     /// What is wanted, in words.
     pub wanted: String,
-    /// Which side of the limit is wanted.
+    /// The side of `limit` on which the value is to be.
     pub side: LimitSide,
     /// The limit that the aim sets.
     pub limit: f64,
     /// The unit of the limit and the value.
     pub unit: Unit,
-    /// The worst value of the cells that count; `None` if there is none.
+    /// The worst value of the cells that count; null if none of them was measured.
     pub value: Option<f64>,
-    /// Whether it is met; `None` if there is no value.
+    /// Whether the aim is reached; null if there is no value.
     pub reached: Option<bool>,
     /// The cells that miss it, the worst first.
     pub missed: Vec<CellFigure>,

@@ -21,26 +21,28 @@ use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AblationReport {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
-    /// Rounds of each cell.
+    /// The number of rounds of each cell; in each, all locks take their turn in shuffled order.
     pub rounds: usize,
-    /// Length of a slice that counts sections.
+    /// How long a turn that counts sections is, in milliseconds.
     pub slice_ms: f64,
-    /// Busy processes that ran beside it.
+    /// The number of busy processes that ran beside it (`--foreign`); what they use is not counted
+    /// as foreign.
     pub foreign_processes: usize,
-    /// The processor quota under which it ran.
+    /// The quota of processor time under which it ran (`--quota`); null without.
     pub quota: Option<QuotaUsed>,
-    /// How long holders slept inside of sections, if they did.
+    /// How long the holder slept inside of sections (`--sleep-in-section`); null without.
     pub sleep_in_section_ns: Option<u64>,
-    /// The holder sleeps in one of so many sections.
+    /// The holder slept in one of so many sections; null if it never did.
     pub sleep_every: Option<u64>,
-    /// What the whole lock comes to.
+    /// How even the whole mutex was, over all cells.
     pub whole: Fairness,
-    /// What each ingredient comes to.
+    /// One object for each ingredient, over all cells.
     pub ingredients: Vec<Worth>,
-    /// One entry for each combination of threads, section and think time.
+    /// One object for each combination of threads, section and think time.
     pub cells: Vec<AblationCell>,
 }
 
@@ -54,71 +56,78 @@ impl AblationReport {
 
 /// An ingredient over all cells.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Worth {
-    /// Which one it is about.
+    /// The ingredient that was left out.
     pub ingredient: Ingredient,
     /// What it is, and what there is without it.
     pub description: &'static str,
-    /// What the ingredient gives in throughput.
+    /// Throughput of the whole mutex over that without the ingredient: above 1 it is higher with
+    /// it.
     pub throughput: AblationShare,
-    /// What the ingredient gives in sections per second of processor time.
+    /// Work per second of processor time, in the same way.
     pub efficiency: AblationShare,
-    /// What the ingredient does to the longest wait: above 1 it is longer with the ingredient.
+    /// The longest wait, in the same way: above 1 it is longer with the ingredient.
     pub longest_wait: AblationShare,
-    /// The figures of the lock without the ingredient, no ratios.
+    /// How even the mutex without the ingredient was; no ratios.
     pub without: Fairness,
 }
 
 /// How even the threads of a lock fared.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Fairness {
-    /// Jain's index over the threads' sections in a slice.
+    /// Jain's index of the threads' shares.
     pub jain: AblationShare,
-    /// The longest wait of a round in nanoseconds.
+    /// The longest wait of a round, in nanoseconds.
     pub wait_max_ns: AblationShare,
 }
 
-/// The whole lock over the one without, or a figure of one of them, over all cells.
+/// A ratio of the whole mutex to the one without an ingredient, or a figure of one of them, over
+/// all cells.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AblationShare {
     /// The geometric mean over all cells.
     pub mean: f64,
-    /// The cell with the lowest ratio.
+    /// The cell with the lowest ratio or figure.
     pub lowest: Extreme,
-    /// The cell with the highest.
+    /// The cell with the highest ratio or figure.
     pub highest: Extreme,
 }
 
-/// A cell and its ratio.
+/// A cell, and its ratio or figure.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Extreme {
     /// Whether threads were pinned.
     pub pinned: bool,
     /// The number of threads.
     pub threads: usize,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// Think time as a multiple of the section.
+    /// The think time, as a multiple of the section.
     pub think_ratio: f64,
-    /// The ratio that was found there.
+    /// The ratio or the figure that was found there.
     pub value: f64,
 }
 
 /// One combination of threads, section and think time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AblationCell {
     /// The number of threads.
     pub threads: usize,
-    /// Whether each was pinned to one processor, in turn.
+    /// Whether each thread was pinned to one processor, in turn.
     pub pinned: bool,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// Think time as a multiple of the section.
+    /// The time between a thread's release and its next acquisition, as a multiple of the section.
     pub think_ratio: f64,
     /// What others did meanwhile.
     #[serde(flatten)]
     pub disturbance: Disturbance,
-    /// Throughput of the whole lock.
+    /// Critical sections per second of the whole lock.
     pub ops_per_s: RoundsFigure,
     /// Jain's index of the whole lock.
     pub jain: RoundsFigure,
@@ -130,18 +139,19 @@ pub struct AblationCell {
 
 /// The whole lock over the one without an ingredient, round by round.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AblationEffect {
     /// The ingredient that was left out.
     pub ingredient: Ingredient,
-    /// What the ingredient gives in throughput.
+    /// Throughput of the whole lock over that without the ingredient.
     pub throughput: RoundsFigure,
-    /// What the ingredient gives in sections per second of processor time.
+    /// Work per second of processor time, in the same way.
     pub efficiency: RoundsFigure,
-    /// What it does to the longest wait.
+    /// The longest wait, in the same way.
     pub longest_wait: RoundsFigure,
     /// Jain's index of the lock without the ingredient.
     pub jain: RoundsFigure,
-    /// The longest wait of each round for it.
+    /// The longest wait of each round for the lock without the ingredient.
     pub wait_max_ns: RoundsFigure,
 }
 

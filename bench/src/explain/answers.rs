@@ -13,10 +13,11 @@ use serde::Serialize;
 
 /// A question and what the run says.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainAnswer {
     /// The question that was asked.
     pub question: &'static str,
-    /// The sentences that the figures chose.
+    /// The sentences that the figures of the run chose.
     pub conclusions: Vec<String>,
 }
 

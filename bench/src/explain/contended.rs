@@ -21,36 +21,38 @@ use std::time::Duration;
 
 /// Threads that share one lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainCell {
     /// The name of the cell: `crossed` has a thread for each processor, `crowded` eight.
     pub cell: &'static str,
     /// The number of threads.
     pub threads: usize,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// Think time as a multiple of the section.
+    /// The think time, as a multiple of the section.
     pub think_ratio: f64,
-    /// Processor time that others used, in per cent of all processors: the median
-    /// of the rounds, where that can be told.
+    /// What other processes used of all processors: the median of the rounds; null where that
+    /// cannot be told.
     pub foreign_cpu_percent: Option<f64>,
-    /// One row for each make of each lock.
+    /// One object for each make of each lock.
     pub results: Vec<ExplainRow>,
-    /// What each ingredient is worth.
+    /// What each ingredient is worth here.
     pub effects: Vec<IngredientEffect>,
-    /// The mutex over the other two.
+    /// The mutex over each of the other two locks.
     pub versus: Vec<Versus>,
 }
 
 /// One make of a lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainRow {
     /// The lock that was measured.
     pub lock: ExplainedLock,
-    /// The ingredient that it lacks.
+    /// The ingredient that it lacks; null of a whole lock.
     pub without: Option<Ingredient>,
-    /// The number of sections a second.
+    /// Critical sections per second.
     pub ops_per_s: RoundsFigure,
-    /// Sections a second of processor time.
+    /// Critical sections per second of processor time.
     pub ops_per_cpu_s: RoundsFigure,
     /// The longest wait of each round.
     pub wait_max_ns: RoundsFigure,
@@ -59,27 +61,29 @@ pub struct ExplainRow {
 /// A whole lock over the same without one ingredient, round by round: above 1 is
 /// what the ingredient gives, of the wait what it costs.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct IngredientEffect {
     /// The lock that was measured.
     pub lock: ExplainedLock,
     /// The ingredient that was left out.
     pub ingredient: Ingredient,
-    /// What it gives in throughput.
+    /// Throughput of the whole lock over that without the ingredient.
     pub throughput: RoundsFigure,
-    /// What it gives in work per second of processor time.
+    /// Work per second of processor time, in the same way.
     pub efficiency: RoundsFigure,
-    /// What it does to the longest wait.
+    /// The longest wait, in the same way.
     pub longest_wait: RoundsFigure,
 }
 
 /// The mutex over another lock, round by round.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Versus {
     /// The lock that the mutex is compared with.
     pub lock: ExplainedLock,
-    /// What it gives in throughput.
+    /// The mutex's throughput over that lock's.
     pub throughput: RoundsFigure,
-    /// What it gives in work per second of processor time.
+    /// Work per second of processor time, in the same way.
     pub efficiency: RoundsFigure,
 }
 

@@ -41,6 +41,7 @@ impl ExplainOptions {
 
 /// The median and the range over the rounds.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RoundsFigure {
     /// Half of the rounds were at or below it.
     pub median: f64,
@@ -48,10 +49,10 @@ pub struct RoundsFigure {
     pub min: f64,
     /// The figure of the highest round.
     pub max: f64,
-    /// The median of endless rounds lies between this and `high`, with a confidence of
-    /// 95 %; below six rounds `min` and `max`, with less.
+    /// The median of endless rounds lies between this and `high`, with a confidence of 95 %; below
+    /// six rounds `min`, with less.
     pub low: f64,
-    /// The upper end of the interval that `low` begins.
+    /// The upper end of the interval that `low` begins; below six rounds `max`.
     pub high: f64,
 }
 

@@ -3,10 +3,12 @@
 //! `lockstead_core::policy::Without` leaves out those that are a policy's; the machines of
 //! `machines.rs` and `subjects.rs` leave out the others.
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
-/// What can be left out.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+/// An ingredient of a lock, which can be left out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
 pub enum Ingredient {
     /// The fast path is compiled into the caller.
     Inline,
@@ -38,7 +40,9 @@ pub enum Ingredient {
     Preemption,
     /// The distance between a spinner's looks grows with the time it has spent.
     SpacedLooks,
-    /// The bound on waiting, which is not left out but chosen otherwise.
+    /// The bound on waiting, which is not left out but chosen otherwise: the lock "without" it has
+    /// a bound of 1 ms, however many sleep, in place of the shipped one.
+    #[serde(rename = "bound-1ms")]
     ShortBound,
 }
 
@@ -159,11 +163,5 @@ impl Ingredient {
     #[must_use]
     pub const fn is_choice(self) -> bool {
         matches!(self, Ingredient::ShortBound)
-    }
-}
-
-impl Serialize for Ingredient {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }

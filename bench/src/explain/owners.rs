@@ -12,6 +12,7 @@ use std::time::Duration;
 
 /// One trial with both locks.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Trial {
     /// What was tried with it.
     pub trial: &'static str,

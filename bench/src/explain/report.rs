@@ -7,12 +7,13 @@ use serde::Serialize;
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExplainReport {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
-    /// Rounds of each cell.
+    /// The number of rounds of each cell; in each, all locks take their turn in shuffled order.
     pub rounds: usize,
-    /// Length of a slice.
+    /// How long a turn is, in milliseconds.
     pub slice_ms: f64,
     /// The pair that nobody disputes.
     pub uncontended: uncontended::UncontendedReport<String>,
@@ -22,8 +23,8 @@ pub struct ExplainReport {
     pub text: text::CodeText,
     /// The bytes of each lock.
     pub sizes: Vec<sizes::Size>,
-    /// What was tried that needs an owner.
+    /// What was tried that takes an owner.
     pub owners: Vec<owners::Trial>,
-    /// The questions, and what the figures say.
+    /// The questions, and what the figures above say.
     pub answers: Vec<answers::ExplainAnswer>,
 }

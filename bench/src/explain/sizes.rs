@@ -10,15 +10,16 @@ use serde::Serialize;
 
 /// The size of one lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Size {
-    /// The lock that was measured.
+    /// The lock, in words.
     pub lock: String,
     /// The number of bytes.
     pub bytes: usize,
-    /// Whether it was taken from the type itself, in this program; otherwise it is
-    /// what was published.
+    /// Whether it was taken from the type itself, in this program; otherwise it is what was
+    /// published.
     pub measured: bool,
-    /// The source of a published one.
+    /// Where a published size is from; null of a measured one.
     pub source: Option<&'static str>,
 }
 

@@ -18,6 +18,7 @@ use serde::Serialize;
 
 /// What is taken apart.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum ExplainedLock {
     /// The mutex, which names its owner.

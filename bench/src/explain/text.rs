@@ -16,37 +16,42 @@ use lockstead_linux::Linux;
 use serde::Serialize;
 use std::hint::black_box;
 
-/// What was found of code.
+/// The bytes of code that were found.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CodeText {
     /// Call sites in this program.
     pub sites: Vec<CallSiteBytes>,
-    /// Shared objects built from C, one a way.
+    /// Shared objects built from C, one for each way.
     pub objects: Vec<CallsObject>,
-    /// Why there are no objects.
+    /// Why there are no objects; only there if so.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub objects_absent: Option<String>,
 }
 
 /// A lock + unlock pair in this program, compiled into its caller.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallSiteBytes {
     /// The lock that was measured.
     pub lock: ExplainedLock,
-    /// Bytes of one pair.
+    /// The bytes of one pair of lock and unlock.
     pub bytes_per_pair: f64,
 }
 
 /// A shared object with many call sites.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CallsObject {
-    /// What its call sites use.
+    /// What its call sites use: `none`, `mutex`, `semaphore`, `mutex, called` or `semaphore,
+    /// called`.
     pub way: &'static str,
     /// The bytes of its `.text`.
     pub text_bytes: u64,
-    /// The number of pairs in it.
+    /// The number of pairs of lock and unlock in it.
     pub pairs: u64,
-    /// Bytes of one pair: less the same object without locks, over the pairs.
+    /// The bytes of one pair: those of the object less those of the object without locks, over the
+    /// pairs.
     pub bytes_per_pair: f64,
 }
 

@@ -31,16 +31,21 @@ pub use posix::{
 pub use rust::{ParkingLot, Std, Usync};
 
 use crate::Error;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! names {
     ($($variant:ident, $name:literal, $doc:literal;)*) => {
         /// The name of a lock, as users type it and reports show it.
-        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Serialize)]
+        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
         pub enum LockName {
-            $(#[doc = $doc] $variant,)*
+            $(
+                #[doc = $doc]
+                #[serde(rename = $name)]
+                $variant,
+            )*
         }
 
         impl LockName {
@@ -180,12 +185,6 @@ impl FromStr for LockName {
 impl fmt::Display for LockName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
-    }
-}
-
-impl Serialize for LockName {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
     }
 }
 

@@ -43,6 +43,7 @@ pub struct RtOptions {
 
 /// The locks of this measurement.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum RtLock {
     /// This project's mutex that lends priorities, `lockstead::rt::RtMutex`.
@@ -86,33 +87,35 @@ impl fmt::Display for RtLock {
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RtReport {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
     /// The processor that all three threads ran on.
     pub processor: usize,
-    /// The threads' priorities under `SCHED_FIFO`: low, middle, high.
+    /// The threads' priorities under `SCHED_FIFO`: of the low, the middle and the high thread.
     pub priorities: [i32; 3],
-    /// Rounds with each lock.
+    /// The number of rounds with each lock.
     pub rounds: u32,
     /// The processor time that low needs with the lock.
     pub section_ns: u64,
-    /// The processor time that middle wants.
+    /// The processor time that middle wants in each round.
     pub busy_ns: u64,
-    /// A row for each lock.
+    /// One object for each lock.
     pub results: Vec<RtRow>,
 }
 
 /// High's waits for one lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RtRow {
-    /// Which one it is about.
+    /// The lock that was measured.
     pub lock: RtLock,
-    /// Whether who waits for it lends its priority.
+    /// Whether a waiter lends its priority to the owner.
     pub inherits: bool,
-    /// The longest wait of all.
+    /// The longest of the high thread's waits.
     pub longest_wait_ns: u64,
-    /// The median of the waits.
+    /// The median of the high thread's waits.
     pub median_wait_ns: u64,
 }
 

@@ -59,34 +59,36 @@ impl Default for SharedOptions {
 
 /// One combination of processes, section and think time.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedCell {
-    /// The number of processes.
+    /// The number of processes, of one thread each.
     pub processes: usize,
-    /// Length of the section in nanoseconds.
+    /// The length of the critical section.
     pub section_ns: u64,
-    /// Think time as a multiple of the section.
+    /// The time between a process's release and its next acquisition, as a multiple of the section.
     pub think_ratio: f64,
     /// What others did meanwhile.
     #[serde(flatten)]
     pub disturbance: Disturbance,
-    /// One row for each lock.
+    /// One object for each lock.
     pub results: Vec<SharedRow>,
 }
 
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SharedRow {
     /// The lock that was measured.
     pub lock: SharedLock,
-    /// Sections per second, all processes together: the median of the rounds.
+    /// Critical sections per second, all processes together: the median of the rounds.
     pub ops_per_s: f64,
-    /// Sections per second of processor time.
+    /// Critical sections per second of processor time: the median of the rounds.
     pub ops_per_cpu_s: f64,
-    /// Jain's index over the processes' sections: the median of the rounds.
+    /// Jain's fairness index of the processes' shares: the median of the rounds.
     pub jain: f64,
-    /// Smallest `ops_per_s` of the rounds.
+    /// `ops_per_s` of the slowest round.
     pub ops_per_s_min: f64,
-    /// Largest `ops_per_s` of the rounds.
+    /// `ops_per_s` of the fastest round.
     pub ops_per_s_max: f64,
 }
 

@@ -33,11 +33,13 @@ const LULL: Duration = Duration::from_millis(100);
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadReport {
     /// What lockstead's mutex did.
     #[serde(flatten)]
     pub lockstead: DeadCount,
-    /// glibc's robust mutex, asked in the same way.
+    /// The same five for the C library's robust mutex; there the waiter waits for the one that the
+    /// kernel marks last.
     pub glibc_robust: DeadCount,
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
@@ -45,17 +47,19 @@ pub struct DeadReport {
 
 /// What came of one kind of lock.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DeadCount {
-    /// Locks that the killed process held.
+    /// The number of locks that the killed process held.
     pub locks: usize,
     /// The number of locks that told their next owner of the death.
     pub reported: usize,
-    /// The number of locks that stay taken by a dead process.
+    /// The number of locks that stay taken by nobody.
     pub stuck: usize,
-    /// The time from the kill until a waiter had the one of the locks that tells last, and knew of
-    /// the death.
+    /// The time from the kill until a waiter had the one of the locks that tells last, and was told
+    /// of the death, in milliseconds.
     pub known_ms: f64,
-    /// The time from there until all others had been asked, and put in order.
+    /// The time from there until all others had been taken, marked consistent and released, in
+    /// milliseconds.
     pub swept_ms: f64,
 }
 

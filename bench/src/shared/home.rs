@@ -14,8 +14,9 @@ const PARTICIPANTS: u32 = 1024;
 
 /// The name of a lock that processes share.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum SharedLock {
-    /// lockstead's, which survives its owner.
+    /// lockstead's shared mutex, which survives its owner.
     #[serde(rename = "lockstead")]
     Lockstead,
     /// `pthread_mutex_t`, shared and robust.

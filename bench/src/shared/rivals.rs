@@ -53,14 +53,15 @@ impl Default for RivalsOptions {
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RivalsReport {
-    /// One row for each lock, lockstead's two first.
+    /// One object for each lock, lockstead's two first.
     pub locks: Vec<RivalRow>,
     /// Whether the two processes that dispute a lock had a processor each.
     pub processor_each: bool,
-    /// LMDB's readers, beside its row.
+    /// LMDB's table of readers; null where that library is not installed.
     pub lmdb_readers: Option<ReaderTable>,
-    /// What is missing, and why.
+    /// What could not be tried, and why.
     pub left_out: Vec<LeftOut>,
     /// The machine on which all of it was measured and tried.
     pub machine: MachineFacts,
@@ -68,6 +69,7 @@ pub struct RivalsReport {
 
 /// What could not be tried.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LeftOut {
     /// The lock or the trial, by the name that the table has for it.
     pub what: &'static str,

@@ -55,8 +55,9 @@ impl Default for StepsOptions {
 
 /// What came of it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StepsReport {
-    /// The operations, in the order in which they were tried.
+    /// One object for each operation, in the order in which they were tried.
     pub operations: Vec<OperationOutcome>,
     /// The longest wait that passes, in milliseconds.
     pub limit_ms: f64,
@@ -68,24 +69,25 @@ pub struct StepsReport {
 
 /// What came of one operation.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OperationOutcome {
     /// The kind of lock.
     pub lock: StormLockKind,
-    /// The name of the operation.
+    /// The name of the operation, as in the table.
     pub operation: &'static str,
-    /// Instructions that it took, the longest time, calls of the system counting as one.
+    /// How many instructions it took, the longest time; a system call counts as one.
     pub instructions: u64,
-    /// Victims that were killed in it.
+    /// The number of processes that were killed in it.
     pub kills: u64,
-    /// The number of kills that met a victim asleep.
+    /// The number of these that were killed in a sleep.
     pub asleep: u64,
-    /// Waiters that were told of a death.
+    /// The number of waiters that were told of a death.
     pub told: u64,
-    /// How long the last of the two waited, in milliseconds: half of the times at most so long.
+    /// The time from the kill until both waiters were through, in milliseconds: the median.
     pub median_ms: f64,
-    /// The longest time of all.
+    /// The longest of these times, in milliseconds.
     pub longest_ms: f64,
-    /// The number of instructions after which that was.
+    /// The number of instructions after which the kill with the longest wait was.
     pub longest_at: u64,
 }
 

@@ -61,38 +61,39 @@ impl Default for VfsOptions {
 
 /// What was measured, as reports write it.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VfsReport {
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
-    /// The number of tasks.
+    /// The number of tasks at the same time.
     pub tasks: usize,
-    /// Seconds for each lock.
+    /// The time for each lock, in seconds.
     pub seconds: f64,
-    /// Whether no files were made.
+    /// Whether no files were made: the shared directory was in memory alone.
     pub memory: bool,
-    /// The directory as given.
+    /// The directory in which the files were made, as it was given; null if none were.
     pub dir: Option<PathBuf>,
-    /// One row for each lock.
+    /// One object for each lock.
     pub results: Vec<VfsRow>,
 }
 
 /// The figures of one lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct VfsRow {
-    /// The lock that was measured.
+    /// The name of the lock.
     pub lock: LockName,
-    /// Creat + unlink + close per second, all tasks together: the median of
-    /// the slices.
+    /// Creat + unlink + close per second, all tasks together: the median of the turns.
     pub loops_per_s: f64,
     /// The processor time used; 100 is all processors all the time.
     pub cpu_percent: f64,
     /// Loops per second of processor time.
     pub loops_per_cpu_s: f64,
-    /// Smallest `loops_per_s` of the slices.
+    /// `loops_per_s` of the slowest turn.
     pub loops_per_s_min: f64,
-    /// Largest `loops_per_s` of the slices.
+    /// `loops_per_s` of the fastest turn.
     pub loops_per_s_max: f64,
-    /// Jain's index over the tasks' loops: the median of the slices.
+    /// Jain's fairness index of the tasks' shares: the median of the turns.
     pub jain: f64,
 }
 

@@ -1,14 +1,14 @@
 //! `lockstead features`: what this machine offers to locks, what is in use,
 //! and what happens without the rest.
 
-use crate::measuring;
+use crate::measuring::{self, AbsentLock, MeasurableLocks};
 use clap::Args;
-use lockstead_linux::features::{self, Features};
+use lockstead_linux::features::{self, Capability, Facility, Features};
 use lockstead_render::failure::Failure;
 use lockstead_render::machine::MachineFacts;
 use lockstead_render::output;
 use lockstead_render::table::TextTable;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -28,41 +28,107 @@ pub(crate) struct FeaturesFlags {
 pub(crate) fn run(flags: &FeaturesFlags) -> Result<(), Failure> {
     let found = features::probe();
     if flags.json {
-        return output::print_json(&to_json(&found));
+        return output::print_json(&FeaturesReport::new(found, measuring::locks()));
     }
     output::print(&render(&found))
 }
 
-fn to_json(found: &Features) -> Value {
-    let facilities = found.facilities.iter().map(|facility| {
-        json!({
-            "name": facility.name,
-            "offered": facility.offered,
-            "in_use": facility.in_use,
-            "detail": facility.detail,
-            "fallback": facility.fallback,
-        })
-    });
-    let capabilities = found
-        .capabilities
-        .iter()
-        .map(|capability| json!({ "name": capability.name, "effective": capability.effective }));
-    let locks = measuring::locks().unwrap_or_default();
-    json!({
-        "machine": MachineFacts::here(),
-        "processors": {
-            "online": found.processors.online,
-            "affinity": found.processors.affinity,
-            "quota": found.processors.quota,
-            "effective": found.processors.effective,
-            "cgroups": found.processors.cgroups,
-        },
-        "facilities": facilities.collect::<Value>(),
-        "capabilities": capabilities.collect::<Value>(),
-        "seccomp": found.seccomp,
-        "locks": locks["locks"],
-        "locks_absent": locks["locks_absent"],
-    })
+/// What `lockstead features --json` writes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct FeaturesReport {
+    /// The machine that was asked.
+    machine: MachineFacts,
+    /// How many processors there are, and who limits them.
+    processors: ProcessorsReport,
+    /// One object for each thing of the system that locks can use.
+    facilities: Vec<FacilityReport>,
+    /// One object for each privilege that matters.
+    capabilities: Vec<CapabilityReport>,
+    /// The filtering of system calls: `off`, `strict`, `filter` or `unknown`.
+    seccomp: &'static str,
+    /// The locks that can be measured, by [their names](#names-of-locks); null without
+    /// `lockstead-bench`.
+    locks: Option<Vec<String>>,
+    /// One object for each lock that is not built in; null without `lockstead-bench`.
+    locks_absent: Option<Vec<AbsentLock>>,
+}
+
+/// How many processors there are, and who limits them.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct ProcessorsReport {
+    /// The number that is switched on.
+    online: u32,
+    /// The number that the affinity mask allows.
+    affinity: u32,
+    /// What the control groups allow, in processors; null without a limit.
+    quota: Option<f64>,
+    /// What the locks count on: the smallest of these, the quota rounded up.
+    effective: u32,
+    /// The control group hierarchies that the process is in: `unified`, `legacy`, `hybrid` or
+    /// `none`.
+    cgroups: &'static str,
+}
+
+/// Something of the system that locks can use.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct FacilityReport {
+    /// A name that stays the same.
+    name: &'static str,
+    /// Whether it is there and this process may use it.
+    offered: bool,
+    /// Whether the locks use it.
+    in_use: bool,
+    /// How that is known, or what the system answered.
+    detail: String,
+    /// What happens without it.
+    fallback: &'static str,
+}
+
+/// A privilege that matters.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+struct CapabilityReport {
+    /// Its name, as in `capabilities(7)`.
+    name: &'static str,
+    /// Whether the process has it.
+    effective: bool,
+}
+
+impl FeaturesReport {
+    fn new(found: Features, measurable: Option<MeasurableLocks>) -> Self {
+        let facility = |facility: Facility| FacilityReport {
+            name: facility.name,
+            offered: facility.offered,
+            in_use: facility.in_use,
+            detail: facility.detail,
+            fallback: facility.fallback,
+        };
+        let capability = |capability: Capability| CapabilityReport {
+            name: capability.name,
+            effective: capability.effective,
+        };
+        let (locks, locks_absent) =
+            measurable.map(|locks| (locks.locks, locks.locks_absent)).unzip();
+        let processors = found.processors;
+        FeaturesReport {
+            machine: MachineFacts::here(),
+            processors: ProcessorsReport {
+                online: processors.online,
+                affinity: processors.affinity,
+                quota: processors.quota,
+                effective: processors.effective,
+                cgroups: processors.cgroups,
+            },
+            facilities: found.facilities.into_iter().map(facility).collect(),
+            capabilities: found.capabilities.into_iter().map(capability).collect(),
+            seccomp: found.seccomp,
+            locks,
+            locks_absent,
+        }
+    }
 }
 
 fn render(found: &Features) -> String {
@@ -95,12 +161,9 @@ fn render(found: &Features) -> String {
     let Some(locks) = measuring::locks() else {
         return text + "Locks to measure: none, for there is no lockstead-bench.\n";
     };
-    let list = |name: &str| locks[name].as_array().cloned().unwrap_or_default();
-    let names: Vec<_> =
-        list("locks").iter().filter_map(|lock| Some(lock.as_str()?.to_owned())).collect();
-    text += &format!("Locks to measure: {}.\n", names.join(", "));
-    for absent in list("locks_absent") {
-        text += &format!("  {}.\n", absent["why"].as_str().unwrap_or_default());
+    text += &format!("Locks to measure: {}.\n", locks.locks.join(", "));
+    for absent in locks.locks_absent {
+        text += &format!("  {}.\n", absent.why);
     }
     text
 }

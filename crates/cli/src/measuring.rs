@@ -7,7 +7,7 @@
 
 use clap::Args;
 use lockstead_render::failure::Failure;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
 use std::env;
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -52,9 +52,27 @@ pub(crate) fn help() -> Option<Failure> {
     Some(become_it(asked.iter().cloned().chain(["--help".into()])))
 }
 
-/// Returns the locks that can be measured here, and why others cannot: `locks` and `locks_absent`.
-/// `None` without the program.
-pub(crate) fn locks() -> Option<Value> {
+/// The locks that `lockstead-bench` knows.
+#[derive(Deserialize)]
+pub(crate) struct MeasurableLocks {
+    /// The names of those that can be measured here.
+    pub(crate) locks: Vec<String>,
+    /// The others, each with the reason.
+    pub(crate) locks_absent: Vec<AbsentLock>,
+}
+
+/// A lock that cannot be measured.
+#[derive(Deserialize, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct AbsentLock {
+    /// The name of the lock.
+    pub(crate) lock: String,
+    /// The reason, with what to install.
+    pub(crate) why: String,
+}
+
+/// Returns the locks that can be measured here, and why others cannot; `None` without the program.
+pub(crate) fn locks() -> Option<MeasurableLocks> {
     let output = Command::new(find()?).arg("locks").stderr(Stdio::null()).output().ok()?;
     serde_json::from_slice(&output.stdout).ok()
 }

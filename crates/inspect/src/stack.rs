@@ -5,7 +5,6 @@
 //! got names, and what every report prints: as text by [`Frame::site`] and
 //! [`Frame::long`], as JSON by their fields.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::Path;
@@ -15,7 +14,8 @@ use std::path::Path;
 const LIBRARY: &str = "liblockstead_preload.so";
 
 /// A place in code, as found on a stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CodeAddress {
     /// The instruction that runs next.
     pub address: u64,
@@ -50,7 +50,8 @@ impl CodeAddress {
 }
 
 /// One level of a call stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
     /// Where the thread is, or will return to.
     pub address: u64,
@@ -151,7 +152,8 @@ fn base_name(path: &str) -> &str {
 }
 
 /// Why a stack has no more frames than it has.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "snake_case")]
 pub enum StackEnd {
     /// It is complete: the last frame is where the thread began.
@@ -236,7 +238,8 @@ impl fmt::Display for StackEnd {
 }
 
 /// A call stack, innermost frame first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Stack {
     /// The frames, innermost first.
     pub frames: Vec<Frame>,

@@ -7,10 +7,11 @@ use std::fs;
 /// The machine, as far as it bears on the speed of locks. What a system does
 /// not tell is `None`.
 #[derive(Clone, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct MachineFacts {
     /// The name of the processor.
     pub cpu: Option<String>,
-    /// The architecture the program was built for.
+    /// The architecture that lockstead was built for.
     pub arch: &'static str,
     /// The number of processors that this process may use.
     pub processors: usize,
@@ -20,14 +21,14 @@ pub struct MachineFacts {
     pub libc: Option<String>,
     /// The frequency governor of the first processor.
     pub governor: Option<String>,
-    /// Whether the processor says that it runs under a hypervisor.
+    /// Whether the processor reports a hypervisor.
     pub virtualised: Option<bool>,
     /// The load averages over 1, 5 and 15 minutes, when the measurement began.
     pub load: Option<[f64; 3]>,
-    /// The date and time, in UTC.
+    /// The date and time, in UTC, as `2026-01-31T12:00:00Z`.
     pub date: String,
-    /// Whether the measuring code was compiled with optimisation and without
-    /// checks. Numbers of other builds mean nothing.
+    /// Whether the measuring code was built with optimisation and without checks; otherwise the
+    /// figures mean nothing.
     pub optimised: bool,
 }
 

@@ -157,6 +157,32 @@ fn the_command_carries_no_benchmarks() {
     }
 }
 
+/// The tables of docs/json.md are for tests: who builds or installs does not compile what writes
+/// them.
+#[test]
+fn what_is_installed_has_nothing_of_the_reference() {
+    let mut installed: Vec<String> = packages()
+        .iter()
+        .map(|package| package["name"].as_str().expect("name").to_owned())
+        .filter(|name| name != "lockstead-reference")
+        .collect();
+    installed.sort();
+    assert!(installed.contains(&"lockstead-cli".into()), "{installed:?}");
+    let mut tree = Command::new(env!("CARGO"));
+    tree.args(["tree", "--offline", "--edges", "no-dev", "--prefix", "none", "--format", "{p}"]);
+    for package in &installed {
+        tree.args(["--package", package]);
+    }
+    let output = tree.current_dir(root()).output().expect("cargo runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8_lossy(&output.stdout);
+    for name in tree.lines().filter_map(|line| line.split(' ').next()) {
+        let banned = ["schemars", "schemars_derive", "lockstead-reference"].contains(&name);
+        assert!(!banned, "{name} is in what is installed:\n{tree}");
+    }
+    assert!(tree.lines().any(|line| line.starts_with("clap ")), "{tree}");
+}
+
 #[test]
 fn the_model_never_sees_linux() {
     let found = dependencies("lockstead-model", &[None, Some("dev"), Some("build")]);

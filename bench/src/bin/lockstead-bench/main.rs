@@ -16,6 +16,8 @@ mod map;
 mod oncpu;
 mod plot;
 mod progress;
+#[cfg(test)]
+mod reference;
 mod rt;
 mod scaling;
 mod shared;

@@ -22,10 +22,19 @@ use std::path::Path;
 
 /// The report that `--json` writes.
 #[derive(Serialize)]
-struct MapReport<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct MapReport<'a> {
+    /// The machine that was measured; of a report that was given with `--from` what that says, or
+    /// null.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(with = "Option<lockstead_render::machine::MachineFacts>")
+    )]
     machine: &'a Value,
+    /// The map itself, and what it compares.
     #[serde(flatten)]
     map: &'a GridMap,
+    /// What the cells come to, as in `bench contended`; null without lockstead's mutex and a peer.
     summary: &'a Option<GridSummary>,
 }
 

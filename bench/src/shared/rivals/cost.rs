@@ -38,14 +38,15 @@ pub(super) fn pair<'g, R: Rival<'g>>(
     }
 }
 
-/// Two processes with sections of a microsecond, and as long outside.
+/// What two processes did, with sections of a microsecond and as long outside.
 #[derive(Clone, Copy, PartialEq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disputed {
-    /// Sections a second, of both.
+    /// Critical sections per second, of both processes together.
     pub ops_per_s: f64,
-    /// Sections in a second of processor time.
+    /// Critical sections per second of processor time.
     pub ops_per_cpu_s: f64,
-    /// The longest wait for the lock.
+    /// The longest wait for the lock, in milliseconds.
     pub longest_wait_ms: f64,
 }
 

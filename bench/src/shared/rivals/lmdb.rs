@@ -170,13 +170,15 @@ impl Drop for Lmdb {
     }
 }
 
-/// What becomes of the table of readers.
+/// What becomes of LMDB's table of readers.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReaderTable {
-    /// Places that a killed reader leaves, until somebody asks for them to be cleared.
+    /// The number of places that a killed reader leaves, until somebody asks for them to be
+    /// cleared.
     pub left_by_killed: i32,
-    /// Two readers, each process 1 of a namespace of its own: whether the second one may read.
-    /// `null`: there can be no namespaces here.
+    /// Whether of two readers, each process 1 of a container, the second one may read; null where
+    /// there can be no containers.
     pub same_number_reads: Option<bool>,
 }
 

@@ -20,6 +20,7 @@ const KILLS: usize = 9;
 
 /// What a waiter gets when the holder is killed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum AfterKill {
     /// The lock, and word of the death.

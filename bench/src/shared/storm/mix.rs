@@ -8,46 +8,49 @@ use std::fmt;
 
 /// The namespaces of process ids in which the workers live.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Namespacing {
-    /// All in that of their parent.
+    /// All workers live in that of the command.
     #[default]
     One,
-    /// Each is process 1 of one of its own.
+    /// Each worker is process 1 of one of its own.
     Each,
-    /// Every other one is, the rest is in that of their parent.
+    /// Every other worker is, the rest lives in that of the command.
     Several,
 }
 
 /// One combination of what a storm can have.
 #[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Mix {
     /// Which kinds of locks they use. A report has one object for each instead.
     #[serde(skip)]
     pub kinds: Vec<StormLockKind>,
-    /// Workers at the same time.
+    /// The number of workers at a time.
     pub processes: usize,
-    /// Locks of each kind.
+    /// The number of locks of each kind.
     pub locks: usize,
-    /// Threads of each worker.
+    /// The number of threads of each worker.
     pub threads: usize,
-    /// The place where the workers live.
+    /// The namespaces of process ids in which the workers live.
     pub namespaces: Namespacing,
-    /// Threads give the kernel a list of their own, in the segment.
+    /// Whether threads give the kernel a list of their own, in the segment (`--exclusive`).
     pub exclusive: bool,
-    /// Whether the same threads use robust mutexes of the C library.
+    /// Whether the same threads use robust mutexes of the C library (`--beside-robust`).
     pub beside_robust: bool,
-    /// Threads leave after every operation, or end and others come in their place.
+    /// Whether threads leave after every operation, or end and others come in their place
+    /// (`--churn`).
     pub churn: bool,
-    /// Some workers are stopped, and go on or are killed.
+    /// Whether some workers are stopped, and go on or are killed (`--stop`).
     pub stop: bool,
-    /// Some workers end by a thread's call of `exec`.
+    /// Whether some workers end by a thread's call of `exec` (`--exec`).
     pub exec: bool,
-    /// Some that are killed lose their memory before their threads end.
+    /// Whether some that are killed lose their memory before their threads end (`--reap`).
     pub reap: bool,
-    /// Every other worker is another user's.
+    /// Whether every other worker is another user's (`--users`).
     pub users: bool,
-    /// Workers have no `/proc`.
+    /// Whether workers have no `/proc` (`--without-proc`).
     pub without_proc: bool,
 }
 

@@ -7,13 +7,14 @@ use serde::Serialize;
 
 /// What came of all storms.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StormReport {
     /// All of them together.
     #[serde(flatten)]
     pub total: StormCounts,
-    /// The counts of each combination.
+    /// One object for each combination.
     pub rounds: Vec<StormRound>,
-    /// Combinations that are not to be had here.
+    /// The combinations that are not to be had here.
     pub skipped: Vec<Skipped>,
     /// The machine that was measured, and when.
     pub machine: MachineFacts,
@@ -32,10 +33,11 @@ impl StormReport {
     }
 }
 
-/// What came of one combination.
+/// What came of one combination: its counts and its parts.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StormRound {
-    /// What it was, in words.
+    /// What it was, in the words of the table.
     pub name: String,
     /// The counts of this combination.
     #[serde(flatten)]
@@ -55,6 +57,7 @@ impl StormRound {
 
 /// A combination that was left out.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Skipped {
     /// What it would have been.
     pub name: String,
@@ -64,39 +67,40 @@ pub struct Skipped {
 
 /// What came of storms. The counts are those of all kinds of locks together.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StormCounts {
-    /// Workers that were killed, in whichever way.
+    /// The number of workers that were killed, in whichever way.
     pub kills: u64,
-    /// The number of kills in which the memory was taken before the end.
+    /// The number of these whose memory was taken before they ended.
     pub reaped: u64,
-    /// And those that became another program.
+    /// The number of these that became another program.
     pub execs: u64,
     /// How often a worker was stopped.
     pub stops: u64,
-    /// Kills in a second.
+    /// The number of kills in a second.
     pub kills_per_s: f64,
-    /// How often a lock told its next owner that the last one had died.
+    /// How often a lock told its next owner of a death.
     pub owner_died: u64,
-    /// How often it did not, and its invariant did not hold.
+    /// How often it did not, and its invariant did not hold, or somebody else was inside.
     pub torn: u64,
-    /// The number of waits beyond [`STALL`](super::STALL).
+    /// The number of waits beyond 2 seconds, without the time in which somebody was stopped.
     pub stalls: u64,
-    /// The longest wait for a lock.
+    /// The longest wait for a lock, in milliseconds, counted in the same way.
     pub longest_wait_ms: f64,
-    /// Deaths told of beyond those that there were.
+    /// The number of deaths told of beyond what the dead can have held.
     pub unfounded: u64,
-    /// Slots in which somebody seemed to live when nobody was left, and waits beyond
-    /// [`STALL`](super::STALL) for one.
+    /// The number of slots in which somebody seemed to live when nobody was left, and of waits
+    /// beyond 2 seconds for one.
     pub lost: u64,
-    /// The counts of each kind of lock.
+    /// One object for each kind of lock.
     pub kinds: Vec<KindReport>,
-    /// The robust mutexes of the C library in the same threads.
+    /// The C library's robust mutexes in the same threads; null without `--beside-robust`.
     pub robust: Option<RobustReport>,
-    /// Times without fresh arrivals, in which all came to an end.
+    /// The number of times in which nobody new came, and all had to come to an end.
     pub quiet_phases: u64,
     /// The number of critical sections.
     pub operations: u64,
-    /// How long it took.
+    /// How long it took, in seconds.
     pub seconds: f64,
 }
 
@@ -150,21 +154,21 @@ pub(super) fn rate(kills: u64, seconds: f64) -> f64 {
 
 /// One kind of lock.
 #[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct KindReport {
-    /// Which one it is about.
+    /// The kind of lock that it is about.
     pub lock: StormLockKind,
-    /// How often a lock told its next owner that the last one had died; of a semaphore,
-    /// that holders had.
+    /// How often a lock told its next owner of a death; of a semaphore, that holders had died.
     pub owner_died: u64,
-    /// Units that the dead had, as the semaphores have told; of other kinds `None`.
+    /// The number of units of dead holders that semaphores told of; null for other kinds.
     pub units_returned: Option<u64>,
-    /// How often its invariant did not hold.
+    /// How often it did not, and its invariant did not hold, or somebody else was inside.
     pub torn: u64,
-    /// Deaths told of beyond those that there were.
+    /// The number of deaths told of beyond what the dead can have held.
     pub unfounded: u64,
-    /// The number of waits beyond [`STALL`](super::STALL).
+    /// The number of waits beyond 2 seconds, without the time in which somebody was stopped.
     pub stalls: u64,
-    /// The longest wait for a lock.
+    /// The longest wait for a lock, in milliseconds, counted in the same way.
     pub longest_wait_ms: f64,
     /// The number of critical sections.
     pub operations: u64,
@@ -184,12 +188,13 @@ impl KindReport {
 
 /// The robust mutexes of the C library.
 #[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RobustReport {
-    /// How often one told its next owner that the last one had died.
+    /// How often one told its next owner of a death.
     pub owner_died: u64,
     /// How often it did not, and its invariant did not hold.
     pub torn: u64,
-    /// How often one was not to be had although nobody lived who had it.
+    /// How often one could not be taken although nobody was left.
     pub stuck: u64,
     /// The number of critical sections.
     pub operations: u64,

@@ -10,7 +10,7 @@ use lockstead_oncpu::{OncpuRefusal, start, stop};
 use lockstead_render::failure::Failure;
 use lockstead_render::machine::{MachineFacts, utc};
 use lockstead_render::output;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 /// Starts, stops or shows.
 ///
@@ -34,7 +34,7 @@ pub(crate) fn run(what: &OncpuCommand) -> Result<(), Failure> {
         OncpuCommand::Status(flags) => {
             let found = status().map_err(OncpuRefusal::from).map_err(failed("read"))?;
             if flags.json {
-                output::print_json(&to_json(found.as_ref()))?;
+                output::print_json(&OncpuStatus::new(found.as_ref()))?;
             } else {
                 output::print(&text(found.as_ref()))?;
             }
@@ -62,14 +62,36 @@ fn text(found: Option<&RunningTable>) -> String {
     )
 }
 
-fn to_json(found: Option<&RunningTable>) -> Value {
-    json!({
-        "machine": MachineFacts::here(),
-        "kept": found.is_some_and(|running| running.kept),
-        "path": folder(),
-        "processors": found.map(|running| running.processors),
-        "threads": found.map(|running| running.threads),
-        "bytes": found.map(|running| running.bytes),
-        "started": found.map(|running| utc(running.started)),
-    })
+/// What `lockstead oncpu status --json` writes.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct OncpuStatus {
+    /// The machine that was asked.
+    machine: MachineFacts,
+    /// Whether there is a table, and it knows the thread that asks.
+    kept: bool,
+    /// Where it lies, or would.
+    path: String,
+    /// The number of processors that it has lines for; null, as all below, where there is none.
+    processors: Option<u32>,
+    /// The number of threads that it has entries for, by the low bits of their numbers.
+    threads: Option<u32>,
+    /// The bytes that it has in memory.
+    bytes: Option<usize>,
+    /// When it was started, in UTC, as `2026-01-31T12:00:00Z`.
+    started: Option<String>,
+}
+
+impl OncpuStatus {
+    fn new(found: Option<&RunningTable>) -> Self {
+        OncpuStatus {
+            machine: MachineFacts::here(),
+            kept: found.is_some_and(|running| running.kept),
+            path: folder().into_owned(),
+            processors: found.map(|running| running.processors),
+            threads: found.map(|running| running.threads),
+            bytes: found.map(|running| running.bytes),
+            started: found.map(|running| utc(running.started)),
+        }
+    }
 }

@@ -1,17 +1,16 @@
 //! The machine that a report is of.
 
 use lockstead_render::machine::MachineFacts;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::fs;
 
 /// When and where a run was made.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Here {
     /// The name of the host.
     pub(super) host: Option<String>,
-    /// The machine, [above](#machine); its `date` is that of the start.
-    #[schemars(with = "serde_json::Map<String, serde_json::Value>")]
+    /// The machine; its `date` is that of the start.
     pub(super) machine: MachineFacts,
 }
 

@@ -22,12 +22,12 @@ use lockstead_inspect::report::RunReport;
 use lockstead_render::failure::Failure;
 use lockstead_render::files::write;
 use lockstead_render::output;
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::io::{self, IsTerminal};
 
 /// What is written as JSON.
-#[derive(Serialize, JsonSchema)]
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct WrittenReport<'a> {
     #[serde(flatten)]
     report: &'a RunReport,

@@ -6,12 +6,12 @@ use lockstead::shared::inspect::{
     Identity, LockState, LockView, ParticipantView, People, SegmentView,
 };
 use lockstead::shared::{LockKind, SegmentError};
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::HashMap;
 
 /// A segment. The fields are described in docs/json.md.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct SegmentFacts {
     /// The path as given.
     pub(super) path: String,
@@ -39,7 +39,8 @@ pub(crate) struct SegmentFacts {
 }
 
 /// One of those that wait for each other: for a lock that the next one has.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct CycleLink {
     /// The number of its slot.
     pub(super) slot: u32,
@@ -50,7 +51,8 @@ pub(super) struct CycleLink {
 }
 
 /// What `--recover` has done.
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct RecoveredFacts {
     /// Slots of participants that certainly did not exist any more and had not been marked.
     pub(super) declared_dead: Vec<u32>,
@@ -60,7 +62,8 @@ pub(super) struct RecoveredFacts {
     pub(super) scrubbed: usize,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ParticipantState {
     /// It takes part in the segment.
@@ -73,7 +76,8 @@ pub(super) enum ParticipantState {
     Left,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SegmentParticipant {
     /// The number of its slot.
     pub(super) slot: u32,
@@ -105,7 +109,8 @@ pub(super) struct SegmentParticipant {
     pub(super) waits_for_offset: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct SegmentLock {
     /// Its name, from the root on, as in `accounts[3].lock`; `root` if it is the root.
     pub(super) lock: String,
@@ -131,7 +136,8 @@ pub(super) struct SegmentLock {
 }
 
 /// A participant as a lock's word names it.
-#[derive(Clone, Copy, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LockOwner {
     /// The number of its slot.
     pub(super) slot: u32,
@@ -145,7 +151,8 @@ pub(super) struct LockOwner {
     pub(super) thread: Option<u32>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct LockShare {
     /// The number of its slot.
     pub(super) slot: u32,

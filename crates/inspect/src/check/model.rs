@@ -4,11 +4,11 @@
 use super::level_word;
 use crate::stack::Stack;
 pub use lockstead_rules::Level;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A lock by its names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockIdentity {
     /// What it is called.
     pub name: String,
@@ -34,7 +34,8 @@ impl LockIdentity {
 }
 
 /// A thread, by what the kernel calls it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadIdentity {
     /// The kernel's number; 0 if it is not known.
     pub tid: u32,
@@ -43,7 +44,8 @@ pub struct ThreadIdentity {
 }
 
 /// How a lock is held or asked for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HoldMode {
     /// The lock is for this thread alone.
@@ -66,7 +68,8 @@ impl From<lockstead_lockdep::Mode> for HoldMode {
 }
 
 /// What kind of cycle an order finding is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CycleKind {
     /// The steps go through locks.
@@ -79,7 +82,8 @@ pub enum CycleKind {
 }
 
 /// Why a cycle is not called a potential deadlock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OrderExcuse {
     /// One thread took all steps, or there were fewer threads than steps.
@@ -93,7 +97,8 @@ pub enum OrderExcuse {
 }
 
 /// One step of an order: a thread held one lock and asked for another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OrderStep {
     /// The thread that took this step.
     pub thread: ThreadIdentity,
@@ -121,7 +126,8 @@ pub struct OrderStep {
 }
 
 /// Locks that are taken in no one order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockOrder {
     /// What the steps go through; reports of version 1 call it `ring`.
     #[serde(alias = "ring")]
@@ -140,7 +146,8 @@ pub struct LockOrder {
 }
 
 /// A rule that was broken.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RuleViolation {
     /// The thread that broke the rule.
     pub thread: ThreadIdentity,
@@ -162,11 +169,12 @@ pub struct RuleViolation {
 }
 
 /// What a finding of the checks has besides what every finding has.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Details {
     /// `DEADLOCK`, `RULE`, `POTENTIAL` or `ORDER`; null of what is no finding of the checks.
     #[serde(with = "level_word", default)]
-    #[schemars(with = "Option<String>")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub level: Option<Level>,
     /// `deadlock`, `lock-order-inversion` or the id of another rule ([the
     /// rules](validator.md#the-rules)).

@@ -6,7 +6,6 @@ use super::lives::Lives;
 use super::model::{HoldMode, LockIdentity, ThreadIdentity};
 use crate::stack::Stack;
 use lockstead_ledger::LedgerPart;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +14,8 @@ use std::collections::hash_map::Entry;
 pub const MOST: usize = 20_000;
 
 /// Which lock came before which, and who was first seen to take them so.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedOrder {
     /// All that are part of it.
     pub locks: Vec<LockIdentity>,
@@ -29,8 +29,9 @@ pub struct RecordedOrder {
     pub left_out: u64,
 }
 
-/// One pair of locks: the other fields of a [`RecordedOrder`] by their places.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// One pair of locks: the other fields of a [`Recorded`] by their places.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedEdge {
     /// The lock that was held.
     pub from: usize,

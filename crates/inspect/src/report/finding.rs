@@ -3,11 +3,11 @@
 
 use crate::check::model::Details;
 use crate::stack::Stack;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// Something that was reported while the program ran.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// `deadlock`; `timed_cycle`, which a time-out will open; `blocked`, a wait above the limit;
     /// `stuck`, a process in which all threads wait; with `--check` also `order`, locks taken in no
@@ -31,7 +31,8 @@ pub struct Finding {
 }
 
 /// A thread's part in a finding.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingThread {
     /// The kernel's id of the thread.
     pub tid: u32,
@@ -50,7 +51,8 @@ pub struct FindingThread {
 }
 
 /// A lock by its names.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedLock {
     /// What it is called.
     pub name: String,
@@ -74,7 +76,8 @@ impl NamedLock {
 }
 
 /// A wait that is part of a finding.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingWait {
     /// `mutex`, `read`, `write`, `spin`, `join`, `condition` (with a lock: to have that mutex
     /// back), `semaphore` or `barrier`.
@@ -94,7 +97,8 @@ pub struct FindingWait {
 }
 
 /// A lock that is held.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingHold {
     /// The lock that is meant.
     pub lock: NamedLock,
@@ -107,7 +111,8 @@ pub struct FindingHold {
 }
 
 /// What a thread does.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HolderActivity {
     /// What it does, in words: `is now in the system call read`.
     pub what: String,

@@ -7,7 +7,6 @@ use super::finding::Finding;
 use super::semaphores::model::Semaphores;
 use crate::check::order::RecordedOrder;
 use crate::stack::Stack;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 pub use super::site::{ReportSite, SiteCaller};
@@ -19,7 +18,8 @@ pub const SCHEMA: &str = "lockstead-run";
 pub const VERSION: u32 = 2;
 
 /// The order in which locks stand.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Sort {
     /// Longest total waiting first.
@@ -87,7 +87,8 @@ impl Sort {
 }
 
 /// Everything that `lockstead run` has to say when the program has ended.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RunReport {
     /// The name of this format, `lockstead-run`.
     pub schema: &'static str,
@@ -126,7 +127,8 @@ pub struct RunReport {
 
 /// A wait that only the kernel told of, when it was asked now and then: for the lock of a file, a
 /// semaphore of System V, a pipe, a futex word of another library.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Glimpse {
     /// The process that it is about.
     pub pid: u32,
@@ -144,7 +146,8 @@ pub struct Glimpse {
 }
 
 /// What is known of one process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ProcessReport {
     /// Its id where the command runs.
     pub pid: u32,
@@ -179,7 +182,8 @@ pub struct ProcessReport {
 }
 
 /// Sums over several locks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockTotals {
     /// How many there are.
     pub locks: u64,
@@ -194,7 +198,8 @@ pub struct LockTotals {
 }
 
 /// Which part of the time of a process's threads was spent waiting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitingShare {
     /// How long all threads lived, added up.
     pub thread_ns: u64,
@@ -217,7 +222,8 @@ pub struct WaitingShare {
 }
 
 /// The threads of a process.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadsReport {
     /// How many threads ran.
     pub created: u64,
@@ -229,7 +235,8 @@ pub struct ThreadsReport {
 }
 
 /// One thread of a process.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadReport {
     /// The kernel's id, in the process's namespace.
     pub tid: u32,
@@ -252,7 +259,8 @@ pub struct ThreadReport {
 }
 
 /// One lock, or several of one origin.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockReport {
     /// What it is called.
     pub name: String,
@@ -304,7 +312,8 @@ pub struct LockReport {
 }
 
 /// Times of waiting or holding.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Durations {
     /// How many; of `hold` an estimate, as far as it was not timed.
     pub count: u64,
@@ -331,7 +340,8 @@ pub struct Durations {
 }
 
 /// Durations of one power of two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DurationBucket {
     /// The shortest time that is counted here; the next bucket begins at its double.
     pub from_ns: u64,
@@ -340,7 +350,8 @@ pub struct DurationBucket {
 }
 
 /// What could not be recorded; all zero normally.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Losses {
     /// Locks without a record.
     pub locks: u64,

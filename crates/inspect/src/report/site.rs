@@ -1,11 +1,11 @@
 //! Places of a program in a report.
 
 use crate::stack::Stack;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A place in the program and its part.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ReportSite {
     /// The place in few words: `cache_get() at cache.c:77`.
     pub site: String,
@@ -32,7 +32,8 @@ pub struct ReportSite {
 }
 
 /// A place from which the function of another one was called, and its part.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteCaller {
     /// The place in few words.
     pub site: String,

@@ -5,11 +5,11 @@
 
 use crate::proc::asleep::Asleep;
 use crate::stack::Stack;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A process at one moment.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Snapshot {
     /// The process that is shown.
     pub process: SnapshotProcess,
@@ -33,7 +33,8 @@ pub struct Snapshot {
 }
 
 /// The process that it is about.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotProcess {
     /// Its id where the command runs.
     pub pid: u32,
@@ -46,7 +47,8 @@ pub struct SnapshotProcess {
 }
 
 /// Where the facts come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum SnapshotSource {
     /// `/proc` and the process's memory: all waits, and of the held locks those that somebody waits
@@ -57,7 +59,8 @@ pub enum SnapshotSource {
 }
 
 /// One thread of a process.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotThread {
     /// Its id where the command runs.
     pub tid: u32,
@@ -76,7 +79,8 @@ pub struct SnapshotThread {
 }
 
 /// What a thread does.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "activity", rename_all = "snake_case")]
 pub enum ThreadActivity {
     /// It waits in a futex call, or in a wait that the ledger tells of.
@@ -106,7 +110,8 @@ pub enum ThreadActivity {
 }
 
 /// A wait in a futex call, or one that a ledger tells of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadWait {
     /// What it waits for.
     pub target: WaitTarget,
@@ -124,7 +129,8 @@ pub struct ThreadWait {
 }
 
 /// What a thread waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "for", rename_all = "snake_case")]
 pub enum WaitTarget {
     /// It waits for one of `locks`.
@@ -145,7 +151,8 @@ pub enum WaitTarget {
 }
 
 /// The end of a timed wait.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WaitEnd {
     /// `realtime` or `monotonic`; null for a span of which the start is not known.
     pub clock: Option<&'static str>,
@@ -156,7 +163,8 @@ pub struct WaitEnd {
 }
 
 /// An object that threads wait for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SnapshotLock {
     /// The address of its first byte.
     pub address: u64,
@@ -175,7 +183,8 @@ pub struct SnapshotLock {
 }
 
 /// The holders of an object, as far as they are known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "held", rename_all = "snake_case")]
 pub enum LockHeld {
     /// Threads of the process hold it.
@@ -207,7 +216,8 @@ pub enum LockHeld {
 }
 
 /// A thread that holds a lock.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockHolder {
     /// The id of the thread.
     pub thread: u32,
@@ -232,7 +242,8 @@ impl LockHolder {
 
 /// Threads that wait for each other in a cycle: each for the next one, the last
 /// for the first.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct JudgedCycle {
     /// Whether it is a deadlock.
     pub verdict: CycleVerdict,
@@ -242,7 +253,8 @@ pub struct JudgedCycle {
 }
 
 /// What a cycle is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum CycleVerdict {
     /// All its threads slept, and the locks stayed with their holders, while it was read.

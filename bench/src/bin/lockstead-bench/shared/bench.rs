@@ -14,9 +14,13 @@ use std::time::Duration;
 
 /// The report of `bench uncontended`, and one thing more.
 #[derive(Serialize)]
-struct SharedReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SharedReport {
+    /// The pair that nobody disputes.
     #[serde(flatten)]
     pair: uncontended::UncontendedReport<SharedLock>,
+    /// One object for each combination of processes, section and think time; empty with
+    /// `--pair-only`.
     contended: Vec<SharedCell>,
 }
 

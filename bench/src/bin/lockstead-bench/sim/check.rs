@@ -31,27 +31,45 @@ const LOCKS: [(Native, SimLockName); 4] = [
     (Native::Pthread, SimLockName::Futex),
 ];
 
+/// What `lockstead sim check --json` writes.
 #[derive(Serialize)]
-struct CheckReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct CheckReport {
+    /// The machine file that was simulated.
     machine: String,
+    /// The median of the sizes of all errors.
     median_error_percent: f64,
+    /// The same of each lock alone, after its name.
     median_error_percent_by_lock: Vec<(Native, f64)>,
+    /// One object for each lock in each cell.
     cells: Vec<Compared>,
 }
 
-/// One lock in one cell.
+/// One lock in one cell, measured and simulated.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct Compared {
+    /// The number of threads.
     threads: usize,
+    /// The length of the critical section.
     section_ns: u64,
+    /// The think time, as a multiple of the section.
     think_ratio: f64,
+    /// The name of the lock.
     lock: Native,
+    /// Critical sections per second as measured: the median of the rounds.
     measured_per_s: f64,
+    /// `measured_per_s` of the slowest round.
     measured_lowest: f64,
+    /// `measured_per_s` of the fastest round.
     measured_highest: f64,
+    /// Critical sections per second as simulated: the median over the seeds.
     simulated_per_s: f64,
+    /// `simulated_per_s` of the slowest seed.
     simulated_lowest: f64,
+    /// `simulated_per_s` of the fastest seed.
     simulated_highest: f64,
+    /// The error of the simulation, more than 0 if it is too fast.
     error_percent: f64,
 }
 

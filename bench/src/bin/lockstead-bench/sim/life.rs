@@ -9,6 +9,7 @@ const US: f64 = 1e6;
 
 /// What a task does for a while.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SimDoing {
     /// Has the lock, and a processor.
@@ -38,12 +39,17 @@ impl SimDoing {
     }
 }
 
-/// A while of one task, in microseconds from the beginning.
+/// What one task does for a while.
 #[derive(Clone, Copy, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct Span {
+    /// The task that it is about.
     pub(super) task: u32,
+    /// When it begins, in microseconds from the beginning of the trace.
     pub(super) from: f64,
+    /// When it ends, in the same way.
     pub(super) to: f64,
+    /// What the task does.
     pub(super) what: SimDoing,
 }
 

@@ -1,6 +1,6 @@
 //! `lockstead sim`: locks on machines that one does not have.
 
-mod check;
+pub(crate) mod check;
 mod files;
 mod fit;
 mod flags;
@@ -9,14 +9,14 @@ mod measure;
 mod page;
 mod picture;
 mod profile;
-mod replay;
+pub(crate) mod replay;
 mod scene;
-mod sensitivity;
+pub(crate) mod sensitivity;
 mod simulate;
-mod single;
-mod sweep;
-mod trace;
-mod whatif;
+pub(crate) mod single;
+pub(crate) mod sweep;
+pub(crate) mod trace;
+pub(crate) mod whatif;
 
 pub(crate) use flags::SimCommand;
 

@@ -12,20 +12,33 @@ use lockstead_sim::Stopped;
 use lockstead_sim::replay::{ReplayOptions, ReplayRow, replay, table_names};
 use serde::Serialize;
 
+/// What `lockstead sim replay --json` writes.
 #[derive(Serialize)]
-struct Json<'a> {
-    rows: Vec<JsonRow<'a>>,
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct ReplayReport<'a> {
+    /// One object for each figure that was published.
+    rows: Vec<ReplayedRow<'a>>,
 }
 
+/// A row of a published table, and what the simulation makes of it.
 #[derive(Serialize)]
-struct JsonRow<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct ReplayedRow<'a> {
+    /// The name of the table.
     table: &'a str,
+    /// The row, and the column if there are several.
     row: &'a str,
+    /// The figure that was published.
     published: f64,
+    /// The median over seeds and fits.
     simulated: f64,
+    /// The lowest of them.
     lowest: f64,
+    /// The highest of them.
     highest: f64,
+    /// Whether its row served to calibrate.
     calibrated: bool,
+    /// The unit of the figures.
     unit: &'a str,
 }
 
@@ -67,12 +80,12 @@ fn rounded(value: f64) -> f64 {
     (value * 1000.0).round() / 1000.0
 }
 
-fn json(rows: &[ReplayRow]) -> Json<'_> {
-    Json { rows: rows.iter().map(json_row).collect() }
+fn json(rows: &[ReplayRow]) -> ReplayReport<'_> {
+    ReplayReport { rows: rows.iter().map(json_row).collect() }
 }
 
-fn json_row(row: &ReplayRow) -> JsonRow<'_> {
-    JsonRow {
+fn json_row(row: &ReplayRow) -> ReplayedRow<'_> {
+    ReplayedRow {
         table: row.table,
         row: &row.row,
         published: rounded(row.published),

@@ -10,16 +10,25 @@ use lockstead_sim::Stopped;
 use lockstead_sim::replay::{DIALS, NumberEffect, Turns, WATCHED, sensitivity};
 use serde::Serialize;
 
+/// What `lockstead sim sensitivity --json` writes.
 #[derive(Serialize)]
-struct Json<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SensitivityReport<'a> {
+    /// What each of the figures below is, in words.
     figures: [&'a str; WATCHED.len()],
-    effects: Vec<JsonEffect<'a>>,
+    /// One object for each number and factor.
+    effects: Vec<SensitivityEffect<'a>>,
 }
 
+/// What comes of it if a number is changed.
 #[derive(Serialize)]
-struct JsonEffect<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+struct SensitivityEffect<'a> {
+    /// The name of the number that is changed; empty for the numbers as they are.
     number: &'a str,
+    /// The factor by which it is changed.
     factor: f64,
+    /// The figures, in the order of those words.
     figures: &'a [f64],
 }
 
@@ -43,13 +52,13 @@ pub(super) fn run(flags: &Sensitivity) -> Result<(), Failure> {
     if flags.json {
         let effects = effects
             .iter()
-            .map(|effect| JsonEffect {
+            .map(|effect| SensitivityEffect {
                 number: effect.dial,
                 factor: effect.factor,
                 figures: &effect.figures,
             })
             .collect();
-        return output::print_json(&Json { figures: WATCHED, effects });
+        return output::print_json(&SensitivityReport { figures: WATCHED, effects });
     }
     output::print(&text(flags.users, &effects))
 }

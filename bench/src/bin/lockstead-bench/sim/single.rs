@@ -13,24 +13,41 @@ use std::fmt::Write;
 
 /// The figures of a simulation as data.
 #[derive(Serialize)]
-pub(super) struct RunSummary {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct RunSummary {
+    /// Jobs in a second of simulated time.
     pub(super) jobs_per_second: f64,
+    /// How much of all processors' time was used.
     pub(super) processors_used_percent: f64,
+    /// The longest wait for any lock.
     pub(super) longest_wait_ns: u64,
+    /// How long was simulated after the warm-up, in seconds.
     pub(super) simulated_seconds: f64,
+    /// The number of events of the simulation.
     pub(super) events: u64,
+    /// The number of reads and writes of its tasks.
     pub(super) accesses: u64,
+    /// What processor time was used for, each time with its share.
     pub(super) time_percent: Vec<(String, f64)>,
+    /// One object for each lock.
     pub(super) locks: Vec<LockSummary>,
 }
 
+/// The figures of one lock of a simulation.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct LockSummary {
+    /// The name of the lock.
     pub(super) name: String,
+    /// How often it was acquired.
     pub(super) acquisitions: u64,
+    /// The number of acquisitions that waited for more than a microsecond.
     pub(super) waited: u64,
+    /// The time of all waits together.
     pub(super) wait_ns: u64,
+    /// The longest wait for it.
     pub(super) longest_wait_ns: u64,
+    /// The time for which it was held, in all.
     pub(super) held_ns: u64,
 }
 

@@ -12,22 +12,37 @@ use lockstead_sim::{
 };
 use serde::Serialize;
 
+/// What `lockstead sim sweep --json` writes.
 #[derive(Serialize)]
-struct SweepReport {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct SweepReport {
+    /// The name of the machine.
     machine: String,
+    /// The name of the workload.
     workload: String,
+    /// One object for each lock and number of cores.
     points: Vec<SweepPoint>,
 }
 
+/// One lock on one number of cores.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct SweepPoint {
+    /// The name of the lock.
     lock: &'static str,
+    /// The number of cores.
     cores: usize,
+    /// The number of tasks.
     tasks: usize,
+    /// Jobs in a second of simulated time: the median over the seeds.
     jobs_per_second: f64,
+    /// `jobs_per_second` of the slowest seed.
     lowest: f64,
+    /// `jobs_per_second` of the fastest seed.
     highest: f64,
+    /// How much of all processors' time was used.
     processors_used_percent: f64,
+    /// The longest wait in any run.
     longest_wait_ns: u64,
 }
 

@@ -16,22 +16,35 @@ use std::fmt::Write;
 /// Picoseconds of a microsecond.
 const US: f64 = 1e6;
 
+/// What `lockstead sim trace --json` writes.
 #[derive(Serialize)]
-struct TraceReport<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct TraceReport<'a> {
+    /// The name of the machine.
     machine: &'a str,
+    /// The name of the workload.
     workload: &'a str,
+    /// The name of the lock.
     lock: &'static str,
+    /// The number of tasks.
     tasks: usize,
+    /// The steps of all tasks, in the order of time.
     steps: Vec<TraceLine>,
+    /// What each task does from when to when.
     spans: &'a [Span],
 }
 
-/// A step as data.
+/// A step of a task.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TraceLine {
+    /// When, in microseconds from the beginning of the trace.
     at_us: f64,
+    /// The task that does it.
     task: u32,
+    /// The processor that the task runs on.
     processor: u32,
+    /// What it does, in words.
     what: String,
 }
 

@@ -15,22 +15,33 @@ use std::fmt::Write;
 const LOCKS: [(SimLockName, &str); 2] =
     [(SimLockName::Futex, "present"), (SimLockName::Lockstead, "lockstead")];
 
+/// What `lockstead sim whatif --json` writes.
 #[derive(Serialize)]
-struct WhatifReport<'a> {
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(crate) struct WhatifReport<'a> {
+    /// The name of the machine.
     machine: &'a str,
+    /// One object for each lock and number of cores.
     points: Vec<WhatifPoint>,
 }
 
+/// One lock on one number of cores.
 #[derive(Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct WhatifPoint {
+    /// The lock: `present`, which is the C library's, or `lockstead`.
     lock: &'static str,
+    /// The number of cores.
     cores: usize,
+    /// Jobs in a second of simulated time.
     jobs_per_second: f64,
+    /// How much of all processors' time was used.
     processors_used_percent: f64,
+    /// The longest wait for any lock.
     longest_wait_ns: u64,
-    /// The lock that was waited for most.
+    /// The lock that was waited for most; null if none was.
     worst: Option<String>,
-    /// How long it is held or on its way, of the time.
+    /// How much of the time that lock was held or on its way.
     worst_busy_percent: f64,
 }
 

@@ -1,11 +1,11 @@
 //! What is known of a wait in the kernel.
 
-use schemars::JsonSchema;
 use serde::Serialize;
 use std::collections::BTreeSet;
 
 /// A wait in the kernel.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Asleep {
     /// What it waits for, where the call does not say it all: `the lock of /run/app.lock (flock)`.
     pub what: Option<String>,
@@ -17,7 +17,8 @@ pub struct Asleep {
 }
 
 /// What can end a wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(tag = "ends_by", rename_all = "snake_case")]
 pub enum WaitEnds {
     /// It waits for a lock, or for something used like one, which these processes hold.
@@ -43,7 +44,8 @@ pub enum WaitEnds {
 }
 
 /// A process that can end a wait.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct OtherProcess {
     /// Its id where the command runs.
     pub pid: u32,

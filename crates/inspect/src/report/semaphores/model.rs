@@ -2,11 +2,11 @@
 
 use crate::report::site::ReportSite;
 use crate::stack::Stack;
-use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The semaphores of a run.
-#[derive(Clone, Debug, Default, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Semaphores {
     /// One entry for all semaphores that were initialised at one place with a like value (none,
     /// one, several) and of which the same is to be said; those that could be mutexes first.
@@ -16,7 +16,8 @@ pub struct Semaphores {
 }
 
 /// Whether a semaphore could be a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum SemaphoreVerdict {
     /// It behaves as a mutex.
@@ -28,7 +29,8 @@ pub enum SemaphoreVerdict {
 }
 
 /// Why a semaphore could not be a mutex.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum NoMutexWhy {
     /// It begins with no token.
@@ -52,7 +54,8 @@ pub enum NoMutexWhy {
 }
 
 /// Why it cannot be said.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingEvidence {
     /// Nobody used the semaphore.
@@ -66,7 +69,8 @@ pub enum MissingEvidence {
 }
 
 /// The semaphores of one origin.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SemaphoreOrigin {
     /// What it is called, or what they are called together.
     pub name: String,
@@ -138,7 +142,8 @@ pub struct SemaphoreOrigin {
 }
 
 /// One reason why a semaphore is no mutex.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NoMutexReason {
     /// What was seen of it.
     pub reason: NoMutexWhy,
@@ -149,7 +154,8 @@ pub struct NoMutexReason {
 }
 
 /// Something that a program did.
-#[derive(Clone, Debug, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SemaphoreAct {
     /// How often it happened.
     pub count: u64,
@@ -171,7 +177,8 @@ pub struct SemaphoreAct {
 }
 
 /// A thread that used a semaphore.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SemaphoreThread {
     /// Its id; 0 if that is not known.
     pub tid: u32,
