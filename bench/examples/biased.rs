@@ -38,7 +38,7 @@ fn wait_for(word: &AtomicU32, value: u32) {
     }
 }
 
-/// Nanoseconds of each taking away.
+/// Returns the nanoseconds of each taking away.
 fn revocations(owner: Owner) -> Vec<f64> {
     let locks: Vec<Lock> = (0..LOCKS).map(|_| Lock::new()).collect();
     let (stage, next) = (AtomicU32::new(0), AtomicUsize::new(0));
@@ -76,7 +76,7 @@ fn show(what: &str, mut times: Vec<f64>) {
     println!("{what:44} {median:10.1} ns   {:10.1} to {:10.1}", at(10), at(90));
 }
 
-/// Nanoseconds of a pair, in rounds.
+/// Returns the nanoseconds of a pair, in rounds.
 fn rounds(mut turn: impl FnMut()) -> Vec<f64> {
     let round = |turn: &mut dyn FnMut()| {
         let began = Instant::now();

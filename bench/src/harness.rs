@@ -76,7 +76,7 @@ impl SliceWorker<'_> {
         self.counter.store(self.turns, Ordering::Relaxed);
     }
 
-    /// Turns done since the start, warm-up included.
+    /// Returns the number of turns done since the start, warm-up included.
     pub(crate) fn turns(&self) -> u64 {
         self.turns
     }

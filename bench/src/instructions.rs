@@ -49,8 +49,8 @@ pub enum NotCounted {
     Unfinished(libc::c_int),
 }
 
-/// Instructions that one call of `f` executes in user space, a system call
-/// counting as one. `f` is called a few hundred times, in a forked child.
+/// Counts the instructions that one call of `f` executes in user space, a system call counting as
+/// one. `f` is called a few hundred times, in a forked child.
 ///
 /// # Errors
 /// [`NotCounted`].

@@ -99,7 +99,7 @@ impl QuotaGroup {
         Ok(quota)
     }
 
-    /// Periods so far in which the quota was used up before they ended.
+    /// Returns the number of periods so far in which the quota was used up before they ended.
     pub(crate) fn throttled(&self) -> Option<u64> {
         let text = fs::read_to_string(self.group.join("cpu.stat")).ok()?;
         text.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.trim().parse().ok())
@@ -129,7 +129,7 @@ impl Drop for QuotaGroup {
     }
 }
 
-/// Directories of the groups that the process is in, that may have a quota; the second
+/// Returns the directories of the groups that the process is in, that may have a quota; the second
 /// generation first.
 fn homes(list: &str) -> Vec<(PathBuf, bool)> {
     let mut homes = Vec::new();

@@ -27,7 +27,7 @@ impl FolderFailure {
 
 /// The folders of all tasks.
 pub(super) struct Folders {
-    /// Taken out to remove it; removed when dropped in any case.
+    /// The folder, taken out to remove it; it is removed when dropped in any case.
     root: Mutex<Option<tempfile::TempDir>>,
     tasks: Vec<Folder>,
 }

@@ -101,7 +101,7 @@ fn install_in(places: &[PathBuf], image: LibraryImage) -> Result<PreloadImage, S
     }
 }
 
-/// Directories to try, those first that other users can reach.
+/// Returns the directories to try, those first that other users can reach.
 fn places() -> Vec<PathBuf> {
     let named = |name| std::env::var_os(name).map(PathBuf::from);
     let mut places = vec![

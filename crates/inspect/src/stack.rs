@@ -137,8 +137,8 @@ pub fn is_libc(path: &str) -> bool {
     ["libc.so", "libc-", "libpthread", "ld-linux", "[vdso]"].iter().any(|p| name.starts_with(p))
 }
 
-/// Functions of C++ and Rust come with their parameters, or with brackets of
-/// other kinds; those of C without any.
+/// Returns a function's name without its parameters: functions of C++ and Rust come with their
+/// parameters, or with brackets of other kinds; those of C without any.
 fn called(function: &str) -> String {
     if function.ends_with(')') || function.contains('(') {
         function.to_owned()

@@ -45,7 +45,7 @@ impl Theirs {
         Theirs(mutex)
     }
 
-    /// Locks it within 20 seconds; whether its owner had died.
+    /// Locks it within 20 seconds. Tells whether its owner had died.
     ///
     /// Looks every second: where a thread is killed between its release and its
     /// wake-up, and another one takes the mutex in between, glibc's sleepers sleep on.
@@ -94,7 +94,7 @@ fn mend(segment: &Segment, pair: usize) -> bool {
     one == other
 }
 
-/// Locks of both kinds, taken and released in changing orders.
+/// Uses locks of both kinds, taken and released in changing orders.
 fn interleave(segment: &Segment, theirs: [Theirs; 2]) {
     let ours = |lock: usize| match segment.lock_within(lock, LONG) {
         Ok(got) => {

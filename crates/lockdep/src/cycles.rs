@@ -166,7 +166,7 @@ impl<L: Copy, F: Fn(u32) -> HeldLock> CycleFinder<'_, L, F> {
     }
 }
 
-/// Witnesses that prove the cycle of an arc and a way back.
+/// Returns the witnesses that prove the cycle of an arc and a way back.
 fn all_there<L: Copy>(
     net: &Net,
     facts: &NetFacts<'_, L>,
@@ -233,7 +233,7 @@ mod tests {
         add_within(0, graph, from, to)
     }
 
-    /// Locks of one class, each before its successor.
+    /// Makes a graph of locks of one class, each before its successor.
     fn row(locks: u32) -> Graph {
         let mut graph = Graph::new(Limits::default());
         for lock in 0..locks {

@@ -91,7 +91,7 @@ impl Habits {
         }
     }
 
-    /// Witnesses of the arc and of the one back that are habits of threads which can meet.
+    /// Returns witnesses of the arc and of the one back that are habits of threads which can meet.
     pub(crate) fn meet(
         &self,
         (arc, back): (u32, u32),

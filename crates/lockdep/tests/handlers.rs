@@ -53,7 +53,7 @@ fn add(graph: &mut Graph, edge: &OrderEdge<'_>) -> Vec<Inversion> {
     findings
 }
 
-/// Locks of a way that ends in the handler of our signal.
+/// Returns the locks of a way that ends in the handler of our signal.
 fn way(finding: &Inversion) -> Vec<(u32, u32)> {
     assert!(matches!(finding.kind, InversionKind::Handler { signal: SIGNAL, .. }), "{finding:?}");
     finding.steps.iter().map(|step| (step.from.0, step.to.0)).collect()

@@ -198,14 +198,14 @@ impl Config {
         self
     }
 
-    /// Spurious wake-ups in one execution, on any wait.
+    /// Sets the number of spurious wake-ups in one execution, on any wait.
     #[must_use]
     pub fn spurious(mut self, most: u32) -> Self {
         self.budget.spurious = most;
         self
     }
 
-    /// Timers that may fire early in one execution, whatever their deadline.
+    /// Sets the number of timers that may fire early in one execution, whatever their deadline.
     #[must_use]
     pub fn timeouts(mut self, most: u32) -> Self {
         self.budget.timeouts = most;
@@ -245,8 +245,8 @@ impl Config {
         self
     }
 
-    /// Participants ([`embody`](crate::embody)) that may end in one execution, each
-    /// before any of its steps.
+    /// Sets the number of participants ([`embody`](crate::embody)) that may end in one execution,
+    /// each before any of its steps.
     #[must_use]
     pub fn kills(mut self, most: u32) -> Self {
         self.budget.kills = most;
@@ -262,8 +262,8 @@ impl Config {
         self
     }
 
-    /// Participants that may come in one execution after one has ended, each in its
-    /// place ([`Scenario::again`](crate::Scenario::again)), at any time.
+    /// Sets the number of participants that may come in one execution after one has ended, each in
+    /// its place ([`Scenario::again`](crate::Scenario::again)), at any time.
     #[must_use]
     pub fn respawns(mut self, most: u32) -> Self {
         self.budget.respawns = most;
@@ -278,7 +278,7 @@ impl Config {
         self
     }
 
-    /// Sleepers rely on being told of deaths for so many nanoseconds, then ask whether those
+    /// Has sleepers rely on being told of deaths for so many nanoseconds, then ask whether those
     /// they watch have ended; for ever unless set.
     #[must_use]
     pub fn trust(mut self, nanos: u64) -> Self {
@@ -307,7 +307,7 @@ impl Config {
         self
     }
 
-    /// Nanoseconds that pass when no thread can do anything but spin.
+    /// Sets the number of nanoseconds that pass when no thread can do anything but spin.
     #[must_use]
     pub fn tick(mut self, ns: u64) -> Self {
         self.tick = ns;
@@ -368,14 +368,14 @@ impl Config {
         self
     }
 
-    /// Steps after which an execution is reported as endless.
+    /// Sets the number of steps after which an execution is reported as endless.
     #[must_use]
     pub fn max_steps(mut self, most: u32) -> Self {
         self.max_steps = most;
         self
     }
 
-    /// Executions after which the search fails as too large.
+    /// Sets the number of executions after which the search fails as too large.
     #[must_use]
     pub fn max_executions(mut self, most: u64) -> Self {
         self.max_executions = most;

@@ -166,8 +166,8 @@ impl Me {
         rarity.saturating_sub(elapsed.max(1).ilog2())
     }
 
-    /// Acquisitions before the next one that is timed, of which one in `2^rarity` is:
-    /// geometric, by the logarithm of a random number.
+    /// Returns the number of acquisitions before the next one that is timed, of which one in
+    /// `2^rarity` is: geometric, by the logarithm of a random number.
     fn gap(&self, rarity: u32) -> u32 {
         /// Minus the binary logarithms of 1 - 2^-rarity, in parts of 2^20.
         const RATES: [u32; RAREST as usize] =
@@ -329,8 +329,8 @@ fn times_each(known: &KnownLock) {
 /// The number of bits behind the point of a logarithm.
 const LOG_BITS: u32 = 10;
 
-/// Minus the binary logarithm of `x / 2^32`, for an `x` that is not zero, in parts of
-/// `2^LOG_BITS`: bit by bit, by squaring what is left.
+/// Returns minus the binary logarithm of `x / 2^32`, for an `x` that is not zero, in parts
+/// of `2^LOG_BITS`: bit by bit, by squaring what is left.
 fn minus_log2(x: u32) -> u32 {
     let zeros = x.leading_zeros();
     // Between one and two, with 31 bits behind the point.

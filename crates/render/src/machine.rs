@@ -65,7 +65,7 @@ fn date(time: std::time::SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string()
 }
 
-/// Processors this process may use; at least 1.
+/// Returns the number of processors that this process may use; at least 1.
 #[must_use]
 pub fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)

@@ -67,7 +67,7 @@ impl TextTable {
     }
 }
 
-/// Columns on a terminal, for the characters used here: one each.
+/// Returns the number of columns on a terminal, for the characters used here: one each.
 fn width(text: &str) -> usize {
     text.chars().count()
 }

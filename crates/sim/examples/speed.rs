@@ -11,7 +11,7 @@ const LENGTH: f64 = 15.0;
 /// Seconds of processor time that can be measured: it is told by the tick.
 const ENOUGH: f64 = 0.15;
 
-/// Seconds of processor time that the calling thread has had.
+/// Returns the seconds of processor time that the calling thread has had.
 fn used() -> f64 {
     let times = std::fs::read_to_string("/proc/thread-self/schedstat").expect("Linux tells it");
     let first = times.split_whitespace().next().and_then(|time| time.parse::<f64>().ok());

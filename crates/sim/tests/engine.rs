@@ -31,7 +31,7 @@ fn the_same_seed_gives_the_same_run_and_another_one_another() {
     }
 }
 
-/// Jobs of a storm for all threads of one node, with a number of the machine changed.
+/// Returns the jobs of a storm for all threads of one node, with a number of the machine changed.
 fn changed(threads: usize, name: &str, value: f64) -> RunFigures {
     let part = westmere().with_nodes(1).and_then(|one| one.with_threads(threads));
     let mut machine = part.expect("such a part");
@@ -120,7 +120,7 @@ fn throughput(
     sum
 }
 
-/// Sections long enough that spinners have time to spin.
+/// Returns a workload with sections long enough that spinners have time to spin.
 fn long_sections() -> Workload {
     let mut workload = storm(1.0);
     workload.locks[0].section = 20.0;

@@ -28,7 +28,7 @@ const LABELLED: [&str; 6] = [
     "crates/inspect/src",
 ];
 
-/// Labels of the code, with the places that carry them.
+/// Returns the labels of the code, with the places that carry them.
 fn labels_in_code() -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for folder in LABELLED {

@@ -64,7 +64,7 @@ fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'))
 }
 
-/// Files and lines in which each name is defined and cited.
+/// Returns the files and lines in which each name is defined and cited.
 fn names() -> (BTreeMap<String, Vec<String>>, BTreeMap<String, Vec<String>>) {
     let (mut definitions, mut citations) = (BTreeMap::new(), BTreeMap::new());
     for path in files(".", &["rs", "h", "c", "hpp", "cc", "md"]) {

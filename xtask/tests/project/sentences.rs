@@ -101,13 +101,44 @@ impl<'ast> Visit<'ast> for Summaries {
     }
 }
 
+/// Words that end as a verb does and are none.
+const NO_VERBS: &[&str] = &[
+    "Acquisitions",
+    "Always",
+    "As",
+    "Bounds",
+    "Bytes",
+    "Columns",
+    "Descriptors",
+    "Directories",
+    "Executions",
+    "Handlers",
+    "Instructions",
+    "Its",
+    "Jobs",
+    "Kinds",
+    "Lines",
+    "Nanoseconds",
+    "Operations",
+    "Participants",
+    "Periods",
+    "Permits",
+    "Processors",
+    "Seconds",
+    "Sections",
+    "Sleepers",
+    "Spurious",
+    "This",
+    "Threads",
+    "Timers",
+    "Witnesses",
+];
+
 /// Tells whether `word` can be what a function does: a verb in the third person, or, of hooks, that
 /// it is called.
 fn is_verb(word: &str) -> bool {
     let word = word.trim_end_matches([',', '.', ':']);
-    let is_noun =
-        matches!(word, "Bytes" | "Its" | "Lines" | "Names" | "This" | "Threads" | "Always");
-    matches!(word, "Called" | "Names") || word.ends_with('s') && !is_noun
+    word == "Called" || word.ends_with('s') && !NO_VERBS.contains(&word)
 }
 
 /// Returns why `summary` is not one, if it is not.
@@ -143,6 +174,7 @@ fn a_summary_has_a_verb_or_names_a_thing() {
         ("Called before a wait.", Kind::Call, true),
         ("The owner of the lock.", Kind::Call, false),
         ("Of both halves.", Kind::Call, false),
+        ("Threads of the process.", Kind::Call, false),
         ("Whether it is free.", Kind::Call, false),
         ("Releases it.", Kind::Call, false),
         ("# Safety As the function.", Kind::Call, false),

@@ -47,7 +47,7 @@ pub(crate) fn storm_locks(text: &str) -> Result<usize, String> {
     whole(text, shared::storm::MAX_LOCKS)
 }
 
-/// Kinds of locks in a storm.
+/// Parses kinds of locks in a storm.
 pub(crate) fn storm_kinds(text: &str) -> Result<ValueList<shared::storm::StormLockKind>, String> {
     let all = shared::storm::StormLockKind::ALL;
     if text.trim() == "all" {

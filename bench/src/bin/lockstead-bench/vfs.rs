@@ -181,8 +181,8 @@ pub(crate) fn published(rows: &[Vfs2005]) -> String {
     table.render() + "\n  The announcement gives these ratios as 2.4x and 6.9x, 1.41x and 4.1x.\n"
 }
 
-/// Loops per second for each per cent of processor time: what the announcement
-/// calls efficiency. In ratios it is the same as loops per CPU-second.
+/// Returns the loops per second for each per cent of processor time: what the announcement calls
+/// efficiency. In ratios it is the same as loops per CPU-second.
 pub(crate) fn efficiency(row: &Vfs2005) -> f64 {
     row.loops_per_sec / row.cpu_percent
 }

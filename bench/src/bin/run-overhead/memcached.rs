@@ -97,7 +97,7 @@ fn client(port: u16, number: usize, stop: &AtomicBool, done: &AtomicU64) -> Resu
     Ok(())
 }
 
-/// Operations per second, and server CPU microseconds per operation.
+/// Measures operations per second, and server CPU microseconds per operation.
 fn load(server: &Server) -> Result<(f64, f64)> {
     let (stop, done) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {

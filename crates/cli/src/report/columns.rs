@@ -87,7 +87,7 @@ fn columns() -> impl Iterator<Item = &'static LockColumn> {
     GROUPS.iter().flat_map(|group| group.columns)
 }
 
-/// Characters of all columns in the text.
+/// Returns the number of characters of all columns in the text.
 pub(super) fn width() -> usize {
     columns().map(|column| column.width).sum()
 }

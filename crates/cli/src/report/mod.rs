@@ -66,7 +66,7 @@ pub(crate) fn finish(report: &RunReport, here: &Here, flags: &ReportFlags) -> Re
     }
 }
 
-/// Columns of the terminal behind standard error; none if it is no terminal.
+/// Returns the number of columns of the terminal behind standard error; none if it is no terminal.
 fn width() -> Option<usize> {
     let stderr = io::stderr();
     if !stderr.is_terminal() {

@@ -153,7 +153,7 @@ impl TextPage {
         self.width.is_some_and(|width| width >= WIDE)
     }
 
-    /// Columns for names in front of the numbers.
+    /// Returns the number of columns for names in front of the numbers.
     fn name_width(&self) -> usize {
         self.width.unwrap_or(WIDE).saturating_sub(columns::width() + 6)
     }

@@ -131,7 +131,7 @@ impl CrossCycles {
         self.dead.iter().any(|who| who.0 == Arc::as_ptr(process) as usize)
     }
 
-    /// Cycles that have closed, each once; members in the order in which they wait.
+    /// Returns the cycles that have closed, each once; members in the order in which they wait.
     pub(super) fn look(
         &mut self,
         live: &[(Arc<Observed>, ProcessWatch)],

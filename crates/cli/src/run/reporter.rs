@@ -251,7 +251,7 @@ impl Work {
         }
     }
 
-    /// Deadlocks through locks that no ledger has, each once.
+    /// Reports deadlocks through locks that no ledger has, each once.
     fn cycles_in_memory(&mut self, process: &Arc<Observed>, found: &Snapshot) {
         let program = self.scene(process, ThreadNames::new()).program();
         for cycle in found.cycles.iter().filter(|cycle| cycle.verdict == CycleVerdict::Deadlock) {

@@ -36,7 +36,7 @@ impl Server<'_> {
         read(&json)
     }
 
-    /// Status and answers.
+    /// Runs the server once, and returns its status and answers.
     fn once(&self, how: Option<(&Path, &[&str])>) -> (Option<i32>, String) {
         let folder = tempfile::tempdir().expect("a folder");
         let line = (self.command)(folder.path());

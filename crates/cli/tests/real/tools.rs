@@ -59,8 +59,8 @@ fn git() {
     seen.had("git", 8, 300);
 }
 
-/// Breakpoints, frames and values, without numbers that differ from run to run.
-/// News of threads come anywhere, and gdb does not see the end of each.
+/// Returns breakpoints, frames and values, without numbers that differ from run to run. News of
+/// threads come anywhere, and gdb does not see the end of each.
 fn without_numbers(text: &str) -> String {
     let lines: Vec<String> = text
         .lines()

@@ -66,7 +66,7 @@ pub(crate) fn script_pause(action: impl FnOnce() + 'static) {
     assert!(before.is_none(), "one pause at a time");
 }
 
-/// Actions that no sleep and no pause has run yet.
+/// Returns the number of actions that no sleep and no pause has run yet.
 pub(crate) fn unplayed() -> usize {
     SCRIPT.with_borrow(VecDeque::len) + PAUSE.with_borrow(|pause| usize::from(pause.is_some()))
 }

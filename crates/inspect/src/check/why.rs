@@ -124,7 +124,7 @@ mod tests {
     use super::*;
     use crate::check::model::LockIdentity;
 
-    /// Locks by name and class, and which comes before which.
+    /// Makes a report of locks by name and class, and which comes before which.
     fn order(locks: &[(&str, &str)], pairs: &[(usize, usize)]) -> RecordedOrder {
         let lock = |&(name, class): &(&str, &str)| LockIdentity {
             name: name.into(),

@@ -200,8 +200,8 @@ fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Ledg
     }
 }
 
-/// Cycles through locks that are in no ledger: of all threads that sleep, by
-/// memory alone. Only where such a lock has an owner.
+/// Returns the cycles through locks that are in no ledger: of all threads that sleep, by memory
+/// alone. Only where such a lock has an owner.
 fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<JudgedCycle> {
     let facts = looking.facts();
     let owned = facts

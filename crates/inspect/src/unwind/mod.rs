@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::memory::ProcessMemory;
 
-    /// Rows for the addresses of a mapping, by a file or by a copy of memory.
+    /// Makes rows for the addresses of a mapping, by a file or by a copy of memory.
     fn rows(table: &ModuleTables, range: std::ops::Range<u64>) -> Vec<(u64, u64)> {
         let row = |address| table.row(address).map(|row| (address, row.function));
         range.step_by(16).filter_map(row).collect()

@@ -52,7 +52,7 @@ extern "C" fn segment_me() -> u32 {
     shared::me(segment().address()).map_or(0, |me| me.bits())
 }
 
-/// Words for the program's own use.
+/// Returns a word for the program's own use.
 #[unsafe(no_mangle)]
 extern "C" fn segment_word(number: u32) -> *mut u64 {
     segment().word(number as usize).as_ptr()

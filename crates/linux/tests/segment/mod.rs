@@ -214,7 +214,7 @@ pub(crate) fn lose_list() {
     assert_eq!(unsafe { libc::syscall(libc::SYS_set_robust_list, 0usize, 24usize) }, 0);
 }
 
-/// Locks 0, and then tells.
+/// Takes lock 0, and then tells.
 pub(crate) fn hold(segment: &Segment) {
     assert_eq!(segment.lock_within(0, Duration::from_secs(20)), Ok(Got::Clean));
     segment.word(1).store(1, core::sync::atomic::Ordering::SeqCst);

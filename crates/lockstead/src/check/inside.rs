@@ -8,7 +8,8 @@ use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 thread_local! {
-    /// Has no destructor: it is there until the thread's very end.
+    /// Whether the thread is inside the validator. It has no destructor: it is there until the
+    /// thread's very end.
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -177,7 +177,7 @@ pub(crate) struct Observed {
     children: Vec<OwnedFd>,
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns the nanoseconds of `CLOCK_MONOTONIC`.
 fn now() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: the kernel writes to a timespec on this stack.

@@ -31,7 +31,7 @@ pub(super) struct ChartBar {
     pub(super) class: &'static str,
 }
 
-/// Bars below each other; with `one`, a line where the value is 1.
+/// Draws bars below each other; with `one`, a line where the value is 1.
 pub(super) fn bars(what: &str, bars: &[ChartBar], one: bool) -> String {
     let most = bars.iter().map(|bar| bar.figure.max).fold(0.0, f64::max);
     if most <= 0.0 {

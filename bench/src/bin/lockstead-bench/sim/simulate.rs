@@ -5,7 +5,7 @@ use crate::interrupt::{self, Interrupt};
 use crate::progress::Progress;
 use lockstead_sim::{Stopped, many};
 
-/// Simulations on all processors, with a bar.
+/// Runs simulations on all processors, with a bar.
 pub(super) fn simulate<T: Send>(
     count: usize,
     job: impl Fn(usize) -> T + Sync,

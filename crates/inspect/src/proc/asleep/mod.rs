@@ -107,7 +107,7 @@ pub fn asleep(
     }
 }
 
-/// Calls that newer processors do not have, and those of which nothing is known.
+/// Explains calls that newer processors do not have, and those of which nothing is known.
 #[cfg_attr(not(target_arch = "x86_64"), allow(unused_variables))]
 fn legacy(pid: u32, number: i64, call: &SleepingCall, memory: &dyn ReadableMemory) -> Asleep {
     let [first, second, third, fourth, fifth, _] = call.arguments;

@@ -34,7 +34,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Descriptors that lead there.
+    /// Returns the descriptors that lead there.
     pub(super) fn leading_to(&self, key: &OsString) -> &[(u32, String)] {
         self.by_key.get(key).map_or(&[], Vec::as_slice)
     }

@@ -15,7 +15,8 @@ const OPERATION: u64 = 6;
 /// The kernel's own limit is no lower than any that is in use.
 const MOST: u64 = 500;
 
-/// Objects of another IPC namespace have numbers that mean others here.
+/// Tells whether the process is in this IPC namespace: objects of another IPC namespace have
+/// numbers that mean others here.
 fn is_here(pid: u32) -> bool {
     let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/ipc")).ok();
     of("self").is_some_and(|here| of(&pid.to_string()) == Some(here))

@@ -80,7 +80,7 @@ fn model_mutex_excludes_sleeping_3t() {
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
-/// Bounds for three threads that do more than sleep.
+/// Returns bounds for three threads that do more than sleep.
 fn three() -> Config {
     Config::new().processors(4).preemptions(depth(2, 3)).stale_reads(depth(1, 2))
 }
@@ -94,7 +94,7 @@ fn model_mutex_excludes_without_sections() {
     adds::<Insists>("mutex, insisting, releases in one step, 3 threads", 3, 1, &config);
 }
 
-/// Locks that count on no slow unlock, and on more than the model has.
+/// Checks locks that count on no slow unlock, and on more than the model has.
 #[test]
 fn model_mutex_excludes_at_any_count_of_slow_unlocks_3t() {
     for unlocks in [0, 255] {

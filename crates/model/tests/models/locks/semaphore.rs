@@ -150,7 +150,7 @@ impl<S: Semaphore> Shared<S> {
     }
 }
 
-/// Users of `permits` permits, all of which are there at the end.
+/// Makes the scenario of users of `permits` permits, all of which are there at the end.
 fn users<S: Semaphore>(permits: u32) -> Scenario<Shared<S>> {
     Scenario::new(move || Shared::new(permits)).after(|s: &Shared<S>| {
         assert_eq!(s.inside.load(Ordering::Relaxed), 0);
@@ -167,7 +167,7 @@ fn visits<S: Semaphore>(permits: u32, threads: usize, rounds: u32) -> Scenario<S
     })
 }
 
-/// Bounds for three threads.
+/// Returns bounds for three threads.
 fn three() -> Config {
     Config::new().processors(4).preemptions(depth(2, 4)).stale_reads(depth(1, 2))
 }
@@ -301,7 +301,7 @@ fn model_semaphore_gives_up_leaving_3t() {
     gives_up::<Tuned<Leaves>>();
 }
 
-/// Permits that come from nowhere: two consumers, who may both sleep, and as
+/// Makes the scenario of permits that come from nowhere: two consumers, who may both sleep, and as
 /// many `up`s in a row.
 fn produces<S: Semaphore>() -> Scenario<Shared<S>> {
     Scenario::new(|| Shared::<S>::new(0))

@@ -130,8 +130,8 @@ impl Tokens {
     }
 }
 
-/// Participants that each do one of these; equal ones must stand together. Those of
-/// the first `mortal` may be killed.
+/// Makes the scenario of participants that each do one of these; equal ones must stand together.
+/// Those of the first `mortal` may be killed.
 pub(crate) fn tokens(mortal: usize, programs: &'static [&'static [Op]]) -> Scenario<Tokens> {
     let lives = programs.len();
     let mut scenario = Scenario::new(move || Tokens::new(lives));

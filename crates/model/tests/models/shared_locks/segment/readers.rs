@@ -171,7 +171,7 @@ impl Locks {
     }
 }
 
-/// Participants that each do one of these; equal ones must stand together.
+/// Makes the scenario of participants that each do one of these; equal ones must stand together.
 pub(crate) fn readers(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     Scenario::new(move || Locks::new(lives))
@@ -191,8 +191,8 @@ pub(crate) fn readers_again(
     })
 }
 
-/// Participants that each do one of these, and leave their slots and come again, to the
-/// first slot that is free then: so no two are alike.
+/// Makes the scenario of participants that each do one of these, and leave their slots and come
+/// again, to the first slot that is free then: so no two are alike.
 pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);

@@ -176,8 +176,8 @@ impl Units {
     }
 }
 
-/// Participants that each do one of these with a semaphore of so many units; equal
-/// ones must stand together.
+/// Makes the scenario of participants that each do one of these with a semaphore of so many units;
+/// equal ones must stand together.
 pub(crate) fn units(units: u32, programs: &'static [&'static [Op]]) -> Scenario<Units> {
     with_claims(units, programs, true)
 }
@@ -204,8 +204,8 @@ pub(crate) fn units_again(
     })
 }
 
-/// Participants that each do one of these, and leave their slots and come again, to the
-/// first slot that is free then: so no two are alike, and nothing is guarded.
+/// Makes the scenario of participants that each do one of these, and leave their slots and come
+/// again, to the first slot that is free then: so no two are alike, and nothing is guarded.
 pub(crate) fn come_and_go(number: u32, programs: &'static [&'static [Op]]) -> Scenario<Units> {
     let lives = programs.len();
     let fresh = Scenario::new(move || Units::new(lives, number)).mourn(Units::mourn);
