@@ -110,8 +110,8 @@ mod tests {
     use std::cell::Cell;
     use std::time::Duration;
 
-    /// Runs rounds of three subjects in which others used so much, one after the other; how often
-    /// each was measured and kept.
+    /// Runs rounds of three subjects in which others used so much, one after the other. Returns how
+    /// often each was measured and kept.
     fn three(wanted: usize, others: &[Option<f64>]) -> (Disturbance, usize, [usize; 3]) {
         let (others, mut measured, mut kept) = (Cell::new(others), 0, [0; 3]);
         let observe = || {

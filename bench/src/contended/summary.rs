@@ -118,7 +118,7 @@ const THROUGHPUT: LockFigure = |figures| figures.ops_per_s;
 const WORK: LockFigure = |figures| figures.ops_per_cpu_s;
 
 impl GridSummary {
-    /// Sums up these cells; `None` if none has both [`SUBJECT`] and a peer.
+    /// Sums up these cells. Returns `None` if none has both [`SUBJECT`] and a peer.
     #[must_use]
     pub fn of(grid: &Grid) -> Option<Self> {
         let grid = &grid.plain();

@@ -92,8 +92,7 @@ trait LockField: Sized + Sync {
     /// Takes a free lock and keeps it.
     fn keep(&self, lock: usize) -> Result<(), Error>;
 
-    /// Waits for a lock; whether it told of a death. It is put in order and
-    /// released.
+    /// Waits for a lock. Returns whether it told of a death. It is put in order and released.
     fn wait(&self, lock: usize) -> Result<bool, Error>;
 
     /// Asks a lock without waiting, as [`wait`](Self::wait); `None`: somebody has

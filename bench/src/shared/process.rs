@@ -197,7 +197,7 @@ impl WorkerProcess {
         }
     }
 
-    /// Sends SIGKILL, and takes the private memory away; false if it has ended by then.
+    /// Sends SIGKILL, and takes the private memory away. Returns false if it has ended by then.
     pub(crate) fn kill_and_release(&self) -> io::Result<bool> {
         // SAFETY: a child that has not been waited for; numbers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid, 0) };

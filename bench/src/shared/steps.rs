@@ -166,7 +166,7 @@ impl Tries<'_> {
         Ok(())
     }
 
-    /// Kills once more; true if the operation had come to its end.
+    /// Kills once more. Returns true if the operation had come to its end.
     fn again(&mut self, pace: VictimPace) -> Result<bool, Error> {
         let round = self.round(pace).map_err(|error| match error {
             Error::Worker { how } => {

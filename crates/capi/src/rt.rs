@@ -82,7 +82,7 @@ impl lks_rt_mutex {
 }
 
 impl lks_rt_recursive_mutex {
-    /// Takes the mutex once more; `None` if the calling thread does not hold it.
+    /// Takes the mutex once more. Returns `None` if the calling thread does not hold it.
     fn again(&self) -> Option<i32> {
         if !self.word.is_mine() {
             return None;

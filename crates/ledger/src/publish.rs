@@ -247,8 +247,8 @@ impl<C: Cells> HeldEntry<C> {
         self.address.compare_exchange(address, 0, Release, Relaxed).is_ok()
     }
 
-    /// Reads the entry; `None` if it is empty. For a thread that runs, the
-    /// fields may belong to a later acquisition than the address.
+    /// Reads the entry. Returns `None` if it is empty. For a thread that runs, the fields may
+    /// belong to a later acquisition than the address.
     #[must_use]
     pub fn read(&self) -> Option<Holding> {
         // ord: LED-4 (acquire): the fields; and, as LED-3, the episode.

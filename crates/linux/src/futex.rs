@@ -289,8 +289,8 @@ pub(crate) fn wait_vector(words: &[FutexWaitv], deadline: Option<Nanos>) -> Resu
     usize::try_from(result).map_err(|_| ())
 }
 
-/// Sleeps on the word and the cancellation word at once; `None` where the
-/// kernel, or a filter, does not offer that.
+/// Sleeps on the word and the cancellation word at once. Returns `None` where the kernel, or a
+/// filter, does not offer that.
 fn wait_two(
     word: *const u32,
     expected: u32,

@@ -77,8 +77,7 @@ pub(crate) fn join() -> Slot {
     slot
 }
 
-/// Sees to it that [`leave`] runs at the end of the thread; false if nothing
-/// will.
+/// Sees to it that [`leave`] runs at the end of the thread. Returns false if nothing will.
 fn attend() -> bool {
     let Some(key) = KEY.load(Relaxed).checked_sub(1) else { return false };
     // Any value but null makes the libc call the destructor.

@@ -59,7 +59,7 @@ impl Drop for NoSignals {
     }
 }
 
-/// Maps fresh zeroed pages straight from the kernel; `None` when it has none.
+/// Maps fresh zeroed pages straight from the kernel. Returns `None` when it has none.
 pub(crate) fn map_zeroed(bytes: usize) -> Option<NonNull<u8>> {
     // SAFETY: an anonymous mapping at an address of the kernel's choice
     // touches nothing that exists.
@@ -92,7 +92,7 @@ pub(crate) struct Scratch(NonNull<u8>);
 impl Scratch {
     pub(crate) const SIZE: usize = 1 << 14;
 
-    /// Maps the pages; `None` when the kernel has no memory.
+    /// Maps the pages. Returns `None` when the kernel has no memory.
     pub(crate) fn new() -> Option<Self> {
         map_zeroed(Self::SIZE).map(Scratch)
     }
@@ -111,7 +111,7 @@ impl Drop for Scratch {
     }
 }
 
-/// Reads the beginning of a file, as much as fits; `None` when it cannot be read.
+/// Reads the beginning of a file, as much as fits. Returns `None` when it cannot be read.
 ///
 /// By system calls, not by the libc's functions, which are points of
 /// cancellation: a thread must not be cancelled while it acquires a lock.

@@ -152,8 +152,7 @@ pub(crate) fn vacate(slot: Slot) {
     participant(slot).vacate();
 }
 
-/// Takes back the slots of unattended threads that have ended; true if there
-/// was one.
+/// Takes back the slots of unattended threads that have ended. Returns true if there was one.
 fn reap() -> bool {
     if !UNATTENDED.load(Ordering::Relaxed) {
         return false;

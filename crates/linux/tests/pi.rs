@@ -175,8 +175,8 @@ fn without_the_newer_call_time_outs_go_by_the_wall_clock() {
     refuse_lock_pi2(false);
 }
 
-/// Has the kernel answer every futex call with priority inheritance by `errno`, for this
-/// thread and those that it starts. False where filters are not allowed.
+/// Has the kernel answer every futex call with priority inheritance by `errno`, for this thread and
+/// those that it starts. Returns false where filters are not allowed.
 fn filter(errno: i32) -> bool {
     const COMMAND: u32 = 0x7f;
     let statement = |code: u32, k: u32, (jt, jf): (u8, u8)| libc::sock_filter {

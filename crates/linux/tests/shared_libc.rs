@@ -287,8 +287,8 @@ fn a_forked_child_does_not_stand_for_its_parent() {
     unsafe { libc::kill(segment.word(2).load(SeqCst) as libc::pid_t, libc::SIGKILL) };
 }
 
-/// Runs where `process_mrelease` takes the memory of a killed child away before it
-/// runs: on one processor, the child last. False where the kernel does not allow it.
+/// Runs where `process_mrelease` takes the memory of a killed child away before it runs: on one
+/// processor, the child last. Returns false where the kernel does not allow it.
 fn kill_and_take_memory(child: Child) -> Result<bool, i32> {
     // SAFETY: the structure is plain bits, and calls that take numbers or live variables.
     unsafe {

@@ -90,7 +90,7 @@ fn sleeper(segment: &Segment) -> Child {
     child
 }
 
-/// Waits for the victim's next stop or end; `None` if it sleeps.
+/// Waits for the victim's next stop or end. Returns `None` if it sleeps.
 fn next(victim: &Child, patience: Duration) -> Option<i32> {
     let end = Instant::now() + patience;
     let mut status = 0;

@@ -25,8 +25,8 @@ struct Calls {
 /// The answers that are not told as refusals: calls that have looked give them.
 const ANSWERS: [i32; 5] = [libc::EAGAIN, libc::EINTR, libc::ETIMEDOUT, libc::ENOENT, libc::ESRCH];
 
-/// Runs `body` in a child and looks at each system call of all its threads between the
-/// two calls of `getppid` that it must make; `None` if that is not allowed.
+/// Runs `body` in a child and looks at each system call of all its threads between the two calls of
+/// `getppid` that it must make. Returns `None` if that is not allowed.
 fn watch(body: impl FnOnce()) -> Option<Calls> {
     // SAFETY: the child traces itself, runs `body` and ends; it comes back only to the
     // parent.

@@ -72,7 +72,7 @@ fn a_deadline_ends_the_wait_and_not_too_early() {
 
 extern "C" fn nothing(_number: libc::c_int) {}
 
-/// Signals a waiter again and again until it gives up; what it said.
+/// Signals a waiter again and again until it gives up. Returns what it said.
 fn interrupt(number: libc::c_int, how: &WaitBounds<'_, Linux>) -> Result<(), LockError> {
     let held = Held::new();
     let tid = AtomicI32::new(0);

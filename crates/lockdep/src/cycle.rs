@@ -118,9 +118,9 @@ pub(crate) enum RowEnds {
     Handler { asked: u32, held: u32, thread: ThreadId },
 }
 
-/// Finds a witness for each edge, given by its arc and the lock it holds. The
-/// first edge has only the witness `fixed`, if given. At most `budget` witnesses
-/// are tried; `None` if none stand together.
+/// Finds a witness for each edge, given by its arc and the lock it holds. The first edge has only
+/// the witness `fixed`, if given. At most `budget` witnesses are tried. Returns `None` if none
+/// stand together.
 pub(crate) fn assign<L: Copy>(
     edges: &[(u32, HeldLock)],
     fixed: Option<&ArcWitness<L>>,

@@ -70,7 +70,7 @@ struct OrderSide {
 }
 
 impl Net {
-    /// Gives an arc a further kind. `false` if no cycle leads through the arc.
+    /// Gives an arc a further kind. Returns `false` if no cycle leads through the arc.
     pub(crate) fn grow(&mut self, arc: u32, kind: Kinds) -> bool {
         let this = &mut self.arcs[arc as usize];
         let (from, to, old) = (this.from, this.to, this.kinds);

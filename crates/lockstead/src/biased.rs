@@ -130,9 +130,9 @@ impl<T: ?Sized, H: Hooks> BiasedMutex<T, H> {
         self.settle(self.raw.lock(Location::caller()))
     }
 
-    /// Acquires the mutex if it is free, without waiting for a holder; `None` if it is
-    /// held, also by the calling thread. Ends the bias if it belongs to another thread and
-    /// is not seen to be held.
+    /// Acquires the mutex if it is free, without waiting for a holder. Returns `None` if it is
+    /// held, also by the calling thread. Ends the bias if it belongs to another thread and is not
+    /// seen to be held.
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<BiasedMutexGuard<'_, T, H>> {

@@ -116,8 +116,8 @@ impl<T: ?Sized, H: Hooks> Mutex<T, H> {
         }
     }
 
-    /// Acquires the mutex if it is free, without waiting; `None` if it is
-    /// held, also by the calling thread.
+    /// Acquires the mutex if it is free, without waiting. Returns `None` if it is held, also by the
+    /// calling thread.
     ///
     /// ```
     /// let mutex = lockstead::Mutex::new(0);

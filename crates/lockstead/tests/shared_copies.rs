@@ -143,7 +143,7 @@ extern "C" fn forks(_: libc::c_int) {
 /// 0 in the child.
 static FORKED: AtomicI32 = AtomicI32::new(-1);
 
-/// Has somebody wait who is copied meanwhile; what the copy is told. `wait` is told which
+/// Has somebody wait who is copied meanwhile. Returns what the copy is told. `wait` is told which
 /// process called it, and returns what its wait has ended with.
 #[track_caller]
 fn copied(root: &Root, wait: impl FnOnce() -> Result<(), SharedError>) -> libc::pid_t {

@@ -69,7 +69,7 @@ fn access(address: usize, write: bool, site: &'static Location<'static>) {
 }
 
 impl Engine {
-    /// Notes an access; false if it races.
+    /// Notes an access. Returns false if it races.
     fn races(&mut self, address: usize, write: bool) -> bool {
         let me = self.current;
         let clock = self.memory.view(me).clock;

@@ -91,8 +91,8 @@ impl Choices {
         Some(choice)
     }
 
-    /// Goes back to the last decision with an option left, and takes it; false
-    /// when there is none.
+    /// Goes back to the last decision with an option left, and takes it. Returns false when there
+    /// is none.
     pub(crate) fn advance(&mut self) -> bool {
         self.branches.truncate(self.at);
         self.at = 0;

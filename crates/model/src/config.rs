@@ -220,7 +220,7 @@ impl Config {
         self
     }
 
-    /// Signals whose handler runs in one execution, in threads that installed
+    /// Sets the number of signals whose handler runs in one execution, in threads that installed
     /// one with [`with_handler`](crate::with_handler).
     #[must_use]
     pub fn signals(mut self, most: u32) -> Self {

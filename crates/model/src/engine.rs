@@ -416,7 +416,7 @@ impl Engine {
         ));
     }
 
-    /// Counts a step; false if the execution is over.
+    /// Counts a step. Returns false if the execution is over.
     pub(crate) fn step(&mut self) -> bool {
         self.steps += 1;
         if self.steps > self.config.max_steps {

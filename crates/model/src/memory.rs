@@ -91,7 +91,7 @@ pub(crate) struct Accesses {
 }
 
 impl Accesses {
-    /// Notes an access of thread `me`, whose view has this clock; false if it races.
+    /// Notes an access of thread `me`, whose view has this clock. Returns false if it races.
     pub(crate) fn note(&mut self, me: usize, clock: &[u16; MAX_THREADS], write: bool) -> bool {
         let after_write = self.written <= clock[self.writer];
         let after_reads = self.read.iter().zip(clock).all(|(read, known)| read <= known);
@@ -367,9 +367,9 @@ impl ModelMemory {
         (store.value, store.id)
     }
 
-    /// Lets `thread` put a store named `id` right behind the one with index
-    /// `behind`; `glued` when it is the write of a read-modify-write. False if
-    /// there is no room between two stores any more.
+    /// Lets `thread` put a store named `id` right behind the one with index `behind`; `glued` when
+    /// it is the write of a read-modify-write. Returns false if there is no room between two stores
+    /// any more.
     #[expect(clippy::too_many_arguments, reason = "a store has that many properties")]
     pub(crate) fn write(
         &mut self,

@@ -342,7 +342,7 @@ impl<S: 'static> RunStage<'_, S> {
         });
     }
 
-    /// Lets a thread go on until others are to; true if it has ended.
+    /// Lets a thread go on until others are to. Returns true if it has ended.
     fn resume(&mut self, thread: usize) -> bool {
         with(|engine| engine.running = thread);
         self.strands[thread].resume()

@@ -30,7 +30,7 @@ use std::sync::atomic::Ordering;
 const LOW: u64 = u32::MAX as u64;
 
 impl U64 {
-    /// Replaces the low half, if it is `current`, by `new`; whether it did.
+    /// Replaces the low half, if it is `current`, by `new`. Returns whether it did.
     #[track_caller]
     pub(crate) fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
         self.exchange_low(current, new, order, Location::caller())
@@ -46,8 +46,8 @@ impl U64 {
         done
     }
 
-    /// Erases the low half, if it is no more than `most`; whether it did. In one
-    /// exchange, if so configured, of the number that the thread has as a participant.
+    /// Erases the low half, if it is no more than `most`. Returns whether it did. In one exchange,
+    /// if so configured, of the number that the thread has as a participant.
     #[track_caller]
     pub(crate) fn erase_low(&self, most: u32, order: Ordering) -> bool {
         let site = Location::caller();

@@ -84,7 +84,7 @@ impl ModelStrand {
         }));
     }
 
-    /// Lets it go on until others are to; true if it has ended.
+    /// Lets it go on until others are to. Returns true if it has ended.
     pub(crate) fn resume(&mut self) -> bool {
         self.image = None;
         let thread = self.thread.as_mut().expect("something runs there");

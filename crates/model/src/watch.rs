@@ -110,7 +110,7 @@ const WOKEN: [&str; 6] = [
 ];
 
 impl Engine {
-    /// Compares and queues in one step; false if the word differs.
+    /// Compares and queues in one step. Returns false if the word differs.
     fn queue(&mut self, word: &WatchedLocation<'_>, site: Site) -> bool {
         let me = self.current;
         if self.phase != Phase::Run {
@@ -237,7 +237,7 @@ pub(crate) fn add_and_wake(word: &crate::U32, add: u32, count: u32, site: Site) 
     check();
 }
 
-/// Names where somebody is woken when the calling thread ends; what was named before.
+/// Names where somebody is woken when the calling thread ends. Returns what was named before.
 pub(crate) fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*const crate::U32> {
     death::may_come();
     with(|engine| {
@@ -249,8 +249,8 @@ pub(crate) fn at_death_wake(word: Option<&crate::U32>, site: Site) -> Option<*co
     })
 }
 
-/// Names where somebody is woken when the calling thread ends and has named nothing.
-/// False, and nothing has changed, where the machine is not to offer that.
+/// Names where somebody is woken when the calling thread ends and has named nothing. Returns false,
+/// and nothing has changed, where the machine is not to offer that.
 pub(crate) fn defer_wake(word: &crate::U32, site: Site) -> bool {
     with(|engine| {
         let offered = engine.config.defers_wakes;

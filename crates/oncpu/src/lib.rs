@@ -131,7 +131,7 @@ pub fn start() -> Result<RunningTable, OncpuRefusal> {
     status()?.ok_or(OncpuRefusal::Kernel("find the table again", "it has vanished".into()))
 }
 
-/// Stops the table; false if there was none. Programs that have mapped it fall back to what
+/// Stops the table. Returns false if there was none. Programs that have mapped it fall back to what
 /// they use without.
 ///
 /// # Errors

@@ -228,8 +228,8 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &ThreadWords) -> Option<M
     Some(me)
 }
 
-/// Claims a record for a thread that is not running yet, or not recorded.
-/// `None` when there is none left: a loss if the thread ever uses a lock.
+/// Claims a record for a thread that is not running yet, or not recorded. Returns `None` when there
+/// is none left: a loss if the thread ever uses a lock.
 #[must_use]
 pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let fresh = || {

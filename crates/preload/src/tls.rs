@@ -111,8 +111,8 @@ macro_rules! descriptor {
     };
 }
 
-/// Learns by the calling thread, which is the C library's, how its threads are known.
-/// False where descriptors are not what they have always been: then none is.
+/// Learns by the calling thread, which is the C library's, how its threads are known. Returns false
+/// where descriptors are not what they have always been: then none is.
 #[must_use]
 pub fn learn() -> bool {
     let (itself, header, guard) = descriptor!(0, 0x10, GUARD_AT);

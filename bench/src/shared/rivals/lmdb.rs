@@ -109,7 +109,7 @@ impl Lmdb {
         Ok(())
     }
 
-    /// Has the table of readers looked through; how many dead ones were cleared.
+    /// Has the table of readers looked through. Returns how many dead ones were cleared.
     fn clear_dead(&self) -> Result<c_int, Error> {
         let mut dead = 0;
         // SAFETY: an environment that is open in this process; room for the result.

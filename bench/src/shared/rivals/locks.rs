@@ -100,10 +100,10 @@ pub(super) trait Rival<'g>: Sized {
 
     fn open(ground: &'g RivalGround) -> Result<Self, Error>;
 
-    /// Takes the lock; true if the last owner died.
+    /// Takes the lock. Returns true if the last owner died.
     fn lock(&self) -> Result<bool, Error>;
 
-    /// Takes it if nobody has it; whether it has it.
+    /// Takes it if nobody has it. Returns whether it has it.
     fn try_lock(&self) -> Result<bool, Error>;
 
     /// Gives it back, or its share; an error if it is not the caller's.

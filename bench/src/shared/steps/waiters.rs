@@ -36,7 +36,7 @@ impl Waiters {
         }
     }
 
-    /// Waits until each sleeps or is through; whether one is through.
+    /// Waits until each sleeps or is through. Returns whether one is through.
     pub(super) fn until_asleep(&self) -> Result<bool, Error> {
         let busy = |waiter: &StepsWaiter| waiter.busy.load(Ordering::SeqCst);
         let settled =

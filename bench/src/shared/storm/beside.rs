@@ -47,7 +47,7 @@ pub(super) fn fresh() -> Result<SharedMemory<Others>, Error> {
 }
 
 impl TheirMutex {
-    /// Takes it, waiting at most so long; false if it was not to be had.
+    /// Takes it, waiting at most so long. Returns false if it was not to be had.
     fn take(&self, patience: Duration, tally: &KindTally) -> bool {
         let end = Instant::now() + patience;
         let robustly = loop {

@@ -24,7 +24,7 @@ use lockstead::shared::{Locked, SharedError, SharedMutexGuard};
 
 type Guard<'a> = SharedMutexGuard<'a, ProtectedTurn>;
 
-/// Does a section in depot `at`; false if there was nothing to do.
+/// Does a section in depot `at`. Returns false if there was nothing to do.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let depot = &hand.field().depots[at];
     let how = hand.how();

@@ -16,9 +16,9 @@ pub(super) enum Death {
     Exec,
 }
 
-/// Kills a process, and takes its private memory away before its threads come to look at it,
-/// as the reaper of the out-of-memory killer does; whether that was in time. Of the list of
-/// robust locks that lies there the kernel sees nothing then.
+/// Kills a process, and takes its private memory away before its threads come to look at it, as the
+/// reaper of the out-of-memory killer does. Returns whether that was in time. Of the list of robust
+/// locks that lies there the kernel sees nothing then.
 ///
 /// For that all its threads come to the processor of the caller, which runs before them. The
 /// kernel has them end as fast as others afterwards.

@@ -9,7 +9,7 @@ use super::tally::{StormLockKind, count};
 use crate::Error;
 use lockstead::shared::SharedMutex;
 
-/// Does a section under mutex `at`; false if it was not to be had.
+/// Does a section under mutex `at`. Returns false if it was not to be had.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let Some((mut pair, _)) = take(hand, at)? else { return Ok(false) };
     pair.enter(hand.name);

@@ -41,7 +41,7 @@ impl ProtectedPair {
         store(&mut self.first, first.wrapping_add(1));
     }
 
-    /// Does the second half of a section; true if nobody else was there meanwhile.
+    /// Does the second half of a section. Returns true if nobody else was there meanwhile.
     pub(super) fn leave(&mut self, name: u64) -> bool {
         let second = load(&self.second);
         store(&mut self.second, second.wrapping_add(1));

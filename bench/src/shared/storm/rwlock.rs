@@ -13,7 +13,7 @@ use crate::Error;
 /// One of so many sections writes.
 const WRITES: u32 = 2;
 
-/// Does a section under lock `at`; false if it was not to be had.
+/// Does a section under lock `at`. Returns false if it was not to be had.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let second = hand.another(at);
     within(hand, at, |hand| match second {

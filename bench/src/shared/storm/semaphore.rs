@@ -18,7 +18,7 @@ use std::sync::atomic::Ordering;
 
 /// One of so many sections does.
 const TAKES_MOST: u32 = 4;
-/// Does a section with some units of semaphore `at`; false if they were not to be had.
+/// Does a section with some units of semaphore `at`. Returns false if they were not to be had.
 pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     let semaphore = &hand.field().semaphores[at];
     let units = if hand.random.u32(..TAKES_MOST) == 0 { MOST_TAKEN } else { 1 };
@@ -43,7 +43,7 @@ pub(super) fn section(hand: &mut Hand<'_>, at: usize) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Looks at what an acquisition has brought; `None` if it was not to be had in time.
+/// Looks at what an acquisition has brought. Returns `None` if it was not to be had in time.
 fn received<'a>(
     tally: &KindTally,
     at: usize,

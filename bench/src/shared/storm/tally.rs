@@ -159,8 +159,8 @@ pub(super) fn count(counter: &AtomicU64, more: u64) {
 }
 
 impl KindTally {
-    /// Looks at a lock as it was got, mends what a dead owner left, and gives the guard,
-    /// and whether an owner died; `None` if the lock was not to be had in time.
+    /// Looks at a lock as it was got, mends what a dead owner left, and gives the guard, and
+    /// whether an owner died. Returns `None` if the lock was not to be had in time.
     pub(super) fn received<G>(
         &self,
         outcome: Result<Locked<G>, SharedError>,

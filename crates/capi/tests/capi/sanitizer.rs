@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 const COMPILER: &str = "clang";
 
-/// Builds with the sanitizer; `None` where it is not installed.
+/// Builds with the sanitizer. Returns `None` where it is not installed.
 fn sanitized(name: &str, options: &[&str]) -> Option<PathBuf> {
     let program = scratch().join(format!("{name}-sanitized{}", options.concat()));
     let mut command = strict(COMPILER, "gnu11");

@@ -5,7 +5,7 @@ use std::process::Command;
 
 const COMPILER: &str = "clang++";
 
-/// Compiles with this mistake in the source; what the compiler said if it refused.
+/// Compiles with this mistake in the source. Returns what the compiler said if it refused.
 fn refusal(mistake: Option<&str>, debug: bool) -> Option<String> {
     let mut command = strict(COMPILER, "c++17");
     command.args(["-Wthread-safety", "-Wno-unused-private-field", "-fsyntax-only"]);

@@ -48,7 +48,7 @@ struct Arrow {
     who: String,
 }
 
-/// Draws the order of a process; nothing if there is none.
+/// Draws the order of a process. Returns nothing if there is none.
 pub(super) fn draw(order: &RecordedOrder, findings: &[&Finding]) -> Option<Drawing> {
     let mut graph = OrderPicture::of(order, findings);
     if graph.arrows.is_empty() {

@@ -25,7 +25,7 @@ pub(super) fn snapshot(process: &Observed, whole: bool) -> Option<Snapshot> {
     snapshot::recorded(&opened, &process.ledger, whole).ok()
 }
 
-/// Renders a report that all threads wait; `None` if they do not any more.
+/// Renders a report that all threads wait. Returns `None` if they do not any more.
 pub(super) fn stuck(
     program: &str,
     found: &Snapshot,
@@ -101,8 +101,8 @@ fn waits_for_ever(thread: &SnapshotThread) -> bool {
     }
 }
 
-/// Renders a report of a wait for what others hold; `None` if the wait is over, or for something
-/// else.
+/// Renders a report of a wait for what others hold. Returns `None` if the wait is over, or for
+/// something else.
 pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant) -> Option<String> {
     let thread = found.thread(tid)?;
     let (what, limited) = match (thread.kernel_lock(), thread.wait()) {

@@ -216,7 +216,7 @@ impl<'a, P: RobustMachine> Domain<'a, P> {
     }
 
     /// Does what the machine should have done when a participant ended (DEATH-MARK), and wakes
-    /// everybody. False if the life word has changed since.
+    /// everybody. Returns false if the life word has changed since.
     pub fn declare_dead(&self, slot: u32, life: Life) -> bool {
         // As if the machine had done it.
         let done = life.is_taken()

@@ -90,9 +90,9 @@ pub trait RobustMachine: Platform {
     /// named before; whoever names a word names that again afterwards.
     fn at_death_wake(word: Option<NonNull<Self::U32>>) -> Option<NonNull<Self::U32>>;
 
-    /// Has the machine treat `word` as [named](Self::at_death_wake) while the caller owns a lock
-    /// of the word's segment and has named nothing (DEATH-NAMED-WORD). False if the machine does
-    /// not promise that.
+    /// Has the machine treat `word` as [named](Self::at_death_wake) while the caller owns a lock of
+    /// the word's segment and has named nothing (DEATH-NAMED-WORD). Returns false if the machine
+    /// does not promise that.
     fn defer_wake(word: &Self::U32) -> bool;
 
     /// How long a waiter [rests](Self::rest), in nanoseconds; `None`: it never does.

@@ -198,7 +198,7 @@ impl<P: RobustMachine> RawSharedMutex<P> {
         }
     }
 
-    /// Declares consistent what the mutex protects, after [`Got::OwnerDied`]. False if the
+    /// Declares consistent what the mutex protects, after [`Got::OwnerDied`]. Returns false if the
     /// caller does not hold the mutex.
     pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {
         let holds = self.is_held_by(party.me);

@@ -61,8 +61,8 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         RawSharedRwLock { mutex: RawSharedMutex::new() }
     }
 
-    /// Takes the lock for reading, by the caller's claim of this number, which is not in use;
-    /// `None` if all are in use.
+    /// Takes the lock for reading, by the caller's claim of this number, which is not in use.
+    /// Returns `None` if all are in use.
     ///
     /// # Errors
     /// As `how` allows; [`RobustError::Recursive`] if the caller writes.
@@ -134,7 +134,7 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         self.own_all(party, how).map(|()| ReadHold::OwnerDied)
     }
 
-    /// Releases what [`read`](Self::read) returned. False if the caller does not have that.
+    /// Releases what [`read`](Self::read) returned. Returns false if the caller does not have that.
     #[inline]
     pub fn unread(&self, party: &Party<'_, P>, hold: ReadHold) -> bool {
         let ReadHold::Claim(number) = hold else {

@@ -211,8 +211,8 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         self.change(party, claim, units, |this| put(&this.free, units))
     }
 
-    /// Uses up `units` that the caller has by this claim: nobody gets them again. False if it
-    /// has fewer.
+    /// Uses up `units` that the caller has by this claim: nobody gets them again. Returns false if
+    /// it has fewer.
     ///
     /// # Errors
     /// [`RobustError::NotRecoverable`], where a peer has spoiled it.

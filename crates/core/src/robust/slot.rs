@@ -57,7 +57,7 @@ impl<P: RobustMachine> SlotRecord<P> {
         Life(self.life.load(Ordering::Acquire))
     }
 
-    /// Replaces the life word `from` by `to`; false if it is another one.
+    /// Replaces the life word `from` by `to`. Returns false if it is another one.
     pub fn change(&self, from: Life, to: Life) -> bool {
         // ord: SHR-9 (acq_rel): acquire: the slot as its last tenant has left it; release:
         // what the caller did there, or has released, to who finds it left.
@@ -71,8 +71,8 @@ impl<P: RobustMachine> SlotRecord<P> {
         self.replace(tenant, tenant.free());
     }
 
-    /// Replaces the life word of a tenant, or of a process that prepares the slot, whether or
-    /// not somebody doubts that it lives: doubts come and go meanwhile. False if somebody has
+    /// Replaces the life word of a tenant, or of a process that prepares the slot, whether or not
+    /// somebody doubts that it lives: doubts come and go meanwhile. Returns false if somebody has
     /// declared it dead.
     pub fn replace(&self, tenant: Life, to: Life) -> bool {
         while !self.change(tenant, to) && !self.change(tenant.doubted(), to) {
@@ -89,8 +89,8 @@ impl<P: RobustMachine> SlotRecord<P> {
         true
     }
 
-    /// Ends the name of the tenants of a slot that was found free (LIFE-FREE-NAME). False if
-    /// somebody has come since.
+    /// Ends the name of the tenants of a slot that was found free (LIFE-FREE-NAME). Returns false
+    /// if somebody has come since.
     pub(super) fn retire(&self, free: Life) -> bool {
         self.change(free, free.dead())
     }

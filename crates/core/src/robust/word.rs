@@ -49,8 +49,8 @@ pub const NOT_RECOVERABLE: u32 = u32::MAX;
 pub struct Identity(NonZeroU32);
 
 impl Identity {
-    /// Names the participant in this slot in this generation; `None` if one of the two is out
-    /// of range.
+    /// Names the participant in this slot in this generation. Returns `None` if one of the two is
+    /// out of range.
     #[inline]
     #[must_use]
     pub const fn new(slot: u32, generation: u32) -> Option<Identity> {

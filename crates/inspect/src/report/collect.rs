@@ -113,8 +113,8 @@ pub fn assemble(
     }
 }
 
-/// Makes the report on one process; `None` if nothing at all happened in it: one
-/// thread and no lock.
+/// Makes the report on one process. Returns `None` if nothing at all happened in it: one thread and
+/// no lock.
 pub fn describe_process(
     process: LedgerProcess<'_>,
     options: &ReportOptions,

@@ -86,7 +86,7 @@ impl Unwinder {
         lone
     }
 
-    /// Walks to the bottom; `None` if it is not reached over calls.
+    /// Walks to the bottom. Returns `None` if it is not reached over calls.
     fn walk(
         &mut self,
         memory: &dyn ReadableMemory,

@@ -71,7 +71,7 @@ pub(super) struct MappedTable {
 }
 
 impl MappedTable {
-    /// Maps the table of this machine; `None` if there is none, or none that can be read.
+    /// Maps the table of this machine. Returns `None` if there is none, or none that can be read.
     pub(super) fn open() -> Option<Self> {
         let map = open()?;
         let look = |bytes| {

@@ -103,8 +103,8 @@ pub(super) fn name(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
 }
 
 /// Names a word as [`name`] does, whenever nothing else is named, while the thread owns locks of
-/// the word's segment. False, and nothing has changed, if the thread does that for another segment
-/// or uses robust mutexes of the libc: these leave nothing pending when they are done.
+/// the word's segment. Returns false, and nothing has changed, if the thread does that for another
+/// segment or uses robust mutexes of the libc: these leave nothing pending when they are done.
 pub(super) fn defer_wake(word: &U32) -> bool {
     page::get().is_some_and(|page| page.list.defer_wake(page, word))
 }

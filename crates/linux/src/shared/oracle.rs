@@ -71,12 +71,12 @@ pub(super) fn has_ended(attached: &AttachedSegment, slot: u32, life: Life) -> bo
 }
 
 /// Marks the participant about which is asked, so that a newcomer cannot pass for it: the doubt
-/// goes with it. False if it has gone already.
+/// goes with it. Returns false if it has gone already.
 fn doubt(record: &SlotRecord<Linux>, life: Life) -> bool {
     record.change(life, life.doubted()) || record.current() == life.doubted()
 }
 
-/// Looks for participants that have ended in all slots; whether there were any.
+/// Looks for participants that have ended in all slots. Returns whether there were any.
 pub(super) fn sweep(attached: &AttachedSegment) -> bool {
     taken(attached).filter(|&(slot, _, life)| has_ended(attached, slot, life)).count() != 0
 }

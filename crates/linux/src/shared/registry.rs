@@ -257,7 +257,8 @@ impl AttachedSegment {
         self.origin.load(Ordering::Relaxed)
     }
 
-    /// Has the segment's locks gone through, if somebody has said how; how many slots changed.
+    /// Has the segment's locks gone through, if somebody has said how. Returns how many slots
+    /// changed.
     pub(super) fn scrub(&self, chore: Chore) -> usize {
         let by = self.scrub_by.load(Ordering::Relaxed);
         if by.is_null() {

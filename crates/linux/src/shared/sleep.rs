@@ -155,7 +155,7 @@ fn high_half(word: &U64) -> *const u32 {
     if cfg!(target_endian = "big") { low.wrapping_sub(1) } else { low.wrapping_add(1) }
 }
 
-/// Sleeps on all the words; `None` where the kernel, or a filter, does not offer that.
+/// Sleeps on all the words. Returns `None` where the kernel, or a filter, does not offer that.
 fn wait_all(watches: &[WatchedWord<'_, Linux>], how: &WaitBounds<'_, Linux>) -> Option<Woken> {
     let mut vector = [const { MaybeUninit::uninit() }; MOST];
     let mut used = 0;

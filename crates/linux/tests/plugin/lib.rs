@@ -10,7 +10,7 @@ use lockstead_linux::Linux;
 static LOCK: RawMutex<Linux> = RawMutex::new();
 static USES: AtomicU64 = AtomicU64::new(0);
 
-/// Takes a lock and gives it back; how often that was done since this was loaded.
+/// Takes a lock and gives it back. Returns how often that was done since this was loaded.
 #[unsafe(no_mangle)]
 extern "C" fn plugin_uses_a_lock() -> u64 {
     LOCK.lock(Location::caller()).expect("not held by this thread");

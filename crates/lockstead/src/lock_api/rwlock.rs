@@ -39,7 +39,7 @@ impl RawRwLock {
         }
     }
 
-    /// Acquires for reading; false if the deadline passed.
+    /// Acquires for reading. Returns false if the deadline passed.
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_shared_by(
@@ -49,7 +49,7 @@ impl RawRwLock {
         self.settle(self.raw.read_lazily(how, 0, Location::caller()))
     }
 
-    /// Acquires for writing; false if the deadline passed.
+    /// Acquires for writing. Returns false if the deadline passed.
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_exclusive_by(

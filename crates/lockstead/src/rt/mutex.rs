@@ -117,8 +117,8 @@ impl<T: ?Sized, H: Hooks> RtMutex<T, H> {
         self.lock_nested(0)
     }
 
-    /// Acquires the mutex if it is free, without waiting; `None` if it is held, also by
-    /// the calling thread.
+    /// Acquires the mutex if it is free, without waiting. Returns `None` if it is held, also by the
+    /// calling thread.
     #[inline]
     #[track_caller]
     pub fn try_lock(&self) -> Option<RtMutexGuard<'_, T, H>> {

@@ -169,8 +169,7 @@ unsafe extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, con
     }
 }
 
-/// Puts a page of ones at this address; whether that could be done. `errno` is left
-/// alone.
+/// Puts a page of ones at this address. Returns whether that could be done. `errno` is left alone.
 fn replace(address: usize) -> bool {
     // SAFETY: the call returns the place of the thread's own `errno`.
     let errno = unsafe { libc::__errno_location() };

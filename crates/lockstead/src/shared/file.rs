@@ -186,7 +186,7 @@ fn named(folder: &Path) -> Result<(File, Option<Temporary>), SegmentError> {
 /// The beginning of the names of files that are not segments yet.
 const DRAFT: &str = ".lockstead-draft-";
 
-/// Locks the file of this name; false if somebody else has, or it has the name no more.
+/// Locks the file of this name. Returns false if somebody else has, or it has the name no more.
 fn lock(file: &File, path: &Path) -> bool {
     // SAFETY: the call locks the file of an open descriptor only.
     let locked = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0;

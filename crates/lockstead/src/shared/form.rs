@@ -132,8 +132,8 @@ fn layout_of(shape: &Shape, deep: usize) -> Option<RootLayout> {
     }
 }
 
-/// Encodes a layout as it stands in a file; `None` if that would be longer or deeper than a reader
-/// accepts.
+/// Encodes a layout as it stands in a file. Returns `None` if that would be longer or deeper than a
+/// reader accepts.
 fn encode(layout: &RootLayout) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     write(layout, &mut bytes, shape::DEEPEST)?;

@@ -209,7 +209,7 @@ struct Sizes {
 }
 
 impl Sizes {
-    /// Computes where everything lies; `None` if there is no such segment.
+    /// Computes where everything lies. Returns `None` if there is no such segment.
     fn place(&self) -> Option<SegmentHeader> {
         let counts = (2..=MOST_PARTICIPANTS + 1).contains(&self.slots)
             && self.claims_each <= MOST_CLAIMS

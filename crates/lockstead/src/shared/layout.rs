@@ -107,7 +107,7 @@ fn is_mark(c: char) -> bool {
 }
 
 impl RootLayout {
-    /// Decodes the bytes of a directory; `None` if they are not one.
+    /// Decodes the bytes of a directory. Returns `None` if they are not one.
     pub(super) fn decode(bytes: &[u8]) -> Option<RootLayout> {
         if bytes.len() > shape::LONGEST {
             return None;
@@ -151,8 +151,8 @@ impl RootLayout {
         RootLayout { size, locks: 0, node: LayoutNode::Plain(name.into()) }
     }
 
-    /// Describes `count` times the same thing, from one to the next `stride` bytes; `None` if they
-    /// overlap, or locks are not aligned.
+    /// Describes `count` times the same thing, from one to the next `stride` bytes. Returns `None`
+    /// if they overlap, or locks are not aligned.
     #[must_use]
     pub fn array(count: u64, stride: u64, element: RootLayout) -> Option<RootLayout> {
         let fits = element.size <= stride && (element.locks == 0 || stride.is_multiple_of(8));
@@ -162,8 +162,8 @@ impl RootLayout {
         fits.then_some(RootLayout { size, locks, node })
     }
 
-    /// Describes a struct of this name and size, of fields with a name and an offset each; `None`
-    /// if one does not lie in it, or a lock is not aligned.
+    /// Describes a struct of this name and size, of fields with a name and an offset each. Returns
+    /// `None` if one does not lie in it, or a lock is not aligned.
     #[must_use]
     pub fn structure(
         name: impl Into<String>,
@@ -178,8 +178,8 @@ impl RootLayout {
         Some(RootLayout { size, locks, node: LayoutNode::Struct { name: name.into(), fields } })
     }
 
-    /// Describes a lock that takes so many bytes with its data, which begins at `offset`; `None` if
-    /// that does not fit.
+    /// Describes a lock that takes so many bytes with its data, which begins at `offset`. Returns
+    /// `None` if that does not fit.
     #[must_use]
     pub fn lock(kind: LockKind, size: u64, offset: u64, data: RootLayout) -> Option<RootLayout> {
         data.lies_at(offset, size)?;

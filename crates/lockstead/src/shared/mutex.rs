@@ -331,7 +331,7 @@ impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
     }
 }
 
-/// Releases for the calling thread; false if it does not have the mutex.
+/// Releases for the calling thread. Returns false if it does not have the mutex.
 ///
 /// Who the thread is is looked up again: in a forked child it is nobody, or somebody else
 /// than the parent, whose lock it is.
@@ -369,7 +369,7 @@ pub(super) fn party_at(address: usize) -> Option<(&'static SegmentMember, Party)
     Some((member, member.party()?))
 }
 
-/// Has the word say that what a dead owner left is in order; false if the calling thread
+/// Has the word say that what a dead owner left is in order. Returns false if the calling thread
 /// does not have the mutex.
 pub(super) fn mark_consistent(raw: &robust::RawSharedMutex<Linux>) -> bool {
     party_at(core::ptr::from_ref(raw).addr()).is_some_and(|(_, party)| raw.mark_consistent(&party))

@@ -148,7 +148,7 @@ impl SharedSemaphore {
         self.take(units, &token.wait())
     }
 
-    /// Adds `units` that nobody had; false, and nothing is done, if there would be more
+    /// Adds `units` that nobody had. Returns false, and nothing is done, if there would be more
     /// than `u32::MAX`.
     ///
     /// # Errors

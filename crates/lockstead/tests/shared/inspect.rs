@@ -126,7 +126,7 @@ fn who_has_what_is_seen() {
     });
 }
 
-/// Drops what was got, of a lock whose owner is dead; whether that is so.
+/// Drops what was got, of a lock whose owner is dead. Returns whether that is so.
 fn drop_of<G>(got: Result<Locked<G>, lockstead::shared::SharedError>) -> bool
 where
     Locked<G>: Sized,

@@ -28,14 +28,15 @@ fn have_own_mounts() -> bool {
     }
 }
 
-/// Mounts a file system without a device; false where that is not allowed.
+/// Mounts a file system without a device. Returns false where that is not allowed.
 fn mount(kind: &CStr, target: &CStr, options: &CStr) -> bool {
     let (kind, options) = (kind.as_ptr(), options.as_ptr().cast());
     // SAFETY: the strings live during the call and end in a zero.
     unsafe { libc::mount(c"none".as_ptr(), target.as_ptr(), kind, 0, options) == 0 }
 }
 
-/// Hides `/proc` from the calling process and its children; false where that is not allowed.
+/// Hides `/proc` from the calling process and its children. Returns false where that is not
+/// allowed.
 fn lose_proc() -> bool {
     have_own_mounts() && mount(c"tmpfs", c"/proc", c"") && !Path::new("/proc/self").exists()
 }

@@ -86,7 +86,7 @@ impl Engine {
         Visible::Over
     }
 
-    /// Begins a step; whether the thread may take it at all.
+    /// Begins a step. Returns whether the thread may take it at all.
     pub(crate) fn begin(&mut self, address: usize) -> bool {
         if self.freed.iter().any(|range| range.contains(&address)) {
             self.fail(FailureKind::UseAfterFree);
@@ -112,9 +112,9 @@ impl Engine {
         self.event(site, step, atom.address(), wide);
     }
 
-    /// Picks one of the stores with an index from the newest, which comes first,
-    /// to the oldest that the thread may read, of those that are `wanted`.
-    /// Whether it is another than the first one, too.
+    /// Picks one of the stores with an index from the newest, which comes first, to the oldest that
+    /// the thread may read, of those that are `wanted`. Returns whether it is another than the
+    /// first one, too.
     fn pick(
         &mut self,
         location: usize,

@@ -83,8 +83,8 @@ impl Engine {
         self.reborn = Some(thread);
     }
 
-    /// Leaves the queues of the current thread where nobody is ever woken; whether it is
-    /// in another one.
+    /// Leaves the queues of the current thread where nobody is ever woken. Returns whether it is in
+    /// another one.
     pub(crate) fn queues(&mut self) -> bool {
         self.shed();
         self.threads[self.current].entries.iter().any(|entry| entry.queued == Queued::Yes)

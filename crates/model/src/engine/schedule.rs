@@ -82,7 +82,7 @@ impl Engine {
         }
     }
 
-    /// Takes one of what is listed in `next`; true if it is a thread's turn then.
+    /// Takes one of what is listed in `next`. Returns true if it is a thread's turn then.
     fn take(&mut self) -> bool {
         let goes_on = self.goes_on();
         let lean = if goes_on { Lean::First(170) } else { Lean::Even };

@@ -57,7 +57,7 @@ static DESTRUCTOR: AtomicUsize = AtomicUsize::new(0);
 /// glibc keeps the values of so many keys in the thread itself, and allocates for others.
 const INLINE: u32 = 32;
 
-/// Creates the library's key. False where there is none that can be used.
+/// Creates the library's key. Returns false where there is none that can be used.
 ///
 /// # Safety
 /// The real functions are known, and nobody else is here.
@@ -112,7 +112,7 @@ fn value(words: &ThreadWords) -> (*mut c_void, usize) {
     (if counts { words.value.load(Relaxed) } else { null_mut() }, lent)
 }
 
-/// Sets the program's value. False if the key is not the program's.
+/// Sets the program's value. Returns false if the key is not the program's.
 fn set_value(words: &ThreadWords, value: *const c_void) -> bool {
     let lent = LENT.load(Relaxed);
     if is_lent(lent) {

@@ -15,10 +15,10 @@ pub struct GivenDeadline {
 }
 
 impl GivenDeadline {
-    /// Reads the end of a wait; `None` if the clock is none of the two that can be waited by, or
-    /// the nanoseconds are not less than a second's. Reader-writer locks and
-    /// semaphores refuse such a time even if there is nothing to wait for, so
-    /// that nothing may be tried before.
+    /// Reads the end of a wait. Returns `None` if the clock is none of the two that can be waited
+    /// by, or the nanoseconds are not less than a second's. Reader-writer locks and semaphores
+    /// refuse such a time even if there is nothing to wait for, so that nothing may be tried
+    /// before.
     ///
     /// # Safety
     /// `time` is null or points to what the program passes as a time.

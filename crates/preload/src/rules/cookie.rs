@@ -174,7 +174,7 @@ impl Cookie {
         self.check.set(hash(self.address) ^ (u64::from(tid) << 32 | u64::from(stack)));
     }
 
-    /// Has the lock looked at from now on. False if it carries no mark.
+    /// Has the lock looked at from now on. Returns false if it carries no mark.
     pub fn watch(&self) -> bool {
         let is_own = self.read() == CookieMark::Own;
         if is_own {

@@ -63,7 +63,7 @@ pub const fn bit(signal: u32) -> u64 {
     1 << (signal - 1)
 }
 
-/// Signals that may run handlers of the program's on the calling thread now.
+/// Returns the signals that may run handlers of the program's on the calling thread now.
 #[must_use]
 pub fn open() -> u64 {
     let mut blocked = 0_u64;
@@ -74,7 +74,7 @@ pub fn open() -> u64 {
     if asked.is_ok() { installed() & !blocked } else { 0 }
 }
 
-/// Signals that have handlers of the program's.
+/// Returns the signals that have handlers of the program's.
 #[inline]
 #[must_use]
 pub fn installed() -> u64 {

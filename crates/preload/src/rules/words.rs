@@ -100,7 +100,8 @@ impl LockWords {
         LockWords { kind, words }
     }
 
-    /// Reads the words at an address that may be mapped no more; `None` if they cannot be read.
+    /// Reads the words at an address that may be mapped no more. Returns `None` if they cannot be
+    /// read.
     #[must_use]
     pub fn read_if_there(kind: ObjectKind, address: u64) -> Option<LockWords> {
         let mut words = [0_u32; MOST];

@@ -5,8 +5,8 @@ pub trait StackMemory {
     /// Returns the word at `address`, if it is aligned and lies in the stack.
     fn word(&self, address: u64) -> Option<u64>;
 
-    /// Moves to the stack that was left for a signal handler, whose stack
-    /// pointer was `sp`. False if there is no such stack, or no more.
+    /// Moves to the stack that was left for a signal handler, whose stack pointer was `sp`. Returns
+    /// false if there is no such stack, or no more.
     fn enter(&mut self, sp: u64) -> bool;
 }
 

@@ -276,7 +276,7 @@ impl Observed {
         self.running.input.as_mut().expect("open").write_all(b"\n").expect("it listens");
     }
 
-    /// Waits for its end; what else it printed, and its status.
+    /// Waits for its end. Returns what else it printed, and its status.
     pub(crate) fn end(&mut self) -> (String, ExitStatus) {
         self.running.end()
     }

@@ -151,7 +151,7 @@ pub(crate) fn schedule() {
     }
 }
 
-/// Wakes a task; true if that had an effect.
+/// Wakes a task. Returns true if that had an effect.
 pub(crate) fn wake(task: usize) -> bool {
     at(Activity::Kernel, || {
         if with(|w| w.machine.scheduler.leaving) {

@@ -128,7 +128,7 @@ impl TaskStrand {
         TaskStrand(Inner::Thread { go: Some(go), done, thread: Some(thread) })
     }
 
-    /// Lets the task run until it suspends itself; true if it has ended.
+    /// Lets the task run until it suspends itself. Returns true if it has ended.
     pub(crate) fn resume(&mut self) -> bool {
         let ended = match &mut self.0 {
             Inner::Routine(routine) => matches!(routine.resume(()), CoroutineResult::Return(())),

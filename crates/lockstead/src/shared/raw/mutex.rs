@@ -67,13 +67,13 @@ impl RawMutex {
         RawOutcome::of(slow(&self.0, None, &mut error), error)
     }
 
-    /// Releases it; false, and nothing is done, if the calling thread does not have it.
+    /// Releases it. Returns false, and nothing is done, if the calling thread does not have it.
     #[inline]
     pub fn unlock(&self) -> bool {
         release(&self.0)
     }
 
-    /// Declares consistent what a dead owner left; false if the calling thread does not
+    /// Declares consistent what a dead owner left. Returns false if the calling thread does not
     /// have the mutex.
     pub fn mark_consistent(&self) -> bool {
         mark_consistent(&self.0)

@@ -57,7 +57,7 @@ impl RawRwLock {
         was_written(write_by(self.address(), |party| self.0.try_write(party))).map_err(held_error)
     }
 
-    /// Releases what the calling thread has of it, for reading or for writing; false if
+    /// Releases what the calling thread has of it, for reading or for writing. Returns false if
     /// that is nothing, or a claim that a peer has erased.
     pub fn unlock(&self) -> bool {
         let address = self.address();
@@ -77,7 +77,7 @@ impl RawRwLock {
         released
     }
 
-    /// Declares consistent what a dead writer left; false if the calling thread does not
+    /// Declares consistent what a dead writer left. Returns false if the calling thread does not
     /// have the lock alone.
     pub fn mark_consistent(&self) -> bool {
         let party = mutex::party_at(self.address());

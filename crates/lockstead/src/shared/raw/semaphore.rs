@@ -49,7 +49,7 @@ impl RawSemaphore {
         self.take(|party, claim| self.raw.try_acquire(party, claim, units)).map_err(held_error)
     }
 
-    /// Gives `units` back; false, and nothing is done, if the calling thread has fewer.
+    /// Gives `units` back. Returns false, and nothing is done, if the calling thread has fewer.
     ///
     /// # Errors
     /// [`SharedError::Spoiled`].
@@ -57,7 +57,7 @@ impl RawSemaphore {
         self.give(|party, claim| self.raw.release(party, claim, units))
     }
 
-    /// Uses `units` up; false, and nothing is done, if the calling thread has fewer.
+    /// Uses `units` up. Returns false, and nothing is done, if the calling thread has fewer.
     ///
     /// # Errors
     /// [`SharedError::Spoiled`].
@@ -65,7 +65,7 @@ impl RawSemaphore {
         self.give(|party, claim| self.raw.consume(party, claim, units))
     }
 
-    /// Adds `units` that nobody had; false, and nothing is done, if there would be more
+    /// Adds `units` that nobody had. Returns false, and nothing is done, if there would be more
     /// than `u32::MAX`.
     ///
     /// # Errors

@@ -268,7 +268,7 @@ impl World {
         Model::wake(Model::address32(&self.signalled), u32::MAX);
     }
 
-    /// Sleeps until the signal; false if there will be none.
+    /// Sleeps until the signal. Returns false if there will be none.
     pub(super) fn await_signal(&self) -> bool {
         let how = Sleep { deadline: None, cancel: Some(&self.claimed), interruptible: false };
         while self.signalled.load(Ordering::Acquire) == 0 {
