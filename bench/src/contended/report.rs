@@ -30,7 +30,8 @@ pub struct ContendedReport {
     pub sleep_every: Option<u64>,
     /// One object for each combination of threads, section and think time.
     pub cells: Vec<ContendedCell>,
-    /// What the cells come to; null without lockstead's mutex and a peer.
+    /// What the cells come to; null where nothing could be compared, as without lockstead's mutex
+    /// or a peer.
     pub summary: Option<GridSummary>,
 }
 

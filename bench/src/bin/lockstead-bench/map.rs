@@ -34,7 +34,8 @@ pub(crate) struct MapReport<'a> {
     /// The map itself, and what it compares.
     #[serde(flatten)]
     map: &'a GridMap,
-    /// What the cells come to, as in `bench contended`; null without lockstead's mutex and a peer.
+    /// What the cells come to, as in `bench contended`; null where nothing could be compared, as
+    /// without lockstead's mutex or a peer.
     summary: &'a Option<GridSummary>,
 }
 

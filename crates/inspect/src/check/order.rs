@@ -29,7 +29,7 @@ pub struct RecordedOrder {
     pub left_out: u64,
 }
 
-/// One pair of locks: the other fields of a [`Recorded`] by their places.
+/// One pair of locks: the other fields of a [`RecordedOrder`] by their places.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RecordedEdge {
