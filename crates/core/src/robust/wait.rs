@@ -77,11 +77,11 @@ enum Look<'a, P: RobustMachine> {
     /// The lock is changing: look again.
     Again,
     /// Somebody else owns the lock, or it is reserved for them.
-    Theirs(HeldLock<'a, P>),
+    Theirs(LockSeen<'a, P>),
 }
 
 /// The lock as a waiter saw it that has to sleep.
-struct HeldLock<'a, P: RobustMachine> {
+struct LockSeen<'a, P: RobustMachine> {
     word: u32,
     /// The lock's other word at that moment.
     reserved_for: u32,
@@ -230,7 +230,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
             }
             return match self.fate(owner, self.word, word) {
                 Fate::Lives(record, life) => {
-                    self.theirs(HeldLock { word, reserved_for, record, slot: owner.slot(), life })
+                    self.theirs(LockSeen { word, reserved_for, record, slot: owner.slot(), life })
                 }
                 Fate::Died => self.succeed(word, goal),
                 Fate::Left(..) => Look::Again,
@@ -242,7 +242,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
         {
             match self.fate(named, self.reserved_for, reserved_for) {
                 Fate::Lives(record, life) => {
-                    return self.theirs(HeldLock {
+                    return self.theirs(LockSeen {
                         word,
                         reserved_for,
                         record,
@@ -267,7 +267,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
 
     /// Concludes that the lock is theirs. If that is the caller by another way to the segment,
     /// it would wait for itself.
-    fn theirs(&self, theirs: HeldLock<'a, P>) -> Look<'a, P> {
+    fn theirs(&self, theirs: LockSeen<'a, P>) -> Look<'a, P> {
         if P::is_caller(self.party.domain.segment, theirs.slot, theirs.life) {
             return Look::Never(RobustError::Recursive);
         }
@@ -365,7 +365,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
     }
 
     /// Sleeps while the lock is theirs. Returns the reason if the wait is over.
-    fn sleep(&mut self, doorbell: u32, theirs: &HeldLock<'a, P>) -> Option<RobustError> {
+    fn sleep(&mut self, doorbell: u32, theirs: &LockSeen<'a, P>) -> Option<RobustError> {
         let now = P::now();
         let since = *self.since.get_or_insert(now);
         if !self.is_reserved && now.since(since) >= PATIENCE {

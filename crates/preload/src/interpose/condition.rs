@@ -174,9 +174,8 @@ unsafe extern "C" fn clock_wait(passage: &mut Passage, site: &CallSite) -> usize
     real::resolve();
     let [condition, mutex, clock, time] = passage.arguments;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    if let Some(until) =
-        unsafe { GivenDeadline::new(clock as c_int, time as *const libc::timespec) }
-    {
+    let until = unsafe { GivenDeadline::new(clock as c_int, time as *const libc::timespec) };
+    if let Some(until) = until {
         record::wait_begins(&waiting(condition, mutex, until, site));
     }
     REAL.pthread_cond_clockwait.address()
