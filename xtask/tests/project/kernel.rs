@@ -74,10 +74,10 @@ fn kernel_entries(
                     found.push((line, "`libc` is another crate's name"));
                 }
             }
-            TokenTree::Ident(name) if name == "syscall" => {
-                if !calls_by_a_number(tokens.get(at + 1)) {
-                    found.push((line, "a system call by another name, or without a constant"));
-                }
+            TokenTree::Ident(name)
+                if name == "syscall" && !calls_by_a_number(tokens.get(at + 1)) =>
+            {
+                found.push((line, "a system call by another name, or without a constant"));
             }
             TokenTree::Ident(name) if name == call && !matches!(before, Some("fn" | ".")) => {
                 let next = tokens.get(at + 1);
