@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,21 +34,23 @@ static inline void nap(unsigned milliseconds)
     nanosleep(&time, NULL);
 }
 
-/* Waits until a thread or a process sleeps in the kernel; `stat` is the path of its status. */
+/* Whether a thread or a process sleeps in the kernel now; `stat` is the path of its status. */
+static inline bool is_asleep(const char *stat)
+{
+    char text[512], *state;
+    FILE *file = fopen(stat, "r");
+    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
+    if (file)
+        fclose(file);
+    text[length] = 0;
+    state = strrchr(text, ')');
+    return state && state[1] == ' ' && state[2] == 'S';
+}
+
 static inline void until_asleep(const char *stat)
 {
-    char text[512], *state = NULL;
-    for (;;) {
-        FILE *file = fopen(stat, "r");
-        size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-        if (file)
-            fclose(file);
-        text[length] = 0;
-        state = strrchr(text, ')');
-        if (state && state[1] == ' ' && state[2] == 'S')
-            return;
+    while (!is_asleep(stat))
         nap(1);
-    }
 }
 
 static int watched;
@@ -89,15 +92,18 @@ static inline void has_asked(int number)
 /* Waits until so many threads have asked, and all of them but the caller sleep that still ask. */
 static inline void until_askers_sleep(int count)
 {
-    char path[64];
-    int thread;
     for (int i = 0; i < count; i++) {
-        while ((thread = __atomic_load_n(&askers[i], __ATOMIC_ACQUIRE)) == 0)
+        for (;;) {
+            char path[64];
+            int thread = __atomic_load_n(&askers[i], __ATOMIC_ACQUIRE);
+            /* Read again each time: one that has asked may have ended, and sleeps no more. */
+            if (thread == -1 || thread == (int)syscall(SYS_gettid))
+                break;
+            snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
+            if (thread != 0 && is_asleep(path))
+                break;
             nap(1);
-        if (thread == -1 || thread == (int)syscall(SYS_gettid))
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%d/stat", thread);
-        until_asleep(path);
+        }
     }
 }
 
