@@ -100,3 +100,10 @@ fn broken_a_reader_that_looks_once() {
     let rules = Rules { confirm: false, ..Rules::KEPT };
     needs(scenes::twice, rules, &bounded().preemptions(3).stale_reads(0));
 }
+
+/// A lock that another thread has released meanwhile is not held by a thread that waits on.
+#[test]
+fn broken_a_reader_that_trusts_in_its_first_look_at_the_holdings() {
+    let rules = Rules { hold_again: false, ..Rules::KEPT };
+    needs(scenes::handed_on, rules, &bounded().preemptions(3).stale_reads(0));
+}

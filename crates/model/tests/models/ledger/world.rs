@@ -31,8 +31,10 @@ pub(super) struct Rules {
     pub(super) revoke: bool,
     /// A mutex is marked as lent during a wait on a condition.
     pub(super) lend: bool,
-    /// The reader looks a second time.
+    /// The reader looks a second time at the waits.
     pub(super) confirm: bool,
+    /// And before that at the holdings, which other threads may end while their holder waits.
+    pub(super) hold_again: bool,
 }
 
 impl Rules {
@@ -44,6 +46,7 @@ impl Rules {
         revoke: true,
         lend: true,
         confirm: true,
+        hold_again: true,
     };
 }
 
@@ -56,6 +59,8 @@ pub(super) struct Party {
     /// What the kernel would say: it sleeps for a mutex inside a wait on a
     /// condition.
     reacquires: U32,
+    /// It was told that it waits for ever, and makes no further step that others could notice.
+    stuck: U32,
 }
 
 impl Party {
@@ -66,6 +71,7 @@ impl Party {
             held: [const { HeldEntry::NONE }; HELD],
             busy: U32::ZERO,
             reacquires: U32::ZERO,
+            stuck: U32::ZERO,
         }
     }
 
@@ -164,7 +170,9 @@ impl World {
 
     /// Asserts that a thread that comes back from a wait was not stuck for ever.
     fn came_back(&self, me: usize, got: Got) {
-        if got != Got::Stuck {
+        if got == Got::Stuck {
+            self.parties[me].stuck.store(1, Ordering::Relaxed);
+        } else {
             let claimed = self.claimed.fetch_add(0, Ordering::Relaxed);
             assert!(claimed & 1 << me == 0, "thread {me} was reported and is not stuck");
         }
@@ -226,7 +234,9 @@ impl World {
         if above {
             party.busy.store(0, Ordering::Relaxed);
         }
-        if self.rules.pop_first {
+        // A handler may have waited for ever in the middle.
+        let stuck = party.stuck.load(Ordering::Relaxed) != 0;
+        if self.rules.pop_first && !stuck {
             self.real_unlock(lock);
         }
     }
@@ -323,12 +333,24 @@ impl World {
                 at = next;
             }
             let closed = at == first && members != 0;
+            // What the members before wait for is still theirs: whoever has released it in their
+            // place had done so before it began a wait that was read.
+            let holds = |t: usize| {
+                waits[t].is_some_and(|(_, lock)| {
+                    let held = holder(lock).map(|holder| self.parties[holder].holds());
+                    held.is_some_and(|held| held.iter().flatten().any(|h| h.address == lock))
+                })
+            };
             let still = |t: usize| {
                 waits[t].is_some_and(|(episode, _)| self.parties[t].wait.is_still(episode))
             };
-            let stands =
-                (0..threads).all(|t| members & 1 << t == 0 || !self.rules.confirm || still(t));
-            if closed && stands {
+            let all = |true_of: &dyn Fn(usize) -> bool| {
+                (0..threads).all(|t| members & 1 << t == 0 || true_of(t))
+            };
+            if closed
+                && (!self.rules.hold_again || all(&holds))
+                && (!self.rules.confirm || all(&still))
+            {
                 return members;
             }
         }
