@@ -157,7 +157,7 @@ fn repeat(turns: u64, f: &impl Fn()) {
 /// The child, ended when dropped.
 struct Tracee {
     pid: libc::pid_t,
-    /// Ended and waited for: the number may belong to somebody else.
+    /// Whether it has ended and been waited for: the number may belong to somebody else.
     ended: Cell<bool>,
 }
 
@@ -256,7 +256,7 @@ impl Drop for Tracee {
 }
 
 enum CounterEvent {
-    /// Stopped by this signal; `SIGTRAP` after a step.
+    /// It was stopped by this signal, which is `SIGTRAP` after a step.
     Signal(libc::c_int),
     Ended,
 }

@@ -267,7 +267,7 @@ fn repeat<L: BenchLock>(lock: &L, pairs: u64) {
 
 /// A thread that does nothing but exist.
 struct SecondThread {
-    /// Dropped to end it.
+    /// The sender that is dropped to end it.
     _leash: mpsc::Sender<()>,
 }
 

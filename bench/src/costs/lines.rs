@@ -12,7 +12,7 @@ use crate::clock::Ticks;
 use std::hint::{black_box, spin_loop};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-/// Alone on its lines: the prefetcher takes two.
+/// A value alone on its lines, of which the prefetcher takes two.
 #[repr(align(128))]
 #[derive(Default)]
 struct AloneOnLines<T>(T);

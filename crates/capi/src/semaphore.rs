@@ -56,7 +56,7 @@ extern "C" fn lks_semaphore_down_trylock_slow(semaphore: &lks_semaphore) -> i32 
     i32::from(!semaphore.0.try_down(nowhere()))
 }
 
-/// Gives a permit back; `-EOVERFLOW` if there were more than the semaphore can count.
+/// Gives a permit back. Returns `-EOVERFLOW` if there were more than the semaphore can count.
 #[unsafe(no_mangle)]
 extern "C" fn lks_semaphore_up_slow(semaphore: &lks_semaphore) -> i32 {
     semaphore.up()

@@ -85,7 +85,7 @@ impl lks_ww_mutex {
     }
 }
 
-/// Begins a context of a class; `-EBUSY` if the thread has as many as it can.
+/// Begins a context of a class. Returns `-EBUSY` if the thread has as many as it can.
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn lks_ww_ctx_init(
     ctx: &mut MaybeUninit<Context<Linux>>,

@@ -46,7 +46,7 @@ enum FileBytes {
 pub struct Module {
     /// A path under which the very file can be opened again.
     path: PathBuf,
-    /// Kept open where `path` leads through it.
+    /// The file that is kept open where `path` leads through it.
     _file: Option<File>,
     bytes: FileBytes,
     loads: Vec<LoadSegment>,
@@ -56,7 +56,7 @@ pub struct Module {
 /// More than any linker writes; what claims more is not read.
 const MAX_SEGMENTS: usize = 4096;
 
-/// Copied from the memory of a process at most.
+/// The most bytes that are copied from the memory of a process.
 const MAX_COPY: u64 = 256 << 20;
 
 impl Module {

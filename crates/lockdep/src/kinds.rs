@@ -18,8 +18,8 @@ use crate::types::Mode;
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(crate) struct Kinds(u8);
 
-/// Holds exclusively, asks normally: all edges between locks that have no
-/// readers. And the other three.
+/// The kind that holds exclusively and asks normally, as all edges between locks without
+/// readers do; the other three follow.
 const EXCLUSIVE_NORMAL: u8 = 1;
 const EXCLUSIVE_RECURSIVE: u8 = 2;
 const SHARED_NORMAL: u8 = 4;

@@ -20,7 +20,7 @@ pub enum FutexModel {
 /// The answers that `on_cpu` gives.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Hint {
-    /// Always the same answer.
+    /// It is always the same answer.
     Always(OnCpu),
     /// `Yes` or `No`, explored both ways at every question.
     Either,

@@ -156,7 +156,7 @@ pub(crate) struct Engine {
     pub(crate) state: u64,
     /// Fewest preemptions with which a state was reached.
     pub(crate) states: FingerprintMap<u32>,
-    /// Reused list of stores.
+    /// The list of stores that is used again at each step.
     pub(crate) indices: Vec<u16>,
     preemptions: u32,
     last: usize,

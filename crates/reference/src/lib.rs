@@ -164,9 +164,9 @@ mod tests {
     #[serde(rename_all = "kebab-case")]
     #[expect(dead_code, reason = "only its variants' names are read")]
     enum Word {
-        /// One that is said.
+        /// This one is said.
         Said,
-        /// One that is not.
+        /// This one is not said.
         NotSaid,
     }
 

@@ -300,7 +300,7 @@ fn no_more_than_two_files_import_each_other_in_a_circle() {
     assert!(wrong.is_empty(), "files import each other in a circle:\n{}", wrong.join("\n"));
 }
 
-/// Imports that must be seen, in whatever way they are written.
+/// An import is seen in whatever way it is written.
 #[test]
 fn an_import_is_seen_wherever_it_stands() {
     for (code, expected) in [

@@ -97,18 +97,18 @@ pub(crate) enum OncpuMeasured {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {
-    /// creat + unlink + close by many tasks, as in the announcement of 2005
+    /// Measure creat + unlink + close by many tasks, as in the announcement of 2005
     ///
     /// Each task loops creat + unlink + close of its own file in a folder of its own. The lock
     /// under test guards a directory in memory that all tasks share, so that it is the contended
     /// lock and not one of the kernel's. The locks take turns.
     Vfs(VfsFlags),
-    /// A lock + unlock pair that nobody disputes
+    /// Measure a lock + unlock pair that nobody disputes
     ///
     /// One thread takes and releases a lock over and over, in a process with several threads. The
     /// limit is a bare compare-exchange and exchange. The locks take turns; figures are medians.
     Uncontended(UncontendedFlags),
-    /// Threads x critical section x think time
+    /// Measure threads x critical section x think time
     ///
     /// A cell for each combination. In a cell the locks take turns in shuffled rounds; figures
     /// are medians. The whole grid with all locks takes a quarter of an hour, or two minutes with
@@ -121,26 +121,26 @@ pub(crate) enum BenchCommand {
     /// wait, each as a ratio to the best peer of the cell. Some minutes for the whole map, or none
     /// from a report of `bench contended`.
     Map(MapFlags),
-    /// What each ingredient of the mutex is worth: threads x critical section x think time
+    /// Measure what each ingredient of the mutex is worth: threads x critical section x think time
     ///
     /// The mutex whole and without one ingredient at a time, in turn in the same rounds; for each
     /// ingredient the geometric mean and the lowest and highest cell of what it gives. A quarter
     /// of an hour, or some minutes with --quick.
     Ablation(Ablation),
-    /// A priority inversion: how long the thread with the highest priority waits for a lock
+    /// Measure a priority inversion: how long the thread with the highest priority waits for a lock
     ///
     /// Three threads on one processor: low holds a lock, high asks for it, middle wants the
     /// processor for --busy milliseconds. With mutexes whose waiters lend their priority, and with
     /// others. Needs real-time priorities (root, CAP_SYS_NICE or `ulimit -r 30`). Keeps one
     /// processor busy, half of the time.
     Rt(Rt),
-    /// Locks between processes: the pair that nobody disputes, and processes x section x think time
+    /// Measure locks between processes: an undisputed pair, and processes x section x think time
     ///
     /// lockstead's shared mutex, which survives its owner, beside the C library's robust mutex and
     /// its plain shared one. All locks lie in shared memory and take turns in shuffled rounds; the
     /// contended part starts processes of its own. Half a minute, some seconds with --quick.
     Shared(SharedFlags),
-    /// What people lock with between processes, side by side
+    /// Compare what people lock with between processes, side by side
     ///
     /// lockstead's mutex and reader-writer lock, the C library's robust mutex and semaphore, locks
     /// of files (flock, fcntl), LMDB and Python's multiprocessing.Lock, where those are installed.

@@ -12,7 +12,7 @@ use std::path::{Component, Path, PathBuf};
 /// What the log calls the root of the sources.
 const ROOT: &str = "SRCROOT";
 
-/// The root, and how files are said.
+/// What names the files of a SARIF run: the root, and each as it is to be written.
 pub(super) struct Artifacts {
     root: PathBuf,
     /// The folder that the command was called in.

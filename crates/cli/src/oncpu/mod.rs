@@ -12,7 +12,7 @@ use lockstead_render::machine::{MachineFacts, utc};
 use lockstead_render::output;
 use serde::Serialize;
 
-/// Starts, stops or shows.
+/// Starts, stops or shows the table of who runs where.
 ///
 /// # Errors
 /// As [`Failure`].

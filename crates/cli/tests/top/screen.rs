@@ -18,7 +18,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 pub(crate) struct Screen {
     child: Child,
     master: File,
-    /// Kept open, so that its settings can be asked for at the end.
+    /// The end of the program, kept open so that its settings can be asked for at the end.
     slave: OwnedFd,
     before: Vec<u8>,
     output: Receiver<Vec<u8>>,

@@ -114,7 +114,7 @@ impl LockLife {
 enum ClassOrigin {
     /// It was initialised by a call with this stack.
     Init(ObjectKind, u32),
-    /// Used there first, and nobody saw it initialised.
+    /// It was used there first, and nobody saw it initialised.
     First(ObjectKind, u32),
     /// A variable of the program: one of its kind.
     Variable(u64),

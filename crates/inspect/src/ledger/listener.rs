@@ -42,8 +42,8 @@ pub struct Listener {
     socket: OwnedFd,
     token: String,
     open: Vec<(OwnedFd, SocketPeer, Instant)>,
-    /// Given up for a caller when there is no other descriptor left: somebody who
-    /// is not heard would call for ever.
+    /// The descriptor that is given up for a caller when there is no other descriptor left: somebody
+    /// who is not heard would call for ever.
     spare: Option<File>,
 }
 

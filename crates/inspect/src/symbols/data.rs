@@ -43,7 +43,7 @@ impl fmt::Display for Variable {
 /// The variables of one file, by stated address.
 #[derive(Debug, Default)]
 pub(super) struct DataSymbols {
-    /// Sorted by start, with the highest end among it and all before it, so
+    /// The symbols, sorted by start, with the highest end among it and all before it, so
     /// that a search backwards knows when to stop.
     symbols: Vec<(Range<u64>, String, u64)>,
 }

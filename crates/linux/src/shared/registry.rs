@@ -46,7 +46,8 @@ pub struct SegmentParts {
 /// The code that goes through the segment's locks, for what [`Chore`] says.
 #[derive(Clone, Copy, Debug)]
 pub struct Scrub {
-    /// Given `what` and the segment, does it; how many slots it changed.
+    /// The function that, given `what` and the segment, does it, and returns how many slots it
+    /// changed.
     pub by: fn(*const (), &AttachedSegment, Chore) -> usize,
     /// Lives until the segment is detached.
     pub what: *const (),

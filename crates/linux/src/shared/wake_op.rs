@@ -14,9 +14,9 @@ use lockstead_core::robust::Addend;
 const ADD: u32 = 1 << 28;
 /// The operand is the number of a bit (`FUTEX_OP_OPARG_SHIFT`).
 const BIT: u32 = 8 << 28;
-/// Compared for equality (`FUTEX_OP_CMP_EQ`, 0) with -2048, which no doorbell ever
-/// holds: whoever sleeps at the second address, which is the first, is not woken for
-/// that as well.
+/// The number that is compared for equality (`FUTEX_OP_CMP_EQ`, 0) with -2048, which no doorbell
+/// ever holds: whoever sleeps at the second address, which is the first, is not woken for that as
+/// well.
 const NEVER: u32 = 0x800;
 
 const fn operation(add: Addend) -> u32 {

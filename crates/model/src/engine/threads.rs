@@ -9,13 +9,13 @@ use std::panic::Location;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum ThreadStatus {
     Ready,
-    /// Ended a turn of a spin loop, and may begin the next.
+    /// It has ended a turn of a spin loop, and may begin the next.
     Yielded,
     /// Spins in vain until others have made more changes than this.
     Relaxing(u64),
-    /// Sleeps, since that many sleeps ago.
+    /// It sleeps, since that many sleeps ago.
     Asleep(Sleeper),
-    /// Sleeps in several queues (`entries`).
+    /// It sleeps in several queues (`entries`).
     Watching,
     Done,
     /// Was killed, and the machine has done what is to be done then.

@@ -25,7 +25,7 @@ fn figure_at(x: f64, characters: usize, line: f64) -> f64 {
 pub(super) struct ChartBar {
     pub(super) name: String,
     pub(super) figure: RoundsFigure,
-    /// Written behind the bar.
+    /// The text behind the bar.
     pub(super) written: String,
     /// The class of its colour.
     pub(super) class: &'static str,

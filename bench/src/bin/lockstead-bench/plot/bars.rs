@@ -13,7 +13,7 @@ const LETTER: i32 = 9;
 pub(super) struct PictureBar {
     pub(super) name: String,
     pub(super) value: f64,
-    /// Written behind the bar.
+    /// The text behind the bar.
     pub(super) figure: String,
     pub(super) color: RGBColor,
     pub(super) bold: bool,

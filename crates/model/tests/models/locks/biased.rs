@@ -17,7 +17,7 @@ use std::panic::Location;
 struct Guarded<Y: Policy> {
     lock: RawBiased<Model, Off, Y>,
     count: Cell<u32>,
-    /// Looked at in the middle of a section, so that others may go on there.
+    /// The word that is looked at in the middle of a section, so that others may go on there.
     pulse: U32,
 }
 
