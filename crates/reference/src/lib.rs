@@ -181,7 +181,7 @@ mod tests {
 | field | type | meaning |
 |---|---|---|
 | `pairs` | array of arrays (string, integer) | The first of its fields. |
-| `first` | string | The word that it has. `said`: One that is said. `not-said`: One that is not. |
+| `first` | string | The word that it has. `said`: This one is said. `not-said`: This one is not said. |
 | `second` | string or null | Another word, or null. Its words are those of `first`. |
 | `parts` | array of [`Part`](#part), or null | Its own parts. |
 | `why` | string | Only there sometimes. |
