@@ -19,7 +19,7 @@ pub struct Size {
     /// Whether it was taken from the type itself, in this program; otherwise it is what was
     /// published.
     pub measured: bool,
-    /// Where a published size is from; null of a measured one.
+    /// The source of a published size; null of a measured one.
     pub source: Option<&'static str>,
 }
 

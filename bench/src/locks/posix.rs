@@ -187,7 +187,7 @@ impl Pthread<PosixRobust> {
     /// Gives it back if the caller is the one that has it.
     ///
     /// # Errors
-    /// That of the C library, which knows the owner.
+    /// The mutex of the C library, which knows the owner.
     #[inline]
     pub fn try_give_back(&self) -> std::io::Result<()> {
         // SAFETY: by PEER-SETTLED the lock is initialised and has not moved.

@@ -125,7 +125,7 @@ impl<P: Platform> RawOnce<P> {
     /// panicked, and tells `f` so.
     ///
     /// # Errors
-    /// Those of [`OnceError::NotAwaited`].
+    /// The reasons of [`OnceError::NotAwaited`].
     #[inline]
     pub fn call_once_force(
         &self,

@@ -53,7 +53,7 @@ impl CodeAddress {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
-    /// Where the thread is, or will return to.
+    /// The address at which the thread is, or to which it will return.
     pub address: u64,
     /// The name of the function, demangled; null where no symbol covers the address.
     pub function: Option<String>,

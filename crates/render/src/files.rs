@@ -29,7 +29,7 @@ fn folder_of(file: &Path) -> &Path {
 /// Writes a file whole or not at all; a device or a pipe is written to.
 ///
 /// # Errors
-/// Those of the system.
+/// The reasons that the system gives.
 pub fn write(file: &Path, text: &str) -> io::Result<()> {
     if file.exists() && !file.is_file() {
         return OpenOptions::new().write(true).open(file)?.write_all(text.as_bytes());

@@ -15,7 +15,7 @@ const SILENCE: Duration = Duration::from_secs(32);
 /// Measures, until a signal asks for the end, and shows on the way how far it is.
 ///
 /// # Errors
-/// Those of `measure`.
+/// The errors of `measure`.
 pub(crate) fn measured<R, E>(
     interrupt: &Interrupt,
     measure: impl FnOnce(&mut Session<'_>) -> Result<R, E>,

@@ -70,7 +70,7 @@ pub(crate) struct OncpuStatus {
     machine: MachineFacts,
     /// Whether there is a table, and it knows the thread that asks.
     kept: bool,
-    /// Where it lies, or would.
+    /// The path at which the table lies, or would lie.
     path: String,
     /// The number of processors that it has lines for; null, as all below, where there is none.
     processors: Option<u32>,
@@ -78,7 +78,7 @@ pub(crate) struct OncpuStatus {
     threads: Option<u32>,
     /// The bytes that it has in memory.
     bytes: Option<usize>,
-    /// When it was started, in UTC, as `2026-01-31T12:00:00Z`.
+    /// The time at which it was started, in UTC, as `2026-01-31T12:00:00Z`.
     started: Option<String>,
 }
 

@@ -4,7 +4,7 @@ use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 use std::fs;
 
-/// When and where a run was made.
+/// The time and the machine of a run.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(crate) struct Here {

@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_millis(100);
 /// The place where glibc's mutex names its owner.
 const MUTEX_OWNER: u64 = 8;
 
-/// Where shared memory lies, whoever has mapped it: the file, and how far into it.
+/// A place in shared memory, the same for whoever has mapped it: the file, and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SharedPlace {
     device: (u32, u32),

@@ -29,7 +29,7 @@ pub(crate) struct SegmentFacts {
     pub(super) locks_total: u64,
     /// How many of them nobody has, shares or waits for.
     pub(super) locks_free: u64,
-    /// Those that are not free, in the order of the source; with `--all` all of them.
+    /// The locks that are not free, in the order of the source; with `--all` all locks.
     pub(super) locks: Vec<SegmentLock>,
     /// Deadlocks: each member waits for a lock that the next one has, the last for one that the
     /// first has.
@@ -105,7 +105,7 @@ pub(super) struct SegmentParticipant {
     pub(super) shares: u64,
     /// The lock for which it sleeps.
     pub(super) waits_for: Option<String>,
-    /// That lock's offset in the file.
+    /// The offset of that lock in the file.
     pub(super) waits_for_offset: Option<u64>,
 }
 
@@ -116,7 +116,7 @@ pub(super) struct SegmentLock {
     pub(super) lock: String,
     /// `mutex`, `rwlock`, `semaphore` or `condvar`.
     pub(super) kind: &'static str,
-    /// Where it is in the file.
+    /// The offset of the lock in the file.
     pub(super) offset: u64,
     /// `free`, `owned`, `owner-missing` (its owner is `missing`), `owner-dead` (the next one gets
     /// it and is told), `inconsistent` (nobody has it, the next one is told) or `not-recoverable`.
@@ -127,7 +127,7 @@ pub(super) struct SegmentLock {
     pub(super) reserved_for: Option<LockOwner>,
     /// The slots of those who sleep for it.
     pub(super) waiters: Vec<u32>,
-    /// Those who read under it or have units.
+    /// The participants that read under the lock or have units of it.
     pub(super) shares: Vec<LockShare>,
     /// All units of a semaphore, whoever has them.
     pub(super) units: Option<u32>,

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockIdentity {
-    /// What it is called.
+    /// The name of the lock.
     pub name: String,
     /// Kind and attributes: `recursive mutex`.
     #[serde(rename = "type")]
@@ -108,7 +108,7 @@ pub struct OrderStep {
     pub holds_how: HoldMode,
     /// It had taken that one by trylock.
     pub tried: bool,
-    /// Where it had acquired it.
+    /// The stack at which it had acquired it.
     pub acquired: Option<Stack>,
     /// The lock that it asked for.
     pub asks: LockIdentity,
@@ -117,7 +117,7 @@ pub struct OrderStep {
     /// It would have given up at a deadline.
     #[serde(default)]
     pub timed: bool,
-    /// Where it asked for that lock.
+    /// The stack at which it asked for that lock.
     pub asked: Option<Stack>,
     /// All other locks that it held.
     pub gates: Vec<LockIdentity>,
@@ -153,13 +153,13 @@ pub struct RuleViolation {
     pub thread: ThreadIdentity,
     /// The lock that the rule is about.
     pub lock: LockIdentity,
-    /// Where it was broken.
+    /// The stack at which the rule was broken.
     pub stack: Option<Stack>,
-    /// Where the thread had acquired the lock, of a rule about waiting with it.
+    /// The stack at which the thread had acquired the lock, of a rule about waiting with it.
     pub acquired: Option<Stack>,
     /// The other thread that has a part in it, the owner, say.
     pub other: Option<ThreadIdentity>,
-    /// Where that one, or the same one, did its part earlier: the acquisition,
+    /// The stack at which that one, or the same one, did its part earlier: the acquisition,
     /// say.
     pub earlier: Option<Stack>,
     /// The other lock that has a part in it.

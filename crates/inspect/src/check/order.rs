@@ -19,7 +19,7 @@ pub const MOST: usize = 20_000;
 pub struct RecordedOrder {
     /// All that are part of it.
     pub locks: Vec<LockIdentity>,
-    /// Those that took them.
+    /// The threads that took them.
     pub threads: Vec<ThreadIdentity>,
     /// The stacks that the edges refer to.
     pub stacks: Vec<Stack>,

@@ -15,7 +15,7 @@ pub struct Finding {
     pub kind: String,
     /// The process that it is about.
     pub pid: u32,
-    /// When, since the start.
+    /// The time of the finding, since the start.
     pub at_ns: u64,
     /// The first line of the text.
     pub title: String,
@@ -42,7 +42,7 @@ pub struct FindingThread {
     pub process: Option<String>,
     /// Whether it has ended and left the lock held.
     pub ended: bool,
-    /// What it waits for.
+    /// The object that it waits for.
     pub waits: Option<FindingWait>,
     /// What it holds of that which matters here.
     pub holds: Option<FindingHold>,
@@ -54,7 +54,7 @@ pub struct FindingThread {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NamedLock {
-    /// What it is called.
+    /// The name of the lock.
     pub name: String,
     /// Kind and attributes: `recursive mutex`.
     #[serde(rename = "type")]
@@ -92,7 +92,7 @@ pub struct FindingWait {
     pub timed: bool,
     /// How long it has lasted.
     pub waited_ns: u64,
-    /// Where it waits; null if that was not recorded.
+    /// The stack at which it waits; null if that was not recorded.
     pub stack: Option<Stack>,
 }
 
@@ -106,7 +106,7 @@ pub struct FindingHold {
     pub shared: bool,
     /// How long, where that is known.
     pub held_ns: Option<u64>,
-    /// Where it was acquired; null if that was not recorded.
+    /// The stack at which it was acquired; null if that was not recorded.
     pub stack: Option<Stack>,
 }
 

@@ -230,7 +230,7 @@ pub struct ThreadsReport {
     /// The most at the same time; at least that many, if more than 64 had ended before others
     /// began.
     pub peak: u64,
-    /// Those that waited longest for locks.
+    /// The threads that waited longest for locks.
     pub worst: Vec<ThreadReport>,
 }
 
@@ -262,7 +262,7 @@ pub struct ThreadReport {
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LockReport {
-    /// What it is called.
+    /// The name of the lock.
     pub name: String,
     /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier` or `unknown`.
     pub kind: &'static str,
@@ -275,7 +275,7 @@ pub struct LockReport {
     pub type_name: String,
     /// What the mutex of a condition that serves as a lock is called.
     pub mutex: Option<String>,
-    /// Where it lies; null for several.
+    /// The address of the lock; null for several locks.
     pub address: Option<u64>,
     /// How many locks this stands for.
     pub locks: u64,
@@ -295,7 +295,7 @@ pub struct LockReport {
     pub refused: u64,
     /// Its part in the waiting for all locks of the process.
     pub share_percent: f64,
-    /// Threads that waited for it when the process ended; their waits up to then are in `wait`.
+    /// The threads that waited for it when the process ended; their waits up to then are in `wait`.
     pub still_waiting: u64,
     /// Threads that held it then; that time is in `hold` if it was long enough to be known.
     pub still_held: u64,
@@ -303,9 +303,9 @@ pub struct LockReport {
     pub wait: Durations,
     /// Times of holding, of which `timed` says how many were timed.
     pub hold: Durations,
-    /// Where it was waited, the longest first.
+    /// The places at which threads waited for it, the longest first.
     pub waited_at: Vec<ReportSite>,
-    /// Where those that held it had acquired it, the longest first.
+    /// The places at which its holders had acquired it, the longest first.
     pub held_at: Vec<ReportSite>,
     /// The stack of its initialisation.
     pub initialised_at: Option<Stack>,

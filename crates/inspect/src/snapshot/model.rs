@@ -13,7 +13,7 @@ use serde::Serialize;
 pub struct Snapshot {
     /// The process that is shown.
     pub process: SnapshotProcess,
-    /// Where the facts come from.
+    /// The source of the facts.
     pub source: SnapshotSource,
     /// All threads, by their ids.
     pub threads: Vec<SnapshotThread>,
@@ -22,7 +22,7 @@ pub struct Snapshot {
     pub locks: Vec<SnapshotLock>,
     /// Threads that wait for each other.
     pub cycles: Vec<JudgedCycle>,
-    /// Where locks were acquired, each stack once: holders name these by their indices from 0.
+    /// The stacks at which locks were acquired, each once: holders name them by index, from 0.
     /// Empty with the source `memory`.
     pub stacks: Vec<Stack>,
     /// What could not be read, why, and what helps.
@@ -46,7 +46,7 @@ pub struct SnapshotProcess {
     pub command: Vec<String>,
 }
 
-/// Where the facts come from.
+/// The source of the facts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -70,7 +70,7 @@ pub struct SnapshotThread {
     pub name: String,
     /// The kernel's letter for its state.
     pub state: char,
-    /// What it is doing now.
+    /// The present activity of the thread.
     #[serde(flatten)]
     pub activity: ThreadActivity,
     /// Its call stack; null where it was not read: `--all` reads also those of threads that neither
@@ -85,7 +85,7 @@ pub struct SnapshotThread {
 pub enum ThreadActivity {
     /// It waits in a futex call, or in a wait that the ledger tells of.
     Waiting {
-        /// What it waits for.
+        /// The object that it waits for.
         wait: ThreadWait,
     },
     /// It sleeps in another system call.
@@ -113,11 +113,11 @@ pub enum ThreadActivity {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ThreadWait {
-    /// What it waits for.
+    /// The object that it waits for.
     pub target: WaitTarget,
     /// Whether it wants to share the lock, to read.
     pub shared: bool,
-    /// When the wait ends by itself; null if never.
+    /// The time at which the wait ends by itself; null if it never does.
     pub until: Option<WaitEnd>,
     /// How long it has lasted; null where only the memory tells of it.
     pub waited_ns: Option<u64>,
@@ -173,7 +173,7 @@ pub struct SnapshotLock {
     pub kind: String,
     /// `recursive`, `robust` and so on.
     pub attributes: Vec<String>,
-    /// What it is called.
+    /// The name of the lock.
     pub name: String,
     /// The threads that hold the lock, as far as that is known.
     #[serde(flatten)]

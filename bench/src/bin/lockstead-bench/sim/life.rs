@@ -45,9 +45,9 @@ impl SimDoing {
 pub(super) struct Span {
     /// The task that it is about.
     pub(super) task: u32,
-    /// When it begins, in microseconds from the beginning of the trace.
+    /// The time at which it begins, in microseconds from the beginning of the trace.
     pub(super) from: f64,
-    /// When it ends, in the same way.
+    /// The time at which it ends, in microseconds from the beginning of the trace.
     pub(super) to: f64,
     /// What the task does.
     pub(super) what: SimDoing,

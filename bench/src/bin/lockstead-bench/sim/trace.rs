@@ -38,7 +38,7 @@ pub(crate) struct TraceReport<'a> {
 #[derive(Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct TraceLine {
-    /// When, in microseconds from the beginning of the trace.
+    /// The time, in microseconds from the beginning of the trace.
     at_us: f64,
     /// The task that does it.
     task: u32,

@@ -23,12 +23,12 @@ pub struct Asleep {
 pub enum WaitEnds {
     /// It waits for a lock, or for something used like one, which these processes hold.
     Holders {
-        /// Those that are known.
+        /// The processes that are known.
         processes: Vec<OtherProcess>,
     },
     /// The processes that have the other end, or may change it, of whom not all are known.
     Processes {
-        /// Those that are known.
+        /// The processes that are known.
         processes: Vec<OtherProcess>,
     },
     /// Threads of the process alone.

@@ -133,9 +133,9 @@ pub struct SemaphoreOrigin {
     pub left_taken: u64,
     /// Calls by threads that lockstead had left already, or had no room for.
     pub unknown_calls: u64,
-    /// Where they are taken, most often first.
+    /// The places at which they are taken, the most frequent first.
     pub taken_at: Vec<ReportSite>,
-    /// Where they are given, likewise.
+    /// The places at which they are given, the most frequent first.
     pub given_at: Vec<ReportSite>,
     /// A place where the program asked for the count.
     pub count_read_at: Option<String>,
@@ -167,7 +167,7 @@ pub struct SemaphoreAct {
     pub thread: SemaphoreThread,
     /// The thread that had taken it then.
     pub other: Option<SemaphoreThread>,
-    /// Where that one had taken it, in few words.
+    /// The place at which that one had taken it, in few words.
     pub other_at: Option<String>,
     /// The stack of that.
     pub other_stack: Option<Stack>,
