@@ -6,7 +6,7 @@
 use std::env;
 use std::path::Path;
 
-/// Name of the peer (its shim, its `cfg`) and the library to link.
+/// The name of the peer (its shim, its `cfg`) and the library to link.
 const PEERS: [(&str, &str); 3] =
     [("abseil", "absl_synchronization"), ("nsync", "nsync_cpp"), ("tbb", "tbb")];
 

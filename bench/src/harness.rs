@@ -28,9 +28,9 @@ const GLANCE: Duration = Duration::from_millis(20);
 pub(crate) struct Slice {
     pub(crate) lock: LockName,
     pub(crate) threads: usize,
-    /// Length of the window; a tenth of it comes before as warm-up.
+    /// The length of the window; a tenth of it comes before as warm-up.
     pub(crate) length: Duration,
-    /// Time that threads may take to come back after they were told to stop.
+    /// The time that threads may take to come back after they were told to stop.
     pub(crate) patience: Duration,
 }
 

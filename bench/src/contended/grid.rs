@@ -23,7 +23,7 @@ pub struct GridPlace {
     /// Whether threads were pinned to processors.
     #[serde(default)]
     pub pinned: bool,
-    /// Length of the section in nanoseconds.
+    /// The length of the section in nanoseconds.
     pub section_ns: u64,
     /// Think time as a multiple of the section.
     pub think_ratio: f64,

@@ -41,7 +41,7 @@ pub struct MapsLine {
     pub executable: bool,
     /// Writes reach the file, and other processes that map it.
     pub shared: bool,
-    /// Offset in the file of the first byte.
+    /// The offset in the file of the first byte.
     pub offset: u64,
     /// Device of the file as the kernel prints it, major and minor.
     pub device: (u32, u32),

@@ -15,9 +15,9 @@ pub struct ClassRecord {
     pub created: AtomicU32,
     /// The number of graves that were made.
     pub graves: AtomicU32,
-    /// Index of the record of the mass grave; 0: there is none.
+    /// The index of the record of the mass grave; 0: there is none.
     pub mass_grave: AtomicU32,
-    /// Index of the first [`SemaphoreUsage`](crate::usage::SemaphoreUsage) of its semaphores; 0:
+    /// The index of the first [`SemaphoreUsage`](crate::usage::SemaphoreUsage) of its semaphores; 0:
     /// there is none.
     pub usages: AtomicU32,
 }

@@ -33,9 +33,9 @@ use core::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering::Re
 #[repr(C)]
 #[derive(Debug)]
 pub struct KnownLock {
-    /// Address of the lock; 0: nothing is known here.
+    /// The address of the lock; 0: nothing is known here.
     pub address: AtomicU64,
-    /// Index of the lock's record.
+    /// The index of the lock's record.
     pub lock: AtomicU32,
     /// Id of the stack of the last acquisition; in a line, that of its chain.
     pub stack: AtomicU32,

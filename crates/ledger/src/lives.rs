@@ -36,7 +36,7 @@ pub struct Birth {
     pub init_stack: u32,
     /// Id of the stack of its first use; 0 when it is being initialised.
     pub first_stack: u32,
-    /// Index of the module it lies in plus one; 0 for the heap and stacks.
+    /// The index of the module it lies in plus one; 0 for the heap and stacks.
     pub module: u32,
 }
 

@@ -110,14 +110,14 @@ pub struct LockRecord {
     /// The number of the lock in its class (same initialisation or, failing that, first
     /// acquisition), from 1.
     pub serial: AtomicU32,
-    /// Index of the statistics, 0 as long as there are none.
+    /// The index of the statistics, 0 as long as there are none.
     pub extension: AtomicU32,
     /// The acquisitions counted so far. Threads keep some for themselves, see
     /// [`CacheLine`](crate::thread::CacheLine).
     pub acquisitions: AtomicU64,
     /// The number of locks buried in a mass grave.
     pub buried: AtomicU32,
-    /// Index of the module in which a static lock lies plus one, else 0.
+    /// The index of the module in which a static lock lies plus one, else 0.
     pub module: AtomicU32,
     /// How long the lock was held before there were statistics, in units of `2^HELD_SHIFT`
     /// nanoseconds.
@@ -173,7 +173,7 @@ impl LockRecord {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Extension {
-    /// Index of the lock's record.
+    /// The index of the lock's record.
     pub lock: AtomicU64,
     /// Acquisitions that found the lock taken.
     pub contended: AtomicU64,

@@ -66,7 +66,7 @@ pub struct PublishedWait<C: Cells> {
     episode: C::Word,
     /// [`Waiting`] without its address: `how | stack << 32`.
     how: C::Word,
-    /// Address of the lock, or the joined thread's `pthread_t`.
+    /// The address of the lock, or the joined thread's `pthread_t`.
     target: C::Word,
     /// The time at which the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
     since: C::Word,
@@ -84,7 +84,7 @@ pub struct Waiting {
     pub how: WaitKind,
     /// Id of the stack of return addresses that leads to the wait.
     pub stack: u32,
-    /// Address of the lock, or `pthread_t` of the joined thread.
+    /// The address of the lock, or `pthread_t` of the joined thread.
     pub target: u64,
     /// The time at which the wait began, in nanoseconds of `CLOCK_MONOTONIC`.
     pub since: u64,

@@ -67,7 +67,7 @@ impl StackShare {
 #[derive(Debug)]
 pub struct ShareChunk {
     shares: [StackShare; CHUNK],
-    /// Index of the next chunk; 0: there is none.
+    /// The index of the next chunk; 0: there is none.
     next: AtomicU32,
 }
 
@@ -80,7 +80,7 @@ pub struct Shares {
     first: [StackShare; FIRST],
     /// The share of all stacks without one of their own: its `stack` stays 0.
     others: StackShare,
-    /// Index of the first chunk; 0: there is none.
+    /// The index of the first chunk; 0: there is none.
     more: AtomicU32,
     spare: AtomicU32,
 }

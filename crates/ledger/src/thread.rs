@@ -100,7 +100,7 @@ pub struct ThreadRecord {
     /// were not created through `pthread_create`.
     pub start_routine: AtomicU64,
     spare_start: AtomicU64,
-    /// Index of the creator's record plus one; 0 when it is not known.
+    /// The index of the creator's record plus one; 0 when it is not known.
     pub creator: AtomicU32,
     /// The stack of the call that created the thread.
     pub creation_stack: AtomicU32,

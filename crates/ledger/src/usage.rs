@@ -150,7 +150,7 @@ pub const ACTS: usize = 16;
 pub struct Act {
     /// The reason that the act shows.
     pub reason: Reason,
-    /// Stack of the call.
+    /// The stack of the call.
     pub stack: u32,
     /// The thread that did it, as [`Taker::number_of`] has it.
     pub thread: u32,

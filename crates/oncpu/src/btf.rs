@@ -8,7 +8,7 @@
 /// The facts that [`find`] looks for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct BtfFacts {
-    /// Offset of `pid` in `struct task_struct`, in bytes.
+    /// The offset of `pid` in `struct task_struct`, in bytes.
     pub(crate) number_at: u32,
     /// The number of the type `btf_trace_sched_switch`.
     pub(crate) tracepoint: u32,

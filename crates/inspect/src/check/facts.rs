@@ -88,9 +88,9 @@ pub struct StepFacts {
     pub to: LockLife,
     /// The thread that took the step.
     pub thread: ThreadFacts,
-    /// Stack of the acquisition of `from`.
+    /// The stack of the acquisition of `from`.
     pub from_stack: u32,
-    /// Stack of the call.
+    /// The stack of the call.
     pub to_stack: u32,
     /// How `from` is held.
     pub from_mode: Mode,

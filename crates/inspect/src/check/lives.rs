@@ -27,11 +27,11 @@ pub struct LockLife {
     pub attributes: u16,
     /// The how-manieth of its origin, 0 if that is not known.
     pub serial: u32,
-    /// Index of the module it lies in plus one; 0 for others.
+    /// The index of the module it lies in plus one; 0 for others.
     pub module: u32,
-    /// Stack of its initialisation, or 0.
+    /// The stack of its initialisation, or 0.
     pub init_stack: u32,
-    /// Stack of its first use, or 0.
+    /// The stack of its first use, or 0.
     pub first_stack: u32,
     /// Its record says nothing of it any more: others may have used it before that.
     pub late: bool,

@@ -38,9 +38,9 @@ pub struct LiveWaiter {
     pub name: Option<String>,
     /// The kind of the wait.
     pub how: WaitKind,
-    /// Index of the lock's record, if it has one.
+    /// The index of the lock's record, if it has one.
     pub lock: Option<u32>,
-    /// Address of the lock, or `pthread_t` of the joined thread.
+    /// The address of the lock, or `pthread_t` of the joined thread.
     pub target: u64,
     /// The length of the wait so far, in nanoseconds.
     pub for_ns: u64,
@@ -64,7 +64,7 @@ pub struct LiveHolder {
     pub tid: u32,
     /// The name of the thread.
     pub name: Option<String>,
-    /// Index of the lock's record.
+    /// The index of the lock's record.
     pub lock: u32,
     /// Held for reading, beside others perhaps.
     pub shared: bool,
@@ -88,11 +88,11 @@ pub struct LiveSample {
 /// One lock between two moments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LockRate {
-    /// Index of its record.
+    /// The index of its record.
     pub lock: u32,
     /// The number of this life among those of its address.
     pub generation: u32,
-    /// Time that threads waited for it in between.
+    /// The time that threads waited for it in between.
     pub waited_ns: u64,
     /// How often it was acquired in between.
     pub acquisitions: u64,
@@ -113,7 +113,7 @@ pub struct Live {
     pub threads: u64,
     /// Acquisitions of all locks in between.
     pub acquisitions: u64,
-    /// Time that threads waited for locks in between.
+    /// The time that threads waited for locks in between.
     pub waited_ns: u64,
     /// Locks that were acquired, waited for or held, in no particular order.
     pub locks: Vec<LockRate>,

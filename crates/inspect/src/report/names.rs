@@ -23,7 +23,7 @@ pub struct LockFacts {
     pub attributes: u16,
     /// The how-manieth of its class, from 1; 0 when that is not known.
     pub serial: u32,
-    /// Index in the ledger of the module it lies in plus one; 0 for others.
+    /// The index in the ledger of the module it lies in plus one; 0 for others.
     pub module: u32,
     /// The thread on whose stack it lies, if it does.
     pub on_stack_of: Option<String>,

@@ -24,7 +24,7 @@ const LARGEST_LOCK: u64 = 56;
 
 /// One wait of a thread.
 pub(super) struct ReadWait {
-    /// Index of the thread's record, if the ledger has the wait.
+    /// The index of the thread's record, if the ledger has the wait.
     pub(super) record: Option<u32>,
     pub(super) wait: ThreadWait,
 }

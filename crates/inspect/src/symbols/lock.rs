@@ -19,7 +19,7 @@ pub struct LockClues<'a> {
     pub kind: &'a str,
     /// The address of its first byte.
     pub address: u64,
-    /// Name of the thread whose stack it lies on.
+    /// The name of the thread whose stack it lies on.
     pub on_stack_of: Option<&'a str>,
     /// Call chain of its initialisation.
     pub initialised: Option<&'a [CodeAddress]>,
@@ -38,7 +38,7 @@ pub enum LockOrigin {
     Variable(Variable),
     /// It lies on a thread's stack.
     Stack {
-        /// Name of the thread.
+        /// The name of the thread.
         thread: String,
     },
     /// The lock was initialised there.

@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// A thread that has been in one wait for at least two looks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastingWaiter {
-    /// Index of its record.
+    /// The index of its record.
     pub thread: u32,
     /// The kernel's number, in the process's own namespace.
     pub tid: u32,

@@ -110,7 +110,7 @@ pub(crate) fn cycles(
     go(all, &mut vec![first.clone()], fits, report);
 }
 
-/// Length of the shortest cycles, and what the classes of each of them are.
+/// The length of the shortest cycles, and what the classes of each of them are.
 pub(crate) type Shortest = Option<(usize, BTreeSet<Vec<u32>>)>;
 
 fn shortest(class: &dyn Fn(u32) -> u32) -> impl FnMut(&mut Shortest, &[Seen]) + '_ {

@@ -13,7 +13,7 @@ const HELD: usize = 3;
 const THREADS: usize = 3;
 /// The value of `World::claimed` when the reader has gone: whoever is stuck may leave.
 pub(super) const OVER: u32 = 1 << 16;
-/// Address of the condition variable.
+/// The address of the condition variable.
 const CONDITION: u64 = 1000;
 
 /// How the threads keep to the protocol; a test of the tests breaks one rule.
