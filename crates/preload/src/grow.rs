@@ -61,8 +61,10 @@ pub fn reached() -> [u64; AREAS] {
     GROWTH.reached.each_ref().map(|bytes| bytes.load(Relaxed))
 }
 
-/// Says how far they are. For one thread, while nobody else looks.
+/// Says how far they are. For one thread, while nobody else looks: a child of `fork` has none of
+/// the threads that were at it.
 pub fn set(reached: &[u64; AREAS]) {
+    GROWING.store(0, Relaxed);
     for (place, &bytes) in GROWTH.reached.iter().zip(reached) {
         place.store(bytes, Relaxed);
     }
@@ -187,16 +189,18 @@ fn more(area: GrowingArea, bytes: u64) -> bool {
         if bytes <= from {
             return true;
         }
-        // ord: LED-10 (acq_rel): what those that have ended have come to.
-        GROWING.fetch_add(1, AcqRel);
         let wished = (2 * from).clamp(bytes, whole);
-        let can = |&to: &u64| is_fair(to - from) && grow(place, from, to);
-        if let Some(to) = [wished, bytes].into_iter().find(can) {
-            // ord: LED-10 (release): the mapping.
-            known.fetch_max(to, Release);
-        }
-        // ord: LED-10 (acq_rel): as above.
-        let others = GROWING.fetch_sub(1, AcqRel) > 1;
+        let others = without_signals(|| {
+            // ord: LED-10 (acq_rel): what those that have ended have come to.
+            GROWING.fetch_add(1, AcqRel);
+            let can = |&to: &u64| is_fair(to - from) && grow(place, from, to);
+            if let Some(to) = [wished, bytes].into_iter().find(can) {
+                // ord: LED-10 (release): the mapping.
+                known.fetch_max(to, Release);
+            }
+            // ord: LED-10 (acq_rel): as above.
+            GROWING.fetch_sub(1, AcqRel) > 1
+        });
         // ord: LED-10 (acquire): the mapping.
         if known.load(Acquire) == from {
             // Another thread may have been faster, and has not said how far it came.
@@ -204,8 +208,10 @@ fn more(area: GrowingArea, bytes: u64) -> bool {
                 return false;
             }
             patience -= 1;
-            // SAFETY: `sched_yield` takes no argument and touches no memory.
-            let _ = unsafe { sys::call(libc::SYS_sched_yield, [0; 6]) };
+            let pause = libc::timespec { tv_sec: 0, tv_nsec: 100_000 };
+            let pause = &raw const pause as usize;
+            // SAFETY: the kernel reads a time on this stack.
+            let _ = unsafe { sys::call(libc::SYS_nanosleep, [pause, 0, 0, 0, 0, 0]) };
         }
     }
 }
@@ -213,9 +219,27 @@ fn more(area: GrowingArea, bytes: u64) -> bool {
 /// The number of threads that try to let an area grow.
 static GROWING: AtomicU32 = AtomicU32::new(0);
 
-/// How often a thread waits for another one that tries: that may be the one that it has
-/// interrupted, as a signal handler.
-const PATIENCE: u32 = 1000;
+/// How often a thread sleeps for another one that tries, which the scheduler may have put aside: a
+/// second in all.
+const PATIENCE: u32 = 10_000;
+
+/// Runs `body` with all signals blocked, those of the C library included. A handler that waited or
+/// jumped away between a growth and the word of it would leave the area larger than anybody knows,
+/// and then it could never grow again.
+fn without_signals<R>(body: impl FnOnce() -> R) -> R {
+    let (all, mut before) = (u64::MAX, 0_u64);
+    let set = |how: i32, new: *const u64, old: *mut u64| {
+        let arguments = [how as usize, new as usize, old as usize, size_of::<u64>(), 0, 0];
+        // SAFETY: the kernel reads and writes sets of 64 signals on this stack.
+        unsafe { sys::call(libc::SYS_rt_sigprocmask, arguments) }
+    };
+    let blocked = set(libc::SIG_SETMASK, &raw const all, &raw mut before);
+    let result = body();
+    if blocked.is_ok() {
+        let _ = set(libc::SIG_SETMASK, &raw const before, core::ptr::null_mut());
+    }
+    result
+}
 
 /// Tells whether the ledger may take so many bytes more.
 fn is_fair(bytes: u64) -> bool {

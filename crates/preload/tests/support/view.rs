@@ -86,7 +86,7 @@ pub(crate) fn assert_quiet(ledger: &Ledger<'_>) {
         &losses.modules,
         &losses.late,
     ] {
-        assert_eq!(lost.load(Relaxed), 0, "{losses:?}");
+        assert_eq!(lost.load(Relaxed), 0, "{losses:?}, {:?}", ledger.extent());
     }
     for thread in threads(ledger) {
         let record = thread.record;
