@@ -121,9 +121,11 @@ impl<'a> Case<'a> {
     }
 }
 
-/// Returns text without what `--check` says at its end if there was nothing to find.
+/// Returns text without what `--check` says at its end if there was nothing to find, and without
+/// what the command says while a busy machine makes it work for seconds.
 pub(super) fn without_the_verdict(text: &[u8]) -> String {
-    let text = String::from_utf8_lossy(text);
+    const PROGRESS: &str = "lockstead: looking up names for the report ...\n";
+    let text = String::from_utf8_lossy(text).replace(PROGRESS, "");
     let end = text.find("lockstead: check: nothing was found");
     text[..end.unwrap_or(text.len())].to_owned()
 }
