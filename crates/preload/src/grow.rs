@@ -11,7 +11,8 @@
 //! The areas lie far below where the kernel puts mappings, with nothing but gaps
 //! between. An area grows in place, by `mremap`, which needs no descriptor of the file
 //! and takes nothing else's place. Then [`GROWTH`] is told. Of two threads that try the
-//! same at once one is refused, and looks what the other one has come to.
+//! same at once one is refused, and waits until the other one has told how far it came.
+//! No signal is handled between the growth and the word of it.
 
 use crate::{state, sys};
 use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
@@ -65,6 +66,7 @@ pub fn reached() -> [u64; AREAS] {
 /// the threads that were at it.
 pub fn set(reached: &[u64; AREAS]) {
     GROWING.store(0, Relaxed);
+    REFUSED.iter().for_each(|size| size.store(0, Relaxed));
     for (place, &bytes) in GROWTH.reached.iter().zip(reached) {
         place.store(bytes, Relaxed);
     }
@@ -203,8 +205,12 @@ fn more(area: GrowingArea, bytes: u64) -> bool {
         });
         // ord: LED-10 (acquire): the mapping.
         if known.load(Acquire) == from {
-            // Another thread may have been faster, and has not said how far it came.
-            if !others || patience == 0 {
+            let refused = &REFUSED[area as usize];
+            if !others {
+                refused.store(from, Relaxed);
+            }
+            // Otherwise another thread may have been faster, and has not said how far it came.
+            if refused.load(Relaxed) == from || patience == 0 {
                 return false;
             }
             patience -= 1;
@@ -218,6 +224,10 @@ fn more(area: GrowingArea, bytes: u64) -> bool {
 
 /// The number of threads that try to let an area grow.
 static GROWING: AtomicU32 = AtomicU32::new(0);
+
+/// The size of each area at which a thread that tried alone was refused: such an area is
+/// full, and nobody sleeps for it. Whoever comes still tries, for a limit may have been raised.
+static REFUSED: [AtomicU64; AREAS] = [const { AtomicU64::new(0) }; AREAS];
 
 /// How often a thread sleeps for another one that tries, which the scheduler may have put aside: a
 /// second in all.

@@ -5,6 +5,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, view};
+use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::thread::state;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -55,4 +56,25 @@ fn nothing_is_held_or_awaited_after_a_storm_of_signals(library: Library) {
     (seed..seed + RUNS).for_each(|seed| run(library, &program, seed));
 }
 
-with_both! { nothing_is_held_or_awaited_after_a_storm_of_signals }
+/// Checks that the ledger grows on after a handler has jumped away as soon as more of it was mapped.
+fn the_ledger_grows_on_after_a_handler_has_jumped_away(library: Library) {
+    let Some(program) = compile("grows") else { return };
+    let mut observed = Observed::start_with(library, &program, &[], false);
+    observed.reach("over");
+    if observed.address("traced") == 0 {
+        println!("skipped: a process may not trace its parent here");
+        return;
+    }
+    assert!(observed.address("signals") > 3, "the ledger hardly grew");
+    // Each but those from whose first use the handler has jumped away.
+    let ledger = observed.ledger();
+    let (used, losses) = (ledger.used(LedgerPart::Locks), &ledger.header().losses);
+    assert!(used > 19_900, "of 20,000 locks {used} are known, {losses:?}");
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
+
+with_both! {
+    nothing_is_held_or_awaited_after_a_storm_of_signals,
+    the_ledger_grows_on_after_a_handler_has_jumped_away
+}
