@@ -2,18 +2,69 @@
 //!
 //! # Role
 //! Memory shows of the held locks only those that others wait for, and these
-//! are named where those wait: of the holders one line is said. A ledger has
-//! every held lock: each has a line with its time and place.
+//! are named where those wait, with what shows it; of the holders one line is
+//! said. A ledger has every held lock: each has a line with its time and place.
 
-use super::text::{DumpText, HEAD, does, lasting, title};
-use lockstead_inspect::snapshot::model::{LockHeld, LockHolder, SnapshotLock, SnapshotSource};
+use super::text::{DumpText, HEAD, LISTED, count, does, lasting, title};
+use lockstead_inspect::snapshot::model::{
+    HolderEvidence, LockHeld, LockHolder, SnapshotLock, SnapshotSource,
+};
 use lockstead_inspect::symbols::site;
+use lockstead_render::words::clean;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What each thread holds, by the threads' ids.
 type Holdings<'a> = BTreeMap<u32, Vec<(&'a SnapshotLock, &'a LockHolder)>>;
 
 impl DumpText<'_> {
+    /// Adds who holds a lock, and what that thread does now.
+    pub(super) fn held(&mut self, lock: &SnapshotLock) {
+        match &lock.held {
+            LockHeld::By { holders } => {
+                let listed = if self.everything { holders.len() } else { LISTED };
+                for holder in holders.iter().take(listed) {
+                    let name = self.named(holder.thread);
+                    let how = if holder.shared { " to read" } else { "" };
+                    let now = match self.found.thread(holder.thread) {
+                        Some(thread) if thread.wait().is_none() => {
+                            format!(", which {}", does(thread))
+                        }
+                        _ => String::new(),
+                    };
+                    let time = lasting(holder);
+                    let likely = match holder.evidence {
+                        HolderEvidence::Likely => "likely ",
+                        _ => "",
+                    };
+                    self.line(4, &format!("{likely}held{how} by {name}{time}{now}"));
+                    if let Some(rests_on) = &holder.rests_on {
+                        let evidence = evidence(holder.evidence);
+                        self.line(6, &format!("{evidence}: {}", clean(rests_on)));
+                    }
+                    self.taken(holder.acquired);
+                }
+                if holders.len() > listed {
+                    let more = holders.len() - listed;
+                    self.line(4, &format!("and {more} more (--all lists them)"));
+                }
+            }
+            LockHeld::Readers { count: readers } => {
+                let text = count(*readers as usize, "reader");
+                self.line(4, &format!("held by {text}; who they are is not in the lock"));
+            }
+            LockHeld::Elsewhere { owner, why, acquired } => {
+                self.line(4, &format!("held by {owner}: {why}"));
+                self.taken(*acquired);
+            }
+            LockHeld::Unknown { why } => self.line(4, why),
+            LockHeld::Never => {}
+        }
+        if !lock.may_hold.is_empty() {
+            let who = self.who(&lock.may_hold);
+            self.line(4, &format!("may be held by {who}: its address is on the stack there"));
+        }
+    }
+
     /// Adds threads that hold locks; from memory, those that do not wait.
     pub(super) fn holders(&mut self, shown: &mut BTreeSet<u32>) {
         let found = self.found;
@@ -64,6 +115,17 @@ impl DumpText<'_> {
     }
 }
 
+/// Returns the word for what shows that a thread holds a lock.
+fn evidence(evidence: HolderEvidence) -> &'static str {
+    match evidence {
+        HolderEvidence::Word => "word",
+        HolderEvidence::Pad => "pad",
+        HolderEvidence::Guard => "guard",
+        HolderEvidence::Seen => "seen",
+        HolderEvidence::Likely => "likely",
+    }
+}
+
 fn place(stack: &lockstead_inspect::stack::Stack) -> Option<String> {
-    site(stack).map(|frame| lockstead_render::words::clean(&frame.site()))
+    site(stack).map(|frame| clean(&frame.site()))
 }

@@ -10,6 +10,7 @@ pub(crate) use text::{enders, one_sleeper, one_waiter};
 use clap::Args;
 use lockstead_inspect::ledger::attach;
 use lockstead_inspect::proc::process::{LiveProcess, Unusable};
+use lockstead_inspect::snapshot::model::CycleVerdict;
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
@@ -27,7 +28,7 @@ Exit status:
   0    shown, no deadlock found
   1    nothing could be shown, or not what threads wait for: that is no answer
   2    wrong usage
-  3    shown, and there is a deadlock")]
+  3    shown, and there is a deadlock, or probably one")]
 pub(crate) struct Dump {
     /// Number of the process, or of one of its threads
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -62,7 +63,7 @@ pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
     } else {
         output::print(&render(&found, flags.all))?;
     }
-    if found.is_deadlocked() {
+    if found.is_deadlocked() || found.has(CycleVerdict::Probable) {
         return Err(Failure::Deadlock);
     }
     if !found.complete {

@@ -17,7 +17,7 @@ const ALARM: Style = AnsiColor::Red.on_default().bold();
 pub(super) const HEAD: Style = Style::new().bold();
 
 /// The most threads of a group that are listed by name; the rest is counted.
-const LISTED: usize = 8;
+pub(super) const LISTED: usize = 8;
 
 /// Returns the whole text. With `everything` it has threads that neither wait nor hold, every
 /// thread of a group and every frame.
@@ -60,7 +60,7 @@ pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
 
 pub(super) struct DumpText<'a> {
     pub(super) found: &'a Snapshot,
-    everything: bool,
+    pub(super) everything: bool,
     pub(super) out: String,
 }
 
@@ -78,6 +78,8 @@ impl DumpText<'_> {
         let from_memory = self.found.source == SnapshotSource::Memory;
         let deadlock = if self.found.is_deadlocked() {
             format!("{waiting} wait, DEADLOCK")
+        } else if self.found.has(CycleVerdict::Probable) {
+            format!("{waiting} wait, DEADLOCK, probably")
         } else if from_memory && !self.found.complete {
             "what they wait for cannot be read".to_owned()
         } else {
@@ -100,6 +102,9 @@ impl DumpText<'_> {
         };
         let line = match cycle.verdict {
             CycleVerdict::Deadlock => format!("{ALARM}lockstead: DEADLOCK{ALARM:#}: {who}"),
+            CycleVerdict::Probable => {
+                format!("{ALARM}lockstead: DEADLOCK, probably{ALARM:#}: {who}")
+            }
             CycleVerdict::Timed => {
                 format!("{HEAD}a cycle, but no deadlock{HEAD:#}: {who}, until a wait times out")
             }
@@ -226,42 +231,6 @@ impl DumpText<'_> {
         self.stack(thread);
     }
 
-    /// Adds who holds a lock, and what that thread does now.
-    fn held(&mut self, lock: &SnapshotLock) {
-        match &lock.held {
-            LockHeld::By { holders } => {
-                let listed = if self.everything { holders.len() } else { LISTED };
-                for holder in holders.iter().take(listed) {
-                    let name = self.named(holder.thread);
-                    let how = if holder.shared { " to read" } else { "" };
-                    let now = match self.found.thread(holder.thread) {
-                        Some(thread) if thread.wait().is_none() => {
-                            format!(", which {}", does(thread))
-                        }
-                        _ => String::new(),
-                    };
-                    let time = lasting(holder);
-                    self.line(4, &format!("held{how} by {name}{time}{now}"));
-                    self.taken(holder.acquired);
-                }
-                if holders.len() > listed {
-                    let more = holders.len() - listed;
-                    self.line(4, &format!("and {more} more (--all lists them)"));
-                }
-            }
-            LockHeld::Readers { count: readers } => {
-                let text = count(*readers as usize, "reader");
-                self.line(4, &format!("held by {text}; who they are is not in the lock"));
-            }
-            LockHeld::Elsewhere { owner, why, acquired } => {
-                self.line(4, &format!("held by {owner}: {why}"));
-                self.taken(*acquired);
-            }
-            LockHeld::Unknown { why } => self.line(4, why),
-            LockHeld::Never => {}
-        }
-    }
-
     fn others(&mut self, shown: &BTreeSet<u32>) {
         let found = self.found;
         let rest: Vec<&SnapshotThread> =
@@ -312,7 +281,7 @@ impl DumpText<'_> {
     }
 
     /// Adds where a lock was acquired, by the index of the stack.
-    fn taken(&mut self, acquired: Option<usize>) {
+    pub(super) fn taken(&mut self, acquired: Option<usize>) {
         let found = self.found;
         if let Some(stack) = acquired.and_then(|at| found.stacks.get(at)) {
             self.line(4, "taken at");
@@ -360,7 +329,7 @@ impl DumpText<'_> {
         }
     }
 
-    fn who(&self, tids: &[u32]) -> String {
+    pub(super) fn who(&self, tids: &[u32]) -> String {
         if let [tid] = tids {
             return self.named(*tid);
         }
@@ -473,7 +442,7 @@ fn limit(until: &WaitEnd) -> String {
     }
 }
 
-fn count(number: usize, what: &str) -> String {
+pub(super) fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 

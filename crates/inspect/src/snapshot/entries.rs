@@ -129,11 +129,11 @@ impl LedgerEntries {
         let exact = holding.started != 0;
         let began = if exact { holding.started } else { ledger.header().time_of(holding.tick) };
         let holder = LockHolder {
-            thread: part.tid,
             shared: holding.flags.has(Flags::READ),
             held_ns: Some(self.now.saturating_sub(began)),
             exact,
             acquired,
+            ..LockHolder::alone(part.tid)
         };
         let lock = self.lock(looking, ledger, holding.address, ObjectKind::Unknown);
         match &mut lock.held {
@@ -194,6 +194,7 @@ impl LedgerEntries {
                 name,
                 held: unheld(kind),
                 waiting: Vec::new(),
+                may_hold: Vec::new(),
             }
         })
     }

@@ -180,6 +180,9 @@ pub struct SnapshotLock {
     pub held: LockHeld,
     /// The ids of the threads that wait for it.
     pub waiting: Vec<u32>,
+    /// The ids of threads that may hold it: its address is on their stacks. None of them counts as
+    /// a holder, and no cycle leads through them. Empty where the holder is known.
+    pub may_hold: Vec<u32>,
 }
 
 /// The holders of an object, as far as they are known.
@@ -230,13 +233,45 @@ pub struct LockHolder {
     pub exact: bool,
     /// The index in `stacks` of where it was acquired, if that was recorded.
     pub acquired: Option<usize>,
+    /// What shows that the thread holds it.
+    pub evidence: HolderEvidence,
+    /// What that rests on, a sentence; null where the lock or the ledger names the thread.
+    pub rests_on: Option<String>,
+}
+
+/// What shows that a thread holds a lock, the strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum HolderEvidence {
+    /// The lock's own word, or the ledger, names the thread.
+    Word,
+    /// The landing pad of one of its frames would release the lock: the code that would run if the
+    /// call, in which the frame waits, threw an exception.
+    Pad,
+    /// One of its frames has a guard of the lock, of a type or a shape that is known.
+    Guard,
+    /// It was seen to acquire the lock, and not to release it.
+    Seen,
+    /// A landing pad next to one of its frames' calls would release the lock: the call itself
+    /// cannot throw, and has no pad of its own.
+    Likely,
 }
 
 impl LockHolder {
-    /// Returns a thread that holds a lock alone, and nothing more is known.
+    /// Returns a thread that holds a lock alone by what the lock's word says, and nothing more is
+    /// known.
     #[must_use]
     pub fn alone(thread: u32) -> LockHolder {
-        LockHolder { thread, shared: false, held_ns: None, exact: false, acquired: None }
+        LockHolder {
+            thread,
+            shared: false,
+            held_ns: None,
+            exact: false,
+            acquired: None,
+            evidence: HolderEvidence::Word,
+            rests_on: None,
+        }
     }
 }
 
@@ -259,6 +294,8 @@ pub struct JudgedCycle {
 pub enum CycleVerdict {
     /// All its threads slept, and the locks stayed with their holders, while it was read.
     Deadlock,
+    /// As a deadlock, but that one of the holders is only likely to be one.
+    Probable,
     /// One of its waits ends by itself.
     Timed,
     /// Its threads ran while they were looked at.
@@ -280,10 +317,16 @@ impl Snapshot {
         self.locks.get(at)
     }
 
-    /// Tells whether there is a deadlock.
+    /// Tells whether there is a deadlock that was proved.
     #[must_use]
     pub fn is_deadlocked(&self) -> bool {
-        self.cycles.iter().any(|cycle| cycle.verdict == CycleVerdict::Deadlock)
+        self.has(CycleVerdict::Deadlock)
+    }
+
+    /// Tells whether there is a cycle of this kind.
+    #[must_use]
+    pub fn has(&self, verdict: CycleVerdict) -> bool {
+        self.cycles.iter().any(|cycle| cycle.verdict == verdict)
     }
 }
 

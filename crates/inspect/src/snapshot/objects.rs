@@ -96,8 +96,8 @@ impl Looking {
         let lock = locks.entry(address).or_insert_with(|| {
             let known_shape = !matches!(known.found, FoundWait::Unknown { .. });
             let name = self.lock_name(kind, address, known_shape);
-            let (kind, waiting) = (kind.to_owned(), Vec::new());
-            SnapshotLock { address, kind, attributes, name, held, waiting }
+            let (kind, waiting, may_hold) = (kind.to_owned(), Vec::new(), Vec::new());
+            SnapshotLock { address, kind, attributes, name, held, waiting, may_hold }
         });
         lock.waiting.push(tid);
         self.wait(known, WaitTarget::Lock { address }, shared)
