@@ -235,7 +235,7 @@ pub struct LockHolder {
     pub acquired: Option<usize>,
     /// What shows that the thread holds it.
     pub evidence: HolderEvidence,
-    /// What that rests on, a sentence; null where the lock or the ledger names the thread.
+    /// The ground for that, a sentence; null where the lock or the ledger names the thread.
     pub rests_on: Option<String>,
 }
 
@@ -294,7 +294,7 @@ pub struct JudgedCycle {
 pub enum CycleVerdict {
     /// All its threads slept, and the locks stayed with their holders, while it was read.
     Deadlock,
-    /// As a deadlock, but that one of the holders is only likely to be one.
+    /// It is like a deadlock, but one of its holders is only likely to be one.
     Probable,
     /// One of its waits ends by itself.
     Timed,
