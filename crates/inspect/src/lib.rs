@@ -19,6 +19,7 @@
 //! | [`stack`] | frames and stacks as data, and their one rendering as text |
 //! | [`still`] | where a thread is that runs |
 //! | [`proc`] | the process and its threads as the kernel shows them |
+//! | [`futexes`] | which lock a futex word belongs to, by the functions on the stack |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
 //! | [`slots`] | the owners of lockstead's own mutexes |
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
@@ -28,6 +29,7 @@
 //! | [`waits`] | who waits for whom, and the cycles |
 
 pub mod check;
+pub mod futexes;
 pub mod glibc;
 pub mod ledger;
 pub mod maps;

@@ -16,7 +16,6 @@
 //! | `entries` | what the ledger says of each thread |
 //! | `objects` | names and holders of what is waited for |
 //! | [`recognise`] | from a futex wait to the object behind it |
-//! | [`unknown`] | what cannot be known, in words |
 //! | [`verify`] | when a cycle is a deadlock |
 
 pub mod capture;
@@ -25,7 +24,6 @@ pub mod model;
 mod objects;
 pub mod recognise;
 pub mod recorded;
-pub mod unknown;
 pub mod verify;
 
 pub use capture::capture;

@@ -8,7 +8,7 @@
 use super::capture::{KnownWait, Looking};
 use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
 use super::recognise::FoundWait;
-use super::unknown;
+use crate::futexes;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
@@ -38,7 +38,7 @@ impl Looking {
                 return self.wait(known, target, shared);
             }
             FoundWait::Refused => {
-                let target = WaitTarget::Unknown { why: unknown::REFUSED.into() };
+                let target = WaitTarget::Unknown { why: futexes::REFUSED.into() };
                 return self.wait(known, target, shared);
             }
             FoundWait::Mutex(mutex) => (

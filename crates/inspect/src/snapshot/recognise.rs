@@ -12,7 +12,7 @@
 //! every library, and their shapes ask too little. The functions that sleep for
 //! mutexes, semaphores and onces often have none.
 
-use super::unknown;
+use crate::futexes;
 use crate::glibc::mutex::GlibcMutex;
 use crate::glibc::others::{self, Ownerless};
 use crate::glibc::rwlock::GlibcRwLock;
@@ -95,7 +95,7 @@ pub fn recognise(
         CallingCode::Library | CallingCode::Whole => shape(wait, stack, frames, library, memory),
     };
     shape.unwrap_or_else(|| {
-        let (kind, why) = unknown::describe(wait, stack, library);
+        let (kind, why) = futexes::describe(wait, stack, library);
         FoundWait::Unknown { kind, why }
     })
 }
@@ -188,7 +188,10 @@ fn shape(
     // No function of the library that has a name sleeps for a once in this way.
     let once = || {
         let plain = library && functions.is_empty() && others::is_once(wait, memory);
-        plain.then(unknown::once)
+        plain.then(|| {
+            let (kind, why) = futexes::once();
+            FoundWait::Unknown { kind, why }
+        })
     };
     ownerless.map(FoundWait::Ownerless).or_else(once)
 }

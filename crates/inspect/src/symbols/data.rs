@@ -112,7 +112,7 @@ fn collect(file: &object::File<'_>, into: &mut Vec<(Range<u64>, String)>) {
 /// Returns the name as it is written in the source: worked out when it is shown, for a big program
 /// has many more. The demanglers take names without the beginning of a mangled one too, and read a
 /// C variable `a` as `signed char`.
-pub(super) fn demangled(name: &str) -> String {
+pub(crate) fn demangled(name: &str) -> String {
     if !["_Z", "__Z", "_R"].iter().any(|beginning| name.starts_with(beginning)) {
         return name.to_owned();
     }

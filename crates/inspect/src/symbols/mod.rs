@@ -16,7 +16,9 @@ mod quiet;
 mod site;
 
 pub use data::Variable;
+pub(crate) use data::demangled;
 pub use lock::{LockClues, LockOrigin, LockSymbol};
+pub(crate) use site::plain;
 pub use site::{is_lock_wrapper, program_frames, site};
 
 use crate::maps::Maps;
@@ -24,7 +26,7 @@ use crate::modules::{CodePlace, Modules};
 use crate::stack::{CodeAddress, Frame, Stack, StackEnd, is_libc};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
-use data::{DataSymbols, demangled};
+use data::DataSymbols;
 use quiet::quietly;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

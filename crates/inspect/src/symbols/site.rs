@@ -223,7 +223,7 @@ pub fn program_frames(stack: &Stack) -> Vec<&Frame> {
 
 /// Returns a name without the return type that C++ mangles into those of function templates, and
 /// without inline namespaces.
-fn plain(function: &str) -> String {
+pub(crate) fn plain(function: &str) -> String {
     let mut depth = 0_u32;
     let mut start = 0;
     // A name of Rust may begin with a bracket, and has no return type.

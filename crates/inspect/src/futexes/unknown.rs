@@ -5,72 +5,15 @@
 //! from the functions on the thread's stack; that decides which sentence is
 //! said, never who is called the holder.
 
-use super::recognise::FoundWait;
+use super::{of_stack, table};
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 use crate::slots;
 use crate::stack::Stack;
 
-/// A `pthread_once_t`, and what is not known of it.
-const ONCE: (&str, &str) =
-    ("once", "a once has no owner in it: who runs the initialiser cannot be told");
-
-/// A function by a part of its name, the object, and what is not known.
-const BY_FUNCTION: &[(&[&str], &str, &str)] = &[
-    (
-        &["std::sys::sync::mutex::futex", "std::sys_common::mutex"],
-        "Rust std::sync::Mutex",
-        "Rust's std::sync::Mutex has no owner in it: the holder cannot be told",
-    ),
-    (
-        &["std::sys::sync::rwlock::futex"],
-        "Rust std::sync::RwLock",
-        "Rust's std::sync::RwLock has no owner in it: the holders cannot be told",
-    ),
-    (
-        &["std::sys::sync::condvar"],
-        "Rust std::sync::Condvar",
-        "a condition variable: who will notify it cannot be told",
-    ),
-    (
-        &["std::sys::sync::once::futex"],
-        "Rust std::sync::Once",
-        "Rust's std::sync::Once has no owner in it: who runs the initialiser cannot be told",
-    ),
-    (
-        &["parking_lot_core::", "parking_lot::"],
-        "parking_lot",
-        "the thread is parked by parking_lot, whose locks and owners are not in the word slept on: \
-         neither can be told",
-    ),
-    (
-        &["std::sys::sync::thread_parking", "std::thread::park", "thread::current::park"],
-        "parked thread",
-        "the thread has parked itself: who will unpark it cannot be told",
-    ),
-    (
-        &["__cxa_guard_acquire"],
-        "initialisation of a static variable",
-        "the guard of a static variable has no owner in it: who initialises it cannot be told",
-    ),
-    (&["pthread_once", "call_once"], ONCE.0, ONCE.1),
-    (
-        &["__lll_lock_wait_private"],
-        "lock inside the C library",
-        "a lock inside the C library (malloc's, for instance) has no owner in it: the holder \
-         cannot be told",
-    ),
-    (
-        &["runtime.futex", "runtime.futexsleep"],
-        "Go runtime",
-        "a thread of the Go runtime waits for work: goroutines and their locks cannot be seen \
-         from here (SIGQUIT makes the program print them)",
-    ),
-];
-
-/// Returns a once that was recognised by its word.
+/// Returns kind and sentence of a once that was recognised by its word.
 #[must_use]
-pub fn once() -> FoundWait {
-    FoundWait::Unknown { kind: ONCE.0.into(), why: ONCE.1.into() }
+pub fn once() -> (String, String) {
+    (table::ONCE.name.into(), table::ONCE.why.into())
 }
 
 /// Returns what kind of object it seems to be, and why no more is known.
@@ -100,8 +43,8 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
              cancelled: the holder cannot be told",
         ));
     }
-    if let Some((_, kind, why)) = BY_FUNCTION.iter().find(|(parts, ..)| named(parts)) {
-        return text((kind, why));
+    if let Some(known) = of_stack(stack) {
+        return text((known.name, known.why));
     }
     let java = stack.frames.iter().any(|f| f.module.as_deref().is_some_and(is_java));
     text(match wait.operation {
