@@ -42,7 +42,8 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
             print!("{USAGE}");
             return Ok(());
         }
-        let value = arguments.next().ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;
+        let value = arguments.next().filter(|value| !value.starts_with("--"));
+        let value = value.ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;
         match name.as_str() {
             "--prefix" => prefix = Some(PathBuf::from(value)),
             "--destdir" => options.destdir = Some(value.into()),
