@@ -20,6 +20,7 @@ Exit status:
   2    wrong usage: the message names the option and what is allowed
   3    dump, shm: there is a deadlock; run: the program was ended because of one, or --check
        found something; check: there are findings; oncpu status: there is no table
+  4    run: the program was ended while nothing moved, see `lockstead run --help`
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 

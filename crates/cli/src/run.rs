@@ -24,9 +24,11 @@ mod deadlock_text;
 mod elf;
 mod flags;
 mod glance;
+mod hang;
 mod launch;
 mod left_behind;
 mod origin;
+mod outcome;
 mod pace;
 mod processes;
 mod program;
@@ -46,10 +48,11 @@ use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
+use outcome::RunOutcome;
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal};
 use signals::{CommandSignals, ProgramEnd};
 use std::io;
-use supervise::{RunOutcome, SupervisorOptions};
+use supervise::SupervisorOptions;
 
 pub(crate) use flags::RunFlags;
 
@@ -108,6 +111,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     let options = SupervisorOptions {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
+        hang: flags.hang(),
         // Of those that are left out none is waited for.
         wait_all: flags.wait_all && !flags.no_follow,
         check: flags.check.check,
@@ -117,13 +121,16 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     };
     let outcome = supervise::supervise(child, &options, listener, signals, (judge, copy));
     let ended_program = outcome.reports.ended_program;
-    let end = outcome.end;
+    let (end, hung) = (outcome.end, outcome.hung);
     let found = flags.check.check && outcome.reports.judge.tally.has_findings(flags.check.strict);
     let reported = say(flags, &here, outcome);
     drop(image);
     reported?;
     match end {
-        _ if ended_program || found => Err(Failure::Program(FOUND)),
+        _ if ended_program => Err(Failure::Program(FOUND)),
+        // Of a run that was cut off, what else was found is less than all there is.
+        _ if hung => Err(Failure::Program(hang::HUNG)),
+        _ if found => Err(Failure::Program(FOUND)),
         ProgramEnd::Exited(0) => Ok(()),
         ProgramEnd::Exited(status) => {
             Err(Failure::Program(u8::try_from(status).unwrap_or(u8::MAX)))

@@ -6,6 +6,7 @@ mod behaviour;
 mod between;
 mod deadlock;
 mod handmade;
+mod hang;
 mod json;
 mod names;
 mod no_deadlock;

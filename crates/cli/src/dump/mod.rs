@@ -1,11 +1,13 @@
 //! `lockstead dump PID`: who waits for what in a process, who holds it, and the
 //! deadlock if there is one.
 
+mod enders;
 mod held;
 mod text;
 
+pub(crate) use enders::enders;
 use text::render;
-pub(crate) use text::{enders, one_sleeper, one_waiter};
+pub(crate) use text::{all_threads, one_sleeper, one_waiter};
 
 use clap::Args;
 use lockstead_inspect::ledger::attach;

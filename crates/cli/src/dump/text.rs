@@ -1,8 +1,9 @@
 //! The snapshot as text: cycles first, then the other threads that wait, then
 //! the holders that do not.
 
+use super::enders::enders;
 use anstyle::{AnsiColor, Style};
-use lockstead_inspect::proc::asleep::{Asleep, OtherProcess, WaitEnds};
+use lockstead_inspect::proc::asleep::{Asleep, WaitEnds};
 use lockstead_inspect::snapshot::model::{
     CycleVerdict, JudgedCycle, LockHeld, LockHolder, Snapshot, SnapshotLock, SnapshotSource,
     SnapshotThread, ThreadActivity, ThreadWait, WaitEnd, WaitTarget,
@@ -22,7 +23,17 @@ pub(super) const LISTED: usize = 8;
 /// Returns the whole text. With `everything` it has threads that neither wait nor hold, every
 /// thread of a group and every frame.
 pub(super) fn render(found: &Snapshot, everything: bool) -> String {
-    let mut text = DumpText { found, everything, out: String::new() };
+    whole(DumpText { found, everything, threads: everything, out: String::new() })
+}
+
+/// Returns the text that has all threads; with `everything` all frames and all members of groups,
+/// too.
+pub(crate) fn all_threads(found: &Snapshot, everything: bool) -> String {
+    whole(DumpText { found, everything, threads: true, out: String::new() })
+}
+
+fn whole(mut text: DumpText<'_>) -> String {
+    let found = text.found;
     text.headline();
     let mut shown = BTreeSet::new();
     for cycle in &found.cycles {
@@ -37,7 +48,7 @@ pub(super) fn render(found: &Snapshot, everything: bool) -> String {
 
 /// Returns one thread that waits, as in the whole text.
 pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
-    let mut text = DumpText { found, everything: false, out: String::new() };
+    let mut text = DumpText { found, everything: false, threads: false, out: String::new() };
     if let Some(thread) = found.thread(tid) {
         match thread.kernel_lock() {
             Some(lock) => text.kernel_waiter(thread, lock),
@@ -49,7 +60,7 @@ pub(crate) fn one_waiter(found: &Snapshot, tid: u32) -> String {
 
 /// Returns one thread that waits for no lock, as in the whole text.
 pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
-    let mut text = DumpText { found, everything: false, out: String::new() };
+    let mut text = DumpText { found, everything: false, threads: false, out: String::new() };
     let is_sleeper =
         |thread: &&SnapshotThread| thread.wait().is_none() && thread.kernel_lock().is_none();
     if let Some(thread) = found.thread(tid).filter(is_sleeper) {
@@ -60,7 +71,10 @@ pub(crate) fn one_sleeper(found: &Snapshot, tid: u32) -> String {
 
 pub(super) struct DumpText<'a> {
     pub(super) found: &'a Snapshot,
+    /// All frames are shown, and all members of groups.
     pub(super) everything: bool,
+    /// Threads are shown that neither wait nor hold.
+    threads: bool,
     pub(super) out: String,
 }
 
@@ -242,7 +256,7 @@ impl DumpText<'_> {
         // Where nothing is known of any thread, names are all there is.
         let nameless =
             found.source == SnapshotSource::Ledger || !rest.iter().any(|t| is_unknown(t));
-        let some = !self.everything && nameless;
+        let some = !self.threads && nameless;
         let (shown, left): (Vec<&SnapshotThread>, Vec<&SnapshotThread>) =
             rest.into_iter().partition(|thread| !some || is_for_others(thread));
         if !shown.is_empty() {
@@ -341,35 +355,6 @@ impl DumpText<'_> {
         };
         format!("{} threads ({}{more})", tids.len(), names.join(", "))
     }
-}
-
-/// Returns who holds what a thread waits for in the kernel, or has its other end, a line each;
-/// `own` is the thread's process.
-pub(crate) fn enders(on: &Asleep, own: u32) -> Vec<String> {
-    let processes = match &on.ends {
-        WaitEnds::Holders { processes } if processes.is_empty() => {
-            return vec!["who holds it cannot be seen".into()];
-        }
-        WaitEnds::Holders { processes } | WaitEnds::Processes { processes } => processes,
-        WaitEnds::Inside
-        | WaitEnds::Child
-        | WaitEnds::Signal
-        | WaitEnds::Time
-        | WaitEnds::Outside => {
-            return Vec::new();
-        }
-    };
-    let one = |other: &OtherProcess| {
-        let name = other.name.as_deref().map(|name| format!(" \"{}\"", clean(name)));
-        let ended = if other.name.is_none() { ", which has ended," } else { "" };
-        let own = if other.pid == own { ", this one," } else { "" };
-        let who = format!("process {}{}{own}{ended}", other.pid, name.unwrap_or_default());
-        match &other.why {
-            Some(why) => format!("{who} {why}"),
-            None => format!("held by {}", who.trim_end_matches(',')),
-        }
-    };
-    processes.iter().map(one).collect()
 }
 
 /// Returns whether the thread sleeps until another thread or process of this machine does

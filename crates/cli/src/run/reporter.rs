@@ -11,6 +11,10 @@ use super::checked::{self, ReportedDeadlocks};
 use super::deadlock_text;
 use super::flags::OnDeadlock;
 use super::glance::Sight;
+use super::hang::hanging::HangTask;
+use super::hang::picture::picture;
+use super::hang::watch::Hang;
+use super::hang::{OnHang, command};
 use super::processes::Observed;
 use super::scene::{Scene, ThreadNames, current_name};
 use super::standstill_text;
@@ -29,6 +33,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io::Write;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
 
@@ -67,6 +72,15 @@ pub(super) enum ReportJob {
         /// The wait, or that all its threads wait.
         sight: Sight,
     },
+    /// Nothing moves in the run.
+    Hang {
+        /// The processes that stand still.
+        hang: Hang,
+        /// What to do about it.
+        task: HangTask,
+        /// Those of them that are watched.
+        watched: Vec<Arc<Observed>>,
+    },
     /// A broken rule, or an order that goes round.
     Check {
         /// The process in which it was found.
@@ -88,7 +102,9 @@ impl ReportJob {
             }
             ReportJob::Blocked { process, waiter, .. } => (process, vec![waiter]),
             ReportJob::Check { process, facts } => return checked::names(process, facts),
-            ReportJob::CycleAcross { .. } | ReportJob::Seen { .. } => return ThreadNames::new(),
+            ReportJob::CycleAcross { .. } | ReportJob::Seen { .. } | ReportJob::Hang { .. } => {
+                return ThreadNames::new();
+            }
         };
         let name =
             |waiter: &&LastingWaiter| Some((waiter.thread, current_name(process, waiter.tid)?));
@@ -188,9 +204,10 @@ impl Work {
                     let blocked = blocked_text::blocked(scene, &waiter, elsewhere, at);
                     let text = blocked_text::text(&scene.program(), &blocked);
                     let threads = blocked.into_parties();
-                    self.print("blocked", &process, text, threads, Details::default());
+                    self.print("blocked", process.pid, text, threads, Details::default());
                 }
                 ReportJob::Seen { process, sight } => self.seen(&process, &sight),
+                ReportJob::Hang { hang, task, watched } => self.hang(&hang, &task, &watched),
                 ReportJob::Check { process, facts } => self.check(&process, &facts, names),
             }
         }
@@ -220,7 +237,7 @@ impl Work {
             details = checked::of_deadlock();
             self.reports.judge.judge(&mut details, &text);
         }
-        self.print(kind, process, text, parties, details);
+        self.print(kind, process.pid, text, parties, details);
     }
 
     /// Looks at what the ledger does not have, and says it if it is still so.
@@ -238,16 +255,28 @@ impl Work {
                     self.end(process);
                 }
                 let threads = standstill_text::parties(&found);
-                self.print("stuck", process, text, threads, Details::default());
+                self.print("stuck", process.pid, text, threads, Details::default());
             }
             Sight::Unrecorded { tid, since } if !standstill_text::is_in_cycle(&found, *tid) => {
                 let Some(text) = standstill_text::blocked(&program, &found, *tid, *since) else {
                     return;
                 };
                 let threads = standstill_text::party(&found, *tid).into_iter().collect();
-                self.print("blocked", process, text, threads, Details::default());
+                self.print("blocked", process.pid, text, threads, Details::default());
             }
             Sight::Standstill { .. } | Sight::Unrecorded { .. } => {}
+        }
+    }
+
+    /// Reports that nothing moves, and runs the command for it.
+    fn hang(&mut self, hang: &Hang, task: &HangTask, watched: &[Arc<Observed>]) {
+        let found = picture(hang, watched, task.action == OnHang::Dump);
+        self.print("hang", self.task.program, found.text, found.threads, Details::default());
+        task.told.store(true, Relaxed);
+        if let OnHang::Command(command) = &task.action
+            && let Some(end) = command::run(command, self.task.program, hang, command::LIMIT)
+        {
+            output::note(end);
         }
     }
 
@@ -267,7 +296,7 @@ impl Work {
             self.reports.judge.judge(&mut details, &text);
             let members = cycle.threads.iter();
             let parties = members.filter_map(|&tid| standstill_text::party(found, tid)).collect();
-            self.print("deadlock", process, text, parties, details);
+            self.print("deadlock", process.pid, text, parties, details);
         }
     }
 
@@ -289,7 +318,7 @@ impl Work {
         processes.iter().for_each(|process| self.end(process));
         let mut details = checked::of_deadlock();
         self.reports.judge.judge(&mut details, &text);
-        self.print("deadlock", processes[0], text, parties, details);
+        self.print("deadlock", processes[0].pid, text, parties, details);
     }
 
     /// Returns who has the lock in other processes, of the run and besides.
@@ -326,8 +355,8 @@ impl Work {
         }
         let kind = if details.order.is_some() { "order" } else { "violation" };
         match self.reports.judge.judge(&mut details, &text) {
-            FindingVerdict::Print => self.print(kind, process, text, Vec::new(), details),
-            FindingVerdict::Keep => self.keep(kind, process, text, Vec::new(), details),
+            FindingVerdict::Print => self.print(kind, process.pid, text, Vec::new(), details),
+            FindingVerdict::Keep => self.keep(kind, process.pid, text, Vec::new(), details),
             FindingVerdict::Drop => {}
         }
     }
@@ -351,7 +380,7 @@ impl Work {
     fn print(
         &mut self,
         kind: &str,
-        process: &Observed,
+        pid: u32,
         text: String,
         threads: Vec<FindingThread>,
         details: Details,
@@ -363,20 +392,20 @@ impl Work {
             output::note(format_args!("lockstead: cannot write to the report file: {error}"));
             self.copy = None;
         }
-        self.keep(kind, process, text, threads, details);
+        self.keep(kind, pid, text, threads, details);
     }
 
     fn keep(
         &mut self,
         kind: &str,
-        process: &Observed,
+        pid: u32,
         text: String,
         threads: Vec<FindingThread>,
         details: Details,
     ) {
         self.reports.findings.push(Finding {
             kind: kind.into(),
-            pid: process.pid,
+            pid,
             at_ns: now().saturating_sub(self.task.start),
             title: text.lines().next().unwrap_or_default().to_owned(),
             text,

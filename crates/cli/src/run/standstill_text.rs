@@ -172,6 +172,7 @@ pub(super) fn party(found: &Snapshot, tid: u32) -> Option<FindingThread> {
     Some(FindingThread { tid, name: Some(thread.name.clone()), doing, ..FindingThread::default() })
 }
 
-fn plain(text: &str) -> String {
+/// Returns a text without its colours.
+pub(super) fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }

@@ -6,18 +6,21 @@
 //! second tick it looks at what the threads wait for. Naming and printing are
 //! for the reporter, so that the clock does not stand still for it.
 
-use super::accountant::{Accountant, Accounts};
+use super::accountant::Accountant;
 use super::across::CrossCycles;
 use super::checks::{Checks, Due};
 use super::flags::OnDeadlock;
 use super::glance::Sight;
+use super::hang::HangOptions;
+use super::hang::hanging::Hanging;
 use super::left_behind;
+use super::outcome::{RunOutcome, children_cpu, lost};
 use super::pace::ClockPace;
 use super::processes::{Observed, inside};
-use super::reporter::{ReportJob, Reporter, ReporterTask, Reports};
+use super::reporter::{ReportJob, Reporter, ReporterTask};
 use super::signals::{self, CommandSignals, ProgramEnd, Signal, asks_to_end};
 use super::watch::{ProcessWatch, RoundNews};
-use crate::check::{CheckedTotals, Judge};
+use crate::check::Judge;
 use crate::clock::now;
 use lockstead_inspect::ledger::{CallerRequest, Listener};
 use lockstead_inspect::proc::status::StatusFile;
@@ -39,6 +42,8 @@ const ENDS: Duration = Duration::from_millis(100);
 pub(super) struct SupervisorOptions {
     pub(super) on_deadlock: OnDeadlock,
     pub(super) watch: Option<Duration>,
+    /// When the run hangs, and what to do then.
+    pub(super) hang: Option<HangOptions>,
     pub(super) wait_all: bool,
     /// Whether there is the library that checks.
     pub(super) check: bool,
@@ -48,38 +53,6 @@ pub(super) struct SupervisorOptions {
     pub(super) semaphores: bool,
     /// How to report on the processes, if at all.
     pub(super) report: Option<report::ReportOptions>,
-}
-
-/// What a run came to.
-pub(super) struct RunOutcome {
-    /// How the program that was started ended.
-    pub(super) end: ProgramEnd,
-    /// What the processes came to whose ledgers came in.
-    pub(super) accounts: Accounts,
-    /// What was reported in the run.
-    pub(super) reports: Reports,
-    /// What could not be watched, and why.
-    pub(super) losses: Vec<String>,
-    /// The number of cycles with time-outs that closed again.
-    pub(super) recurrences: u64,
-    /// How long the run took.
-    pub(super) took: Duration,
-    /// The processor time of the program, and of its children that somebody waited for.
-    pub(super) cpu_ns: u64,
-    /// What was checked, with `--check`.
-    pub(super) checked: Option<CheckedTotals>,
-    /// The waits that no ledger has.
-    pub(super) glimpses: Vec<Glimpse>,
-}
-
-/// Returns the processor time of all children that have been waited for, in nanoseconds.
-fn children_cpu() -> u64 {
-    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
-    let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes one `rusage`, which lives in this frame.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
-    let time = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
-    time(usage.ru_utime) + time(usage.ru_stime)
 }
 
 struct Supervisor<'a> {
@@ -103,6 +76,7 @@ struct Supervisor<'a> {
     asked: bool,
     pace: ClockPace,
     glimpses: Vec<Glimpse>,
+    hanging: Option<Hanging>,
     look: Instant,
     ends: Instant,
 }
@@ -137,6 +111,7 @@ pub(super) fn supervise(
         asked: false,
         pace: ClockPace::new(started),
         glimpses: Vec::new(),
+        hanging: options.hang.clone().map(|hang| Hanging::new(hang, child.unsigned_abs(), started)),
         look: started,
         ends: started + ENDS,
     };
@@ -175,6 +150,7 @@ pub(super) fn supervise(
         checked
     });
     let reports = supervisor.reporter.finish();
+    let hung = supervisor.hanging.is_some_and(|hanging| hanging.ended_program(end));
     RunOutcome {
         end,
         accounts: supervisor.accountant.finish(),
@@ -185,13 +161,7 @@ pub(super) fn supervise(
         cpu_ns: children_cpu(),
         checked,
         glimpses: supervisor.glimpses,
-    }
-}
-
-fn lost((why, (first, more)): (String, (String, u64))) -> String {
-    match more {
-        0 => format!("{first}: {why}"),
-        _ => format!("{first} and {more} more: {why}"),
+        hung,
     }
 }
 
@@ -203,18 +173,20 @@ impl Supervisor<'_> {
         let mut wake: Vec<_> =
             self.listener.descriptors().map(|open| wanted(open.as_raw_fd())).collect();
         wake.push(wanted(signals.descriptor()));
-        let left = self.pace.next().saturating_duration_since(Instant::now());
-        let timeout = libc::timespec {
+        let now = Instant::now();
+        let due = match (self.live.is_empty(), self.end) {
+            (true, None) => None,
+            // A process that was left behind may have nothing to say, nor a ledger for the clock.
+            (true, Some(_)) => Some(now + ENDS),
+            (false, _) => Some(self.pace.next()),
+        };
+        let hang = self.hanging.as_ref().map(Hanging::next);
+        let left = due.into_iter().chain(hang).min().map(|due| due.saturating_duration_since(now));
+        let timeout = left.map(|left| libc::timespec {
             tv_sec: left.as_secs().cast_signed(),
             tv_nsec: i64::from(left.subsec_nanos()),
-        };
-        // A process that was left behind may have nothing to say, nor a ledger for the clock.
-        let beat = libc::timespec { tv_sec: 0, tv_nsec: i64::from(ENDS.subsec_nanos()) };
-        let timeout = match (self.live.is_empty(), self.end) {
-            (true, None) => std::ptr::null(),
-            (true, Some(_)) => &raw const beat,
-            (false, _) => &raw const timeout,
-        };
+        });
+        let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
         // SAFETY: the entries are borrowed exclusively, the timeout is null or
         // lives in this frame, no mask is given.
         unsafe {
@@ -235,7 +207,12 @@ impl Supervisor<'_> {
         if signal.number == libc::SIGCHLD {
             return self.reap();
         }
-        self.asked |= asks_to_end(signal.number);
+        if asks_to_end(signal.number) {
+            self.asked = true;
+            let live = self.live.iter().map(|(process, _)| process.pid);
+            let is_sent = signal.sender.is_some();
+            self.hanging.iter_mut().for_each(|hanging| hanging.asked_to_end(is_sent, live.clone()));
+        }
         let Some(sender) = signal.sender else { return };
         if self.end.is_some() {
             // Only those that outlive the program are waited for now.
@@ -417,6 +394,7 @@ impl Supervisor<'_> {
     /// Does what is due by now.
     fn tick(&mut self) {
         let now = Instant::now();
+        self.look_for_hang(now);
         if now < self.pace.next() || self.live.is_empty() {
             return;
         }
@@ -433,6 +411,14 @@ impl Supervisor<'_> {
             self.ends = now + ENDS;
             self.look_for_ends(time);
         }
+    }
+
+    fn look_for_hang(&mut self, now: Instant) {
+        let Some(hanging) = &mut self.hanging else { return };
+        let live = self.live.iter().map(|(process, _)| process.pid);
+        let Some((hang, task)) = hanging.step(now, live) else { return };
+        let watched = self.live.iter().map(|(process, _)| process.clone()).collect();
+        self.reporter.report(ReportJob::Hang { hang, task, watched });
     }
 
     fn look_at_waits(&mut self, time: u64) {

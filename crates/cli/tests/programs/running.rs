@@ -1,7 +1,7 @@
 //! Programs that run, under `lockstead run` or by themselves.
 
 use std::ffi::OsStr;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -109,6 +109,11 @@ impl Running {
         };
         let Some(before) = sleeps() else { return };
         self.until("looks of the command", || sleeps().is_none_or(|now| now >= before + LOOKS));
+    }
+
+    /// Writes to its input.
+    pub(crate) fn say(&mut self, text: &str) {
+        self.stdin.as_mut().expect("open").write_all(text.as_bytes()).expect("it reads");
     }
 
     /// Closes its input, waits for its end.

@@ -10,7 +10,8 @@ use serde::Serialize;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
     /// `deadlock`; `timed_cycle`, which a time-out will open; `blocked`, a wait above the limit;
-    /// `stuck`, a process in which all threads wait; with `--check` also `order`, locks taken in no
+    /// `stuck`, a process in which all threads wait; `hang`, a run in which nothing moves, with all
+    /// threads of all its processes; with `--check` also `order`, locks taken in no
     /// one order, and `violation`, of a rule.
     pub kind: String,
     /// The process that it is about.
