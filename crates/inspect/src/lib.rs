@@ -25,6 +25,7 @@
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
 //! | [`check`] | what the library that checks wrote down: order of locks, rules |
 //! | [`report`] | what a run came to, and what happens in it now |
+//! | [`runtimes`] | language runtimes, and which tool of theirs shows more |
 //! | [`snapshot`] | a process at one moment: threads, locks, cycles |
 //! | [`waits`] | who waits for whom, and the cycles |
 
@@ -38,6 +39,7 @@ pub mod module;
 pub mod modules;
 pub mod proc;
 pub mod report;
+pub mod runtimes;
 pub mod slots;
 pub mod snapshot;
 pub mod stack;

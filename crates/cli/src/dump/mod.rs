@@ -57,7 +57,7 @@ pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
         ));
     }
     let found = take(&process, flags).map_err(cannot)?;
-    for limit in &found.limits {
+    for limit in found.limits.iter().chain(&found.advice) {
         output::note(limit);
     }
     if flags.json {

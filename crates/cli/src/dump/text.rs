@@ -332,15 +332,11 @@ impl DumpText<'_> {
 
     /// Names a thread: `thread 12 "worker"`.
     pub(super) fn named(&self, tid: u32) -> String {
-        match self.found.thread(tid) {
-            Some(thread) => match thread.own_tid {
-                Some(own) => {
-                    format!("thread {tid} \"{}\" ({own} to itself)", clean(&thread.name))
-                }
-                None => format!("thread {tid} \"{}\"", clean(&thread.name)),
-            },
-            None => format!("thread {tid}"),
-        }
+        let Some(thread) = self.found.thread(tid) else { return format!("thread {tid}") };
+        let own = thread.own_tid.map(|own| format!("{own} to itself"));
+        let more: Vec<String> = thread.role.clone().into_iter().chain(own).collect();
+        let name = format!("thread {tid} \"{}\"", clean(&thread.name));
+        if more.is_empty() { name } else { format!("{name} ({})", more.join(", ")) }
     }
 
     pub(super) fn who(&self, tids: &[u32]) -> String {

@@ -202,7 +202,10 @@ impl Work {
                     let elsewhere = self.owners_elsewhere(&process, &waiter, &all, at);
                     let scene = self.scene(&process, names);
                     let blocked = blocked_text::blocked(scene, &waiter, elsewhere, at);
-                    let text = blocked_text::text(&scene.program(), &blocked);
+                    let mut text = blocked_text::text(&scene.program(), &blocked);
+                    if let Some(advice) = scene.advice() {
+                        text += &format!("  {advice}\n");
+                    }
                     let threads = blocked.into_parties();
                     self.print("blocked", process.pid, text, threads, Details::default());
                 }

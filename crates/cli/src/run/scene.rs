@@ -14,6 +14,7 @@ use lockstead_inspect::report::finding::{
 };
 use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names, thread_name, thread_start};
+use lockstead_inspect::runtimes;
 use lockstead_inspect::stack::Stack;
 use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
@@ -61,6 +62,12 @@ impl Scene {
     /// Names the program: `prog (pid 12)`.
     pub(super) fn program(&self) -> String {
         format!("{} (pid {})", clean(&self.process.name()), self.process.pid)
+    }
+
+    /// Returns which tool of the program's runtime shows more.
+    pub(super) fn advice(&self) -> Option<String> {
+        let pid = self.process.pid;
+        runtimes::of(pid, &self.process.maps()).map(|runtime| runtime.advice(pid))
     }
 
     /// Returns a thread, by the index of its record.

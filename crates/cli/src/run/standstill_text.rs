@@ -75,7 +75,15 @@ pub(super) fn stuck(
             let _ = writeln!(text, "    {whose}");
         }
     }
+    advice(&mut text, found);
     Some(text)
+}
+
+/// Adds which tool of the program's runtime shows more.
+fn advice(text: &mut String, found: &Snapshot) {
+    if let Some(advice) = &found.advice {
+        let _ = writeln!(text, "  {advice}");
+    }
 }
 
 /// Returns who could have ended a wait for an event.
@@ -130,6 +138,7 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
     lines.lines().skip(1).for_each(|line| {
         let _ = writeln!(text, "{line}");
     });
+    advice(&mut text, found);
     Some(text)
 }
 

@@ -2,7 +2,7 @@
 //! done.
 
 use crate::common::{documented, run, text};
-use crate::programs::{Running, fixed, only, program, under};
+use crate::programs::{Running, fixed, only, program, skip, under};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt;
 
@@ -98,4 +98,16 @@ fn a_program_that_was_not_hung_ends_with_its_own_status() {
     for wrong in [["--hang-after", "off"], ["--on-hang", ""]] {
         assert_eq!(run(&["run", wrong[0], wrong[1], "--", "true"]).status, 2, "{wrong:?}");
     }
+}
+
+#[test]
+fn a_runtime_whose_own_tool_shows_more_is_told_of() {
+    let waits = "Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)";
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        return skip("no node");
+    }
+    let running = under(&["--no-report", "--hang-after", "100ms"], &["node", "-e", waits]);
+    // It may rest while it starts, too.
+    running.expect("\"node\" (main thread) waits for ", 1);
+    running.expect(" `node inspect -p ", 1);
 }

@@ -172,7 +172,7 @@ uses! {
 
     GO = "Go" "Go runtime" Unknown Word, Object:
         "a thread of the Go runtime waits for work: goroutines and their locks cannot be seen \
-         from here (SIGQUIT makes the program print them)";
+         from here";
     GLIBC_ONCE = "glibc" "once" Once Word, Object:
         "a once has no owner in it: who runs the initialiser cannot be told";
     GLIBC_INSIDE = "glibc" "lock inside the C library" Exclusive Word, Object:

@@ -48,11 +48,9 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
     }
     let java = stack.frames.iter().any(|f| f.module.as_deref().is_some_and(is_java));
     text(match wait.operation {
-        _ if java => (
-            "Java thread",
-            "a thread of the Java machine: its monitors cannot be seen from here (jstack shows \
-             them)",
-        ),
+        _ if java => {
+            ("Java thread", "a thread of the Java machine: its monitors cannot be seen from here")
+        }
         FutexWaitKind::Several { .. } => (
             "several futex words",
             "the thread waits for any of several words: which lock that is cannot be told",

@@ -20,6 +20,7 @@ use crate::proc::calls;
 use crate::proc::futex::FutexWait;
 use crate::proc::process::{LiveProcess, Unusable};
 use crate::proc::task::{self, TaskDoing, TaskMoment};
+use crate::runtimes::{self, Runtime};
 use crate::slots::{self, OwnMutex, SlotTable};
 use crate::stack::{self, CodeAddress, Stack};
 use crate::symbols::Symbolizer;
@@ -94,6 +95,7 @@ pub(super) struct Looking {
     /// The tables of lockstead's own locks, by the files that have some.
     slots: RefCell<HashMap<String, Option<SlotTable>>>,
     pub(super) limits: Vec<String>,
+    runtime: Option<&'static Runtime>,
     /// The memory of the process and its maps can be read.
     readable: bool,
     /// The threads of the process have other numbers for themselves than here.
@@ -123,6 +125,7 @@ impl Looking {
             has_libc: false,
             slots: RefCell::default(),
             limits: Vec::new(),
+            runtime: None,
             readable: true,
             nested,
         })
@@ -147,13 +150,7 @@ impl Looking {
         };
         let maps = for_stacks.maps();
         self.has_libc = maps.iter().any(|mapping| is_libc(&mapping.backing));
-        if maps.iter().any(|mapping| is_java(&mapping.backing)) {
-            self.limits.push(format!(
-                "a Java machine: the monitors and locks of Java are not among these; \
-                 jstack {} shows them",
-                self.pid
-            ));
-        }
+        self.runtime = runtimes::of(self.pid, maps);
         self.code = Some((Unwinder::new(for_stacks), Symbolizer::new(for_names)));
     }
 
@@ -307,10 +304,14 @@ impl Looking {
                 Some(wait) => ThreadActivity::Waiting { wait },
                 None => self.activity(&task, &around),
             };
+            let stack = stacks.remove(&task.tid);
+            let role = self.runtime.zip(stack.as_ref());
+            let role = role.and_then(|(runtime, stack)| runtime.role(stack));
             SnapshotThread {
                 tid: task.tid,
                 own_tid: self.nested.then_some(task.own),
-                stack: stacks.remove(&task.tid),
+                stack,
+                role: role.map(str::to_owned),
                 name: task.name,
                 state: task.state,
                 activity,
@@ -329,6 +330,7 @@ impl Looking {
             cycles: facts.cycles,
             stacks: facts.stacks,
             limits: self.limits.clone(),
+            advice: self.runtime.map(|runtime| runtime.advice(process.pid)),
             complete,
         }
     }
@@ -374,10 +376,6 @@ fn library_frames(walk: &Unwound, maps: &Maps) -> Option<Range<u64>> {
 
 fn is_libc(backing: &Backing) -> bool {
     ["libc.so", "libc-2"].iter().any(|prefix| file_name(backing).starts_with(prefix))
-}
-
-fn is_java(backing: &Backing) -> bool {
-    file_name(backing) == "libjvm.so"
 }
 
 fn file_name(backing: &Backing) -> &str {

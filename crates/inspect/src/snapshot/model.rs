@@ -27,6 +27,8 @@ pub struct Snapshot {
     pub stacks: Vec<Stack>,
     /// What could not be read, why, and what helps.
     pub limits: Vec<String>,
+    /// What a language runtime's own tool shows more, and the command; null where there is none.
+    pub advice: Option<String>,
     /// Whether the wait of every thread could be looked at; if not, there may be a deadlock that is
     /// not among `cycles`.
     pub complete: bool,
@@ -68,6 +70,9 @@ pub struct SnapshotThread {
     pub own_tid: Option<u32>,
     /// The name that it has.
     pub name: String,
+    /// What the thread is there for, where a runtime gives all its threads one name and the stack
+    /// tells: `V8 platform worker`.
+    pub role: Option<String>,
     /// The kernel's letter for its state.
     pub state: char,
     /// The present activity of the thread.

@@ -40,7 +40,8 @@ pub(crate) fn picture(hang: &Hang, watched: &[Arc<Observed>], everything: bool) 
             Ok(found) => {
                 let lines = plain(&dump::all_threads(&found, everything));
                 lines.lines().for_each(|line| indented(&mut text, line));
-                found.limits.iter().for_each(|limit| indented(&mut text, &clean(limit)));
+                let notes = found.limits.iter().chain(&found.advice);
+                notes.for_each(|note| indented(&mut text, &clean(note)));
                 let process = format!("{} (pid {pid})", found.process.name);
                 let all = found.threads.iter().filter_map(|thread| party(&found, thread.tid));
                 let all =
