@@ -29,6 +29,8 @@ fn main() {
         "crates/unwind/src",
         "crates/rules/Cargo.toml",
         "crates/rules/src",
+        "crates/told/Cargo.toml",
+        "crates/told/src",
         "crates/ledger/Cargo.toml",
         "crates/ledger/src",
         "crates/core/Cargo.toml",

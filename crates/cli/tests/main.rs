@@ -16,6 +16,7 @@ mod exact;
 mod linked;
 mod measuring;
 mod oncpu;
+mod own_run;
 mod places;
 mod programs;
 mod real;

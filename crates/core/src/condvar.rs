@@ -66,9 +66,10 @@
 //! that notifications, not waiters, take down is ours.
 
 use crate::atomic::{Atomic64, Ordering};
+use crate::awaited::telling;
 use crate::hooks::{Hooks, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Platform, WaitBounds, WaitOutcome};
+use crate::platform::{Awaited, AwaitedUse, LockError, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 
 const ONE_WAITING: u64 = 1 << 32;
@@ -133,7 +134,13 @@ impl<P: Platform> RawCondvar<P> {
         // SAFETY: the caller of `wait` promises that this thread holds `mutex`.
         unsafe { mutex.unlock() };
         let noted = early.unwrap_or_else(|| self.join());
-        let ended = match P::wait_low(&self.word, noted.sequence(), how) {
+        let awaited = Awaited {
+            address: core::ptr::from_ref(self).addr(),
+            wants: AwaitedUse::Notification,
+            name: None,
+            deadline: how.deadline,
+        };
+        let sleep = || match P::wait_low(&self.word, noted.sequence(), how) {
             WaitOutcome::TimedOut => Err(LockError::TimedOut),
             WaitOutcome::Interrupted if how.interruptible => Err(LockError::Interrupted),
             WaitOutcome::Cancelled => Err(LockError::Cancelled),
@@ -141,6 +148,7 @@ impl<P: Platform> RawCondvar<P> {
             // no reason, as there may be others: it looks at its condition.
             WaitOutcome::Interrupted | WaitOutcome::Woken | WaitOutcome::Changed => Ok(()),
         };
+        let ended = telling::<P, _>(&awaited, sleep);
         if ended.is_ok() || !fault!(condvar_forgets_the_mutex) {
             mutex.lock(site)?;
         }

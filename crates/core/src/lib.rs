@@ -40,6 +40,7 @@ pub mod platform;
 pub mod policy;
 
 // What all slow paths use.
+mod awaited;
 mod exchange;
 mod give_up;
 
@@ -69,7 +70,8 @@ pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
 pub use platform::{
-    Address, LockError, Nanos, OnCpu, Platform, TableEntry, WaitBounds, WaitOutcome,
+    Address, Awaited, AwaitedUse, LockError, Nanos, OnCpu, Platform, TableEntry, WaitBounds,
+    WaitOutcome,
 };
 pub use policy::{Policy, Standard};
 pub use rwlock::RawRwLock;

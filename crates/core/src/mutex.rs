@@ -29,9 +29,10 @@
 //! the reference-count pattern is safe.
 
 use crate::atomic::{Atomic64, Halves, Ordering};
+use crate::awaited::telling;
 use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{LockError, Platform, WaitBounds};
+use crate::platform::{Awaited, AwaitedUse, LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::{MAX_SLOTS, Slot};
@@ -259,6 +260,23 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     #[inline(never)]
     fn lock_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
+        let awaited = self.awaited(how);
+        let result = self.contend(how, |wait| telling::<P, _>(&awaited, wait));
+        match result {
+            Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
+            Err(_) => H::abandoned(&self.state, self.id(), site),
+        }
+        result
+    }
+
+    /// Acquires after the fast path has failed, and waits by `waiting`, which calls what it is
+    /// given, if the lock is not to be had at once.
+    #[inline]
+    fn contend(
+        &self,
+        how: &WaitBounds<'_, P>,
+        waiting: impl FnOnce(&dyn Fn() -> Result<Word, LockError>) -> Result<Word, LockError>,
+    ) -> Result<(), LockError> {
         let me = P::me();
         let seen = self.peek();
         // The lock is free, with another thread near it: the usual case for a thread that keeps
@@ -270,17 +288,32 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         } else if seen.owner() == Some(me) {
             Err(LockError::Recursive)
         } else {
-            sleep::acquire::<P, Exclusive, Y>(&self.word, me, how)
+            waiting(&|| sleep::acquire::<P, Exclusive, Y>(&self.word, me, how))
         };
         // Only if the release will come by `unlock_slow`, which calls `lets_go`.
         if result.is_ok_and(Word::unlocks_slowly) {
             P::holds();
         }
-        match result {
-            Ok(_) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
-            Err(_) => H::abandoned(&self.state, self.id(), site),
-        }
         result.map(|_| ())
+    }
+
+    /// Acquires like [`RawMutex::lock_how`], as a part of waiting for another lock: no hook and no
+    /// observer hears of it.
+    ///
+    /// # Errors
+    /// As [`RawMutex::lock_how`].
+    pub(crate) fn lock_within(&self, how: &WaitBounds<'_, P>) -> Result<(), LockError> {
+        if self.lock_fast() { Ok(()) } else { self.contend(how, |wait| wait()) }
+    }
+
+    /// Describes the wait of a thread that is about to wait for the mutex.
+    fn awaited(&self, how: &WaitBounds<'_, P>) -> Awaited {
+        Awaited {
+            address: self.id().0,
+            wants: AwaitedUse::Mutex,
+            name: H::name(&self.state),
+            deadline: how.deadline,
+        }
     }
 
     /// Takes a free lock that has waiters, or takes it for a thread that has not joined.

@@ -37,8 +37,9 @@
 //! The runner touches the word for the last time when it sets *complete* or *poisoned*.
 
 use crate::atomic::{Atomic32, Ordering};
+use crate::awaited::telling_outcome;
 use crate::give_up::Reasons;
-use crate::platform::{LockError, Platform, WaitBounds};
+use crate::platform::{Awaited, AwaitedUse, LockError, Platform, WaitBounds};
 use crate::slot::{SLOT_BITS, Slot};
 use core::marker::PhantomData;
 
@@ -196,7 +197,15 @@ impl<P: Platform> RawOnce<P> {
             }
             let asleep = seen | WAITERS;
             if asleep == seen || self.exchange(seen, asleep) {
-                reasons.heard(P::wait32(&self.word, asleep, how));
+                let awaited = Awaited {
+                    address: core::ptr::from_ref(self).addr(),
+                    wants: AwaitedUse::Turn,
+                    name: None,
+                    deadline: how.deadline,
+                };
+                // What ends the wait is asked in the next round.
+                let outcome = telling_outcome::<P>(&awaited, || P::wait32(&self.word, asleep, how));
+                reasons.heard(outcome);
             }
         }
     }

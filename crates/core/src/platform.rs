@@ -142,6 +142,38 @@ pub enum OnCpu {
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Address(pub usize);
 
+/// The way in which a thread wants what it waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AwaitedUse {
+    /// A mutex, whose word names its owner by a slot.
+    Mutex,
+    /// A mutex whose word the kernel shares, and names its owner by the kernel's number.
+    InheritingMutex,
+    /// A reader-writer lock, to read; its word names a writer by a slot.
+    Read,
+    /// The same, to write.
+    Write,
+    /// A unit of a semaphore, which has no owner.
+    Unit,
+    /// A notification of a condition variable, which has no owner.
+    Notification,
+    /// The end of a turn at a once, whose word names by a slot the thread that has the turn.
+    Turn,
+}
+
+/// What a thread waits for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Awaited {
+    /// The address of the lock: of its first word.
+    pub address: usize,
+    /// How the thread wants the lock.
+    pub wants: AwaitedUse,
+    /// The name that the program has given to the lock.
+    pub name: Option<&'static str>,
+    /// The time at which the wait ends in any case.
+    pub deadline: Option<Nanos>,
+}
+
 /// A machine on which locks run. It keeps the invariants PLATFORM-SLOT to
 /// PLATFORM-ADDRESS of the module.
 pub trait Platform: Sized + 'static {
@@ -217,6 +249,19 @@ pub trait Platform: Sized + 'static {
 
     /// Called by the same thread after its sleep.
     fn end_sleep() {}
+
+    /// Tells an observer of the process that the calling thread is about to wait. Returns whether
+    /// one has taken note: then [`Platform::wait_ends`] is owed to it. A platform without observers
+    /// does nothing.
+    #[inline(always)]
+    fn wait_begins(_awaited: &Awaited) -> bool {
+        false
+    }
+
+    /// Tells the observer, which has taken note of the beginning, that the same wait has ended: with
+    /// what it was for, or with this error.
+    #[inline(always)]
+    fn wait_ends(_awaited: &Awaited, _error: Option<LockError>) {}
 
     /// Sleeps while `word` holds `expected`, until woken or as `how` says.
     fn wait32(word: &Self::U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome;

@@ -13,6 +13,7 @@ use lockstead_inspect::waits::blocked::WaitPatience;
 use lockstead_inspect::waits::detect::{DetectionContext, Detector};
 use lockstead_inspect::waits::observe::{LastingWaiter, Observer};
 use lockstead_inspect::waits::verify::verify;
+use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::{self, state};
@@ -239,13 +240,17 @@ impl DetectionContext for Believing<'_> {
 fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
     let (mut observer, mut detector) = (Observer::default(), Detector::default());
     let mut patience = WaitPatience::new(1);
+    let words = WordOwners::default();
     let mut samples = Vec::new();
     for round in 0..4 {
         let ledger = area.ledger();
         observer.look(&ledger);
-        for found in detector.find(observer.waiters(), &Believing(ledger)) {
-            // The process does not exist; the numbers in the ledger lead nowhere.
-            let _ = verify(&found, &ledger, u32::MAX >> 2, round % 2 == 0);
+        // The process does not exist; the numbers in the ledger lead nowhere. In one round they lead
+        // into this very process.
+        let pid = if round == 1 { std::process::id() } else { u32::MAX >> 2 };
+        let waiters = words.complete(observer.waiters(), &ledger, pid);
+        for found in detector.find(waiters.iter(), &Believing(ledger)) {
+            let _ = verify(&found, &ledger, &words, (pid, round % 2 == 0));
             detector.note(&found);
         }
         let _ = patience.due(observer.waiters(), 1 << 40).len();

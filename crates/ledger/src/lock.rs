@@ -23,6 +23,16 @@ pub enum ObjectKind {
     Condition = 5,
     /// A barrier of POSIX.
     Barrier = 6,
+    /// A mutex of another library than glibc, which tells of it itself.
+    ToldMutex = 8,
+    /// A reader-writer lock of another library, which tells of it itself.
+    ToldRwLock = 9,
+    /// A semaphore of another library, which tells of it itself.
+    ToldSemaphore = 10,
+    /// A condition variable of another library, which tells of it itself.
+    ToldCondition = 11,
+    /// What another library does once: threads wait until the one that has the turn is done.
+    ToldOnce = 12,
 }
 
 impl ObjectKind {
@@ -36,7 +46,39 @@ impl ObjectKind {
             4 => ObjectKind::Semaphore,
             5 => ObjectKind::Condition,
             6 => ObjectKind::Barrier,
+            8 => ObjectKind::ToldMutex,
+            9 => ObjectKind::ToldRwLock,
+            10 => ObjectKind::ToldSemaphore,
+            11 => ObjectKind::ToldCondition,
+            12 => ObjectKind::ToldOnce,
             _ => ObjectKind::Unknown,
+        }
+    }
+}
+
+impl ObjectKind {
+    /// Tells whether its own library tells of the lock: its words are not those of glibc's.
+    #[must_use]
+    pub const fn is_told(self) -> bool {
+        matches!(
+            self,
+            ObjectKind::ToldMutex
+                | ObjectKind::ToldRwLock
+                | ObjectKind::ToldSemaphore
+                | ObjectKind::ToldCondition
+                | ObjectKind::ToldOnce
+        )
+    }
+
+    /// Returns what kind of lock it is, whoever tells of it.
+    #[must_use]
+    pub const fn plain(self) -> ObjectKind {
+        match self {
+            ObjectKind::ToldMutex => ObjectKind::Mutex,
+            ObjectKind::ToldRwLock => ObjectKind::RwLock,
+            ObjectKind::ToldSemaphore => ObjectKind::Semaphore,
+            ObjectKind::ToldCondition => ObjectKind::Condition,
+            other => other,
         }
     }
 }
@@ -88,6 +130,11 @@ pub mod attribute {
     pub const BINARY: u16 = 2048;
     /// The thread that took a semaphore gave it back.
     pub const GIVEN_BACK: u16 = 4096;
+    /// The first word of a lock that its library tells of names the owner, by a slot of
+    /// lockstead's table.
+    pub const SLOT: u16 = 1 << 13;
+    /// The library of a lock tells of each acquisition and release, and not only of waits.
+    pub const FOLLOWED: u16 = 1 << 14;
     /// The library has read the attributes from the lock.
     pub const KNOWN: u16 = 1 << 15;
 }
@@ -202,9 +249,35 @@ pub struct Extension {
     pub held_at: Shares,
     /// What tells whether a condition serves as a lock.
     pub handing: Handing,
+    /// The name that the program has given the lock, as far as there is room; zeroes: none.
+    pub name: [AtomicU64; NAME_WORDS],
 }
 
+/// The number of words of a name.
+pub const NAME_WORDS: usize = 6;
+
 impl Extension {
+    /// Notes the name that the program has given the lock.
+    pub fn note_name(&self, name: &[u8]) {
+        // A character of several bytes may be cut; the reader takes what is whole.
+        let mut bytes = name.iter().copied().chain(core::iter::repeat(0));
+        for word in &self.name {
+            let mut part = [0; 8];
+            part.fill_with(|| bytes.next().unwrap_or(0));
+            word.store(u64::from_le_bytes(part), Relaxed);
+        }
+    }
+
+    /// Returns the bytes of the name, with zeroes behind them.
+    #[must_use]
+    pub fn name_bytes(&self) -> [u8; NAME_WORDS * 8] {
+        let mut bytes = [0; NAME_WORDS * 8];
+        for (part, word) in bytes.chunks_mut(8).zip(&self.name) {
+            part.copy_from_slice(&word.load(Relaxed).to_le_bytes());
+        }
+        bytes
+    }
+
     /// Returns how often a condition that serves as a lock was acquired, and how often after
     /// waiting. Returns `None` for anything else.
     #[must_use]

@@ -31,6 +31,7 @@ mod halves;
 mod linux;
 mod me;
 mod membership;
+mod observer;
 pub mod oncpu;
 pub mod owner;
 pub mod pi;

@@ -3,8 +3,10 @@
 use crate::atomics::{Cell, U32, U64};
 use crate::futex::{self, Channel, OwnerInWord, Scope, SleepUntil};
 use crate::linux::Linux;
-use crate::{me, membership, owner, processors, table};
-use lockstead_core::{Address, Nanos, OnCpu, Platform, Slot, TableEntry, WaitBounds, WaitOutcome};
+use crate::{me, membership, observer, owner, processors, table};
+use lockstead_core::{
+    Address, Awaited, LockError, Nanos, OnCpu, Platform, Slot, TableEntry, WaitBounds, WaitOutcome,
+};
 
 impl Platform for Linux {
     type U32 = U32;
@@ -73,6 +75,15 @@ impl Platform for Linux {
         if let Some(me) = Slot::new(me::me_or_zero()) {
             owner::show_up(me);
         }
+    }
+
+    #[inline]
+    fn wait_begins(awaited: &Awaited) -> bool {
+        observer::wait_begins(awaited)
+    }
+
+    fn wait_ends(awaited: &Awaited, error: Option<LockError>) {
+        observer::wait_ends(awaited, error);
     }
 
     fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {

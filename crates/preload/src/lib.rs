@@ -56,6 +56,7 @@ pub mod taken;
 pub mod thunk;
 pub mod timing;
 pub mod tls;
+pub mod told;
 pub mod unwind;
 
 /// Ends the program at once, rather than unwind through frames that are not ours. Nothing in

@@ -80,9 +80,12 @@ pub fn used<N: Nature + Copy>(call: &LockCall<'_, N>) {
     }
 }
 
-/// Publishes that the caller is about to wait.
-pub fn wait_begins<N: Nature + Copy>(call: &LockCall<'_, N>) {
-    let Some(me) = enter() else { return rules::passes(call, Flags::NONE) };
+/// Publishes that the caller is about to wait. Returns whether it did.
+pub fn wait_begins<N: Nature + Copy>(call: &LockCall<'_, N>) -> bool {
+    let Some(me) = enter() else {
+        rules::passes(call, Flags::NONE);
+        return false;
+    };
     let stack = if is_join(call.how) {
         me.stack(call.site)
     } else {
@@ -116,6 +119,7 @@ pub fn wait_begins<N: Nature + Copy>(call: &LockCall<'_, N>) {
         companion: call.companion,
     });
     me.block(call.site);
+    true
 }
 
 /// Ends the wait that [`wait_begins`] published. A lock that was acquired is held
@@ -129,6 +133,18 @@ pub fn wait_ends<N: Nature + Copy>(call: &LockCall<'_, N>, outcome: CallOutcome)
         }
         return;
     };
+    if let Some(me) = waited(me, call, outcome) {
+        me.acquired(call, Flags::CONTENDED);
+    }
+}
+
+/// Withdraws the wait of the calling thread, which is back from the call that blocked, and adds it
+/// to its lock's statistics. Returns the thread if it holds the lock from now on.
+pub fn waited<N: Nature + Copy>(
+    me: Me,
+    call: &LockCall<'_, N>,
+    outcome: CallOutcome,
+) -> Option<Me> {
     let now = me.clock();
     let record = me.record();
     let since = record.wait.read().map_or(now, |(_, waiting)| waiting.since);
@@ -140,12 +156,12 @@ pub fn wait_ends<N: Nature + Copy>(call: &LockCall<'_, N>, outcome: CallOutcome)
     }
     // What was not to be had by waiting has not been waited for.
     if outcome == CallOutcome::Failed {
-        return;
+        return None;
     }
     let total = if holds { &record.waited } else { &record.idled };
     total.store(total.load(Relaxed) + waited, Relaxed);
     if is_join(call.how) {
-        return;
+        return None;
     }
     // What is not held may have been destroyed by whoever has ended the wait: it is not
     // looked for anew.
@@ -175,10 +191,12 @@ pub fn wait_ends<N: Nature + Copy>(call: &LockCall<'_, N>, outcome: CallOutcome)
         me.ledger.add_share(&statistics.waited_at, place.stack, 1, waited);
     }
     if holds && acquired {
-        me.acquired(call, Flags::CONTENDED);
-    } else if acquired {
+        return Some(me);
+    }
+    if acquired {
         me.counts(known);
     }
+    None
 }
 
 /// Tells whether waiting this way ends in holding a lock.

@@ -102,7 +102,8 @@ fn the_core_uses_neither_std_nor_alloc_nor_assembly() {
 fn the_linux_crate_stands_on_the_core_alone() {
     let mut found = dependencies("lockstead-linux", &[None]);
     found.sort();
-    assert_eq!(found, ["libc", "lockstead-core"]);
+    assert_eq!(found, ["libc", "lockstead-core", "lockstead-told"]);
+    assert_eq!(dependencies("lockstead-told", &[None, Some("build")]), [""; 0]);
 }
 
 /// Programs read the table of who runs where; only the command and the benchmarks link the
@@ -230,7 +231,7 @@ fn the_order_graph_knows_nothing_but_data() {
 fn the_preload_library_brings_little_into_a_program() {
     let mut found = dependencies("lockstead-preload", &[None]);
     found.sort();
-    assert_eq!(found, ["libc", "lockstead-ledger", "lockstead-unwind"]);
+    assert_eq!(found, ["libc", "lockstead-ledger", "lockstead-told", "lockstead-unwind"]);
     assert_eq!(dependencies("lockstead-unwind", &[None, Some("build")]), ["gimli"]);
     let manifest = text(&root().join("Cargo.toml"));
     let gimli = manifest.lines().find(|line| line.starts_with("gimli "));

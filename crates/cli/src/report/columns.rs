@@ -64,16 +64,7 @@ pub(super) const GROUPS: [ColumnGroup; 3] = [
         text: None,
         page: "acquisitions",
         columns: &[
-            LockColumn {
-                text: ["acqui-", "sitions"],
-                page: "all",
-                width: 9,
-                cell: |lock| ColumnCell {
-                    value: lock.acquisitions,
-                    short: amount(lock.acquisitions),
-                    long: count(lock.acquisitions as f64),
-                },
-            },
+            LockColumn { text: ["acqui-", "sitions"], page: "all", width: 9, cell: acquisitions },
             LockColumn { text: ["con-", "tended"], page: "contended", width: 8, cell: contended },
         ],
     },
@@ -129,11 +120,20 @@ fn quantile(times: &Durations, ns: u64) -> ColumnCell {
     }
 }
 
+/// Returns the number of acquisitions, as far as it is known.
+fn acquisitions(lock: &LockReport) -> ColumnCell {
+    let value = lock.acquisitions;
+    if lock.waits_only {
+        return ColumnCell { value, short: "-".into(), long: "-".into() };
+    }
+    ColumnCell { value, short: amount(value), long: count(value as f64) }
+}
+
 /// Returns the share of the acquisitions that found the lock taken, sorted by its thousandths. A
 /// thread that still waits has found the lock taken too, and has not acquired it.
 fn contended(lock: &LockReport) -> ColumnCell {
     let share = lock.contended_percent;
-    let short = percent(share);
+    let short = if lock.waits_only { "-".into() } else { percent(share) };
     let mut cell =
         ColumnCell { value: (share.max(0.0) * 1000.0) as u64, long: short.clone(), short };
     if lock.still_waiting != 0 {

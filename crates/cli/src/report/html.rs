@@ -5,7 +5,9 @@
 use super::columns::{ColumnCell, ColumnGroup, GROUPS};
 use super::graph::{self, Drawing};
 use super::here::Here;
-use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
+use super::words::{
+    WAITS_ONLY, exactness, how_many, late, losses, place, process_name, thread_name,
+};
 use super::{cycle, svg};
 use askama::Template;
 use lockstead_inspect::report::Finding;
@@ -283,6 +285,7 @@ fn lock_view(lock: &LockReport) -> PageLock {
         // How many they were has just been said.
         notes.push(lock.life.trim_start_matches("several ").into());
     }
+    notes.extend(lock.waits_only.then(|| WAITS_ONLY.to_owned()));
     notes.extend(exactness(hold));
     notes.extend(lock.address.map(|address| format!("{address:#x}")));
     PageLock {

@@ -2,7 +2,9 @@
 //! lines. Colour is in it; whoever prints it drops that where it is not wanted.
 
 use super::columns;
-use super::words::{exactness, how_many, late, losses, place, process_name, thread_name};
+use super::words::{
+    WAITS_ONLY, exactness, how_many, late, losses, place, process_name, thread_name,
+};
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
 use lockstead_inspect::report::model::{
@@ -440,6 +442,7 @@ fn annotation(lock: &LockReport, name: &str) -> String {
             notes.push(format!("{} {what}", lockstead_render::table::count(count as f64)));
         }
     }
+    notes.extend(lock.waits_only.then(|| WAITS_ONLY.to_owned()));
     notes.extend(exactness(&lock.hold));
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
 }

@@ -78,6 +78,9 @@ pub(crate) fn losses(losses: &Losses) -> Vec<String> {
     .collect()
 }
 
+/// What is said of a lock whose acquisitions nobody tells.
+pub(crate) const WAITS_ONLY: &str = "only its waits are seen";
+
 /// Returns what programs that destroy many locks lose, which takes nothing from the statistics of
 /// the others.
 pub(crate) fn late(acquisitions: u64) -> Option<String> {

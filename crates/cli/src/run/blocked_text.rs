@@ -5,9 +5,10 @@ use super::scene::{Scene, called, doing, duration, place};
 use crate::finding_text::stack_lines;
 use lockstead_inspect::report::finding::{FindingHold, FindingThread, HolderActivity};
 use lockstead_inspect::waits::observe::LastingWaiter;
+use lockstead_inspect::waits::words::named_by_word;
 use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
-use lockstead_ledger::thread::state;
+use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
 use lockstead_render::words::clean;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,7 +51,7 @@ struct UnnamedOwner {
 pub(super) fn parties(scene: &mut Scene, lock: u64, now: u64) -> Vec<FindingThread> {
     let process = scene.program();
     let named = |party| FindingThread { process: Some(process.clone()), ..party };
-    owners(scene, lock).iter().map(|owner| named(party(scene, owner, now))).collect()
+    recorded_owners(scene, lock).iter().map(|owner| named(party(scene, owner, now))).collect()
 }
 
 /// Finds out about a wait; `elsewhere` are those who hold the lock in other processes.
@@ -62,7 +63,7 @@ pub(super) fn blocked(
 ) -> Blocked {
     let lock = waiter.waiting.target;
     let waits = Some(scene.waits(&waiter.waiting, Some(lock), now));
-    let found = owners(scene, lock);
+    let found = owners(scene, &waiter.waiting);
     let more_owners = (found.len() + elsewhere.len()).saturating_sub(OWNERS);
     let (mut owners, mut chains) = (Vec::new(), Vec::new());
     for owner in found.iter().take(OWNERS) {
@@ -88,8 +89,30 @@ pub(super) fn blocked(
     }
 }
 
-/// Returns all who hold a lock at this moment.
-fn owners(scene: &Scene, lock: u64) -> Vec<UnnamedOwner> {
+/// Returns all who hold the lock at this moment that `waiting` is for: those who have published that,
+/// or whom its word names.
+fn owners(scene: &Scene, waiting: &Waiting) -> Vec<UnnamedOwner> {
+    let ledger = scene.process.ledger.view();
+    let lock = waiting.target;
+    if named_by_word(&ledger, lock).is_none() {
+        return recorded_owners(scene, lock);
+    }
+    let owner = scene.words.owner(waiting, &ledger, scene.process.pid);
+    let is_owner = |record: &ThreadRecord| {
+        Some(record.tid.load(Relaxed)) == owner && record.state.load(Relaxed) == state::LIVE
+    };
+    let owner = ledger.threads().enumerate().find(|(_, thread)| is_owner(thread.record));
+    let named = |(index, thread): (usize, ThreadPart<'_>)| UnnamedOwner {
+        thread: index as u32,
+        ended: false,
+        holding: Holding { address: lock, flags: Flags::BY_WORD, ..Holding::default() },
+        waits: thread.record.wait.read().map(|(_, waiting)| waiting),
+    };
+    owner.map(named).into_iter().collect()
+}
+
+/// Returns all who have published that they hold a lock at this moment.
+fn recorded_owners(scene: &Scene, lock: u64) -> Vec<UnnamedOwner> {
     let ledger = scene.process.ledger.view();
     let mut found = Vec::new();
     for (index, thread) in ledger.threads().enumerate() {
@@ -114,7 +137,9 @@ fn owners(scene: &Scene, lock: u64) -> Vec<UnnamedOwner> {
 fn party(scene: &mut Scene, owner: &UnnamedOwner, now: u64) -> FindingThread {
     let mut party = scene.party(owner.thread);
     party.ended = owner.ended;
-    party.holds = Some(scene.holds(&owner.holding, now));
+    party.holds = Some(&owner.holding)
+        .filter(|holding| !holding.flags.has(Flags::BY_WORD))
+        .map(|holding| scene.holds(holding, now));
     match &owner.waits {
         _ if owner.ended => {}
         None => party.doing = Some(scene.doing(party.tid)),
@@ -130,7 +155,7 @@ fn party(scene: &mut Scene, owner: &UnnamedOwner, now: u64) -> FindingThread {
 fn chain(scene: &mut Scene, first: &Waiting, now: u64) -> Vec<FindingThread> {
     let (mut waiting, mut found) = (*first, Vec::new());
     while is_for_lock(&waiting) && found.len() < CHAIN {
-        let Some(owner) = owners(scene, waiting.target).into_iter().next() else { break };
+        let Some(owner) = owners(scene, &waiting).into_iter().next() else { break };
         found.push(party(scene, &owner, now));
         match owner.waits {
             Some(next) if !owner.ended => waiting = next,
@@ -203,7 +228,7 @@ fn describe(text: &mut String, owner: &FindingThread, chain: &[FindingThread]) {
         None => {
             let _ = writeln!(
                 text,
-                "  held by {who}, says the mutex; where it was acquired lockstead has not seen"
+                "  held by {who}, says the lock; where it was acquired lockstead has not seen"
             );
         }
         Some(FindingHold { shared, held_ns, stack, .. }) => {
@@ -222,8 +247,9 @@ fn describe(text: &mut String, owner: &FindingThread, chain: &[FindingThread]) {
     }
     on(text, owner, FRAMES);
     for next in chain {
-        let at = place(next.holds.as_ref().and_then(|holds| holds.stack.as_ref()));
-        let _ = writeln!(text, "    which is held by {}, acquired at {at}", called(next));
+        let at = next.holds.as_ref().map(|holds| place(holds.stack.as_ref()));
+        let at = at.map_or_else(|| ", says the lock".into(), |at| format!(", acquired at {at}"));
+        let _ = writeln!(text, "    which is held by {}{at}", called(next));
         if next.ended {
             text.push_str("    which has ended without releasing it\n");
         }

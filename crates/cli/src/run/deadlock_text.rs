@@ -93,6 +93,10 @@ fn describe(text: &mut String, party: &FindingThread, next: &FindingThread, fram
     if let Some(holds) = &party.holds {
         let reading = if holds.shared { " for reading" } else { "" };
         let lock = clean(&holds.lock.text());
+        if holds.by_word {
+            let _ = writeln!(text, "    holds {lock}, as its word says");
+            return;
+        }
         let _ = writeln!(text, "    holds {lock}{reading}, acquired at:");
         stack_lines(text, holds.stack.as_ref(), frames);
     }

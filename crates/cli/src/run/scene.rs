@@ -19,6 +19,7 @@ use lockstead_inspect::stack::Stack;
 use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
+use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_render::words::clean;
 use std::collections::HashMap;
@@ -40,6 +41,8 @@ pub(super) struct Scene {
     /// The threads' names as they were when something was found: threads end, and rename
     /// themselves.
     pub(super) names: ThreadNames,
+    /// Owners who stand in the words of locks.
+    pub(super) words: WordOwners,
     symbolizer: Symbolizer,
     unwinder: Option<Unwinder>,
 }
@@ -50,7 +53,13 @@ impl Scene {
             Modules::of(process.pid).unwrap_or_else(|_| Modules::saved(process.maps()))
         };
         let symbolizer = Symbolizer::new(modules(&process));
-        Scene { symbolizer, process, names: ThreadNames::new(), unwinder: None }
+        Scene {
+            symbolizer,
+            process,
+            names: ThreadNames::new(),
+            words: WordOwners::default(),
+            unwinder: None,
+        }
     }
 
     /// Takes in code that has been loaded since.
@@ -142,6 +151,7 @@ impl Scene {
         FindingHold {
             lock: self.lock(holding.address),
             shared: holding.flags.has(Flags::READ),
+            by_word: holding.flags.has(Flags::BY_WORD),
             held_ns: (holding.started != 0).then(|| now.saturating_sub(holding.started)),
             stack: self.recorded(holding.stack),
         }

@@ -8,6 +8,7 @@ use lockstead_inspect::waits::detect::{Detector, FoundCycle};
 use lockstead_inspect::waits::observe::{LastingWaiter, Observer};
 use lockstead_inspect::waits::surroundings::WaitSurroundings;
 use lockstead_inspect::waits::verify::{self, Confirmation};
+use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::Ledger;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -18,6 +19,8 @@ pub(super) struct ProcessWatch {
     /// The cycles reported so far.
     pub(super) detector: Detector,
     patience: Option<WaitPatience>,
+    /// Owners who stand in the words of locks.
+    words: WordOwners,
     /// What the ledger does not have.
     pub(super) glances: Glances,
     /// A cycle was found that is not confirmed yet.
@@ -47,6 +50,7 @@ impl ProcessWatch {
         ProcessWatch {
             observer: Observer::default(),
             detector: Detector::default(),
+            words: WordOwners::default(),
             patience: patience.map(WaitPatience::new),
             glances: Glances::new(limit, now),
             pending: false,
@@ -112,8 +116,10 @@ impl ProcessWatch {
         let context =
             WaitSurroundings { ledger: *ledger, pid: process.pid, visible: process.visible };
         self.pending = false;
-        for mut found in self.detector.find(self.observer.waiters(), &context) {
-            match verify::verify(&found, ledger, process.pid, process.visible) {
+        let waiters = self.words.complete(self.observer.waiters(), ledger, process.pid);
+        let place = (process.pid, process.visible);
+        for mut found in self.detector.find(waiters.iter(), &context) {
+            match verify::verify(&found, ledger, &self.words, place) {
                 Confirmation::True if self.detector.note(&found) => {
                     news.push(RoundNews::Cycle(found))
                 }

@@ -69,9 +69,10 @@ mod state;
 mod waiter;
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
+use crate::awaited::telling;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Platform, WaitBounds};
+use crate::platform::{Awaited, AwaitedUse, LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use state::{RwLockMode, RwLockState};
@@ -305,17 +306,27 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
         let result = if self.peek().writer() == Some(me) {
             Err(LockError::Recursive)
         } else {
-            let mut waiter = RwLockWaiter::new(me, mode, how, site);
-            match mode {
+            let mut waiter = RwLockWaiter::new(me, mode, how);
+            telling::<P, _>(&self.awaited(mode, how), || match mode {
                 RwLockMode::Read => self.read_slow(&mut waiter),
                 RwLockMode::Write => self.through_the_room(&mut waiter),
-            }
+            })
         };
         match result {
             Ok(()) => H::acquired(&self.state, self.id(), mode.access(), Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
         }
         result
+    }
+
+    /// Describes the wait of a thread that is about to wait for the lock.
+    fn awaited(&self, mode: RwLockMode, how: &WaitBounds<'_, P>) -> Awaited {
+        let wants = match mode {
+            RwLockMode::Read => AwaitedUse::Read,
+            RwLockMode::Write => AwaitedUse::Write,
+        };
+        let (address, name) = (self.id().0, H::name(&self.state));
+        Awaited { address, wants, name, deadline: how.deadline }
     }
 
     /// Waits as a reader, on the word.
@@ -350,7 +361,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     }
 
     fn through_the_room(&self, waiter: &mut RwLockWaiter<'_, P>) -> Result<(), LockError> {
-        self.room.lock_how(waiter.how, 0, waiter.site)?;
+        self.room.lock_within(waiter.how)?;
         let result = self.wait_as_next(waiter);
         // SAFETY: this thread holds the waiting room: it locked it above, and a mutex is unlocked
         // by its owner alone.

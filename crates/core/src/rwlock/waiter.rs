@@ -3,7 +3,6 @@
 use super::state::{RwLockMode, RwLockState};
 use crate::atomic::{Atomic32, Ordering};
 use crate::give_up::Reasons;
-use crate::hooks::Site;
 use crate::platform::{LockError, Nanos, OnCpu, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 use crate::slot::Slot;
@@ -29,12 +28,11 @@ pub(crate) struct RwLockWaiter<'a, P: Platform> {
     began: Nanos,
     /// The number of threads that slept when this one last went to sleep.
     crowd: u32,
-    pub(crate) site: Site,
 }
 
 impl<'a, P: Platform> RwLockWaiter<'a, P> {
-    pub(crate) fn new(me: Slot, mode: RwLockMode, how: &'a WaitBounds<'a, P>, site: Site) -> Self {
-        Self { me, mode, how, site, reasons: Reasons::new(how), began: P::now(), crowd: 1 }
+    pub(crate) fn new(me: Slot, mode: RwLockMode, how: &'a WaitBounds<'a, P>) -> Self {
+        Self { me, mode, how, reasons: Reasons::new(how), began: P::now(), crowd: 1 }
     }
 
     /// Returns when the wait passes the bound.

@@ -63,9 +63,10 @@
 
 use super::PermitOverflow;
 use crate::atomic::{Atomic64, Ordering};
+use crate::awaited::telling;
 use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{Address, LockError, Platform, WaitBounds};
+use crate::platform::{Address, Awaited, AwaitedUse, LockError, Platform, WaitBounds};
 
 /// The low half that stands for a count of zero.
 const BIAS: u32 = 1 << 31;
@@ -268,7 +269,13 @@ impl<P: Platform, H: Hooks> ClassicSemaphore<P, H> {
     #[cold]
     #[inline(never)]
     fn down_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
-        let result = self.queue(how);
+        let awaited = Awaited {
+            address: self.id().0,
+            wants: AwaitedUse::Unit,
+            name: H::name(&self.state),
+            deadline: how.deadline,
+        };
+        let result = telling::<P, _>(&awaited, || self.queue(how));
         match result {
             Ok(()) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),

@@ -33,9 +33,10 @@
 
 use super::PermitOverflow;
 use crate::atomic::{Atomic64, Ordering};
+use crate::awaited::telling;
 use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{LockError, Platform, WaitBounds};
+use crate::platform::{Awaited, AwaitedUse, LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::MAX_SLOTS;
@@ -200,7 +201,15 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
     #[cold]
     #[inline(never)]
     fn down_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
-        let result = sleep::acquire::<P, Counting, Y>(&self.word, P::me(), how);
+        let awaited = Awaited {
+            address: self.id().0,
+            wants: AwaitedUse::Unit,
+            name: H::name(&self.state),
+            deadline: how.deadline,
+        };
+        let result = telling::<P, _>(&awaited, || {
+            sleep::acquire::<P, Counting, Y>(&self.word, P::me(), how)
+        });
         match result {
             Ok(_) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),

@@ -5,9 +5,10 @@ use super::context::{self, Context};
 use super::ticket::Ticket;
 use super::{ContextPatience, RawWwMutex, Scheme, WwError};
 use crate::atomic::{Atomic64, Ordering};
+use crate::awaited::telling_outcome;
 use crate::give_up::Reasons;
 use crate::hooks::Site;
-use crate::platform::{LockError, Nanos, Platform, WaitBounds, WaitOutcome};
+use crate::platform::{Awaited, AwaitedUse, LockError, Nanos, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 
 /// The number of looks at a holder that has not said who it is, before the context goes to
@@ -194,7 +195,14 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         }
         let mut reasons = Reasons::new(how);
         P::begin_sleep();
-        let outcome = P::wait_low(&self.first, asleep.low(), how);
+        let awaited = Awaited {
+            address: core::ptr::from_ref(&self.base).addr(),
+            wants: AwaitedUse::Mutex,
+            name: None,
+            deadline: how.deadline,
+        };
+        let outcome =
+            telling_outcome::<P>(&awaited, || P::wait_low(&self.first, asleep.low(), how));
         P::end_sleep();
         if !fault!(ww_woken_one_forgets_the_others) {
             *must_pass_on = outcome == WaitOutcome::Woken;

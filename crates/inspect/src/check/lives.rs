@@ -81,6 +81,7 @@ impl LockLife {
     pub fn facts(&self, ledger: &Ledger<'_>) -> LockFacts {
         let returns = |id| ledger.stack(id).map_or(Vec::new(), |stack| stack.returns().collect());
         let now = ledger.lock(self.index).map(|record| LockFacts::of(ledger, record));
+        let given = now.as_ref().and_then(|facts| facts.given.clone());
         let lives = ledger
             .lock(self.index)
             .is_some_and(|record| record.generation.load(Relaxed) == self.generation);
@@ -95,6 +96,7 @@ impl LockLife {
             init: returns(self.init_stack),
             first: returns(self.first_stack),
             late: self.late,
+            given: given.filter(|_| lives),
         }
     }
 

@@ -11,7 +11,7 @@ use super::rows::{ReportRow, is_over};
 use super::sites::{SharesOf, SiteShare, add_share, add_shares, site_of, sites, stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
-use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife};
+use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife, attribute};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What the records of a row come to.
@@ -65,6 +65,7 @@ pub(super) fn describe(
             _ => "several",
         },
         acquisitions: row.totals.acquisitions,
+        waits_only: kind.is_told() && attributes & attribute::FOLLOWED == 0,
         contended: row.totals.contended,
         contended_percent: percent(row.totals.contended, row.totals.acquisitions).min(100.0),
         timed_out: sum.timed_out,

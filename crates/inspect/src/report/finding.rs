@@ -105,6 +105,8 @@ pub struct FindingHold {
     pub lock: NamedLock,
     /// Whether it is held with others, for reading.
     pub shared: bool,
+    /// Whether the lock's own word names the thread: where it was acquired was not recorded.
+    pub by_word: bool,
     /// How long, where that is known.
     pub held_ns: Option<u64>,
     /// The stack at which it was acquired; null if that was not recorded.

@@ -246,8 +246,10 @@ impl LiveSample {
         }
         for (&lock, sums) in &self.locks {
             let kind = ledger.lock(lock).map_or(ObjectKind::Unknown, |lock| lock.shape().0);
-            if matches!(kind, ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore)
-                && as_lock(ledger, lock).is_none()
+            if matches!(
+                kind.plain(),
+                ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore
+            ) && as_lock(ledger, lock).is_none()
             {
                 continue;
             }

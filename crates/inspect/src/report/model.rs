@@ -264,9 +264,9 @@ pub struct ThreadReport {
 pub struct LockReport {
     /// The name of the lock.
     pub name: String,
-    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier` or `unknown`.
+    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier`, `once` or `unknown`.
     pub kind: &'static str,
-    /// `recursive`, `error-checking`, `adaptive`, `robust`, `priority-inheriting`,
+    /// `lockstead` (a lock of lockstead's own), `recursive`, `error-checking`, `adaptive`, `robust`, `priority-inheriting`,
     /// `priority-ceiling`, `process-shared`, `writers-first`, `C11`.
     pub attributes: Vec<&'static str>,
     /// Kind and attributes as one would say them: `recursive mutex`; `lock of a condition and a
@@ -285,6 +285,9 @@ pub struct LockReport {
     /// How often it was acquired; of a condition that serves as a lock, how often it was signalled
     /// since it was first waited for.
     pub acquisitions: u64,
+    /// Whether its waits alone are known: an acquisition without a wait was told to nobody, and is
+    /// not in `acquisitions`.
+    pub waits_only: bool,
     /// How often it was found taken and waited for with success.
     pub contended: u64,
     /// The share that was contended, `contended` over `acquisitions`.

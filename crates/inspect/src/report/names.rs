@@ -34,6 +34,8 @@ pub struct LockFacts {
     pub first: Vec<u64>,
     /// Others may have used it before that.
     pub late: bool,
+    /// The name that the program has given it.
+    pub given: Option<String>,
 }
 
 impl LockFacts {
@@ -53,8 +55,18 @@ impl LockFacts {
             init: returns(record.init_stack.load(Relaxed)),
             first: returns(record.first_stack.load(Relaxed)),
             late: false,
+            given: given_name(ledger, record),
         }
     }
+}
+
+/// Returns the name that the program has given a lock of which its library tells.
+#[must_use]
+pub fn given_name(ledger: &Ledger<'_>, record: &LockRecord) -> Option<String> {
+    let index = record.extension.load(Relaxed) as usize;
+    let bytes = ledger.extensions().get(index).filter(|_| index != 0)?.name_bytes();
+    let length = bytes.iter().position(|&byte| byte == 0).unwrap_or(bytes.len());
+    (length != 0).then(|| String::from_utf8_lossy(&bytes[..length]).into_owned())
 }
 
 /// Returns the thread whose stack holds this address. Only of those that run: the stacks of the
@@ -89,12 +101,13 @@ pub trait Names {
 /// cache.c:41`.
 pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
     let plural = match facts.kind {
-        ObjectKind::Mutex => "mutexes",
-        ObjectKind::RwLock => "rwlocks",
+        ObjectKind::Mutex | ObjectKind::ToldMutex => "mutexes",
+        ObjectKind::RwLock | ObjectKind::ToldRwLock => "rwlocks",
         ObjectKind::Spin => "spin locks",
-        ObjectKind::Semaphore => "semaphores",
-        ObjectKind::Condition => "conditions",
+        ObjectKind::Semaphore | ObjectKind::ToldSemaphore => "semaphores",
+        ObjectKind::Condition | ObjectKind::ToldCondition => "conditions",
         ObjectKind::Barrier => "barriers",
+        ObjectKind::ToldOnce => "onces",
         ObjectKind::Unknown => "locks",
     };
     let mut origin = |returns: &[u64]| site(&names.stack(returns, 0)).map(Frame::site);
@@ -111,12 +124,13 @@ pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
 #[must_use]
 pub fn kind_name(kind: ObjectKind) -> &'static str {
     match kind {
-        ObjectKind::Mutex => "mutex",
-        ObjectKind::RwLock => "rwlock",
+        ObjectKind::Mutex | ObjectKind::ToldMutex => "mutex",
+        ObjectKind::RwLock | ObjectKind::ToldRwLock => "rwlock",
         ObjectKind::Spin => "spin",
-        ObjectKind::Semaphore => "semaphore",
-        ObjectKind::Condition => "condition",
+        ObjectKind::Semaphore | ObjectKind::ToldSemaphore => "semaphore",
+        ObjectKind::Condition | ObjectKind::ToldCondition => "condition",
         ObjectKind::Barrier => "barrier",
+        ObjectKind::ToldOnce => "once",
         ObjectKind::Unknown => "unknown",
     }
 }
@@ -124,7 +138,11 @@ pub fn kind_name(kind: ObjectKind) -> &'static str {
 /// Returns the attributes of a lock, in words.
 #[must_use]
 pub fn attribute_names(attributes: u16) -> Vec<&'static str> {
+    // All reader-writer locks of lockstead are like that.
+    let own = attributes & attribute::SLOT != 0;
+    let attributes = if own { attributes & !attribute::WRITERS_FIRST } else { attributes };
     [
+        (attribute::SLOT, "lockstead"),
         (attribute::RECURSIVE, "recursive"),
         (attribute::ERRORCHECK, "error-checking"),
         (attribute::ADAPTIVE, "adaptive"),

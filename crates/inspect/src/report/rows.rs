@@ -180,7 +180,10 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         held: 0,
         // A semaphore has no owner: whether it guards something or counts it
         // cannot be told, and most count.
-        idle: matches!(kind, ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore),
+        idle: matches!(
+            kind.plain(),
+            ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore
+        ),
         counted: 0,
     };
     if let Some(statistics) = ledger.existing_extension(lock) {

@@ -17,6 +17,9 @@ impl Names for Symbolizer {
     }
 
     fn lock(&mut self, facts: &LockFacts) -> String {
+        if let Some(given) = &facts.given {
+            return given.clone();
+        }
         let [init, first] = [&facts.init, &facts.first].map(|returns| chain(returns));
         let some = |chain: &'_ [CodeAddress]| !chain.is_empty();
         self.lock_name(&symbols::LockClues {

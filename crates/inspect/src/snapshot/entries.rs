@@ -6,8 +6,7 @@ use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, Wait
 use super::objects::{ledger_now, now};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, TaskDoing};
-use crate::report::names::Names;
-use crate::report::names::{attribute_names, noun};
+use crate::report::names::{Names, attribute_names, given_name, noun};
 use crate::stack::{CodeAddress, Stack};
 use crate::symbols::LockClues;
 use crate::waits::surroundings::joined;
@@ -174,18 +173,24 @@ impl LedgerEntries {
             let serial = record.map(|record| u64::from(record.serial.load(Relaxed)));
             let at = thread_stacks.partition_point(|(low, ..)| *low <= address);
             let around = at.checked_sub(1).and_then(|at| thread_stacks.get(at));
-            let noun =
-                if kind == ObjectKind::Condition { "condition variable" } else { noun(kind) };
-            let name = looking.name_by(&LockClues {
-                kind: noun,
-                address,
-                on_stack_of: around
-                    .filter(|(_, high, _)| address < *high)
-                    .map(|(.., name)| name.as_str()),
-                initialised: initialised.as_deref(),
-                first_used: first_used.as_deref(),
-                late: false,
-                serial: serial.filter(|&serial| serial != 0),
+            let noun = if kind.plain() == ObjectKind::Condition {
+                "condition variable"
+            } else {
+                noun(kind)
+            };
+            let given = record.and_then(|record| given_name(ledger, record));
+            let name = given.unwrap_or_else(|| {
+                looking.name_by(&LockClues {
+                    kind: noun,
+                    address,
+                    on_stack_of: around
+                        .filter(|(_, high, _)| address < *high)
+                        .map(|(.., name)| name.as_str()),
+                    initialised: initialised.as_deref(),
+                    first_used: first_used.as_deref(),
+                    late: false,
+                    serial: serial.filter(|&serial| serial != 0),
+                })
             });
             SnapshotLock {
                 address,
@@ -334,7 +339,7 @@ fn sleeps_in(looking: &Looking, tid: u32, lock: u64) -> bool {
 
 /// Returns what is said of an object while no holder of it is known.
 fn unheld(kind: ObjectKind) -> LockHeld {
-    let why = match kind {
+    let why = match kind.plain() {
         ObjectKind::Condition | ObjectKind::Barrier => return LockHeld::Never,
         ObjectKind::Semaphore => "a semaphore has no owner: who will post it cannot be told",
         _ => {

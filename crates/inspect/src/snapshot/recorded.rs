@@ -29,6 +29,7 @@ use crate::waits::graph::Wants;
 use crate::waits::observe::Observer;
 use crate::waits::surroundings::WaitSurroundings;
 use crate::waits::verify;
+use crate::waits::words::WordOwners;
 use lockstead_ledger::Ledger;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
@@ -107,26 +108,28 @@ pub fn recorded(
 fn cycles(surroundings: &WaitSurroundings<'_>) -> Vec<(CycleVerdict, FoundCycle)> {
     let (ledger, detector) = (&surroundings.ledger, Detector::default());
     let (mut observer, mut judged) = (Observer::default(), Vec::new());
+    let words = WordOwners::default();
     observer.look(ledger);
     for round in 1..=ROUNDS {
         observer.look(ledger);
         judged.clear();
         let mut pending = false;
-        for mut found in detector.find(observer.waiters(), surroundings) {
-            let verdict =
-                match verify::verify(&found, ledger, surroundings.pid, surroundings.visible) {
-                    verify::Confirmation::True if found.timed => CycleVerdict::Timed,
-                    verify::Confirmation::True => CycleVerdict::Deadlock,
-                    verify::Confirmation::Unnamed if !found.timed && found.is_old(ledger_now()) => {
-                        found.unnamed = true;
-                        CycleVerdict::Deadlock
-                    }
-                    verify::Confirmation::NotYet | verify::Confirmation::Unnamed => {
-                        pending = true;
-                        CycleVerdict::Unconfirmed
-                    }
-                    verify::Confirmation::False => continue,
-                };
+        let waiters = words.complete(observer.waiters(), ledger, surroundings.pid);
+        let place = (surroundings.pid, surroundings.visible);
+        for mut found in detector.find(waiters.iter(), surroundings) {
+            let verdict = match verify::verify(&found, ledger, &words, place) {
+                verify::Confirmation::True if found.timed => CycleVerdict::Timed,
+                verify::Confirmation::True => CycleVerdict::Deadlock,
+                verify::Confirmation::Unnamed if !found.timed && found.is_old(ledger_now()) => {
+                    found.unnamed = true;
+                    CycleVerdict::Deadlock
+                }
+                verify::Confirmation::NotYet | verify::Confirmation::Unnamed => {
+                    pending = true;
+                    CycleVerdict::Unconfirmed
+                }
+                verify::Confirmation::False => continue,
+            };
             judged.push((verdict, found));
         }
         if !pending || round == ROUNDS {

@@ -146,18 +146,44 @@ const WRAPPERS: &[&str] = &[
     "parking_lot_core::",
     "<lock_api::",
     "lockstead_core::",
+    "<lockstead_core::",
     "lockstead_linux::",
     "<lockstead_linux::",
+    "lockstead_told::",
+    "<lockstead_told::",
+    "lockstead_std::",
+    "<lockstead_std::",
+    "lockstead_parking_lot::",
+    "<lockstead_parking_lot::",
+    "lockstead::biased::",
+    "lockstead::check::",
+    "lockstead::condvar::",
+    "lockstead::guard::",
+    "lockstead::lock_api::",
     "lockstead::mutex::",
+    "lockstead::named::",
+    "lockstead::once::",
+    "lockstead::poison::",
+    "lockstead::rt::",
     "lockstead::rwlock::",
     "lockstead::semaphore::",
-    "lockstead::condvar::",
-    "lockstead::once::",
+    "lockstead::shared::",
+    "lockstead::ww::",
     "<lockstead::",
+    // Its library for C.
+    "lks_",
+    "lockstead_capi::",
 ];
 
 /// Libraries that consist of such functions.
-const WRAPPING_LIBRARIES: &[&str] = &["libstdc++.so", "libc++.so", "libpthread.so", "libgcc_s.so"];
+const WRAPPING_LIBRARIES: &[&str] = &[
+    "libstdc++.so",
+    "libc++.so",
+    "libpthread.so",
+    "libgcc_s.so",
+    "liblockstead.so",
+    "liblockstead-check.so",
+];
 
 /// Tells whether the frame only takes, makes or waits for a lock on behalf of the
 /// function that called it, or is lockstead's own.

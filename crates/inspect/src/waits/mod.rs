@@ -17,3 +17,4 @@ pub mod observe;
 pub mod standstill;
 pub mod surroundings;
 pub mod verify;
+pub mod words;

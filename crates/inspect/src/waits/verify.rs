@@ -8,6 +8,7 @@
 
 use super::detect::{CycleMember, FoundCycle};
 use super::observe::LastingWaiter;
+use super::words::WordOwners;
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, TaskDoing};
@@ -46,19 +47,36 @@ pub enum Confirmation {
 
 /// Looks at the members of a cycle in the process `pid`. `visible` says whether
 /// the ledger's thread ids are those of this process's `/proc`.
+/// `words` are the owners whom words of the process name.
 #[must_use]
-pub fn verify(found: &FoundCycle, ledger: &Ledger<'_>, pid: u32, visible: bool) -> Confirmation {
+pub fn verify(
+    found: &FoundCycle,
+    ledger: &Ledger<'_>,
+    words: &WordOwners,
+    (pid, visible): (u32, bool),
+) -> Confirmation {
     let mut verdict = Confirmation::True;
     let members = &found.members;
     for (at, member) in members.iter().enumerate() {
         let next = &members[(at + 1) % members.len()];
         let holds = match (member.lock, next.holding) {
+            (Some(_), Some(holding)) if holding.flags.has(Flags::BY_WORD) => {
+                words.owner(&member.waiter.waiting, ledger, pid) == Some(next.waiter.tid)
+            }
             (Some(lock), Some(_)) => still_held(ledger, &next.waiter, lock),
             _ => true,
         };
         let holds = holds && !is_handed_on(ledger, member, next);
         let is_mutex = member.waiter.waiting.how.kind() != WaitKind::SEMAPHORE;
-        let (of_owner, of_thread) = if visible {
+        // What its library tells of such a lock, and whom the word names, is known; its waiters
+        // spin, nap and sleep in turn.
+        let is_told = member
+            .lock
+            .and_then(|lock| record(ledger, lock))
+            .is_some_and(|lock| lock.shape().0.is_told());
+        let (of_owner, of_thread) = if is_told {
+            (Confirmation::True, Confirmation::True)
+        } else if visible {
             let of_owner = owner_agrees(pid, ledger, member, next);
             let anywhere = of_owner == Confirmation::Unnamed && is_mutex;
             (of_owner, sleeps(pid, member, ledger, anywhere))

@@ -80,6 +80,9 @@ impl Flags {
     /// The lock was acquired before the fork that made this process.
     pub const INHERITED: Flags = Flags(32);
 
+    /// No entry of a held stack has this: a reader has found the holder in the lock's word.
+    pub const BY_WORD: Flags = Flags(1 << 10);
+
     const RARITY_SHIFT: u32 = 6;
     const RARITY: u32 = 15 << Self::RARITY_SHIFT;
 

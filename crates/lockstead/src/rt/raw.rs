@@ -3,7 +3,9 @@
 use super::Owner;
 use crate::Site;
 use core::any::type_name;
-use lockstead_core::{Access, Hooks, LockId, Path, WaitBounds};
+use lockstead_core::{
+    Access, Awaited, AwaitedUse, Hooks, LockError, LockId, Path, Platform, WaitBounds,
+};
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
@@ -52,7 +54,24 @@ impl<H: Hooks> Raw<H> {
     #[track_caller]
     fn lock_slow(&self, how: &WaitBounds<'_, Linux>, site: Site) -> Result<(), PiError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
+        let awaited = Awaited {
+            address: self.id().0,
+            wants: AwaitedUse::InheritingMutex,
+            name: H::name(&self.state),
+            deadline: how.deadline,
+        };
+        let told = Linux::wait_begins(&awaited);
         let result = self.word.lock_slow(how);
+        if told {
+            let error = result.err().map(|error| match error {
+                PiError::TimedOut => LockError::TimedOut,
+                PiError::Interrupted => LockError::Interrupted,
+                PiError::Cancelled => LockError::Cancelled,
+                PiError::Recursive | PiError::Deadlock => LockError::Recursive,
+                PiError::OwnerLost => LockError::OwnerLost,
+            });
+            Linux::wait_ends(&awaited, error);
+        }
         match result {
             Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),

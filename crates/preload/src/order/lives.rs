@@ -81,7 +81,10 @@ impl Me {
             let (kind, life, _) = lock.shape();
             let address = lock.address.load(Relaxed);
             if !matches!(life, RecordLife::Live)
-                || matches!(kind, ObjectKind::Condition | ObjectKind::Barrier)
+                || matches!(
+                    kind,
+                    ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::ToldCondition
+                )
             {
                 return;
             }

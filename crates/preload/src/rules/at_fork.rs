@@ -139,6 +139,8 @@ pub fn initialises(address: u64) {
 /// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
     let kind = match call.how.kind() {
+        // Its words are not glibc's.
+        _ if call.nature.nature().0.is_told() => return,
         WaitKind::MUTEX => ObjectKind::Mutex,
         WaitKind::READ | WaitKind::WRITE => ObjectKind::RwLock,
         WaitKind::SPIN => ObjectKind::Spin,

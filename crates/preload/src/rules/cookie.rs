@@ -115,7 +115,7 @@ impl Cookie {
             ObjectKind::RwLock => (40, 16, false),
             ObjectKind::Semaphore => (16, 24, false),
             ObjectKind::Barrier => (24, 20, true),
-            ObjectKind::Unknown | ObjectKind::Spin | ObjectKind::Condition => return None,
+            _ => return None,
         };
         // SAFETY: RULES-PASSED, by the caller: inside of the lock, and aligned; other
         // threads of ours use the same atomics, glibc nothing. The lifetime is

@@ -106,13 +106,14 @@ fn check(me: &Me, rule: Rule, at: u32) {
         let (kind, _, attributes) = lock.shape();
         if attributes & (attribute::ROBUST | attribute::HAND_OFF) != 0
             || holding.flags.has(Flags::INHERITED)
-            || !matches!(kind, ObjectKind::Mutex | ObjectKind::RwLock | ObjectKind::Spin)
+            || !matches!(kind.plain(), ObjectKind::Mutex | ObjectKind::RwLock | ObjectKind::Spin)
         {
             continue;
         }
         // Its memory may be gone. On the stack of the thread that ends it may be written over,
         // for the frame was left: the entry alone says that nobody has given the lock back.
-        let is_left = rule == Rule::ThreadExit && stack::is_own(holding.address);
+        // So does that of a lock that its library tells of.
+        let is_left = rule == Rule::ThreadExit && stack::is_own(holding.address) || kind.is_told();
         let words = LockWords::read_if_there(kind, holding.address);
         if is_left || words.is_some_and(|words| me.may_hold(&words, holding.flags)) {
             let tid = me.record().tid.load(Relaxed);

@@ -6,12 +6,15 @@ use super::words::{LockWords, WordHolder};
 use crate::call::{CallPlace, LockCall, Nature};
 use crate::me::Me;
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_ledger::violation::Rule;
 
 /// Does this file's part of [`super::waits`].
 pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
+    if call.nature.nature().0.is_told() {
+        return told(me, call, place);
+    }
     let kind = match call.how.kind() {
         WaitKind::MUTEX => ObjectKind::Mutex,
         WaitKind::READ | WaitKind::WRITE => ObjectKind::RwLock,
@@ -34,6 +37,18 @@ pub fn waits<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
         WordHolder::Nobody | WordHolder::Unknown => false,
     };
     if own && !words.is_recursive() {
+        let tid = me.record().tid.load(Relaxed);
+        me.note(&Note::new(Rule::Recursion, call.target, place.stack).after(tid, holding.stack));
+    }
+}
+
+/// Judges a wait for a lock that its library tells of. What it tells is all that is known: the
+/// held stack alone decides.
+fn told<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace) {
+    let Some((_, holding)) = me.thread.stack().find(call.target) else { return };
+    let both_read = call.how.kind() == WaitKind::READ && holding.flags.has(Flags::READ);
+    let recursive = call.nature.nature().1 & attribute::RECURSIVE != 0;
+    if !both_read && !recursive && !holding.flags.has(Flags::LENT) {
         let tid = me.record().tid.load(Relaxed);
         me.note(&Note::new(Rule::Recursion, call.target, place.stack).after(tid, holding.stack));
     }

@@ -80,7 +80,7 @@ pub const fn count(kind: ObjectKind) -> usize {
         ObjectKind::Spin => 1,
         ObjectKind::Semaphore | ObjectKind::Barrier => 8,
         ObjectKind::Condition => 12,
-        ObjectKind::Unknown => 0,
+        _ => 0,
     }
 }
 
@@ -172,7 +172,7 @@ impl LockWords {
             ObjectKind::RwLock => self.words[12] <= 2 && self.words[7] <= 1,
             ObjectKind::Semaphore => matches!(self.words[2], 0 | SHARED),
             ObjectKind::Barrier => matches!(self.words[3], 0 | SHARED),
-            ObjectKind::Unknown | ObjectKind::Spin | ObjectKind::Condition => true,
+            _ => true,
         }
     }
 

@@ -326,6 +326,7 @@ impl SemaphoreReader<'_> {
             on_stack_of: None,
             init,
             first,
+            given: None,
             late: false,
         };
         let is_one = alone && (facts.module != 0 || usage.lives.load(Relaxed) == 1);

@@ -1,0 +1,50 @@
+//! Tells `lockstead run`, if the program runs under it, what a thread waits for.
+//!
+//! # Role
+//! The platform's two calls at the ends of a slow path. Who holds the lock need not be told: its
+//! word names the owner by a slot, and `slots.rs` describes the table for a reader outside.
+
+use lockstead_core::{Awaited, AwaitedUse, LockError};
+use lockstead_told::{Listener, ToldLock, ending, flag, kind, listener, way};
+
+/// Tells that the calling thread is about to wait; returns whether somebody has taken note.
+#[inline]
+pub(crate) fn wait_begins(awaited: &Awaited) -> bool {
+    listener().is_some_and(|listener| begins(listener, awaited))
+}
+
+#[cold]
+#[inline(never)]
+fn begins(listener: &Listener, awaited: &Awaited) -> bool {
+    let (lock, way) = told(awaited);
+    listener.wait_begins(&lock, way, awaited.deadline.map_or(0, |deadline| deadline.0), 0)
+}
+
+/// Tells that the wait has ended of which somebody has taken note.
+#[cold]
+#[inline(never)]
+pub(crate) fn wait_ends(awaited: &Awaited, error: Option<LockError>) {
+    let (lock, way) = told(awaited);
+    let ending = match error {
+        None => ending::GRANTED,
+        Some(LockError::TimedOut) => ending::TIMED_OUT,
+        Some(LockError::Interrupted | LockError::Cancelled) => ending::INTERRUPTED,
+        Some(LockError::Recursive | LockError::OwnerLost) => ending::REFUSED,
+    };
+    if let Some(listener) = listener() {
+        listener.wait_ends(&lock, way, ending);
+    }
+}
+
+fn told(awaited: &Awaited) -> (ToldLock, u32) {
+    let (kind, flags, way) = match awaited.wants {
+        AwaitedUse::Mutex => (kind::MUTEX, flag::SLOT, way::ALONE),
+        AwaitedUse::InheritingMutex => (kind::MUTEX, flag::INHERIT, way::ALONE),
+        AwaitedUse::Read => (kind::RWLOCK, flag::SLOT | flag::WRITERS_FIRST, way::READ),
+        AwaitedUse::Write => (kind::RWLOCK, flag::SLOT | flag::WRITERS_FIRST, way::ALONE),
+        AwaitedUse::Unit => (kind::SEMAPHORE, 0, way::ALONE),
+        AwaitedUse::Notification => (kind::CONDITION, 0, way::ALONE),
+        AwaitedUse::Turn => (kind::ONCE, flag::SLOT, way::ALONE),
+    };
+    (ToldLock::new(awaited.address, kind, flags).named(awaited.name), way)
+}
