@@ -13,6 +13,7 @@ mod dump_own;
 mod dump_run;
 mod ending;
 mod exact;
+mod hangs;
 mod linked;
 mod measuring;
 mod oncpu;

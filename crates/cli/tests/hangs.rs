@@ -1,0 +1,54 @@
+//! Programs that hang and know why, in Rust and C, optimised and stripped: nobody is named who does
+//! not hold, and those are named whom the word of a lock names.
+//!
+//! `cargo run -p lockstead-hangs` has all of them, in more languages and built in more ways.
+
+use lockstead_hangs::asking::{Mode, ask};
+use lockstead_hangs::builds::{Builds, Program, SHIPPED};
+use lockstead_hangs::judgement::{Judgement, Verdict};
+use std::path::Path;
+use std::sync::LazyLock;
+
+const LOCKSTEAD: &str = env!("CARGO_BIN_EXE_lockstead");
+
+/// The programs, and the folder in which they lie.
+static BUILT: LazyLock<(tempfile::TempDir, Builds)> = LazyLock::new(|| {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut builds = Builds::new(folder.path().to_owned());
+    builds.std(SHIPPED).expect("the Rust program compiles");
+    builds.c(SHIPPED).expect("the C program compiles");
+    builds.skipped.iter().for_each(|reason| println!("skipped: {reason}"));
+    (folder, builds)
+});
+
+/// Asks about a case of a program, if that was built, and looks for what is not so.
+fn judged(family: &str, case: &str) -> Option<Judgement> {
+    let programs: &[Program] = &BUILT.1.programs;
+    let program = programs.iter().find(|program| program.family == family)?;
+    match ask(Path::new(LOCKSTEAD), Mode::Dump, program, case) {
+        Ok(judgement) => {
+            assert!(judgement.wrong.is_empty(), "{family}, {case}: {:?}", judgement.wrong);
+            Some(judgement)
+        }
+        Err(error) if error.contains("status: 1") => {
+            println!("skipped: processes may not be read here: {error}");
+            None
+        }
+        Err(error) => panic!("{family}, {case}: {error}"),
+    }
+}
+
+#[test]
+fn nobody_is_named_who_holds_nothing() {
+    for case in ["dropped", "bystander", "condition", "lost_wake_up", "leaked"] {
+        judged("Rust std", case);
+    }
+    judged("C", "lost_wake_up");
+}
+
+#[test]
+fn owners_in_words_are_named() {
+    let Some(judgement) = judged("C", "pthread") else { return };
+    assert_eq!(judgement.right.get("word"), Some(&2), "{judgement:?}");
+    assert_eq!(judgement.verdict, Verdict::Deadlock);
+}
