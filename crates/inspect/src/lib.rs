@@ -21,6 +21,7 @@
 //! | [`proc`] | the process and its threads as the kernel shows them |
 //! | [`futexes`] | which lock a futex word belongs to, by the functions on the stack |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
+//! | [`owners`] | the holders of locks that do not say who they are |
 //! | [`slots`] | the owners of lockstead's own mutexes |
 //! | [`ledger`] | getting hold of the ledger of a process under `lockstead run` |
 //! | [`check`] | what the library that checks wrote down: order of locks, rules |
@@ -37,6 +38,7 @@ pub mod maps;
 pub mod memory;
 pub mod module;
 pub mod modules;
+pub mod owners;
 pub mod proc;
 pub mod report;
 pub mod runtimes;

@@ -1,11 +1,13 @@
-//! The registers and the stack of a thread that runs.
+//! The registers and the stack of a thread that runs, and the registers of one that sleeps.
 //!
 //! # Role
 //! Of a thread that sleeps the kernel tells the stack pointer; of one that runs
 //! it tells nothing, and its stack changes while it is read. So it is held for
 //! as long as it takes to copy registers and stack, some ten microseconds. This
-//! is the one place that stops anything, and it is for `lockstead run` only,
-//! whose program cannot be somebody else's: `lockstead dump` never stops.
+//! is the one place that stops anything: threads that run for `lockstead run`
+//! alone, whose program cannot be somebody else's; threads that sleep without
+//! a time limit on a futex word also for `lockstead dump`, where their registers
+//! are needed to tell who holds a lock, and it is not forbidden.
 //!
 //! # What the thread notices
 //! Nothing but the time. No signal is sent to it; one that arrives in the
@@ -14,12 +16,17 @@
 //! (`epoll_wait` and its like) return `EINTR`, as they do after `SIGSTOP` and
 //! `SIGCONT`. It is therefore looked at once more right before.
 //!
+//! A sleep on a futex word without a limit begins anew, with the same arguments,
+//! and finds out by itself if it was woken meanwhile. One with a limit would go on
+//! as another system call, which the next look would not know.
+//!
 //! # Progress
 //! A thread that cannot be held within a second is let go. Who holds it is a
 //! thread of its own: with the end of that, the kernel lets go of everything.
 
 use crate::memory::{ProcessMemory, ReadableMemory, SavedMemory};
-use crate::proc::task::{self, TaskDoing};
+use crate::proc::futex::{FutexWait, FutexWaitKind};
+use crate::proc::task::{self, SleepingCall, TaskDoing};
 use crate::unwind::Registers;
 use std::io;
 use std::ptr;
@@ -56,6 +63,66 @@ impl Still {
     }
 }
 
+/// What a thread that sleeps has in its registers.
+#[derive(Clone, Copy, Debug)]
+pub struct SleepingRegisters {
+    /// The values of its registers.
+    pub registers: Registers,
+    /// The start of its own variables.
+    pub thread_pointer: u64,
+    /// How often it had been taken off a processor when it slept again. While that is so, it has
+    /// not run, and they hold.
+    pub switches: (u64, u64),
+}
+
+/// Reads the registers of threads of the process `pid` that sleep in the calls in which they were
+/// found, one after the other. Those that do something else by now, or whose sleep would not begin
+/// anew, are left out.
+#[must_use]
+pub fn of_sleepers(pid: u32, threads: Vec<(u32, SleepingCall)>) -> Vec<(u32, SleepingRegisters)> {
+    let read = move || {
+        let registers = threads.into_iter().map(|(tid, call)| (tid, of_sleeper(pid, tid, &call)));
+        registers.filter_map(|(tid, registers)| Some((tid, registers?))).collect()
+    };
+    let reader = thread::Builder::new().spawn(read);
+    reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_default()
+}
+
+/// What a held thread adds to its count of voluntary switches: it stands still, and sleeps again.
+const OWN_SWITCHES: u64 = 2;
+
+fn of_sleeper(pid: u32, tid: u32, call: &SleepingCall) -> Option<SleepingRegisters> {
+    let number = libc::pid_t::try_from(tid).ok()?;
+    let wait = FutexWait::decode(call)?;
+    let begins_anew = !wait.timed() && matches!(wait.operation, FutexWaitKind::Wait { .. });
+    let sleeps = || task::doing(pid, tid).is_ok_and(|doing| doing == TaskDoing::Call(*call));
+    if !begins_anew || !sleeps() {
+        return None;
+    }
+    let (before, _) = task::switches(pid, tid)?;
+    request(libc::PTRACE_SEIZE, number, ptr::null_mut(), 0).ok()?;
+    let held = if sleeps() { hold(number).ok() } else { None };
+    let signal = signal_on_its_way(number);
+    // One that does not stand still yet goes on when this thread ends.
+    let _ = request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal);
+    let held = held?;
+    let start = Instant::now();
+    while !sleeps() {
+        if start.elapsed() > PATIENCE {
+            return None;
+        }
+        thread::sleep(PAUSE);
+    }
+    let switches = task::switches(pid, tid)?;
+    // More of them, and it has been woken in between.
+    let same = held.rsp == call.sp && switches.0 <= before + OWN_SWITCHES && sleeps();
+    same.then(|| SleepingRegisters {
+        registers: Registers::all(&held),
+        thread_pointer: held.fs_base,
+        switches,
+    })
+}
+
 fn copy(pid: u32, tid: u32) -> io::Result<Still> {
     let number = libc::pid_t::try_from(tid).map_err(|_| io::ErrorKind::InvalidInput)?;
     runs(pid, tid)?;
@@ -77,6 +144,16 @@ fn runs(pid: u32, tid: u32) -> io::Result<()> {
 
 fn copy_seized(pid: u32, tid: u32, number: libc::pid_t) -> io::Result<Still> {
     runs(pid, tid)?;
+    let registers = hold(number)?;
+    let mut bytes = vec![0; STACK];
+    let low = registers.rsp.saturating_sub(RED_ZONE) & !63;
+    let length = ProcessMemory::new(pid).read(low, &mut bytes)?;
+    bytes.truncate(length);
+    Ok(Still { registers: Registers::all(&registers), stack: SavedMemory::new(low, bytes) })
+}
+
+/// Makes a thread stand still that is traced, and returns its registers.
+fn hold(number: libc::pid_t) -> io::Result<libc::user_regs_struct> {
     request(libc::PTRACE_INTERRUPT, number, ptr::null_mut(), 0)?;
     let start = Instant::now();
     // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
@@ -90,11 +167,7 @@ fn copy_seized(pid: u32, tid: u32, number: libc::pid_t) -> io::Result<Still> {
         }
         thread::sleep(PAUSE);
     }
-    let mut bytes = vec![0; STACK];
-    let low = registers.rsp.saturating_sub(RED_ZONE) & !63;
-    let length = ProcessMemory::new(pid).read(low, &mut bytes)?;
-    bytes.truncate(length);
-    Ok(Still { registers: Registers::all(&registers), stack: SavedMemory::new(low, bytes) })
+    Ok(registers)
 }
 
 /// Returns the signal that a thread which stands still is about to get; 0 for none.

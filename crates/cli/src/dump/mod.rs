@@ -38,6 +38,10 @@ pub(crate) struct Dump {
     /// Show threads that neither wait nor hold, all members of groups, and all frames too
     #[arg(long)]
     pub(crate) all: bool,
+    /// Never stop a thread: without it, threads that sleep for locks without owners in them may be
+    /// stopped for some microseconds to read their registers
+    #[arg(long)]
+    pub(crate) no_stop: bool,
     /// Write JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -82,10 +86,10 @@ pub(crate) fn run(flags: &Dump) -> Result<(), Failure> {
 /// that can be had.
 fn take(process: &LiveProcess, flags: &Dump) -> Result<Snapshot, Unusable> {
     match attach(process.pid) {
-        Ok(Some(ledger)) => snapshot::recorded(process, &ledger, flags.all),
-        Ok(None) => snapshot::capture(process, flags.all),
+        Ok(Some(ledger)) => snapshot::recorded(process, &ledger, flags.all, !flags.no_stop),
+        Ok(None) => snapshot::capture(process, flags.all, !flags.no_stop),
         Err(error) => {
-            let mut found = snapshot::capture(process, flags.all)?;
+            let mut found = snapshot::capture(process, flags.all, !flags.no_stop)?;
             // Where the maps may not be read, nothing tells whether there is a
             // ledger, and the snapshot says why they may not.
             if error.kind() != io::ErrorKind::PermissionDenied {

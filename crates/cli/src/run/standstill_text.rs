@@ -22,7 +22,7 @@ use std::time::Instant;
 /// Returns the process as it is now; `whole`: with the stacks of all threads.
 pub(super) fn snapshot(process: &Observed, whole: bool) -> Option<Snapshot> {
     let opened = LiveProcess::open(process.pid).ok()?;
-    snapshot::recorded(&opened, &process.ledger, whole).ok()
+    snapshot::recorded(&opened, &process.ledger, whole, true).ok()
 }
 
 /// Renders a report that all threads wait. Returns `None` if they do not any more.

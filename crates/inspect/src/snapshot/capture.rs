@@ -6,14 +6,17 @@
 //! reading its members anew.
 
 use super::model::{
-    JudgedCycle, Snapshot, SnapshotLock, SnapshotProcess, SnapshotSource, SnapshotThread,
-    ThreadActivity, ThreadWait,
+    HolderEvidence, JudgedCycle, Snapshot, SnapshotLock, SnapshotProcess, SnapshotSource,
+    SnapshotThread, ThreadActivity, ThreadWait,
 };
-use super::recognise::{self, CallingCode, FoundWait};
+use super::owned::{self, OwnersFound, OwnersKept};
+use super::recognise::{self, CallingCode, FoundWait, KnownWait};
 use super::verify;
+use crate::futexes;
 use crate::maps::{Backing, Maps};
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::modules::Modules;
+use crate::owners::awaited;
 use crate::proc::access::Barrier;
 use crate::proc::asleep::{self, SleepSurroundings};
 use crate::proc::calls;
@@ -25,18 +28,24 @@ use crate::slots::{self, OwnMutex, SlotTable};
 use crate::stack::{self, CodeAddress, Stack};
 use crate::symbols::Symbolizer;
 use crate::unwind::{Registers, Unwinder, Unwound};
+use crate::waits::graph::Wants;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::io;
 use std::ops::Range;
 
 /// Looks at a process. `everything`: also the stacks of threads that neither
-/// wait nor hold.
+/// wait nor hold. `may_stop`: threads that sleep may be stopped for some microseconds, where their
+/// registers are needed to tell who holds a lock.
 ///
 /// # Errors
 /// It ended meanwhile.
-pub fn capture(process: &LiveProcess, everything: bool) -> Result<Snapshot, Unusable> {
-    let mut looking = Looking::start(process)?;
+pub fn capture(
+    process: &LiveProcess,
+    everything: bool,
+    may_stop: bool,
+) -> Result<Snapshot, Unusable> {
+    let mut looking = Looking::start(process, may_stop)?;
     if let Some(barrier) = looking.barrier(process) {
         looking.limits.push(format!(
             "what the threads wait for cannot be read: {}; {}",
@@ -48,8 +57,11 @@ pub fn capture(process: &LiveProcess, everything: bool) -> Result<Snapshot, Unus
         looking.try_memory();
     }
     looking.find_waits(|_| true);
+    looking.find_owners();
     let cycles = looking.cycles();
-    let holders = looking.facts().values().filter_map(|fact| fact.holder).collect::<Vec<_>>();
+    let facts = looking.facts();
+    let holders = facts.values().flat_map(|fact| &fact.holders).map(|holder| holder.thread);
+    let holders: Vec<u32> = holders.collect();
     looking.read_other_stacks(|tid| everything || holders.contains(&tid));
     let (mut waits, mut locks) = (HashMap::new(), BTreeMap::new());
     for (tid, known) in std::mem::take(&mut looking.waits) {
@@ -59,12 +71,6 @@ pub fn capture(process: &LiveProcess, everything: bool) -> Result<Snapshot, Unus
         process,
         SnapshotFacts { source: SnapshotSource::Memory, waits, locks, cycles, stacks: Vec::new() },
     ))
-}
-
-/// What is known of one waiting thread.
-pub(super) struct KnownWait {
-    pub(super) wait: FutexWait,
-    pub(super) found: FoundWait,
 }
 
 /// What a snapshot is made of, beside the threads.
@@ -92,6 +98,11 @@ pub(super) struct Looking {
     /// `None` where the maps may not be read.
     pub(super) code: Option<(Unwinder, Symbolizer)>,
     has_libc: bool,
+    /// Threads may be stopped for some microseconds.
+    pub(super) may_stop: bool,
+    /// The holders of locks that do not name them.
+    pub(super) owners: OwnersFound,
+    pub(super) kept: OwnersKept,
     /// The tables of lockstead's own locks, by the files that have some.
     slots: RefCell<HashMap<String, Option<SlotTable>>>,
     pub(super) limits: Vec<String>,
@@ -104,7 +115,7 @@ pub(super) struct Looking {
 
 impl Looking {
     /// Reads what the kernel says of all threads.
-    pub(super) fn start(process: &LiveProcess) -> Result<Self, Unusable> {
+    pub(super) fn start(process: &LiveProcess, may_stop: bool) -> Result<Self, Unusable> {
         let pid = process.pid;
         let nested = process.status.nested();
         let numbers = task::numbers(pid).map_err(|_| Unusable::Ended)?;
@@ -123,6 +134,9 @@ impl Looking {
             memory: ProcessMemory::new(pid),
             code: None,
             has_libc: false,
+            may_stop,
+            owners: OwnersFound::default(),
+            kept: OwnersKept::default(),
             slots: RefCell::default(),
             limits: Vec::new(),
             runtime: None,
@@ -176,14 +190,21 @@ impl Looking {
             .collect();
         self.read_stacks(waiting.iter().map(|(task, _)| task));
         for (task, wait) in waiting {
-            let found = self.recognise(&task, &wait);
-            self.waits.insert(task.tid, KnownWait { wait, found });
+            let known = self.known(&task, wait);
+            self.waits.insert(task.tid, known);
         }
     }
 
     /// Returns the cycles among the threads whose waits were found.
-    pub(super) fn cycles(&self) -> Vec<JudgedCycle> {
-        verify::judged_cycles(&self.facts(), &|tids| self.read_again(tids))
+    pub(super) fn cycles(&mut self) -> Vec<JudgedCycle> {
+        verify::judged_cycles(&self.facts(), &mut |tids| self.read_again(tids))
+    }
+
+    fn known(&self, task: &TaskMoment, wait: FutexWait) -> KnownWait {
+        let found = self.recognise(task, &wait);
+        let known = self.stacks.get(&task.tid).and_then(futexes::of_stack);
+        let awaited = owned::awaited_by(&found, &wait, known, &self.memory);
+        KnownWait { wait, found, known, awaited }
     }
 
     fn recognise(&self, task: &TaskMoment, wait: &FutexWait) -> FoundWait {
@@ -213,7 +234,7 @@ impl Looking {
         OwnMutex::behind(wait, slots.as_ref()?, &self.memory)
     }
 
-    fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskMoment>) {
+    pub(super) fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskMoment>) {
         let Some((unwinder, symbolizer)) = &mut self.code else { return };
         let walks: Vec<_> = tasks
             .filter_map(|task| {
@@ -237,7 +258,7 @@ impl Looking {
         let (sp, pc) = task.doing.registers()?;
         let (unwinder, _) = self.code.as_mut()?;
         let walk = unwinder.unwind(&self.memory, Registers::new(pc, sp));
-        walk.pointers.last().copied().flatten().filter(|_| walk.end.is_complete())
+        walk.registers.last()?.stack_pointer().filter(|_| walk.end.is_complete())
     }
 
     /// Reads the stacks of threads whose stacks have not been read, and that are asked for or wait
@@ -255,10 +276,25 @@ impl Looking {
 
     /// Returns what cycles are made of.
     pub(super) fn facts(&self) -> verify::WaitFacts {
-        self.waits
-            .iter()
-            .map(|(&tid, known)| (tid, verify::Fact::new(known, &self.numbers)))
-            .collect()
+        self.waits.iter().map(|(&tid, known)| (tid, self.fact(known, &self.owners))).collect()
+    }
+
+    fn fact(&self, known: &KnownWait, owners: &OwnersFound) -> verify::Fact {
+        let fact = verify::Fact::new(known, &self.numbers);
+        let Some(lock) = self.awaited_lock(known) else { return fact };
+        let shared = awaited::is_shared(&known.wait, known.known, &lock, &self.memory);
+        let wants = if shared { Wants::Shared } else { Wants::Exclusive };
+        let holders = owners.holders.get(&lock.address).into_iter().flatten();
+        let holders = holders.map(|found| verify::FactHolder {
+            thread: found.thread,
+            shared: found.hold.shared,
+            likely: found.hold.evidence == HolderEvidence::Likely,
+        });
+        verify::Fact {
+            wants: fact.wants.or(Some(wants(lock.address))),
+            holders: holders.collect(),
+            ..fact
+        }
     }
 
     /// Tells whether a thread is still in the call that it was found in.
@@ -269,7 +305,8 @@ impl Looking {
 
     /// Returns the same facts once more for some threads; a thread that does something else by now
     /// has none.
-    fn read_again(&self, tids: &[u32]) -> verify::WaitFacts {
+    fn read_again(&mut self, tids: &[u32]) -> verify::WaitFacts {
+        let owners = self.search_owners_again(tids);
         tids.iter()
             .filter_map(|&tid| {
                 let at = self.tasks.binary_search_by_key(&tid, |task| task.tid).ok()?;
@@ -278,13 +315,12 @@ impl Looking {
                 if doing != before.doing {
                     return None;
                 }
-                let wait = before.futex()?;
-                let known = KnownWait { wait, found: self.recognise(before, &wait) };
+                let known = self.known(before, before.futex()?);
                 // One that looks at its mutex from time to time sleeps soundly
                 // at no time.
                 let sound = !matches!(&known.found, FoundWait::Own(mutex) if !mutex.sound);
                 let switches = sound.then(|| task::switches(self.pid, tid)).flatten();
-                let fact = verify::Fact::new(&known, &self.numbers);
+                let fact = self.fact(&known, &owners);
                 Some((tid, verify::Fact { switches, ..fact }))
             })
             .collect()
@@ -370,7 +406,8 @@ fn library_frames(walk: &Unwound, maps: &Maps) -> Option<Range<u64>> {
     };
     let above = walk.frames.iter().position(|at| !is_library(at))?;
     let sure = walk.frames[..=above].iter().all(|at| !at.found);
-    let (start, end) = (walk.pointers.first().copied()??, walk.pointers.get(above).copied()??);
+    let pointer = |frame: usize| walk.registers.get(frame)?.stack_pointer();
+    let (start, end) = (pointer(0)?, pointer(above)?);
     sure.then_some(start..end)
 }
 

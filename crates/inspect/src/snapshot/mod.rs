@@ -15,6 +15,7 @@
 //! | [`mod@recorded`] | how to take one of a process with a ledger |
 //! | `entries` | what the ledger says of each thread |
 //! | `objects` | names and holders of what is waited for |
+//! | `owned` | holders of locks that do not name them |
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`verify`] | when a cycle is a deadlock |
 
@@ -22,6 +23,7 @@ pub mod capture;
 mod entries;
 pub mod model;
 mod objects;
+mod owned;
 pub mod recognise;
 pub mod recorded;
 pub mod verify;

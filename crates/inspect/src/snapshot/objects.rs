@@ -5,13 +5,14 @@
 //!
 //! [`recognise`]: super::recognise
 
-use super::capture::{KnownWait, Looking};
+use super::capture::Looking;
 use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
-use super::recognise::FoundWait;
+use super::recognise::{FoundWait, KnownWait};
 use crate::futexes;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
+use crate::owners::awaited;
 use crate::proc::futex::{FutexWait, WaitLimit};
 use crate::slots::WordOwner;
 use crate::symbols::{LockClues, LockOrigin};
@@ -86,17 +87,26 @@ impl Looking {
                 };
                 (mutex.address, "lockstead mutex", Vec::new(), held)
             }
-            FoundWait::Unknown { kind, why } => (
-                known.wait.address,
-                kind.as_str(),
-                Vec::new(),
-                LockHeld::Unknown { why: why.clone() },
-            ),
+            FoundWait::Unknown { kind, why } => {
+                let lock = self.awaited_lock(known);
+                shared = lock.is_some_and(|lock| {
+                    awaited::is_shared(&known.wait, known.known, &lock, &self.memory)
+                });
+                let address = lock.map_or(known.wait.address, |lock| lock.address);
+                let name =
+                    lock.filter(|_| known.known.is_none()).and_then(|lock| lock.shape.name());
+                let held = LockHeld::Unknown { why: why.clone() };
+                (address, name.unwrap_or(kind), Vec::new(), held)
+            }
         };
+        let found = self.holders_of(address);
+        let held = if found.is_empty() { held } else { LockHeld::By { holders: found } };
         let lock = locks.entry(address).or_insert_with(|| {
             let known_shape = !matches!(known.found, FoundWait::Unknown { .. });
             let name = self.lock_name(kind, address, known_shape);
-            let (kind, waiting, may_hold) = (kind.to_owned(), Vec::new(), Vec::new());
+            let (kind, waiting) = (kind.to_owned(), Vec::new());
+            let may_hold = self.owners.may_hold.get(&address).into_iter().flatten();
+            let may_hold = may_hold.copied().collect();
             SnapshotLock { address, kind, attributes, name, held, waiting, may_hold }
         });
         lock.waiting.push(tid);

@@ -12,12 +12,13 @@
 //! every library, and their shapes ask too little. The functions that sleep for
 //! mutexes, semaphores and onces often have none.
 
-use crate::futexes;
+use crate::futexes::{self, FutexUse};
 use crate::glibc::mutex::GlibcMutex;
 use crate::glibc::others::{self, Ownerless};
 use crate::glibc::rwlock::GlibcRwLock;
 use crate::glibc::thread::{self, StreamLock};
 use crate::memory::ReadableMemory;
+use crate::owners::awaited::AwaitedLock;
 use crate::proc::futex::FutexWait;
 use crate::slots::OwnMutex;
 use crate::stack::Stack;
@@ -59,6 +60,16 @@ pub enum FoundWait {
         /// What cannot be told, and why.
         why: String,
     },
+}
+
+/// What is known of one waiting thread.
+pub(super) struct KnownWait {
+    pub(super) wait: FutexWait,
+    pub(super) found: FoundWait,
+    /// What the functions on its stack say.
+    pub(super) known: Option<&'static FutexUse>,
+    /// The locks without a named holder that it may be for.
+    pub(super) awaited: Vec<AwaitedLock>,
 }
 
 /// Returns who made the call, by the innermost frame of the thread's stack.

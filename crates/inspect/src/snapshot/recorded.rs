@@ -42,7 +42,8 @@ const ROUNDS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Looks at a process that has a ledger. `everything`: also the stacks of
-/// threads that neither wait nor hold what others want.
+/// threads that neither wait nor hold what others want. `may_stop` as for
+/// [`capture`](super::capture()).
 ///
 /// # Errors
 /// It ended meanwhile.
@@ -50,12 +51,13 @@ pub fn recorded(
     process: &LiveProcess,
     mapped: &MappedLedger,
     everything: bool,
+    may_stop: bool,
 ) -> Result<Snapshot, Unusable> {
     let ledger = mapped.view();
     let refused = matches!(task::doing(process.pid, process.pid), Ok(TaskDoing::Refused));
     let visible = !process.status.nested() && !refused;
     let found = cycles(&WaitSurroundings { ledger, pid: process.pid, visible });
-    let mut looking = Looking::start(process)?;
+    let mut looking = Looking::start(process, may_stop)?;
     looking.open_code(|| {
         Modules::of(process.pid).or_else(|_| Ok(Modules::saved(code_of(process, &ledger))))
     });
@@ -170,6 +172,7 @@ fn cycle(
 fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut LedgerEntries) {
     let silent = entries.without_holder();
     looking.find_waits(|tid| silent.contains(&tid) || !entries.waits.contains_key(&tid));
+    looking.find_owners();
     let found: Vec<u32> = looking.waits.keys().copied().collect();
     for tid in found {
         let known = looking.waits.remove(&tid);
@@ -209,7 +212,7 @@ fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<Judged
     let facts = looking.facts();
     let owned = facts
         .values()
-        .any(|fact| fact.holder.is_some() || matches!(fact.wants, Some(Wants::Join(_))));
+        .any(|fact| !fact.holders.is_empty() || matches!(fact.wants, Some(Wants::Join(_))));
     if !owned {
         return Vec::new();
     }

@@ -14,9 +14,8 @@
 //! After a few rounds of that, the cycle is reported as one that could not
 //! be confirmed; a cycle that is no longer there is not reported.
 
-use super::capture::KnownWait;
 use super::model::{CycleVerdict, JudgedCycle};
-use super::recognise::FoundWait;
+use super::recognise::{FoundWait, KnownWait};
 use crate::slots::WordOwner;
 use crate::waits::graph::{self, Cycle, GraphHold, Wants};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -34,10 +33,29 @@ pub struct Fact {
     pub wants: Option<Wants>,
     /// Whether the wait ends by itself.
     pub timed: bool,
-    /// The thread that holds the object alone.
-    pub holder: Option<u32>,
+    /// The threads that hold the object, as far as they are known.
+    pub holders: Vec<FactHolder>,
     /// How often the thread was switched away, if that was read.
     pub switches: Option<(u64, u64)>,
+}
+
+/// A thread that holds what another waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FactHolder {
+    /// The id of the thread.
+    pub thread: u32,
+    /// Whether it shares the object with others.
+    pub shared: bool,
+    /// Whether it is only likely to hold it.
+    pub likely: bool,
+}
+
+impl FactHolder {
+    /// Returns a thread that holds an object alone.
+    #[must_use]
+    pub fn alone(thread: u32) -> FactHolder {
+        FactHolder { thread, shared: false, likely: false }
+    }
 }
 
 /// What is known of each thread, by its id.
@@ -70,7 +88,8 @@ impl Fact {
             FoundWait::Own(mutex) => mutex.timed,
             _ => known.wait.timed(),
         };
-        Fact { wants, timed, holder, switches: None }
+        let holders = holder.map(FactHolder::alone).into_iter().collect();
+        Fact { wants, timed, holders, switches: None }
     }
 }
 
@@ -83,11 +102,16 @@ fn cycles(facts: &WaitFacts) -> Vec<Cycle> {
         .collect();
     let mut holds: Vec<_> = facts
         .values()
-        .filter_map(|fact| match fact.wants? {
-            Wants::Exclusive(lock) | Wants::Shared(lock) => {
-                Some(GraphHold { thread: fact.holder?, lock, shared: false })
-            }
-            Wants::Join(_) => None,
+        .flat_map(|fact| {
+            let lock = match fact.wants {
+                Some(Wants::Exclusive(lock) | Wants::Shared(lock)) => Some(lock),
+                Some(Wants::Join(_)) | None => None,
+            };
+            let holders = fact.holders.iter();
+            holders.filter_map(move |holder| {
+                let FactHolder { thread, shared, .. } = *holder;
+                Some(GraphHold { thread, lock: lock?, shared })
+            })
         })
         .collect();
     holds.sort_unstable_by_key(|hold| (hold.lock, hold.thread));
@@ -97,7 +121,10 @@ fn cycles(facts: &WaitFacts) -> Vec<Cycle> {
 
 /// Returns the cycles among `facts`, with what they are. `again` reads the facts of some threads
 /// anew, with their counts of switches.
-pub fn judged_cycles(facts: &WaitFacts, again: &dyn Fn(&[u32]) -> WaitFacts) -> Vec<JudgedCycle> {
+pub fn judged_cycles(
+    facts: &WaitFacts,
+    again: &mut dyn FnMut(&[u32]) -> WaitFacts,
+) -> Vec<JudgedCycle> {
     let mut open = cycles(facts);
     let mut judged = Vec::new();
     for round in 1..=ROUNDS {
@@ -120,6 +147,9 @@ pub fn judged_cycles(facts: &WaitFacts, again: &dyn Fn(&[u32]) -> WaitFacts) -> 
             };
             let verdict = match () {
                 () if cycle.timed() => CycleVerdict::Timed,
+                () if threads(cycle).all(slept) && has_likely(cycle, &before) => {
+                    CycleVerdict::Probable
+                }
                 () if threads(cycle).all(slept) => CycleVerdict::Deadlock,
                 () if round == ROUNDS => CycleVerdict::Unconfirmed,
                 () => return true,
@@ -130,6 +160,15 @@ pub fn judged_cycles(facts: &WaitFacts, again: &dyn Fn(&[u32]) -> WaitFacts) -> 
     }
     judged.sort_by(|a, b| a.threads.cmp(&b.threads));
     judged
+}
+
+/// Tells whether one of the cycle's threads waits for what the next one is only likely to hold.
+fn has_likely(cycle: &Cycle, facts: &WaitFacts) -> bool {
+    let next = threads(cycle).skip(1).chain(threads(cycle).take(1));
+    threads(cycle).zip(next).any(|(waits, holds)| {
+        let holders = facts.get(&waits).map_or(&[][..], |fact| &fact.holders);
+        holders.iter().any(|holder| holder.thread == holds && holder.likely)
+    })
 }
 
 fn threads(cycle: &Cycle) -> impl Iterator<Item = u32> {
@@ -145,7 +184,7 @@ mod tests {
         Fact {
             wants: Some(Wants::Exclusive(lock)),
             timed: false,
-            holder: Some(holder),
+            holders: vec![FactHolder::alone(holder)],
             switches: Some((switches, 0)),
         }
     }
@@ -162,14 +201,14 @@ mod tests {
 
     #[test]
     fn a_cycle_that_holds_still_is_a_deadlock() {
-        let found = judged_cycles(&facts(5), &|tids| of(&facts(5), tids));
+        let found = judged_cycles(&facts(5), &mut |tids| of(&facts(5), tids));
         assert_eq!(found, [JudgedCycle { verdict: CycleVerdict::Deadlock, threads: vec![1, 2] }]);
     }
 
     #[test]
     fn a_cycle_whose_threads_run_is_not_confirmed() {
         let reads = Cell::new(0);
-        let found = judged_cycles(&facts(0), &|tids| {
+        let found = judged_cycles(&facts(0), &mut |tids| {
             reads.set(reads.get() + 1);
             of(&facts(reads.get()), tids)
         });
@@ -178,7 +217,7 @@ mod tests {
             [JudgedCycle { verdict: CycleVerdict::Unconfirmed, threads: vec![1, 2] }]
         );
         let uncounted = Fact { switches: None, ..fact(10, 2, 0) };
-        let found = judged_cycles(&facts(0), &|tids| {
+        let found = judged_cycles(&facts(0), &mut |tids| {
             let mut all = facts(0);
             all.insert(1, uncounted.clone());
             of(&all, tids)
@@ -188,20 +227,29 @@ mod tests {
 
     #[test]
     fn a_cycle_that_has_gone_is_not_reported() {
-        assert_eq!(judged_cycles(&facts(5), &|_| WaitFacts::new()), []);
-        let other = |tids: &[u32]| {
+        assert_eq!(judged_cycles(&facts(5), &mut |_| WaitFacts::new()), []);
+        let mut other = |tids: &[u32]| {
             let mut all = facts(5);
             all.insert(2, fact(20, 9, 7));
             of(&all, tids)
         };
-        assert_eq!(judged_cycles(&facts(5), &other), []);
+        assert_eq!(judged_cycles(&facts(5), &mut other), []);
+    }
+
+    #[test]
+    fn a_cycle_over_a_likely_holder_is_probably_one() {
+        let mut all = facts(5);
+        let likely = FactHolder { likely: true, ..FactHolder::alone(1) };
+        all.insert(2, Fact { holders: vec![likely], ..fact(20, 1, 7) });
+        let found = judged_cycles(&all, &mut |tids| of(&all, tids));
+        assert_eq!(found, [JudgedCycle { verdict: CycleVerdict::Probable, threads: vec![1, 2] }]);
     }
 
     #[test]
     fn a_wait_with_an_end_is_told() {
         let mut all = facts(5);
         all.insert(2, Fact { timed: true, ..fact(20, 1, 7) });
-        let found = judged_cycles(&all, &|tids| of(&all, tids));
+        let found = judged_cycles(&all, &mut |tids| of(&all, tids));
         assert_eq!(found, [JudgedCycle { verdict: CycleVerdict::Timed, threads: vec![1, 2] }]);
     }
 }

@@ -198,6 +198,7 @@ pub fn is_lock_wrapper(frame: &Frame) -> bool {
     }
     let Some(function) = &frame.function else { return false };
     let function = plain(function);
+    let function = function.trim_start_matches('<');
     WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
 }
 

@@ -36,6 +36,7 @@ mod window;
 use crate::maps::{Backing, Maps};
 use crate::memory::ReadableMemory;
 use crate::modules::{CodePlace, Modules};
+use crate::owners::lsda::Landing;
 use crate::stack::{CodeAddress, StackEnd};
 use lockstead_unwind::{RBP, RSP, Stop};
 use row::RowInFile;
@@ -54,9 +55,9 @@ pub const MAX_FRAMES: usize = 256;
 pub struct Unwound {
     /// The frames, innermost first. Never empty: the first is the program counter.
     pub frames: Vec<CodeAddress>,
-    /// The stack pointer in each of these frames: where what was called from there has its
-    /// frame below, and the frame itself begins. `None` where it was not given.
-    pub pointers: Vec<Option<u64>>,
+    /// What is known of the registers in each of these frames. The stack pointer is where what was
+    /// called from there has its frame below, and the frame itself begins.
+    pub registers: Vec<Registers>,
     /// The reason why there are no more frames.
     pub end: StackEnd,
 }
@@ -111,24 +112,29 @@ impl Unwinder {
         &self.modules
     }
 
+    /// Returns the files of the process, to be opened.
+    pub fn modules_mut(&mut self) -> &mut Modules {
+        &mut self.modules
+    }
+
     /// Walks the stack of one thread.
     pub fn unwind(&mut self, memory: &dyn ReadableMemory, start: Registers) -> Unwound {
         self.window.forget();
         let mut registers = start;
         let mut at = CodeAddress::exact(start.pc);
-        let (mut frames, mut pointers) = (vec![at], vec![start.stack_pointer()]);
+        let (mut frames, mut all) = (vec![at], vec![start]);
         let end = loop {
             match self.step_or_search(memory, at, &mut registers) {
                 Ok(caller) if frames.len() < MAX_FRAMES => {
                     frames.push(caller);
-                    pointers.push(registers.stack_pointer());
+                    all.push(registers);
                     at = caller;
                 }
                 Ok(_) => break StackEnd::Limit { frames: MAX_FRAMES },
                 Err(end) => break end,
             }
         };
-        Unwound { frames, pointers, end }
+        Unwound { frames, registers: all, end }
     }
 
     /// Does as [`Self::step`], but looks for a frame pointer that is not known.
@@ -220,6 +226,12 @@ impl Unwinder {
             return None;
         }
         Some(Registers::new(pc, bp.checked_add(16)?).with_frame_pointer(saved))
+    }
+
+    /// Returns what an exception that comes from this place would do in its frame. `None` where no
+    /// table tells: it would pass, or the code was compiled without exceptions.
+    pub fn landing(&mut self, memory: &dyn ReadableMemory, at: CodeAddress) -> Option<Landing> {
+        self.table(memory, at.lookup())?.landing(at.lookup())
     }
 
     fn is_code(&self, address: u64) -> bool {

@@ -3,7 +3,7 @@
 use lockstead_unwind::{RBP, RSP, Register};
 
 /// What is known of a thread's registers, by their numbers in DWARF.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Registers {
     pub(super) pc: u64,
     known: [Option<u64>; Registers::COUNT],
@@ -28,6 +28,12 @@ impl Registers {
         self.with(RBP, Some(bp))
     }
 
+    /// Returns the address of the instruction.
+    #[must_use]
+    pub fn pc(&self) -> u64 {
+        self.pc
+    }
+
     /// Takes all registers of a thread that is held.
     pub(crate) fn all(from: &libc::user_regs_struct) -> Self {
         let known = [
@@ -43,14 +49,14 @@ impl Registers {
         self.get(RSP)
     }
 
-    pub(super) fn with(mut self, register: Register, value: Option<u64>) -> Self {
+    pub(crate) fn with(mut self, register: Register, value: Option<u64>) -> Self {
         if let Some(place) = self.known.get_mut(usize::from(register.0)) {
             *place = value;
         }
         self
     }
 
-    pub(super) fn get(&self, register: Register) -> Option<u64> {
+    pub(crate) fn get(&self, register: Register) -> Option<u64> {
         self.known.get(usize::from(register.0)).copied().flatten()
     }
 }

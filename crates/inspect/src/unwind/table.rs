@@ -7,6 +7,7 @@
 
 use super::row::RowInFile;
 use crate::module::Module;
+use crate::owners::lsda::{self, Landing};
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection};
 use lockstead_unwind::{ModuleBytes, ModuleImage, at, of_entry, piece};
 use object::{Object, ObjectSection};
@@ -40,6 +41,54 @@ impl ModuleTables {
         self.by_index(stated).or_else(|| self.by_section(stated))
     }
 
+    /// Returns what an exception from the instruction at `address` of the process would do, if the
+    /// function has a table for that.
+    pub(super) fn landing(&self, address: u64) -> Option<Landing> {
+        let stated = address.wrapping_sub(self.bias);
+        let (function, table) = self.call_sites(stated)?;
+        let found = lsda::landing(self.module.loaded(table)?, table, function, stated)?;
+        let here = |pad: u64| pad.wrapping_add(self.bias);
+        Some(match found {
+            Landing::Pad(pad) => Landing::Pad(here(pad)),
+            Landing::Passes => Landing::Passes,
+            Landing::Gap(near) => Landing::Gap(near.into_iter().map(here).collect()),
+        })
+    }
+
+    /// Returns where the function around an address starts and where its table of calls is, as
+    /// stated ones.
+    fn call_sites(&self, stated: u64) -> Option<(u64, u64)> {
+        let header = self.module.eh_frame_hdr()?.start;
+        let (address, bytes, own) = match piece(&*self.module, header, stated) {
+            Ok(piece) => piece.map(|piece| (piece.address, piece.bytes, Some(piece.own)))?,
+            Err(_) => {
+                let start = self.section_start(header)?;
+                (start, self.module.loaded(start)?, None)
+            }
+        };
+        let section = EhFrame::new(bytes, LittleEndian);
+        let bases = BaseAddresses::default().set_eh_frame(address);
+        let entry = match own {
+            Some(own) => section.fde_from_offset(&bases, own.into(), EhFrame::cie_from_offset),
+            None => section.fde_for_address(&bases, stated, EhFrame::cie_from_offset),
+        };
+        let entry = entry.ok().filter(|entry| entry.contains(stated))?;
+        match entry.lsda()? {
+            Pointer::Direct(table) => Some((entry.initial_address(), table)),
+            Pointer::Indirect(_) => None,
+        }
+    }
+
+    /// Returns the stated address of the section that the index says it is for.
+    fn section_start(&self, header: u64) -> Option<u64> {
+        let bases = BaseAddresses::default().set_eh_frame_hdr(header);
+        let index = EhFrameHdr::new(self.module.loaded(header)?, LittleEndian);
+        match index.parse(&bases, ADDRESS).ok()?.eh_frame_ptr() {
+            Pointer::Direct(start) => Some(start),
+            Pointer::Indirect(_) => None,
+        }
+    }
+
     /// Looks by the program headers alone: they are also there where a file has lost its
     /// section headers, and in a copy of memory.
     fn by_index(&self, stated: u64) -> Option<RowInFile> {
@@ -51,10 +100,7 @@ impl ModuleTables {
         }
         // Without an index, or with one that no linker writes, from the start.
         let bases = BaseAddresses::default().set_eh_frame_hdr(header);
-        let header = EhFrameHdr::new(self.module.loaded(header)?, LittleEndian);
-        let Pointer::Direct(start) = header.parse(&bases, ADDRESS).ok()?.eh_frame_ptr() else {
-            return None;
-        };
+        let start = self.section_start(header)?;
         let bytes = self.module.loaded(start)?;
         self.search(&EhFrame::new(bytes, LittleEndian), &bases.set_eh_frame(start), bytes, stated)
     }

@@ -58,8 +58,8 @@ pub(crate) fn picture(hang: &Hang, watched: &[Arc<Observed>], everything: bool) 
 fn look(pid: u32, observed: Option<&Arc<Observed>>) -> Result<Snapshot, String> {
     let process = LiveProcess::open(pid).map_err(|why| why.to_string())?;
     let found = match observed {
-        Some(observed) => snapshot::recorded(&process, &observed.ledger, true),
-        None => snapshot::capture(&process, true),
+        Some(observed) => snapshot::recorded(&process, &observed.ledger, true, true),
+        None => snapshot::capture(&process, true, true),
     };
     found.map_err(|why| why.to_string())
 }

@@ -1,0 +1,329 @@
+//! Locks that threads wait for, and what it looks like when one is released.
+//!
+//! # Role
+//! A lock without an owner in its word is known by how it is used: the word that its waiters sleep
+//! on, the value that they compare it with, and the one step by which it is released. Where the
+//! functions on the waiter's stack have names, these say which lock it is. Else each kind that fits
+//! the word is a candidate, and only a release of that very kind confirms it.
+
+use super::event::{Change, Event};
+use crate::futexes::{FutexRole, FutexUse};
+use crate::memory::ReadableMemory;
+use crate::proc::futex::{FutexWait, FutexWaitKind};
+
+/// The kinds of locks whose release is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LockShape {
+    /// Rust's `std::sync::Mutex`: 0 free, 1 held, 2 held and waited for.
+    RustMutex,
+    /// Rust's `std::sync::RwLock`: readers in the lower 30 bits, all of them set for a writer; two
+    /// bits for those who wait. Writers sleep on the word behind it.
+    RustRwLock,
+    /// The state of Rust's `std::sync::Once`: 1 while the initialiser runs.
+    RustOnce,
+    /// The `Mutex` of parking_lot, a byte: bit 0 held, bit 1 waited for.
+    ParkingMutex,
+    /// The `RwLock` of parking_lot, 8 bytes: bits for those who wait, for a writer, and readers
+    /// from bit 4 on.
+    ParkingRwLock,
+    /// A lock that only calls of known functions release.
+    Called,
+}
+
+impl LockShape {
+    /// Returns what a lock of this kind is called; `None` where its kind does not tell.
+    #[must_use]
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            LockShape::RustMutex => Some("Rust std::sync::Mutex"),
+            LockShape::RustRwLock => Some("Rust std::sync::RwLock"),
+            LockShape::RustOnce => Some("Rust std::sync::Once"),
+            LockShape::ParkingMutex => Some("parking_lot Mutex"),
+            LockShape::ParkingRwLock => Some("parking_lot RwLock"),
+            LockShape::Called => None,
+        }
+    }
+}
+
+/// A lock that a thread waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct AwaitedLock {
+    /// The address of the lock.
+    pub address: u64,
+    /// The kind that it is.
+    pub shape: LockShape,
+}
+
+/// What a run did first to a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touch {
+    /// It released a lock that it had alone.
+    Released,
+    /// It released a lock that it had with others.
+    ReleasedShared,
+    /// It acquired it, tried to, or did something else to it.
+    Taken,
+}
+
+impl Touch {
+    /// Tells whether it is a release.
+    #[must_use]
+    pub fn is_release(self) -> bool {
+        self != Touch::Taken
+    }
+}
+
+const RUST_READERS: u64 = (1 << 30) - 1;
+const RUST_READERS_WAIT: u32 = 1 << 30;
+const RUST_WRITERS_WAIT: u32 = 1 << 31;
+const PARKING_WRITER: u64 = 8;
+const PARKING_UPGRADABLE: u64 = 4;
+const PARKING_READER: u64 = 16;
+/// Bytes from the data of a thread that parking_lot has parked to the word that it sleeps on.
+const PARKED_KEY: u64 = 32;
+const PARKED_TOKEN: u64 = 8;
+
+impl AwaitedLock {
+    /// Returns what an event does to this lock, if anything.
+    #[must_use]
+    pub fn touch(&self, event: &Event) -> Option<Touch> {
+        let (address, change, before, after) = match *event {
+            Event::Releases(address) => {
+                return (address == self.address).then_some(Touch::Released);
+            }
+            Event::Acquires(address) => return (address == self.address).then_some(Touch::Taken),
+            Event::Locked { address, size, change, before, after } if self.size() == size => {
+                (address, change, before, after)
+            }
+            Event::Locked { .. } => return None,
+        };
+        if address != self.address {
+            return None;
+        }
+        let (expected, new) = match change {
+            Change::CompareExchange { expected, new } => (expected, new),
+            Change::Exchange | Change::Update => (before, after),
+        };
+        Some(expected.zip(new).map_or(Touch::Taken, |(old, new)| self.step(change, old, new)))
+    }
+
+    fn step(&self, change: Change, old: u64, new: u64) -> Touch {
+        let less = old.wrapping_sub(new);
+        match self.shape {
+            LockShape::RustMutex if change != Change::Update && new == 0 && old <= 2 => {
+                Touch::Released
+            }
+            LockShape::RustOnce
+                if change == Change::Exchange && old & 3 == 1 && matches!(new, 0 | 2 | 3) =>
+            {
+                Touch::Released
+            }
+            LockShape::RustRwLock => match less & 0xffff_ffff {
+                1 => Touch::ReleasedShared,
+                RUST_READERS => Touch::Released,
+                _ => Touch::Taken,
+            },
+            LockShape::ParkingMutex if old & 1 == 1 && new & 1 == 0 => Touch::Released,
+            LockShape::ParkingRwLock => {
+                const UPGRADABLE: u64 = PARKING_READER + PARKING_UPGRADABLE;
+                match less {
+                    PARKING_READER | UPGRADABLE => Touch::ReleasedShared,
+                    _ if old & PARKING_WRITER != 0 && new & PARKING_WRITER == 0 => Touch::Released,
+                    _ => Touch::Taken,
+                }
+            }
+            _ => Touch::Taken,
+        }
+    }
+
+    /// Returns the bytes of the number by which the lock is released; 0 if only calls release it.
+    fn size(&self) -> usize {
+        match self.shape {
+            LockShape::RustMutex | LockShape::RustRwLock | LockShape::RustOnce => 4,
+            LockShape::ParkingMutex => 1,
+            LockShape::ParkingRwLock => 8,
+            LockShape::Called => 0,
+        }
+    }
+
+    /// Returns what the run did first to this lock.
+    #[must_use]
+    pub fn first_touch(&self, events: &[Event]) -> Option<Touch> {
+        events.iter().find_map(|event| self.touch(event))
+    }
+
+    /// Makes the lock look free, as it is when a waiter for it goes on. Returns the places and
+    /// values that do so.
+    #[must_use]
+    pub fn freed(&self) -> Option<(u64, usize)> {
+        (self.size() != 0).then_some((self.address, self.size()))
+    }
+}
+
+/// Returns what a thread may wait for, by its wait and by what the functions on its stack say. What
+/// they say decides; without it, whatever fits the memory around the word.
+#[must_use]
+pub fn candidates(
+    wait: &FutexWait,
+    known: Option<&FutexUse>,
+    memory: &dyn ReadableMemory,
+) -> Vec<AwaitedLock> {
+    if !matches!(wait.operation, FutexWaitKind::Wait { .. }) {
+        return Vec::new();
+    }
+    let Some(known) = known else { return by_memory(wait, memory) };
+    let parked = known.family == "parking_lot";
+    let shapes: &[LockShape] = match (known.family, known.role) {
+        (_, FutexRole::Event) => &[],
+        ("Rust std", FutexRole::Once) => &[LockShape::RustOnce],
+        ("Rust std", _) if known.name.contains("RwLock") => &[LockShape::RustRwLock],
+        ("Rust std", _) => &[LockShape::RustMutex],
+        ("parking_lot", FutexRole::Unknown) => &[LockShape::ParkingMutex, LockShape::ParkingRwLock],
+        ("parking_lot", FutexRole::Once) => &[],
+        _ if parked && known.name.contains("RwLock") => &[LockShape::ParkingRwLock],
+        _ if parked => &[LockShape::ParkingMutex],
+        _ => &[LockShape::Called],
+    };
+    let Some(address) = known.key(wait, memory) else { return Vec::new() };
+    shapes.iter().map(|&shape| AwaitedLock { address, shape }).collect()
+}
+
+fn by_memory(wait: &FutexWait, memory: &dyn ReadableMemory) -> Vec<AwaitedLock> {
+    let word = wait.address;
+    let number = |address: u64| {
+        let mut bytes = [0; 4];
+        (memory.read(address, &mut bytes).ok()? == 4).then(|| u32::from_ne_bytes(bytes))
+    };
+    let mut found = Vec::new();
+    let mut add = |address, shape| found.push(AwaitedLock { address, shape });
+    if wait.expected == 2 {
+        add(word, LockShape::RustMutex);
+    }
+    if wait.expected == 5 {
+        add(word, LockShape::RustOnce);
+    }
+    let is_held = |state: u32| u64::from(state) & RUST_READERS != 0;
+    if wait.expected & RUST_READERS_WAIT != 0 && is_held(wait.expected) {
+        add(word, LockShape::RustRwLock);
+    }
+    if let Some(before) = word.checked_sub(4)
+        && number(before).is_some_and(|state| state & RUST_WRITERS_WAIT != 0 && is_held(state))
+    {
+        add(before, LockShape::RustRwLock);
+    }
+    if wait.expected == 1
+        && let Some(key) = word.checked_sub(PARKED_KEY).and_then(|at| memory.read_u64(at))
+    {
+        let mut byte = [0];
+        if memory.read(key, &mut byte).is_ok() && byte[0] & 3 == 3 {
+            add(key, LockShape::ParkingMutex);
+        }
+        let key = key & !1;
+        if memory.read_u64(key).is_some_and(|state| {
+            state & 3 != 0 && (state & PARKING_WRITER != 0 || state >= PARKING_READER)
+        }) {
+            add(key, LockShape::ParkingRwLock);
+        }
+    }
+    add(word, LockShape::Called);
+    found
+}
+
+/// Tells whether the waiter wants to share the lock with others.
+#[must_use]
+pub fn is_shared(
+    wait: &FutexWait,
+    known: Option<&FutexUse>,
+    lock: &AwaitedLock,
+    memory: &dyn ReadableMemory,
+) -> bool {
+    match (known, lock.shape) {
+        (Some(known), _) if known.role.is_lock() => known.role == FutexRole::Shared,
+        (_, LockShape::RustRwLock) => wait.address == lock.address,
+        (_, LockShape::ParkingRwLock) => {
+            let token = wait.address.checked_sub(PARKED_TOKEN);
+            token.and_then(|at| memory.read_u64(at)) == Some(PARKING_READER)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SavedMemory;
+    use crate::proc::futex::WaitLimit;
+
+    fn locked(size: usize, change: Change, before: u64, after: u64) -> Event {
+        let (before, after) = (Some(before), Some(after));
+        Event::Locked { address: 0x40, size, change, before, after }
+    }
+
+    fn compared(size: usize, expected: u64, new: u64) -> Event {
+        let change = Change::CompareExchange { expected: Some(expected), new: Some(new) };
+        locked(size, change, 0xff, 0xff)
+    }
+
+    fn touch(shape: LockShape, event: &Event) -> Option<Touch> {
+        AwaitedLock { address: 0x40, shape }.touch(event)
+    }
+
+    #[test]
+    fn a_release_is_a_step_of_its_own_kind() {
+        use Change::{Exchange, Update};
+        use LockShape::{ParkingMutex, ParkingRwLock, RustMutex, RustOnce, RustRwLock};
+        use Touch::{Released, ReleasedShared, Taken};
+        for (shape, event, what) in [
+            (RustMutex, locked(4, Exchange, 2, 0), Some(Released)),
+            (RustMutex, locked(4, Exchange, 2, 2), Some(Taken)),
+            (RustMutex, compared(4, 0, 1), Some(Taken)),
+            (RustMutex, locked(8, Update, 2, 1), None),
+            (RustMutex, locked(4, Update, 2, 1), Some(Taken)),
+            (RustRwLock, locked(4, Update, 0xc000_0002, 0xc000_0001), Some(ReleasedShared)),
+            (RustRwLock, locked(4, Update, 0xbfff_ffff, 0x8000_0000), Some(Released)),
+            (RustRwLock, compared(4, 1, 2), Some(Taken)),
+            (RustRwLock, compared(4, 0x8000_0001, 0xc000_0001), Some(Taken)),
+            (RustOnce, locked(4, Exchange, 5, 2), Some(Released)),
+            (ParkingMutex, compared(1, 1, 0), Some(Released)),
+            (ParkingMutex, compared(1, 0, 1), Some(Taken)),
+            (ParkingMutex, compared(1, 1, 3), Some(Taken)),
+            (ParkingRwLock, locked(8, Update, 0x23, 0x13), Some(ReleasedShared)),
+            (ParkingRwLock, compared(8, 8, 0), Some(Released)),
+            (ParkingRwLock, compared(8, 8, 0x10), Some(Released)),
+            (ParkingRwLock, compared(8, 0x10, 0x20), Some(Taken)),
+            (ParkingRwLock, compared(8, 0x10, 0x12), Some(Taken)),
+        ] {
+            assert_eq!(touch(shape, &event), what, "{shape:?} {event:?}");
+        }
+        assert_eq!(touch(LockShape::Called, &Event::Releases(0x40)), Some(Released));
+        assert_eq!(touch(LockShape::Called, &Event::Releases(0x44)), None);
+        assert_eq!(touch(RustMutex, &Event::Acquires(0x40)), Some(Taken));
+        assert_eq!(touch(LockShape::Called, &locked(4, Exchange, 2, 0)), None);
+    }
+
+    #[test]
+    fn the_word_and_its_neighbours_tell_what_may_be_waited_for() {
+        let wait = |address, expected| FutexWait {
+            address,
+            expected,
+            operation: FutexWaitKind::Wait { bits: !0 },
+            private: true,
+            limit: WaitLimit::None,
+        };
+        let mut bytes = vec![0; 256];
+        bytes[0x40..0x44].copy_from_slice(&0x8000_0001_u32.to_ne_bytes());
+        bytes[0x80..0x88].copy_from_slice(&0x10f0_u64.to_ne_bytes());
+        bytes[0xf0] = 3;
+        let memory = SavedMemory::new(0x1000, bytes);
+        let found = |address, expected| {
+            let found = candidates(&wait(address, expected), None, &memory);
+            found.iter().map(|lock| (lock.address, lock.shape)).collect::<Vec<_>>()
+        };
+        use LockShape::{Called, ParkingMutex, RustMutex, RustRwLock};
+        assert_eq!(found(0x1010, 2), [(0x1010, RustMutex), (0x1010, Called)]);
+        assert_eq!(found(0x1044, 7), [(0x1040, RustRwLock), (0x1044, Called)]);
+        assert_eq!(found(0x1010, 0x4000_0001), [(0x1010, RustRwLock), (0x1010, Called)]);
+        assert_eq!(found(0x10a0, 1), [(0x10f0, ParkingMutex), (0x10a0, Called)]);
+        assert_eq!(found(0, 1), [(0, Called)]);
+    }
+}

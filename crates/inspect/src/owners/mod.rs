@@ -1,0 +1,45 @@
+//! Who holds a lock that does not say so.
+//!
+//! # Role
+//! A function that holds a guard has code that would release it: the landing pad of the call that
+//! the thread is in, where an exception would go. That code is run here, outside of the process, on
+//! registers that the unwind tables give back and on memory that is only read. What it would
+//! release, the thread holds. `docs/owners.md` says what that shows and what not.
+//!
+//! ```text
+//!   frame of a thread ──lsda──▶ landing pad ──run──▶ events ──awaited──▶ releases the lock?
+//!        │ registers               state, overlay, value:            search: does it hold it,
+//!        └────────────────────────▶ execute, arithmetic, vector      or wait for a condition?
+//! ```
+//!
+//! Nothing here is bound to a process but by [`ReadableMemory`](crate::memory::ReadableMemory) and
+//! by what is known of its code ([`run::KnownCode`]): tests bring their own.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | [`lsda`] | which landing pad a call has |
+//! | [`value`] | numbers of which some bits are not known |
+//! | [`overlay`] | the process's memory, with what a run has written over it |
+//! | [`state`] | registers, flags and operands |
+//! | [`arithmetic`], [`execute`], [`vector`] | the instructions |
+//! | [`functions`], [`code`] | which calls are followed, and what the others do |
+//! | [`run`] | one run, and its bounds |
+//! | [`event`] | what others could see of it |
+//! | [`awaited`] | locks that are waited for, and what their release looks like |
+//! | [`search`] | what one thread holds |
+//! | [`stack`] | what it may hold |
+
+pub mod arithmetic;
+pub mod awaited;
+pub mod code;
+pub mod event;
+pub mod execute;
+pub mod functions;
+pub mod lsda;
+pub mod overlay;
+pub mod run;
+pub mod search;
+pub mod stack;
+pub mod state;
+pub mod value;
+pub mod vector;

@@ -1,0 +1,409 @@
+//! Emulates code of another process, from a frame on, without the process noticing.
+//!
+//! ```text
+//!   registers of a frame ─┐
+//!   its landing pad ──────┼─▶ run: decode, execute ──▶ what others could see:
+//!   memory, read only ────┘        │                   locks released and taken
+//!                                  ▼
+//!                       calls: followed in the program's code,
+//!                       known by name, or skipped
+//! ```
+//!
+//! # Progress
+//! A run has a number of steps, a number of cells that it may write, and a number of calls that it
+//! may be deep in; at any of these ends it ends.
+
+use super::event::{Event, RunEnd};
+use super::execute::{execute, jumps};
+use super::functions::KnownFunction;
+use super::overlay::{NOWHERE, ReadPages, is_nowhere};
+use super::state::State;
+use super::value::Value;
+use crate::proc::futex::FUTEX;
+use iced_x86::{
+    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
+    Register,
+};
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+/// The exception that a landing pad is called with: it lies where no program has anything.
+pub const EXCEPTION: u64 = NOWHERE;
+/// Where what a run allocates begins; each allocation gets as much.
+const ALLOCATED: u64 = NOWHERE + 0x1_0000_0000;
+const ALLOCATION: u64 = 0x1_0000_0000;
+/// Steps of one run: instructions, and what single ones of them move.
+const MOST_STEPS: u64 = 20_000;
+/// Calls that a run may be in at once.
+const MOST_DEPTH: u32 = 200;
+/// What others could see of one run, at most.
+const MOST_EVENTS: usize = 4096;
+/// Instructions that are kept decoded.
+const MOST_DECODED: usize = 1 << 18;
+/// The most that a known function may copy or fill.
+const MOST_BYTES: u64 = 16 << 10;
+
+/// What a call leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Callee {
+    /// Code that is followed.
+    Followed,
+    /// A function that is known by its name.
+    Known(KnownFunction),
+    /// A function of which nothing is known but that it returns.
+    Skipped,
+    /// There is no code at all.
+    Nothing,
+}
+
+/// What a call through a slot of the linker's leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Imported {
+    /// A function that is known by its name.
+    Known(KnownFunction),
+    /// The function at this address.
+    At(u64),
+    /// A function of which nothing is known but that it returns.
+    Skipped,
+}
+
+/// What is known of the code of a process.
+pub trait KnownCode {
+    /// Returns what the address of a function leads to.
+    fn callee(&self, address: u64) -> Callee;
+
+    /// Returns what is imported through the pointer at this address, if that is one of the
+    /// linker's.
+    fn import(&self, slot: u64) -> Option<Imported>;
+}
+
+/// Code that was decoded, for the runs of one look.
+pub struct DecodedCode<'p> {
+    pages: &'p ReadPages<'p>,
+    known: RefCell<HashMap<u64, Instruction>>,
+    steps: std::cell::Cell<u64>,
+}
+
+impl<'p> DecodedCode<'p> {
+    /// Knows none yet. `steps`: the most that all runs may take together.
+    #[must_use]
+    pub fn new(pages: &'p ReadPages<'p>, steps: u64) -> Self {
+        DecodedCode { pages, known: RefCell::default(), steps: steps.into() }
+    }
+
+    /// Returns the pages that the code is read from.
+    #[must_use]
+    pub fn pages(&self) -> &'p ReadPages<'p> {
+        self.pages
+    }
+
+    /// Tells whether the runs have taken all their steps.
+    #[must_use]
+    pub fn is_exhausted(&self) -> bool {
+        self.steps.get() == 0
+    }
+
+    /// Returns how many steps all runs together may still take.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        self.steps.get()
+    }
+
+    fn spend(&self, steps: u64) {
+        self.steps.set(self.steps.get().saturating_sub(steps));
+    }
+
+    fn at(&self, address: u64) -> Option<Instruction> {
+        let mut known = self.known.borrow_mut();
+        if let Some(instruction) = known.get(&address) {
+            return Some(*instruction);
+        }
+        let mut bytes = [0; 15];
+        let length = self.pages.bytes(address, &mut bytes);
+        let mut decoder = Decoder::with_ip(64, &bytes[..length], address, DecoderOptions::NONE);
+        let instruction = decoder.decode();
+        if instruction.is_invalid() {
+            return None;
+        }
+        if known.len() < MOST_DECODED {
+            known.insert(address, instruction);
+        }
+        Some(instruction)
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Ran {
+    /// What others could have seen, in order.
+    pub events: Vec<Event>,
+    /// Why there is no more.
+    pub end: RunEnd,
+    /// A known function was called with what is not known.
+    pub vague: bool,
+}
+
+impl Ran {
+    /// Returns a run that did nothing.
+    #[must_use]
+    pub fn nothing() -> Ran {
+        Ran { events: Vec::new(), end: RunEnd::BadCode, vague: false }
+    }
+
+    /// Tells whether more might be seen with more registers known.
+    #[must_use]
+    pub fn is_for_want_of_registers(&self) -> bool {
+        self.vague || matches!(self.end, RunEnd::UnknownJump | RunEnd::UnknownStore)
+    }
+}
+
+struct Runner<'r, 'p> {
+    state: State<'p>,
+    code: &'r dyn KnownCode,
+    /// Calls that have not returned.
+    depth: u32,
+    /// The run may return from the frame that it began in.
+    leaves: bool,
+    allocated: u64,
+    events: Vec<Event>,
+    vague: bool,
+}
+
+/// Runs from a state on. `leaves`: the run goes on where the frame that it begins in returns.
+#[must_use]
+pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, leaves: bool) -> Ran {
+    let mut runner =
+        Runner { state, code, depth: 0, leaves, allocated: 0, events: Vec::new(), vague: false };
+    let mut information = InstructionInfoFactory::new();
+    let mut end = RunEnd::Bound;
+    let mut left = MOST_STEPS.min(decoded.left());
+    let before = left;
+    while left != 0 && runner.events.len() < MOST_EVENTS {
+        let Some(instruction) = decoded.at(runner.state.pc) else {
+            end = RunEnd::BadCode;
+            break;
+        };
+        let moved = runner.state.moved;
+        if let Err(why) = runner.step(&instruction, &mut information) {
+            end = why;
+            break;
+        }
+        left = left.saturating_sub(1 + runner.state.moved - moved);
+    }
+    decoded.spend((before - left).max(1));
+    Ran { events: runner.events, end, vague: runner.vague }
+}
+
+impl Runner<'_, '_> {
+    fn step(
+        &mut self,
+        instruction: &Instruction,
+        information: &mut InstructionInfoFactory,
+    ) -> Result<(), RunEnd> {
+        let next = instruction.next_ip();
+        self.state.pc = next;
+        match instruction.flow_control() {
+            FlowControl::Next => {
+                execute(&mut self.state, instruction, information, &mut self.events)
+            }
+            FlowControl::ConditionalBranch => {
+                if !instruction.is_jcc_short_or_near() {
+                    return Err(RunEnd::BadCode);
+                }
+                let taken = jumps(&self.state, instruction).ok_or(RunEnd::UnknownJump)?;
+                if taken {
+                    self.state.pc = instruction.near_branch_target();
+                }
+                Ok(())
+            }
+            FlowControl::UnconditionalBranch => {
+                let target = instruction.near_branch_target();
+                match self.code.callee(target) {
+                    Callee::Known(function) => self.known(function, true),
+                    _ => {
+                        self.state.pc = target;
+                        Ok(())
+                    }
+                }
+            }
+            FlowControl::IndirectBranch => self.transfer(instruction, true),
+            FlowControl::Call if instruction.mnemonic() == Mnemonic::Syscall => {
+                let number = self.state.full(Register::RAX);
+                let arguments = [Register::RDI, Register::RSI];
+                let [_, operation] = arguments.map(|register| self.state.full(register));
+                self.system_call(number, operation)?;
+                self.state.set_full(Register::RAX, Value::UNKNOWN);
+                self.state.set_full(Register::RCX, Value::UNKNOWN);
+                self.state.set_full(Register::R11, Value::UNKNOWN);
+                Ok(())
+            }
+            FlowControl::Call | FlowControl::IndirectCall => self.transfer(instruction, false),
+            FlowControl::Return => self.leave(),
+            FlowControl::Exception | FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
+                Err(RunEnd::Stopped)
+            }
+        }
+    }
+
+    /// Calls a function, or jumps to one that returns to the caller's caller.
+    fn transfer(&mut self, instruction: &Instruction, tail: bool) -> Result<(), RunEnd> {
+        // Whatever gets the exception decides what becomes of it.
+        let exception = self.state.full(Register::RDI).get(8) == Some(EXCEPTION);
+        let mut target = None;
+        if instruction.op_kind(0) == OpKind::Memory
+            && let Ok(slot) = self.state.address(instruction)
+            && let Some(imported) = self.code.import(slot)
+        {
+            match imported {
+                Imported::Known(function) => return self.known(function, tail),
+                Imported::Skipped if exception => return Err(RunEnd::Resumed),
+                Imported::Skipped => return self.skip(tail),
+                Imported::At(address) => target = Some(address),
+            }
+        }
+        let target = match target {
+            Some(target) => target,
+            None => match self.state.operand(instruction, 0)?.get(8) {
+                Some(target) => target,
+                // A call through a pointer that is not known returns, as any other.
+                None if !tail => return self.skip(false),
+                None => return Err(RunEnd::UnknownJump),
+            },
+        };
+        match self.code.callee(target) {
+            Callee::Known(function) => self.known(function, tail),
+            Callee::Skipped if exception => Err(RunEnd::Resumed),
+            Callee::Skipped => self.skip(tail),
+            Callee::Nothing => Err(RunEnd::BadCode),
+            Callee::Followed => {
+                if !tail {
+                    self.depth += 1;
+                    if self.depth > MOST_DEPTH {
+                        return Err(RunEnd::Bound);
+                    }
+                    let next = Value::of(self.state.pc);
+                    self.state.push(next)?;
+                }
+                self.state.pc = target;
+                Ok(())
+            }
+        }
+    }
+
+    fn leave(&mut self) -> Result<(), RunEnd> {
+        match self.depth.checked_sub(1) {
+            Some(depth) => self.depth = depth,
+            None if self.leaves => {}
+            None => return Err(RunEnd::Stopped),
+        }
+        let to = self.state.pop()?.get(8).ok_or(RunEnd::UnknownJump)?;
+        if is_nowhere(to) || self.code.callee(to) == Callee::Nothing {
+            return Err(RunEnd::BadCode);
+        }
+        // Behind a function that is not followed, nothing is known.
+        if self.code.callee(to) == Callee::Skipped {
+            return Err(RunEnd::Stopped);
+        }
+        self.state.pc = to;
+        Ok(())
+    }
+
+    /// Goes on behind a function that is not followed.
+    fn skip(&mut self, tail: bool) -> Result<(), RunEnd> {
+        self.state.forget_scratch();
+        if tail { self.leave() } else { Ok(()) }
+    }
+
+    fn known(&mut self, function: KnownFunction, tail: bool) -> Result<(), RunEnd> {
+        use KnownFunction as F;
+        let [first, second, third] =
+            [Register::RDI, Register::RSI, Register::RDX].map(|register| self.state.full(register));
+        let mut result = Value::UNKNOWN;
+        match function {
+            F::Unlocks => {
+                // It worked: nobody releases what he does not hold.
+                result = Value::of(0);
+                self.see(first, Event::Releases);
+            }
+            F::Locks => self.see(first, Event::Acquires),
+            F::Retakes => self.see(second, Event::Acquires),
+            F::Resumes => return Err(RunEnd::Resumed),
+            F::Ends => return Err(RunEnd::Stopped),
+            F::Sleeps => return Err(RunEnd::Blocked),
+            F::Allocates => {
+                result = Value::of(ALLOCATED + self.allocated * ALLOCATION);
+                self.allocated = (self.allocated + 1) % 0xf000;
+            }
+            F::Copies => {
+                self.copy(first, second, third)?;
+                result = first;
+            }
+            F::Fills => {
+                self.fill(first, second, third)?;
+                result = first;
+            }
+            F::Calls => self.system_call(first, third)?,
+        }
+        self.state.forget_scratch();
+        self.state.set_full(Register::RAX, result);
+        if tail { self.leave() } else { Ok(()) }
+    }
+
+    fn see(&mut self, lock: Value, event: impl FnOnce(u64) -> Event) {
+        match lock.get(8) {
+            Some(lock) => self.events.push(event(lock)),
+            None => self.vague = true,
+        }
+    }
+
+    fn system_call(&mut self, number: Value, operation: Value) -> Result<(), RunEnd> {
+        /// The operations that wake; others sleep.
+        const WAKES: [u64; 4] = [1, 5, 10, 3];
+        /// Private, and by the wall clock.
+        const OPTIONS: u64 = 0x180;
+        if number.get(4) == Some(FUTEX as u64)
+            && operation.get(4).is_none_or(|operation| !WAKES.contains(&(operation & !OPTIONS)))
+        {
+            return Err(RunEnd::Blocked);
+        }
+        match number.get(4).map(|number| number as i64) {
+            Some(libc::SYS_exit | libc::SYS_exit_group) => Err(RunEnd::Stopped),
+            _ => Ok(()),
+        }
+    }
+
+    fn copy(&mut self, to: Value, from: Value, length: Value) -> Result<(), RunEnd> {
+        let (Some(to), Some(length)) = (to.get(8), length.get(8)) else {
+            return Err(RunEnd::UnknownStore);
+        };
+        if length > MOST_BYTES {
+            return Err(RunEnd::Bound);
+        }
+        let value = |at: u64| match from.get(8) {
+            Some(from) => self.state.memory.read(from.wrapping_add(at), 1),
+            None => Ok(Value::UNKNOWN),
+        };
+        self.state.moved += length;
+        let bytes: Result<Vec<Value>, _> = (0..length).map(value).collect();
+        for (at, byte) in (0..).zip(bytes.map_err(|_| RunEnd::NoMemory)?) {
+            let place = to.wrapping_add(at);
+            self.state.memory.write(place, byte, 1).map_err(|_| RunEnd::NoMemory)?;
+        }
+        Ok(())
+    }
+
+    fn fill(&mut self, to: Value, byte: Value, length: Value) -> Result<(), RunEnd> {
+        let (Some(to), Some(length)) = (to.get(8), length.get(8)) else {
+            return Err(RunEnd::UnknownStore);
+        };
+        if length > MOST_BYTES {
+            return Err(RunEnd::Bound);
+        }
+        self.state.moved += length;
+        for at in 0..length {
+            let place = to.wrapping_add(at);
+            self.state.memory.write(place, byte, 1).map_err(|_| RunEnd::NoMemory)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,263 @@
+//! Which of the awaited locks one thread holds.
+//!
+//! # Role
+//! Each frame of the thread is asked what an exception from there would release: the guards that
+//! are alive. A thread that sleeps on a futex word is then asked what it would do next, were it
+//! woken: one that waits for a condition would take the mutex back first, and so does not hold it,
+//! although its guard is alive.
+//!
+//! # What is concluded
+//! Of each lock the first that a run does to it counts: what is taken in a run and then released
+//! was not held before. What cannot be decided is left to the caller as *may hold*.
+
+use super::awaited::{AwaitedLock, Touch};
+use super::lsda::Landing;
+use super::overlay::Overlay;
+use super::run::{DecodedCode, EXCEPTION, KnownCode, Ran, run};
+use super::state::State;
+use super::value::Value;
+use crate::futexes::FutexUse;
+use crate::snapshot::model::HolderEvidence;
+use crate::stack::CodeAddress;
+use crate::unwind::Registers;
+use lockstead_unwind::Register as UnwindRegister;
+
+/// Frames of a thread that are looked at, from the innermost on.
+pub const MOST_FRAMES: usize = 100;
+
+/// One frame of a thread.
+#[derive(Clone, Debug)]
+pub struct FrameMoment {
+    /// The place in its code.
+    pub at: CodeAddress,
+    /// What is known of its registers.
+    pub registers: Registers,
+    /// What an exception from there would do; `None` where no table tells.
+    pub landing: Option<Landing>,
+    /// Whether it is a function of the system's libraries, or lockstead's own.
+    pub of_system: bool,
+    /// Whether it, or one further in, was looked for on the stack.
+    pub guessed: bool,
+}
+
+/// What a thread that sleeps on a futex word waits for.
+#[derive(Clone, Debug)]
+pub struct WaitMoment {
+    /// The address of the word.
+    pub word: u64,
+    /// What the functions on its stack say.
+    pub known: Option<&'static FutexUse>,
+    /// The locks that it may wait for.
+    pub locks: Vec<AwaitedLock>,
+    /// Frames from the innermost on that have names, of which none is a condition's.
+    pub plainly_named: usize,
+}
+
+/// A thread at one moment.
+#[derive(Clone, Debug)]
+pub struct ThreadMoment {
+    /// The number of the thread.
+    pub tid: u32,
+    /// Its frames, the innermost first.
+    pub frames: Vec<FrameMoment>,
+    /// What it waits for, if it sleeps on a futex word.
+    pub wait: Option<WaitMoment>,
+    /// The start of its own variables, if it is known.
+    pub thread_pointer: Option<u64>,
+    /// Whether there are more frames, for which a register is not known.
+    pub is_cut: bool,
+}
+
+impl ThreadMoment {
+    /// Tells whether more frames, or the true ones, would be found if the registers were known.
+    #[must_use]
+    pub fn is_partly_guessed(&self) -> bool {
+        self.is_cut || self.frames.iter().any(|frame| frame.guessed)
+    }
+}
+
+/// A lock that a thread holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FoundHold {
+    /// The lock that it holds.
+    pub lock: AwaitedLock,
+    /// Whether it shares the lock with others.
+    pub shared: bool,
+    /// What shows that it does.
+    pub evidence: HolderEvidence,
+    /// The index of the frame that would release it.
+    pub frame: usize,
+}
+
+/// What was found of one thread.
+#[derive(Clone, Debug, Default)]
+pub struct ThreadFound {
+    /// The locks that it holds.
+    pub holds: Vec<FoundHold>,
+    /// Locks of which it has a guard that may be an empty one, as that of a thread that waits for
+    /// a condition.
+    pub may_hold: Vec<AwaitedLock>,
+    /// More might be found if more of its registers were known.
+    pub wants_registers: bool,
+}
+
+/// What the runs of one look share.
+pub struct OwnerSearch<'s> {
+    /// What is known of the process's code.
+    pub code: &'s dyn KnownCode,
+    /// Its code and memory.
+    pub decoded: &'s DecodedCode<'s>,
+    /// What its functions compare with to see whether their frames were overwritten.
+    pub canary: Option<u64>,
+}
+
+impl OwnerSearch<'_> {
+    /// Returns which of these locks the thread holds, by the landing pads of its frames.
+    #[must_use]
+    pub fn by_pads(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> ThreadFound {
+        let mut found = ThreadFound::default();
+        let mut ahead = None;
+        for (at, frame) in thread.frames.iter().enumerate().take(MOST_FRAMES) {
+            let Some(Landing::Pad(pad)) = frame.landing else { continue };
+            let ran = self.pad(thread, frame, pad);
+            found.wants_registers |= ran.is_for_want_of_registers();
+            for &lock in locks {
+                let touch = lock.first_touch(&ran.events).filter(|touch| touch.is_release());
+                let Some(touch) = touch else { continue };
+                let known = found.holds.iter().any(|hold| hold.lock == lock);
+                if known || found.may_hold.contains(&lock) {
+                    continue;
+                }
+                let shared = touch == Touch::ReleasedShared;
+                let evidence = match frame.guessed {
+                    true => HolderEvidence::Likely,
+                    false => HolderEvidence::Pad,
+                };
+                let hold = FoundHold { lock, shared, evidence, frame: at };
+                match self.judge(thread, &hold, &mut ahead) {
+                    Judgement::Holds => found.holds.push(hold),
+                    Judgement::DoesNot => {}
+                    Judgement::Open { registers } => {
+                        found.wants_registers |= registers;
+                        found.may_hold.push(lock);
+                    }
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns which of these locks the thread would release if the calls that it is in returned,
+    /// where a frame has no pad: the compiler thinks that no exception comes from there, or the
+    /// program was compiled without.
+    #[must_use]
+    pub fn by_what_follows(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> ThreadFound {
+        let mut found = ThreadFound::default();
+        let mut ahead = None;
+        let innermost = innermost(thread);
+        for (at, frame) in thread.frames.iter().enumerate().take(MOST_FRAMES) {
+            let mute = matches!(frame.landing, None | Some(Landing::Gap(_)));
+            if !mute || frame.of_system || innermost.is_none_or(|innermost| at < innermost) {
+                continue;
+            }
+            let ran = self.onwards(thread, at, false);
+            found.wants_registers |= ran.is_for_want_of_registers();
+            for &lock in locks {
+                let touch = lock.first_touch(&ran.events).filter(|touch| touch.is_release());
+                let Some(touch) = touch else { continue };
+                if found.holds.iter().any(|hold| hold.lock == lock) || is_own(thread, &lock) {
+                    continue;
+                }
+                let shared = touch == Touch::ReleasedShared;
+                let evidence = HolderEvidence::Likely;
+                let hold = FoundHold { lock, shared, evidence, frame: at };
+                if self.judge(thread, &hold, &mut ahead) == Judgement::Holds {
+                    found.holds.push(hold);
+                }
+            }
+        }
+        found
+    }
+
+    fn pad(&self, thread: &ThreadMoment, frame: &FrameMoment, pad: u64) -> Ran {
+        let registers = frame.registers.with(UnwindRegister(0), Some(EXCEPTION));
+        // The exception is none that the frame catches.
+        let registers = registers.with(UnwindRegister(1), Some(0));
+        let state = self.state(thread, &registers, pad);
+        run(state, self.code, self.decoded, false)
+    }
+
+    /// Runs on where the call returns that a frame is in.
+    fn onwards(&self, thread: &ThreadMoment, at: usize, leaves: bool) -> Ran {
+        let Some(frame) = thread.frames.get(at) else { return Ran::nothing() };
+        let returned = (innermost(thread) == Some(at)).then_some(0);
+        let registers = frame.registers.with(UnwindRegister(0), returned);
+        let mut state = self.state(thread, &registers, frame.at.address);
+        if let Some(wait) = &thread.wait {
+            // What a thread finds that goes on: its word has changed, and the lock is free.
+            let _ = state.memory.write(wait.word, Value::of(0), 4);
+            for (address, size) in wait.locks.iter().filter_map(AwaitedLock::freed) {
+                let _ = state.memory.write(address, Value::of(0), size);
+            }
+        }
+        run(state, self.code, self.decoded, leaves)
+    }
+
+    fn state(&self, thread: &ThreadMoment, registers: &Registers, pc: u64) -> State<'_> {
+        let memory = Overlay::new(self.decoded.pages());
+        let mut state = State::new(memory, registers, pc);
+        state.thread_pointer = thread.thread_pointer;
+        state.canary = self.canary;
+        state
+    }
+
+    /// Judges a guard of a lock that is alive.
+    fn judge(&self, thread: &ThreadMoment, hold: &FoundHold, ahead: &mut Option<Ran>) -> Judgement {
+        let Some(wait) = &thread.wait else { return Judgement::Holds };
+        let own = is_own(thread, &hold.lock);
+        // No condition gives a lock back that is shared.
+        if own && hold.shared {
+            return Judgement::Holds;
+        }
+        let ahead = ahead.get_or_insert_with(|| match innermost(thread) {
+            Some(at) => self.onwards(thread, at, true),
+            None => Ran::nothing(),
+        });
+        let mut touches = ahead.events.iter().filter_map(|event| hold.lock.touch(event));
+        let open = Judgement::Open { registers: ahead.is_for_want_of_registers() };
+        if own {
+            // One release is of what it waits for; with a second it had the lock before.
+            let releases = touches.filter(|touch| touch.is_release()).count();
+            let named = wait.known.is_some_and(|known| known.role.is_lock())
+                && hold.frame < wait.plainly_named;
+            return if releases >= 2 || named { Judgement::Holds } else { open };
+        }
+        match touches.next() {
+            Some(Touch::Taken) => Judgement::DoesNot,
+            Some(_) => Judgement::Holds,
+            None => {
+                let is_lock = wait.known.is_some_and(|known| known.role.is_lock());
+                let takes =
+                    |lock: &AwaitedLock| lock.first_touch(&ahead.events) == Some(Touch::Taken);
+                if is_lock || wait.locks.iter().any(takes) { Judgement::Holds } else { open }
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Judgement {
+    Holds,
+    DoesNot,
+    Open { registers: bool },
+}
+
+fn is_own(thread: &ThreadMoment, lock: &AwaitedLock) -> bool {
+    let wait = thread.wait.iter().flat_map(|wait| &wait.locks);
+    wait.into_iter().any(|own| own.address == lock.address)
+}
+
+/// Returns the innermost frame of the program itself: what it called sleeps.
+fn innermost(thread: &ThreadMoment) -> Option<usize> {
+    thread.frames.iter().position(|frame| !frame.of_system)
+}

@@ -1,0 +1,364 @@
+//! The holders of locks that do not name them, for a snapshot.
+//!
+//! # Role
+//! Brings together what [`owners`](crate::owners) needs: the frames of all threads, the locks that
+//! somebody waits for and that name no holder, the code. What it finds goes into a snapshot like
+//! an owner that stood in the lock, with what shows it.
+//!
+//! # Cost
+//! Only where a lock without an owner is waited for. Then all threads are walked once, and a few
+//! hundred instructions are emulated for each frame that has something to clean up.
+
+use super::capture::Looking;
+use super::model::{HolderEvidence, LockHolder};
+use super::recognise::{FoundWait, KnownWait};
+use crate::futexes;
+use crate::maps::Backing;
+use crate::memory::ReadableMemory;
+use crate::owners::awaited::{self, AwaitedLock, LockShape};
+use crate::owners::code::{KnownNames, ProgramCode, is_system};
+use crate::owners::overlay::ReadPages;
+use crate::owners::run::DecodedCode;
+use crate::owners::search::{
+    FoundHold, FrameMoment, MOST_FRAMES, OwnerSearch, ThreadMoment, WaitMoment,
+};
+use crate::owners::stack::may_hold as stack_scan;
+use crate::proc::task::{self, TaskDoing, TaskMoment};
+use crate::stack::{CodeAddress, Stack, StackEnd};
+use crate::still::{self, SleepingRegisters};
+use crate::symbols;
+use crate::unwind::Registers;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Instructions that all runs of one search may emulate: some tenths of a second.
+const MOST_STEPS: u64 = 2_000_000;
+/// Instructions that all searches in one process may emulate.
+const MOST_STEPS_ALL: u64 = 8_000_000;
+
+/// What was found of the holders of locks that do not name them, by the locks' addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnersFound {
+    /// The holders of each lock.
+    pub(super) holders: BTreeMap<u64, Vec<FoundHolder>>,
+    /// The threads that may hold it.
+    pub(super) may_hold: BTreeMap<u64, BTreeSet<u32>>,
+}
+
+/// A thread that holds a lock which does not name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundHolder {
+    /// The thread, and the frame that would release the lock.
+    pub(super) thread: u32,
+    /// The lock, and what shows it.
+    pub(super) hold: FoundHold,
+    /// The place of that frame.
+    pub(super) at: CodeAddress,
+}
+
+/// What is kept for several looks at the holders of one process.
+#[derive(Default)]
+pub(super) struct OwnersKept {
+    names: KnownNames,
+    canary: Option<u64>,
+    /// Instructions that were emulated in this process.
+    steps: u64,
+    /// The registers of threads that were held for a moment.
+    held: BTreeMap<u32, SleepingRegisters>,
+}
+
+impl Looking {
+    /// Looks for the holders of those locks that threads are known to wait for and that name no
+    /// holder.
+    pub(super) fn find_owners(&mut self) {
+        let waited: Vec<AwaitedLock> = self.awaited(|_| true);
+        if waited.is_empty() || self.code.is_none() {
+            return;
+        }
+        // Whether a sleep is for a condition, its functions tell best.
+        let sleepers: Vec<TaskMoment> = self
+            .tasks
+            .iter()
+            .filter(|task| task.futex().is_some() && !self.stacks.contains_key(&task.tid))
+            .cloned()
+            .collect();
+        self.read_stacks(sleepers.iter());
+        self.kept.canary = canary(self.pid, &self.memory);
+        let all: Vec<u32> = self.tasks.iter().map(|task| task.tid).collect();
+        let (found, wanting) = self.search_owners(&all, &waited);
+        self.owners = found;
+        if wanting.is_empty() || self.owners.are_sure(&self.waits) {
+            return;
+        }
+        if !self.may_stop {
+            self.limits.push(
+                "the holders of some locks cannot be told without the registers of threads, which \
+                 would have to be stopped for some microseconds for that"
+                    .into(),
+            );
+            return;
+        }
+        let calls = self.tasks.iter().filter(|task| wanting.contains(&task.tid));
+        let calls = calls.filter_map(|task| match task.doing {
+            TaskDoing::Call(call) => Some((task.tid, call)),
+            _ => None,
+        });
+        self.kept.held = still::of_sleepers(self.pid, calls.collect()).into_iter().collect();
+        if !self.kept.held.is_empty() {
+            self.owners = self.search_owners(&all, &waited).0;
+        }
+    }
+
+    /// Returns the locks without a named holder that some of the threads wait for.
+    fn awaited(&self, which: impl Fn(u32) -> bool) -> Vec<AwaitedLock> {
+        let waits = self.waits.iter().filter(|(tid, _)| which(**tid));
+        let all: BTreeSet<AwaitedLock> =
+            waits.flat_map(|(_, known)| known.awaited.iter().copied()).collect();
+        all.into_iter().collect()
+    }
+
+    /// Looks again for the holders among some threads of the locks that these wait for.
+    pub(super) fn search_owners_again(&mut self, tids: &[u32]) -> OwnersFound {
+        let waited = self.awaited(|tid| tids.contains(&tid));
+        match waited.is_empty() {
+            true => OwnersFound::default(),
+            false => self.search_owners(tids, &waited).0,
+        }
+    }
+
+    /// Returns the holders, and the threads of which more might be known by their registers.
+    fn search_owners(
+        &mut self,
+        tids: &[u32],
+        locks: &[AwaitedLock],
+    ) -> (OwnersFound, BTreeSet<u32>) {
+        let threads: Vec<ThreadMoment> = tids.iter().filter_map(|&tid| self.moment(tid)).collect();
+        let (mut found, mut wanting) = (OwnersFound::default(), BTreeSet::new());
+        let Some((unwinder, _)) = &mut self.code else { return (found, wanting) };
+        let pages = ReadPages::new(&self.memory);
+        let code = ProgramCode::new(unwinder.modules_mut(), &pages, &self.kept.names);
+        let steps = MOST_STEPS.min(MOST_STEPS_ALL.saturating_sub(self.kept.steps));
+        let decoded = DecodedCode::new(&pages, steps);
+        let search = OwnerSearch { code: &code, decoded: &decoded, canary: self.kept.canary };
+        for thread in &threads {
+            let of_thread = search.by_pads(thread, locks);
+            if of_thread.wants_registers || thread.is_partly_guessed() {
+                wanting.insert(thread.tid);
+            }
+            found.enter(thread, of_thread.holds, of_thread.may_hold);
+        }
+        found.sift();
+        let open: Vec<AwaitedLock> =
+            locks.iter().filter(|lock| !found.is_known(lock.address)).copied().collect();
+        let open = unconfirmed(&open, &found);
+        if !open.is_empty() {
+            for thread in &threads {
+                let of_thread = search.by_what_follows(thread, &open);
+                if of_thread.wants_registers {
+                    wanting.insert(thread.tid);
+                }
+                found.enter(thread, of_thread.holds, of_thread.may_hold);
+            }
+            found.sift();
+        }
+        self.kept.steps += steps - decoded.left();
+        if decoded.is_exhausted() {
+            let limit = "the holders of some locks were not looked for: the code of too many \
+                         frames would have had to be followed";
+            if !self.limits.iter().any(|known| known == limit) {
+                self.limits.push(limit.into());
+            }
+        }
+        for lock in unconfirmed(&open, &found) {
+            let holders = threads.iter().filter(|thread| stack_scan(thread, lock, &self.memory));
+            let threads: BTreeSet<u32> = holders.map(|thread| thread.tid).collect();
+            if !threads.is_empty() {
+                found.may_hold.entry(lock.address).or_default().extend(threads);
+            }
+        }
+        (found, wanting)
+    }
+
+    /// Returns the frames of a thread that sleeps, and what it waits for.
+    fn moment(&mut self, tid: u32) -> Option<ThreadMoment> {
+        let at = self.tasks.binary_search_by_key(&tid, |task| task.tid).ok()?;
+        let task = self.tasks.get(at)?.clone();
+        let (sp, pc) = task.doing.registers()?;
+        let wait = task.futex().map(|wait| {
+            let stack = self.stacks.get(&tid);
+            let known = stack.and_then(futexes::of_stack);
+            WaitMoment {
+                word: wait.address,
+                known,
+                locks: awaited::candidates(&wait, known, &self.memory),
+                plainly_named: 0,
+            }
+        });
+        let held = self.kept.held.get(&tid).copied();
+        // They hold while it has not run since.
+        let held = held.filter(|held| task::switches(self.pid, tid) == Some(held.switches));
+        let registers = held.map_or_else(|| Registers::new(pc, sp), |held| held.registers);
+        let (unwinder, _) = self.code.as_mut()?;
+        let walk = unwinder.unwind(&self.memory, registers);
+        let (mut frames, mut guessed) = (Vec::new(), false);
+        for (&at, &registers) in walk.frames.iter().zip(&walk.registers).take(MOST_FRAMES) {
+            guessed |= at.found;
+            let mapping = unwinder.modules().maps().find(at.lookup());
+            let of_system = mapping.is_none_or(|mapping| match &mapping.backing {
+                Backing::File { path, .. } => is_system(path),
+                Backing::Special(_) | Backing::Anonymous => true,
+            });
+            let landing = match of_system {
+                true => None,
+                false => unwinder.landing(&self.memory, at),
+            };
+            frames.push(FrameMoment { at, registers, landing, of_system, guessed });
+        }
+        let wait = wait.map(|wait| match self.stacks.get(&tid) {
+            Some(stack) => WaitMoment { plainly_named: plainly_named(stack, &frames), ..wait },
+            None => wait,
+        });
+        let is_cut = matches!(walk.end, StackEnd::UnknownRegister { .. });
+        let thread_pointer = held.map(|held| held.thread_pointer);
+        Some(ThreadMoment { tid, frames, wait, thread_pointer, is_cut })
+    }
+
+    /// Returns the lock that a wait is for, if it names no holder and is known nevertheless: by the
+    /// functions on the stack, or since somebody was found to hold it.
+    pub(super) fn awaited_lock(&self, known: &KnownWait) -> Option<AwaitedLock> {
+        let confirmed = |lock: &&AwaitedLock| {
+            let holders = self.owners.holders.get(&lock.address);
+            holders.is_some_and(|holders| holders.iter().any(|found| found.hold.lock == **lock))
+        };
+        let by_name = known.known.and_then(|_| known.awaited.first());
+        known.awaited.iter().find(confirmed).or(by_name).copied()
+    }
+
+    /// Returns the holders of a lock as a report shows them.
+    pub(super) fn holders_of(&mut self, address: u64) -> Vec<LockHolder> {
+        let found = self.owners.holders.get(&address).cloned().unwrap_or_default();
+        found.iter().map(|found| self.holder(found)).collect()
+    }
+
+    fn holder(&mut self, found: &FoundHolder) -> LockHolder {
+        let place = self.place_of(found.at);
+        let rests_on = match found.hold.evidence {
+            HolderEvidence::Likely => format!("{place} would unlock it after this call"),
+            _ => format!("the landing pad of {place} would unlock it"),
+        };
+        LockHolder {
+            shared: found.hold.shared,
+            evidence: found.hold.evidence,
+            rests_on: Some(rests_on),
+            ..LockHolder::alone(found.thread)
+        }
+    }
+
+    /// Returns the function of a frame, or the place in its file.
+    fn place_of(&mut self, at: CodeAddress) -> String {
+        let Some((_, symbolizer)) = &mut self.code else { return format!("{:#x}", at.address) };
+        symbolizer.prepare([at]);
+        let stack = symbolizer.stack(&[at], StackEnd::Bottom);
+        let frame = symbols::site(&stack);
+        frame.map_or_else(
+            || format!("{:#x}", at.address),
+            |frame| frame.called().unwrap_or_else(|| frame.site()),
+        )
+    }
+}
+
+impl OwnersFound {
+    fn enter(&mut self, thread: &ThreadMoment, holds: Vec<FoundHold>, may_hold: Vec<AwaitedLock>) {
+        for hold in holds {
+            let Some(frame) = thread.frames.get(hold.frame) else { continue };
+            let holders = self.holders.entry(hold.lock.address).or_default();
+            holders.push(FoundHolder { thread: thread.tid, hold, at: frame.at });
+        }
+        for lock in may_hold {
+            self.may_hold.entry(lock.address).or_default().insert(thread.tid);
+        }
+    }
+
+    /// Takes those for no holders who contradict each other: of several, all must share the lock,
+    /// and all must have used it as the same kind.
+    fn sift(&mut self) {
+        let may_hold = &mut self.may_hold;
+        self.holders.retain(|address, holders| {
+            let alike = |found: &FoundHolder| found.hold.lock == holders[0].hold.lock;
+            let agree =
+                holders.len() == 1 || holders.iter().all(|found| found.hold.shared && alike(found));
+            if !agree {
+                let threads = holders.iter().map(|found| found.thread);
+                may_hold.entry(*address).or_default().extend(threads);
+            }
+            agree
+        });
+        may_hold.retain(|address, _| !self.holders.contains_key(address));
+    }
+
+    /// Tells whether all locks that are waited for have holders that are more than likely.
+    fn are_sure(&self, waits: &BTreeMap<u32, KnownWait>) -> bool {
+        let sure = |lock: &AwaitedLock| {
+            let holders = self.holders.get(&lock.address);
+            holders.is_some_and(|holders| {
+                holders.iter().all(|found| found.hold.evidence != HolderEvidence::Likely)
+            })
+        };
+        let mut waits = waits.values().filter(|known| !known.awaited.is_empty());
+        waits.all(|known| known.awaited.iter().any(sure))
+    }
+
+    /// Tells whether a holder is known, or several who contradict each other.
+    fn is_known(&self, address: u64) -> bool {
+        self.holders.contains_key(&address)
+    }
+}
+
+/// Returns the locks of which no holder was found, and none of a lock that the same waiter may
+/// wait for instead.
+fn unconfirmed(locks: &[AwaitedLock], found: &OwnersFound) -> Vec<AwaitedLock> {
+    locks.iter().filter(|lock| !found.is_known(lock.address)).copied().collect()
+}
+
+/// Returns the number of frames from the innermost on that have names, of which none is that of a
+/// condition.
+fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
+    let is_plain = |frame: &FrameMoment| {
+        let mut named = stack.frames.iter().filter(|shown| shown.address == frame.at.address);
+        named.clone().next().is_some()
+            && named.all(|shown| {
+                shown.function.as_deref().is_some_and(|function| {
+                    !["ondvar", "ondition", "cond_"].iter().any(|part| function.contains(part))
+                })
+            })
+    };
+    frames.iter().take_while(|frame| is_plain(frame)).count()
+}
+
+/// Returns what the functions of a process compare with to see whether their frames were
+/// overwritten: glibc makes it of bytes that the kernel leaves at the start.
+fn canary(pid: u32, memory: &dyn ReadableMemory) -> Option<u64> {
+    const AT_RANDOM: u64 = 25;
+    let bytes = std::fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let (words, _) = bytes.as_chunks::<8>();
+    let mut pairs = words
+        .chunks_exact(2)
+        .map(|pair| (u64::from_ne_bytes(pair[0]), u64::from_ne_bytes(pair[1])));
+    let (_, address) = pairs.find(|(key, _)| *key == AT_RANDOM)?;
+    Some(memory.read_u64(address)? & !0xff)
+}
+
+/// Returns the locks without a named holder that a wait may be for.
+pub(super) fn awaited_by(
+    known: &FoundWait,
+    wait: &crate::proc::futex::FutexWait,
+    use_: Option<&'static futexes::FutexUse>,
+    memory: &dyn ReadableMemory,
+) -> Vec<AwaitedLock> {
+    match known {
+        FoundWait::Unknown { .. } => awaited::candidates(wait, use_, memory),
+        FoundWait::RwLock(lock) if lock.writer.is_none() && lock.readers != 0 => {
+            vec![AwaitedLock { address: lock.address, shape: LockShape::Called }]
+        }
+        _ => Vec::new(),
+    }
+}
