@@ -31,7 +31,7 @@ pub struct Hung {
 impl Drop for Hung {
     fn drop(&mut self) {
         if self.pid != self.child.id() {
-            let _ = Command::new("kill").args(["-KILL", &self.pid.to_string()]).status();
+            let _ = self.kill();
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -80,9 +80,16 @@ impl Hung {
     /// # Errors
     /// If the started one does not end.
     pub fn finish(&mut self) -> Result<(), String> {
-        let killed = Command::new("kill").args(["-KILL", &self.pid.to_string()]).status();
-        killed.map_err(|error| error.to_string())?;
+        self.kill()?;
+        // The id may be that of another process from now on.
+        self.pid = self.child.id();
         self.child.wait().map(drop).map_err(|error| error.to_string())
+    }
+
+    fn kill(&self) -> Result<(), String> {
+        let mut kill = Command::new("kill");
+        let kill = kill.args(["-KILL", &self.pid.to_string()]).stderr(Stdio::null());
+        kill.status().map(drop).map_err(|error| error.to_string())
     }
 
     fn settle(&mut self) -> Result<(), String> {

@@ -83,8 +83,7 @@ def interpreter():
     holding = ctypes.PyDLL(path)
 
     def with_gil():
-        after(1)
-        time.sleep(0)
+        after(2)
         holding.native_take()
 
     @ctypes.CFUNCTYPE(None)
@@ -96,9 +95,12 @@ def interpreter():
     say("LOCK gil 0x0 0\nLOCK b %#x 40" % library.native_mutex())
     say("OWN gil one\nOWN b two\nWAIT one b\nWAIT two gil")
     start("two", lambda: library.native_call(body))
-    after(1)
-    say("END")
     start("one", with_gil)
+    after(1)
+    # Nobody can say anything after the hang.
+    say("END")
+    come.append(1)
+    time.sleep(100_000)
 
 
 if case == "--list":
