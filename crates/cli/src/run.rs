@@ -23,6 +23,7 @@ mod checks;
 mod deadlock_text;
 mod elf;
 mod flags;
+mod futexes;
 mod glance;
 mod hang;
 mod launch;

@@ -13,8 +13,9 @@
 
 use crate::class::GRAVES;
 use crate::ledger::{Ledger, LedgerPart};
-use crate::lock::{Extension, LockRecord, ObjectKind, RecordLife};
+use crate::lock::{Extension, LockRecord, ObjectKind, RecordLife, SHARED_WORDS};
 use crate::order::SeenEdge;
+use crate::publish::{WaitKind, Waiting};
 use crate::shares::{Shares, StackShare};
 use crate::table::{Inserted, spread};
 use core::sync::atomic::Ordering::Relaxed;
@@ -46,6 +47,19 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn find_lock(&self, address: u64) -> Option<u32> {
         self.address_table().find(spread(address), |index| self.is_at(index, address))
+    }
+
+    /// Returns the index of the record of what a thread waits for, if there is one; of no join.
+    #[must_use]
+    pub fn lock_of(&self, waiting: &Waiting) -> Option<u32> {
+        if waiting.how.kind() != WaitKind::FUTEX {
+            return self.find_lock(waiting.target);
+        }
+        let address = if waiting.companion == 0 { waiting.target } else { waiting.companion };
+        let own = self.find_lock(address).filter(|&index| {
+            self.lock(index).is_some_and(|lock| lock.shape().0 == ObjectKind::Futex)
+        });
+        own.or_else(|| self.find_lock(SHARED_WORDS | u64::from(waiting.stack)))
     }
 
     #[inline]

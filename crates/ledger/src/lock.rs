@@ -23,6 +23,8 @@ pub enum ObjectKind {
     Condition = 5,
     /// A barrier of POSIX.
     Barrier = 6,
+    /// A lock or an event of another library, whose waiters sleep on a futex word.
+    Futex = 7,
     /// A mutex of another library than glibc, which tells of it itself.
     ToldMutex = 8,
     /// A reader-writer lock of another library, which tells of it itself.
@@ -46,6 +48,7 @@ impl ObjectKind {
             4 => ObjectKind::Semaphore,
             5 => ObjectKind::Condition,
             6 => ObjectKind::Barrier,
+            7 => ObjectKind::Futex,
             8 => ObjectKind::ToldMutex,
             9 => ObjectKind::ToldRwLock,
             10 => ObjectKind::ToldSemaphore,
@@ -135,6 +138,9 @@ pub mod attribute {
     pub const SLOT: u16 = 1 << 13;
     /// The library of a lock tells of each acquisition and release, and not only of waits.
     pub const FOLLOWED: u16 = 1 << 14;
+    /// The address of a [`Futex`](super::ObjectKind::Futex) was found beside the word that a thread
+    /// slept on, as parking_lot leaves it there; it is not the word's.
+    pub const BESIDE: u16 = 1 << 12;
     /// The library has read the attributes from the lock.
     pub const KNOWN: u16 = 1 << 15;
 }
@@ -184,7 +190,20 @@ const _: () = assert!(size_of::<LockRecord>() == 64);
 /// The binary logarithm of the unit of [`LockRecord::held_before`] in nanoseconds.
 pub const HELD_SHIFT: u32 = 6;
 
+/// The number of futex words of a process that have records of their own. Others share one for
+/// each stack that leads to their waits.
+pub const FUTEX_WORDS: u32 = 4096;
+/// The address of the record that words share: this, where no memory of a program is, and the
+/// id of the stack.
+pub const SHARED_WORDS: u64 = 1 << 63;
+
 impl LockRecord {
+    /// Tells whether the record is that of all further futex words of one place.
+    #[must_use]
+    pub fn is_of_many_words(&self) -> bool {
+        self.address.load(Relaxed) & SHARED_WORDS != 0
+    }
+
     /// Returns kind, life and attributes.
     #[must_use]
     pub fn shape(&self) -> (ObjectKind, RecordLife, u16) {

@@ -205,23 +205,25 @@ impl Me {
     /// Returns the number of a lock that is used at `stack`; 0 where the ledger is full.
     pub(crate) fn use_lock(&self, address: u64, stack: u32, nature: impl Nature) -> u32 {
         use lockstead_ledger::lock::RecordLife;
+        let mut is_other = false;
         if let Some(found) = self.ledger.find_lock(address)
             && let Some(lock) = self.ledger.lock(found)
-            && matches!(lock.shape().1, RecordLife::Live)
+            && let (kind, RecordLife::Live, _) = lock.shape()
         {
-            return found;
+            // A futex word is not destroyed: its memory may be another lock's by now.
+            is_other = kind == ObjectKind::Futex;
+            if !is_other {
+                return found;
+            }
         }
         let (kind, attributes) = nature.nature();
-        self.ledger
-            .use_lock(&Birth {
-                address,
-                kind,
-                attributes,
-                init_stack: 0,
-                first_stack: stack,
-                module: self.module_of(address),
-            })
-            .unwrap_or(0)
+        let module = self.module_of(address);
+        let birth = Birth { address, kind, attributes, init_stack: 0, first_stack: stack, module };
+        let made = match is_other && kind != ObjectKind::Futex {
+            true => self.ledger.init_lock(&birth),
+            false => self.ledger.use_lock(&birth),
+        };
+        made.unwrap_or(0)
     }
 
     /// Begins the life of the lock at `address`, which this call has initialised.

@@ -14,7 +14,7 @@
 //! A call arrives in [`interpose`], by way of an assembler [`thunk`](mod@thunk) that notes
 //! its [`site`]; what it means goes through [`record`] into the ledger, with the
 //! [`chain`] of calls that led to it ([`unwind`] finds it, [`modules`] notes the
-//! files); [`fast`] does the same without Rust for what is common. [`me`] is the
+//! files); [`mod@futex`] has what is done on bare words; [`fast`] does the same without Rust for what is common. [`me`] is the
 //! calling thread, [`tls`] its own few words, [`state`] whether the process
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
 //! [`environment`], and [`grow`] keeps its place; [`ending`] ends the records of threads, by
@@ -37,6 +37,7 @@ pub mod ending;
 pub mod environment;
 pub mod fast;
 pub mod fork;
+pub mod futex;
 pub mod grow;
 pub mod handing;
 pub mod interpose;

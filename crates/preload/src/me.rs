@@ -65,6 +65,19 @@ impl Drop for Me {
 #[inline(always)]
 #[must_use]
 pub fn enter() -> Option<Me> {
+    entered(true)
+}
+
+/// Returns the calling thread as [`enter`] does, for a call by which another library may do the
+/// rest of a wait that it has told of: that one is not counted as lost.
+#[inline(always)]
+#[must_use]
+pub fn enter_uncounted() -> Option<Me> {
+    entered(false)
+}
+
+#[inline(always)]
+fn entered(counts: bool) -> Option<Me> {
     let ledger = state::ledger()?;
     let words = tls::own()?;
     let base = words.record.load(Relaxed);
@@ -77,7 +90,9 @@ pub fn enter() -> Option<Me> {
     let thread = unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) };
     if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words) {
         let skipped = &thread.record.skipped;
-        skipped.store(skipped.load(Relaxed) + 1, Relaxed);
+        if counts || thread.record.busy.load(Relaxed) != BLOCKED {
+            skipped.store(skipped.load(Relaxed) + 1, Relaxed);
+        }
         return None;
     }
     Some(Me::work(ledger, thread))

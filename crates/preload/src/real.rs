@@ -173,6 +173,7 @@ table! {
     _Fork: fn() -> c_int;
     dlclose: fn(*mut c_void) -> c_int;
     prctl: fn(c_int, usize, usize, usize, usize) -> c_int;
+    syscall: fn(c_long) -> c_long;
 
     #[cfg(feature = "check")]
     free: fn(*mut c_void);

@@ -27,6 +27,10 @@ pub struct StatePage {
     pub held: AtomicUsize,
     /// The records whose threads have ended, by index plus one.
     pub spare: [AtomicU32; SPARE_THREADS],
+    /// The number of futex words that have records of their own.
+    pub futexes: AtomicU32,
+    /// The word that is not zero when the lock of a parked thread was ever found beside its word.
+    pub parked: AtomicU32,
     /// The number of threads beside this one, as far as is known.
     #[cfg(feature = "check")]
     pub others: AtomicU32,
@@ -42,6 +46,8 @@ pub static STATE: StatePage = StatePage {
     base: AtomicUsize::new(0),
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
+    futexes: AtomicU32::new(0),
+    parked: AtomicU32::new(0),
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),
     ledger: UnsafeCell::new(MaybeUninit::zeroed()),

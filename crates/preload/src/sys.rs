@@ -38,6 +38,18 @@ pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> SysAnswer {
     if (-4095..0).contains(&answer) { Err(Errno(-answer as i32)) } else { Ok(answer as usize) }
 }
 
+/// Tells whether the eight bytes at `address` can be read: the kernel reads them, as a mask of
+/// signals for a call that it then refuses.
+#[must_use]
+pub fn is_readable(address: u64) -> bool {
+    const NO_SUCH_WAY: usize = i32::MAX as usize;
+    let arguments = [NO_SUCH_WAY, address as usize, 0, 8, 0, 0];
+    // SAFETY: the kernel reads eight bytes, or says that it cannot; there is no such way of changing
+    // the mask, so that it stays as it is.
+    let answer = unsafe { call(libc::SYS_rt_sigprocmask, arguments) };
+    answer == Err(Errno(libc::EINVAL))
+}
+
 /// Closes a descriptor that is ours.
 pub fn close(fd: usize) {
     // SAFETY: the call takes a number; the callers own the descriptor.
@@ -105,6 +117,13 @@ mod tests {
         // SAFETY: no descriptor has this number, so that nobody loses one.
         let closed = unsafe { call(libc::SYS_close, [usize::MAX >> 1, 0, 0, 0, 0, 0]) };
         assert_eq!(closed, Err(Errno(libc::EBADF)));
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_told_without_a_fault() {
+        let here = 7_u64;
+        assert!(is_readable(&raw const here as u64));
+        assert!(!is_readable(0) && !is_readable(8) && !is_readable(1 << 60));
     }
 
     #[test]

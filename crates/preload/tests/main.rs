@@ -8,6 +8,7 @@ mod answers;
 mod counts;
 mod families;
 mod foreign;
+mod futexes;
 mod handler_forks;
 mod keys;
 mod limits;

@@ -83,6 +83,7 @@ const OTHER_FAMILIES: &[(&str, &str)] = &[
 const EXTRA: &[(&str, &str)] = &[
     ("dlclose", "addresses of code may change their meaning"),
     ("prctl", "a thread that may not read the clock any more"),
+    ("syscall", "futex words, on which the locks of other libraries sleep"),
     ("pthread_setname_np", "names"),
     ("pthread_key_create", "our key is the program's too, where it wants all"),
     ("__pthread_key_create", "as that"),

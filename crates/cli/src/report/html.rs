@@ -75,6 +75,7 @@ struct PageLock {
     hold_facts: String,
     waited_at: Vec<SiteView>,
     held_at: Vec<SiteView>,
+    woken_at: Vec<SiteView>,
     initialised_at: Vec<String>,
 }
 
@@ -304,6 +305,7 @@ fn lock_view(lock: &LockReport) -> PageLock {
         hold_facts: facts(hold, "hold", "holds"),
         waited_at: lock.waited_at.iter().map(site).collect(),
         held_at: lock.held_at.iter().map(site).collect(),
+        woken_at: lock.woken_at.iter().map(site).collect(),
         initialised_at: lock.initialised_at.as_ref().map(frames).unwrap_or_default(),
     }
 }

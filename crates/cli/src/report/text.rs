@@ -97,8 +97,8 @@ impl TextPage {
             None if report.glimpses.is_empty() => "lockstead: no thread acquired a lock".to_owned(),
             None => format!("lockstead: {OF_THESE}"),
             Some(process) if process.totals.locks == 0 && process.idle.is_empty() => format!(
-                "lockstead: {} acquired no lock that can be seen (not seen are Rust's std, Go, Java \
-                 monitors, OpenMP and others that have locks of their own)",
+                "lockstead: {} acquired no lock that can be seen (not seen are static programs, Go, Java \
+                 monitors, and what is free when other libraries' locks are taken)",
                 plural(process.threads.created, "thread", "threads")
             ),
             Some(process) if events || !report.glimpses.is_empty() => {
@@ -190,6 +190,7 @@ impl TextPage {
         }
         self.sites("waited", &lock.waited_at);
         self.sites("held", &lock.held_at);
+        self.sites("woken", &lock.woken_at);
     }
 
     fn sites(&mut self, what: &str, sites: &[ReportSite]) {
@@ -259,7 +260,7 @@ impl TextPage {
             return;
         }
         self.text.push('\n');
-        self.line(TITLE, "  Idle waits: for conditions, semaphores and barriers");
+        self.line(TITLE, "  Idle waits: for conditions, semaphores, barriers and other events");
         let columns = ["total", "p50", "p99", "max"];
         let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
         self.line(FAINT, &format!("    {titles}{:>9}", "waits"));

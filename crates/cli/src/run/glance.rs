@@ -48,6 +48,8 @@ pub(super) enum Sight {
         /// It has waited since then, or longer.
         since: Instant,
     },
+    /// Threads have slept for a while on futex words, of which the ledger has no owners.
+    Futexes,
     /// All threads wait, none with a deadline.
     Standstill {
         /// The ways in which the wait can still end.
@@ -230,7 +232,8 @@ impl Glances {
                 Some(_) => seen.told = Some(ToldWait::Nothing),
                 None => {}
             }
-            if recorded.contains_key(&tid) {
+            // Of a wait on a futex word the ledger does not know who could end it.
+            if recorded.get(&tid).is_some_and(|&kind| kind != WaitKind::FUTEX) {
                 continue;
             }
             let lasted = now - seen.since;

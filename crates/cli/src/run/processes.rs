@@ -1,5 +1,6 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
+use super::futexes::FutexLooks;
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::ledger::passing::SocketPeer;
@@ -48,6 +49,8 @@ pub(super) struct Observed {
     used: AtomicU64,
     /// The locks that its checker met.
     pub(super) lives: OnceLock<Lives>,
+    /// What looks for owners of futex words have shown.
+    pub(super) futexes: FutexLooks,
     /// The time at which it ended.
     pub(super) ended: Mutex<Option<u64>>,
     /// How it ended, where that is known.
@@ -91,6 +94,7 @@ impl Observed {
             used_before: AtomicU64::new(0),
             used: AtomicU64::new(0),
             lives: OnceLock::new(),
+            futexes: FutexLooks::default(),
             ended: Mutex::default(),
             exit: Mutex::default(),
         };

@@ -24,7 +24,7 @@ use lockstead_inspect::check::facts::CheckFacts;
 use lockstead_inspect::check::model::Details;
 use lockstead_inspect::report::finding::{Finding, FindingThread};
 use lockstead_inspect::snapshot::Snapshot;
-use lockstead_inspect::snapshot::model::CycleVerdict;
+use lockstead_inspect::snapshot::model::{CycleVerdict, JudgedCycle};
 use lockstead_inspect::waits::detect::FoundCycle;
 use lockstead_inspect::waits::observe::LastingWaiter;
 use lockstead_inspect::waits::standstill::Enders;
@@ -246,8 +246,13 @@ impl Work {
     /// Looks at what the ledger does not have, and says it if it is still so.
     fn seen(&mut self, process: &Arc<Observed>, sight: &Sight) {
         let whole = matches!(sight, Sight::Standstill { .. });
+        let began = now();
         let Some(found) = standstill_text::snapshot(process, whole) else { return };
         self.cycles_in_memory(process, &found);
+        if matches!(sight, Sight::Futexes) {
+            let events = self.scene(process, ThreadNames::new()).events();
+            return process.futexes.note(began, now(), events);
+        }
         let program = self.scene(process, ThreadNames::new()).program();
         match sight {
             Sight::Standstill { enders, since } if !found.is_deadlocked() => {
@@ -267,7 +272,7 @@ impl Work {
                 let threads = standstill_text::party(&found, *tid).into_iter().collect();
                 self.print("blocked", process.pid, text, threads, Details::default());
             }
-            Sight::Standstill { .. } | Sight::Unrecorded { .. } => {}
+            Sight::Standstill { .. } | Sight::Unrecorded { .. } | Sight::Futexes => {}
         }
     }
 
@@ -286,19 +291,28 @@ impl Work {
     /// Reports deadlocks through locks that no ledger has, each once.
     fn cycles_in_memory(&mut self, process: &Arc<Observed>, found: &Snapshot) {
         let program = self.scene(process, ThreadNames::new()).program();
-        for cycle in found.cycles.iter().filter(|cycle| cycle.verdict == CycleVerdict::Deadlock) {
+        let is_dead = |cycle: &&JudgedCycle| {
+            matches!(cycle.verdict, CycleVerdict::Deadlock | CycleVerdict::Probable)
+        };
+        for cycle in found.cycles.iter().filter(is_dead) {
             let known = self.cycles.entry(Arc::as_ptr(process) as usize).or_default();
             // Of a cycle of recorded locks the detection tells.
             if standstill_text::is_recorded(found, cycle) || !known.insert(cycle.threads.clone()) {
                 continue;
             }
-            // First, for nobody may be there to read.
-            self.end(process);
+            let is_certain = cycle.verdict == CycleVerdict::Deadlock;
             let text = standstill_text::deadlock(&program, found, cycle);
-            let mut details = checked::of_deadlock();
-            self.reports.judge.judge(&mut details, &text);
             let members = cycle.threads.iter();
             let parties = members.filter_map(|&tid| standstill_text::party(found, tid)).collect();
+            if !is_certain {
+                let none = Details::default();
+                self.print("probable_deadlock", process.pid, text, parties, none);
+                continue;
+            }
+            // First, for nobody may be there to read.
+            self.end(process);
+            let mut details = checked::of_deadlock();
+            self.reports.judge.judge(&mut details, &text);
             self.print("deadlock", process.pid, text, parties, details);
         }
     }

@@ -5,6 +5,7 @@ use super::processes::Observed;
 use crate::finding_text::{frames, thread_text};
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::facts::ThreadFacts;
+use lockstead_inspect::futexes::{FutexRole, of_stack};
 use lockstead_inspect::memory::{ProcessMemory, ReadableMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::calls;
@@ -133,6 +134,24 @@ impl Scene {
             .or_else(|| thread_start(record, &ledger, &mut self.symbolizer))
     }
 
+    /// Returns the stacks of the waits on futex words, in which threads are now, that are for
+    /// events.
+    pub(super) fn events(&mut self) -> Vec<u32> {
+        let ledger = self.process.ledger.view();
+        let waits = ledger.threads().filter_map(|thread| thread.record.wait.read());
+        let mut stacks: Vec<u32> = waits
+            .filter(|(_, waiting)| waiting.how.kind() == WaitKind::FUTEX)
+            .map(|(_, waiting)| waiting.stack)
+            .collect();
+        stacks.sort_unstable();
+        stacks.dedup();
+        stacks.retain(|&stack| {
+            let role = self.recorded(stack).as_ref().and_then(of_stack).map(|found| found.role);
+            role == Some(FutexRole::Event)
+        });
+        stacks
+    }
+
     /// Returns the names of a lock.
     pub(super) fn lock(&mut self, address: u64) -> NamedLock {
         let ledger = self.process.ledger.view();
@@ -170,6 +189,7 @@ impl Scene {
                 WaitKind::CONDITION => "condition",
                 WaitKind::SEMAPHORE => "semaphore",
                 WaitKind::BARRIER => "barrier",
+                WaitKind::FUTEX => "futex",
                 _ => "unknown",
             },
             lock: lock.map(|lock| self.lock(lock)),

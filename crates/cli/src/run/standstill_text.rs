@@ -11,7 +11,7 @@ use crate::dump;
 use lockstead_inspect::proc::process::LiveProcess;
 use lockstead_inspect::report::finding::{FindingThread, HolderActivity as Doing};
 use lockstead_inspect::snapshot::model::{
-    JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
+    CycleVerdict, JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
 };
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_inspect::waits::standstill::Enders;
@@ -119,7 +119,7 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
             let WaitTarget::Lock { address } = wait.target else { return None };
             let lock = found.lock(address)?;
             // Of waits that the ledger has the watch tells.
-            if !is_held(lock) || wait.waited_ns.is_some() {
+            if !is_held(lock) || wait.word.is_none() {
                 return None;
             }
             (lock.name.clone(), wait.until.is_some())
@@ -148,7 +148,11 @@ pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> 
         1 => "1 thread waits for itself".into(),
         count => format!("{count} threads wait for each other"),
     };
-    let mut text = format!("lockstead: DEADLOCK: {threads}, in {program}\n");
+    let verdict = match cycle.verdict {
+        CycleVerdict::Probable => "DEADLOCK, probably",
+        _ => "DEADLOCK",
+    };
+    let mut text = format!("lockstead: {verdict}: {threads}, in {program}\n");
     for &tid in &cycle.threads {
         text.push_str(&plain(&dump::one_waiter(found, tid)));
     }
@@ -159,7 +163,7 @@ pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> 
 pub(super) fn is_recorded(found: &Snapshot, cycle: &JudgedCycle) -> bool {
     let mut waits =
         cycle.threads.iter().map(|&tid| found.thread(tid).and_then(SnapshotThread::wait));
-    waits.all(|wait| wait.is_some_and(|wait| wait.waited_ns.is_some()))
+    waits.all(|wait| wait.is_some_and(|wait| wait.word.is_none()))
 }
 
 /// Returns whether a thread is in a cycle.

@@ -1,6 +1,7 @@
 //! What the command looks for in one process, round by round: cycles, waits that last, and
 //! what the ledger does not have.
 
+use super::futexes::FutexWatch;
 use super::glance::{Glances, Sight};
 use super::processes::Observed;
 use lockstead_inspect::waits::blocked::WaitPatience;
@@ -23,6 +24,7 @@ pub(super) struct ProcessWatch {
     words: WordOwners,
     /// What the ledger does not have.
     pub(super) glances: Glances,
+    futexes: FutexWatch,
     /// A cycle was found that is not confirmed yet.
     pending: bool,
     modules: u64,
@@ -53,6 +55,7 @@ impl ProcessWatch {
             words: WordOwners::default(),
             patience: patience.map(WaitPatience::new),
             glances: Glances::new(limit, now),
+            futexes: FutexWatch::default(),
             pending: false,
             modules: 0,
             round: 0,
@@ -83,6 +86,9 @@ impl ProcessWatch {
             let (observer, detector) = (&self.observer, &self.detector);
             let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
             news.extend(patience.due(alive, now).into_iter().cloned().map(RoundNews::Blocked));
+        }
+        if process.visible && self.futexes.is_due(&process.futexes, self.observer.waiters(), now) {
+            news.push(RoundNews::Seen(Sight::Futexes));
         }
         let sights = self.glances.look(process, Instant::now(), quiet);
         let is_new =

@@ -3,10 +3,11 @@
 
 use super::screen::Lookup;
 use lockstead_inspect::maps::Maps;
-use lockstead_inspect::report::{LockFacts, Names};
+use lockstead_inspect::report::{LockFacts, Names, futex_name};
 use lockstead_inspect::stack::Frame;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_ledger::Ledger;
+use lockstead_ledger::lock::ObjectKind;
 use lockstead_render::words::clean;
 use std::collections::HashMap;
 use std::fs;
@@ -63,9 +64,13 @@ impl Lookup for FileNames<'_> {
         let Some(record) = self.ledger.lock(index) else { return format!("lock {index}") };
         let generation = generation.unwrap_or_else(|| record.generation.load(Relaxed));
         let symbolizer = &mut self.symbolizer;
-        let facts = || LockFacts::of(&self.ledger, record);
+        let ledger = &self.ledger;
         let name = self.locks.entry((index, generation));
-        name.or_insert_with(|| Names::lock(symbolizer, &facts())).clone()
+        let find = || match record.shape().0 {
+            ObjectKind::Futex => futex_name(ledger, symbolizer, record),
+            _ => Names::lock(symbolizer, &LockFacts::of(ledger, record)),
+        };
+        name.or_insert_with(find).clone()
     }
 
     fn site(&mut self, stack: u32) -> String {

@@ -95,6 +95,7 @@ impl LockLife {
             on_stack_of: now.filter(|_| lives).and_then(|facts| facts.on_stack_of),
             init: returns(self.init_stack),
             first: returns(self.first_stack),
+            noun: None,
             late: self.late,
             given: given.filter(|_| lives),
         }

@@ -76,11 +76,15 @@ impl FutexUse {
         self.key.of(wait.address, memory)
     }
 
-    /// Returns the address of the object where the word alone tells it: for records that were made
-    /// while the process lived. `before` is what stood in the 8 bytes that lie 32 before the word.
+    /// Returns the address of the object of a word that was recorded: `address` is the word's, or,
+    /// if it was found `beside` the word, what stood there.
     #[must_use]
-    pub fn key_recorded(&self, word: u64, before: u64) -> Option<u64> {
-        self.key.recorded(word, before)
+    pub fn key_recorded(&self, address: u64, beside: bool) -> Option<u64> {
+        match (self.key, beside) {
+            (KeyPlace::Parked(_), true) => self.key.recorded(0, address),
+            (KeyPlace::Parked(_), false) | (_, true) => None,
+            (_, false) => self.key.recorded(address, 0),
+        }
     }
 }
 

@@ -213,16 +213,19 @@ fn what_has_called_the_programs_own_code_says_nothing() {
 
 #[test]
 fn a_key_is_where_the_lock_lies() {
-    let key = |function: &str, before: u64| {
-        of_stack(&stack(&[function])).expect("known").key_recorded(0x1020, before)
+    let key = |function: &str, address: u64, beside: bool| {
+        of_stack(&stack(&[function])).expect("known").key_recorded(address, beside)
     };
     let futex = "std::sys::sync::rwlock::futex::RwLock::";
-    assert_eq!(key(&format!("{futex}read_contended"), 0), Some(0x1020));
-    assert_eq!(key(&format!("{futex}write_contended"), 0), Some(0x101c), "one lock, two words");
+    assert_eq!(key(&format!("{futex}read_contended"), 0x1020, false), Some(0x1020));
+    assert_eq!(key(&format!("{futex}write_contended"), 0x1020, false), Some(0x101c), "two words");
+    assert_eq!(key(&format!("{futex}read_contended"), 0x5000, true), None, "somebody's pointer");
     let parking = "parking_lot::raw_rwlock::RawRwLock::";
-    assert_eq!(key(&format!("{parking}lock_shared_slow"), 0x5000), Some(0x5000));
-    assert_eq!(key(&format!("{parking}wait_for_readers"), 0x5001), Some(0x5000));
-    assert_eq!(key("parking_lot::raw_mutex::RawMutex::lock_slow", 0x5001), Some(0x5001));
-    assert_eq!(key("parking_lot::raw_mutex::RawMutex::lock_slow", 3), None);
-    assert_eq!(key("std::thread::park", 0x5001), None);
+    assert_eq!(key(&format!("{parking}lock_shared_slow"), 0x5000, true), Some(0x5000));
+    assert_eq!(key(&format!("{parking}wait_for_readers"), 0x5001, true), Some(0x5000));
+    let mutex = "parking_lot::raw_mutex::RawMutex::lock_slow";
+    assert_eq!(key(mutex, 0x5001, true), Some(0x5001));
+    assert_eq!(key(mutex, 3, true), None);
+    assert_eq!(key(mutex, 0x5001, false), None, "the word is the thread's");
+    assert_eq!(key("std::thread::park", 0x5001, false), None);
 }

@@ -106,7 +106,7 @@ impl Account {
         if waiting.how.kind() == WaitKind::JOIN {
             return;
         }
-        if let Some(index) = ledger.find_lock(waiting.target) {
+        if let Some(index) = ledger.lock_of(&waiting) {
             let ns = Some(end.saturating_sub(waiting.since));
             self.waits.entry(index).or_default().push(Unfinished { ns, stack: waiting.stack });
         }

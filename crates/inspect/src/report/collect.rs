@@ -3,6 +3,7 @@
 use super::account::Account;
 use super::detail::describe;
 use super::finding::Finding;
+use super::futexes;
 use super::model::{
     Glimpse, LockReport, LockTotals, Losses, ProcessReport, RunReport, SCHEMA, Sort, VERSION,
 };
@@ -134,8 +135,10 @@ pub fn describe_process(
 
     let account = Account::of(&ledger, end);
     let losses = losses(&ledger, &account);
+    let rows = rows::all(&ledger, &account, options.by_class);
+    let rows = futexes::gather(&ledger, names, rows);
     let (idle, locks): (Vec<ReportRow>, Vec<ReportRow>) =
-        rows::all(&ledger, &account, options.by_class).into_iter().partition(|row| row.idle);
+        rows.into_iter().partition(|row| row.idle);
     let idle = rows::gather_short_lived(&ledger, names, idle);
     let (threads, mut waiting) = threads::count(&ledger, names, began, end);
     waiting.ran_ns = facts.ran_ns;
@@ -143,7 +146,7 @@ pub fn describe_process(
     let sum_of = |rows: &[ReportRow], of: &dyn Fn(&ReportRow) -> u64| {
         rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)))
     };
-    let late = sum_of(&locks, &|row| match row.is_condition(&ledger) {
+    let late = sum_of(&locks, &|row| match row.is_counted_apart(&ledger) {
         true => row.totals.waited_ns.saturating_sub(row.counted),
         false => 0,
     });

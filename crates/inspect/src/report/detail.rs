@@ -44,10 +44,14 @@ pub(super) fn describe(
     let members = row.members.all();
     let lock = ledger.lock(*members.first()?)?;
     let sum = sum(ledger, account, members);
-    let facts = LockFacts::of(ledger, lock);
+    let mut facts = LockFacts::of(ledger, lock);
     let (kind, life, attributes) = lock.shape();
     let one = row.totals.locks == 1 && life != RecordLife::MassGrave;
-    let name = if one { names.lock(&facts) } else { class_name(names, &facts) };
+    let name = match &row.futex {
+        Some(futex) => futex.name(names, &mut facts),
+        None if one => names.lock(&facts),
+        None => class_name(names, &facts),
+    };
     let initialised = lock.init_stack.load(Relaxed);
     let as_lock = kind == ObjectKind::Condition && !row.idle;
     let over = members.iter().filter_map(|&index| ledger.lock(index)).all(is_over);
@@ -55,9 +59,16 @@ pub(super) fn describe(
         name,
         kind: kind_name(kind),
         attributes: attribute_names(attributes),
-        type_name: if as_lock { AS_LOCK.into() } else { type_name(kind, attributes) },
+        type_name: match &row.futex {
+            Some(futex) => futex.noun.into(),
+            None if as_lock => AS_LOCK.into(),
+            None => type_name(kind, attributes),
+        },
         mutex: if as_lock { mutex(ledger, names, lock) } else { None },
-        address: one.then_some(facts.address),
+        address: match &row.futex {
+            Some(futex) => futex.address,
+            None => one.then_some(facts.address),
+        },
         locks: row.totals.locks,
         life: match life {
             _ if one => life_name(life),
@@ -65,7 +76,8 @@ pub(super) fn describe(
             _ => "several",
         },
         acquisitions: row.totals.acquisitions,
-        waits_only: kind.is_told() && attributes & attribute::FOLLOWED == 0,
+        waits_only: kind == ObjectKind::Futex
+            || kind.is_told() && attributes & attribute::FOLLOWED == 0,
         contended: row.totals.contended,
         contended_percent: percent(row.totals.contended, row.totals.acquisitions).min(100.0),
         timed_out: sum.timed_out,
@@ -82,7 +94,14 @@ pub(super) fn describe(
             ..durations(ledger, places, names, &sum.hold)
         },
         waited_at: sites(ledger, places, names, sum.waited_at, SharesOf::Time),
-        held_at: sites(ledger, places, names, sum.held_at, SharesOf::Time),
+        held_at: match row.futex {
+            Some(_) => Vec::new(),
+            None => sites(ledger, places, names, sum.held_at.clone(), SharesOf::Time),
+        },
+        woken_at: match row.futex {
+            Some(_) => sites(ledger, places, names, sum.held_at, SharesOf::Count),
+            None => Vec::new(),
+        },
         initialised_at: stack(ledger, names, initialised),
     })
 }

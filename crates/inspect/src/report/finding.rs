@@ -9,7 +9,7 @@ use serde::Serialize;
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Finding {
-    /// `deadlock`; `timed_cycle`, which a time-out will open; `blocked`, a wait above the limit;
+    /// `deadlock`; `probable_deadlock`, one link of which rests on weaker evidence; `timed_cycle`, which a time-out will open; `blocked`, a wait above the limit;
     /// `stuck`, a process in which all threads wait; `hang`, a run in which nothing moves, with all
     /// threads of all its processes; with `--check` also `order`, locks taken in no
     /// one order, and `violation`, of a rule.

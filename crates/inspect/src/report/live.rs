@@ -7,6 +7,7 @@
 //! names nothing: what is shown is named by whoever shows it.
 
 use super::account::{began, canonical, is_running};
+use super::futexes;
 use super::names::thread_name;
 use super::threads::{acquisitions, is_for_lock};
 use lockstead_ledger::lock::{ObjectKind, RecordLife};
@@ -184,7 +185,7 @@ impl LiveSample {
         let Some((_, wait)) = thread.record.wait.read() else { return };
         let for_ns = self.at_ns.saturating_sub(wait.since);
         let joins = wait.how.kind() == WaitKind::JOIN;
-        let lock = if joins { None } else { ledger.find_lock(wait.target) };
+        let lock = if joins { None } else { ledger.lock_of(&wait) };
         if let Some(index) = lock {
             let sums = self.sums(ledger, index);
             sums.waited_ns = sums.waited_ns.saturating_add(for_ns);
@@ -246,11 +247,14 @@ impl LiveSample {
         }
         for (&lock, sums) in &self.locks {
             let kind = ledger.lock(lock).map_or(ObjectKind::Unknown, |lock| lock.shape().0);
-            if matches!(
-                kind.plain(),
-                ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore
-            ) && as_lock(ledger, lock).is_none()
-            {
+            let is_event = match kind.plain() {
+                ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore => {
+                    as_lock(ledger, lock).is_none()
+                }
+                ObjectKind::Futex => !is_futex_lock(ledger, lock),
+                _ => false,
+            };
+            if is_event {
                 continue;
             }
             // Of another life of the address nothing can be taken away. A lock
@@ -280,7 +284,7 @@ impl LiveSample {
             }
         }
         (live.waiters, live.idle) = self.waiters.iter().cloned().partition(|waiter| {
-            let serves = |lock| as_lock(ledger, lock).is_some();
+            let serves = |lock| as_lock(ledger, lock).is_some() || is_futex_lock(ledger, lock);
             is_for_lock(waiter.how) || waiter.lock.is_some_and(serves)
         });
         live.holders.clone_from(&self.holders);
@@ -294,6 +298,10 @@ impl LiveSample {
 /// Returns how often a condition that serves as a lock was acquired, and how often after waiting.
 fn as_lock(ledger: &Ledger<'_>, lock: u32) -> Option<(u64, u64)> {
     ledger.existing_extension(ledger.lock(lock)?)?.as_lock()
+}
+
+fn is_futex_lock(ledger: &Ledger<'_>, lock: u32) -> bool {
+    ledger.lock(lock).is_some_and(|lock| futexes::seems_a_lock(ledger, lock))
 }
 
 fn recorded(ledger: &Ledger<'_>, lock: u32) -> u64 {

@@ -22,6 +22,7 @@ mod account;
 mod collect;
 mod detail;
 pub mod finding;
+mod futexes;
 pub mod live;
 pub mod model;
 pub mod names;
@@ -37,6 +38,7 @@ pub use collect::{
     LedgerProcess, ProcessFacts, ReportOptions, RunFacts, assemble, describe_process,
 };
 pub use finding::Finding;
+pub use futexes::futex_name;
 pub use model::{Glimpse, RunReport, Sort};
 pub use names::{LockFacts, Names, thread_name};
 pub use symbolized::end_of;

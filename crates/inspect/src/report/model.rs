@@ -264,13 +264,14 @@ pub struct ThreadReport {
 pub struct LockReport {
     /// The name of the lock.
     pub name: String,
-    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier`, `once` or `unknown`.
+    /// `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier`, `once`, `futex` or `unknown`.
     pub kind: &'static str,
     /// `lockstead` (a lock of lockstead's own), `recursive`, `error-checking`, `adaptive`, `robust`, `priority-inheriting`,
     /// `priority-ceiling`, `process-shared`, `writers-first`, `C11`.
     pub attributes: Vec<&'static str>,
     /// Kind and attributes as one would say them: `recursive mutex`; `lock of a condition and a
-    /// mutex` of a condition that serves as a lock.
+    /// mutex` of a condition that serves as a lock; of a futex word whose it is, as its stacks tell:
+    /// `Rust std::sync::Mutex`.
     #[serde(rename = "type")]
     pub type_name: String,
     /// What the mutex of a condition that serves as a lock is called.
@@ -282,7 +283,7 @@ pub struct LockReport {
     /// `live`; `destroyed`; `several destroyed` of one origin; `several` of one origin
     /// (`--by-class`). In `idle` all `destroyed` ones of one place are one entry.
     pub life: &'static str,
-    /// How often it was acquired; of a condition that serves as a lock, how often it was signalled
+    /// How often it was acquired; 0 of a futex word, of which only waits are seen; of a condition that serves as a lock, how often it was signalled
     /// since it was first waited for.
     pub acquisitions: u64,
     /// Whether its waits alone are known: an acquisition without a wait was told to nobody, and is
@@ -310,6 +311,8 @@ pub struct LockReport {
     pub waited_at: Vec<ReportSite>,
     /// The places at which its holders had acquired it, the longest first.
     pub held_at: Vec<ReportSite>,
+    /// The places from which its sleepers were woken, of a futex word, the most frequent first.
+    pub woken_at: Vec<ReportSite>,
     /// The stack of its initialisation.
     pub initialised_at: Option<Stack>,
 }

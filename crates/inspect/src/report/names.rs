@@ -36,6 +36,16 @@ pub struct LockFacts {
     pub late: bool,
     /// The name that the program has given it.
     pub given: Option<String>,
+    /// What it is called, where that says more than the kind.
+    pub noun: Option<&'static str>,
+}
+
+impl LockFacts {
+    /// Returns what it is called in prose.
+    #[must_use]
+    pub fn noun(&self) -> &'static str {
+        self.noun.unwrap_or_else(|| noun(self.kind))
+    }
 }
 
 impl LockFacts {
@@ -56,6 +66,7 @@ impl LockFacts {
             first: returns(record.first_stack.load(Relaxed)),
             late: false,
             given: given_name(ledger, record),
+            noun: None,
         }
     }
 }
@@ -108,6 +119,7 @@ pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
         ObjectKind::Condition | ObjectKind::ToldCondition => "conditions",
         ObjectKind::Barrier => "barriers",
         ObjectKind::ToldOnce => "onces",
+        ObjectKind::Futex => "futex words",
         ObjectKind::Unknown => "locks",
     };
     let mut origin = |returns: &[u64]| site(&names.stack(returns, 0)).map(Frame::site);
@@ -131,6 +143,7 @@ pub fn kind_name(kind: ObjectKind) -> &'static str {
         ObjectKind::Condition | ObjectKind::ToldCondition => "condition",
         ObjectKind::Barrier => "barrier",
         ObjectKind::ToldOnce => "once",
+        ObjectKind::Futex => "futex",
         ObjectKind::Unknown => "unknown",
     }
 }

@@ -3,6 +3,7 @@
 //! for the rows that are shown.
 
 use super::account::{Account, canonical};
+use super::futexes::FutexRow;
 use super::model::{LockTotals, Sort};
 use super::names::Names;
 use crate::stack::Frame;
@@ -46,6 +47,8 @@ pub(super) struct ReportRow {
     pub(super) held: u64,
     /// Threads wait here for work, not for a lock.
     pub(super) idle: bool,
+    /// What it is, of futex words.
+    pub(super) futex: Option<FutexRow>,
     /// Nanoseconds of the waiting that the threads have counted as waiting for a lock already.
     pub(super) counted: u64,
 }
@@ -55,7 +58,7 @@ impl ReportRow {
         self.totals.acquisitions != 0 || self.totals.waited_ns != 0 || self.held != 0
     }
 
-    fn absorb(&mut self, other: &ReportRow) {
+    pub(super) fn absorb(&mut self, other: &ReportRow) {
         for &index in other.members.all() {
             self.members.add(index);
         }
@@ -65,10 +68,14 @@ impl ReportRow {
         self.counted = self.counted.saturating_add(other.counted);
     }
 
-    /// Tells whether it is about conditions.
-    pub(super) fn is_condition(&self, ledger: &Ledger<'_>) -> bool {
-        let first = ledger.lock(self.members.all()[0]);
-        first.is_some_and(|lock| lock.shape().0 == ObjectKind::Condition)
+    /// Returns the kind of what it is about.
+    pub(super) fn kind(&self, ledger: &Ledger<'_>) -> Option<ObjectKind> {
+        Some(ledger.lock(self.members.all()[0])?.shape().0)
+    }
+
+    /// Tells whether threads count waits for it by themselves, before anybody knows what it is.
+    pub(super) fn is_counted_apart(&self, ledger: &Ledger<'_>) -> bool {
+        matches!(self.kind(ledger), Some(ObjectKind::Condition | ObjectKind::Futex))
     }
 
     /// Returns what `sort` looks at first.
@@ -182,8 +189,9 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
         // cannot be told, and most count.
         idle: matches!(
             kind.plain(),
-            ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore
+            ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore | ObjectKind::Futex
         ),
+        futex: None,
         counted: 0,
     };
     if let Some(statistics) = ledger.existing_extension(lock) {

@@ -1,6 +1,6 @@
 //! The names of a process from its files: [`Names`] by the symbolizer.
 
-use super::names::{LockFacts, Names, noun};
+use super::names::{LockFacts, Names};
 use crate::stack::{CodeAddress, Stack, StackEnd};
 use crate::symbols::{self, Symbolizer};
 
@@ -23,7 +23,7 @@ impl Names for Symbolizer {
         let [init, first] = [&facts.init, &facts.first].map(|returns| chain(returns));
         let some = |chain: &'_ [CodeAddress]| !chain.is_empty();
         self.lock_name(&symbols::LockClues {
-            kind: noun(facts.kind),
+            kind: facts.noun(),
             address: facts.address,
             on_stack_of: facts.on_stack_of.as_deref(),
             initialised: Some(init.as_slice()).filter(|chain| some(chain)),

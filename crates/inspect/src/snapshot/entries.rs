@@ -38,7 +38,9 @@ pub(super) struct LedgerEntries {
     pub(super) stacks: Vec<Stack>,
     /// The names of threads by the stacks that they run on.
     thread_stacks: Vec<(u64, u64, String)>,
-    now: u64,
+    /// Since when threads sleep on futex words, by their ids: what for, memory tells.
+    pub(super) sleeping: HashMap<u32, u64>,
+    pub(super) now: u64,
 }
 
 /// A thread's part, as read.
@@ -64,6 +66,7 @@ impl LedgerEntries {
             locks: BTreeMap::new(),
             stacks: Vec::new(),
             thread_stacks: thread_stacks(ledger, looking),
+            sleeping: HashMap::new(),
             now: ledger_now(),
         };
         let threads = ledger.threads().enumerate();
@@ -77,6 +80,10 @@ impl LedgerEntries {
         }
         for part in &parts {
             let Some(waiting) = part.waiting else { continue };
+            if waiting.how.kind() == WaitKind::FUTEX {
+                entries.sleeping.insert(part.tid, waiting.since);
+                continue;
+            }
             let back = taking_back.contains(&part.index) || {
                 let companion = entries.locks.get(&waiting.companion);
                 companion.is_some() && sleeps_in(looking, part.tid, waiting.companion)
@@ -248,13 +255,17 @@ impl LedgerEntries {
         self.waits.insert(tid, ReadWait { record: Some(record), wait });
     }
 
-    /// Tells whether the ledger has a wait of this thread by now.
+    /// Tells whether the ledger has a wait of this thread by now, with what it is for.
     pub(super) fn waits_now(&self, looking: &Looking, ledger: &Ledger<'_>, tid: u32) -> bool {
         ledger.threads().any(|thread| {
             let own = thread.record.tid.load(Relaxed);
             thread.record.state.load(Relaxed) == state::LIVE
                 && looking.numbers.get(&own) == Some(&tid)
-                && thread.record.wait.read().is_some()
+                && thread
+                    .record
+                    .wait
+                    .read()
+                    .is_some_and(|(_, waiting)| waiting.how.kind() != WaitKind::FUTEX)
         })
     }
 

@@ -17,7 +17,8 @@
 use super::capture::{Looking, SnapshotFacts};
 use super::entries::{LedgerEntries, ReadWait};
 use super::model::{
-    CycleVerdict, JudgedCycle, LockHeld, Snapshot, SnapshotLock, SnapshotSource, WaitTarget,
+    CycleVerdict, JudgedCycle, LockHeld, Snapshot, SnapshotLock, SnapshotSource, ThreadWait,
+    WaitTarget,
 };
 use super::objects::ledger_now;
 use crate::ledger::{MappedLedger, code};
@@ -191,7 +192,11 @@ fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Ledg
                 there.waiting.push(tid);
             }
             looking.waits.insert(tid, known);
-            entries.waits.insert(tid, ReadWait { record: None, wait });
+            let since = entries.sleeping.get(&tid);
+            let waited_ns = since.map(|&since| entries.now.saturating_sub(since));
+            entries
+                .waits
+                .insert(tid, ReadWait { record: None, wait: ThreadWait { waited_ns, ..wait } });
             continue;
         };
         let WaitTarget::Lock { address } = recorded.wait.target else { continue };

@@ -24,6 +24,9 @@ impl WaitKind {
     pub const SEMAPHORE: WaitKind = WaitKind(7);
     /// Sleeps at a barrier.
     pub const BARRIER: WaitKind = WaitKind(8);
+    /// Sleeps on a futex word for a lock or an event of another library; the target is the word,
+    /// the companion the lock where it was found beside the word.
+    pub const FUTEX: WaitKind = WaitKind(9);
 
     const KIND: u32 = 0xff;
     const TIMED: u32 = 1 << 8;

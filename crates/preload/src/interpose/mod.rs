@@ -33,6 +33,7 @@ pub mod barrier;
 pub mod c11;
 pub mod code;
 pub mod condition;
+pub mod futex;
 pub mod jail;
 pub mod join;
 pub mod keys;

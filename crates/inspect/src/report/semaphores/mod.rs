@@ -327,6 +327,7 @@ impl SemaphoreReader<'_> {
             init,
             first,
             given: None,
+            noun: None,
             late: false,
         };
         let is_one = alone && (facts.module != 0 || usage.lives.load(Relaxed) == 1);

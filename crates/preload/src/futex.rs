@@ -1,0 +1,220 @@
+//! Leaves in the ledger what threads do on futex words: the locks and events of all
+//! libraries that sleep by libc's function for system calls.
+//!
+//! # Role
+//! [`wait_begins`] and [`wait_ends`] around a call that may sleep, [`wakes`] before one that
+//! wakes. Whose word it is nobody here asks: the command tells it by the stacks.
+//!
+//! # State
+//! A word has a record once somebody has slept on it, [`FUTEX_WORDS`] of them at most; the waits
+//! on others are added up by the stack that led to them. A record counts waits, their times and
+//! stacks; and, where locks have the stacks of their holders, those of the calls that woke. A
+//! wake-up of a word without a record leaves nothing.
+//!
+//! Nothing says when a word is no lock any more. Its record goes on for whatever comes to lie
+//! there, and ends when that is a lock that has a kind of its own.
+
+use crate::me::{Me, enter_uncounted, resume};
+use crate::site::CallSite;
+use crate::state::STATE;
+use crate::sys;
+use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::Birth;
+use lockstead_ledger::lock::{
+    Extension, FUTEX_WORDS, ObjectKind, RecordLife, SHARED_WORDS, attribute,
+};
+use lockstead_ledger::publish::{WaitKind, Waiting};
+
+/// A sleep that a thread is about to ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct FutexSleep {
+    /// The word, of several the first.
+    pub word: u64,
+    /// Whether a thread may sleep so that is parked with its lock beside the word.
+    pub may_be_parked: bool,
+    /// Whether the wait counts as one for a lock until the command knows better: it looks like that
+    /// of Rust's mutex, or the kernel hands over a lock.
+    pub is_for_lock: bool,
+    /// What the wait is published as.
+    pub how: WaitKind,
+    /// Its end in nanoseconds of the clock that `how` says; 0: none.
+    pub deadline: u64,
+}
+
+/// What [`wait_begins`] leaves for [`wait_ends`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SleepPlace {
+    /// The index of the record; 0: none.
+    pub lock: u32,
+    /// The id of the stack.
+    pub stack: u32,
+    /// Whether the wait counts as one for a lock.
+    pub is_for_lock: bool,
+}
+
+/// How a sleep has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SleepEnd {
+    /// Somebody woke the thread.
+    Woken,
+    /// The deadline has passed.
+    TimedOut,
+    /// A signal handler ran.
+    Interrupted,
+    /// It did not sleep.
+    Refused,
+}
+
+/// Publishes that the calling thread is about to sleep.
+pub fn wait_begins(sleep: &FutexSleep, site: &CallSite) -> SleepPlace {
+    let Some(me) = enter_uncounted() else { return SleepPlace::default() };
+    let stack = me.stack(site);
+    let beside = if sleep.may_be_parked { lock_beside(sleep.word) } else { 0 };
+    let lock = me.futex_record(sleep.word, beside, stack);
+    let place = SleepPlace { lock, stack, is_for_lock: sleep.is_for_lock };
+    let since = sys::now();
+    // Whoever holds what is waited for now is told by that how long this lasted.
+    me.ledger.header().push_clock(since);
+    me.record().wait.begin(&Waiting {
+        how: sleep.how,
+        stack,
+        target: sleep.word,
+        since,
+        deadline: sleep.deadline,
+        companion: beside,
+    });
+    me.block(site);
+    place
+}
+
+/// Ends the wait that [`wait_begins`] published.
+pub fn wait_ends(place: SleepPlace, end: SleepEnd, site: &CallSite) {
+    let Some(me) = resume(Some(site)) else { return };
+    let now = me.clock();
+    let record = me.record();
+    let since = record.wait.read().map_or(now, |(_, waiting)| waiting.since);
+    record.wait.end();
+    // The value had changed: that was no wait.
+    if end == SleepEnd::Refused {
+        return;
+    }
+    let waited = now.saturating_sub(since);
+    let total = if place.is_for_lock { &record.waited } else { &record.idled };
+    total.store(total.load(Relaxed) + waited, Relaxed);
+    let Some(statistics) = me.ledger.extension(place.lock) else { return };
+    match end {
+        SleepEnd::Woken => statistics.contended.fetch_add(1, Relaxed),
+        SleepEnd::TimedOut => statistics.timed_out.fetch_add(1, Relaxed),
+        SleepEnd::Interrupted | SleepEnd::Refused => 0,
+    };
+    if place.is_for_lock {
+        statistics.handing.counted.fetch_add(waited, Relaxed);
+    }
+    statistics.wait.add(waited, 1, place.stack);
+    me.ledger.add_share(&statistics.waited_at, place.stack, 1, waited);
+}
+
+/// Counts a call that wakes sleepers of `word`, which is about to be made. The word may be gone
+/// after it. `may_be_parked`: as with the sleep.
+pub fn wakes(word: u64, may_be_parked: bool, site: &CallSite) {
+    if STATE.futexes.load(Relaxed) == 0 {
+        return;
+    }
+    let Some(me) = enter_uncounted() else { return };
+    let beside = || {
+        let may_be = may_be_parked && STATE.parked.load(Relaxed) != 0;
+        let lock = if may_be { lock_beside(word) } else { 0 };
+        me.statistics_of(lock)
+    };
+    if let Some(statistics) = me.statistics_of(word).or_else(beside) {
+        me.ledger.add_share(&statistics.held_at, me.stack(site), 1, 0);
+    }
+}
+
+impl Me {
+    /// Returns the record for a sleep on `word`, made if there is none; 0 where the ledger is full.
+    fn futex_record(&self, word: u64, beside: u64, stack: u32) -> u32 {
+        let (address, attributes) =
+            if beside == 0 { (word, 0) } else { (beside, attribute::BESIDE) };
+        let known = self.live_futex(address);
+        if let Some(index) = known {
+            return index;
+        }
+        let is_full = STATE.futexes.load(Relaxed) >= FUTEX_WORDS;
+        let address = if is_full { SHARED_WORDS | u64::from(stack) } else { address };
+        if is_full && let Some(index) = self.live_futex(address) {
+            return index;
+        }
+        if beside != 0 {
+            STATE.parked.store(1, Relaxed);
+        }
+        STATE.futexes.fetch_add(1, Relaxed);
+        let birth = Birth {
+            address,
+            kind: ObjectKind::Futex,
+            attributes,
+            init_stack: 0,
+            first_stack: stack,
+            module: if is_full { 0 } else { self.module_of(address) },
+        };
+        // Whatever lived there before does so no more.
+        let is_other = self.ledger.find_lock(address).is_some();
+        let made =
+            if is_other { self.ledger.init_lock(&birth) } else { self.ledger.use_lock(&birth) };
+        made.unwrap_or(0)
+    }
+
+    fn live_futex(&self, address: u64) -> Option<u32> {
+        let index = self.ledger.find_lock(address)?;
+        let (kind, life, _) = self.ledger.lock(index)?.shape();
+        (kind == ObjectKind::Futex && life == RecordLife::Live).then_some(index)
+    }
+
+    fn statistics_of(&self, address: u64) -> Option<&'static Extension> {
+        self.ledger.extension(self.live_futex(address)?)
+    }
+}
+
+/// Returns the address of the lock that a thread is parked for which sleeps on `word`; 0 where none
+/// stands there.
+///
+/// parking_lot's data of a thread has, in front of the word, the lock's address, a pointer to the
+/// next thread in the queue, and two small numbers. Others may have something like that beside
+/// their words: the command believes it where the stack is one of parking_lot.
+fn lock_beside(word: u64) -> u64 {
+    const DATA: u64 = 32;
+    const PAGE: u64 = 4096;
+    const SMALL: u64 = 4096;
+    const USER_END: u64 = 1 << 47;
+    let is_address = |address: u64| (PAGE..USER_END).contains(&address);
+    if !word.is_multiple_of(8) || !(PAGE + DATA..USER_END).contains(&word) {
+        return 0;
+    }
+    let data = word - DATA;
+    if !sys::is_readable(data) || data / PAGE != (word - 8) / PAGE && !sys::is_readable(word - 8) {
+        return 0;
+    }
+    // SAFETY: the kernel has just read the page, or both, in which the four words lie.
+    let [lock, next, first, second] = unsafe { (data as *const [u64; 4]).read_volatile() };
+    let is_next = next == 0 || is_address(next) && next % 8 == 0;
+    if is_address(lock) && is_next && first < SMALL && second < SMALL { lock } else { 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lock_beside_a_word_is_told_from_other_data() {
+        let beside = |data: [u64; 5]| lock_beside(&raw const data[4] as u64);
+        let lock = 0x5555_1234_5671;
+        assert_eq!(beside([lock, 0, 0, 0, 1]), lock);
+        assert_eq!(beside([lock, 0x5555_0000_0008, 1, 16, 1]), lock);
+        assert_eq!(beside([lock, 0x5555_0000_0009, 0, 0, 1]), 0, "no pointer");
+        assert_eq!(beside([lock, 0, 1 << 40, 0, 1]), 0, "no small number");
+        assert_eq!(beside([7, 0, 0, 0, 1]), 0);
+        for word in [0, 32, 4096, 4096 + 32, 1 << 47, u64::MAX - 7] {
+            assert_eq!(lock_beside(word), 0, "{word:#x}");
+        }
+    }
+}
