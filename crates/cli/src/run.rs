@@ -34,10 +34,12 @@ mod pace;
 mod processes;
 mod program;
 mod reporter;
+mod rust;
 mod scene;
 mod signals;
 mod standstill_text;
 mod supervise;
+mod unseen;
 mod watch;
 
 use crate::check::{Judge, summary, write_sarif};
@@ -91,15 +93,29 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         sleepy: flags.check.sleepy,
         semaphores: flags.semaphores,
     };
+    let rust = if flags.rust { rust::environment() } else { Ok(Vec::new()) };
+    let rust = rust.map_err(|why| Failure::Refused {
+        status: REFUSED,
+        text: format!("no std whose locks are seen: {why}"),
+    })?;
     let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
     let program = Program {
         file: &file,
         arguments: &flags.program,
-        environment: launch::environment(&[
-            ("LD_PRELOAD", preload),
-            (VARIABLE, settings.to_string().into()),
-            (launch::SANITIZER, launch::sanitizer_options(std::env::var_os(launch::SANITIZER))),
-        ]),
+        environment: launch::environment(
+            &[
+                vec![
+                    ("LD_PRELOAD", preload),
+                    (VARIABLE, settings.to_string().into()),
+                    (
+                        launch::SANITIZER,
+                        launch::sanitizer_options(std::env::var_os(launch::SANITIZER)),
+                    ),
+                ],
+                rust,
+            ]
+            .concat(),
+        ),
     };
     let copy = flags.check.open_report_file()?;
     let here = Here::now();

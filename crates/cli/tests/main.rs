@@ -26,6 +26,7 @@ mod run;
 mod run_hostile;
 mod run_many;
 mod run_unheard;
+mod rust_std;
 mod semaphores;
 mod serves;
 mod shm;

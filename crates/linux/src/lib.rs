@@ -50,5 +50,8 @@ pub use atomics::{Cell, U32, U64};
 #[cfg(target_arch = "x86_64")]
 pub use halves::sections;
 pub use linux::Linux;
+/// How locks tell `lockstead run` of what they do.
+#[doc(hidden)]
+pub use lockstead_told as told;
 pub use membership::{at_leaving, prepare};
 pub use stay::stay;

@@ -39,6 +39,14 @@ impl Label {
             lock: crate::check::CheckedLock::new(name, None),
         }
     }
+
+    /// Says that it is the label of a reader-writer lock, to whoever checks.
+    #[cfg_attr(not(feature = "check"), allow(unused_mut, reason = "nobody is told"))]
+    const fn reader_writer(mut self) -> Self {
+        #[cfg(feature = "check")]
+        self.lock.reads_and_writes();
+        self
+    }
 }
 
 impl Hooks for Named {
@@ -124,7 +132,7 @@ impl<T> NamedRwLock<T> {
     /// assert_eq!(ROUTES.name(), Some("routes"));
     /// ```
     pub const fn named(name: &'static str, value: T) -> Self {
-        RwLock::with_hooks(Label::new(Some(name)), value)
+        RwLock::with_hooks(Label::new(Some(name)).reader_writer(), value)
     }
 }
 

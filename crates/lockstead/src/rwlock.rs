@@ -62,8 +62,9 @@ impl<T> RwLock<T> {
     #[cfg_attr(feature = "check", track_caller)]
     pub const fn new(value: T) -> Self {
         #[cfg(feature = "check")]
-        let raw =
-            RawRwLock::with_state(crate::check::CheckedLock::new(None, Some(Location::caller())));
+        let raw = RawRwLock::with_state(
+            crate::check::CheckedLock::new(None, Some(Location::caller())).reader_writer(),
+        );
         #[cfg(not(feature = "check"))]
         let raw = RawRwLock::new();
         RwLock { raw, data: UnsafeCell::new(value) }

@@ -9,7 +9,7 @@
 
 use crate::call::{CallOutcome, LockCall};
 use crate::interpose::SavedErrno;
-use crate::me::{enter, resume};
+use crate::me::{Me, enter, resume};
 use crate::real;
 use crate::record;
 use crate::site::CallSite;
@@ -119,7 +119,7 @@ unsafe extern "C" fn wait_ends(lock: &ToldLock, how: u32, ended: u32, site: &Cal
     let companion = me.record().wait.read().map_or(0, |(_, waiting)| waiting.companion);
     let call = LockCall { companion, ..call };
     if let Some(me) = record::waited(me, &call, outcome)
-        && lock.flags & flag::FOLLOWED == 0
+        && !is_followed(&me, call.target)
     {
         // Its release will not be told, so that it is not to be found among what is held.
         me.counts(me.known_lock(call.target, call.site, call.nature));
@@ -162,6 +162,12 @@ unsafe extern "C" fn dies(address: u64, site: &CallSite) {
     if let Some((kind, ..)) = known.map(|lock| lock.shape()).filter(|(kind, ..)| kind.is_told()) {
         me.destroyed(address, kind, site);
     }
+}
+
+/// Tells whether each acquisition of a lock is told, as was said when it was first told of.
+fn is_followed(me: &Me, address: u64) -> bool {
+    let lock = me.ledger.find_lock(address).and_then(|index| me.ledger.lock(index));
+    lock.is_some_and(|lock| lock.shape().2 & attribute::FOLLOWED != 0)
 }
 
 /// Notes the name of a lock, once, beside its statistics.

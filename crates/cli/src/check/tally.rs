@@ -2,9 +2,9 @@
 
 use lockstead_inspect::check::CheckCounts;
 use lockstead_inspect::check::model::{Details, Level};
-use lockstead_render::words::plural;
+use lockstead_render::words::{clean, plural};
 use lockstead_rules::Rule;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 /// The counts that the summary is made of.
@@ -42,7 +42,7 @@ impl CheckTally {
 }
 
 /// What was looked at, in all processes.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct CheckedTotals {
     /// The number of processes that were checked.
     pub(crate) processes: u64,
@@ -50,6 +50,8 @@ pub(crate) struct CheckedTotals {
     pub(crate) counts: CheckCounts,
     /// What found no room in the processes.
     pub(crate) lost: Lost,
+    /// The programs that have locks whose order was not seen, by what these are called.
+    pub(crate) unseen: BTreeMap<&'static str, BTreeSet<String>>,
 }
 
 /// What a process could not write down.
@@ -110,6 +112,26 @@ impl CheckedTotals {
     }
 }
 
+/// The most programs that are named beside each other.
+const NAMED: usize = 4;
+
+/// Returns which locks were not seen in which programs and what to do about it, a line each.
+fn unseen(of: &BTreeMap<&'static str, BTreeSet<String>>) -> impl Iterator<Item = String> {
+    of.iter().map(|(family, programs)| {
+        let named: Vec<String> = programs.iter().take(NAMED).map(|name| clean(name)).collect();
+        let more = match programs.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        let way_out = match *family {
+            "Rust's std" => "run `--rust -- cargo ...` to have them seen",
+            "tokio" => "they belong to tasks, not threads, and are in no order",
+            _ => "build them on locks that are seen (docs/validator.md)",
+        };
+        format!("not seen: locks of {family} in {}{more}: {way_out}", named.join(", "))
+    })
+}
+
 /// Returns the end of a run with `--check`, a line feed at its end.
 pub(crate) fn summary(
     tally: &CheckTally,
@@ -164,6 +186,7 @@ pub(crate) fn summary(
     }
     more.extend(end.map(|end| format!("the program: {end}")));
     more.extend(checked.losses());
+    more.extend(unseen(&checked.unseen));
     more.extend(unused.iter().map(|place| format!("{place}: this suppression fitted nothing")));
     for line in more {
         let _ = writeln!(text, "  {line}");

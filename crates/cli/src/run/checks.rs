@@ -8,6 +8,7 @@
 //! for the lock, and if that ends in a deadlock, the deadlock is what is reported.
 
 use super::processes::Observed;
+use super::unseen::UnseenLocks;
 use super::watch::ProcessWatch;
 use crate::check::{CheckedTotals, Lost};
 use lockstead_inspect::check::Checker;
@@ -69,7 +70,8 @@ impl Checks {
     pub(super) fn start(on: Sender<Arc<Observed>>) -> Checks {
         let (to, messages) = mpsc::channel();
         let (tell, news) = mpsc::channel();
-        let reader = CheckReader { tell, on, live: Vec::new(), checked: CheckedTotals::default() };
+        let (live, checked, unseen) = Default::default();
+        let reader = CheckReader { tell, on, live, checked, unseen };
         let thread = thread::spawn(move || reader.work(&messages));
         Checks { to: Some(to), news, thread: Some(thread), held: Vec::new() }
     }
@@ -165,6 +167,7 @@ struct CheckReader {
     on: Sender<Arc<Observed>>,
     live: Vec<(Arc<Observed>, Checker)>,
     checked: CheckedTotals,
+    unseen: UnseenLocks,
 }
 
 impl CheckReader {
@@ -221,6 +224,9 @@ impl CheckReader {
             let [edges, violations, facts] =
                 [&losses.edges, &losses.violations, &losses.facts].map(|count| count.load(Relaxed));
             self.checked.add(&checker.counts(), Lost { edges, violations, facts });
+            for family in self.unseen.of(&process) {
+                self.checked.unseen.entry(family).or_default().insert(process.name());
+            }
             // It ends once.
             let _ = process.lives.set(checker.into_lives());
         }

@@ -1,8 +1,8 @@
 //! What a checked lock keeps, and its hooks.
 
 use super::inside::inside;
-use super::{engine, thread};
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use super::{engine, listening, thread};
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use lockstead_core::{Access, Hooks, LockId, Path, Site};
 
 /// The hooks behind locks without a name, in a build with the feature `check`.
@@ -17,12 +17,31 @@ pub struct CheckedLock {
     number: AtomicU32,
     name: Option<&'static str>,
     origin: Option<Site>,
+    /// Whether it is a reader-writer lock; one that was not said to be is, from its first reader on.
+    pub(super) reads: AtomicBool,
 }
 
 impl CheckedLock {
     /// Makes the state of a lock that was created at `origin`.
     pub(crate) const fn new(name: Option<&'static str>, origin: Option<Site>) -> Self {
-        CheckedLock { number: AtomicU32::new(0), name, origin }
+        let (number, reads) = (AtomicU32::new(0), AtomicBool::new(false));
+        CheckedLock { number, name, origin, reads }
+    }
+
+    /// Says that it is a reader-writer lock.
+    pub(crate) const fn reader_writer(mut self) -> Self {
+        self.reads_and_writes();
+        self
+    }
+
+    /// Says that it is a reader-writer lock.
+    pub(crate) const fn reads_and_writes(&mut self) {
+        self.reads = AtomicBool::new(true);
+    }
+
+    /// Returns the name given to the lock.
+    pub(super) const fn name(&self) -> Option<&'static str> {
+        self.name
     }
 
     /// Returns the lock's number, if it was ever used.
@@ -64,23 +83,37 @@ impl Hooks for Checked {
 
     #[track_caller]
     fn will_acquire(lock: &CheckedLock, id: LockId, access: Access, subclass: u32, site: Site) {
+        if listening::will_acquire() {
+            return;
+        }
         thread::will_acquire(|| lock.number(id, site), access, subclass, site);
     }
 
     #[track_caller]
     fn will_wait(lock: &CheckedLock, _id: LockId, endless: bool) {
-        thread::will_wait(lock.known_number(), endless);
+        if !listening::takes_over() {
+            thread::will_wait(lock.known_number(), endless);
+        }
     }
 
     fn acquired(lock: &CheckedLock, id: LockId, access: Access, _path: Path, site: Site) {
+        if listening::acquired(lock, id, access) {
+            return;
+        }
         thread::acquired(|| lock.number(id, site), access, site);
     }
 
     fn abandoned(lock: &CheckedLock, _id: LockId, _site: Site) {
+        if listening::abandoned() {
+            return;
+        }
         thread::abandoned(lock.known_number());
     }
 
-    fn releasing(lock: &CheckedLock, _id: LockId) {
+    fn releasing(lock: &CheckedLock, id: LockId) {
+        if listening::releasing(lock, id) {
+            return;
+        }
         thread::releasing(lock.known_number());
     }
 

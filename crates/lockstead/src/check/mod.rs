@@ -55,6 +55,7 @@
 mod engine;
 mod finding;
 mod inside;
+mod listening;
 mod lock;
 mod text;
 mod thread;
