@@ -80,6 +80,47 @@ __attribute__((noinline)) static void by_hand(word_lock *mine, word_lock *other)
     word_release(mine);
 }
 
+// Has neither lock: takes and gives back one, wants the other, and comes again for the first.
+__attribute__((noinline)) static void in_turns(word_lock *mine, word_lock *other) {
+    for (int turn = 0; turn < 10; turn++) {
+        word_acquire(mine);
+        word_release(mine);
+        if (turn == 0) meet(3);
+        word_acquire(other);
+        word_release(other);
+    }
+}
+
+// Wants one now, and will have and give back the other after that.
+__attribute__((noinline)) static void later(word_lock *mine, word_lock *other) {
+    meet(3);
+    word_acquire(other);
+    word_release(other);
+    word_acquire(mine);
+    word_release(mine);
+}
+
+static void *past(void *second_kind) {
+    if (second_kind) in_turns(&one_word, &two_word);
+    else later(&one_word, &two_word);
+    return NULL;
+}
+
+__attribute__((noinline)) static void by_hand_late(word_lock *mine, word_lock *other) {
+    after(1);
+    word_acquire(mine);
+    meet(3);
+    word_acquire(other);
+    word_release(other);
+    word_release(mine);
+}
+
+static void *late_pair(void *turned) {
+    if (turned) by_hand_late(&two_word, &one_word);
+    else by_hand_late(&one_word, &two_word);
+    return NULL;
+}
+
 static void *cleanup_pair(void *turned) {
     if (turned) with_cleanup(&two_word, &one_word);
     else with_cleanup(&one_word, &two_word);
@@ -103,7 +144,7 @@ static void *wait_for_change(void *unused) {
 int main(int count, char **words) {
     const char *name = count > 1 ? words[1] : "--list";
     if (!strcmp(name, "--list")) {
-        puts("pthread\ncleanup\nby_hand\nlost_wake_up");
+        puts("pthread\ncleanup\nby_hand\nlater\nin_turns\nlost_wake_up");
         return 0;
     }
     if (!strcmp(name, "lost_wake_up")) {
@@ -116,8 +157,14 @@ int main(int count, char **words) {
         if (!strcmp(name, "pthread")) {
             crossing(&first, &second, sizeof first);
         } else {
-            body = strcmp(name, "cleanup") ? by_hand_pair : cleanup_pair;
+            int turns = !strcmp(name, "in_turns");
             crossing(&one_word, &two_word, sizeof one_word);
+            body = strcmp(name, "cleanup") ? by_hand_pair : cleanup_pair;
+            if (turns || !strcmp(name, "later")) {
+                body = late_pair;
+                puts("WAIT past b");
+                start("past", past, turns ? &first : NULL);
+            }
         }
         start("one", body, NULL);
         start("two", body, &first);

@@ -93,7 +93,41 @@ void cross(unsigned others) {
     value++;
 }
 
+// Wants `b` now, and will have and give back `a` after that.
+[[gnu::noinline]] void later(Mutex &a, Mutex &b) {
+    want(b);
+    Guard held(a);
+    value++;
+}
+
+// Takes and gives back one after the other, again and again.
+[[gnu::noinline]] void in_turns(Mutex &a, Mutex &b) {
+    for (int turn = 0; turn < 10; turn++) {
+        {
+            Guard held(a);
+            value++;
+        }
+        if (turn == 0) meet(3);
+        Guard wanted(b);
+        value++;
+    }
+}
+
 #if defined FAMILY_STD || defined FAMILY_ATOMIC || defined FAMILY_SEMAPHORE
+[[gnu::noinline]] void deferred(Mutex &a, Mutex &b) {
+    std::unique_lock<Mutex> later(a, std::defer_lock);
+    want(b);
+    later.lock();
+    value++;
+}
+
+[[gnu::noinline]] void tried_and_kept(Mutex &a, Mutex &b) {
+    meet(3);
+    std::unique_lock<Mutex> attempt(a, std::try_to_lock);
+    Guard wanted(b);
+    value += attempt.owns_lock();
+}
+
 [[gnu::noinline]] void unlocked(Mutex &a, Mutex &b) {
     std::unique_lock<Mutex> held(a);
     value++;
@@ -248,7 +282,11 @@ const std::vector<Case> more = {
     {"thrown", [] { behind(thrown); }},
     {"thrown_and_caught_here", [] { behind(thrown_and_caught_here); }},
     {"tried", [] { behind(tried); }},
+    {"later", [] { behind(later); }},
+    {"in_turns", [] { behind(in_turns); }},
 #if defined FAMILY_STD || defined FAMILY_ATOMIC || defined FAMILY_SEMAPHORE
+    {"deferred", [] { behind(deferred); }},
+    {"tried_and_kept", [] { behind(tried_and_kept); }},
     {"unlocked", [] { behind(unlocked); }},
 #endif
     {"leaked", leaked},

@@ -21,6 +21,9 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("leaked", leaked),
     ("bystander", bystander),
     ("tried", || behind(tried)),
+    ("tried_and_kept", || behind(tried_and_kept)),
+    ("later", || behind(later)),
+    ("in_turns", || behind(in_turns)),
     ("condition", condition),
     ("lost_wake_up", lost_wake_up),
     ("upgrade", upgrade),
@@ -134,6 +137,35 @@ fn tried(a: &Locked, b: &Locked) {
     meet(3);
     drop(black_box(a.try_lock()));
     *lock!(b) += 1;
+}
+
+#[inline(never)]
+fn tried_and_kept(a: &Locked, b: &Locked) {
+    meet(3);
+    let attempt = black_box(a.try_lock());
+    *lock!(b) += 1;
+    drop(attempt);
+}
+
+/// Wants `b` now, and will have and give back `a` after that.
+#[inline(never)]
+fn later(a: &Locked, b: &Locked) {
+    meet(3);
+    *lock!(b) += 1;
+    let mut held = lock!(a);
+    *held += black_box(1);
+}
+
+/// Takes and gives back one after the other, again and again.
+#[inline(never)]
+fn in_turns(a: &Locked, b: &Locked) {
+    for turn in 0..black_box(10) {
+        *lock!(a) += turn;
+        if turn == 0 {
+            meet(3);
+        }
+        *lock!(b) += turn;
+    }
 }
 
 /// Lets a thread lose the guard of `a` and wait for `b`, whose owner waits for `a`.
