@@ -1,5 +1,5 @@
 //! Programs that hang and know why, in Rust and C, optimised and stripped: nobody is named who does
-//! not hold, and those are named whom the word of a lock names.
+//! not hold, and those are named whom the word of a lock or a landing pad names.
 //!
 //! `cargo run -p lockstead-hangs` has all of them, in more languages and built in more ways.
 
@@ -51,4 +51,16 @@ fn owners_in_words_are_named() {
     let Some(judgement) = judged("C", "pthread") else { return };
     assert_eq!(judgement.right.get("word"), Some(&2), "{judgement:?}");
     assert_eq!(judgement.verdict, Verdict::Deadlock);
+}
+
+#[test]
+fn owners_with_landing_pads_are_named() {
+    if !cfg!(target_arch = "x86_64") {
+        return println!("skipped: landing pads are followed on x86-64 alone");
+    }
+    for case in ["abba", "field", "vector", "closure", "temporary", "deep", "ring", "dropped"] {
+        let Some(judgement) = judged("Rust std", case) else { return };
+        assert_eq!(judgement.right.get("pad"), Some(&judgement.owners()), "{case}: {judgement:?}");
+        assert_eq!(judgement.verdict, Verdict::Deadlock, "{case}");
+    }
 }
