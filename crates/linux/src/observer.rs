@@ -17,7 +17,10 @@ pub(crate) fn wait_begins(awaited: &Awaited) -> bool {
 #[inline(never)]
 fn begins(listener: &Listener, awaited: &Awaited) -> bool {
     let (lock, way) = told(awaited);
-    listener.wait_begins(&lock, way, awaited.deadline.map_or(0, |deadline| deadline.0), 0)
+    let deadline = awaited.deadline.map_or(0, |deadline| deadline.0);
+    // Whoever waits has described that in its own frame.
+    let frame = core::ptr::from_ref(awaited).addr();
+    listener.wait_begins(&lock, way, (deadline, 0), frame)
 }
 
 /// Tells that the wait has ended of which somebody has taken note.

@@ -19,8 +19,16 @@ fn add(what: &'static str, lock: &ToldLock, how: u32) {
     EVENTS.lock().expect("whole").push((what, lock.kind, lock.flags, how));
 }
 
-unsafe extern "C" fn begins(lock: &ToldLock, how: u32, deadline: u64, companion: u64) -> u32 {
+unsafe extern "C" fn begins(
+    lock: &ToldLock,
+    how: u32,
+    deadline: u64,
+    companion: u64,
+    frame: usize,
+) -> u32 {
     assert_eq!(companion, 0);
+    // It lies above what is deeper on the stack, as this is.
+    assert!(frame > (&raw const companion).addr());
     add(if deadline == 0 { "begins" } else { "begins, timed" }, lock, how);
     BEGUN.fetch_add(1, Ordering::Release);
     1
@@ -54,7 +62,7 @@ pub static lockstead_listener_1: Listener = unsafe {
     Listener::of(
         CHECKS,
         [
-            any!(begins, unsafe extern "C" fn(&ToldLock, u32, u64, u64) -> u32),
+            any!(begins, unsafe extern "C" fn(&ToldLock, u32, u64, u64, usize) -> u32),
             any!(ends, unsafe extern "C" fn(&ToldLock, u32, u32)),
             any!(acquired, unsafe extern "C" fn(&ToldLock, u32)),
             any!(releases, unsafe extern "C" fn(&ToldLock)),

@@ -189,6 +189,18 @@ pub fn beside_wait(work: impl FnOnce(&Me)) {
 /// kernel's frame alone is larger.
 const HANDLERS_FRAME: usize = 768;
 
+/// How far above the address that it names the frame of a function may reach.
+const WAITING_FRAME: usize = 1024;
+
+/// Notes that the wait that was just published is not over when the call that published it has
+/// returned: it lasts as long as the frame that has this address. Calls from that frame and from
+/// deeper ones do not show that the wait was left.
+pub fn waits_in(frame: usize) {
+    let words = tls::words();
+    let at = words.busy_at.load(Relaxed).max(frame);
+    words.busy_at.store(at + WAITING_FRAME + HANDLERS_FRAME, Relaxed);
+}
+
 /// Tells whether the thread is busy no more, though it never came back: then it calls
 /// from a frame no deeper than the one that was. (Calls from deeper frames are
 /// taken for a handler's until there is a shallower one.) What was left half done

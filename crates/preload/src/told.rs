@@ -9,7 +9,7 @@
 
 use crate::call::{CallOutcome, LockCall};
 use crate::interpose::SavedErrno;
-use crate::me::{Me, enter, resume};
+use crate::me::{self, Me, enter, resume};
 use crate::real;
 use crate::record;
 use crate::site::CallSite;
@@ -19,7 +19,7 @@ use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_told::{CHECKS, Listener, ToldLock, ending, flag, kind, way};
 
 crate::thunk! {
-    lockstead_told_wait_begins(4) => wait_begins;
+    lockstead_told_wait_begins(5) => wait_begins;
     lockstead_told_wait_ends(3) => wait_ends;
     lockstead_told_acquired(2) => acquired;
     lockstead_told_releases(1) => releases;
@@ -93,6 +93,7 @@ unsafe extern "C" fn wait_begins(
     how: u32,
     deadline: u64,
     companion: u64,
+    frame: usize,
     site: &CallSite,
 ) -> u32 {
     real::resolve();
@@ -101,7 +102,11 @@ unsafe extern "C" fn wait_begins(
     if !lock.name.is_null() {
         note_name(&call, lock);
     }
-    u32::from(record::wait_begins(&call))
+    let begun = record::wait_begins(&call);
+    if begun {
+        me::waits_in(frame);
+    }
+    u32::from(begun)
 }
 
 unsafe extern "C" fn wait_ends(lock: &ToldLock, how: u32, ended: u32, site: &CallSite) {

@@ -114,7 +114,7 @@ impl ToldLock {
 }
 
 type AnyFunction = unsafe extern "C" fn();
-type Begins = unsafe extern "C" fn(&ToldLock, u32, u64, u64) -> u32;
+type Begins = unsafe extern "C" fn(&ToldLock, u32, u64, u64, usize) -> u32;
 type Ends = unsafe extern "C" fn(&ToldLock, u32, u32);
 type Acquired = unsafe extern "C" fn(&ToldLock, u32);
 type Releases = unsafe extern "C" fn(&ToldLock);
@@ -175,13 +175,20 @@ impl Listener {
 
     /// Tells that the calling thread is about to wait for a lock in this [`way`], at most until
     /// `deadline` in nanoseconds of `CLOCK_MONOTONIC` (0: without end). `companion` is the address
-    /// of the mutex that a wait for a condition gives back meanwhile, or 0. Returns whether the
-    /// wait was noted; if so, [`wait_ends`](Self::wait_ends) must follow (TOLD-PAIRS).
+    /// of the mutex that a wait for a condition gives back meanwhile, or 0. `frame` is an address in
+    /// the frame of the function that waits, or above it: while that is on the stack, the thread
+    /// has not left the wait by a jump. Returns whether the wait was noted; if so, [`wait_ends`](Self::wait_ends) must follow (TOLD-PAIRS).
     #[inline]
     #[must_use]
-    pub fn wait_begins(&self, lock: &ToldLock, way: u32, deadline: u64, companion: u64) -> bool {
+    pub fn wait_begins(
+        &self,
+        lock: &ToldLock,
+        way: u32,
+        (deadline, companion): (u64, usize),
+        frame: usize,
+    ) -> bool {
         // SAFETY: TOLD-VERSION: the function takes a lock that lives until it returns, and numbers.
-        unsafe { (self.wait_begins)(lock, way, deadline, companion) != 0 }
+        unsafe { (self.wait_begins)(lock, way, deadline, companion as u64, frame) != 0 }
     }
 
     /// Tells that the wait that was noted last has come to this [`ending`]. What was granted is not

@@ -32,7 +32,12 @@ impl Condvar {
         let Some(listener) = listener() else { return wait() };
         let address = ::std::ptr::from_ref(&self.life).addr();
         let lock = ToldLock::new(address, kind::CONDITION, flag::FOLLOWED);
-        let noted = listener.wait_begins(&lock, way::ALONE, deadline, mutex as u64);
+        let noted = listener.wait_begins(
+            &lock,
+            way::ALONE,
+            (deadline, mutex),
+            ::std::ptr::from_ref(&lock).addr(),
+        );
         let result = wait();
         if noted {
             let ended = if timed_out(&result) { ending::TIMED_OUT } else { ending::GRANTED };

@@ -73,7 +73,8 @@ impl<T: ?Sized> Mutex<T> {
             listener.acquired(&lock, way::ALONE);
             return result;
         }
-        let noted = listener.wait_begins(&lock, way::ALONE, 0, 0);
+        let noted =
+            listener.wait_begins(&lock, way::ALONE, (0, 0), ::std::ptr::from_ref(&lock).addr());
         let result = self.inner.lock();
         if noted {
             listener.wait_ends(&lock, way::ALONE, ending::GRANTED);

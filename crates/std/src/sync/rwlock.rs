@@ -79,7 +79,8 @@ impl<T: ?Sized> RwLock<T> {
             listener.acquired(&lock, way::READ);
             return result;
         }
-        let noted = listener.wait_begins(&lock, way::READ, 0, 0);
+        let noted =
+            listener.wait_begins(&lock, way::READ, (0, 0), ::std::ptr::from_ref(&lock).addr());
         let result = self.inner.read();
         if noted {
             listener.wait_ends(&lock, way::READ, ending::GRANTED);
@@ -125,7 +126,8 @@ impl<T: ?Sized> RwLock<T> {
             listener.acquired(&lock, way::ALONE);
             return result;
         }
-        let noted = listener.wait_begins(&lock, way::ALONE, 0, 0);
+        let noted =
+            listener.wait_begins(&lock, way::ALONE, (0, 0), ::std::ptr::from_ref(&lock).addr());
         let result = self.inner.write();
         if noted {
             listener.wait_ends(&lock, way::ALONE, ending::GRANTED);
