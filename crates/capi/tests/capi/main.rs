@@ -17,3 +17,4 @@ mod pthread;
 mod sanitizer;
 mod shared;
 mod thread_safety;
+mod under_run;
