@@ -5,8 +5,8 @@
 //! it tells nothing, and its stack changes while it is read. So it is held for
 //! as long as it takes to copy registers and stack, some ten microseconds. This
 //! is the one place that stops anything: threads that run for `lockstead run`
-//! alone, whose program cannot be somebody else's; threads that sleep without
-//! a time limit on a futex word also for `lockstead dump`, where their registers
+//! alone, whose program cannot be somebody else's; threads that sleep in a few
+//! calls that go on by themselves also for `lockstead dump`, where their registers
 //! are needed to tell who holds a lock, and it is not forbidden.
 //!
 //! # What the thread notices
@@ -18,7 +18,8 @@
 //!
 //! A sleep on a futex word without a limit begins anew, with the same arguments,
 //! and finds out by itself if it was woken meanwhile. One with a limit would go on
-//! as another system call, which the next look would not know.
+//! as another system call, which the next look would not know; `nanosleep` does so
+//! too, but nobody waits for a sleeper's sleep.
 //!
 //! # Progress
 //! A thread that cannot be held within a second is let go. Who holds it is a
@@ -91,12 +92,36 @@ pub fn of_sleepers(pid: u32, threads: Vec<(u32, SleepingCall)>) -> Vec<(u32, Sle
 /// What a held thread adds to its count of voluntary switches: it stands still, and sleeps again.
 const OWN_SWITCHES: u64 = 2;
 
+/// Tells whether a call that is interrupted begins anew or goes on, whatever it is called with.
+fn begins_anew(pid: u32, call: &SleepingCall) -> bool {
+    match call.number {
+        libc::SYS_nanosleep
+        | libc::SYS_clock_nanosleep
+        | libc::SYS_pause
+        | libc::SYS_wait4
+        | libc::SYS_waitid
+        | libc::SYS_flock => true,
+        // A socket may have a time limit, and a file system may be a program that is told.
+        libc::SYS_read => {
+            let file = std::fs::read_link(format!("/proc/{pid}/fd/{}", call.arguments[0]));
+            file.is_ok_and(|file| file.to_string_lossy().starts_with("pipe:"))
+        }
+        _ => FutexWait::decode(call).is_some_and(|wait| {
+            !wait.timed() && matches!(wait.operation, FutexWaitKind::Wait { .. })
+        }),
+    }
+}
+
 fn of_sleeper(pid: u32, tid: u32, call: &SleepingCall) -> Option<SleepingRegisters> {
     let number = libc::pid_t::try_from(tid).ok()?;
-    let wait = FutexWait::decode(call)?;
-    let begins_anew = !wait.timed() && matches!(wait.operation, FutexWaitKind::Wait { .. });
-    let sleeps = || task::doing(pid, tid).is_ok_and(|doing| doing == TaskDoing::Call(*call));
-    if !begins_anew || !sleeps() {
+    let sleeps = || match task::doing(pid, tid) {
+        Ok(TaskDoing::Call(now)) => {
+            let goes_on = now.number == libc::SYS_restart_syscall;
+            now == *call || goes_on && (now.sp, now.pc) == (call.sp, call.pc)
+        }
+        _ => false,
+    };
+    if !begins_anew(pid, call) || !sleeps() {
         return None;
     }
     let (before, _) = task::switches(pid, tid)?;

@@ -28,6 +28,8 @@ pub enum LockShape {
     ParkingRwLock,
     /// A lock that only calls of known functions release.
     Called,
+    /// The same, of which its word says that several threads may share it now.
+    CalledShared,
 }
 
 impl LockShape {
@@ -40,7 +42,7 @@ impl LockShape {
             LockShape::RustOnce => Some("Rust std::sync::Once"),
             LockShape::ParkingMutex => Some("parking_lot Mutex"),
             LockShape::ParkingRwLock => Some("parking_lot RwLock"),
-            LockShape::Called => None,
+            LockShape::Called | LockShape::CalledShared => None,
         }
     }
 }
@@ -89,7 +91,11 @@ impl AwaitedLock {
     pub fn touch(&self, event: &Event) -> Option<Touch> {
         let (address, change, before, after) = match *event {
             Event::Releases(address) => {
-                return (address == self.address).then_some(Touch::Released);
+                let released = match self.shape {
+                    LockShape::CalledShared => Touch::ReleasedShared,
+                    _ => Touch::Released,
+                };
+                return (address == self.address).then_some(released);
             }
             Event::Acquires(address) => return (address == self.address).then_some(Touch::Taken),
             Event::Locked { address, size, change, before, after } if self.size() == size => {
@@ -142,7 +148,7 @@ impl AwaitedLock {
             LockShape::RustMutex | LockShape::RustRwLock | LockShape::RustOnce => 4,
             LockShape::ParkingMutex => 1,
             LockShape::ParkingRwLock => 8,
-            LockShape::Called => 0,
+            LockShape::Called | LockShape::CalledShared => 0,
         }
     }
 
@@ -152,11 +158,18 @@ impl AwaitedLock {
         events.iter().find_map(|event| self.touch(event))
     }
 
-    /// Makes the lock look free, as it is when a waiter for it goes on. Returns the places and
-    /// values that do so.
+    /// Returns the bytes of the lock's number, and what stands there when only a thread that was
+    /// waiting for it has it, alone or to share it. When nobody has it, that is 0.
     #[must_use]
-    pub fn freed(&self) -> Option<(u64, usize)> {
-        (self.size() != 0).then_some((self.address, self.size()))
+    pub fn taken(&self, shared: bool) -> (usize, u64) {
+        let held = match (self.shape, shared) {
+            (LockShape::RustRwLock, false) => RUST_READERS,
+            (LockShape::ParkingRwLock, false) => PARKING_WRITER,
+            (LockShape::ParkingRwLock, true) => PARKING_READER,
+            (LockShape::RustOnce | LockShape::Called | LockShape::CalledShared, _) => 0,
+            (LockShape::RustMutex | LockShape::ParkingMutex | LockShape::RustRwLock, _) => 1,
+        };
+        (self.size(), held)
     }
 }
 
@@ -171,6 +184,9 @@ pub fn candidates(
     if !matches!(wait.operation, FutexWaitKind::Wait { .. }) {
         return Vec::new();
     }
+    // Some say how the thread sleeps, and nothing of what for.
+    let known =
+        known.filter(|known| known.role != FutexRole::Unknown || known.family == "parking_lot");
     let Some(known) = known else { return by_memory(wait, memory) };
     let parked = known.family == "parking_lot";
     let shapes: &[LockShape] = match (known.family, known.role) {
@@ -215,18 +231,29 @@ fn by_memory(wait: &FutexWait, memory: &dyn ReadableMemory) -> Vec<AwaitedLock> 
         && let Some(key) = word.checked_sub(PARKED_KEY).and_then(|at| memory.read_u64(at))
     {
         let mut byte = [0];
-        if memory.read(key, &mut byte).is_ok() && byte[0] & 3 == 3 {
+        if memory.read(key, &mut byte).is_ok() && byte[0] == 3 {
             add(key, LockShape::ParkingMutex);
         }
         let key = key & !1;
+        // A condition's word would be a pointer.
         if memory.read_u64(key).is_some_and(|state| {
-            state & 3 != 0 && (state & PARKING_WRITER != 0 || state >= PARKING_READER)
+            state & 3 != 0
+                && (state & PARKING_WRITER != 0 || state >= PARKING_READER)
+                && state >> 32 == 0
         }) {
             add(key, LockShape::ParkingRwLock);
         }
     }
     add(word, LockShape::Called);
     found
+}
+
+/// Tells whether memory alone says that the thread waits for a lock: a thread that parking_lot has
+/// parked has the lock's address beside its word, and a lock is no condition.
+#[must_use]
+pub fn is_lock_by_memory(locks: &[AwaitedLock]) -> bool {
+    let parked = [LockShape::ParkingMutex, LockShape::ParkingRwLock];
+    locks.iter().any(|lock| parked.contains(&lock.shape))
 }
 
 /// Tells whether the waiter wants to share the lock with others.

@@ -141,13 +141,15 @@ pub struct Ran {
     pub end: RunEnd,
     /// A known function was called with what is not known.
     pub vague: bool,
+    /// How many frames it had left before each of these.
+    pub left: Vec<usize>,
 }
 
 impl Ran {
     /// Returns a run that did nothing.
     #[must_use]
     pub fn nothing() -> Ran {
-        Ran { events: Vec::new(), end: RunEnd::BadCode, vague: false }
+        Ran { events: Vec::new(), end: RunEnd::BadCode, vague: false, left: Vec::new() }
     }
 
     /// Tells whether more might be seen with more registers known.
@@ -166,14 +168,26 @@ struct Runner<'r, 'p> {
     leaves: bool,
     allocated: u64,
     events: Vec<Event>,
+    /// How many frames the run had left before each of the events, and has left.
+    left: Vec<usize>,
+    frames_left: usize,
     vague: bool,
 }
 
 /// Runs from a state on. `leaves`: the run goes on where the frame that it begins in returns.
 #[must_use]
 pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, leaves: bool) -> Ran {
-    let mut runner =
-        Runner { state, code, depth: 0, leaves, allocated: 0, events: Vec::new(), vague: false };
+    let mut runner = Runner {
+        state,
+        code,
+        depth: 0,
+        leaves,
+        allocated: 0,
+        events: Vec::new(),
+        left: Vec::new(),
+        frames_left: 0,
+        vague: false,
+    };
     let mut information = InstructionInfoFactory::new();
     let mut end = RunEnd::Bound;
     let mut left = MOST_STEPS.min(decoded.left());
@@ -183,15 +197,17 @@ pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, le
             end = RunEnd::BadCode;
             break;
         };
-        let moved = runner.state.moved;
-        if let Err(why) = runner.step(&instruction, &mut information) {
+        let (moved, frames_left) = (runner.state.moved, runner.frames_left);
+        let stepped = runner.step(&instruction, &mut information);
+        runner.left.resize(runner.events.len(), frames_left);
+        if let Err(why) = stepped {
             end = why;
             break;
         }
         left = left.saturating_sub(1 + runner.state.moved - moved);
     }
     decoded.spend((before - left).max(1));
-    Ran { events: runner.events, end, vague: runner.vague }
+    Ran { events: runner.events, end, vague: runner.vague, left: runner.left }
 }
 
 impl Runner<'_, '_> {
@@ -293,7 +309,7 @@ impl Runner<'_, '_> {
     fn leave(&mut self) -> Result<(), RunEnd> {
         match self.depth.checked_sub(1) {
             Some(depth) => self.depth = depth,
-            None if self.leaves => {}
+            None if self.leaves => self.frames_left += 1,
             None => return Err(RunEnd::Stopped),
         }
         let to = self.state.pop()?.get(8).ok_or(RunEnd::UnknownJump)?;

@@ -11,6 +11,7 @@
 //! was not held before. What cannot be decided is left to the caller as *may hold*.
 
 use super::awaited::{AwaitedLock, Touch};
+use super::event::RunEnd;
 use super::lsda::Landing;
 use super::overlay::Overlay;
 use super::run::{DecodedCode, EXCEPTION, KnownCode, Ran, run};
@@ -49,6 +50,10 @@ pub struct WaitMoment {
     pub known: Option<&'static FutexUse>,
     /// The locks that it may wait for.
     pub locks: Vec<AwaitedLock>,
+    /// Those of them that it wants to share with others.
+    pub shared: Vec<AwaitedLock>,
+    /// Whether it is known to wait for something else than a condition.
+    pub is_plain: bool,
     /// Frames from the innermost on that have names, of which none is a condition's.
     pub plainly_named: usize,
 }
@@ -97,6 +102,8 @@ pub struct ThreadFound {
     /// Locks of which it has a guard that may be an empty one, as that of a thread that waits for
     /// a condition.
     pub may_hold: Vec<AwaitedLock>,
+    /// The indices of frames that would catch the exception: what they hold beside is not known.
+    pub catches: Vec<usize>,
     /// More might be found if more of its registers were known.
     pub wants_registers: bool,
 }
@@ -121,6 +128,9 @@ impl OwnerSearch<'_> {
             let Some(Landing::Pad(pad)) = frame.landing else { continue };
             let ran = self.pad(thread, frame, pad);
             found.wants_registers |= ran.is_for_want_of_registers();
+            if ran.end != RunEnd::Resumed {
+                found.catches.push(at);
+            }
             for &lock in locks {
                 let touch = lock.first_touch(&ran.events).filter(|touch| touch.is_release());
                 let Some(touch) = touch else { continue };
@@ -151,26 +161,46 @@ impl OwnerSearch<'_> {
     /// where a frame has no pad: the compiler thinks that no exception comes from there, or the
     /// program was compiled without.
     #[must_use]
-    pub fn by_what_follows(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> ThreadFound {
+    pub fn by_what_follows(
+        &self,
+        thread: &ThreadMoment,
+        locks: &[AwaitedLock],
+        catches: &[usize],
+    ) -> ThreadFound {
         let mut found = ThreadFound::default();
-        let mut ahead = None;
-        let innermost = innermost(thread);
-        for (at, frame) in thread.frames.iter().enumerate().take(MOST_FRAMES) {
-            let mute = matches!(frame.landing, None | Some(Landing::Gap(_)));
-            if !mute || frame.of_system || innermost.is_none_or(|innermost| at < innermost) {
-                continue;
-            }
-            let ran = self.onwards(thread, at, false);
+        let Some(innermost) = innermost(thread) else { return found };
+        let is_mute = |at: usize| {
+            let frame = thread.frames.get(at).filter(|frame| !frame.of_system);
+            frame.is_some_and(|frame| match frame.landing {
+                None | Some(Landing::Gap(_)) => true,
+                Some(Landing::Pad(_) | Landing::Passes) => catches.contains(&at),
+            })
+        };
+        // All of them at once, and then each alone, as if what it called had returned anything.
+        let mut ahead = Some(self.onwards(thread, innermost, true));
+        let whole = ahead.clone().map(|ran| (innermost, ran));
+        let each = (innermost..thread.frames.len().min(MOST_FRAMES)).filter(|&at| is_mute(at));
+        let each = each.map(|at| (at, self.onwards(thread, at, false)));
+        for (begins, ran) in whole.into_iter().chain(each) {
             found.wants_registers |= ran.is_for_want_of_registers();
             for &lock in locks {
-                let touch = lock.first_touch(&ran.events).filter(|touch| touch.is_release());
-                let Some(touch) = touch else { continue };
-                if found.holds.iter().any(|hold| hold.lock == lock) || is_own(thread, &lock) {
+                let mut touches = ran
+                    .events
+                    .iter()
+                    .zip(&ran.left)
+                    .filter_map(|(event, left)| Some((lock.touch(event)?, begins + left)));
+                let first = match is_own(thread, &lock) {
+                    // The first release is of what it waits for.
+                    true => touches.filter(|(touch, _)| touch.is_release()).nth(1),
+                    false => touches.next(),
+                };
+                let Some((touch, frame)) = first else { continue };
+                let known = found.holds.iter().any(|hold| hold.lock == lock);
+                if known || !touch.is_release() || !is_mute(frame) {
                     continue;
                 }
                 let shared = touch == Touch::ReleasedShared;
-                let evidence = HolderEvidence::Likely;
-                let hold = FoundHold { lock, shared, evidence, frame: at };
+                let hold = FoundHold { lock, shared, evidence: HolderEvidence::Likely, frame };
                 if self.judge(thread, &hold, &mut ahead) == Judgement::Holds {
                     found.holds.push(hold);
                 }
@@ -194,10 +224,15 @@ impl OwnerSearch<'_> {
         let registers = frame.registers.with(UnwindRegister(0), returned);
         let mut state = self.state(thread, &registers, frame.at.address);
         if let Some(wait) = &thread.wait {
-            // What a thread finds that goes on: its word has changed, and the lock is free.
+            // What a thread finds that goes on: its word has changed, and the lock is free, or its
+            // own where the function that waits has returned.
             let _ = state.memory.write(wait.word, Value::of(0), 4);
-            for (address, size) in wait.locks.iter().filter_map(AwaitedLock::freed) {
-                let _ = state.memory.write(address, Value::of(0), size);
+            for lock in &wait.locks {
+                let (size, taken) = lock.taken(wait.shared.contains(lock));
+                let number = if returned.is_some() { 0 } else { taken };
+                if size != 0 {
+                    let _ = state.memory.write(lock.address, Value::of(number), size);
+                }
             }
         }
         run(state, self.code, self.decoded, leaves)
@@ -236,7 +271,9 @@ impl OwnerSearch<'_> {
             Some(Touch::Taken) => Judgement::DoesNot,
             Some(_) => Judgement::Holds,
             None => {
+                let named = wait.known.is_some() && hold.frame < wait.plainly_named;
                 let is_lock = wait.known.is_some_and(|known| known.role.is_lock());
+                let is_lock = is_lock || named || wait.is_plain;
                 let takes =
                     |lock: &AwaitedLock| lock.first_touch(&ahead.events) == Some(Touch::Taken);
                 if is_lock || wait.locks.iter().any(takes) { Judgement::Holds } else { open }

@@ -13,6 +13,7 @@ use super::capture::Looking;
 use super::model::{HolderEvidence, LockHolder};
 use super::recognise::{FoundWait, KnownWait};
 use crate::futexes;
+use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
 use crate::owners::awaited::{self, AwaitedLock, LockShape};
@@ -133,6 +134,7 @@ impl Looking {
     ) -> (OwnersFound, BTreeSet<u32>) {
         let threads: Vec<ThreadMoment> = tids.iter().filter_map(|&tid| self.moment(tid)).collect();
         let (mut found, mut wanting) = (OwnersFound::default(), BTreeSet::new());
+        let mut catches = Vec::new();
         let Some((unwinder, _)) = &mut self.code else { return (found, wanting) };
         let pages = ReadPages::new(&self.memory);
         let code = ProgramCode::new(unwinder.modules_mut(), &pages, &self.kept.names);
@@ -144,6 +146,7 @@ impl Looking {
             if of_thread.wants_registers || thread.is_partly_guessed() {
                 wanting.insert(thread.tid);
             }
+            catches.push(of_thread.catches);
             found.enter(thread, of_thread.holds, of_thread.may_hold);
         }
         found.sift();
@@ -151,8 +154,8 @@ impl Looking {
             locks.iter().filter(|lock| !found.is_known(lock.address)).copied().collect();
         let open = unconfirmed(&open, &found);
         if !open.is_empty() {
-            for thread in &threads {
-                let of_thread = search.by_what_follows(thread, &open);
+            for (thread, catches) in threads.iter().zip(&catches) {
+                let of_thread = search.by_what_follows(thread, &open, catches);
                 if of_thread.wants_registers {
                     wanting.insert(thread.tid);
                 }
@@ -186,11 +189,22 @@ impl Looking {
         let wait = task.futex().map(|wait| {
             let stack = self.stacks.get(&tid);
             let known = stack.and_then(futexes::of_stack);
+            let waits = self.waits.get(&tid);
+            let found = waits.map(|known| &known.found);
+            let locks = match waits {
+                Some(waits) => waits.awaited.clone(),
+                None => awaited::candidates(&wait, known, &self.memory),
+            };
+            let shares = |lock: &&AwaitedLock| awaited::is_shared(&wait, known, lock, &self.memory);
             WaitMoment {
                 word: wait.address,
                 known,
-                locks: awaited::candidates(&wait, known, &self.memory),
+                shared: locks.iter().filter(shares).copied().collect(),
+                is_plain: wait.expected == RUST_PARKED
+                    || known.is_none() && awaited::is_lock_by_memory(&locks)
+                    || found.is_some_and(is_plain),
                 plainly_named: 0,
+                locks,
             }
         });
         let held = self.kept.held.get(&tid).copied();
@@ -319,6 +333,22 @@ fn unconfirmed(locks: &[AwaitedLock], found: &OwnersFound) -> Vec<AwaitedLock> {
     locks.iter().filter(|lock| !found.is_known(lock.address)).copied().collect()
 }
 
+/// The value of the word on which Rust's std parks a thread; no counter of wake-ups gets there.
+const RUST_PARKED: u32 = u32::MAX;
+
+/// Tells whether a wait is known to be for something else than a condition.
+fn is_plain(found: &FoundWait) -> bool {
+    match found {
+        FoundWait::Mutex(_)
+        | FoundWait::Stream(_)
+        | FoundWait::RwLock(_)
+        | FoundWait::Join(_)
+        | FoundWait::Own(_) => true,
+        FoundWait::Ownerless(object) => !matches!(object, Ownerless::Condition { .. }),
+        FoundWait::Refused | FoundWait::Unknown { .. } => false,
+    }
+}
+
 /// Returns the number of frames from the innermost on that have names, of which none is that of a
 /// condition.
 fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
@@ -357,7 +387,7 @@ pub(super) fn awaited_by(
     match known {
         FoundWait::Unknown { .. } => awaited::candidates(wait, use_, memory),
         FoundWait::RwLock(lock) if lock.writer.is_none() && lock.readers != 0 => {
-            vec![AwaitedLock { address: lock.address, shape: LockShape::Called }]
+            vec![AwaitedLock { address: lock.address, shape: LockShape::CalledShared }]
         }
         _ => Vec::new(),
     }
