@@ -14,5 +14,6 @@ mod on_deadlock;
 mod once;
 mod other_libc;
 mod page;
+mod rust;
 mod silent;
 mod watch;

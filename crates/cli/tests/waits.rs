@@ -121,7 +121,7 @@ const ROWS: &[Row] = &[
     ),
     (
         "futex",
-        Named("at the futex word #, of no lock that is recorded"),
+        Named("word (futex, 1 waiting to the end"),
         Unknowable("a futex word of no known lock: who will wake it cannot be told"),
         Unknowable("a futex word of no known lock: who will wake it cannot be told"),
     ),

@@ -14,7 +14,7 @@
 //! Nothing says when a word is no lock any more. Its record goes on for whatever comes to lie
 //! there, and ends when that is a lock that has a kind of its own.
 
-use crate::me::{Me, enter_uncounted, resume};
+use crate::me::{Me, enter_beneath, resume};
 use crate::site::CallSite;
 use crate::state::STATE;
 use crate::sys;
@@ -67,11 +67,17 @@ pub enum SleepEnd {
 
 /// Publishes that the calling thread is about to sleep.
 pub fn wait_begins(sleep: &FutexSleep, site: &CallSite) -> SleepPlace {
-    let Some(me) = enter_uncounted() else { return SleepPlace::default() };
+    let Some(me) = enter_beneath(site) else { return SleepPlace::default() };
     let stack = me.stack(site);
     let beside = if sleep.may_be_parked { lock_beside(sleep.word) } else { 0 };
     let lock = me.futex_record(sleep.word, beside, stack);
     let place = SleepPlace { lock, stack, is_for_lock: sleep.is_for_lock };
+    if sleep.is_for_lock
+        && let Some(statistics) = me.ledger.extension(lock)
+    {
+        // It may never end, and say so then.
+        statistics.handing.counted.fetch_max(1, Relaxed);
+    }
     let since = sys::now();
     // Whoever holds what is waited for now is told by that how long this lasted.
     me.ledger.header().push_clock(since);
@@ -120,7 +126,7 @@ pub fn wakes(word: u64, may_be_parked: bool, site: &CallSite) {
     if STATE.futexes.load(Relaxed) == 0 {
         return;
     }
-    let Some(me) = enter_uncounted() else { return };
+    let Some(me) = enter_beneath(site) else { return };
     let beside = || {
         let may_be = may_be_parked && STATE.parked.load(Relaxed) != 0;
         let lock = if may_be { lock_beside(word) } else { 0 };

@@ -65,19 +65,20 @@ impl Drop for Me {
 #[inline(always)]
 #[must_use]
 pub fn enter() -> Option<Me> {
-    entered(true)
+    entered(None)
 }
 
-/// Returns the calling thread as [`enter`] does, for a call by which another library may do the
-/// rest of a wait that it has told of: that one is not counted as lost.
+/// Returns the calling thread as [`enter`] does, for a call at `site` by which another library may
+/// do the rest of a wait that is published already: that one is not counted as lost. Such a call
+/// comes from a deeper frame, however little.
 #[inline(always)]
 #[must_use]
-pub fn enter_uncounted() -> Option<Me> {
-    entered(false)
+pub fn enter_beneath(site: &CallSite) -> Option<Me> {
+    entered(Some(site.stack_pointer() as usize))
 }
 
 #[inline(always)]
-fn entered(counts: bool) -> Option<Me> {
+fn entered(beneath: Option<usize>) -> Option<Me> {
     let ledger = state::ledger()?;
     let words = tls::own()?;
     let base = words.record.load(Relaxed);
@@ -88,9 +89,9 @@ fn entered(counts: bool) -> Option<Me> {
     // forked child has an empty state page until its handler has cleared the
     // pointer (STATE-OWN-LEDGER, kept by `state`).
     let thread = unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) };
-    if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words) {
+    if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words, beneath) {
         let skipped = &thread.record.skipped;
-        if counts || thread.record.busy.load(Relaxed) != BLOCKED {
+        if beneath.is_none() || thread.record.busy.load(Relaxed) != BLOCKED {
             skipped.store(skipped.load(Relaxed) + 1, Relaxed);
         }
         return None;
@@ -208,9 +209,9 @@ pub fn waits_in(frame: usize) {
 /// and so can we. A child that shares the memory and the thread pointer, on a stack
 /// of its own, has not left what the thread is in.
 #[cold]
-fn left_by_longjmp(record: &ThreadRecord, words: &ThreadWords) -> bool {
-    let here = &raw const words as usize;
-    let left = here + HANDLERS_FRAME > words.busy_at.load(Relaxed)
+fn left_by_longjmp(record: &ThreadRecord, words: &ThreadWords, at: Option<usize>) -> bool {
+    let here = at.unwrap_or(&raw const words as usize + HANDLERS_FRAME - 1);
+    let left = here >= words.busy_at.load(Relaxed)
         && !on_stack_for_handlers()
         && record.tid.load(Relaxed) == sys::gettid();
     if left {

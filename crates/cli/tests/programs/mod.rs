@@ -1,4 +1,4 @@
-//! Programs in C, compiled here, under `lockstead run`; and what is reported.
+//! Programs in C, C++ and Rust, compiled here, under `lockstead run`; and what is reported.
 
 #![allow(dead_code, unused_imports, reason = "each file of tests uses its part")]
 
@@ -60,7 +60,11 @@ pub(crate) fn started_by(source: &str, path: &Path) -> Option<PathBuf> {
 }
 
 fn compiler_of(source: &str) -> &'static str {
-    if source.ends_with(".c") { "cc" } else { "c++" }
+    match source.rsplit('.').next() {
+        Some("c") => "cc",
+        Some("rs") => "rustc",
+        _ => "c++",
+    }
 }
 
 fn compiled(source: &str, compiler: &str, suffix: &str, options: &[&str]) -> Option<PathBuf> {
@@ -71,13 +75,13 @@ fn compiled(source: &str, compiler: &str, suffix: &str, options: &[&str]) -> Opt
     if let Some(known) = built.get(&to) {
         return known.clone();
     }
-    let output = Command::new(compiler)
-        .args(["-g", "-O0", "-Wall", "-pthread", "-o"])
-        .arg(&to)
-        .args(options)
-        .arg(sources().join(source))
-        .arg("-ldl")
-        .output();
+    let (before, after): (&[&str], _) = match compiler {
+        "rustc" => (&["--edition=2024", "-g", "-Copt-level=1", "-o"], None),
+        _ => (&["-g", "-O0", "-Wall", "-pthread", "-o"], Some("-ldl")),
+    };
+    let mut command = Command::new(compiler);
+    command.args(before).arg(&to).args(options).arg(sources().join(source)).args(after);
+    let output = command.output();
     let made = match output {
         Ok(output) if !output.status.success() && options == ["-static"] => {
             skip("nothing to link programs statically with");

@@ -1,0 +1,106 @@
+//! Threads that hang on std's mutexes, or wait for them; built by rustc alone.
+
+use std::cell::UnsafeCell;
+use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::thread;
+
+struct Accounts {
+    savings: Mutex<i64>,
+    current: Mutex<i64>,
+}
+
+/// A mutex of the C library.
+struct Posix(UnsafeCell<[u64; 8]>);
+
+unsafe impl Sync for Posix {}
+
+// A cancelled thread unwinds from there, so that the guards of its caller have landing pads.
+unsafe extern "C-unwind" {
+    fn pthread_mutex_lock(mutex: *mut [u64; 8]) -> i32;
+}
+
+static LEDGER: Posix = Posix(UnsafeCell::new([0; 8]));
+static VAULT: Mutex<i64> = Mutex::new(0);
+
+#[inline(never)]
+fn save(accounts: &Accounts, both: &Barrier) {
+    let mut current = accounts.current.lock().unwrap();
+    both.wait();
+    let mut savings = accounts.savings.lock().unwrap(); // @saves
+    *current -= 1;
+    *savings += 1;
+}
+
+#[inline(never)]
+fn spend(accounts: &Accounts, both: &Barrier) {
+    let mut savings = accounts.savings.lock().unwrap();
+    both.wait();
+    let mut current = accounts.current.lock().unwrap(); // @spends
+    *savings -= 1;
+    *current += 1;
+}
+
+#[inline(never)]
+fn book(both: &Barrier) {
+    unsafe { pthread_mutex_lock(LEDGER.0.get()) };
+    both.wait();
+    *VAULT.lock().unwrap() += 1; // @books
+}
+
+#[inline(never)]
+fn open(both: &Barrier) {
+    let mut vault = VAULT.lock().unwrap();
+    both.wait();
+    unsafe { pthread_mutex_lock(LEDGER.0.get()) }; // @opens
+    *vault += 1;
+}
+
+fn named(name: &str, work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+    thread::Builder::new().name(name.into()).spawn(work).unwrap()
+}
+
+fn main() {
+    let what = std::env::args().nth(1).unwrap_or_default();
+    let both = Arc::new(Barrier::new(2));
+    let other = both.clone();
+    let threads = match what.as_str() {
+        "abba" => {
+            let accounts = Accounts { savings: Mutex::new(1), current: Mutex::new(1) };
+            let accounts = Arc::new(accounts);
+            let same = accounts.clone();
+            [
+                named("saver", move || save(&accounts, &both)),
+                named("spender", move || spend(&same, &other)),
+            ]
+        }
+        "mixed" => [named("booker", move || book(&both)), named("opener", move || open(&other))],
+        // Two threads wait for work that never comes, and nobody holds anything.
+        "idle" => {
+            static WORK: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
+            let waits = || drop(WORK.1.wait_while(WORK.0.lock().unwrap(), |there| !*there));
+            [named("worker", waits), named("worker", waits)]
+        }
+        // The second finds the vault locked until the first has seen it wait.
+        _ => {
+            let held = VAULT.lock().unwrap();
+            let waits = || *VAULT.lock().unwrap() += 1; // @waits
+            let threads = [named("first", waits), named("second", waits)];
+            let is_waiting = || {
+                let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+                let calls = tasks.filter_map(|task| {
+                    std::fs::read_to_string(task.unwrap().path().join("syscall")).ok()
+                });
+                let word = format!("0x{:x}", &raw const VAULT as usize);
+                calls.filter(|call| call.starts_with("202 ") && call.contains(&word)).count() == 2
+            };
+            while !is_waiting() {
+                thread::yield_now();
+            }
+            drop(held);
+            threads
+        }
+    };
+    for thread in threads {
+        thread.join().unwrap();
+    }
+}
