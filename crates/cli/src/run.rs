@@ -37,31 +37,39 @@ mod reporter;
 mod rust;
 mod scene;
 mod signals;
+mod sources;
 mod standstill_text;
 mod supervise;
+mod syscalls;
 mod unseen;
 mod watch;
 
 use crate::check::{Judge, summary, write_sarif};
 use crate::preload_image::{self, PreloadImage};
 use crate::report::{self, Here};
-use launch::Program;
+use launch::{Program, StartFailure};
 use lockstead_inspect::ledger::Listener;
 use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use outcome::RunOutcome;
-use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal};
+use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal, WatchedBy};
 use signals::{CommandSignals, ProgramEnd};
+use sources::EventSources;
 use std::io;
 use supervise::SupervisorOptions;
+use syscalls::Syscalls;
+use syscalls::filter::TellingSockets;
 
 pub(crate) use flags::RunFlags;
 
 /// The status of a run whose program was ended because of a deadlock, or in which
 /// the checks found something.
 const FOUND: u8 = 3;
+/// Said before the kernel's own reason.
+const FILTER_REFUSED: &str = "--syscalls needs a seccomp filter that tells of calls (Linux 5.5; \
+                              a container may forbid it, and a process has one at most)";
 /// What a shell adds to the number of the signal that ended a program.
 const BY_SIGNAL: u8 = 128;
 
@@ -78,8 +86,8 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         status: REFUSED,
         text: format!("{what}: {error}"),
     };
-    let file = program::find(&flags.program[0], std::env::var_os("PATH").as_deref())
-        .and_then(|file| program::check(&file).map(|()| file))
+    let (file, by) = program::find(&flags.program[0], std::env::var_os("PATH").as_deref())
+        .and_then(|file| program::check(&file, flags.syscalls).map(|by| (file, by)))
         .map_err(refused)?;
     origin::raise_descriptors();
     let mut listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
@@ -99,6 +107,8 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         text: format!("no std whose locks are seen: {why}"),
     })?;
     let preload = preload_image::ld_preload(&image, std::env::var_os("LD_PRELOAD").as_deref());
+    let telling = flags.syscalls.then(TellingSockets::new).transpose();
+    let telling = telling.map_err(|error| failed("cannot listen", error))?;
     let program = Program {
         file: &file,
         arguments: &flags.program,
@@ -120,11 +130,18 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     let copy = flags.check.open_report_file()?;
     let here = Here::now();
     let signals = CommandSignals::block().map_err(|error| failed("cannot read signals", error))?;
-    let child = launch::start(&program, signals.before()).map_err(|error| {
-        let status =
-            if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
-        Failure::Refused { status, text: format!("{}: {error}", file.display()) }
+    let started = launch::start(&program, signals.before(), telling);
+    let (child, told) = started.map_err(|failure| match failure {
+        StartFailure::Exec(error) => {
+            let status =
+                if error.kind() == io::ErrorKind::NotFound { NOT_FOUND } else { NOT_EXECUTABLE };
+            Failure::Refused { status, text: format!("{}: {error}", file.display()) }
+        }
+        StartFailure::Filter(error) => failed(FILTER_REFUSED, error),
     })?;
+    let first = (by == WatchedBy::Syscalls).then_some(child.unsigned_abs());
+    let syscalls = told.map(|told| Syscalls::start(told, first)).transpose();
+    let syscalls = syscalls.map_err(|error| failed("--syscalls", error))?;
     let options = SupervisorOptions {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
@@ -136,7 +153,8 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         semaphores: flags.semaphores,
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
-    let outcome = supervise::supervise(child, &options, listener, signals, (judge, copy));
+    let sources = EventSources { listener, signals, syscalls };
+    let outcome = supervise::supervise(child, &options, sources, (judge, copy));
     let ended_program = outcome.reports.ended_program;
     let (end, hung) = (outcome.end, outcome.hung);
     let found = flags.check.check && outcome.reports.judge.tally.has_findings(flags.check.strict);

@@ -16,4 +16,5 @@ mod other_libc;
 mod page;
 mod rust;
 mod silent;
+mod syscalls;
 mod watch;

@@ -52,6 +52,10 @@ pub(crate) struct RunFlags {
     /// How long nothing has to move (500ms, 5s, 2m); 60s if only --on-hang is given
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub(crate) hang_after: Option<Duration>,
+    /// Watch programs that take no library along, too (static ones, Go, musl): the kernel tells of
+    /// the futex calls of all processes, some 15 us for each
+    #[arg(long, conflicts_with = "no_follow")]
+    pub(crate) syscalls: bool,
     /// Say at the end which semaphores could be mutexes, and which not and why
     #[arg(long)]
     pub(crate) semaphores: bool,

@@ -10,6 +10,8 @@
 //! so that the command knows which of the two happened.
 
 use super::origin;
+use super::syscalls::Told;
+use super::syscalls::filter::TellingSockets;
 use std::ffi::{CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,6 +22,24 @@ use std::ptr;
 
 /// The shell that runs a script without a first line, as for `execvp`.
 const SHELL: &std::ffi::CStr = c"/bin/sh";
+
+/// The bit of an error that says that the filter was refused.
+const FILTER: i32 = 1 << 30;
+
+/// Why a program did not start.
+#[derive(Debug)]
+pub(super) enum StartFailure {
+    /// The system has no process for it, or cannot execute it.
+    Exec(io::Error),
+    /// The kernel does not tell of its calls.
+    Filter(io::Error),
+}
+
+impl From<io::Error> for StartFailure {
+    fn from(error: io::Error) -> Self {
+        StartFailure::Exec(error)
+    }
+}
 
 /// The program and all it gets.
 pub(super) struct Program<'a> {
@@ -52,11 +72,16 @@ pub(super) fn sanitizer_options(before: Option<OsString>) -> OsString {
     options
 }
 
-/// Starts it with the signal mask `mask` and returns its process id.
+/// Starts it with the signal mask `mask` and returns its process id; and what the kernel tells of
+/// its futex calls, if it is to tell of them. The caller is the only thread of its process.
 ///
 /// # Errors
-/// What the system says of `fork` or `execve`.
-pub(super) fn start(program: &Program<'_>, mask: &libc::sigset_t) -> io::Result<libc::pid_t> {
+/// What the system says of `fork` or `execve`, or of the filter.
+pub(super) fn start(
+    program: &Program<'_>,
+    mask: &libc::sigset_t,
+    telling: Option<TellingSockets>,
+) -> Result<(libc::pid_t, Option<Told>), StartFailure> {
     let text = |text: &OsStr| CString::new(text.as_bytes()).map_err(io::Error::from);
     let file = text(program.file.as_os_str())?;
     let arguments: Vec<CString> =
@@ -79,12 +104,15 @@ pub(super) fn start(program: &Program<'_>, mask: &libc::sigset_t) -> io::Result<
     // SAFETY: the child makes system calls only, on memory prepared above, and
     // ends in exec or _exit; it returns nowhere.
     match unsafe { libc::fork() } {
-        -1 => Err(io::Error::last_os_error()),
+        -1 => Err(io::Error::last_os_error().into()),
         0 => {
             origin::restore();
             // SAFETY: `mask` is a valid set; the arrays end with null and point
             // to terminated strings that live in this copy of the memory.
             let error = unsafe {
+                if let Some(Err(error)) = telling.as_ref().map(TellingSockets::tell) {
+                    refuse(&teller, error.raw_os_error().unwrap_or(0) | FILTER);
+                }
                 libc::sigprocmask(libc::SIG_SETMASK, mask, ptr::null_mut());
                 libc::execve(file.as_ptr(), arguments.as_ptr(), environment.as_ptr());
                 let mut error = *libc::__errno_location();
@@ -94,28 +122,40 @@ pub(super) fn start(program: &Program<'_>, mask: &libc::sigset_t) -> io::Result<
                 }
                 error
             };
-            let bytes = error.to_ne_bytes();
-            // SAFETY: writes from an array of this frame; _exit ends this
-            // process without running anything of its copy of the parent.
-            unsafe {
-                libc::write(teller.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
-                libc::_exit(super::program::NOT_EXECUTABLE.into())
-            }
+            refuse(&teller, error)
         }
         child => {
             drop(teller);
+            let told = telling.map(Told::take_over);
             let mut error = [0; 4];
             match news.read_exact(&mut error) {
-                Err(_) => Ok(child),
+                Err(_) => Ok((child, told.transpose().map_err(StartFailure::Filter)?)),
                 Ok(()) => {
                     let mut status = 0;
                     // SAFETY: the call reaps the child just made, which has ended, and writes into
                     // `status`.
                     unsafe { libc::waitpid(child, &mut status, 0) };
-                    Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
+                    let number = i32::from_ne_bytes(error);
+                    let error = io::Error::from_raw_os_error(number & !FILTER);
+                    Err(if number & FILTER == 0 {
+                        StartFailure::Exec(error)
+                    } else {
+                        StartFailure::Filter(error)
+                    })
                 }
             }
         }
+    }
+}
+
+/// Tells the parent why the program did not start, and ends the child.
+fn refuse(teller: &OwnedFd, error: i32) -> ! {
+    let bytes = error.to_ne_bytes();
+    // SAFETY: writes from an array of this frame; _exit ends this
+    // process without running anything of its copy of the parent.
+    unsafe {
+        libc::write(teller.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
+        libc::_exit(super::program::NOT_EXECUTABLE.into())
     }
 }
 

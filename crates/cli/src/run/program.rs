@@ -103,45 +103,58 @@ fn executable(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Says whether the locks of the program in `file` can be watched.
+/// How the locks of a program are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum WatchedBy {
+    /// The library that is put under it.
+    Library,
+    /// Its futex calls alone: it takes no library along.
+    Syscalls,
+}
+
+/// Says how the locks of the program in `file` can be watched; with `syscalls` also those of one
+/// that takes no library along.
 ///
 /// # Errors
 /// [`REFUSED`] with the reason and the way out.
-pub(crate) fn check(file: &Path) -> Result<(), StartRefusal> {
+pub(crate) fn check(file: &Path, syscalls: bool) -> Result<WatchedBy, StartRefusal> {
     let mut file = file.to_path_buf();
     for _ in 0..SCRIPTS {
         let Ok(opened) = File::open(&file) else {
             // Executable but not readable: nothing is known, and an ordinary
             // program is the likely case.
-            return privileges(&file);
+            return privileges(&file).map(|()| WatchedBy::Library);
         };
         let mut beginning = [0; BEGINNING];
         let length = opened.read_at(&mut beginning, 0).unwrap_or(0);
         let beginning = &beginning[..length];
         if elf::is_elf(beginning) {
-            linking(&file, &opened)?;
-            return privileges(&file);
+            let by = linking(&file, &opened, syscalls)?;
+            return privileges(&file).map(|()| by);
         }
         match interpreter(beginning) {
             Some(next) => file = next,
             // A script without a first line, which the shell runs, or a format
             // that the kernel has learnt.
-            None => return Ok(()),
+            None => return Ok(WatchedBy::Library),
         }
     }
     // The kernel will say that these are too many.
-    Ok(())
+    Ok(WatchedBy::Library)
 }
 
-fn linking(file: &Path, opened: &File) -> Result<(), StartRefusal> {
-    let dump = "`lockstead dump PID` looks at it from outside once it runs";
+fn linking(file: &Path, opened: &File, syscalls: bool) -> Result<WatchedBy, StartRefusal> {
+    let dump = "`lockstead dump PID` looks at it from outside once it runs, and with --syscalls its \
+                waits in the kernel are seen";
     let (why, instead) = match elf::read(opened) {
         Ok(Elf::Dynamic(interpreter)) => match elf::is_glibc(&interpreter, GLIBC) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return Ok(WatchedBy::Library),
+            Err(_) if syscalls => return Ok(WatchedBy::Syscalls),
             Err(why) => {
                 (why, format!("only programs of glibc 2.34 and newer can be watched; {dump}"))
             }
         },
+        Ok(Elf::Static) if syscalls => return Ok(WatchedBy::Syscalls),
         Ok(Elf::Static) => (
             "it is statically linked, so that nothing can be put under it".into(),
             format!(
@@ -153,7 +166,7 @@ fn linking(file: &Path, opened: &File) -> Result<(), StartRefusal> {
             (format!("it is {what}"), "only 64-bit x86 programs can be watched".into())
         }
         // Damaged in a way that the kernel or the linker will put better.
-        Err(_) => return Ok(()),
+        Err(_) => return Ok(WatchedBy::Library),
     };
     Err(refuse(file, &why, &instead))
 }
@@ -257,10 +270,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let loop_ = folder.path().join("loop");
         for text in ["#!/bin/sh\n", "#! /bin/sh -e\n", "#!/absent\n", "#!", "plain text", ""] {
-            assert_eq!(check(&script(folder.path(), "s", text, 0o755)), Ok(()), "{text}");
+            let by = check(&script(folder.path(), "s", text, 0o755), false);
+            assert_eq!(by, Ok(WatchedBy::Library), "{text}");
         }
         let text = format!("#!{}\n", loop_.display());
-        assert_eq!(check(&script(folder.path(), "loop", &text, 0o755)), Ok(()));
+        assert_eq!(
+            check(&script(folder.path(), "loop", &text, 0o755), false),
+            Ok(WatchedBy::Library)
+        );
     }
 
     #[test]
@@ -275,20 +292,21 @@ mod tests {
         let wrapper =
             script(folder.path(), "wrapper", &format!("#!{} -x\n", alone.display()), 0o755);
         for file in [&alone, &wrapper] {
-            let refusal = check(file).expect_err("static");
+            let refusal = check(file, false).expect_err("static");
             assert_eq!(refusal.status, REFUSED);
-            for word in ["statically", "Instead", "lockstead dump", "alone"] {
+            for word in ["statically", "Instead", "lockstead dump", "--syscalls", "alone"] {
                 assert!(refusal.text.contains(word), "{word}: {}", refusal.text);
             }
+            assert_eq!(check(file, true), Ok(WatchedBy::Syscalls));
         }
         header[4] = 1;
         fs::write(&alone, &header).unwrap();
-        assert!(check(&alone).expect_err("small").text.contains("32-bit"));
+        assert!(check(&alone, true).expect_err("small").text.contains("32-bit"));
     }
 
     #[test]
     fn an_ordinary_program_passes() {
-        assert_eq!(check(Path::new("/bin/sh")), Ok(()));
-        assert_eq!(check(Path::new("/absent")), Ok(()));
+        assert_eq!(check(Path::new("/bin/sh"), false), Ok(WatchedBy::Library));
+        assert_eq!(check(Path::new("/absent"), false), Ok(WatchedBy::Library));
     }
 }

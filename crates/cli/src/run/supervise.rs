@@ -19,9 +19,12 @@ use super::pace::ClockPace;
 use super::processes::{Observed, inside};
 use super::reporter::{ReportJob, Reporter, ReporterTask};
 use super::signals::{self, CommandSignals, ProgramEnd, Signal, asks_to_end};
+use super::sources::EventSources;
+use super::syscalls::Syscalls;
 use super::watch::{ProcessWatch, RoundNews};
 use crate::check::Judge;
 use crate::clock::now;
+use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{CallerRequest, Listener};
 use lockstead_inspect::proc::status::StatusFile;
 use lockstead_inspect::report::{self, Glimpse};
@@ -59,6 +62,7 @@ struct Supervisor<'a> {
     child: libc::pid_t,
     options: &'a SupervisorOptions,
     listener: Listener,
+    syscalls: Option<Syscalls>,
     live: Vec<(Arc<Observed>, ProcessWatch)>,
     /// The latest that have ended since the queue of calls was last empty: a child of
     /// theirs may have called before.
@@ -85,8 +89,7 @@ struct Supervisor<'a> {
 pub(super) fn supervise(
     child: libc::pid_t,
     options: &SupervisorOptions,
-    listener: Listener,
-    signals: CommandSignals,
+    EventSources { listener, signals, syscalls }: EventSources,
     (judge, copy): (Judge, Option<File>),
 ) -> RunOutcome {
     let started = Instant::now();
@@ -98,6 +101,7 @@ pub(super) fn supervise(
         child,
         options,
         listener,
+        syscalls,
         live: Vec::new(),
         departed: VecDeque::new(),
         accountant,
@@ -132,6 +136,7 @@ pub(super) fn supervise(
     };
     // Who called before the end is in the queue still.
     supervisor.calls();
+    supervisor.syscalls.take().into_iter().for_each(Syscalls::finish);
     for (process, watch) in std::mem::take(&mut supervisor.live) {
         if process.has_ended() {
             inside(&process.ended).get_or_insert_with(now);
@@ -172,6 +177,7 @@ impl Supervisor<'_> {
         let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wake: Vec<_> =
             self.listener.descriptors().map(|open| wanted(open.as_raw_fd())).collect();
+        wake.extend(self.syscalls.iter().map(|syscalls| wanted(syscalls.descriptor())));
         wake.push(wanted(signals.descriptor()));
         let now = Instant::now();
         let due = match (self.live.is_empty(), self.end) {
@@ -254,6 +260,12 @@ impl Supervisor<'_> {
     fn calls(&mut self) {
         // Who has ended makes room.
         self.look_for_ends(now());
+        for new in self.syscalls.as_ref().map(Syscalls::take_new).unwrap_or_default() {
+            let peer = SocketPeer { pid: new.hello.pid, user: new.user };
+            if let Ok(process) = Observed::new(&new.hello, new.file, peer) {
+                self.adopt(Arc::new(process));
+            }
+        }
         for call in self.listener.calls() {
             match call {
                 CallerRequest::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {

@@ -13,6 +13,7 @@ pub(crate) const FUTEX: i64 = 202;
 pub(crate) const FUTEX: i64 = 98;
 // Newer calls have the same number everywhere.
 const WAITV: i64 = 449;
+const WAKE2: i64 = 454;
 const WAIT2: i64 = 455;
 
 const PRIVATE: u64 = 128;
@@ -75,7 +76,41 @@ pub struct FutexWait {
     pub limit: WaitLimit,
 }
 
+/// A call that wakes sleepers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FutexWake {
+    /// The word whose sleepers it wakes.
+    pub address: u64,
+    /// The most that it wakes.
+    pub count: u64,
+}
+
+impl FutexWake {
+    /// Returns what a call wakes, if it only wakes. Those that move sleepers to other words are none.
+    #[must_use]
+    pub fn decode(call: &SleepingCall) -> Option<FutexWake> {
+        let [address, second, third, ..] = call.arguments;
+        // The kernel takes the number as an `int`.
+        let count = |value: u64| u64::from((value as u32).min(i32::MAX as u32));
+        match (call.number, second & !(PRIVATE | REALTIME)) {
+            // `FUTEX_WAKE`, `FUTEX_WAKE_BITSET`; `FUTEX_WAKE_OP` wakes of another word besides.
+            (FUTEX, 1 | 10 | 5) => Some(FutexWake { address, count: count(third) }),
+            // `FUTEX_UNLOCK_PI`.
+            (FUTEX, 7) => Some(FutexWake { address, count: 1 }),
+            // `futex_wake(address, mask, count, flags)`.
+            (WAKE2, _) => Some(FutexWake { address, count: count(third) }),
+            _ => None,
+        }
+    }
+}
+
 impl FutexWait {
+    /// Tells whether the call is `FUTEX_WAIT` itself, by which parking_lot's threads sleep.
+    #[must_use]
+    pub fn is_plain(call: &SleepingCall) -> bool {
+        call.number == FUTEX && call.arguments[1] & !(PRIVATE | REALTIME) == 0
+    }
+
     /// Returns the wait that a call is, if it is one.
     #[must_use]
     pub fn decode(call: &SleepingCall) -> Option<FutexWait> {
@@ -227,5 +262,21 @@ mod tests {
         };
         assert_eq!(time(5, 6), Some((5, 6)));
         assert_eq!(time(5, 1_000_000_000), None);
+    }
+
+    #[test]
+    fn wakes_have_a_word_and_a_number() {
+        let wake = |number, arguments| {
+            let call = SleepingCall { number, arguments, sp: 0, pc: 0 };
+            FutexWake::decode(&call).map(|wake| (wake.address, wake.count))
+        };
+        assert_eq!(wake(FUTEX, [64, 129, 1, 0, 0, 0]), Some((64, 1)));
+        let all = i32::MAX as u64;
+        assert_eq!(wake(FUTEX, [64, 10, u64::MAX, 0, 0, 1]), Some((64, all)));
+        assert_eq!(wake(FUTEX, [64, 7 | 128, 99, 0, 0, 0]), Some((64, 1)));
+        assert_eq!(wake(WAKE2, [64, 1, 3, 2, 0, 0]), Some((64, 3)));
+        for other in [0, 3, 9] {
+            assert_eq!(wake(FUTEX, [64, other, 1, 0, 0, 0]), None, "{other}");
+        }
     }
 }

@@ -217,7 +217,8 @@ pub fn is_lock_wrapper(frame: &Frame) -> bool {
     let Some(function) = &frame.function else { return false };
     let function = plain(function);
     let function = function.trim_start_matches('<');
-    WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
+    // In a static program it has no library of its own.
+    function == "syscall" || WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
 }
 
 /// Returns the frame that a reader would call the place: the first that is not a wrapper, or the
