@@ -33,15 +33,16 @@ pub enum LockShape {
 }
 
 impl LockShape {
-    /// Returns what a lock of this kind is called; `None` where its kind does not tell.
+    /// Returns what a lock is called that was used as one of this kind, in a program without names;
+    /// `None` where its kind does not tell.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         match self {
-            LockShape::RustMutex => Some("Rust std::sync::Mutex"),
-            LockShape::RustRwLock => Some("Rust std::sync::RwLock"),
-            LockShape::RustOnce => Some("Rust std::sync::Once"),
-            LockShape::ParkingMutex => Some("parking_lot Mutex"),
-            LockShape::ParkingRwLock => Some("parking_lot RwLock"),
+            LockShape::RustMutex => Some("lock like Rust's std::sync::Mutex"),
+            LockShape::RustRwLock => Some("lock like Rust's std::sync::RwLock"),
+            LockShape::RustOnce => Some("once like Rust's std::sync::Once"),
+            LockShape::ParkingMutex => Some("lock like parking_lot's Mutex"),
+            LockShape::ParkingRwLock => Some("lock like parking_lot's RwLock"),
             LockShape::Called | LockShape::CalledShared => None,
         }
     }
@@ -173,6 +174,16 @@ impl AwaitedLock {
     }
 }
 
+/// Returns what the functions on a stack say, unless they say only how the thread sleeps, and
+/// nothing of what for: any lock can be built on a wait for a number.
+#[must_use]
+pub fn telling(known: Option<&'static FutexUse>) -> Option<&'static FutexUse> {
+    known.filter(|known| match known.family {
+        "parking_lot" => true,
+        _ => known.role != FutexRole::Unknown && known.name != "C++20 atomic wait",
+    })
+}
+
 /// Returns what a thread may wait for, by its wait and by what the functions on its stack say. What
 /// they say decides; without it, whatever fits the memory around the word.
 #[must_use]
@@ -184,9 +195,6 @@ pub fn candidates(
     if !matches!(wait.operation, FutexWaitKind::Wait { .. }) {
         return Vec::new();
     }
-    // Some say how the thread sleeps, and nothing of what for.
-    let known =
-        known.filter(|known| known.role != FutexRole::Unknown || known.family == "parking_lot");
     let Some(known) = known else { return by_memory(wait, memory) };
     let parked = known.family == "parking_lot";
     let shapes: &[LockShape] = match (known.family, known.role) {

@@ -102,6 +102,7 @@ fn one(
         | M::Prefetcht0
         | M::Prefetchw
         | M::Prefetchnta => {}
+        M::Hlt => return Err(RunEnd::Stopped),
         M::Mov => {
             let value = state.operand(instruction, 1)?;
             state.set_operand(instruction, 0, value)?;

@@ -38,6 +38,8 @@ pub mod functions;
 pub mod lsda;
 pub mod overlay;
 pub mod run;
+#[cfg(test)]
+mod run_tests;
 pub mod search;
 pub mod stack;
 pub mod state;

@@ -203,6 +203,7 @@ impl Looking {
     fn known(&self, task: &TaskMoment, wait: FutexWait) -> KnownWait {
         let found = self.recognise(task, &wait);
         let known = self.stacks.get(&task.tid).and_then(futexes::of_stack);
+        let known = awaited::telling(known);
         let awaited = owned::awaited_by(&found, &wait, known, &self.memory);
         KnownWait { wait, found, known, awaited }
     }

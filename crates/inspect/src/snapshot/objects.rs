@@ -93,8 +93,9 @@ impl Looking {
                     awaited::is_shared(&known.wait, known.known, &lock, &self.memory)
                 });
                 let address = lock.map_or(known.wait.address, |lock| lock.address);
-                let name =
-                    lock.filter(|_| known.known.is_none()).and_then(|lock| lock.shape.name());
+                let name = lock
+                    .filter(|_| known.known.is_none() && kind == "futex word")
+                    .and_then(|lock| lock.shape.name());
                 let held = LockHeld::Unknown { why: why.clone() };
                 (address, name.unwrap_or(kind), Vec::new(), held)
             }

@@ -188,7 +188,7 @@ impl Looking {
         let (sp, pc) = task.doing.registers()?;
         let wait = task.futex().map(|wait| {
             let stack = self.stacks.get(&tid);
-            let known = stack.and_then(futexes::of_stack);
+            let known = awaited::telling(stack.and_then(futexes::of_stack));
             let waits = self.waits.get(&tid);
             let found = waits.map(|known| &known.found);
             let locks = match waits {
