@@ -26,6 +26,7 @@ mod flags;
 mod futexes;
 mod glance;
 mod hang;
+mod lasting;
 mod launch;
 mod left_behind;
 mod origin;

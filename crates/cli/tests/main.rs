@@ -20,6 +20,7 @@ mod oncpu;
 mod own_run;
 mod places;
 mod programs;
+mod python;
 mod real;
 mod report;
 mod run;

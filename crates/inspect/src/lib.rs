@@ -20,6 +20,7 @@
 //! | [`still`] | where a thread is that runs |
 //! | [`proc`] | the process and its threads as the kernel shows them |
 //! | [`futexes`] | which lock a futex word belongs to, by the functions on the stack |
+//! | [`python`] | threads, frames and locks of CPython |
 //! | [`glibc`] | the locks of the C library, by their shape in memory |
 //! | [`owners`] | the holders of locks that do not say who they are |
 //! | [`slots`] | the owners of lockstead's own mutexes |
@@ -40,6 +41,7 @@ pub mod module;
 pub mod modules;
 pub mod owners;
 pub mod proc;
+pub mod python;
 pub mod report;
 pub mod runtimes;
 pub mod slots;

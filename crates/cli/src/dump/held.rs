@@ -61,7 +61,12 @@ impl DumpText<'_> {
         }
         if !lock.may_hold.is_empty() {
             let who = self.who(&lock.may_hold);
-            self.line(4, &format!("may be held by {who}: its address is on the stack there"));
+            let why = if lock.kind.starts_with("threading.") {
+                "it is inside a `with` of the lock, and may have given it back by release()"
+            } else {
+                "its address is on the stack there"
+            };
+            self.line(4, &format!("may be held by {who}: {why}"));
         }
     }
 

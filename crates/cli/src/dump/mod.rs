@@ -3,6 +3,7 @@
 
 mod enders;
 mod held;
+mod python;
 mod text;
 
 pub(crate) use enders::enders;

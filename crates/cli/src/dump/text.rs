@@ -290,8 +290,12 @@ impl DumpText<'_> {
     }
 
     pub(super) fn stack(&mut self, thread: &SnapshotThread) {
-        let Some(stack) = &thread.stack else { return };
-        self.frames(6, stack);
+        if let Some(stack) = &thread.stack {
+            self.native(stack);
+        }
+        if let Some(python) = &thread.python {
+            self.python(6, python);
+        }
     }
 
     /// Adds where a lock was acquired, by the index of the stack.
@@ -299,11 +303,11 @@ impl DumpText<'_> {
         let found = self.found;
         if let Some(stack) = acquired.and_then(|at| found.stacks.get(at)) {
             self.line(4, "taken at");
-            self.frames(6, stack);
+            self.native(stack);
         }
     }
 
-    fn frames(&mut self, indent: usize, stack: &Stack) {
+    pub(super) fn frames(&mut self, indent: usize, stack: &Stack) {
         let frames: Vec<&Frame> =
             if self.everything { stack.frames.iter().collect() } else { program_frames(stack) };
         let shown = !frames.is_empty();

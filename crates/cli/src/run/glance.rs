@@ -41,6 +41,8 @@ const LOOKS: u32 = 8;
 
 /// What a look found.
 pub(super) enum Sight {
+    /// Waits last that the ledger knows, and whose holders only memory can tell.
+    Lasting,
     /// A thread has waited for longer than the limit, and the ledger does not know it.
     Unrecorded {
         /// The kernel's number of the thread that waits.

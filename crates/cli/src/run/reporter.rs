@@ -218,6 +218,15 @@ impl Work {
     }
 
     fn cycle(&mut self, process: &Arc<Observed>, found: &FoundCycle, names: ThreadNames) {
+        let mut threads: Vec<u32> = found.members.iter().map(|member| member.waiter.tid).collect();
+        if let Some(first) = (0..threads.len()).min_by_key(|&at| threads[at]) {
+            threads.rotate_left(first);
+        }
+        // Where semaphores are locks of Python's, memory may have shown it before.
+        let known = self.cycles.entry(Arc::as_ptr(process) as usize).or_default();
+        if !found.timed && !known.insert(threads) {
+            return;
+        }
         let now = now();
         let scene = self.scene(process, names);
         let parties = deadlock_text::parties(scene, found, now);
@@ -272,7 +281,10 @@ impl Work {
                 let threads = standstill_text::party(&found, *tid).into_iter().collect();
                 self.print("blocked", process.pid, text, threads, Details::default());
             }
-            Sight::Standstill { .. } | Sight::Unrecorded { .. } | Sight::Futexes => {}
+            Sight::Standstill { .. }
+            | Sight::Unrecorded { .. }
+            | Sight::Futexes
+            | Sight::Lasting => {}
         }
     }
 

@@ -97,6 +97,11 @@ fn whose_turn(found: &Snapshot, thread: &SnapshotThread) -> Option<&'static str>
     })
 }
 
+/// Tells whether a lock is one of Python's: the ledger does not know who has it.
+fn is_of_python(lock: &SnapshotLock) -> bool {
+    lock.kind == "GIL" || lock.kind.starts_with("threading.")
+}
+
 fn is_held(lock: &SnapshotLock) -> bool {
     matches!(lock.held, LockHeld::By { .. } | LockHeld::Elsewhere { .. } | LockHeld::Readers { .. })
 }
@@ -159,11 +164,20 @@ pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> 
     text
 }
 
-/// Returns whether the ledger has all waits of a cycle, so that the detection sees it as well.
+/// Returns whether the ledger has all waits of a cycle, and who holds what, so that the detection
+/// sees it as well.
 pub(super) fn is_recorded(found: &Snapshot, cycle: &JudgedCycle) -> bool {
     let mut waits =
         cycle.threads.iter().map(|&tid| found.thread(tid).and_then(SnapshotThread::wait));
-    waits.all(|wait| wait.is_some_and(|wait| wait.word.is_none()))
+    waits.all(|wait| {
+        wait.is_some_and(|wait| {
+            let of_python = match wait.target {
+                WaitTarget::Lock { address } => found.lock(address).is_some_and(is_of_python),
+                WaitTarget::Join { .. } | WaitTarget::Unknown { .. } => false,
+            };
+            wait.word.is_none() && !of_python
+        })
+    })
 }
 
 /// Returns whether a thread is in a cycle.

@@ -3,6 +3,7 @@
 
 use super::futexes::FutexWatch;
 use super::glance::{Glances, Sight};
+use super::lasting::LastingWaits;
 use super::processes::Observed;
 use lockstead_inspect::waits::blocked::WaitPatience;
 use lockstead_inspect::waits::detect::{Detector, FoundCycle};
@@ -25,6 +26,7 @@ pub(super) struct ProcessWatch {
     /// What the ledger does not have.
     pub(super) glances: Glances,
     futexes: FutexWatch,
+    lasting: LastingWaits,
     /// A cycle was found that is not confirmed yet.
     pending: bool,
     modules: u64,
@@ -56,6 +58,7 @@ impl ProcessWatch {
             patience: patience.map(WaitPatience::new),
             glances: Glances::new(limit, now),
             futexes: FutexWatch::default(),
+            lasting: LastingWaits::new(),
             pending: false,
             modules: 0,
             round: 0,
@@ -77,6 +80,7 @@ impl ProcessWatch {
         if modules != self.modules {
             self.modules = modules;
             process.read_maps();
+            self.lasting.update(&process.maps());
         }
         let changed = self.observer.look(&ledger);
         if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
@@ -89,6 +93,9 @@ impl ProcessWatch {
         }
         if process.visible && self.futexes.is_due(&process.futexes, self.observer.waiters(), now) {
             news.push(RoundNews::Seen(Sight::Futexes));
+        }
+        if process.visible && self.lasting.is_due(self.observer.waiters(), now) {
+            news.push(RoundNews::Seen(Sight::Lasting));
         }
         let sights = self.glances.look(process, Instant::now(), quiet);
         let is_new =

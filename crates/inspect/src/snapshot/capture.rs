@@ -5,6 +5,7 @@
 //! the stacks and words of those that wait, and last a cycle is proved by
 //! reading its members anew.
 
+use super::interpreter::PythonState;
 use super::model::{
     HolderEvidence, JudgedCycle, Snapshot, SnapshotLock, SnapshotProcess, SnapshotSource,
     SnapshotThread, ThreadActivity, ThreadWait,
@@ -23,6 +24,7 @@ use crate::proc::calls;
 use crate::proc::futex::FutexWait;
 use crate::proc::process::{LiveProcess, Unusable};
 use crate::proc::task::{self, TaskDoing, TaskMoment};
+use crate::python::PythonStack;
 use crate::runtimes::{self, Runtime};
 use crate::slots::{self, OwnMutex, SlotTable};
 use crate::stack::{self, CodeAddress, Stack};
@@ -58,15 +60,17 @@ pub fn capture(
     }
     looking.find_waits(|_| true);
     looking.find_owners();
+    looking.look_at_python(BTreeMap::new());
     let cycles = looking.cycles();
     let facts = looking.facts();
     let holders = facts.values().flat_map(|fact| &fact.holders).map(|holder| holder.thread);
     let holders: Vec<u32> = holders.collect();
     looking.read_other_stacks(|tid| everything || holders.contains(&tid));
-    let (mut waits, mut locks) = (HashMap::new(), BTreeMap::new());
+    let (mut waits, mut locks) = (BTreeMap::new(), BTreeMap::new());
     for (tid, known) in std::mem::take(&mut looking.waits) {
         waits.insert(tid, looking.wait_of(tid, &known, &mut locks));
     }
+    looking.name_python_waits(&mut waits, &mut locks);
     Ok(looking.finish(
         process,
         SnapshotFacts { source: SnapshotSource::Memory, waits, locks, cycles, stacks: Vec::new() },
@@ -77,7 +81,7 @@ pub fn capture(
 pub(super) struct SnapshotFacts {
     pub(super) source: SnapshotSource,
     /// What each thread waits for, by its id.
-    pub(super) waits: HashMap<u32, ThreadWait>,
+    pub(super) waits: BTreeMap<u32, ThreadWait>,
     pub(super) locks: BTreeMap<u64, SnapshotLock>,
     pub(super) cycles: Vec<JudgedCycle>,
     pub(super) stacks: Vec<Stack>,
@@ -111,6 +115,8 @@ pub(super) struct Looking {
     readable: bool,
     /// The threads of the process have other numbers for themselves than here.
     pub(super) nested: bool,
+    /// The interpreter of Python that the process has, once it was looked for.
+    pub(super) python: Option<PythonState>,
 }
 
 impl Looking {
@@ -142,6 +148,7 @@ impl Looking {
             runtime: None,
             readable: true,
             nested,
+            python: None,
         })
     }
 
@@ -277,7 +284,10 @@ impl Looking {
 
     /// Returns what cycles are made of.
     pub(super) fn facts(&self) -> verify::WaitFacts {
-        self.waits.iter().map(|(&tid, known)| (tid, self.fact(known, &self.owners))).collect()
+        let facts = self.waits.iter();
+        let mut facts = facts.map(|(&tid, known)| (tid, self.fact(known, &self.owners))).collect();
+        self.add_python_facts(&mut facts, None);
+        facts
     }
 
     fn fact(&self, known: &KnownWait, owners: &OwnersFound) -> verify::Fact {
@@ -308,7 +318,8 @@ impl Looking {
     /// has none.
     fn read_again(&mut self, tids: &[u32]) -> verify::WaitFacts {
         let owners = self.search_owners_again(tids);
-        tids.iter()
+        let facts = tids.iter();
+        let mut facts = facts
             .filter_map(|&tid| {
                 let at = self.tasks.binary_search_by_key(&tid, |task| task.tid).ok()?;
                 let before = self.tasks.get(at)?;
@@ -324,7 +335,9 @@ impl Looking {
                 let fact = self.fact(&known, &owners);
                 Some((tid, verify::Fact { switches, ..fact }))
             })
-            .collect()
+            .collect();
+        self.add_python_facts(&mut facts, Some(tids));
+        facts
     }
 
     /// Returns the finished snapshot.
@@ -335,6 +348,9 @@ impl Looking {
         let seen = self.readable && tasks.iter().all(|task| task.doing != TaskDoing::Refused);
         let complete = facts.source == SnapshotSource::Ledger || seen;
         let mut stacks = std::mem::take(&mut self.stacks);
+        let owns = tasks.iter().map(|task| task.own);
+        let mut python: HashMap<u32, PythonStack> =
+            owns.filter_map(|own| Some((own, self.python_stack(own)?))).collect();
         let around = SleepSurroundings::default();
         let threads = tasks.into_iter().map(|task| {
             let activity = match waits.remove(&task.tid) {
@@ -349,6 +365,7 @@ impl Looking {
                 own_tid: self.nested.then_some(task.own),
                 stack,
                 role: role.map(str::to_owned),
+                python: python.remove(&task.own),
                 name: task.name,
                 state: task.state,
                 activity,

@@ -279,6 +279,20 @@ impl LedgerEntries {
         locks.flat_map(|lock| lock.waiting.iter().copied()).collect()
     }
 
+    /// Returns who has taken each semaphore of which that is known, by their addresses.
+    pub(super) fn taken_semaphores(&self) -> BTreeMap<u64, u32> {
+        let semaphores = self.locks.values().filter(|lock| lock.kind == "semaphore");
+        semaphores
+            .filter_map(|lock| match &lock.held {
+                LockHeld::By { holders } => match holders[..] {
+                    [LockHolder { thread, .. }] => Some((lock.address, thread)),
+                    _ => None,
+                },
+                _ => None,
+            })
+            .collect()
+    }
+
     /// Returns the threads that hold what others wait for.
     pub(super) fn wanted_holders(&self) -> HashSet<u32> {
         let wanted = self.locks.values().filter(|lock| !lock.waiting.is_empty());

@@ -15,15 +15,19 @@
 //! | [`mod@recorded`] | how to take one of a process with a ledger |
 //! | `entries` | what the ledger says of each thread |
 //! | `objects` | names and holders of what is waited for |
+//! | `interpreter` | who holds the locks of Python |
 //! | `owned` | holders of locks that do not name them |
+//! | `python` | what Python's threads wait for, and who has it |
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`verify`] | when a cycle is a deadlock |
 
 pub mod capture;
 mod entries;
+mod interpreter;
 pub mod model;
 mod objects;
 mod owned;
+mod python;
 pub mod recognise;
 pub mod recorded;
 pub mod verify;

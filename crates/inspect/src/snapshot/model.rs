@@ -4,6 +4,7 @@
 //! thread id and address.
 
 use crate::proc::asleep::Asleep;
+use crate::python::PythonStack;
 use crate::stack::Stack;
 use serde::Serialize;
 
@@ -81,6 +82,8 @@ pub struct SnapshotThread {
     /// Its call stack; null where it was not read: `--all` reads also those of threads that neither
     /// wait nor hold.
     pub stack: Option<Stack>,
+    /// Its frames of Python, if it runs any; null also where they cannot be read.
+    pub python: Option<PythonStack>,
 }
 
 /// What a thread does.

@@ -88,6 +88,7 @@ pub fn recorded(
     let taking_back = found.iter().flat_map(|(_, found)| taking_back(found)).collect();
     let mut entries = LedgerEntries::read(&mut looking, &ledger, &taking_back);
     look_in_memory(&mut looking, &ledger, &mut entries);
+    looking.look_at_python(entries.taken_semaphores());
     let waits = entries.waits.iter();
     let tids: HashMap<u32, u32> =
         waits.filter_map(|(&tid, waits)| Some((waits.record?, tid))).collect();
@@ -102,7 +103,8 @@ pub fn recorded(
     });
     let LedgerEntries { waits, mut locks, stacks, .. } = entries;
     locks.values_mut().for_each(|lock| lock.waiting.sort_unstable());
-    let waits = waits.into_iter().map(|(tid, wait)| (tid, wait.wait)).collect();
+    let mut waits = waits.into_iter().map(|(tid, wait)| (tid, wait.wait)).collect();
+    looking.name_python_waits(&mut waits, &mut locks);
     let source = SnapshotSource::Ledger;
     Ok(looking.finish(process, SnapshotFacts { source, waits, locks, cycles, stacks }))
 }
@@ -218,7 +220,7 @@ fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<Judged
     let owned = facts
         .values()
         .any(|fact| !fact.holders.is_empty() || matches!(fact.wants, Some(Wants::Join(_))));
-    if !owned {
+    if !owned && !looking.has_python() {
         return Vec::new();
     }
     looking.find_waits(|_| true);

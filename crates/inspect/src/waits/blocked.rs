@@ -2,7 +2,8 @@
 //!
 //! # Role
 //! Pure data. Waits for locks only: one on a condition variable, a semaphore, a
-//! barrier or a thread may be how a program idles.
+//! barrier or a thread may be how a program idles. Where semaphores serve other
+//! runtimes as locks, theirs count as well.
 //!
 //! # How often
 //! A wait is due when it has lasted for the limit, and again each time when it
@@ -16,6 +17,7 @@ use std::collections::HashMap;
 #[derive(Debug)]
 pub struct WaitPatience {
     limit: u64,
+    counts: fn(&LastingWaiter) -> bool,
     next: HashMap<(u32, Episode), u64>,
 }
 
@@ -23,7 +25,14 @@ impl WaitPatience {
     /// Prepares reports of waits of at least `limit` nanoseconds.
     #[must_use]
     pub fn new(limit: u64) -> Self {
-        WaitPatience { limit, next: HashMap::new() }
+        WaitPatience { limit, counts: is_for_lock, next: HashMap::new() }
+    }
+
+    /// Prepares looks at waits of at least `limit` nanoseconds that have no end of their own, for
+    /// mutexes and for semaphores, which other runtimes make their locks of.
+    #[must_use]
+    pub fn of_runtimes(limit: u64) -> Self {
+        WaitPatience { limit, counts: is_of_runtime, next: HashMap::new() }
     }
 
     /// Returns those of the waiters that are due at `now`, in nanoseconds of the ledger's clock.
@@ -36,7 +45,7 @@ impl WaitPatience {
         let mut next = HashMap::new();
         for waiter in waiters {
             let lasted = now.saturating_sub(waiter.waiting.since);
-            if lasted < self.limit || !is_for_lock(waiter) {
+            if lasted < self.limit || !(self.counts)(waiter) {
                 continue;
             }
             let place = (waiter.thread, waiter.episode);
@@ -59,6 +68,12 @@ fn is_for_lock(waiter: &LastingWaiter) -> bool {
         waiter.waiting.how.kind(),
         WaitKind::MUTEX | WaitKind::WRITE | WaitKind::READ | WaitKind::SPIN
     )
+}
+
+/// Tells whether it may be for a lock of another runtime, and does not end by itself.
+fn is_of_runtime(waiter: &LastingWaiter) -> bool {
+    let how = waiter.waiting.how;
+    [WaitKind::MUTEX, WaitKind::SEMAPHORE].contains(&how.kind()) && !how.is_timed()
 }
 
 #[cfg(test)]
@@ -97,6 +112,11 @@ mod tests {
             let idle = waiter(1, how, 0x10, &[]);
             assert!(patience.due([&idle].into_iter(), 100 * SECOND).is_empty(), "{how:?}");
         }
+        let mut patience = WaitPatience::of_runtimes(SECOND);
+        let due = [WaitKind::SEMAPHORE, WaitKind::SEMAPHORE.timed(), WaitKind::CONDITION]
+            .map(|how| patience.due([&waiter(1, how, 0x10, &[])].into_iter(), SECOND).len());
+        assert_eq!(due, [1, 0, 0]);
+        let mut patience = WaitPatience::new(SECOND);
         let read = waiter(1, WaitKind::READ.timed(), 0x10, &[]);
         assert_eq!(patience.due([&read].into_iter(), 100 * SECOND), [&read]);
     }

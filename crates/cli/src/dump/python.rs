@@ -1,0 +1,52 @@
+//! Frames of Python beside the native ones.
+//!
+//! # Role
+//! The interpreter's own functions tell nobody anything: where the frames of Python are
+//! known, they stand in their place. What lies between, C extensions and the locks of
+//! other libraries, stays.
+
+use super::text::DumpText;
+use lockstead_inspect::python::PythonStack;
+use lockstead_inspect::stack::{Frame, Stack, StackEnd};
+use lockstead_render::words::clean;
+
+/// The frames of Python that are shown, unless all are asked for.
+const SHOWN: usize = 12;
+
+impl DumpText<'_> {
+    /// Adds native frames: where frames of Python are known, as far as the interpreter's own.
+    pub(super) fn native(&mut self, stack: &Stack) {
+        let has_python = self.found.threads.iter().any(|thread| thread.python.is_some());
+        let own = stack.frames.iter().position(is_interpreter);
+        match own.filter(|_| has_python && !self.everything) {
+            Some(own) => {
+                let frames = stack.frames[..own].to_vec();
+                self.frames(6, &Stack { frames, end: StackEnd::Bottom });
+            }
+            None => self.frames(6, stack),
+        }
+    }
+
+    /// Adds frames of Python.
+    pub(super) fn python(&mut self, indent: usize, stack: &PythonStack) {
+        let shown = if self.everything { stack.frames.len() } else { SHOWN };
+        for frame in stack.frames.iter().take(shown) {
+            self.line(indent, &clean(&frame.site()));
+        }
+        if stack.frames.len() > shown {
+            let more = stack.frames.len() - shown;
+            self.line(indent, &format!("({more} more frames of Python: --all shows them)"));
+        }
+        if stack.cut {
+            let frames = stack.frames.len();
+            self.line(indent, &format!("(cut after {frames} frames of Python)"));
+        }
+    }
+}
+
+/// Tells whether a frame is one of the interpreter's own.
+fn is_interpreter(frame: &Frame) -> bool {
+    let module = frame.module.as_deref().unwrap_or_default();
+    let name = module.rsplit('/').next().unwrap_or_default();
+    name.starts_with("libpython") || name.starts_with("python")
+}

@@ -1,0 +1,156 @@
+//! Threads, frames and locks of CPython in another process.
+//!
+//! # Role
+//! Pure readers over [`ReadableMemory`]: from the state of an interpreter to its threads, their
+//! frames with file and line, the locks that they wait for, the `with` statements that they are
+//! inside of, and the GIL. Nothing is called and nothing is stopped: what is read may be torn,
+//! so each object is known by the name of its type, each length and each chain has a bound, and
+//! frames that changed while they were read say nothing of who holds what.
+//!
+//! | module | what it knows |
+//! |---|---|
+//! | `find` | where the interpreter is, and which version |
+//! | `layout`, `offsets` | where each version keeps what |
+//! | `read`, `objects`, `code`, `lines` | memory, objects, code and its lines |
+//! | `frames` | the frames of a thread |
+//! | `locks`, `guards`, `gil` | what is waited for, and who has it |
+//! | [`model`] | all of that as data |
+
+mod code;
+mod find;
+mod frames;
+mod gil;
+mod guards;
+mod layout;
+mod lines;
+mod locks;
+pub mod model;
+mod objects;
+mod offsets;
+mod read;
+#[cfg(test)]
+mod tests;
+
+pub use find::{FoundInterpreter, Interpreter};
+pub use locks::WaitPlace;
+pub use model::{
+    Gil, PythonFrame, PythonHolder, PythonLock, PythonLook, PythonStack, PythonThread, PythonWait,
+};
+
+use crate::memory::ReadableMemory;
+use frames::{Chain, KnownCode};
+use objects::Objects;
+use read::PageReader;
+use std::collections::{BTreeMap, HashMap};
+
+/// The most interpreters and threads that are looked at.
+const INTERPRETERS: usize = 256;
+const THREADS: usize = 16 * 1024;
+
+/// A thread's state, and what it says of the thread.
+struct FoundState {
+    address: u64,
+    ident: u64,
+    tid: u32,
+}
+
+impl Interpreter {
+    /// Looks at all threads of the process that run Python. `waits`: where those sleep that sleep
+    /// for a lock, by the numbers that they have for themselves; `is_thread` tells whether a number
+    /// is of a thread of the process.
+    #[must_use]
+    pub fn look(
+        &self,
+        memory: &dyn ReadableMemory,
+        waits: &BTreeMap<u32, WaitPlace>,
+        is_thread: &dyn Fn(u32) -> bool,
+    ) -> PythonLook {
+        let reader = PageReader::new(memory);
+        let objects = Objects::new(&reader, self.layout);
+        let mut look = PythonLook::default();
+        let states = self.states(&objects, is_thread, &mut look);
+        let idents: HashMap<u64, u32> = states.iter().map(|it| (it.ident, it.tid)).collect();
+        let by_ident = |ident: u64| idents.get(&ident).copied();
+        let mut known = KnownCode::new();
+        for state in &states {
+            let chain = Chain::read(&objects, state.address, &mut known);
+            let shown = chain.frames.iter().map(frames::RawFrame::shown).collect();
+            let mut thread = PythonThread {
+                ident: state.ident,
+                stack: PythonStack { frames: shown, cut: chain.cut },
+                ..PythonThread::default()
+            };
+            if chain.steady {
+                thread.guards = guards::guards(&objects, &chain.frames);
+            }
+            if let Some(&place) = waits.get(&state.tid) {
+                thread.wait = match look.gil(place.address) {
+                    Some(gil) => Some(PythonWait::Gil(gil.address)),
+                    None if chain.steady => {
+                        locks::awaited(&objects, &chain.frames, place, &by_ident)
+                    }
+                    None => None,
+                };
+            }
+            look.threads.insert(state.tid, thread);
+        }
+        look
+    }
+
+    /// Returns the states of all threads; adds the GILs.
+    fn states(
+        &self,
+        objects: &Objects<'_>,
+        is_thread: &dyn Fn(u32) -> bool,
+        look: &mut PythonLook,
+    ) -> Vec<FoundState> {
+        let (reader, layout) = (objects.reader, &self.layout);
+        let mut states = Vec::new();
+        let mut gils = Vec::new();
+        let mut interpreter = reader.pointer(self.runtime, layout.interpreters);
+        for _ in 0..INTERPRETERS {
+            let Some(here) = interpreter else { break };
+            interpreter = reader.pointer(here, layout.interpreter_next);
+            gils.extend(gil::address(objects, self.runtime, here));
+            let mut state = reader.pointer(here, layout.threads);
+            while let Some(address) = state
+                && states.len() < THREADS
+            {
+                state = reader.pointer(address, layout.thread_next);
+                states.extend(self.state(objects, address, is_thread));
+                // A list that goes round has more states than there can be.
+                look.cut |= states.len() == THREADS && state.is_some();
+            }
+        }
+        look.cut |= interpreter.is_some();
+        gils.sort_unstable();
+        gils.dedup();
+        look.gils = gils
+            .into_iter()
+            .map(|address| {
+                let holder = gil::holder(objects, address);
+                let holder = states.iter().find(|state| Some(state.address) == holder);
+                Gil { address, holder: holder.map(|state| state.tid) }
+            })
+            .collect();
+        states
+    }
+
+    fn state(
+        &self,
+        objects: &Objects<'_>,
+        address: u64,
+        is_thread: &dyn Fn(u32) -> bool,
+    ) -> Option<FoundState> {
+        /// Where glibc keeps the kernel's number of a thread, from `pthread_self`.
+        const NUMBER: u64 = 0x2d0;
+        let reader = objects.reader;
+        let ident = reader.pointer(address, self.layout.ident)?;
+        let native = self.layout.native.and_then(|at| reader.u64(address.checked_add(at)?));
+        let native = native.and_then(|number| u32::try_from(number).ok());
+        let by_library = || reader.u32(ident.checked_add(NUMBER)?);
+        let tid = native.filter(|&tid| is_thread(tid));
+        let tid = tid.or_else(|| by_library().filter(|&tid| is_thread(tid)))?;
+        Some(FoundState { address, ident, tid })
+    }
+}

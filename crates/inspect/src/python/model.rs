@@ -1,0 +1,171 @@
+//! What is known of Python's threads, as data.
+
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// One level of a call stack of Python.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PythonFrame {
+    /// The name of the function; from 3.11 on with its class in front.
+    pub function: String,
+    /// The source file, as the code names it.
+    pub file: String,
+    /// The number of the line in `file`; null where the code has none.
+    pub line: Option<u32>,
+}
+
+impl PythonFrame {
+    /// Returns the frame in few words: `left() at app.py:12`.
+    #[must_use]
+    pub fn site(&self) -> String {
+        let file = Path::new(&self.file).file_name().and_then(|name| name.to_str());
+        let file = file.unwrap_or(&self.file);
+        let called = if self.function.starts_with('<') { "" } else { "()" };
+        match self.line {
+            Some(line) => format!("{}{called} at {file}:{line}", self.function),
+            None => format!("{}{called} in {file}", self.function),
+        }
+    }
+}
+
+/// The call stack of a thread in Python, innermost frame first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct PythonStack {
+    /// The frames, innermost first.
+    pub frames: Vec<PythonFrame>,
+    /// Whether there are more frames, which were not looked at.
+    pub cut: bool,
+}
+
+/// A lock of Python's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PythonLock {
+    /// The address of the object.
+    pub object: u64,
+    /// The address by which the lock is known to those who see threads sleep: of its semaphore,
+    /// or of a byte in the object.
+    pub key: u64,
+    /// It is a `threading.RLock`, which names its owner.
+    pub recursive: bool,
+    /// Some thread has it.
+    pub locked: bool,
+    /// The owner's `pthread_self`, of a `threading.RLock` that is locked.
+    pub owner: Option<u64>,
+}
+
+/// What a thread waits for in the interpreter.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PythonWait {
+    /// A `threading.Lock` or `threading.RLock`.
+    Lock(PythonLock),
+    /// Something that another thread does: a condition, an event, an item of a queue.
+    Event {
+        /// The kind of it: `threading.Condition`, `queue.Queue`.
+        kind: String,
+        /// The address of the object.
+        object: u64,
+    },
+    /// The end of the thread with this number for itself.
+    Join(u32),
+    /// The GIL at this address.
+    Gil(u64),
+}
+
+/// A `with` statement that a thread is inside of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PythonGuard {
+    /// The lock that the statement gives back at its end.
+    pub lock: PythonLock,
+    /// The frame of the statement.
+    pub frame: PythonFrame,
+    /// The function may give the lock back in between: it has a call of `release` in it.
+    pub doubtful: bool,
+}
+
+/// A thread of Python.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PythonThread {
+    /// The answer of `pthread_self` in the thread.
+    pub ident: u64,
+    /// The frames of the thread.
+    pub stack: PythonStack,
+    /// The statements that it is inside of; none of a thread that ran meanwhile.
+    pub guards: Vec<PythonGuard>,
+    /// What it waits for, if the interpreter tells.
+    pub wait: Option<PythonWait>,
+}
+
+/// The state of a GIL.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gil {
+    /// The address of its record.
+    pub address: u64,
+    /// The thread that has it, by the number that it has for itself.
+    pub holder: Option<u32>,
+}
+
+/// The interpreter of a process at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PythonLook {
+    /// The threads, by the numbers that they have for themselves.
+    pub threads: BTreeMap<u32, PythonThread>,
+    /// The GIL of each interpreter; several may have one.
+    pub gils: Vec<Gil>,
+    /// There are more threads or interpreters than are looked at.
+    pub cut: bool,
+}
+
+/// The holder of a lock of Python's.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PythonHolder {
+    /// The lock names this thread.
+    Word(u32),
+    /// This thread is inside a `with` statement of the lock, with the frame.
+    Guard(u32, PythonFrame),
+    /// These threads may have it.
+    MayHold(Vec<u32>),
+    /// It cannot be told.
+    Unknown,
+}
+
+impl PythonLook {
+    /// Returns the thread with this `pthread_self`.
+    #[must_use]
+    pub fn by_ident(&self, ident: u64) -> Option<u32> {
+        self.threads.iter().find(|(_, thread)| thread.ident == ident).map(|(&tid, _)| tid)
+    }
+
+    /// Returns who has a lock.
+    #[must_use]
+    pub fn holder(&self, lock: &PythonLock) -> PythonHolder {
+        if lock.recursive {
+            let owner = lock.owner.and_then(|ident| self.by_ident(ident));
+            return owner.map_or(PythonHolder::Unknown, PythonHolder::Word);
+        }
+        if !lock.locked {
+            return PythonHolder::Unknown;
+        }
+        let guards: Vec<(u32, &PythonGuard)> = self
+            .threads
+            .iter()
+            .filter_map(|(&tid, thread)| {
+                let guard = thread.guards.iter().find(|guard| guard.lock.key == lock.key)?;
+                Some((tid, guard))
+            })
+            .collect();
+        match guards[..] {
+            [] => PythonHolder::Unknown,
+            [(tid, guard)] if !guard.doubtful => PythonHolder::Guard(tid, guard.frame.clone()),
+            _ => PythonHolder::MayHold(guards.iter().map(|&(tid, _)| tid).collect()),
+        }
+    }
+
+    /// Returns the GIL whose record lies around an address.
+    #[must_use]
+    pub fn gil(&self, address: u64) -> Option<&Gil> {
+        self.gils.iter().find(|gil| super::gil::covers(gil.address, address))
+    }
+}

@@ -1,0 +1,215 @@
+//! Objects of an interpreter: types, strings, tuples, attributes.
+//!
+//! # Role
+//! Whatever is taken for an object may be anything, for memory changes while it is read: an
+//! object is known by the name of its type, and every length has a bound.
+
+use super::layout::{Attributes, Layout};
+use super::read::PageReader;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Every object begins with a count and its type.
+const TYPE: u64 = 8;
+/// The size of objects of variable size stands behind these.
+const SIZE: u64 = 16;
+/// The first byte of a `bytes` object.
+const BYTES: u64 = 32;
+const TYPE_NAME: u64 = 24;
+const TYPE_BASIC_SIZE: u64 = 32;
+const TYPE_FLAGS: u64 = 168;
+const TYPE_DICTIONARY: u64 = 288;
+const INLINE_VALUES: u64 = 1 << 2;
+const MANAGED_DICTIONARY: u64 = 1 << 4;
+/// The longest name that is read, in characters.
+const LONGEST: u64 = 1024;
+/// The most attributes of an instance that are looked through.
+const MOST_ATTRIBUTES: u64 = 256;
+
+/// The objects of one interpreter.
+pub(super) struct Objects<'a> {
+    pub(super) reader: &'a PageReader<'a>,
+    pub(super) layout: Layout,
+    types: RefCell<HashMap<u64, Option<Rc<str>>>>,
+}
+
+impl<'a> Objects<'a> {
+    pub(super) fn new(reader: &'a PageReader<'a>, layout: Layout) -> Self {
+        Objects { reader, layout, types: RefCell::default() }
+    }
+
+    /// Returns the name of an object's type, as C code wrote it: `_thread.lock`, `code`.
+    pub(super) fn type_name(&self, object: u64) -> Option<Rc<str>> {
+        // Objects lie at multiples of 8, and so do types.
+        if !object.is_multiple_of(8) {
+            return None;
+        }
+        let kind = self.reader.pointer(object, TYPE).filter(|kind| kind.is_multiple_of(8))?;
+        let mut types = self.types.borrow_mut();
+        let name = types.entry(kind).or_insert_with(|| {
+            let name = self.reader.pointer(kind, TYPE_NAME)?;
+            Some(self.reader.c_string(name, 128)?.into())
+        });
+        name.clone()
+    }
+
+    /// Returns the size that an object's type states, in bytes.
+    pub(super) fn size(&self, object: u64) -> Option<u64> {
+        let kind = self.reader.pointer(object, TYPE)?;
+        self.reader.u64(kind.checked_add(TYPE_BASIC_SIZE)?)
+    }
+
+    /// Tells whether an object is of the type with this name.
+    pub(super) fn is(&self, object: u64, kind: &str) -> bool {
+        self.type_name(object).as_deref() == Some(kind)
+    }
+
+    /// Returns a string.
+    pub(super) fn text(&self, object: u64) -> Option<String> {
+        if !self.is(object, "str") {
+            return None;
+        }
+        let length = self.reader.u64(object.checked_add(16)?)?.min(LONGEST);
+        let state = self.reader.u32(object.checked_add(32)?)?;
+        let (width, compact, ascii) = (state >> 2 & 7, state >> 5 & 1, state >> 6 & 1);
+        if compact == 0 || ![1, 2, 4].contains(&width) {
+            return None;
+        }
+        let start = if ascii == 1 { self.layout.ascii } else { self.layout.compact };
+        let bytes = length * u64::from(width);
+        let bytes = self.reader.block(object.checked_add(start)?, bytes, 4 * LONGEST as usize)?;
+        let character = |bytes: &[u8]| {
+            let number = bytes.iter().rev().fold(0, |number, &byte| number << 8 | u32::from(byte));
+            char::from_u32(number).unwrap_or(char::REPLACEMENT_CHARACTER)
+        };
+        Some(bytes.chunks_exact(width as usize).map(character).collect())
+    }
+
+    /// Returns the content of a `bytes` object of at most `most` bytes.
+    pub(super) fn content(&self, object: u64, most: usize) -> Option<Vec<u8>> {
+        if !self.is(object, "bytes") {
+            return None;
+        }
+        let length = self.reader.u64(object.checked_add(SIZE)?)?;
+        self.reader.block(object.checked_add(BYTES)?, length, most)
+    }
+
+    /// Returns the strings of a tuple, the first `most` of them.
+    pub(super) fn texts(&self, tuple: u64, most: u64) -> Vec<String> {
+        let length = if self.is(tuple, "tuple") {
+            self.reader.u64(tuple.wrapping_add(SIZE)).unwrap_or(0).min(most)
+        } else {
+            0
+        };
+        let items = (0..length).filter_map(|at| {
+            let item = self.reader.pointer(tuple, self.layout.tuple_items + 8 * at)?;
+            self.text(item)
+        });
+        items.collect()
+    }
+
+    /// Returns a number that is not negative.
+    pub(super) fn number(&self, object: u64) -> Option<u64> {
+        /// Bits of a digit.
+        const DIGIT: u32 = 30;
+        if !self.is(object, "int") {
+            return None;
+        }
+        let word = self.reader.u64(object.checked_add(SIZE)?)?;
+        // The lowest bits have the sign, from 3.12 on.
+        let digits = match self.layout.version {
+            (3, ..=11) => word,
+            _ if word & 3 == 2 => return None,
+            _ => word >> 3,
+        };
+        if digits > 3 {
+            return None;
+        }
+        let mut number = 0_u128;
+        for at in (0..digits).rev() {
+            let digit = self.reader.u32(object.checked_add(24 + 4 * at)?)?;
+            number = number << DIGIT | u128::from(digit);
+        }
+        u64::try_from(number).ok()
+    }
+
+    /// Returns an attribute of an instance of a class that Python code defined.
+    pub(super) fn attribute(&self, object: u64, name: &str) -> Option<u64> {
+        let (reader, version) = (self.reader, self.layout.version);
+        let kind = reader.pointer(object, TYPE)?;
+        let flags = reader.u64(kind.checked_add(TYPE_FLAGS)?)?;
+        let managed = flags & MANAGED_DICTIONARY != 0;
+        let keys = || reader.pointer(kind, self.layout.cached_keys);
+        let before = |words: u64| object.checked_sub(8 * words).and_then(|at| reader.u64(at));
+        let dictionary = match self.layout.attributes {
+            Attributes::Before if managed => {
+                if let Some(values) = before(4).filter(|&values| values != 0) {
+                    return self.value(keys()?, Some(values), name);
+                }
+                before(3)?
+            }
+            Attributes::Either if managed => match before(3)? {
+                word if word & 1 == 1 => {
+                    return self.value(keys()?, Some(word.checked_add(1)?), name);
+                }
+                word => word,
+            },
+            Attributes::Inline if managed => match before(3)? {
+                0 if flags & INLINE_VALUES != 0 => {
+                    let size = reader.u64(kind.checked_add(TYPE_BASIC_SIZE)?)?;
+                    let values = object.checked_add(size)?.checked_add(8)?;
+                    return self.value(keys()?, Some(values), name);
+                }
+                word => word,
+            },
+            _ => {
+                let offset = reader.u64(kind.checked_add(TYPE_DICTIONARY)?)?;
+                // A negative offset is from the end: of objects of variable size.
+                reader.pointer(object, offset.checked_sub(1)? + 1).filter(|_| offset < 1 << 20)?
+            }
+        };
+        if !self.is(dictionary, "dict") {
+            return None;
+        }
+        let values = reader.u64(dictionary.checked_add(40)?)?;
+        // The values begin with their numbers, from 3.13 on.
+        let header = if version >= (3, 13) { 8 } else { 0 };
+        let values = (values != 0).then(|| values.checked_add(header)).flatten();
+        self.value(reader.pointer(dictionary, 32)?, values, name)
+    }
+
+    /// Returns the value of a name by the keys of a dictionary; `values`: where they are, unless
+    /// they stand beside the keys.
+    fn value(&self, keys: u64, values: Option<u64>, name: &str) -> Option<u64> {
+        let reader = self.reader;
+        let old = self.layout.version < (3, 11);
+        let (used, indices, table, general) = if old {
+            let size = reader.u64(keys.checked_add(8)?)?;
+            let width = match size {
+                0..=0xff => 1,
+                0x100..=0xffff => 2,
+                0x1_0000..=0xffff_ffff => 4,
+                _ => 8,
+            };
+            (reader.u64(keys.checked_add(32)?)?, 40, size.checked_mul(width)?, true)
+        } else {
+            let log = reader.u8(keys.checked_add(9)?)?;
+            let general = reader.u8(keys.checked_add(10)?)? == 0;
+            (reader.u64(keys.checked_add(24)?)?, 32, 1_u64.checked_shl(log.into())?, general)
+        };
+        let first = keys.checked_add(indices)?.checked_add(table)?;
+        let (entry, key, value) = if general { (24, 8, 16) } else { (16, 0, 8) };
+        (0..used.min(MOST_ATTRIBUTES)).find_map(|at| {
+            let here = first.checked_add(entry * at)?;
+            let found = reader.pointer(here, key)?;
+            if self.text(found)? != name {
+                return None;
+            }
+            match values {
+                Some(values) => reader.pointer(values, 8 * at),
+                None => reader.pointer(here, value),
+            }
+        })
+    }
+}

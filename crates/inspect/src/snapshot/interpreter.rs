@@ -1,0 +1,44 @@
+//! The interpreter of a process as a snapshot keeps it, and who holds its locks.
+
+use super::model::{HolderEvidence, LockHolder};
+use crate::python::{Interpreter, PythonHolder, PythonLock, PythonLook};
+use std::collections::BTreeMap;
+
+/// The interpreter of a process, and what was seen of it.
+pub(super) struct PythonState {
+    pub(super) interpreter: Interpreter,
+    pub(super) look: PythonLook,
+    /// The threads that a ledger saw take a semaphore and not give it back, by its address.
+    pub(super) taken: TakenSemaphores,
+}
+
+/// The thread that has taken a semaphore, by the semaphore's address.
+pub(super) type TakenSemaphores = BTreeMap<u64, u32>;
+
+impl PythonState {
+    /// Returns who has a lock, as far as that is certain; `here` turns a thread's number for itself
+    /// into that of here.
+    pub(super) fn owner(
+        &self,
+        look: &PythonLook,
+        lock: &PythonLock,
+        here: impl Fn(u32) -> Option<u32>,
+    ) -> Option<LockHolder> {
+        match look.holder(lock) {
+            PythonHolder::Word(own) => here(own).map(LockHolder::alone),
+            PythonHolder::Guard(own, frame) => {
+                let tid = here(own)?;
+                // It was given back inside the statement, and another has it.
+                if self.taken.get(&lock.key).is_some_and(|&taker| taker != tid) {
+                    return None;
+                }
+                Some(LockHolder {
+                    evidence: HolderEvidence::Guard,
+                    rests_on: Some(format!("{} is inside `with`", frame.site())),
+                    ..LockHolder::alone(tid)
+                })
+            }
+            PythonHolder::MayHold(_) | PythonHolder::Unknown => None,
+        }
+    }
+}
