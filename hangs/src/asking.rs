@@ -2,19 +2,21 @@
 //! one under `run`, by both.
 
 use crate::builds::Program;
-use crate::judgement::{Judgement, judge};
+use crate::judgement::{Cycle, Judgement, Verdict, judge};
 use crate::process::Hung;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::Command;
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long `lockstead run` has time to report a deadlock.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the next line of a report may take.
+const PIECE: Duration = Duration::from_millis(200);
 
 /// How a program is started and asked about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,9 +68,8 @@ fn dump(lockstead: &Path, pid: u32) -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("its JSON: {error}"))
 }
 
-/// Returns the threads of each deadlock that `lockstead run` reports within some time: until the
-/// first one where there is one.
-fn reported(hung: &mut Hung) -> Result<Vec<BTreeSet<u64>>, String> {
+/// Returns each deadlock that `lockstead run` reports within some time, until the first one.
+fn reported(hung: &mut Hung) -> Result<Vec<Cycle>, String> {
     let errors = hung.errors().ok_or("lockstead run has no standard error")?;
     let (sender, receiver) = channel();
     thread::spawn(move || {
@@ -79,33 +80,30 @@ fn reported(hung: &mut Hung) -> Result<Vec<BTreeSet<u64>>, String> {
         }
     });
     let start = Instant::now();
-    let mut deadlocks: Vec<BTreeSet<u64>> = Vec::new();
+    let mut deadlocks: Vec<Cycle> = Vec::new();
     let mut inside = false;
     loop {
         // A report comes in one piece: after its first line the others are there.
-        let left = if inside {
-            Duration::from_millis(200)
-        } else {
-            PATIENCE.saturating_sub(start.elapsed())
-        };
-        match receiver.recv_timeout(left) {
-            Ok(line) if line.starts_with("lockstead: DEADLOCK") => {
-                deadlocks.push(BTreeSet::new());
-                inside = true;
-            }
-            Ok(line) if line.starts_with("lockstead:") => inside = false,
-            Ok(line) if inside && line.starts_with("  thread ") => {
-                let id = line
-                    .rsplit_once("tid ")
-                    .and_then(|(_, rest)| rest.split(')').next()?.parse().ok());
-                if let (Some(last), Some(id)) = (deadlocks.last_mut(), id) {
-                    last.insert(id);
-                }
-            }
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {
-                return Ok(deadlocks);
-            }
+        let left = if inside { PIECE } else { PATIENCE.saturating_sub(start.elapsed()) };
+        let Ok(line) = receiver.recv_timeout(left) else { return Ok(deadlocks) };
+        if let Some(rest) = line.strip_prefix("lockstead: DEADLOCK") {
+            let probable = rest.starts_with(", probably");
+            let verdict = if probable { Verdict::Probable } else { Verdict::Deadlock };
+            deadlocks.push((verdict, BTreeSet::new()));
+            inside = true;
+        } else if line.starts_with("lockstead:") {
+            inside = false;
+        } else if inside && let (Some(id), Some(last)) = (member(&line), deadlocks.last_mut()) {
+            last.1.insert(id);
         }
     }
+}
+
+/// Returns the id in a line that begins what is said of a member: `thread "one" (tid 12)`, or
+/// `thread 12 "one"`.
+fn member(line: &str) -> Option<u64> {
+    let rest = line.strip_prefix("  thread ")?;
+    let digits = rest.split_once("(tid ").map_or(rest, |(_, id)| id);
+    let end = digits.find(|letter: char| !letter.is_ascii_digit())?;
+    digits[..end].parse().ok()
 }

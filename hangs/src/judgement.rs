@@ -20,6 +20,9 @@ pub enum Verdict {
     Missed,
 }
 
+/// A reported deadlock: whether it is certain, and the ids of its threads.
+pub type Cycle = (Verdict, BTreeSet<u64>);
+
 /// The comparison for one program.
 #[derive(Clone, Debug)]
 pub struct Judgement {
@@ -51,9 +54,9 @@ impl Judgement {
 }
 
 /// Returns how far a report of `lockstead dump --json` agrees with the program's truth; `also` has
-/// the threads of deadlocks that `lockstead run` reported, if it did.
+/// the deadlocks that `lockstead run` reported, if it did.
 #[must_use]
-pub fn judge(hung: &Hung, dump: &Value, also: &[BTreeSet<u64>]) -> Judgement {
+pub fn judge(hung: &Hung, dump: &Value, also: &[Cycle]) -> Judgement {
     let truth = &hung.truth;
     let id = |name: &str| hung.ids.get(name).copied().unwrap_or_default();
     let mut judgement = Judgement {
@@ -101,8 +104,7 @@ pub fn judge(hung: &Hung, dump: &Value, also: &[BTreeSet<u64>]) -> Judgement {
         };
         Some((verdict, array(&cycle["threads"]).map(number).collect()))
     });
-    let also = also.iter().map(|members| (Verdict::Deadlock, members.clone()));
-    cycles(hung, said.chain(also), &mut judgement);
+    cycles(hung, said.chain(also.iter().cloned()), &mut judgement);
     judgement
 }
 
@@ -133,11 +135,7 @@ impl Said {
     }
 }
 
-fn cycles(
-    hung: &Hung,
-    said: impl Iterator<Item = (Verdict, BTreeSet<u64>)>,
-    judgement: &mut Judgement,
-) {
+fn cycles(hung: &Hung, said: impl Iterator<Item = Cycle>, judgement: &mut Judgement) {
     let ids = |lost| -> BTreeSet<u64> {
         let names = hung.truth.deadlocked(lost);
         names.iter().filter_map(|name| hung.ids.get(*name)).map(|id| u64::from(*id)).collect()
