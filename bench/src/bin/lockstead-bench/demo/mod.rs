@@ -1,4 +1,4 @@
-//! `lockstead demo`: a deadlock found in two ways, and what the announcement of
+//! `lockstead demo`: deadlocks in three languages, a hung program, and what the announcement of
 //! 2005 showed, on this machine, in under a minute.
 
 mod containers;
@@ -80,7 +80,7 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     ));
     let report = crate::vfs::measure(&options, &interrupt)?;
     print(&format!(
-        "3. creat + unlink + close by {} tasks at once, in {}\n\n{}{}\n{}\n{}\n",
+        "5. creat + unlink + close by {} tasks at once, in {}\n\n{}{}\n{}\n{}\n",
         report.tasks,
         folder.display(),
         crate::vfs::announce(&report),
@@ -92,12 +92,12 @@ pub(crate) fn run(flags: &Demo) -> Result<(), Failure> {
     let options = uncontended::UncontendedOptions { locks: LOCKS.to_vec(), ..Default::default() };
     let pair = crate::uncontended::measure(&options, &interrupt)?;
     print(&format!(
-        "4. lock + unlock that nobody disputes\n\n{}\n\
+        "6. lock + unlock that nobody disputes\n\n{}\n\
          The limit is what two atomic instructions cost on this processor: one to take a lock,\n\
          one to release it and learn in the same step whether anybody sleeps.\n\n",
         crate::uncontended::render(&pair, LockName::Std.name())
     ))?;
-    print(&format!("5. size of a lock\n\n{}\n6. ", sizes(&pair)))?;
+    print(&format!("7. size of a lock\n\n{}\n8. ", sizes(&pair)))?;
     containers::show(&interrupt)
 }
 

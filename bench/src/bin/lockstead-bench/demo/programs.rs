@@ -1,19 +1,72 @@
-//! The two programs of the demonstration: one that deadlocks under
-//! `lockstead run`, one that was started plainly, hangs, and is looked at with
-//! `lockstead dump`. Both are C, built on the spot by the system's compiler.
+//! The programs of the demonstration: three that deadlock under `lockstead run`, in C, Rust and
+//! Python, and one that was started plainly, hangs, and is looked at with `lockstead dump`. They
+//! are built on the spot, as far as what that needs is there.
 
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::print;
 use std::io::{self, Read};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-const TRANSFER: &str = include_str!("../../../../../crates/cli/examples/c/transfer.c");
-const HUNG: &str = include_str!("../../../../../crates/cli/examples/c/hung.c");
+macro_rules! example {
+    ($path:literal) => {
+        include_str!(concat!("../../../../../crates/cli/examples/", $path))
+    };
+}
+
+/// A program with a deadlock, as a file of its language.
+struct Example {
+    /// The words for what it is, in its heading.
+    what: &'static str,
+    file: &'static str,
+    source: &'static str,
+    /// The program that makes it or runs it, which has to be there.
+    tool: &'static str,
+    /// The arguments by which the tool builds it; nothing if it runs the file itself.
+    build: &'static [&'static str],
+    /// The words that start it.
+    start: &'static [&'static str],
+}
+
+const TRANSFER: Example = Example {
+    what: "a C program with a deadlock",
+    file: "transfer.c",
+    source: example!("c/transfer.c"),
+    tool: "cc",
+    build: &["-g", "-pthread", "-o", "transfer", "transfer.c"],
+    start: &["./transfer"],
+};
+
+const ORDERS: Example = Example {
+    what: "a Rust program whose mutexes are those of its standard library",
+    file: "orders.rs",
+    source: example!("rust/orders.rs"),
+    tool: "rustc",
+    build: &["-O", "-g", "orders.rs"],
+    start: &["./orders"],
+};
+
+const KITCHEN: Example = Example {
+    what: "a Python program",
+    file: "kitchen.py",
+    source: example!("python/kitchen.py"),
+    tool: "python3",
+    build: &[],
+    start: &["python3", "kitchen.py"],
+};
+
+const HUNG: Example = Example {
+    what: "a program that was started plainly and hangs",
+    file: "hung.c",
+    source: example!("c/hung.c"),
+    tool: "cc",
+    build: &["-g", "-pthread", "-o", "hung", "hung.c"],
+    start: &["./hung"],
+};
 
 /// No step takes longer, or the demonstration says that it failed.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -21,47 +74,42 @@ const PATIENCE: Duration = Duration::from_secs(20);
 /// The exit status of `lockstead dump` when there is a deadlock.
 const DEADLOCK_FOUND: i32 = 3;
 
-/// Shows both programs; without a C compiler, says what would have been shown.
+/// Shows the programs; of those that cannot be built or run here, says so.
 ///
 /// # Errors
 /// As [`Failure`].
 pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
     let folder = tempfile::tempdir().map_err(|e| Failure::Run(format!("no folder: {e}")))?;
-    let Some(transfer) = build(folder.path(), "transfer", TRANSFER)? else {
-        return print(
-            "1. a deadlock under `lockstead run`, and 2. a hung program under `lockstead dump`:\n\
-             left out, for there is no C compiler (`cc`) to build the two programs with\n\n",
-        );
-    };
+    let folder = folder.path();
     if command(&["--version"])?.output().is_err_and(|e| e.kind() == io::ErrorKind::NotFound) {
         return print(
-            "1. a deadlock under `lockstead run`, and 2. a hung program under `lockstead dump`:\n\
-             left out, for `lockstead` is neither beside `lockstead-bench` nor in PATH\n\n",
+            "1. to 3. deadlocks under `lockstead run`, and 4. a hung program under `lockstead \
+             dump`:\nleft out, for `lockstead` is neither beside `lockstead-bench` nor in PATH\n\n",
         );
     }
-    print(
-        "1. a program with a deadlock, under `lockstead run`\n\n\
-         $ cc -g -pthread -o transfer transfer.c\n\
-         $ lockstead run --on-deadlock kill -- ./transfer\n",
-    )?;
-    let ended = command(&["run", "--no-report", "--on-deadlock", "kill", "--"])?
-        .arg(&transfer)
-        .process_group(0)
-        .spawn()
-        .map(RunningProgram)
-        .and_then(|mut run| run.finish(interrupt));
-    print(&indented(&ended.map_err(|e| failed("lockstead run", &e))?))?;
-
-    let Some(hung) = build(folder.path(), "hung", HUNG)? else {
-        return Err(Failure::Run("the compiler built one program and not the other".into()));
-    };
-    print(
-        "\n2. a program that was started plainly and hangs: `lockstead dump`\n\n\
-         $ cc -g -pthread -o hung hung.c\n\
-         $ ./hung &\n\
-         $ lockstead dump $!\n",
-    )?;
-    let program = Command::new(&hung)
+    for (number, example) in (1..).zip([&TRANSFER, &ORDERS, &KITCHEN]) {
+        print(&format!("{number}. {}, under `lockstead run`\n\n", example.what))?;
+        if !example.prepare(folder)? {
+            continue;
+        }
+        let start = example.start.join(" ");
+        print(&format!("$ lockstead run --on-deadlock kill -- {start}\n"))?;
+        let ended = command(&["run", "--no-report", "--on-deadlock", "kill", "--"])?
+            .args(example.start)
+            .current_dir(folder)
+            .process_group(0)
+            .spawn()
+            .map(RunningProgram)
+            .and_then(|mut run| run.finish(interrupt));
+        let ended = ended.map_err(|e| failed("lockstead run", &e))?;
+        print(&format!("{}\n", indented(&ended)))?;
+    }
+    print(&format!("4. {}: `lockstead dump`\n\n", HUNG.what))?;
+    if !HUNG.prepare(folder)? {
+        return Ok(());
+    }
+    print("$ ./hung &\n$ lockstead dump $!\n")?;
+    let program = Command::new(folder.join("hung"))
         .stdin(Stdio::null())
         .process_group(0)
         .spawn()
@@ -83,6 +131,35 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
     }
 }
 
+impl Example {
+    /// Writes the source, and builds it if it has to be. Prints how, or why it cannot be had here;
+    /// returns whether it can be started.
+    fn prepare(&self, folder: &Path) -> Result<bool, Failure> {
+        std::fs::write(folder.join(self.file), self.source)
+            .map_err(|e| failed("writing an example", &e))?;
+        let arguments = if self.build.is_empty() { &["--version"] } else { self.build };
+        let mut tool = Command::new(self.tool);
+        match tool.args(arguments).current_dir(folder).stdin(Stdio::null()).output() {
+            Ok(output) if output.status.success() => {}
+            Ok(output) => {
+                let said = String::from_utf8_lossy(&output.stderr);
+                let call = format!("{} {}", self.tool, arguments.join(" "));
+                print(&format!("left out, for `{call}` failed:\n{}\n", indented(&said)))?;
+                return Ok(false);
+            }
+            Err(e) if e.kind() == io::ErrorKind::NotFound => {
+                print(&format!("left out, for there is no `{}` here\n\n", self.tool))?;
+                return Ok(false);
+            }
+            Err(e) => return Err(failed(self.tool, &e)),
+        }
+        if !self.build.is_empty() {
+            print(&format!("$ {} {}\n", self.tool, self.build.join(" ")))?;
+        }
+        Ok(true)
+    }
+}
+
 /// Returns the command `lockstead`, its standard output and error in one pipe each: beside this
 /// program, else in PATH.
 fn command(arguments: &[&str]) -> Result<Command, Failure> {
@@ -91,25 +168,6 @@ fn command(arguments: &[&str]) -> Result<Command, Failure> {
     let mut command = Command::new(if beside.is_file() { &beside } else { Path::new("lockstead") });
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     Ok(command)
-}
-
-fn build(folder: &Path, name: &str, source: &str) -> Result<Option<PathBuf>, Failure> {
-    let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
-    std::fs::write(&file, source).map_err(|e| failed("writing an example", &e))?;
-    let built = Command::new("cc")
-        .args(["-g", "-pthread", "-o", name, &format!("{name}.c")])
-        .current_dir(folder)
-        .stdin(Stdio::null())
-        .output();
-    match built {
-        Ok(output) if output.status.success() => Ok(Some(program)),
-        Ok(output) => Err(Failure::Run(format!(
-            "the C compiler did not build {name}.c:\n{}",
-            String::from_utf8_lossy(&output.stderr)
-        ))),
-        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(e) => Err(failed("cc", &e)),
-    }
 }
 
 fn failed(what: &str, error: &io::Error) -> Failure {
