@@ -36,11 +36,10 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
             rust,
             &[
                 "lockstead: DEADLOCK: 2 threads wait for each other, in orders",
-                "thread \"seller\"",
-                "thread \"counter\"",
-                "sell",
-                "count",
-                "at orders.rs:",
+                "\"seller\" waits for Rust std::sync::Mutex",
+                "\"counter\" waits for Rust std::sync::Mutex",
+                "the landing pad of orders::sell() would unlock it",
+                "orders::count() at orders.rs:34",
             ],
             &["clerk"],
         );
@@ -77,7 +76,7 @@ fn shows(part: &str, words: &[&str], bystanders: &[&str]) {
     }
 }
 
-/// Tells whether a tool that a part needs works here, of which the part speaks accordingly.
+/// Tells whether a tool that a part needs works here; the part must say so if it does not.
 #[track_caller]
 fn is_there(tool: &str, part: &str) -> bool {
     let answer = std::process::Command::new(tool).arg("--version").output();

@@ -256,14 +256,18 @@ fn hang_in_rust() {
 }
 
 #[test]
-fn rust_mutexes_have_no_owner() {
+fn holders_of_rust_mutexes_are_found_by_their_landing_pads() {
     if std::env::var_os(HANG).is_some() {
         hang_in_rust();
     }
     let me = std::env::current_exe().expect("a test has a file");
     let mut program = Command::new(me);
     program
-        .args(["--exact", "dump::rust_mutexes_have_no_owner", "--test-threads=1"])
+        .args([
+            "--exact",
+            "dump::holders_of_rust_mutexes_are_found_by_their_landing_pads",
+            "--test-threads=1",
+        ])
         .env(HANG, "1");
     let hung = Hung::start(&mut program);
     // The two threads, and the one of the harness that waits for the test.
@@ -271,15 +275,15 @@ fn rust_mutexes_have_no_owner() {
         return;
     }
     let outcome = hung.dump(&[]);
-    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert_eq!(outcome.status, 3, "{outcome:?}");
     let text = &outcome.stdout;
-    assert!(!text.contains("held by") && !text.contains("DEADLOCK"), "{text}");
+    assert!(text.contains("lockstead: DEADLOCK: 2 threads wait for each other"), "{text}");
     for name in ["command::dump::FIRST", "command::dump::SECOND"] {
-        let words = format!(
-            "waits for Rust std::sync::Mutex {name}\n    Rust's std::sync::Mutex has no owner in it"
-        );
+        let words = format!("waits for Rust std::sync::Mutex {name}\n    held by thread");
         assert!(text.contains(&words), "no {words:?} in {text}");
     }
+    let pad = "pad: the landing pad of command::dump::hang_in_rust";
+    assert_eq!(text.matches(pad).count(), 2, "{text}");
     assert!(text.contains("command::dump::hang_in_rust"), "{text}");
 }
 

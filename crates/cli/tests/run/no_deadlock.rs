@@ -1,10 +1,9 @@
 //! What looks like a deadlock and must not be called one.
 
 use super::deadlock::member;
-use crate::programs::{cycles, only, program, skip, start, under};
+use crate::programs::{cycles, only, program, skip, under};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 #[test]
 fn a_cycle_with_a_deadline_is_said_to_end() {
@@ -77,73 +76,6 @@ fn python() -> Option<&'static Path> {
         skip("no python3");
     }
     found
-}
-
-/// Waits until no thread of the process does anything any more: none has slept and woken between
-/// several looks.
-fn await_stillness(pid: &str) {
-    let switches = || -> Vec<String> {
-        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it lives");
-        let status = |task: std::fs::DirEntry| {
-            std::fs::read_to_string(task.path().join("status")).unwrap_or_default()
-        };
-        let wanted = |line: &&str| line.starts_with("State") || line.contains("ctxt_switches");
-        let of = |text: String| text.lines().filter(wanted).collect::<Vec<_>>().join(" ");
-        tasks.filter_map(Result::ok).map(|task| of(status(task))).collect()
-    };
-    let (mut last, mut same, begun) = (Vec::new(), 0, Instant::now());
-    while same < 10 {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it does not come to rest: {last:?}");
-        std::thread::sleep(Duration::from_millis(10));
-        let now = switches();
-        same = if now == last { same + 1 } else { 0 };
-        last = now;
-    }
-}
-
-/// The locks of Python are semaphores, of which nobody can tell who has them:
-/// it is a deadlock, and must not be called one.
-#[test]
-fn locks_of_python_in_both_orders_are_not_called_a_deadlock() {
-    let Some(python) = python() else { return };
-    let program = [python.as_os_str(), "-c".as_ref(), CROSSED.as_ref()];
-    let running = under(&["--no-report", "--watch", "200ms", "--on-deadlock", "kill"], &program);
-    let pid = running.expect_line();
-    await_stillness(&pid);
-    running.settle();
-    let shown = dumped(&pid);
-    let ended = running.end();
-    assert_eq!((ended.status.code(), &*ended.stderr), (Some(4), ""));
-    assert!(!shown.contains("DEADLOCK"), "{shown}");
-    // The same process, of which nothing is known from inside.
-    let mut command = Command::new(python);
-    command.args(["-c", CROSSED]);
-    let running = start(command);
-    let pid = running.expect_line();
-    await_stillness(&pid);
-    let shown = dumped(&pid);
-    running.end();
-    assert!(
-        shown.lines().next().is_some_and(|head| head.ends_with("no deadlock found")),
-        "{shown}"
-    );
-    assert!(!shown.contains("DEADLOCK"), "{shown}");
-    // CPython up to 3.14 uses semaphores.
-    if shown.contains("waits for semaphore at ") {
-        let cannot = "a semaphore has no owner in it: who will post it cannot be told";
-        assert_eq!(shown.matches(cannot).count(), 2, "{shown}");
-    } else {
-        skip("this python3 has other locks");
-    }
-}
-
-/// Returns what `lockstead dump` says of a process in which no deadlock is found.
-fn dumped(pid: &str) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead"));
-    command.args(["dump", pid]);
-    let ended = start(command).end();
-    assert_eq!(ended.status.code(), Some(0), "{ended:?}");
-    ended.stdout
 }
 
 #[test]

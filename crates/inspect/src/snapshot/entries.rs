@@ -2,6 +2,7 @@
 //! what they wait for.
 
 use super::capture::Looking;
+use super::interpreter::{TakenSemaphore, TakenSemaphores};
 use super::model::{LockHeld, LockHolder, SnapshotLock, ThreadWait, WaitEnd, WaitTarget};
 use super::objects::{ledger_now, now};
 use crate::proc::futex::FutexWait;
@@ -11,7 +12,7 @@ use crate::stack::{CodeAddress, Stack};
 use crate::symbols::LockClues;
 use crate::waits::surroundings::joined;
 use lockstead_ledger::Ledger;
-use lockstead_ledger::lock::ObjectKind;
+use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::{ThreadPart, state};
 use std::collections::hash_map::Entry;
@@ -40,6 +41,8 @@ pub(super) struct LedgerEntries {
     thread_stacks: Vec<(u64, u64, String)>,
     /// Since when threads sleep on futex words, by their ids: what for, memory tells.
     pub(super) sleeping: HashMap<u32, u64>,
+    /// The takers of semaphores that began with one token, by their addresses.
+    pub(super) taken: TakenSemaphores,
     pub(super) now: u64,
 }
 
@@ -67,6 +70,7 @@ impl LedgerEntries {
             stacks: Vec::new(),
             thread_stacks: thread_stacks(ledger, looking),
             sleeping: HashMap::new(),
+            taken: TakenSemaphores::new(),
             now: ledger_now(),
         };
         let threads = ledger.threads().enumerate();
@@ -132,6 +136,16 @@ impl LedgerEntries {
         holding: &Holding,
         acquired: Option<usize>,
     ) {
+        let record = ledger.find_lock(holding.address).and_then(|index| ledger.lock(index));
+        if let Some((ObjectKind::Semaphore, _, attributes)) = record.map(LockRecord::shape) {
+            let serves_as_lock = attributes & attribute::GIVEN_BACK != 0;
+            let taken = TakenSemaphore { thread: part.tid, serves_as_lock };
+            self.taken.insert(holding.address, taken);
+            // Whoever took the others may wait until somebody else gives them.
+            if !serves_as_lock {
+                return;
+            }
+        }
         let exact = holding.started != 0;
         let began = if exact { holding.started } else { ledger.header().time_of(holding.tick) };
         let holder = LockHolder {
@@ -277,20 +291,6 @@ impl LedgerEntries {
             ownable && matches!(lock.held, LockHeld::Unknown { .. })
         });
         locks.flat_map(|lock| lock.waiting.iter().copied()).collect()
-    }
-
-    /// Returns who has taken each semaphore of which that is known, by their addresses.
-    pub(super) fn taken_semaphores(&self) -> BTreeMap<u64, u32> {
-        let semaphores = self.locks.values().filter(|lock| lock.kind == "semaphore");
-        semaphores
-            .filter_map(|lock| match &lock.held {
-                LockHeld::By { holders } => match holders[..] {
-                    [LockHolder { thread, .. }] => Some((lock.address, thread)),
-                    _ => None,
-                },
-                _ => None,
-            })
-            .collect()
     }
 
     /// Returns the threads that hold what others wait for.

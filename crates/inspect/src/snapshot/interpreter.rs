@@ -12,8 +12,17 @@ pub(super) struct PythonState {
     pub(super) taken: TakenSemaphores,
 }
 
-/// The thread that has taken a semaphore, by the semaphore's address.
-pub(super) type TakenSemaphores = BTreeMap<u64, u32>;
+/// The thread that has taken a semaphore, and not given it back.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TakenSemaphore {
+    pub(super) thread: u32,
+    /// Whether a thread that had taken it gave it back before: nothing else tells a lock from a
+    /// signal, for which its taker waits.
+    pub(super) serves_as_lock: bool,
+}
+
+/// The takers of semaphores, by the semaphores' addresses.
+pub(super) type TakenSemaphores = BTreeMap<u64, TakenSemaphore>;
 
 impl PythonState {
     /// Returns who has a lock, as far as that is certain; `here` turns a thread's number for itself
@@ -29,7 +38,7 @@ impl PythonState {
             PythonHolder::Guard(own, frame) => {
                 let tid = here(own)?;
                 // It was given back inside the statement, and another has it.
-                if self.taken.get(&lock.key).is_some_and(|&taker| taker != tid) {
+                if self.taken.get(&lock.key).is_some_and(|taken| taken.thread != tid) {
                     return None;
                 }
                 Some(LockHolder {

@@ -204,7 +204,8 @@ impl Looking {
         let here = |own: u32| self.numbers.get(&own).copied();
         let owner = state.owner(&state.look, lock, here);
         let seen = || {
-            let thread = *state.taken.get(&lock.key).filter(|_| !lock.recursive)?;
+            let taken = state.taken.get(&lock.key).filter(|_| !lock.recursive)?;
+            let thread = Some(taken.thread).filter(|_| taken.serves_as_lock)?;
             let rests_on = Some("it took the lock, and has not given it back".into());
             let evidence = HolderEvidence::Seen;
             Some(LockHolder { evidence, rests_on, ..LockHolder::alone(thread) })

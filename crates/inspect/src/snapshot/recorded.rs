@@ -88,7 +88,7 @@ pub fn recorded(
     let taking_back = found.iter().flat_map(|(_, found)| taking_back(found)).collect();
     let mut entries = LedgerEntries::read(&mut looking, &ledger, &taking_back);
     look_in_memory(&mut looking, &ledger, &mut entries);
-    looking.look_at_python(entries.taken_semaphores());
+    looking.look_at_python(std::mem::take(&mut entries.taken));
     let waits = entries.waits.iter();
     let tids: HashMap<u32, u32> =
         waits.filter_map(|(&tid, waits)| Some((waits.record?, tid))).collect();
