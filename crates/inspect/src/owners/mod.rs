@@ -25,10 +25,12 @@
 //! | [`functions`], [`code`] | which calls are followed, and what the others do |
 //! | [`run`] | one run, and its bounds |
 //! | [`event`] | what others could see of it |
+//! | [`abseil`] | which Mutex of abseil a thread sleeps for |
 //! | [`awaited`] | locks that are waited for, and what their release looks like |
 //! | [`search`] | what one thread holds |
 //! | [`stack`] | what it may hold |
 
+pub mod abseil;
 pub mod arithmetic;
 pub mod awaited;
 pub mod code;

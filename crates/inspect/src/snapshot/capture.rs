@@ -211,7 +211,8 @@ impl Looking {
         let found = self.recognise(task, &wait);
         let known = self.stacks.get(&task.tid).and_then(futexes::of_stack);
         let known = awaited::telling(known);
-        let awaited = owned::awaited_by(&found, &wait, known, &self.memory);
+        let sp = task.doing.registers().map(|(sp, _)| sp);
+        let awaited = owned::awaited_by(&found, &wait, known, sp, &self.memory);
         KnownWait { wait, found, known, awaited }
     }
 

@@ -16,6 +16,7 @@ use crate::futexes;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
+use crate::owners::abseil;
 use crate::owners::awaited::{self, AwaitedLock, LockShape};
 use crate::owners::code::{KnownNames, ProgramCode, is_system};
 use crate::owners::overlay::ReadPages;
@@ -377,14 +378,21 @@ fn canary(pid: u32, memory: &dyn ReadableMemory) -> Option<u64> {
     Some(memory.read_u64(address)? & !0xff)
 }
 
-/// Returns the locks without a named holder that a wait may be for.
+/// Returns the locks without a named holder that a wait may be for; `sp` is the stack pointer.
 pub(super) fn awaited_by(
     known: &FoundWait,
     wait: &crate::proc::futex::FutexWait,
     use_: Option<&'static futexes::FutexUse>,
+    sp: Option<u64>,
     memory: &dyn ReadableMemory,
 ) -> Vec<AwaitedLock> {
+    let of_abseil = use_.is_some_and(|known| known.family == "abseil");
     match known {
+        FoundWait::Unknown { .. } if of_abseil => {
+            let mutex = sp.and_then(|sp| abseil::awaited_mutex(wait.address, sp, memory));
+            let locked = |address| AwaitedLock { address, shape: LockShape::Called };
+            mutex.map(locked).into_iter().collect()
+        }
         FoundWait::Unknown { .. } => awaited::candidates(wait, use_, memory),
         FoundWait::RwLock(lock) if lock.writer.is_none() && lock.readers != 0 => {
             vec![AwaitedLock { address: lock.address, shape: LockShape::CalledShared }]
