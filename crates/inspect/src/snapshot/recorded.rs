@@ -17,8 +17,8 @@
 use super::capture::{Looking, SnapshotFacts};
 use super::entries::{LedgerEntries, ReadWait};
 use super::model::{
-    CycleVerdict, JudgedCycle, LockHeld, Snapshot, SnapshotLock, SnapshotSource, ThreadWait,
-    WaitTarget,
+    CycleVerdict, JudgedCycle, LockHeld, LockHolder, Snapshot, SnapshotLock, SnapshotSource,
+    ThreadWait, WaitTarget,
 };
 use super::objects::ledger_now;
 use crate::ledger::{MappedLedger, code};
@@ -87,6 +87,7 @@ pub fn recorded(
 
     let taking_back = found.iter().flat_map(|(_, found)| taking_back(found)).collect();
     let mut entries = LedgerEntries::read(&mut looking, &ledger, &taking_back);
+    name_by_words(&looking, &ledger, &mut entries);
     look_in_memory(&mut looking, &ledger, &mut entries);
     looking.look_at_python(std::mem::take(&mut entries.taken));
     let waits = entries.waits.iter();
@@ -107,6 +108,25 @@ pub fn recorded(
     looking.name_python_waits(&mut waits, &mut locks);
     let source = SnapshotSource::Ledger;
     Ok(looking.finish(process, SnapshotFacts { source, waits, locks, cycles, stacks }))
+}
+
+/// Names the holders of locks that are told of only when somebody waits: their words have them.
+fn name_by_words(looking: &Looking, ledger: &Ledger<'_>, entries: &mut LedgerEntries) {
+    let words = WordOwners::default();
+    for record in entries.waits.values().filter_map(|wait| wait.record) {
+        let Some((_, waiting)) =
+            ledger.thread(record as usize).and_then(|thread| thread.record.wait.read())
+        else {
+            continue;
+        };
+        if let Some(lock) = entries.locks.get_mut(&waiting.target)
+            && matches!(lock.held, LockHeld::Unknown { .. })
+            && let Some(owner) = words.named_owner(&waiting, ledger, looking.pid)
+            && let Some(&tid) = looking.numbers.get(&owner)
+        {
+            lock.held = LockHeld::By { holders: vec![LockHolder::alone(tid)] };
+        }
+    }
 }
 
 /// Returns the cycles that the ledger shows, and what they are.

@@ -68,6 +68,14 @@ impl WordOwners {
         all
     }
 
+    /// Returns what [`owner`](Self::owner) does, if the awaited lock is one whose word names its
+    /// owner.
+    #[must_use]
+    pub fn named_owner(&self, waiting: &Waiting, ledger: &Ledger<'_>, pid: u32) -> Option<u32> {
+        named_by_word(ledger, waiting.target)?;
+        self.owner(waiting, ledger, pid)
+    }
+
     /// Returns the thread that the word of the awaited lock names, by its own number; `None` if
     /// nobody has it alone, or it cannot be known.
     #[must_use]
