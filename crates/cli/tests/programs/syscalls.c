@@ -14,11 +14,16 @@ static long futex(void *word, int operation, unsigned value, const struct timesp
 
 static atomic_int turn[2] = {1};
 static int times;
+static atomic_int second;
 
-/* Waits for its turn, and gives the turn to the other. */
+/* Waits for its turn, and gives the turn to the other, the first time when that sleeps. */
 static void *passes(void *number)
 {
     int me = number != NULL;
+    if (me == 0)
+        await_state(&second, 'S');
+    else
+        announce(&second);
     for (int i = 0; i < times; i++) {
         while (atomic_load(&turn[me]) == 0)
             futex(&turn[me], FUTEX_WAIT, 0, NULL); /* @waits */

@@ -10,7 +10,7 @@ const HANG: &str = "lockstead: HANG: nothing has moved for ";
 
 /// Runs a program with these flags until nothing has moved for a while.
 fn hung(flags: &[&str], program: &[&str]) -> Running {
-    let running = under(&[flags, &["--no-report", "--hang-after", "100ms"]].concat(), program);
+    let running = under(&[flags, &["--no-report", "--hang-after", "800ms"]].concat(), program);
     running.expect(HANG, 1);
     running
 }
@@ -106,7 +106,7 @@ fn a_runtime_whose_own_tool_shows_more_is_told_of() {
     if std::process::Command::new("node").arg("--version").output().is_err() {
         return skip("no node");
     }
-    let running = under(&["--no-report", "--hang-after", "100ms"], &["node", "-e", waits]);
+    let running = under(&["--no-report", "--hang-after", "800ms"], &["node", "-e", waits]);
     // It may rest while it starts, too.
     running.expect("\"node\" (main thread) waits for ", 1);
     running.expect(" `node inspect -p ", 1);
