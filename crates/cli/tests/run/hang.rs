@@ -91,7 +91,8 @@ fn a_command_is_run_with_the_processes_in_its_environment() {
 
 #[test]
 fn a_program_that_was_not_hung_ends_with_its_own_status() {
-    let running = under(&["--no-report", "--hang-after", "24h"], &["sh", "-c", "echo; exec sleep 1000"]);
+    let running =
+        under(&["--no-report", "--hang-after", "24h"], &["sh", "-c", "echo; exec sleep 1000"]);
     running.expect_line();
     let ended = running.terminate();
     assert_eq!(ended.status.signal(), Some(libc::SIGTERM), "{ended:?}");
