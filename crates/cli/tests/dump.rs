@@ -170,6 +170,8 @@ fn a_cycle_with_a_timed_wait_is_no_deadlock() {
 #[test]
 fn an_owner_that_has_ended_is_told() {
     let Some(hung) = hang("leaked", 1) else { return };
+    // It sleeps for the end of the owner first.
+    hung.await_shown("\"main-waits\" waits for mutex front");
     let outcome = hung.dump(&[]);
     assert_eq!(outcome.status, 0, "{outcome:?}");
     let text = plain(&outcome.stdout);

@@ -113,6 +113,16 @@ fn a_spinning_thread_waits() {
 }
 
 #[test]
+fn nobody_holds_a_semaphore_that_no_taker_has_given_back() {
+    let Some(watched) = watch("signal", None) else { return };
+    let text = text(&watched, 1, 0);
+    let line = "thread \"signalled\" waits for semaphore permits, since T\n\
+                \x20   a semaphore has no owner: who will post it cannot be told";
+    assert!(text.contains(line), "{text}");
+    assert!(!text.contains("held by") && !text.contains("\nholding\n"), "{text}");
+}
+
+#[test]
 fn a_deadlock_and_nobody_else() {
     let Some(watched) = watch("deadlock", None) else { return };
     let text = text(&watched, 2, 3);

@@ -40,7 +40,7 @@ fn judged(family: &str, case: &str) -> Option<Judgement> {
 
 #[test]
 fn nobody_is_named_who_holds_nothing() {
-    for case in ["dropped", "bystander", "condition", "lost_wake_up", "leaked"] {
+    for case in ["dropped", "bystander", "condition", "taking_back", "lost_wake_up", "leaked"] {
         judged("Rust std", case);
     }
     judged("C", "lost_wake_up");
@@ -58,7 +58,9 @@ fn owners_with_landing_pads_are_named() {
     if !cfg!(target_arch = "x86_64") {
         return println!("skipped: landing pads are followed on x86-64 alone");
     }
-    for case in ["abba", "field", "vector", "closure", "temporary", "deep", "ring", "dropped"] {
+    for case in
+        ["abba", "field", "vector", "closure", "temporary", "deep", "ring", "dropped", "condition"]
+    {
         let Some(judgement) = judged("Rust std", case) else { return };
         assert_eq!(judgement.right.get("pad"), Some(&judgement.owners()), "{case}: {judgement:?}");
         assert_eq!(judgement.verdict, Verdict::Deadlock, "{case}");

@@ -190,6 +190,19 @@ fn a_cycle_of_mutexes_is_a_deadlock_by_their_words() {
 }
 
 #[test]
+fn a_picture_of_the_threads_names_the_owners_as_well() {
+    let test = "a_picture_of_the_threads_names_the_owners_as_well";
+    let flags = ["--no-report", "--hang-after=800ms", "--on-hang=abort"];
+    let Some(outcome) = under_run(test, "mutexes", &flags, None) else { return };
+    assert_eq!(outcome.status, 4, "{outcome:?}");
+    let (_, picture) = outcome.stderr.split_once("lockstead: HANG").expect("it hangs");
+    for owner in ["first", "second"] {
+        let held = |line: &&str| line.contains("held by thread") && line.contains(owner);
+        assert_eq!(picture.lines().filter(held).count(), 1, "{picture}");
+    }
+}
+
+#[test]
 fn writers_are_named_by_the_words_of_their_locks() {
     let test = "writers_are_named_by_the_words_of_their_locks";
     let Some(text) = deadlock(test, "rwlocks", None) else { return };

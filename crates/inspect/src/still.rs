@@ -132,15 +132,19 @@ fn of_sleeper(pid: u32, tid: u32, call: &SleepingCall) -> Option<SleepingRegiste
     let _ = request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal);
     let held = held?;
     let start = Instant::now();
-    while !sleeps() {
+    // Right after it was let go it looks as if it slept: it does when it has been taken off again.
+    let switches = loop {
+        let switches = task::switches(pid, tid)?;
+        if switches.0 >= before + OWN_SWITCHES && sleeps() {
+            break switches;
+        }
         if start.elapsed() > PATIENCE {
             return None;
         }
         thread::sleep(PAUSE);
-    }
-    let switches = task::switches(pid, tid)?;
+    };
     // More of them, and it has been woken in between.
-    let same = held.rsp == call.sp && switches.0 <= before + OWN_SWITCHES && sleeps();
+    let same = held.rsp == call.sp && switches.0 == before + OWN_SWITCHES;
     same.then(|| SleepingRegisters {
         registers: Registers::all(&held),
         thread_pointer: held.fs_base,

@@ -78,18 +78,15 @@ pub fn wait_begins(sleep: &FutexSleep, site: &CallSite) -> SleepPlace {
         // It may never end, and say so then.
         statistics.handing.counted.fetch_max(1, Relaxed);
     }
-    let since = sys::now();
-    // Whoever holds what is waited for now is told by that how long this lasted.
-    me.ledger.header().push_clock(since);
-    me.record().wait.begin(&Waiting {
+    let waiting = Waiting {
         how: sleep.how,
         stack,
         target: sleep.word,
-        since,
+        since: sys::now(),
         deadline: sleep.deadline,
         companion: beside,
-    });
-    me.block(site);
+    };
+    me.publish(&waiting, site);
     place
 }
 

@@ -107,18 +107,15 @@ pub fn wait_begins<N: Nature + Copy>(call: &LockCall<'_, N>) -> bool {
         #[cfg(feature = "check")]
         me.asks_back(call.companion, stack);
     }
-    let since = sys::now();
-    // Whoever holds what is waited for now is told by that how long this lasted.
-    me.ledger.header().push_clock(since);
-    me.record().wait.begin(&Waiting {
+    let waiting = Waiting {
         how: call.how,
         stack,
         target: call.target,
-        since,
+        since: sys::now(),
         deadline: call.deadline,
         companion: call.companion,
-    });
-    me.block(call.site);
+    };
+    me.publish(&waiting, call.site);
     true
 }
 
@@ -281,6 +278,14 @@ pub fn release_of_others(address: u64) {
 }
 
 impl Me {
+    /// Publishes a wait, for which the thread is about to block in the call at `site`.
+    pub fn publish(self, waiting: &Waiting, site: &CallSite) {
+        // Whoever holds what is waited for now is told by that how long this lasted.
+        self.ledger.header().push_clock(waiting.since);
+        self.record().wait.begin(waiting);
+        self.block(site);
+    }
+
     /// Puts a lock on the thread's held stack.
     pub fn acquired<N: Nature + Copy>(&self, call: &LockCall<'_, N>, how: Flags) {
         let known = self.known_lock(call.target, call.site, call.nature);

@@ -26,6 +26,7 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("in_turns", || behind(in_turns)),
     ("condition", condition),
     ("lost_wake_up", lost_wake_up),
+    ("taking_back", taking_back),
     ("upgrade", upgrade),
     ("reader_waits", reader_waits),
     ("writer_waits", writer_waits),
@@ -249,6 +250,27 @@ fn lost_wake_up() {
     truth::wait("one", "changed");
     condition.notify_one();
     start("one", move || wait_for_more(&mutex, &condition, 1));
+}
+
+/// Lets a thread be woken from a condition while another one has the mutex, which it has to get
+/// back.
+fn taking_back() {
+    let (mutex, condition) = (Arc::new(Mutex::new(0)), Arc::new(Condvar::new()));
+    truth::lock("a", &*mutex);
+    truth::own("a", "one");
+    truth::wait("past", "a");
+    let (same, changed) = (mutex.clone(), condition.clone());
+    start("past", move || wait_for_more(&mutex, &condition, 1));
+    start("one", move || signals_and_sleeps(&same, &changed));
+}
+
+#[inline(never)]
+fn signals_and_sleeps(mutex: &Locked, condition: &Condvar) {
+    after(1);
+    let mut held = lock!(mutex);
+    condition.notify_one();
+    pause();
+    *held += 1;
 }
 
 /// Lets a reader want to write.

@@ -85,6 +85,14 @@ static void *waits_sem(void *unused)
     return unused;
 }
 
+/* As with a semaphore by which another thread says that something has happened. */
+static void *waits_for_signal(void *unused)
+{
+    sem_wait(&permits);
+    sem_wait(&permits);
+    return unused;
+}
+
 static void *waits_cond(void *unused)
 {
     pthread_mutex_lock(&guard);
@@ -172,7 +180,7 @@ int main(int count, char **argument)
     heaped = make();
     pthread_spin_init(&spin, 0);
     pthread_barrier_init(&gate, NULL, 2);
-    sem_init(&permits, 0, 0);
+    sem_init(&permits, 0, strcmp(what, "signal") == 0);
     if (strcmp(what, "secret") == 0)
         prctl(PR_SET_DUMPABLE, 0);
     if (strcmp(what, "deadlock") == 0) {
@@ -183,6 +191,8 @@ int main(int count, char **argument)
     } else if (strcmp(what, "lively") == 0) {
         for (int i = 0; i < 4; i++)
             start(takes_both, "lively");
+    } else if (strcmp(what, "signal") == 0) {
+        start(waits_for_signal, "signalled");
     } else if (strcmp(what, "leaked") == 0) {
         pthread_t gone = start(leaves, "gone");
         atomic_fetch_add(&both, 1);

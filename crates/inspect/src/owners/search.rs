@@ -172,7 +172,7 @@ impl OwnerSearch<'_> {
         let is_mute = |at: usize| {
             let frame = thread.frames.get(at).filter(|frame| !frame.of_system);
             frame.is_some_and(|frame| match frame.landing {
-                None | Some(Landing::Gap(_)) => true,
+                None | Some(Landing::Gap) => true,
                 Some(Landing::Pad(_) | Landing::Passes) => catches.contains(&at),
             })
         };

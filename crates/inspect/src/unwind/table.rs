@@ -47,11 +47,9 @@ impl ModuleTables {
         let stated = address.wrapping_sub(self.bias);
         let (function, table) = self.call_sites(stated)?;
         let found = lsda::landing(self.module.loaded(table)?, table, function, stated)?;
-        let here = |pad: u64| pad.wrapping_add(self.bias);
         Some(match found {
-            Landing::Pad(pad) => Landing::Pad(here(pad)),
-            Landing::Passes => Landing::Passes,
-            Landing::Gap(near) => Landing::Gap(near.into_iter().map(here).collect()),
+            Landing::Pad(pad) => Landing::Pad(pad.wrapping_add(self.bias)),
+            Landing::Passes | Landing::Gap => found,
         })
     }
 
