@@ -16,9 +16,9 @@
 
 use crate::me::{Me, enter_beneath, resume};
 use crate::site::CallSite;
-use crate::state::STATE;
+use crate::state::{PARKED_WORDS, STATE};
 use crate::sys;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
 use lockstead_ledger::lock::{
     Extension, FUTEX_WORDS, ObjectKind, RecordLife, SHARED_WORDS, attribute,
@@ -71,6 +71,9 @@ pub fn wait_begins(sleep: &FutexSleep, site: &CallSite) -> SleepPlace {
     let stack = me.stack(site);
     let beside = if sleep.may_be_parked { lock_beside(sleep.word) } else { 0 };
     let lock = me.futex_record(sleep.word, beside, stack);
+    if beside != 0 {
+        remember_parked(sleep.word, lock);
+    }
     let place = SleepPlace { lock, stack, is_for_lock: sleep.is_for_lock };
     if sleep.is_for_lock
         && let Some(statistics) = me.ledger.extension(lock)
@@ -124,11 +127,8 @@ pub fn wakes(word: u64, may_be_parked: bool, site: &CallSite) {
         return;
     }
     let Some(me) = enter_beneath(site) else { return };
-    let beside = || {
-        let may_be = may_be_parked && STATE.parked.load(Relaxed) != 0;
-        let lock = if may_be { lock_beside(word) } else { 0 };
-        me.statistics_of(lock)
-    };
+    // The memory beside the word is the sleeper's, which may be on its way to its end.
+    let beside = || me.statistics_at(parked_for(word).filter(|_| may_be_parked)?);
     if let Some(statistics) = me.statistics_of(word).or_else(beside) {
         me.ledger.add_share(&statistics.held_at, me.stack(site), 1, 0);
     }
@@ -148,9 +148,6 @@ impl Me {
         if is_full && let Some(index) = self.live_futex(address) {
             return index;
         }
-        if beside != 0 {
-            STATE.parked.store(1, Relaxed);
-        }
         STATE.futexes.fetch_add(1, Relaxed);
         let birth = Birth {
             address,
@@ -168,18 +165,48 @@ impl Me {
     }
 
     fn live_futex(&self, address: u64) -> Option<u32> {
-        let index = self.ledger.find_lock(address)?;
-        let (kind, life, _) = self.ledger.lock(index)?.shape();
-        (kind == ObjectKind::Futex && life == RecordLife::Live).then_some(index)
+        self.ledger.find_lock(address).filter(|&index| self.is_live_futex(index))
+    }
+
+    fn is_live_futex(&self, index: u32) -> bool {
+        let shape = self.ledger.lock(index).map(|lock| lock.shape());
+        shape.is_some_and(|(kind, life, _)| kind == ObjectKind::Futex && life == RecordLife::Live)
     }
 
     fn statistics_of(&self, address: u64) -> Option<&'static Extension> {
         self.ledger.extension(self.live_futex(address)?)
     }
+
+    fn statistics_at(&self, index: u32) -> Option<&'static Extension> {
+        self.ledger.extension(index).filter(|_| self.is_live_futex(index))
+    }
 }
 
-/// Returns the address of the lock that a thread is parked for which sleeps on `word`; 0 where none
-/// stands there.
+/// Returns where the lock of a thread that is parked on `word` is remembered, and what tells the
+/// word from others with the same place.
+fn parked_place(word: u64) -> (&'static AtomicU64, u32) {
+    let number = word / 8;
+    let at = (number ^ number >> 8 ^ number >> 16) as usize % PARKED_WORDS;
+    (&STATE.parked[at], number as u32)
+}
+
+/// Remembers the record of the lock for which a thread is parked on `word`, in place of what
+/// another word had there: of that one a wake-up is not counted then.
+fn remember_parked(word: u64, lock: u32) {
+    let (place, tag) = parked_place(word);
+    place.store(u64::from(lock) << 32 | u64::from(tag), Relaxed);
+}
+
+/// Returns the record of the lock for which a thread is, or was, parked on `word`.
+fn parked_for(word: u64) -> Option<u32> {
+    let (place, tag) = parked_place(word);
+    let known = place.load(Relaxed);
+    let lock = (known >> 32) as u32;
+    (lock != 0 && known as u32 == tag).then_some(lock)
+}
+
+/// Returns the address of the lock that the calling thread is parked for, which is about to sleep on
+/// `word`; 0 where none stands there.
 ///
 /// parking_lot's data of a thread has, in front of the word, the lock's address, a pointer to the
 /// next thread in the queue, and two small numbers. Others may have something like that beside
@@ -194,11 +221,15 @@ fn lock_beside(word: u64) -> u64 {
         return 0;
     }
     let data = word - DATA;
-    if !sys::is_readable(data) || data / PAGE != (word - 8) / PAGE && !sys::is_readable(word - 8) {
+    // Another page may go at any time.
+    if data / PAGE != word / PAGE || !sys::is_readable(word) {
         return 0;
     }
-    // SAFETY: the kernel has just read the page, or both, in which the four words lie.
-    let [lock, next, first, second] = unsafe { (data as *const [u64; 4]).read_volatile() };
+    // SAFETY: the four words are aligned and lie in the page of the word on which the calling thread
+    // is about to sleep, and which the kernel has just read: the thread keeps that page until it is
+    // woken.
+    let words = unsafe { &*(data as *const [AtomicU64; 4]) };
+    let [lock, next, first, second] = words.each_ref().map(|word| word.load(Relaxed));
     let is_next = next == 0 || is_address(next) && next % 8 == 0;
     if is_address(lock) && is_next && first < SMALL && second < SMALL { lock } else { 0 }
 }
@@ -209,7 +240,13 @@ mod tests {
 
     #[test]
     fn the_lock_beside_a_word_is_told_from_other_data() {
-        let beside = |data: [u64; 5]| lock_beside(&raw const data[4] as u64);
+        /// The data and the word, in one page.
+        #[repr(align(64))]
+        struct Parked([u64; 5]);
+        let beside = |data| {
+            let parked = Parked(data);
+            lock_beside(&raw const parked.0[4] as u64)
+        };
         let lock = 0x5555_1234_5671;
         assert_eq!(beside([lock, 0, 0, 0, 1]), lock);
         assert_eq!(beside([lock, 0x5555_0000_0008, 1, 16, 1]), lock);
@@ -219,5 +256,19 @@ mod tests {
         for word in [0, 32, 4096, 4096 + 32, 1 << 47, u64::MAX - 7] {
             assert_eq!(lock_beside(word), 0, "{word:#x}");
         }
+    }
+
+    #[test]
+    fn a_parked_thread_is_remembered_by_its_word_until_another_takes_the_place() {
+        let word = 0x7f12_3456_7890;
+        assert_eq!(parked_for(word), None);
+        remember_parked(word, 7);
+        assert_eq!((parked_for(word), parked_for(word + 8)), (Some(7), None));
+        let other = (1..).map(|more| word + 8 * more);
+        let place = |word| std::ptr::from_ref(parked_place(word).0);
+        let other = other.into_iter().find(|&other| place(other) == place(word)).expect("one");
+        assert_eq!(parked_for(other), None, "the place is the same, and the word is not");
+        remember_parked(other, 9);
+        assert_eq!((parked_for(word), parked_for(other)), (None, Some(9)));
     }
 }

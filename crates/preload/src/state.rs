@@ -11,11 +11,14 @@
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed, Ordering::Release};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
 use lockstead_ledger::Ledger;
 
 /// The number of records of ended threads that are remembered for their next use.
 pub const SPARE_THREADS: usize = 64;
+
+/// The number of words of parked threads that are remembered, a power of two.
+pub const PARKED_WORDS: usize = 256;
 
 /// The page that says whether the process records.
 #[repr(C, align(4096))]
@@ -29,8 +32,8 @@ pub struct StatePage {
     pub spare: [AtomicU32; SPARE_THREADS],
     /// The number of futex words that have records of their own.
     pub futexes: AtomicU32,
-    /// The word that is not zero when the lock of a parked thread was ever found beside its word.
-    pub parked: AtomicU32,
+    /// The locks of parked threads, by the words on which these sleep: see `futex.rs`.
+    pub parked: [AtomicU64; PARKED_WORDS],
     /// The number of threads beside this one, as far as is known.
     #[cfg(feature = "check")]
     pub others: AtomicU32,
@@ -47,7 +50,7 @@ pub static STATE: StatePage = StatePage {
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
     futexes: AtomicU32::new(0),
-    parked: AtomicU32::new(0),
+    parked: [const { AtomicU64::new(0) }; PARKED_WORDS],
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),
     ledger: UnsafeCell::new(MaybeUninit::zeroed()),
