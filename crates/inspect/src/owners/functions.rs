@@ -23,6 +23,8 @@ pub enum KnownFunction {
     Copies,
     /// It fills memory: where, with which byte, how much.
     Fills,
+    /// It compares memory: one place, the other, how much.
+    Compares,
     /// It makes a system call: the number, then the arguments.
     Calls,
     /// It sleeps for something else than a lock.
@@ -30,7 +32,7 @@ pub enum KnownFunction {
 }
 
 use KnownFunction::{
-    Allocates, Calls, Copies, Ends, Fills, Locks, Resumes, Retakes, Sleeps, Unlocks,
+    Allocates, Calls, Compares, Copies, Ends, Fills, Locks, Resumes, Retakes, Sleeps, Unlocks,
 };
 
 /// Functions by their names as the linker knows them.
@@ -99,6 +101,8 @@ const BY_NAME: &[(&str, KnownFunction)] = &[
     ("memcpy", Copies),
     ("memmove", Copies),
     ("memset", Fills),
+    ("memcmp", Compares),
+    ("bcmp", Compares),
     ("syscall", Calls),
     ("pthread_join", Sleeps),
     ("sem_wait", Sleeps),

@@ -358,6 +358,7 @@ impl Runner<'_, '_> {
                 self.fill(first, second, third)?;
                 result = first;
             }
+            F::Compares => result = self.compare(first, second, third)?,
             F::Calls => self.system_call(first, third)?,
         }
         self.state.forget_scratch();
@@ -406,6 +407,31 @@ impl Runner<'_, '_> {
             self.state.memory.write(place, byte, 1).map_err(|_| RunEnd::NoMemory)?;
         }
         Ok(())
+    }
+
+    /// Returns the order of two places in memory, as far as it is known.
+    fn compare(&mut self, one: Value, other: Value, length: Value) -> Result<Value, RunEnd> {
+        let Some(length) = length.get(8) else { return Ok(Value::UNKNOWN) };
+        let (Some(one), Some(other)) = (one.get(8), other.get(8)) else {
+            return Ok(if length == 0 { Value::of(0) } else { Value::UNKNOWN });
+        };
+        if length > MOST_BYTES {
+            return Err(RunEnd::Bound);
+        }
+        self.state.moved += length;
+        for at in 0..length {
+            let [one, other] = [one, other].map(|place| {
+                let byte = self.state.memory.read(place.wrapping_add(at), 1);
+                byte.map(|byte| byte.get(1)).map_err(|_| RunEnd::NoMemory)
+            });
+            match (one?, other?) {
+                (Some(one), Some(other)) if one == other => {}
+                (Some(one), Some(other)) if one > other => return Ok(Value::of(1)),
+                (Some(_), Some(_)) => return Ok(Value::of(u64::MAX)),
+                _ => return Ok(Value::UNKNOWN),
+            }
+        }
+        Ok(Value::of(0))
     }
 
     fn fill(&mut self, to: Value, byte: Value, length: Value) -> Result<(), RunEnd> {

@@ -14,9 +14,10 @@ use lockstead_unwind::Register;
 const CODE: u64 = 0x10_0000;
 const DATA: u64 = 0x10_1000;
 const STACK: u64 = 0x10_2800;
-/// The slot through which `_Unwind_Resume` is called, and that of the function that unlocks.
+/// The slots through which `_Unwind_Resume` is called, a function that unlocks, and `memcmp`.
 const RESUME: u64 = DATA + 0x800;
 const UNLOCK: u64 = DATA + 0x808;
+const COMPARE: u64 = DATA + 0x810;
 
 struct TestCode;
 
@@ -32,6 +33,7 @@ impl KnownCode for TestCode {
         match slot {
             RESUME => Some(Imported::Known(KnownFunction::Resumes)),
             UNLOCK => Some(Imported::Known(KnownFunction::Unlocks)),
+            COMPARE => Some(Imported::Known(KnownFunction::Compares)),
             _ => None,
         }
     }
@@ -106,6 +108,29 @@ fn calls_are_followed_or_known_by_name() {
     // The exception goes to a function that nobody knows: it is the next frame's.
     let ran = pad(&[0x48, 0x89, 0xc7, 0xff, 0xd3], &[0], Some(0x77));
     assert_eq!(ran.end, RunEnd::BadCode, "no code there");
+}
+
+#[test]
+fn memory_is_compared_as_far_as_it_is_known() {
+    // mov rdi, rbx; lea rsi, [rbx + 8]; mov edx, 4; call memcmp; test eax, eax; jle to the end;
+    // then the release, and in both cases ud2.
+    let code = [
+        &[0x48, 0x89, 0xdf, 0x48, 0x8d, 0x73, 8, 0xba, 4, 0, 0, 0][..],
+        &call(COMPARE, 12),
+        &[0x85, 0xc0, 0x7e, UNLOCK_RUST.len() as u8],
+        UNLOCK_RUST,
+        &[0x0f, 0x0b],
+    ]
+    .concat();
+    let ran = |one: [u8; 4], other: [u8; 4], place| {
+        let data = [&one[..], &[0; 4], &other].concat();
+        let ran = pad(&code, &data, place);
+        (ran.end, ran.events.len())
+    };
+    assert_eq!(ran([2, 0, 0, 0], [2, 0, 0, 0], Some(DATA)), (RunEnd::Stopped, 0), "equal");
+    assert_eq!(ran([2, 0, 0, 9], [2, 0, 1, 0], Some(DATA)), (RunEnd::Stopped, 0), "less");
+    assert_eq!(ran([2, 0, 0x80, 0], [2, 0, 1, 0], Some(DATA)), (RunEnd::Stopped, 1), "more");
+    assert_eq!(ran([2, 0, 0, 0], [2, 0, 0, 0], None), (RunEnd::UnknownJump, 0), "unknown");
 }
 
 #[test]
