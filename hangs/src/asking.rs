@@ -99,11 +99,10 @@ fn reported(hung: &mut Hung) -> Result<Vec<Cycle>, String> {
     }
 }
 
-/// Returns the id in a line that begins what is said of a member: `thread "one" (tid 12)`, or
-/// `thread 12 "one"`.
+/// Returns the id in a line that begins what is said of a member: `thread "one" (tid 12)`.
 fn member(line: &str) -> Option<u64> {
     let rest = line.strip_prefix("  thread ")?;
-    let digits = rest.split_once("(tid ").map_or(rest, |(_, id)| id);
+    let (_, digits) = rest.split_once("(tid ")?;
     let end = digits.find(|letter: char| !letter.is_ascii_digit())?;
     digits[..end].parse().ok()
 }

@@ -1,7 +1,7 @@
 //! What the texts of all findings are made of: threads and stacks.
 
 use lockstead_inspect::check::model::ThreadIdentity;
-use lockstead_inspect::stack::{Stack, StackEnd};
+use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 use lockstead_inspect::symbols::program_frames;
 use lockstead_render::words::clean;
 use std::fmt::Write;
@@ -39,7 +39,7 @@ pub(crate) fn frames(text: &mut String, stack: &Stack, most: usize) {
     // One line for what is left out takes no less room than one frame.
     let most = if shown.len() > most { most - 1 } else { most };
     for frame in shown.iter().take(most) {
-        let _ = writeln!(text, "      {}", clean(&frame.site()));
+        line(text, frame);
     }
     if shown.len() > most {
         let _ = writeln!(text, "      ... {} more", shown.len() - most);
@@ -48,4 +48,10 @@ pub(crate) fn frames(text: &mut String, stack: &Stack, most: usize) {
     } else if !matches!(stack.end, StackEnd::Bottom) {
         let _ = writeln!(text, "      ({})", stack.end);
     }
+}
+
+/// Adds one frame; it says so where the frame was looked for on the stack.
+pub(crate) fn line(text: &mut String, frame: &Frame) {
+    let probable = if frame.found { " (probable)" } else { "" };
+    let _ = writeln!(text, "      {}{probable}", clean(&frame.site()));
 }

@@ -5,6 +5,7 @@
 mod args;
 mod check;
 mod clock;
+mod cycle_text;
 mod dump;
 #[cfg(test)]
 mod examples;

@@ -36,8 +36,9 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
             rust,
             &[
                 "lockstead: DEADLOCK: 2 threads wait for each other, in orders",
-                "\"seller\" waits for Rust std::sync::Mutex",
-                "\"counter\" waits for Rust std::sync::Mutex",
+                "thread \"seller\"",
+                "thread \"counter\"",
+                "waits for Rust std::sync::Mutex",
                 "the landing pad of orders::sell() would unlock it",
                 "orders::count() at orders.rs:34",
             ],

@@ -91,7 +91,7 @@ fn all_held_locks_and_all_waits() {
     );
     assert_eq!(sorted(&text), sorted(&expected), "{text}");
     assert!(!text.contains("mutex guard"), "given back for the wait on the condition: {text}");
-    let all = watched.dump(&["--all"]).stdout;
+    let all = plain(&watched.dump(&["--all"]).stdout);
     assert!(all.contains("\"idle\" is asleep in pause()"), "{all}");
 }
 
@@ -129,18 +129,16 @@ fn a_deadlock_and_nobody_else() {
     let first = format!("{}\n", at("front_then_heaped", "lock(&front"));
     let cycle = format!(
         "lockstead: DEADLOCK: 2 threads wait for each other\n\
-         \x20 thread \"teller\" waits for mutex from {make}, #1 (recursive), since T\n\
-         \x20   held by thread \"auditor\", for T\n\
-         \x20   taken at\n\
-         \x20     {heaped}\n\
-         \x20   waits at\n\
+         \x20 thread \"teller\"\n\
+         \x20   waits for mutex from {make}, #1 (recursive mutex), since T, at:\n\
          \x20     {for_heaped}\n\
-         \x20 thread \"auditor\" waits for mutex front, since T\n\
-         \x20   held by thread \"teller\", for T\n\
-         \x20   taken at\n\
+         \x20   holds front (mutex), acquired at:\n\
          \x20     {first}\
-         \x20   waits at\n\
-         \x20     {for_front}\n\n\
+         \x20 thread \"auditor\"\n\
+         \x20   waits for front (mutex), since T, at:\n\
+         \x20     {for_front}\n\
+         \x20   holds mutex from {make}, #1 (recursive mutex), acquired at:\n\
+         \x20     {heaped}\n\n\
          holding\n",
         make = at("make", "mutex_init"),
         heaped = at("heaped_then_front", "lock(heaped"),
@@ -235,7 +233,7 @@ fn without_its_command_the_memory_is_shown() {
         assert!(outcome.stderr.contains(words), "{outcome:?}");
     }
     let text = plain(&outcome.stdout);
-    assert!(text.contains("thread \"auditor\" waits for mutex front\n"), "{text}");
+    assert!(text.contains("thread \"auditor\"\n    waits for front (mutex), at:"), "{text}");
     assert!(!text.contains("taken at") && !text.contains("rwlock table"), "{text}");
 }
 

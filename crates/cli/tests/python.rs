@@ -95,7 +95,9 @@ fn a_ring_through_the_interpreter_itself_is_a_deadlock() {
         let running = started(&interpreter, "interpreter.py");
         let (status, shown) = dump_until(&running, &[], |text| text.contains("DEADLOCK: 2 "));
         assert_eq!(status, 3, "{interpreter:?}: {shown}");
-        for line in ["waits for the GIL\n", "waits for mutex at 0x", "left() at interpreter.py:"] {
+        for line in
+            ["waits for the GIL, at:\n", "waits for mutex at 0x", "left() at interpreter.py:"]
+        {
             assert!(shown.contains(line), "{interpreter:?}: no {line:?} in {shown}");
         }
     }

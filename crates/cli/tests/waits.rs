@@ -45,7 +45,7 @@ const ROWS: &[Row] = &[
         "mutex",
         Explained("held     100%  takes_lock() at"),
         Explained("by thread \"holder\" (tid #), acquired at:"),
-        Explained("held by thread # \"holder\", which is asleep in pause()"),
+        Explained("held by thread \"holder\" (tid #), which is asleep in pause()"),
     ),
     (
         "mutex-shared",
@@ -57,19 +57,19 @@ const ROWS: &[Row] = &[
         "mutex-inherit",
         Explained("held     100%  takes_inherits() at"),
         Explained("by thread \"holder\" (tid #), acquired at:"),
-        Explained("held by thread # \"holder\", which is asleep in pause()"),
+        Explained("held by thread \"holder\" (tid #), which is asleep in pause()"),
     ),
     (
         "mutex-c11",
         Explained("held     100%  takes_plain() at"),
         Explained("by thread \"holder\" (tid #), acquired at:"),
-        Explained("held by thread # \"holder\", which is asleep in pause()"),
+        Explained("held by thread \"holder\" (tid #), which is asleep in pause()"),
     ),
     (
         "rwlock-read",
         Explained("held     100%  writes() at"),
         Explained("by thread \"holder\" (tid #), acquired at:"),
-        Explained("held by thread # \"holder\", which is asleep in pause()"),
+        Explained("held by thread \"holder\" (tid #), which is asleep in pause()"),
     ),
     (
         "rwlock-write",
@@ -86,8 +86,8 @@ const ROWS: &[Row] = &[
     (
         "stdio",
         Named("at the futex word #, of no lock that is recorded"),
-        Explained("held by thread # \"holder\", which is asleep in pause()"),
-        Explained("held by thread # \"holder\", which is asleep in pause()"),
+        Explained("held by thread \"holder\" (tid #), which is asleep in pause()"),
+        Explained("held by thread \"holder\" (tid #), which is asleep in pause()"),
     ),
     (
         "once",
@@ -117,7 +117,7 @@ const ROWS: &[Row] = &[
         "join",
         Named("for the end of a thread"),
         Named("for the end of a thread"),
-        Explained("waits for the end of thread # \"waits\""),
+        Explained("waits for the end of thread \"waits\" (tid #)"),
     ),
     (
         "futex",
@@ -460,7 +460,7 @@ fn a_cycle_of_streams_is_a_deadlock_though_another_thread_runs() {
     let flags = ["--watch", "300ms"];
     let Some(said) = until(&flags, "stdio-cycle", "lockstead: DEADLOCK") else { return };
     assert!(said.contains("2 threads wait for each other, in waits (pid"), "{said}");
-    assert!(said.contains("held by thread") && said.contains("\"two\""), "{said}");
+    assert!(said.contains("(heap), as its word says") && said.contains("\"two\""), "{said}");
     assert!(!said.contains("STUCK"), "one thread runs: {said}");
     assert_eq!(said.matches("lockstead: DEADLOCK").count(), 2, "once, and listed: {said}");
 }

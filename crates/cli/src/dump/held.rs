@@ -38,7 +38,7 @@ impl DumpText<'_> {
                     };
                     self.line(4, &format!("{likely}held{how} by {name}{time}{now}"));
                     if let Some(rests_on) = &holder.rests_on {
-                        let evidence = evidence(holder.evidence);
+                        let evidence = holder.evidence.word();
                         self.line(6, &format!("{evidence}: {}", clean(rests_on)));
                     }
                     self.taken(holder.acquired);
@@ -117,17 +117,6 @@ impl DumpText<'_> {
                 self.stack(thread);
             }
         }
-    }
-}
-
-/// Returns the word for what shows that a thread holds a lock.
-fn evidence(evidence: HolderEvidence) -> &'static str {
-    match evidence {
-        HolderEvidence::Word => "word",
-        HolderEvidence::Pad => "pad",
-        HolderEvidence::Guard => "guard",
-        HolderEvidence::Seen => "seen",
-        HolderEvidence::Likely => "likely",
     }
 }
 

@@ -6,8 +6,9 @@
 //! other libraries, stays.
 
 use super::text::DumpText;
+use crate::cycle_text::native_part;
 use lockstead_inspect::python::PythonStack;
-use lockstead_inspect::stack::{Frame, Stack, StackEnd};
+use lockstead_inspect::stack::Stack;
 use lockstead_render::words::clean;
 
 /// The frames of Python that are shown, unless all are asked for.
@@ -17,14 +18,8 @@ impl DumpText<'_> {
     /// Adds native frames: where frames of Python are known, as far as the interpreter's own.
     pub(super) fn native(&mut self, stack: &Stack) {
         let has_python = self.found.threads.iter().any(|thread| thread.python.is_some());
-        let own = stack.frames.iter().position(is_interpreter);
-        match own.filter(|_| has_python && !self.everything) {
-            Some(own) => {
-                let frames = stack.frames[..own].to_vec();
-                self.frames(6, &Stack { frames, end: StackEnd::Bottom });
-            }
-            None => self.frames(6, stack),
-        }
+        let inner = native_part(stack).filter(|_| has_python && !self.everything);
+        self.frames(6, inner.as_ref().unwrap_or(stack));
     }
 
     /// Adds frames of Python.
@@ -42,11 +37,4 @@ impl DumpText<'_> {
             self.line(indent, &format!("(cut after {frames} frames of Python)"));
         }
     }
-}
-
-/// Tells whether a frame is one of the interpreter's own.
-fn is_interpreter(frame: &Frame) -> bool {
-    let module = frame.module.as_deref().unwrap_or_default();
-    let name = module.rsplit('/').next().unwrap_or_default();
-    name.starts_with("libpython") || name.starts_with("python")
 }

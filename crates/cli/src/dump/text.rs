@@ -2,6 +2,8 @@
 //! the holders that do not.
 
 use super::enders::enders;
+use crate::cycle_text::{self, ShownFrames};
+use crate::finding_text::thread_text;
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::proc::asleep::{Asleep, WaitEnds};
 use lockstead_inspect::snapshot::model::{
@@ -109,11 +111,7 @@ impl DumpText<'_> {
     }
 
     fn cycle(&mut self, cycle: &JudgedCycle) {
-        let members = count(cycle.threads.len(), "thread");
-        let who = match cycle.threads[..] {
-            [_] => "1 thread waits for itself".to_owned(),
-            _ => format!("{members} wait for each other"),
-        };
+        let who = cycle_text::who(cycle.threads.len());
         let line = match cycle.verdict {
             CycleVerdict::Deadlock => format!("{ALARM}lockstead: DEADLOCK{ALARM:#}: {who}"),
             CycleVerdict::Probable => {
@@ -128,9 +126,11 @@ impl DumpText<'_> {
         };
         self.out += "\n";
         self.line(0, &line);
-        for &tid in &cycle.threads {
-            self.waiter(&[tid]);
-        }
+        let shown = match self.everything {
+            true => ShownFrames::All,
+            false => ShownFrames::of(cycle.threads.len()),
+        };
+        cycle_text::members(&mut self.out, &self.found.parties(cycle), shown);
     }
 
     /// Adds threads that wait and are in no cycle, grouped where they wait for the same in the same
@@ -334,13 +334,16 @@ impl DumpText<'_> {
         }
     }
 
-    /// Names a thread: `thread 12 "worker"`.
+    /// Names a thread: `thread "worker" (tid 12)`, and what it is there for: `(tid 12, main thread)`.
     pub(super) fn named(&self, tid: u32) -> String {
         let Some(thread) = self.found.thread(tid) else { return format!("thread {tid}") };
         let own = thread.own_tid.map(|own| format!("{own} to itself"));
         let more: Vec<String> = thread.role.clone().into_iter().chain(own).collect();
-        let name = format!("thread {tid} \"{}\"", clean(&thread.name));
-        if more.is_empty() { name } else { format!("{name} ({})", more.join(", ")) }
+        let name = thread_text(Some(&thread.name), tid);
+        match name.strip_suffix(')') {
+            Some(open) if !more.is_empty() => format!("{open}, {})", more.join(", ")),
+            _ => name,
+        }
     }
 
     pub(super) fn who(&self, tids: &[u32]) -> String {

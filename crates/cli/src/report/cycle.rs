@@ -26,7 +26,8 @@ const BELOW: f64 = 26.0;
 
 /// Returns the picture of a finding that is a cycle; of others there is none.
 pub(super) fn draw(finding: &Finding) -> Option<String> {
-    let is_cycle = matches!(finding.kind.as_str(), "deadlock" | "timed_cycle");
+    let is_cycle =
+        matches!(finding.kind.as_str(), "deadlock" | "probable_deadlock" | "timed_cycle");
     let parties = &finding.threads;
     if !is_cycle || parties.is_empty() {
         return None;

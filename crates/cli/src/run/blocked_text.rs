@@ -1,7 +1,8 @@
 //! A wait that lasts as data and as text: the waiter, the owners, what they do.
 
 use super::across;
-use super::scene::{Scene, called, doing, duration, place};
+use super::scene::{Scene, doing, place};
+use crate::cycle_text::{called, duration};
 use crate::finding_text::stack_lines;
 use lockstead_inspect::report::finding::{FindingHold, FindingThread, HolderActivity};
 use lockstead_inspect::waits::observe::LastingWaiter;
@@ -201,7 +202,7 @@ pub(super) fn text(program: &str, blocked: &Blocked) -> String {
         "write" => " to write",
         _ => "",
     };
-    let (lasted, who) = (duration(waits.waited_ns), called(&blocked.waiter));
+    let (lasted, who) = (duration(waits.waited_ns.unwrap_or(0)), called(&blocked.waiter));
     let mut text =
         format!("lockstead: BLOCKED: {who} of {program} waits{how} for {lock}, since {lasted}\n");
     let timed = if waits.timed { " with a time-out" } else { "" };

@@ -230,7 +230,8 @@ impl Work {
         let now = now();
         let scene = self.scene(process, names);
         let parties = deadlock_text::parties(scene, found, now);
-        let mut text = deadlock_text::text(&scene.program(), &parties, found.timed);
+        let verdict = if found.timed { CycleVerdict::Timed } else { CycleVerdict::Deadlock };
+        let mut text = deadlock_text::text(&scene.program(), &parties, verdict);
         if found.unnamed {
             let by_use = found.has_semaphore();
             let basis = if by_use { deadlock_text::BY_USE } else { deadlock_text::UNNAMED };
@@ -302,7 +303,6 @@ impl Work {
 
     /// Reports deadlocks through locks that no ledger has, each once.
     fn cycles_in_memory(&mut self, process: &Arc<Observed>, found: &Snapshot) {
-        let program = self.scene(process, ThreadNames::new()).program();
         let is_dead = |cycle: &&JudgedCycle| {
             matches!(cycle.verdict, CycleVerdict::Deadlock | CycleVerdict::Probable)
         };
@@ -313,9 +313,9 @@ impl Work {
                 continue;
             }
             let is_certain = cycle.verdict == CycleVerdict::Deadlock;
-            let text = standstill_text::deadlock(&program, found, cycle);
-            let members = cycle.threads.iter();
-            let parties = members.filter_map(|&tid| standstill_text::party(found, tid)).collect();
+            let scene = self.scene(process, ThreadNames::new());
+            let parties = deadlock_text::parties_of(scene, found, cycle);
+            let text = deadlock_text::text(&scene.program(), &parties, cycle.verdict);
             if !is_certain {
                 let none = Details::default();
                 self.print("probable_deadlock", process.pid, text, parties, none);
@@ -342,7 +342,8 @@ impl Work {
             deadlock_text::party_across(scene, member, now)
         });
         let parties: Vec<FindingThread> = parties.collect();
-        let text = deadlock_text::text(&format!("{} processes", processes.len()), &parties, false);
+        let program = format!("{} processes", processes.len());
+        let text = deadlock_text::text(&program, &parties, CycleVerdict::Deadlock);
         // First, for nobody may be there to read.
         processes.iter().for_each(|process| self.end(process));
         let mut details = checked::of_deadlock();

@@ -2,7 +2,7 @@
 //! stacks; and the words for them.
 
 use super::processes::Observed;
-use crate::finding_text::{frames, thread_text};
+use crate::finding_text::frames;
 use lockstead_inspect::check::describe::Describer;
 use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::futexes::{FutexRole, of_stack};
@@ -16,12 +16,14 @@ use lockstead_inspect::report::finding::{
 use lockstead_inspect::report::names::type_name;
 use lockstead_inspect::report::{LockFacts, Names, thread_name, thread_start};
 use lockstead_inspect::runtimes;
+use lockstead_inspect::snapshot::model::HolderEvidence;
 use lockstead_inspect::stack::Stack;
 use lockstead_inspect::still::Still;
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
+use lockstead_ledger::thread::{ThreadPart, state};
 use lockstead_render::words::clean;
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -87,6 +89,17 @@ impl Scene {
             return FindingThread::default();
         };
         FindingThread { tid, name: self.thread_name(index, tid), ..FindingThread::default() }
+    }
+
+    /// Returns what the thread with this number is called, as the exit report calls it.
+    pub(super) fn name_by_number(&mut self, tid: u32) -> Option<String> {
+        let ledger = self.process.ledger.view();
+        let is_it = |thread: &ThreadPart<'_>| {
+            thread.record.tid.load(Relaxed) == tid
+                && thread.record.state.load(Relaxed) == state::LIVE
+        };
+        let index = ledger.threads().position(|thread| is_it(&thread))?;
+        self.thread_name(u32::try_from(index).ok()?, tid)
     }
 
     /// Returns what a thread is called that the ledger of this process names; it may be the
@@ -171,6 +184,8 @@ impl Scene {
             lock: self.lock(holding.address),
             shared: holding.flags.has(Flags::READ),
             by_word: holding.flags.has(Flags::BY_WORD),
+            evidence: HolderEvidence::Word,
+            rests_on: None,
             held_ns: (holding.started != 0).then(|| now.saturating_sub(holding.started)),
             stack: self.recorded(holding.stack),
         }
@@ -197,8 +212,9 @@ impl Scene {
             behind_writer: false,
             // The deadline of a wait on a condition is not one for the mutex.
             timed: waiting.how.is_timed() && kind != WaitKind::CONDITION,
-            waited_ns: now.saturating_sub(waiting.since),
+            waited_ns: Some(now.saturating_sub(waiting.since)),
             stack: self.recorded(waiting.stack),
+            python: None,
         }
     }
 
@@ -261,15 +277,6 @@ pub(super) fn current_name(process: &Observed, tid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
-/// Names a thread: `thread "worker" (tid 13)`, and its process where that has to be said.
-pub(super) fn called(party: &FindingThread) -> String {
-    let thread = thread_text(party.name.as_deref(), party.tid);
-    match &party.process {
-        Some(process) => format!("{thread} of {process}"),
-        None => thread,
-    }
-}
-
 /// Names the place of a stack: `push() at queue.c:12`.
 pub(super) fn place(stack: Option<&Stack>) -> String {
     let place = stack.and_then(site).map(|frame| clean(&frame.site()));
@@ -282,15 +289,5 @@ pub(super) fn doing(text: &mut String, doing: &HolderActivity, most: usize) {
     let _ = writeln!(text, "    {}{colon}", doing.what);
     if let Some(stack) = &doing.stack {
         frames(text, stack, most);
-    }
-}
-
-/// Returns a time in the unit that suits it.
-pub(super) fn duration(ns: u64) -> String {
-    match ns {
-        0..1_000_000 => format!("{} us", ns / 1_000),
-        1_000_000..1_000_000_000 => format!("{} ms", ns / 1_000_000),
-        1_000_000_000..120_000_000_000 => format!("{:.1} s", ns as f64 / 1e9),
-        _ => format!("{} min", ns / 60_000_000_000),
     }
 }

@@ -6,12 +6,12 @@
 //! same of a thread.
 
 use super::processes::Observed;
-use super::scene::duration;
+use crate::cycle_text::duration;
 use crate::dump;
 use lockstead_inspect::proc::process::LiveProcess;
 use lockstead_inspect::report::finding::{FindingThread, HolderActivity as Doing};
 use lockstead_inspect::snapshot::model::{
-    CycleVerdict, JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
+    JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
 };
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_inspect::waits::standstill::Enders;
@@ -145,23 +145,6 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
     });
     advice(&mut text, found);
     Some(text)
-}
-
-/// Renders a report of a cycle of threads that wait for each other.
-pub(super) fn deadlock(program: &str, found: &Snapshot, cycle: &JudgedCycle) -> String {
-    let threads = match cycle.threads.len() {
-        1 => "1 thread waits for itself".into(),
-        count => format!("{count} threads wait for each other"),
-    };
-    let verdict = match cycle.verdict {
-        CycleVerdict::Probable => "DEADLOCK, probably",
-        _ => "DEADLOCK",
-    };
-    let mut text = format!("lockstead: {verdict}: {threads}, in {program}\n");
-    for &tid in &cycle.threads {
-        text.push_str(&plain(&dump::one_waiter(found, tid)));
-    }
-    text
 }
 
 /// Returns whether the ledger has all waits of a cycle, and who holds what, so that the detection

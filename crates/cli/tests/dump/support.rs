@@ -92,7 +92,7 @@ impl Hung {
     #[track_caller]
     pub(crate) fn await_shown(&self, text: &str) {
         let start = Instant::now();
-        while !self.dump(&["--all"]).stdout.contains(text) {
+        while !plain(&self.dump(&["--all"]).stdout).contains(text) {
             assert!(start.elapsed() < DEADLINE, "{text:?} is never shown");
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -128,8 +128,20 @@ fn launch(which: &str, of: fn(&Built) -> &PathBuf) -> Option<Hung> {
     }
 }
 
-/// Returns the text with what differs from run to run left out: ids and addresses.
+/// Returns the text without the numbers of threads that have names.
+fn unnumbered(text: &str) -> String {
+    let mut parts = text.split(" (tid ");
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        out +=
+            part.trim_start_matches(|digit: char| digit.is_ascii_digit()).trim_start_matches(')');
+    }
+    out
+}
+
+/// Returns the text with what differs from run to run left out: ids, addresses, times.
 pub(crate) fn plain(text: &str) -> String {
+    let text = unnumbered(text);
     let mut out = String::new();
     let mut after = "";
     // What the threads do that are not shown differs as well.

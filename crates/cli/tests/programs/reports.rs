@@ -42,8 +42,8 @@ pub(crate) fn cycles(stderr: &str, kind: &str) -> Vec<Vec<Member>> {
                 member.waits = format!("{what}{timed}");
             } else if let Some(what) = line.strip_prefix("    holds ") {
                 holds = true;
-                member.holds =
-                    what.strip_suffix(", acquired at:").expect("where it was acquired").into();
+                // Of a lock that nobody saw acquired the next line says what shows it.
+                member.holds = what.strip_suffix(", acquired at:").unwrap_or(what).into();
             } else {
                 let sites = if holds { &mut member.holds_at } else { &mut member.waits_at };
                 sites.push(text.to_owned());

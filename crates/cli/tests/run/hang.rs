@@ -109,6 +109,6 @@ fn a_runtime_whose_own_tool_shows_more_is_told_of() {
     }
     let running = under(&["--no-report", "--hang-after", "800ms"], &["node", "-e", waits]);
     // It may rest while it starts, too.
-    running.expect("\"node\" (main thread) waits for ", 1);
+    running.expect(", main thread) waits for ", 1);
     running.expect(" `node inspect -p ", 1);
 }

@@ -2,7 +2,7 @@
 //! in them.
 
 use crate::common::{documented, text};
-use crate::programs::{cycles, line, program, under};
+use crate::programs::{cycles, line, only, program, under};
 use serde_json::Value;
 
 const SOURCE: &str = "std_locks.rs";
@@ -16,13 +16,16 @@ fn a_deadlock_of_std_mutexes_is_reported_once_with_its_evidence() {
     running.expect("lockstead: DEADLOCK", 1);
     let ended = running.terminate();
     let said = &ended.stderr;
-    let head = "lockstead: DEADLOCK: 2 threads wait for each other";
-    assert_eq!(said.lines().filter(|line| line.starts_with(head)).count(), 1, "{said}");
+    let found = only(said, "DEADLOCK");
+    assert_eq!(found.len(), 2, "{said}");
     for (thread, other, mark) in [("saver", "spender", "saves"), ("spender", "saver", "spends")] {
-        let (_, rest) = said.split_once(&format!("\"{thread}\" waits for Rust std")).expect(said);
-        let (_, rest) = rest.split_once("held by thread ").expect(said);
-        assert!(rest.lines().next().is_some_and(|line| line.contains(other)), "{said}");
-        assert!(rest.contains(&format!(" at {}", line(SOURCE, mark))), "{said}");
+        let party = found.iter().find(|party| party.name == thread).expect(said);
+        let next = found.iter().find(|party| party.name == other).expect(said);
+        assert_eq!(party.waits, format!("for {}", next.holds), "{said}");
+        assert!(party.waits.starts_with("for Rust std::sync::Mutex at 0x"), "{said}");
+        let place = format!(" at {}", line(SOURCE, mark));
+        assert!(party.waits_at.iter().any(|frame| frame.contains(&place)), "{said}");
+        assert!(party.holds_at.iter().any(|line| line.starts_with("pad: ")), "{said}");
     }
     let report: Value =
         serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
@@ -41,8 +44,14 @@ fn a_deadlock_of_a_std_mutex_and_one_of_the_c_library_ends_the_program_if_asked_
     let ended = running.end_with_open_input();
     let said = &ended.stderr;
     assert_eq!(ended.status.code(), Some(3), "{said}");
-    assert!(said.contains("\"booker\" waits for Rust std::sync::Mutex std_locks::VAULT"), "{said}");
-    assert!(said.contains("\"opener\" waits for mutex std_locks::LEDGER"), "{said}");
+    let found = only(said, "DEADLOCK");
+    let party = |name: &str| found.iter().find(|party| party.name == name).expect(said);
+    let (vault, ledger) = ("std_locks::VAULT (Rust std::sync::Mutex)", "std_locks::LEDGER (mutex)");
+    let booker = party("booker");
+    assert_eq!((&*booker.waits, &*booker.holds), (&*format!("for {vault}"), ledger), "{said}");
+    assert!(booker.holds_at[0].starts_with("std_locks::book() at "), "{said}");
+    let opener = party("opener");
+    assert_eq!((&*opener.waits, &*opener.holds), (&*format!("for {ledger}"), vault), "{said}");
 }
 
 #[test]

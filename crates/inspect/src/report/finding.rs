@@ -2,6 +2,8 @@
 //! threads that have a part in it.
 
 use crate::check::model::Details;
+use crate::python::PythonStack;
+use crate::snapshot::model::HolderEvidence;
 use crate::stack::Stack;
 use serde::Serialize;
 
@@ -68,7 +70,8 @@ impl NamedLock {
     /// Returns the name; with the type, where the name does not say it.
     #[must_use]
     pub fn text(&self) -> String {
-        if self.type_name.is_empty() || self.name.starts_with(&self.type_name) {
+        let name = self.name.strip_prefix("the ").unwrap_or(&self.name);
+        if self.type_name.is_empty() || name.starts_with(&self.type_name) {
             self.name.clone()
         } else {
             format!("{} ({})", self.name, self.type_name)
@@ -81,7 +84,7 @@ impl NamedLock {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FindingWait {
     /// `mutex`, `read`, `write`, `spin`, `join`, `condition` (with a lock: to have that mutex
-    /// back), `semaphore` or `barrier`.
+    /// back), `semaphore`, `barrier`, or `futex` for a lock of another kind that is had alone.
     pub how: &'static str,
     /// The lock; null for a join.
     pub lock: Option<NamedLock>,
@@ -91,10 +94,12 @@ pub struct FindingWait {
     pub behind_writer: bool,
     /// Whether it ends by itself at a deadline.
     pub timed: bool,
-    /// How long it has lasted.
-    pub waited_ns: u64,
-    /// The stack at which it waits; null if that was not recorded.
+    /// How long it has lasted; null where only the memory of the process tells of it.
+    pub waited_ns: Option<u64>,
+    /// The stack at which it waits; null if that is not known.
     pub stack: Option<Stack>,
+    /// The frames of Python there; null where there are none, or they were not looked for.
+    pub python: Option<PythonStack>,
 }
 
 /// A lock that is held.
@@ -107,6 +112,10 @@ pub struct FindingHold {
     pub shared: bool,
     /// Whether the lock's own word names the thread: where it was acquired was not recorded.
     pub by_word: bool,
+    /// What shows that the thread holds it.
+    pub evidence: HolderEvidence,
+    /// The ground for that, a sentence; null where the lock or the ledger names the thread.
+    pub rests_on: Option<String>,
     /// How long, where that is known.
     pub held_ns: Option<u64>,
     /// The stack at which it was acquired; null if that was not recorded.

@@ -17,6 +17,7 @@
 //! | `objects` | names and holders of what is waited for |
 //! | `interpreter` | who holds the locks of Python |
 //! | `owned` | holders of locks that do not name them |
+//! | `parties` | a cycle as threads of a finding |
 //! | `python` | what Python's threads wait for, and who has it |
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`verify`] | when a cycle is a deadlock |
@@ -27,6 +28,7 @@ mod interpreter;
 pub mod model;
 mod objects;
 mod owned;
+mod parties;
 mod python;
 pub mod recognise;
 pub mod recorded;

@@ -248,11 +248,12 @@ pub struct LockHolder {
 }
 
 /// What shows that a thread holds a lock, the strongest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum HolderEvidence {
     /// The lock's own word, or the ledger, names the thread.
+    #[default]
     Word,
     /// The landing pad of one of its frames would release the lock: the code that would run if the
     /// call, in which the frame waits, threw an exception.
@@ -264,6 +265,20 @@ pub enum HolderEvidence {
     /// A landing pad next to one of its frames' calls would release the lock: the call itself
     /// cannot throw, and has no pad of its own.
     Likely,
+}
+
+impl HolderEvidence {
+    /// Returns the word for it.
+    #[must_use]
+    pub fn word(self) -> &'static str {
+        match self {
+            HolderEvidence::Word => "word",
+            HolderEvidence::Pad => "pad",
+            HolderEvidence::Guard => "guard",
+            HolderEvidence::Seen => "seen",
+            HolderEvidence::Likely => "likely",
+        }
+    }
 }
 
 impl LockHolder {

@@ -1,9 +1,9 @@
 //! What a run looks like in which nothing moves, as text and as data.
 
 use super::super::processes::Observed;
-use super::super::scene::duration;
 use super::super::standstill_text::{party, plain};
 use super::watch::Hang;
+use crate::cycle_text::duration;
 use crate::dump;
 use lockstead_inspect::proc::process::LiveProcess;
 use lockstead_inspect::report::finding::FindingThread;
