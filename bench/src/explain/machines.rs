@@ -9,8 +9,8 @@
 //! [`Linux`] gives out.
 
 use lockstead_core::{
-    Address, Atomic64, Halves, MAX_SLOTS, Nanos, OnCpu, Ordering, Platform, Slot, TableEntry,
-    WaitBounds, WaitOutcome,
+    Address, Atomic64, Halves, MAX_SLOTS, Nanos, OnCpu, Ordering, Platform, ShownSleep, Slot,
+    TableEntry, WaitBounds, WaitOutcome,
 };
 use lockstead_linux::{Cell, Linux, U32, U64};
 
@@ -170,12 +170,22 @@ macro_rules! machine {
                 Linux::wait_handoff(word.real(), expected, &passed_on(how))
             }
 
-            fn wait_low_owned(word: &$u64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-                Linux::wait_low_owned(word.real(), expected, &passed_on(how))
+            fn wait_low_shown(
+                word: &$u64,
+                expected: u32,
+                how: &WaitBounds<'_, Self>,
+                shown: &ShownSleep,
+            ) -> WaitOutcome {
+                Linux::wait_low_shown(word.real(), expected, &passed_on(how), shown)
             }
 
-            fn wait_handoff_owned(word: &$u64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-                Linux::wait_handoff_owned(word.real(), expected, &passed_on(how))
+            fn wait_handoff_shown(
+                word: &$u64,
+                expected: u32,
+                how: &WaitBounds<'_, Self>,
+                shown: &ShownSleep,
+            ) -> WaitOutcome {
+                Linux::wait_handoff_shown(word.real(), expected, &passed_on(how), shown)
             }
 
             fn address32(word: &U32) -> Address {

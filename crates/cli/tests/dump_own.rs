@@ -2,7 +2,7 @@
 
 use crate::common::Outcome;
 use crate::dump::support::{Hung, plain};
-use lockstead::{Condvar, Mutex};
+use lockstead::{Condvar, Mutex, Once, RwLock};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Barrier;
@@ -17,6 +17,9 @@ static BACK: Mutex<u32> = Mutex::new(0);
 static HELD: Mutex<u32> = Mutex::new(0);
 static COME: Condvar = Condvar::new();
 static GUARD: Mutex<u32> = Mutex::new(0);
+static TABLE: RwLock<u32> = RwLock::new(0);
+static ONE: Once = Once::new();
+static TWO: Once = Once::new();
 
 fn named(name: &str, body: fn()) {
     std::thread::Builder::new().name(name.into()).spawn(body).expect("a thread");
@@ -44,6 +47,68 @@ fn hang(how: &str) -> ! {
                 let _back = BACK.lock();
                 BOTH.wait();
                 let _front = FRONT.lock();
+            });
+        }
+        // Of several waiters for one mutex all but one look at it from time to time.
+        "crowd" | "limited" => {
+            named("teller", || {
+                let _front = FRONT.lock();
+                BOTH.wait();
+                let _back = BACK.lock();
+            });
+            named(if how == "crowd" { "auditor" } else { "hasty" }, || {
+                let _back = BACK.lock();
+                BOTH.wait();
+                let limited = std::thread::current().name() == Some("hasty");
+                let limit = limited.then_some(Duration::from_secs(3600));
+                let _front =
+                    limit.map_or_else(|| Some(FRONT.lock()), |l| FRONT.lock_timeout(l).ok());
+            });
+            for name in ["patient", "waiting", "last"] {
+                named(name, || {
+                    while !(FRONT.is_locked() && BACK.is_locked()) {
+                        std::thread::yield_now();
+                    }
+                    let _front = FRONT.lock();
+                });
+            }
+        }
+        "readers" => {
+            named("teller", || {
+                let _table = TABLE.read();
+                BOTH.wait();
+                let _back = BACK.lock();
+            });
+            named("auditor", || {
+                let _back = BACK.lock();
+                BOTH.wait();
+                *TABLE.write() += 1;
+            });
+        }
+        "onces" => {
+            named("teller", || {
+                ONE.call_once(|| {
+                    BOTH.wait();
+                    TWO.call_once(|| ());
+                });
+            });
+            named("auditor", || {
+                TWO.call_once(|| {
+                    BOTH.wait();
+                    ONE.call_once(|| ());
+                });
+            });
+        }
+        "written" => {
+            named("teller", || {
+                let _table = TABLE.write();
+                BOTH.wait();
+                let _back = BACK.lock();
+            });
+            named("auditor", || {
+                let _back = BACK.lock();
+                BOTH.wait();
+                assert_eq!(*TABLE.read(), 1);
             });
         }
         _ => {
@@ -122,6 +187,44 @@ fn expect_deadlock(hung: &Hung, front: &str, back: &str) {
 }
 
 #[test]
+fn a_cycle_of_waiters_that_look_from_time_to_time_is_a_deadlock() {
+    let test = "a_cycle_of_waiters_that_look_from_time_to_time_is_a_deadlock";
+    let Some(hung) = start(test, "crowd", &me(), 6) else { return };
+    expect_deadlock(&hung, "command::dump_own::FRONT", "command::dump_own::BACK");
+}
+
+#[test]
+fn a_cycle_with_a_time_limit_is_none() {
+    let Some(hung) = start("a_cycle_with_a_time_limit_is_none", "limited", &me(), 6) else {
+        return;
+    };
+    let there = |outcome: &Outcome| plain(&outcome.stdout).contains("\"hasty\" waits for");
+    let outcome = dump_until(&hung, there);
+    assert!(there(&outcome), "{outcome:?}");
+    for _ in 0..3 {
+        let outcome = hung.dump(&[]);
+        let text = plain(&outcome.stdout);
+        assert!(outcome.status == 0 && !text.contains("DEADLOCK"), "{outcome:?}");
+    }
+}
+
+#[test]
+fn holders_of_its_other_locks_are_named() {
+    let test = "holders_of_its_other_locks_are_named";
+    for (how, lock, held) in [
+        ("readers", "rwlock command::dump_own::TABLE", "held to read by"),
+        ("written", "rwlock command::dump_own::TABLE", "held by"),
+        ("onces", "once command::dump_own::ONE", "held by"),
+    ] {
+        let Some(hung) = start(test, how, &me(), 3) else { return };
+        let outcome = dump_until(&hung, |outcome| outcome.status == 3);
+        let text = plain(&outcome.stdout);
+        let wanted = format!("waits for lockstead {lock}\n    {held} thread \"teller\"");
+        assert!(outcome.status == 3 && text.contains(&wanted), "no {wanted:?} in {text}");
+    }
+}
+
+#[test]
 fn a_program_without_symbols_has_its_table_all_the_same() {
     let me = me();
     let folder = tempfile::tempdir().expect("a folder");
@@ -146,7 +249,7 @@ fn owners_of_other_locks_are_not_guessed() {
         "thread \"patient\" waits for lockstead mutex command::dump_own::HELD\n    held by thread \"sleeper\"",
         "thread \"brief\" waits for lockstead mutex command::dump_own::HELD",
         "thread \"notified\" waits for lockstead lock command::dump_own::COME\n    a lock of the crate \
-         lockstead that is no plain mutex",
+         lockstead that names no owner",
         "thread \"sleeper\" holds lockstead mutex command::dump_own::HELD and is asleep in",
     ];
     let all = |outcome: &Outcome| wanted.iter().all(|w| plain(&outcome.stdout).contains(w));

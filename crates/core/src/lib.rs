@@ -70,8 +70,8 @@ pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};
 pub use platform::{
-    Address, Awaited, AwaitedUse, LockError, Nanos, OnCpu, Platform, TableEntry, WaitBounds,
-    WaitOutcome,
+    Address, Awaited, AwaitedUse, LockError, Nanos, OnCpu, Platform, ShownSleep, TableEntry,
+    WaitBounds, WaitOutcome,
 };
 pub use policy::{Policy, Standard};
 pub use rwlock::RawRwLock;

@@ -32,7 +32,7 @@ use crate::atomic::{Atomic64, Halves, Ordering};
 use crate::awaited::telling;
 use crate::exchange::exchange;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
-use crate::platform::{Awaited, AwaitedUse, LockError, Platform, WaitBounds};
+use crate::platform::{Awaited, AwaitedUse, LockError, Platform, ShownSleep, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::sleep;
 use crate::slot::{MAX_SLOTS, Slot};
@@ -261,7 +261,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     fn lock_slow(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         H::will_wait(&self.state, self.id(), how.is_endless());
         let awaited = self.awaited(how);
-        let result = self.contend(how, |wait| telling::<P, _>(&awaited, wait));
+        let shown = awaited.shown(how);
+        let result = self.contend(how, &shown, |wait| telling::<P, _>(&awaited, wait));
         match result {
             Ok(()) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
             Err(_) => H::abandoned(&self.state, self.id(), site),
@@ -275,6 +276,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     fn contend(
         &self,
         how: &WaitBounds<'_, P>,
+        shown: &ShownSleep,
         waiting: impl FnOnce(&dyn Fn() -> Result<Word, LockError>) -> Result<Word, LockError>,
     ) -> Result<(), LockError> {
         let me = P::me();
@@ -288,7 +290,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         } else if seen.owner() == Some(me) {
             Err(LockError::Recursive)
         } else {
-            waiting(&|| sleep::acquire::<P, Exclusive, Y>(&self.word, me, how))
+            waiting(&|| sleep::acquire::<P, Exclusive, Y>(&self.word, me, how, Some(shown)))
         };
         // Only if the release will come by `unlock_slow`, which calls `lets_go`.
         if result.is_ok_and(Word::unlocks_slowly) {
@@ -297,13 +299,17 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         result.map(|_| ())
     }
 
-    /// Acquires like [`RawMutex::lock_how`], as a part of waiting for another lock: no hook and no
-    /// observer hears of it.
+    /// Acquires like [`RawMutex::lock_how`], as a part of waiting for another lock, which `shown`
+    /// tells of: no hook and no observer hears of the mutex.
     ///
     /// # Errors
     /// As [`RawMutex::lock_how`].
-    pub(crate) fn lock_within(&self, how: &WaitBounds<'_, P>) -> Result<(), LockError> {
-        if self.lock_fast() { Ok(()) } else { self.contend(how, |wait| wait()) }
+    pub(crate) fn lock_within(
+        &self,
+        how: &WaitBounds<'_, P>,
+        shown: &ShownSleep,
+    ) -> Result<(), LockError> {
+        if self.lock_fast() { Ok(()) } else { self.contend(how, shown, |wait| wait()) }
     }
 
     /// Describes the wait of a thread that is about to wait for the mutex.

@@ -204,7 +204,10 @@ impl<P: Platform> RawOnce<P> {
                     deadline: how.deadline,
                 };
                 // What ends the wait is asked in the next round.
-                let outcome = telling_outcome::<P>(&awaited, || P::wait32(&self.word, asleep, how));
+                let shown = awaited.shown(how);
+                let outcome = telling_outcome::<P>(&awaited, || {
+                    P::wait32_shown(&self.word, asleep, how, &shown)
+                });
                 reasons.heard(outcome);
             }
         }

@@ -174,6 +174,26 @@ pub struct Awaited {
     pub deadline: Option<Nanos>,
 }
 
+impl Awaited {
+    /// Returns what may be shown of the sleeps of this wait, which `how` may end.
+    pub(crate) fn shown<P: Platform>(&self, how: &WaitBounds<'_, P>) -> ShownSleep {
+        ShownSleep { lock: self.address, wants: self.wants, is_endless: how.is_endless() }
+    }
+}
+
+/// What a thread sleeps for, as a platform may show it to an observer outside the process.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct ShownSleep {
+    /// The address of the lock: of its first word, which names by a slot who has it alone. The
+    /// thread may sleep on another word.
+    pub lock: usize,
+    /// How the thread wants the lock.
+    pub wants: AwaitedUse,
+    /// Whether nothing ends the wait but the lock's being granted, however often the thread looks
+    /// in between.
+    pub is_endless: bool,
+}
+
 /// A machine on which locks run. It keeps the invariants PLATFORM-SLOT to
 /// PLATFORM-ADDRESS of the module.
 pub trait Platform: Sized + 'static {
@@ -274,19 +294,35 @@ pub trait Platform: Sized + 'static {
     /// let a wait with a cancellation word be woken by both.)
     fn wait_handoff(word: &Self::U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome;
 
-    /// Sleeps like [`Platform::wait_low`], on a word that names its owner by its slot. A
-    /// platform may show that to an observer outside the process.
+    /// Sleeps like [`Platform::wait32`], and may show an observer outside the process what for.
     #[track_caller]
-    fn wait_low_owned(word: &Self::U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        Self::wait_low(word, expected, how)
+    fn wait32_shown(
+        word: &Self::U32,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        _shown: &ShownSleep,
+    ) -> WaitOutcome {
+        Self::wait32(word, expected, how)
     }
 
-    /// Sleeps like [`Platform::wait_handoff`], on a word that names its owner by its slot.
+    /// Sleeps like [`Platform::wait_low`], and may show what for.
     #[track_caller]
-    fn wait_handoff_owned(
+    fn wait_low_shown(
         word: &Self::U64,
         expected: u32,
         how: &WaitBounds<'_, Self>,
+        _shown: &ShownSleep,
+    ) -> WaitOutcome {
+        Self::wait_low(word, expected, how)
+    }
+
+    /// Sleeps like [`Platform::wait_handoff`], and may show what for.
+    #[track_caller]
+    fn wait_handoff_shown(
+        word: &Self::U64,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        _shown: &ShownSleep,
     ) -> WaitOutcome {
         Self::wait_handoff(word, expected, how)
     }

@@ -1,10 +1,10 @@
-//! The owners of lockstead's own mutexes in another process.
+//! The owners of lockstead's own locks in another process.
 //!
 //! # Role
-//! A mutex of the crate lockstead names its owner by a slot. Which thread that
-//! is stands in a table of the program or library that has the lock's code; its
-//! data has a description of the table. Both, and the bits by which a sleep for a
-//! mutex is known, are specified in `crates/linux/src/slots.rs`.
+//! A mutex of the crate lockstead names its owner by a slot, and so do a reader-writer lock its
+//! writer and a once the thread that runs the initialiser. Which thread that is stands in a table
+//! of the program or library that has the lock's code; its data has a description of the table.
+//! Both, and how a sleep says which lock it is for, are specified in `crates/linux/src/slots.rs`.
 //!
 //! Nothing that is read is trusted: numbers are checked before they are used.
 
@@ -13,7 +13,7 @@ use crate::memory::ReadableMemory;
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 
 const MAGIC: &[u8; 16] = b"lockstead seats\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// Bytes of a description.
 const LENGTH: usize = 48;
 /// Bytes that are read at once.
@@ -21,11 +21,15 @@ const PIECE: usize = 1 << 20;
 /// Bits of a slot.
 const SLOT: u32 = (1 << 20) - 1;
 
-/// The bits of a sleep for a mutex, and of one as its hand-off waiter.
+/// The bits of a sleep for a lock that may be given up, of one that ends with the lock alone, and of
+/// one as the hand-off waiter of a mutex.
 const WAITER: u32 = !7;
+const LASTING: u32 = !15;
 const HANDOFF: u32 = 1;
 /// The bit sets of all sleeps for lockstead's locks.
-const ALL: [u32; 4] = [WAITER, HANDOFF, !3, 3];
+const ALL: [u32; 5] = [WAITER, LASTING, HANDOFF, !3, 3];
+/// The bit of a reader-writer lock's word with which its low bits count readers.
+const READERS: u32 = 1 << 20;
 
 /// Tells whether the sleep hears what only the sleepers of lockstead's locks do.
 #[must_use]
@@ -33,14 +37,32 @@ pub fn is_lockstead(wait: &FutexWait) -> bool {
     matches!(wait.operation, FutexWaitKind::Wait { bits } if ALL.contains(&bits))
 }
 
-/// Tells whether it is a sleep for a mutex that will end only when it is woken; `None`
-/// if it is for no mutex. Others look at the mutex from time to time.
+/// Tells whether the sleep is for a lock with an owner.
 #[must_use]
-pub fn mutex_sleep(wait: &FutexWait) -> Option<bool> {
-    match wait.operation {
-        FutexWaitKind::Wait { bits: WAITER } => Some(false),
-        FutexWaitKind::Wait { bits: HANDOFF } => Some(true),
-        _ => None,
+pub fn is_for_owned(wait: &FutexWait) -> bool {
+    matches!(wait.operation, FutexWaitKind::Wait { bits: WAITER | LASTING | HANDOFF })
+}
+
+/// The kinds of locks that name an owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OwnKind {
+    /// The mutex, which names its owner.
+    Mutex,
+    /// The reader-writer lock, which names its writer.
+    RwLock,
+    /// The once; its owner is the thread that runs the initialiser.
+    Once,
+}
+
+impl OwnKind {
+    /// Returns what a lock of this kind is called.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            OwnKind::Mutex => "lockstead mutex",
+            OwnKind::RwLock => "lockstead rwlock",
+            OwnKind::Once => "lockstead once",
+        }
     }
 }
 
@@ -57,17 +79,23 @@ pub enum WordOwner {
     Lost,
 }
 
-/// A mutex that a thread sleeps for.
+/// A lock that a thread sleeps for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OwnMutex {
+pub struct OwnLock {
     /// The address of its first byte.
     pub address: u64,
-    /// The thread that holds the mutex, if one does.
+    /// The kind of the lock.
+    pub kind: OwnKind,
+    /// Whether the sleeper wants to share it, to read.
+    pub shared: bool,
+    /// The thread that has the lock alone, if one does.
     pub owner: WordOwner,
-    /// The sleeper sleeps until it is woken. Others look at the mutex from time
-    /// to time, and what limit their waiting has cannot be seen.
-    pub sound: bool,
-    /// The sleep ends by itself.
+    /// The number of threads that hold it to read.
+    pub readers: u32,
+    /// The wait ends with the lock alone, however often the sleeper looks at it in between. Others
+    /// give up for a signal, or at a time that cannot be seen.
+    pub lasting: bool,
+    /// The sleep ends by itself, and the wait with it.
     pub timed: bool,
 }
 
@@ -75,19 +103,40 @@ pub struct OwnMutex {
 /// nothing else, has such a time.
 const NEVER: i64 = 1 << 40;
 
-impl OwnMutex {
-    /// Returns the mutex that a thread sleeps for in this way; `None` if it is none. `slots` is the
+impl OwnLock {
+    /// Returns the lock that a thread sleeps for in this way; `None` if it is none. `slots` is the
     /// table of the code that called.
     #[must_use]
     pub fn behind(
         wait: &FutexWait,
         slots: &SlotTable,
         memory: &dyn ReadableMemory,
-    ) -> Option<OwnMutex> {
-        let sound = mutex_sleep(wait).filter(|_| wait.private)?;
-        let owner = slots.owner(wait.address, memory)?;
-        let ends = wait.limit_time(memory).is_none_or(|(seconds, _)| seconds < NEVER);
-        Some(OwnMutex { address: wait.address, owner, sound, timed: sound && wait.timed() && ends })
+    ) -> Option<OwnLock> {
+        if !is_for_owned(wait) || !wait.private {
+            return None;
+        }
+        let (address, wants) = (wait.other & !3, wait.other & 3);
+        let kind = match wants {
+            0 => OwnKind::Mutex,
+            1 | 2 => OwnKind::RwLock,
+            _ => OwnKind::Once,
+        };
+        let state = word(memory, address)?;
+        let is_read = kind == OwnKind::RwLock && state & READERS != 0;
+        let (owner, readers) = match is_read {
+            true => (WordOwner::None, state & SLOT),
+            false => (slots.owner(address, memory)?, 0),
+        };
+        let handoff = wait.operation == FutexWaitKind::Wait { bits: HANDOFF };
+        // Other sleeps end that the wait may go on.
+        let tells_limit = handoff || kind == OwnKind::Once;
+        let never = wait.limit_time(memory).is_some_and(|(seconds, _)| seconds >= NEVER);
+        let lasting = match handoff {
+            true => !wait.timed(),
+            false => wait.operation == FutexWaitKind::Wait { bits: LASTING },
+        };
+        let timed = tells_limit && wait.timed() && !never;
+        Some(OwnLock { address, kind, shared: wants == 1, owner, readers, lasting, timed })
     }
 }
 
@@ -150,8 +199,8 @@ impl SlotTable {
         self.chunk_slots != 0 && inside(self.tid) && inside(self.standing) && writable
     }
 
-    /// Returns the owner of the mutex whose sleepers sleep on the word at `address`; `None` if
-    /// memory does not say.
+    /// Returns the owner of the lock whose word at `address` names it by its slot; `None` if memory
+    /// does not say.
     #[must_use]
     pub fn owner(&self, address: u64, memory: &dyn ReadableMemory) -> Option<WordOwner> {
         let slot = word(memory, address)? & SLOT;
@@ -168,7 +217,7 @@ impl SlotTable {
         let record = chunk.checked_add(offset)?;
         let tid = word(memory, record.checked_add(self.tid.into())?)?;
         let standing = word(memory, record.checked_add(self.standing.into())?)?;
-        // The mutex may have changed hands, and the slot may have with it.
+        // The lock may have changed hands, and the slot may have with it.
         if word(memory, address)? & SLOT != slot {
             return Some(WordOwner::None);
         }
@@ -190,6 +239,7 @@ fn word(memory: &dyn ReadableMemory, address: u64) -> Option<u32> {
 mod tests {
     use super::*;
     use crate::memory::SavedMemory;
+    use crate::proc::futex::WaitLimit;
 
     /// Returns a file's data at 0x1000 with a description at 0x1040 after one that is damaged, the
     /// directory at 0x1100, a chunk at 0x1200, a mutex at 0x1180.
@@ -232,6 +282,30 @@ mod tests {
     }
 
     #[test]
+    fn a_sleep_says_which_lock_it_is_for_and_how_it_ends() {
+        let found = |word: u32, address, bits, other| {
+            let memory = memory(word, 1, 77);
+            let operation = FutexWaitKind::Wait { bits };
+            let (private, limit) = (true, WaitLimit::None);
+            let wait = FutexWait { address, expected: 0, operation, private, limit, other };
+            OwnLock::behind(&wait, &find(&memory, "/bin/prog").expect("there"), &memory)
+        };
+        let mutex = found(5, 0x1180, LASTING, 0x1180).expect("a mutex");
+        assert_eq!((mutex.kind, mutex.owner), (OwnKind::Mutex, WordOwner::Thread(77)));
+        assert!(mutex.lasting && !mutex.timed && !mutex.shared);
+        assert!(!found(5, 0x1180, WAITER, 0x1180).expect("a mutex").lasting);
+        assert!(found(5, 0x1180, HANDOFF, 0x1180).expect("a mutex").lasting);
+        assert_eq!(found(5, 0x1180, !3, 0x1180), None);
+        // The word that is slept on may be another one.
+        let read = found(READERS | 2, 0x1300, LASTING, 0x1180 | 2).expect("a lock");
+        assert_eq!((read.kind, read.owner, read.readers), (OwnKind::RwLock, WordOwner::None, 2));
+        let written = found(5, 0x1180, LASTING, 0x1180 | 1).expect("a lock");
+        assert_eq!((written.owner, written.shared), (WordOwner::Thread(77), true));
+        let once = found(5 | 1 << 20, 0x1180, LASTING, 0x1180 | 3).expect("a once");
+        assert_eq!((once.kind, once.owner), (OwnKind::Once, WordOwner::Thread(77)));
+    }
+
+    #[test]
     fn a_file_without_a_description_has_no_table() {
         assert_eq!(find(&memory(0, 0, 0), "/lib/other.so"), None);
         assert_eq!(find(&SavedMemory::new(0x1000, vec![0; 0x1000]), "/bin/prog"), None);
@@ -243,6 +317,6 @@ mod tests {
         for bits in ALL {
             assert!(source.contains(&format!("| `{bits:08x}` |")), "{bits:08x}");
         }
-        assert!(source.contains("b\"lockstead seats\\n\"") && source.contains("version: 1,"));
+        assert!(source.contains("b\"lockstead seats\\n\"") && source.contains("version: 2,"));
     }
 }

@@ -35,7 +35,7 @@ use crate::sys::{KeepErrno, errno};
 use core::ptr::null;
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use libc::{c_int, c_long, timespec};
-use lockstead_core::{Nanos, WaitOutcome};
+use lockstead_core::{AwaitedUse, Nanos, ShownSleep, WaitOutcome};
 
 /// The threads that may sleep on a word and wake its sleepers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,15 +55,8 @@ pub(crate) enum Channel {
     HandOff,
 }
 
-/// Whether the word that a thread sleeps on names its owner. Changes nothing but
-/// what `/proc` shows of the sleep: see `slots.rs`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum OwnerInWord {
-    /// The word names its owner, by the slot in its low 20 bits.
-    Yes,
-    /// The word does not name its owner.
-    No,
-}
+/// What a sleep hears, and what `/proc` shows of it beside: see `slots.rs`.
+pub(crate) type HeardSleep<'a> = (Channel, Option<&'a ShownSleep>);
 
 impl Channel {
     /// Returns the bits of a wake-up: every sleeper of the channel has one of them.
@@ -75,11 +68,12 @@ impl Channel {
     }
 
     /// Returns the bits of a sleep.
-    const fn heard(self, owned: OwnerInWord) -> u32 {
-        match (self, owned) {
-            (_, OwnerInWord::No) => self.bits(),
-            (Channel::Crowd, OwnerInWord::Yes) => !7,
-            (Channel::HandOff, OwnerInWord::Yes) => 1,
+    const fn heard(self, shown: Option<&ShownSleep>) -> u32 {
+        match (self, shown) {
+            (_, None) => self.bits(),
+            (Channel::Crowd, Some(ShownSleep { is_endless: false, .. })) => !7,
+            (Channel::Crowd, Some(ShownSleep { is_endless: true, .. })) => !15,
+            (Channel::HandOff, Some(_)) => 1,
         }
     }
 }
@@ -139,7 +133,7 @@ pub fn now() -> Nanos {
 /// [`WaitOutcome::Woken`] at any time. Leaves `errno` alone.
 #[must_use]
 pub fn wait(word: &AtomicU32, expected: u32, until: &SleepUntil<'_>, scope: Scope) -> WaitOutcome {
-    wait_at(word.as_ptr(), expected, until, scope, (Channel::Crowd, OwnerInWord::No))
+    wait_at(word.as_ptr(), expected, until, scope, (Channel::Crowd, None))
 }
 
 /// Does as [`wait`], by address: for a half of a 64-bit word. The kernel checks
@@ -149,22 +143,22 @@ pub(crate) fn wait_at(
     expected: u32,
     until: &SleepUntil<'_>,
     scope: Scope,
-    channel: (Channel, OwnerInWord),
+    heard: HeardSleep<'_>,
 ) -> WaitOutcome {
     let _errno = KeepErrno::new();
     let Some(cancel) = until.cancel else {
-        return wait_one(word, expected, until.deadline, until.interruptible, scope, channel);
+        return wait_one(word, expected, until.deadline, until.interruptible, scope, heard);
     };
     // futex_waitv is restarted after an SA_RESTART handler even when it has a
     // deadline, so an interruptible sleep cannot use it.
     if until.interruptible || waitv_refused() {
-        return wait_looking(word, expected, cancel, until, scope, channel);
+        return wait_looking(word, expected, cancel, until, scope, heard);
     }
     match wait_two(word, expected, cancel, until.deadline, scope) {
         Some(outcome) => outcome,
         None => {
             refuse_waitv(true);
-            wait_looking(word, expected, cancel, until, scope, channel)
+            wait_looking(word, expected, cancel, until, scope, heard)
         }
     }
 }
@@ -197,6 +191,21 @@ pub(crate) fn wake_on(address: usize, count: u32, scope: Scope, channel: Channel
     u32::try_from(woken).unwrap_or(0)
 }
 
+/// Returns the address of the lock that a sleep is for, and in its two low bits how the thread
+/// wants it.
+fn lock_and_use(shown: &ShownSleep) -> usize {
+    let wants = match shown.wants {
+        AwaitedUse::Read => 1,
+        AwaitedUse::Write => 2,
+        AwaitedUse::Turn => 3,
+        AwaitedUse::Mutex
+        | AwaitedUse::InheritingMutex
+        | AwaitedUse::Unit
+        | AwaitedUse::Notification => 0,
+    };
+    shown.lock | wants
+}
+
 fn flag(scope: Scope) -> c_int {
     match scope {
         Scope::Private => libc::FUTEX_PRIVATE_FLAG,
@@ -217,7 +226,7 @@ fn wait_one(
     deadline: Option<Nanos>,
     interruptible: bool,
     scope: Scope,
-    channel: (Channel, OwnerInWord),
+    heard: HeardSleep<'_>,
 ) -> WaitOutcome {
     // The kernel resumes a sleep without a time by itself after a handler
     // installed with SA_RESTART; one with a time it ends.
@@ -233,8 +242,9 @@ fn wait_one(
             op,
             expected,
             time.as_ref().map_or(null(), core::ptr::from_ref),
-            null::<u32>(),
-            channel.0.heard(channel.1),
+            // An argument that the kernel does not look at in this call.
+            heard.1.map_or(0, lock_and_use),
+            heard.0.heard(heard.1),
         )
     };
     if result >= 0 {
@@ -319,7 +329,7 @@ fn wait_looking(
     cancel: &AtomicU32,
     until: &SleepUntil<'_>,
     scope: Scope,
-    channel: (Channel, OwnerInWord),
+    heard: HeardSleep<'_>,
 ) -> WaitOutcome {
     loop {
         if cancel.load(Ordering::Relaxed) != 0 {
@@ -327,7 +337,7 @@ fn wait_looking(
         }
         let look = now().after(POLL);
         let next = until.deadline.map_or(look, |deadline| deadline.min(look));
-        match wait_one(word, expected, Some(next), until.interruptible, scope, channel) {
+        match wait_one(word, expected, Some(next), until.interruptible, scope, heard) {
             WaitOutcome::TimedOut if Some(next) != until.deadline => {}
             outcome => return outcome,
         }

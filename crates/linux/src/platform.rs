@@ -1,11 +1,12 @@
 //! Makes [`Linux`] a platform of the core's locks.
 
 use crate::atomics::{Cell, U32, U64};
-use crate::futex::{self, Channel, OwnerInWord, Scope, SleepUntil};
+use crate::futex::{self, Channel, Scope, SleepUntil};
 use crate::linux::Linux;
 use crate::{me, membership, observer, owner, processors, table};
 use lockstead_core::{
-    Address, Awaited, LockError, Nanos, OnCpu, Platform, Slot, TableEntry, WaitBounds, WaitOutcome,
+    Address, Awaited, LockError, Nanos, OnCpu, Platform, ShownSleep, Slot, TableEntry, WaitBounds,
+    WaitOutcome,
 };
 
 impl Platform for Linux {
@@ -91,19 +92,39 @@ impl Platform for Linux {
     }
 
     fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        sleep(word, expected, how, Channel::Crowd, OwnerInWord::No)
+        sleep(word, expected, how, Channel::Crowd, None)
     }
 
     fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        sleep(word, expected, how, Channel::HandOff, OwnerInWord::No)
+        sleep(word, expected, how, Channel::HandOff, None)
     }
 
-    fn wait_low_owned(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        sleep(word, expected, how, Channel::Crowd, OwnerInWord::Yes)
+    fn wait32_shown(
+        word: &U32,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        shown: &ShownSleep,
+    ) -> WaitOutcome {
+        let heard = (Channel::Crowd, Some(shown));
+        futex::wait_at(word.get().as_ptr(), expected, &until(how), Scope::Private, heard)
     }
 
-    fn wait_handoff_owned(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        sleep(word, expected, how, Channel::HandOff, OwnerInWord::Yes)
+    fn wait_low_shown(
+        word: &U64,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        shown: &ShownSleep,
+    ) -> WaitOutcome {
+        sleep(word, expected, how, Channel::Crowd, Some(shown))
+    }
+
+    fn wait_handoff_shown(
+        word: &U64,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        shown: &ShownSleep,
+    ) -> WaitOutcome {
+        sleep(word, expected, how, Channel::HandOff, Some(shown))
     }
 
     #[inline]
@@ -130,10 +151,10 @@ fn sleep(
     expected: u32,
     how: &WaitBounds<'_, Linux>,
     channel: Channel,
-    owned: OwnerInWord,
+    shown: Option<&ShownSleep>,
 ) -> WaitOutcome {
     let wait = |until: &SleepUntil<'_>| {
-        futex::wait_at(word.low_half(), expected, until, Scope::Private, (channel, owned))
+        futex::wait_at(word.low_half(), expected, until, Scope::Private, (channel, shown))
     };
     let until = until(how);
     #[cfg(target_arch = "x86_64")]

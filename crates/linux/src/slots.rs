@@ -17,19 +17,30 @@
 //! 4. In a record, 32 bits each: at `tid` the kernel's number of its thread, as the
 //!    process has it; at `standing` 0 vacant, 1 taken, 2 left behind by `fork`.
 //!
-//! # Which words have owners
-//! Those of sleeps that hear these bits of `FUTEX_WAIT_BITSET`, and no others:
+//! # Which sleeps are for a lock with an owner
+//! Those that hear these bits of `FUTEX_WAIT_BITSET`, and no others:
 //!
 //! | bits | the thread sleeps |
 //! |---|---|
-//! | `fffffff8` | for a mutex, and looks again from time to time |
-//! | `00000001` | for a mutex, as the hand-off waiter |
-//! | `fffffffc` | for anything else, or on a mutex of an older version |
+//! | `fffffff0` | for a lock, until it has it; it may look again from time to time |
+//! | `fffffff8` | for a lock, until it has it or gives up; it may look again from time to time |
+//! | `00000001` | for a lock, as the hand-off waiter of the mutex on whose word it sleeps |
+//! | `fffffffc` | for anything else |
 //! | `00000003` | as the hand-off waiter of a semaphore |
 //!
-//! The owner's slot is in the low 20 bits of the 32-bit word that is slept on;
-//! 0: the mutex is changing hands. Sleeps with a cancellation word are of another
-//! call, which has no such bits.
+//! The fifth argument of such a call, at which the kernel does not look, is the address of the lock,
+//! and in its two low bits how the thread wants it:
+//!
+//! | bits | the lock | its first 32 bits |
+//! |---|---|---|
+//! | 0 | a mutex | the owner's slot in the low 20; 0: it is changing hands |
+//! | 1 | a reader-writer lock, to read | bit 20 not set: the writer's slot in the low 20; set: the number of readers there |
+//! | 2 | the same, to write | the same |
+//! | 3 | a once | the slot of the thread that runs the initialiser in the low 20 |
+//!
+//! The word that is slept on may be another one: the waiting room of a reader-writer lock, or a word
+//! of the thread's own slot. Sleeps with a cancellation word are of another call, which has no such
+//! bits.
 //!
 //! # Compatibility
 //! Readers refuse a version that they do not know. It changes with any of this.
@@ -61,7 +72,7 @@ struct SlotsDescription {
 static DESCRIPTION: SlotsDescription = SlotsDescription {
     // The bytes that readers of every version look for.
     magic: *b"lockstead seats\n",
-    version: 1,
+    version: 2,
     chunk_slots: CHUNK,
     chunks: CHUNKS,
     slot_size: size_of::<TableEntry<Linux>>() as u32,

@@ -356,12 +356,14 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             if asleep != seen && self.exchange(seen, asleep).is_err() {
                 continue;
             }
-            waiter.sleep(insist, |wait| P::wait_low(&self.word, asleep.low(), wait));
+            let shown = self.awaited(waiter.mode, waiter.how).shown(waiter.how);
+            waiter.sleep(insist, |wait| P::wait_low_shown(&self.word, asleep.low(), wait, &shown));
         }
     }
 
     fn through_the_room(&self, waiter: &mut RwLockWaiter<'_, P>) -> Result<(), LockError> {
-        self.room.lock_within(waiter.how)?;
+        let shown = self.awaited(waiter.mode, waiter.how).shown(waiter.how);
+        self.room.lock_within(waiter.how, &shown)?;
         let result = self.wait_as_next(waiter);
         // SAFETY: this thread holds the waiting room: it locked it above, and a mutex is unlocked
         // by its owner alone.
@@ -418,7 +420,8 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
             }
             let late = fault!(rwlock_reads_the_wake_sequence_late);
             let sequence = if late { wake_sequence.load(Ordering::Relaxed) } else { sequence };
-            waiter.sleep(insist, |wait| P::wait32(wake_sequence, sequence, wait));
+            let shown = self.awaited(mode, waiter.how).shown(waiter.how);
+            waiter.sleep(insist, |wait| P::wait32_shown(wake_sequence, sequence, wait, &shown));
         }
     }
 

@@ -208,7 +208,7 @@ impl<P: Platform, H: Hooks, Y: Policy> TunedSemaphore<P, H, Y> {
             deadline: how.deadline,
         };
         let result = telling::<P, _>(&awaited, || {
-            sleep::acquire::<P, Counting, Y>(&self.word, P::me(), how)
+            sleep::acquire::<P, Counting, Y>(&self.word, P::me(), how, None)
         });
         match result {
             Ok(_) => H::acquired(&self.state, self.id(), Access::Unit, Path::Slow, site),

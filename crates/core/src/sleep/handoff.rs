@@ -15,7 +15,7 @@ use super::pass_on::pass_on;
 use super::waiter::SleepWaiter;
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
-use crate::platform::{LockError, Nanos, Platform, WaitBounds};
+use crate::platform::{LockError, Nanos, Platform, ShownSleep, WaitBounds};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::word::{Subject, Word};
@@ -26,6 +26,7 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &WaitBounds<'_, P>,
+    shown: Option<&ShownSleep>,
     mut waiter: SleepWaiter<'_, P>,
 ) -> Result<Word, LockError> {
     let mut spin = HandoffSpin::<P, Y>::start();
@@ -87,10 +88,9 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             continue;
         }
         let asleep = seen.low();
-        waiter.heard(if K::OWNED {
-            P::wait_handoff_owned(word, asleep, how)
-        } else {
-            P::wait_handoff(word, asleep, how)
+        waiter.heard(match shown {
+            Some(shown) => P::wait_handoff_shown(word, asleep, how, shown),
+            None => P::wait_handoff(word, asleep, how),
         });
     }
 }

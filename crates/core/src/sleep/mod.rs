@@ -61,7 +61,7 @@ mod waiter;
 use crate::atomic::{Atomic64, Ordering};
 use crate::exchange::exchange;
 use crate::give_up::Reasons;
-use crate::platform::{Address, LockError, Platform, WaitBounds, WaitOutcome};
+use crate::platform::{Address, LockError, Platform, ShownSleep, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
 use crate::slot::Slot;
 use crate::spin::{self, Barging, Spun};
@@ -72,7 +72,8 @@ use pass_on::pass_on;
 use waiter::SleepWaiter;
 
 /// Spins, then sleeps, until the lock is acquired. Returns the word as the acquisition left it.
-/// `me`, the caller, does not hold the lock.
+/// `me`, the caller, does not hold the lock. `shown`: what an observer outside may be shown of the
+/// sleeps.
 ///
 /// # Errors
 /// The reasons in `how`; [`LockError::OwnerLost`] if the owner was left behind by `fork`.
@@ -80,13 +81,15 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &WaitBounds<'_, P>,
+    shown: Option<&ShownSleep>,
 ) -> Result<Word, LockError> {
     let mut barging = Barging::new();
     let taken = match spin::spin::<P, K, Y>(word, me, how, &mut barging) {
         Spun::Took(taken) => taken,
-        Spun::Left => sleep::<P, K, Y>(word, me, how, false, barging)?,
+        Spun::Left => sleep::<P, K, Y>(word, me, how, shown, false, barging)?,
         Spun::LeftLoose => {
-            sleep::<P, K, Y>(word, me, how, !fault!(last_spinner_leaves_waiters_loose), barging)?
+            let loose = !fault!(last_spinner_leaves_waiters_loose);
+            sleep::<P, K, Y>(word, me, how, shown, loose, barging)?
         }
     };
     // Permits are left and a thread may sleep: the release that woke us could
@@ -117,6 +120,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
     word: &P::U64,
     me: Slot,
     how: &WaitBounds<'_, P>,
+    shown: Option<&ShownSleep>,
     loose: bool,
     mut barging: Barging<P, K, Y>,
 ) -> Result<Word, LockError> {
@@ -166,7 +170,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
                     continue;
                 }
                 waiter.must_pass_on = false;
-                return wait_for_handoff::<P, K, Y>(word, me, how, waiter);
+                return wait_for_handoff::<P, K, Y>(word, me, how, shown, waiter);
             }
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
@@ -212,7 +216,8 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         }
         if backs_off {
             crowd = P::begin_sleep();
-            waiter.heard(back_off::<P, Y>(barging.count(), me, how, insist, crowd));
+            let count = barging.count();
+            waiter.heard(back_off::<P, Y>(count, me, how, insist, crowd, shown));
             P::end_sleep();
             barging.slept(asleep, Word(word.load(Ordering::Relaxed)));
             now = P::now();
@@ -221,10 +226,9 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         let until = how.deadline.map_or(insist, |deadline| deadline.min(insist));
         let until = WaitBounds { deadline: Some(until), ..*how };
         crowd = P::begin_sleep();
-        let outcome = if K::OWNED {
-            P::wait_low_owned(word, asleep.low(), &until)
-        } else {
-            P::wait_low(word, asleep.low(), &until)
+        let outcome = match shown {
+            Some(shown) => P::wait_low_shown(word, asleep.low(), &until, shown),
+            None => P::wait_low(word, asleep.low(), &until),
         };
         P::end_sleep();
         waiter.heard(outcome);

@@ -29,17 +29,17 @@ pub fn describe(wait: &FutexWait, stack: &Stack, inside_libc: bool) -> (String, 
     let text = |(kind, why): (&str, &str)| (kind.to_owned(), why.to_owned());
     let by_bits = slots::is_lockstead(wait);
     let is_own = named(&["lockstead_core::", "lockstead_linux::"]);
-    if is_own && slots::mutex_sleep(wait).is_some() {
+    if is_own && slots::is_for_owned(wait) {
         return text((
-            "lockstead mutex",
-            "a mutex of the crate lockstead names its owner by a slot of a table, which was not \
+            "lockstead lock",
+            "a lock of the crate lockstead names its owner by a slot of a table, which was not \
              found in the program: the holder cannot be told",
         ));
     }
     if is_own {
         return text((
             "lockstead lock",
-            "a lock of the crate lockstead that is no plain mutex, or a wait for one that can be \
+            "a lock of the crate lockstead that names no owner, or a wait for one that can be \
              cancelled: the holder cannot be told",
         ));
     }
@@ -100,8 +100,14 @@ mod tests {
     fn describe_in(function: Option<&str>, operation: FutexWaitKind, expected: u32) -> String {
         let frame = Frame { function: function.map(Into::into), ..Frame::default() };
         let stack = Stack { frames: vec![frame], end: StackEnd::Bottom };
-        let wait =
-            FutexWait { address: 64, expected, operation, private: true, limit: WaitLimit::None };
+        let wait = FutexWait {
+            address: 64,
+            expected,
+            operation,
+            private: true,
+            limit: WaitLimit::None,
+            other: 0,
+        };
         describe(&wait, &stack, false).1
     }
 
@@ -114,9 +120,7 @@ mod tests {
         assert!(describe_in(None, wait, 7).contains("of no known lock"));
         assert!(describe_in(Some("runtime.futex.abi0"), wait, 0).contains("Go runtime"));
         let own = Some("<lockstead_core::mutex::RawMutex>::lock_slow");
-        assert!(
-            describe_in(own, FutexWaitKind::Wait { bits: !3 }, 5).contains("is no plain mutex")
-        );
+        assert!(describe_in(own, FutexWaitKind::Wait { bits: !3 }, 5).contains("names no owner"));
         assert!(
             describe_in(own, FutexWaitKind::Wait { bits: !7 }, 5).contains("table, which was not")
         );

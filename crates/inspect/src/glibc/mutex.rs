@@ -167,7 +167,7 @@ mod tests {
 
     fn wait(expected: u32, private: bool) -> FutexWait {
         let operation = FutexWaitKind::Wait { bits: !0 };
-        FutexWait { address: AT, expected, operation, private, limit: WaitLimit::None }
+        FutexWait { address: AT, expected, operation, private, limit: WaitLimit::None, other: 0 }
     }
 
     fn owner(words: [u32; 10], wait: &FutexWait) -> Option<u32> {

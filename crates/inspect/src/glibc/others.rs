@@ -134,8 +134,14 @@ mod tests {
         bytes.resize(64, 0);
         let operation = FutexWaitKind::Wait { bits: !0 };
         let address = AT + offset;
-        let wait =
-            FutexWait { address, expected, operation, private: true, limit: WaitLimit::None };
+        let wait = FutexWait {
+            address,
+            expected,
+            operation,
+            private: true,
+            limit: WaitLimit::None,
+            other: 0,
+        };
         of(&wait, &SavedMemory::new(AT, bytes))
     }
 
@@ -171,6 +177,7 @@ mod tests {
                 operation,
                 private: true,
                 limit: WaitLimit::None,
+                other: 0,
             };
             is_once(&wait, &SavedMemory::new(AT, word.to_ne_bytes().to_vec()))
         };

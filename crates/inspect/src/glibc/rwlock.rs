@@ -100,7 +100,8 @@ mod tests {
         let bytes = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
         let operation = FutexWaitKind::Wait { bits: !0 };
         let address = AT + offset;
-        let wait = FutexWait { address, expected, operation, private, limit: WaitLimit::None };
+        let wait =
+            FutexWait { address, expected, operation, private, limit: WaitLimit::None, other: 0 };
         GlibcRwLock::behind(&wait, &SavedMemory::new(AT, bytes))
     }
 

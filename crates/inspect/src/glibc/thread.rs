@@ -124,7 +124,14 @@ mod tests {
 
     fn wait(offset: u64, expected: u32, private: bool) -> FutexWait {
         let operation = FutexWaitKind::Wait { bits: !0 };
-        FutexWait { address: RECORD + offset, expected, operation, private, limit: WaitLimit::None }
+        FutexWait {
+            address: RECORD + offset,
+            expected,
+            operation,
+            private,
+            limit: WaitLimit::None,
+            other: 0,
+        }
     }
 
     #[test]

@@ -30,6 +30,11 @@ pub enum LockShape {
     Called,
     /// The same, of which its word says that several threads may share it now.
     CalledShared,
+    /// A lock of the crate lockstead that names its owner: nobody needs to look for that one.
+    Own,
+    /// A reader-writer lock of the crate lockstead that its word says readers hold: their number in
+    /// the low 20 bits, with bit 20.
+    OwnRead,
 }
 
 impl LockShape {
@@ -44,6 +49,7 @@ impl LockShape {
             LockShape::ParkingMutex => Some("lock like parking_lot's Mutex"),
             LockShape::ParkingRwLock => Some("lock like parking_lot's RwLock"),
             LockShape::Called | LockShape::CalledShared => None,
+            LockShape::Own | LockShape::OwnRead => None,
         }
     }
 }
@@ -79,6 +85,9 @@ impl Touch {
 const RUST_READERS: u64 = (1 << 30) - 1;
 const RUST_READERS_WAIT: u32 = 1 << 30;
 const RUST_WRITERS_WAIT: u32 = 1 << 31;
+const OWN_READERS: u64 = 1 << 20;
+/// How a sleep says that it is for a reader-writer lock of the crate lockstead, to read.
+const OWN_TO_READ: u64 = 1;
 const PARKING_WRITER: u64 = 8;
 const PARKING_UPGRADABLE: u64 = 4;
 const PARKING_READER: u64 = 16;
@@ -139,6 +148,7 @@ impl AwaitedLock {
                     _ => Touch::Taken,
                 }
             }
+            LockShape::OwnRead if own_readers(old) == own_readers(new) + 1 => Touch::ReleasedShared,
             _ => Touch::Taken,
         }
     }
@@ -148,7 +158,7 @@ impl AwaitedLock {
         match self.shape {
             LockShape::RustMutex | LockShape::RustRwLock | LockShape::RustOnce => 4,
             LockShape::ParkingMutex => 1,
-            LockShape::ParkingRwLock => 8,
+            LockShape::ParkingRwLock | LockShape::Own | LockShape::OwnRead => 8,
             LockShape::Called | LockShape::CalledShared => 0,
         }
     }
@@ -167,11 +177,18 @@ impl AwaitedLock {
             (LockShape::RustRwLock, false) => RUST_READERS,
             (LockShape::ParkingRwLock, false) => PARKING_WRITER,
             (LockShape::ParkingRwLock, true) => PARKING_READER,
-            (LockShape::RustOnce | LockShape::Called | LockShape::CalledShared, _) => 0,
+            (LockShape::OwnRead, true) => OWN_READERS | 1,
+            (LockShape::Own | LockShape::OwnRead, _)
+            | (LockShape::RustOnce | LockShape::Called | LockShape::CalledShared, _) => 0,
             (LockShape::RustMutex | LockShape::ParkingMutex | LockShape::RustRwLock, _) => 1,
         };
         (self.size(), held)
     }
+}
+
+/// Returns the number of readers in the word of a reader-writer lock of the crate lockstead.
+fn own_readers(word: u64) -> u64 {
+    if word & OWN_READERS != 0 { word & (OWN_READERS - 1) } else { 0 }
 }
 
 /// Returns what the functions on a stack say, unless they say only how the thread sleeps, and
@@ -279,6 +296,7 @@ pub fn is_shared(
             let token = wait.address.checked_sub(PARKED_TOKEN);
             token.and_then(|at| memory.read_u64(at)) == Some(PARKING_READER)
         }
+        (_, LockShape::OwnRead) => wait.other & 3 == OWN_TO_READ,
         _ => false,
     }
 }
@@ -306,7 +324,7 @@ mod tests {
     #[test]
     fn a_release_is_a_step_of_its_own_kind() {
         use Change::{Exchange, Update};
-        use LockShape::{ParkingMutex, ParkingRwLock, RustMutex, RustOnce, RustRwLock};
+        use LockShape::{OwnRead, ParkingMutex, ParkingRwLock, RustMutex, RustOnce, RustRwLock};
         use Touch::{Released, ReleasedShared, Taken};
         for (shape, event, what) in [
             (RustMutex, locked(4, Exchange, 2, 0), Some(Released)),
@@ -327,6 +345,11 @@ mod tests {
             (ParkingRwLock, compared(8, 8, 0x10), Some(Released)),
             (ParkingRwLock, compared(8, 0x10, 0x20), Some(Taken)),
             (ParkingRwLock, compared(8, 0x10, 0x12), Some(Taken)),
+            (OwnRead, compared(8, 0x3_0010_0002, 0x3_0010_0001), Some(ReleasedShared)),
+            (OwnRead, compared(8, 0x3_0010_0001, 0), Some(ReleasedShared)),
+            (OwnRead, compared(8, 0x3_0050_0001, 3), Some(ReleasedShared)),
+            (OwnRead, compared(8, 0x0010_0001, 0x0010_0002), Some(Taken)),
+            (OwnRead, compared(8, 3, 0), Some(Taken)),
         ] {
             assert_eq!(touch(shape, &event), what, "{shape:?} {event:?}");
         }
@@ -344,6 +367,7 @@ mod tests {
             operation: FutexWaitKind::Wait { bits: !0 },
             private: true,
             limit: WaitLimit::None,
+            other: 0,
         };
         let mut bytes = vec![0; 256];
         bytes[0x40..0x44].copy_from_slice(&0x8000_0001_u32.to_ne_bytes());

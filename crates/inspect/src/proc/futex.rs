@@ -74,6 +74,8 @@ pub struct FutexWait {
     pub private: bool,
     /// The time at which it gives up.
     pub limit: WaitLimit,
+    /// The call's fifth argument, at which the kernel does not look in most waits.
+    pub other: u64,
 }
 
 /// A call that wakes sleepers.
@@ -140,6 +142,7 @@ impl FutexWait {
                     operation,
                     private: second & PRIVATE != 0,
                     limit,
+                    other: fifth,
                 })
             }
             WAITV => {
@@ -149,7 +152,7 @@ impl FutexWait {
                     time => WaitLimit::At { realtime: fifth == libc::CLOCK_REALTIME as u64, time },
                 };
                 let operation = FutexWaitKind::Several { words };
-                Some(FutexWait { address, expected: 0, operation, private: false, limit })
+                Some(FutexWait { address, expected: 0, operation, private: false, limit, other: 0 })
             }
             WAIT2 => {
                 let limit = match fifth {
@@ -162,6 +165,7 @@ impl FutexWait {
                     operation: FutexWaitKind::Wait { bits: third as u32 },
                     private: fourth as u32 & PRIVATE2 != 0,
                     limit,
+                    other: 0,
                 })
             }
             _ => None,

@@ -26,7 +26,7 @@ use crate::proc::process::{LiveProcess, Unusable};
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::python::PythonStack;
 use crate::runtimes::{self, Runtime};
-use crate::slots::{self, OwnMutex, SlotTable};
+use crate::slots::{self, OwnLock, SlotTable};
 use crate::stack::{self, CodeAddress, Stack};
 use crate::symbols::Symbolizer;
 use crate::unwind::{Registers, Unwinder, Unwound};
@@ -59,6 +59,7 @@ pub fn capture(
         looking.try_memory();
     }
     looking.find_waits(|_| true);
+    looking.catch_nappers();
     looking.find_owners();
     looking.look_at_python(BTreeMap::new());
     let cycles = looking.cycles();
@@ -221,8 +222,8 @@ impl Looking {
             let why = "its memory cannot be read".to_owned();
             return FoundWait::Unknown { kind: "futex word".into(), why };
         };
-        if let Some(mutex) = self.own_mutex(wait, stack, unwinder.modules().maps()) {
-            return FoundWait::Own(mutex);
+        if let Some(lock) = self.own_lock(wait, stack, unwinder.modules().maps()) {
+            return FoundWait::Own(lock);
         }
         let caller: CallingCode = recognise::caller(stack, self.has_libc);
         let mapping = unwinder.modules().maps().find(wait.address);
@@ -231,16 +232,18 @@ impl Looking {
         recognise::recognise(wait, stack, frames, caller, writable, &self.memory)
     }
 
-    /// Returns the mutex of the crate lockstead that a thread sleeps for, if it does.
-    fn own_mutex(&self, wait: &FutexWait, stack: &Stack, maps: &Maps) -> Option<OwnMutex> {
-        slots::mutex_sleep(wait)?;
+    /// Returns the lock of the crate lockstead that a thread sleeps for, if it does.
+    fn own_lock(&self, wait: &FutexWait, stack: &Stack, maps: &Maps) -> Option<OwnLock> {
+        if !slots::is_for_owned(wait) {
+            return None;
+        }
         let frame = stack.frames.iter().find(|frame| !frame.is_libc())?;
         let module = frame.module.as_deref()?;
         let mut known = self.slots.borrow_mut();
         let slots = known
             .entry(module.to_owned())
             .or_insert_with(|| SlotTable::find(maps, module, &self.memory));
-        OwnMutex::behind(wait, slots.as_ref()?, &self.memory)
+        OwnLock::behind(wait, slots.as_ref()?, &self.memory)
     }
 
     pub(super) fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskMoment>) {
@@ -318,6 +321,7 @@ impl Looking {
     /// Returns the same facts once more for some threads; a thread that does something else by now
     /// has none.
     fn read_again(&mut self, tids: &[u32]) -> verify::WaitFacts {
+        self.follow_nappers(tids);
         let owners = self.search_owners_again(tids);
         let facts = tids.iter();
         let mut facts = facts
@@ -329,10 +333,9 @@ impl Looking {
                     return None;
                 }
                 let known = self.known(before, before.futex()?);
-                // One that looks at its mutex from time to time sleeps soundly
-                // at no time.
-                let sound = !matches!(&known.found, FoundWait::Own(mutex) if !mutex.sound);
-                let switches = sound.then(|| task::switches(self.pid, tid)).flatten();
+                // One that may give up at any moment proves nothing by its sleep.
+                let lasting = !matches!(&known.found, FoundWait::Own(lock) if !lock.lasting);
+                let switches = lasting.then(|| task::switches(self.pid, tid)).flatten();
                 let fact = self.fact(&known, &owners);
                 Some((tid, verify::Fact { switches, ..fact }))
             })

@@ -16,6 +16,7 @@
 //! | `entries` | what the ledger says of each thread |
 //! | `objects` | names and holders of what is waited for |
 //! | `interpreter` | who holds the locks of Python |
+//! | `naps` | the next sleep of those that look at lockstead's locks from time to time |
 //! | `owned` | holders of locks that do not name them |
 //! | `parties` | a cycle as threads of a finding |
 //! | `python` | what Python's threads wait for, and who has it |
@@ -26,6 +27,7 @@ pub mod capture;
 mod entries;
 mod interpreter;
 pub mod model;
+mod naps;
 mod objects;
 mod owned;
 mod parties;

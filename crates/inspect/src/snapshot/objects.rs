@@ -72,9 +72,11 @@ impl Looking {
                 (lock.address, "rwlock", Vec::new(), held)
             }
             FoundWait::Ownerless(object) => ownerless(object),
-            FoundWait::Own(mutex) => {
+            FoundWait::Own(lock) => {
+                shared = lock.shared;
                 let unknown = |why: &str| LockHeld::Unknown { why: why.into() };
-                let held = match mutex.owner {
+                let held = match lock.owner {
+                    _ if lock.readers != 0 => LockHeld::Readers { count: lock.readers },
                     WordOwner::Thread(own) => match self.numbers.get(&own) {
                         Some(&thread) => holder(thread),
                         None => elsewhere(own, false),
@@ -85,7 +87,7 @@ impl Looking {
                         "its owner was left behind in the parent when this process was forked",
                     ),
                 };
-                (mutex.address, "lockstead mutex", Vec::new(), held)
+                (lock.address, lock.kind.name(), Vec::new(), held)
             }
             FoundWait::Unknown { kind, why } => {
                 let lock = self.awaited_lock(known);
@@ -118,7 +120,7 @@ impl Looking {
         let words = known.wait.words(&self.memory);
         let (word, expected) =
             words.first().copied().unwrap_or((known.wait.address, known.wait.expected));
-        let limited = !matches!(&known.found, FoundWait::Own(mutex) if !mutex.timed);
+        let limited = !matches!(&known.found, FoundWait::Own(lock) if !lock.timed);
         ThreadWait {
             target,
             shared,

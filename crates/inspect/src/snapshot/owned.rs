@@ -26,6 +26,7 @@ use crate::owners::search::{
 };
 use crate::owners::stack::may_hold as stack_scan;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
+use crate::slots::OwnKind;
 use crate::stack::{CodeAddress, Stack, StackEnd};
 use crate::still::{self, SleepingRegisters};
 use crate::symbols;
@@ -192,10 +193,17 @@ impl Looking {
             let known = awaited::telling(stack.and_then(futexes::of_stack));
             let waits = self.waits.get(&tid);
             let found = waits.map(|known| &known.found);
-            let locks = match waits {
+            let mut locks = match waits {
                 Some(waits) => waits.awaited.clone(),
                 None => awaited::candidates(&wait, known, &self.memory),
             };
+            if let Some(FoundWait::Own(lock)) = found
+                && lock.readers == 0
+                && lock.kind != OwnKind::Once
+            {
+                let shape = LockShape::Own;
+                locks.push(AwaitedLock { address: lock.address, shape });
+            }
             let shares = |lock: &&AwaitedLock| awaited::is_shared(&wait, known, lock, &self.memory);
             WaitMoment {
                 word: wait.address,
@@ -396,6 +404,9 @@ pub(super) fn awaited_by(
         FoundWait::Unknown { .. } => awaited::candidates(wait, use_, memory),
         FoundWait::RwLock(lock) if lock.writer.is_none() && lock.readers != 0 => {
             vec![AwaitedLock { address: lock.address, shape: LockShape::CalledShared }]
+        }
+        FoundWait::Own(lock) if lock.readers != 0 => {
+            vec![AwaitedLock { address: lock.address, shape: LockShape::OwnRead }]
         }
         _ => Vec::new(),
     }

@@ -20,7 +20,7 @@ use crate::glibc::thread::{self, StreamLock};
 use crate::memory::ReadableMemory;
 use crate::owners::awaited::AwaitedLock;
 use crate::proc::futex::FutexWait;
-use crate::slots::OwnMutex;
+use crate::slots::OwnLock;
 use crate::stack::Stack;
 use std::ops::Range;
 
@@ -51,8 +51,8 @@ pub enum FoundWait {
     Ownerless(Ownerless),
     /// A mutex that the kernel has refused; which, is not known.
     Refused,
-    /// A mutex of the crate lockstead.
-    Own(OwnMutex),
+    /// A lock of the crate lockstead that names an owner.
+    Own(OwnLock),
     /// Nothing known, with its kind and the reason.
     Unknown {
         /// The kind of lock that the word seems to be part of.

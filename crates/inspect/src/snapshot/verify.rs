@@ -72,12 +72,13 @@ impl Fact {
                 let wants = if lock.exclusive { Wants::Exclusive } else { Wants::Shared };
                 (Some(wants(lock.address)), lock.writer.as_ref().and_then(here))
             }
-            FoundWait::Own(mutex) => {
-                let holder = match mutex.owner {
+            FoundWait::Own(lock) => {
+                let wants = if lock.shared { Wants::Shared } else { Wants::Exclusive };
+                let holder = match lock.owner {
                     WordOwner::Thread(own) => here(&own),
                     WordOwner::None | WordOwner::Ended | WordOwner::Lost => None,
                 };
-                (Some(Wants::Exclusive(mutex.address)), holder)
+                (Some(wants(lock.address)), holder)
             }
             FoundWait::Join(own) => (here(own).map(Wants::Join), None),
             FoundWait::Ownerless(_) | FoundWait::Refused | FoundWait::Unknown { .. } => {
@@ -85,7 +86,7 @@ impl Fact {
             }
         };
         let timed = match &known.found {
-            FoundWait::Own(mutex) => mutex.timed,
+            FoundWait::Own(lock) => lock.timed,
             _ => known.wait.timed(),
         };
         let holders = holder.map(FactHolder::alone).into_iter().collect();

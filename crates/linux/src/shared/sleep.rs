@@ -24,7 +24,7 @@
 
 use super::{list, member, oracle, page, registry::AttachedSegment, release, wake_op};
 use crate::atomics::{U32, U64};
-use crate::futex::{self, Channel, OwnerInWord, Scope, SleepUntil};
+use crate::futex::{self, Channel, Scope, SleepUntil};
 use crate::linux::Linux;
 use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
@@ -218,7 +218,7 @@ fn glance(watches: &[WatchedWord<'_, Linux>], how: &WaitBounds<'_, Linux>) -> Wo
     let soon = futex::now().after(GLANCE);
     let end = how.deadline.map_or(soon, |deadline| deadline.min(soon));
     let until = SleepUntil { deadline: Some(end), cancel: None, interruptible: how.interruptible };
-    match futex::wait_at(address, value, &until, Scope::Shared, (Channel::Crowd, OwnerInWord::No)) {
+    match futex::wait_at(address, value, &until, Scope::Shared, (Channel::Crowd, None)) {
         WaitOutcome::Woken => Woken::At(0),
         WaitOutcome::TimedOut if how.deadline == Some(end) => Woken::TimedOut,
         WaitOutcome::Interrupted => Woken::Interrupted,
