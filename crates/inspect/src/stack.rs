@@ -134,7 +134,16 @@ impl Frame {
 #[must_use]
 pub fn is_libc(path: &str) -> bool {
     let name = base_name(path);
-    ["libc.so", "libc-", "libpthread", "ld-linux", "[vdso]"].iter().any(|p| name.starts_with(p))
+    let musl = ["libc.so", "libc.musl", "ld-musl"];
+    is_glibc(path) || musl.iter().any(|start| name.starts_with(start))
+}
+
+/// Tells whether a file is glibc, its loader, or the kernel's part of it.
+#[must_use]
+pub fn is_glibc(path: &str) -> bool {
+    let name = base_name(path);
+    let parts = ["libc.so.", "libc-", "libpthread", "ld-linux", "[vdso]"];
+    parts.iter().any(|start| name.starts_with(start))
 }
 
 /// Returns a function's name without its parameters: functions of C++ and Rust come with their

@@ -141,6 +141,9 @@ pub mod attribute {
     /// The address of a [`Futex`](super::ObjectKind::Futex) was found beside the word that a thread
     /// slept on, as parking_lot leaves it there; it is not the word's.
     pub const BESIDE: u16 = 1 << 12;
+    /// A [`Futex`](super::ObjectKind::Futex) is a mutex of a C library that the program has inside
+    /// it, by the memory around the word.
+    pub const C_LIBRARY: u16 = 1 << 11;
     /// The library has read the attributes from the lock.
     pub const KNOWN: u16 = 1 << 15;
 }

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
@@ -75,12 +75,21 @@ pub(crate) fn read(file: &File) -> io::Result<Elf> {
     Ok(Elf::Static)
 }
 
+/// Tells whether a program is started by the dynamic linker of glibc, of whatever version.
+pub(crate) fn is_for_glibc(file: &File) -> bool {
+    matches!(read(file), Ok(Elf::Dynamic(interpreter)) if glibc_starts(&interpreter))
+}
+
+fn glibc_starts(interpreter: &Path) -> bool {
+    interpreter.file_name().is_some_and(|name| name.as_bytes().starts_with(b"ld-linux"))
+}
+
 /// Checks that the dynamic linker at this path is that of glibc, and of one with the version symbol
 /// `wanted`. The path alone tells other libraries apart; that the version is there shows in the
 /// file's bytes.
 pub(crate) fn is_glibc(interpreter: &Path, wanted: &str) -> Result<(), String> {
-    let name = interpreter.file_name().unwrap_or_default().to_string_lossy();
-    if !name.starts_with("ld-linux") {
+    if !glibc_starts(interpreter) {
+        let name = interpreter.file_name().unwrap_or_default().to_string_lossy();
         let library = if name.contains("musl") {
             "musl".into()
         } else {

@@ -1,7 +1,7 @@
 //! Programs that take no library along: what the kernel tells of their futex calls.
 
 use crate::common::{documented, lockstead, run, text};
-use crate::programs::{fixed, line, program, skip};
+use crate::programs::{fixed, line, program, skip, with_musl};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -47,6 +47,21 @@ fn the_waits_of_a_static_program_are_counted_by_word_and_place() {
     let place = line("syscalls.c", "waits");
     let number = place.rsplit(':').next().expect("a number");
     assert!(said.contains(&format!("\"line\":{number}")), "not {place}: {said}");
+}
+
+#[test]
+fn a_mutex_of_the_program_s_own_c_library_is_told_by_its_memory() {
+    if told().is_none() {
+        return;
+    }
+    for program in [fixed("signalled.c"), with_musl("signalled.c")].into_iter().flatten() {
+        let report = report(&[text(&program)]);
+        let locks = report["processes"][0]["locks"].as_array().expect("a list");
+        let gate = locks.iter().find(|lock| lock["name"] == "gate").expect("the mutex");
+        assert_eq!(gate["type"], "pthread mutex", "{program:?}: {gate:#}");
+        // Signals interrupt the wait and do not end it.
+        assert_eq!(gate["contended"], 1, "{program:?}: {gate:#}");
+    }
 }
 
 #[test]

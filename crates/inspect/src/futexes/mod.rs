@@ -24,7 +24,7 @@ pub use unknown::{REFUSED, describe, once};
 
 use crate::memory::ReadableMemory;
 use crate::proc::futex::FutexWait;
-use crate::stack::{Frame, Stack};
+use crate::stack::{Frame, Stack, is_glibc};
 use crate::symbols::{is_lock_wrapper, plain};
 use key::KeyPlace;
 
@@ -125,7 +125,11 @@ fn replaces(next: &FutexUse, known: &FutexUse) -> bool {
 
 fn of_frame(frame: &Frame) -> Option<&'static FutexUse> {
     let name = normal(frame.function.as_deref()?);
-    table::find(&name)
+    let inside = || {
+        let is_glibc = frame.module.as_deref().is_some_and(is_glibc);
+        if is_glibc { None } else { table::find_inside_program(&name) }
+    };
+    table::find(&name).or_else(inside)
 }
 
 /// Tells whether a function may stand between the sleep and the one that names it.

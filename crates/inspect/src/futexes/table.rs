@@ -42,6 +42,12 @@ pub(super) fn is_inside(name: &str) -> bool {
     INSIDE.iter().any(|start| name.starts_with(start))
 }
 
+/// Returns what a function of a C library sleeps for that the program has inside it.
+pub(super) fn find_inside_program(name: &str) -> Option<&'static FutexUse> {
+    let name = name.trim_start_matches('_');
+    IN_PROGRAM.iter().find(|(start, _)| name.starts_with(start)).map(|(_, known)| *known)
+}
+
 /// Returns what the function with this name sleeps for.
 pub(super) fn find(name: &str) -> Option<&'static FutexUse> {
     let fits = |row: &&Row| name.starts_with(row.0) && name[row.0.len()..].contains(row.1);
@@ -175,10 +181,52 @@ uses! {
          from here";
     GLIBC_ONCE = "glibc" "once" Once Word, Object:
         "a once has no owner in it: who runs the initialiser cannot be told";
+    PTHREAD_MUTEX = "C library" "pthread mutex" Exclusive Word, Object:
+        "a mutex of the C library that the program has inside it: the holder cannot be told";
+    MUSL_MUTEX = "C library" "pthread mutex" Exclusive Before(4), Object:
+        "a mutex of musl: a default one has no owner in it";
+    PTHREAD_READ = "C library" "pthread rwlock" Shared Nowhere, Object:
+        "a reader-writer lock of the C library that the program has inside it: the holders cannot be \
+         told";
+    PTHREAD_WRITE = "C library" "pthread rwlock" Exclusive Nowhere, Object:
+        "a reader-writer lock of the C library that the program has inside it: the holders cannot be \
+         told";
+    PTHREAD_CONDITION = "C library" "condition variable" Event Nowhere, Object:
+        "a condition variable: who will signal it cannot be told";
+    PTHREAD_SEMAPHORE = "C library" "semaphore" Event Word, Object:
+        "a semaphore has no owner in it: who will post it cannot be told";
+    PTHREAD_BARRIER = "C library" "barrier" Event Nowhere, Object:
+        "the thread waits at a barrier until others have come";
+    PTHREAD_JOIN = "C library" "end of a thread" Event Nowhere, Object:
+        "the thread waits for the end of another one";
     GLIBC_INSIDE = "glibc" "lock inside the C library" Exclusive Word, Object:
         "a lock inside the C library (malloc's, for instance) has no owner in it: the holder \
          cannot be told";
 }
+
+/// Functions of C libraries by how their names begin, without the underscores in front: of programs
+/// that have such a library inside them, and of libraries that are not glibc. What sleeps inside of
+/// glibc itself is known better, by its memory.
+const IN_PROGRAM: &[(&str, &FutexUse)] = &[
+    // A function of musl by this name sleeps for `pthread_mutex_lock` too; glibc's has 64 behind.
+    ("pthread_mutex_timedlock64", &PTHREAD_MUTEX),
+    ("pthread_mutex_timedlock", &MUSL_MUTEX),
+    ("pthread_mutex_", &PTHREAD_MUTEX),
+    ("mtx_", &PTHREAD_MUTEX),
+    ("pthread_rwlock_rdlock", &PTHREAD_READ),
+    ("pthread_rwlock_timedrdlock", &PTHREAD_READ),
+    ("pthread_rwlock_clockrdlock", &PTHREAD_READ),
+    ("pthread_rwlock_", &PTHREAD_WRITE),
+    ("pthread_cond_", &PTHREAD_CONDITION),
+    ("cnd_", &PTHREAD_CONDITION),
+    ("sem_", &PTHREAD_SEMAPHORE),
+    ("new_sem_", &PTHREAD_SEMAPHORE),
+    ("pthread_barrier_", &PTHREAD_BARRIER),
+    ("pthread_join", &PTHREAD_JOIN),
+    ("pthread_timedjoin", &PTHREAD_JOIN),
+    ("pthread_clockjoin", &PTHREAD_JOIN),
+    ("thrd_join", &PTHREAD_JOIN),
+];
 
 /// A once of the C library that was recognised by its word.
 pub(super) static ONCE: &FutexUse = &GLIBC_ONCE;

@@ -8,6 +8,8 @@
 //!
 //! Layouts and numbers are the kernel's binary interface (`linux/seccomp.h`).
 
+use super::desk::Listener;
+use std::cell::Cell;
 use std::io;
 use std::mem::{offset_of, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -43,13 +45,28 @@ struct CallData {
     arguments: [u64; 6],
 }
 
+/// What the kernel says of a call that a thread is about to make.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Notice {
-    id: u64,
-    thread: u32,
+pub(super) struct Notice {
+    /// The number by which it is answered; 0 is none.
+    pub(super) id: u64,
+    /// The thread, in the PID namespace of this process; 0 of one that is in none below it.
+    pub(super) thread: u32,
     flags: u32,
     data: CallData,
+}
+
+impl Notice {
+    /// Returns the number of the call.
+    pub(super) fn number(&self) -> i64 {
+        self.data.number.into()
+    }
+
+    /// Returns the arguments of the call, as the thread gave them.
+    pub(super) fn arguments(&self) -> [u64; 6] {
+        self.data.arguments
+    }
 }
 
 #[repr(C)]
@@ -61,18 +78,6 @@ struct Answer {
 }
 
 const _: () = assert!(size_of::<Notice>() == 80 && size_of::<Answer>() == 24);
-
-/// A call that a thread is about to make, and that waits for [`let_go`].
-#[derive(Clone, Copy, Debug)]
-pub(super) struct ToldCall {
-    id: u64,
-    /// The thread, in the PID namespace of this process; 0 of one that is in none below it.
-    pub(super) tid: u32,
-    /// The number of the call.
-    pub(super) number: i64,
-    /// Its arguments, as the thread gave them.
-    pub(super) arguments: [u64; 6],
-}
 
 /// The way from the child to its parent, by which it hands the listener over.
 pub(crate) struct TellingSockets {
@@ -233,80 +238,32 @@ fn take_over(socket: &OwnedFd) -> Option<OwnedFd> {
     }
 }
 
-/// The memory into which the kernel writes the call that is being answered. Whoever answers next
-/// has it too: a call that was told and not answered is never told again.
-pub(super) struct Desk(*mut Notice);
+/// The listener's descriptor, which whoever uses this keeps open.
+#[derive(Clone, Copy)]
+pub(super) struct KernelListener(pub(super) RawFd);
 
-// SAFETY: the memory stays until the value is dropped, and one thread at a time uses it.
-unsafe impl Send for Desk {}
-
-impl Desk {
-    /// Makes one that a process forked from this one shares.
-    ///
-    /// # Errors
-    /// There is no memory.
-    pub(super) fn new() -> io::Result<Desk> {
-        let both = libc::PROT_READ | libc::PROT_WRITE;
-        let shared = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        // SAFETY: a new mapping, which replaces nothing.
-        let at = unsafe { libc::mmap(ptr::null_mut(), size_of::<Notice>(), both, shared, -1, 0) };
-        if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(Desk(at.cast())) }
+impl Listener for KernelListener {
+    fn receive(&self, notice: &Cell<Notice>) -> bool {
+        // SAFETY: the cell has room for one notice, which is what the kernel writes; it is of this
+        // thread alone meanwhile.
+        unsafe { libc::ioctl(self.0, RECEIVE, notice.as_ptr()) != -1 }
     }
 
-    /// Returns the call that a thread is about to make, if one waits for an answer. For a child
-    /// that has only been forked as well.
-    pub(super) fn next(&self, listener: RawFd) -> Option<ToldCall> {
-        // SAFETY: the mapping has room for one notice, which is all zero for the kernel to write,
-        // as it demands; nobody else uses it meanwhile.
-        let notice = unsafe {
-            self.0.write_volatile(Notice::default());
-            if libc::ioctl(listener, RECEIVE, self.0) == -1 {
-                // The thread was killed meanwhile.
-                return None;
-            }
-            self.0.read_volatile()
-        };
-        Some(ToldCall {
-            id: notice.id,
-            tid: notice.thread,
-            number: notice.data.number.into(),
-            arguments: notice.data.arguments,
-        })
+    fn let_go(&self, id: u64) {
+        let mut answer = Answer { id, value: 0, error: 0, flags: CONTINUE };
+        // SAFETY: the kernel reads one answer of this frame. A thread that has been killed
+        // meanwhile needs none.
+        unsafe { libc::ioctl(self.0, SEND, &raw mut answer) };
     }
 
-    /// Lets the call go that was told last, by whomever.
-    pub(super) fn let_last_go(&self, listener: RawFd) {
-        // SAFETY: the mapping has room for one notice, which nobody else uses any more.
-        let id = unsafe { self.0.read_volatile() }.id;
-        let_go(listener, &ToldCall { id, tid: 0, number: 0, arguments: [0; 6] });
+    fn wait(&self, other: RawFd, limit: i32) -> Option<(bool, bool)> {
+        let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+        let mut both = [wanted(self.0), wanted(other)];
+        // SAFETY: the kernel reads and writes two entries, which this frame borrows exclusively.
+        unsafe { libc::poll(both.as_mut_ptr(), 2, limit) };
+        if both[0].revents & libc::POLLHUP != 0 {
+            return None;
+        }
+        Some((both[0].revents & libc::POLLIN != 0, both[1].revents != 0))
     }
-}
-
-impl Drop for Desk {
-    fn drop(&mut self) {
-        // SAFETY: exactly what `new` mapped, and nobody refers to it any more.
-        unsafe { libc::munmap(self.0.cast(), size_of::<Notice>()) };
-    }
-}
-
-/// Lets a thread make its call.
-pub(super) fn let_go(listener: RawFd, call: &ToldCall) {
-    let mut answer = Answer { id: call.id, value: 0, error: 0, flags: CONTINUE };
-    // SAFETY: the kernel reads one answer of this frame. A thread that has been killed meanwhile
-    // needs none.
-    unsafe { libc::ioctl(listener, SEND, &raw mut answer) };
-}
-
-/// Waits until a call is there, or the other descriptor is readable, for at most so many
-/// milliseconds (-1: for ever). Returns whether either is; `None` when nobody has the filter any
-/// more.
-pub(super) fn wait(listener: RawFd, other: RawFd, limit: i32) -> Option<(bool, bool)> {
-    let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    let mut both = [wanted(listener), wanted(other)];
-    // SAFETY: the kernel reads and writes two entries, which this frame borrows exclusively.
-    unsafe { libc::poll(both.as_mut_ptr(), 2, limit) };
-    if both[0].revents & libc::POLLHUP != 0 {
-        return None;
-    }
-    Some((both[0].revents & libc::POLLIN != 0, both[1].revents != 0))
 }

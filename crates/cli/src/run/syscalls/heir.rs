@@ -4,9 +4,11 @@
 //! The filter stays in the program and in all that it has started. Without an answer the kernel
 //! refuses their futex calls, and they break. The command may be killed, and may end before what
 //! the program leaves behind; so another process waits for that, and then lets all calls go until
-//! nobody has the filter any more. It has no memory, no terminal and no descriptors but two; the call that was being answered it finds on the [`Desk`].
+//! nobody has the filter any more. It has no memory, no terminal and no descriptors but two; the call
+//! that was being answered it finds on the [`Desk`].
 
-use super::filter::{self, Desk};
+use super::desk::Desk;
+use super::filter::KernelListener;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
@@ -50,12 +52,7 @@ fn inherit(listener: RawFd, alive: RawFd, desk: &Desk) -> ! {
         }
         let mut byte = 0_u8;
         while libc::read(alive, (&raw mut byte).cast(), 1) == -1 {}
-        desk.let_last_go(listener);
-        while let Some((told, _)) = filter::wait(listener, -1, -1) {
-            if told && let Some(call) = desk.next(listener) {
-                filter::let_go(listener, &call);
-            }
-        }
+        desk.inherit(&KernelListener(listener));
         libc::_exit(0)
     }
 }

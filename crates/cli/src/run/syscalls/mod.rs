@@ -14,15 +14,18 @@
 //! what is written down it comes to 16 us. The end of a call is seen by a tracer alone;
 //! [`recorder`] says what stands in for it.
 
+mod desk;
 pub(super) mod filter;
 mod heir;
 mod own_ledger;
 mod recorder;
+mod words;
 
 pub(super) use recorder::NewProcess;
 
 use crate::clock::now;
-use filter::{Desk, TellingSockets};
+use desk::{Desk, Listener};
+use filter::{KernelListener, TellingSockets};
 use heir::Heir;
 use recorder::Recorder;
 use std::io::{self, Read, Write};
@@ -126,17 +129,18 @@ fn work(
     recorder: &mut Recorder,
     tell: impl Fn(Vec<NewProcess>),
 ) {
-    let (listener, stop) = (listener.as_raw_fd(), stop.as_raw_fd());
+    let (listener, stop) = (KernelListener(listener.as_raw_fd()), stop.as_raw_fd());
     let mut looked = now();
     while let Some((told, stopped)) =
-        filter::wait(listener, stop, if recorder.has_pending() { LOOK } else { IDLE })
+        listener.wait(stop, if recorder.has_pending() { LOOK } else { IDLE })
     {
         if stopped {
             break;
         }
-        if told && let Some(call) = desk.next(listener) {
-            recorder.call(call.tid, call.number, call.arguments, now());
-            filter::let_go(listener, &call);
+        if told {
+            desk.serve(&listener, |call| {
+                recorder.call(call.thread, call.number(), call.arguments(), now());
+            });
         }
         let new = recorder.take_new();
         if !new.is_empty() {

@@ -1,12 +1,15 @@
 //! A ledger that this process writes for another one.
 
+use lockstead_inspect::proc::status::StatusFile;
 use lockstead_ledger::hello::Hello;
-use lockstead_ledger::{Ledger, LedgerLayout};
+use lockstead_ledger::thread::state;
+use lockstead_ledger::{Ledger, LedgerLayout, LedgerPart};
 use std::fs;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Address space, of which only what is written becomes memory.
 const SIZE: u64 = 1 << 32;
@@ -62,6 +65,34 @@ impl OwnLedger {
     /// Returns the ledger, to be written.
     pub(super) fn view(&self) -> Ledger<'_> {
         self.ledger
+    }
+
+    /// Makes the record of a thread, with what it calls itself, as the library would. Returns its
+    /// index; `None` where the ledger is full, which is counted.
+    pub(super) fn begin_thread(&self, pid: u32, tid: u32, now: u64) -> Option<usize> {
+        let ledger = self.view();
+        let Some(index) = ledger.claim(LedgerPart::Threads, 1) else {
+            ledger.header().losses.threads.fetch_add(1, Relaxed);
+            return None;
+        };
+        let record = ledger.thread(index)?.record;
+        let status = StatusFile::read(&format!("/proc/{pid}/task/{tid}/status"));
+        let own = status.ok().and_then(|status| status.own_number()).unwrap_or(tid);
+        record.index.store(index as u32, Relaxed);
+        record.tid.store(own, Relaxed);
+        record.serial.store(index as u32 + 1, Relaxed);
+        record.generation.store(1, Relaxed);
+        record.began.store(now, Relaxed);
+        let name = fs::read(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+        let mut bytes = [0; 16];
+        let name = name.trim_ascii_end();
+        let length = name.len().min(15);
+        bytes[..length].copy_from_slice(&name[..length]);
+        for (word, part) in record.name.iter().zip(bytes.chunks_exact(8)) {
+            word.store(u64::from_ne_bytes(part.try_into().unwrap_or_default()), Relaxed);
+        }
+        record.state.store(state::LIVE, Relaxed);
+        Some(index)
     }
 }
 

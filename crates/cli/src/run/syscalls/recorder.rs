@@ -12,13 +12,17 @@
 //!    the longer it lasts. It then counts up to when it was last found in the call.
 //!
 //! A call that finds another value in the word than it compares with does not wait: the word is
-//! read before the call is let go.
+//! read before the call is let go. A thread that makes the call of its wait again, from the same
+//! place and with nobody having woken it, goes on with that wait: a signal or a debugger has
+//! interrupted it, or lockstead itself, for a look at its registers.
 //!
 //! # Stacks
 //! A thread that is told of stands still. Its stack is walked once for each place in the code and
 //! on the stack that it calls from; the next time these two say that it is the same one.
 
 use super::own_ledger::{OwnLedger, hello};
+use super::words::{self, WordOwner};
+use crate::run::elf;
 use lockstead_inspect::memory::{ProcessMemory, ReadableMemory};
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::futex::{FutexWait, FutexWaitKind, FutexWake, WaitLimit};
@@ -26,14 +30,14 @@ use lockstead_inspect::proc::status::StatusFile;
 use lockstead_inspect::proc::task::{self, SleepingCall, TaskDoing};
 use lockstead_inspect::stack::StackEnd;
 use lockstead_inspect::unwind::{Registers, Unwinder};
+use lockstead_ledger::Birth;
 use lockstead_ledger::hello::Hello;
 use lockstead_ledger::lock::{FUTEX_WORDS, ObjectKind, SHARED_WORDS, attribute};
 use lockstead_ledger::publish::{WaitKind, Waiting};
 use lockstead_ledger::stacks::DEEPEST;
 use lockstead_ledger::thread::state;
-use lockstead_ledger::{Birth, LedgerPart};
 use std::collections::{HashMap, VecDeque};
-use std::fs;
+use std::fs::{self, File};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering::Relaxed;
@@ -68,6 +72,10 @@ struct Pending {
     lock: u32,
     /// It counts as one for a lock until names say better.
     is_for_lock: bool,
+    /// The arguments of its call.
+    arguments: [u64; 6],
+    /// The stack pointer and the program counter of the call.
+    from: (u64, u64),
     since: u64,
     /// When the thread was last found in it.
     seen: u64,
@@ -141,12 +149,15 @@ impl Recorder {
     pub(super) fn call(&mut self, tid: u32, number: i64, arguments: [u64; 6], now: u64) {
         let Some(pid) = self.owner(tid) else { return };
         let Some(process) = self.process(pid, now) else { return };
-        process.ends_at_the_latest(tid, now);
         let call = SleepingCall { number, arguments, sp: 0, pc: 0 };
-        if let Some(wait) = FutexWait::decode(&call) {
-            // As with parking_lot, whose threads are parked with the lock beside the word.
-            let may_be_parked = FutexWait::is_plain(&call) && wait.expected == 1;
-            process.begins(tid, &wait, may_be_parked, now);
+        let wait = FutexWait::decode(&call);
+        let sleeps = wait.filter(|wait| process.would_sleep(wait));
+        if sleeps.is_some() && process.goes_on(tid, arguments, now) {
+            return;
+        }
+        process.ends_at_the_latest(tid, now);
+        if let Some(wait) = sleeps {
+            process.begins(tid, &call, &wait, now);
         } else if let Some(wake) = FutexWake::decode(&call) {
             process.wakes(tid, wake.address, wake.count, now);
         }
@@ -207,9 +218,7 @@ impl Recorder {
             match self.processes.get_mut(&pid).filter(|known| known.image == image) {
                 Some(known) => known.checked = now,
                 None => {
-                    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
-                    let has_library = maps.windows(LIBRARY.len()).any(|part| part == LIBRARY);
-                    let recorded = if has_library { None } else { self.record(pid, now) };
+                    let recorded = if has_library(pid) { None } else { self.record(pid, now) };
                     self.processes.insert(pid, KnownProcess { image, checked: now, recorded });
                 }
             }
@@ -237,24 +246,49 @@ impl Recorder {
     }
 }
 
+/// Tells whether the library is in a process: mapped, and by a loader that starts it. That of
+/// another C library maps it, finds that it cannot, and goes on.
+fn has_library(pid: u32) -> bool {
+    let maps = fs::read(format!("/proc/{pid}/maps")).unwrap_or_default();
+    maps.windows(LIBRARY.len()).any(|part| part == LIBRARY)
+        && File::open(format!("/proc/{pid}/exe")).is_ok_and(|program| elf::is_for_glibc(&program))
+}
+
 impl RecordedProcess {
-    fn begins(&mut self, tid: u32, wait: &FutexWait, may_be_parked: bool, now: u64) {
-        let several = matches!(wait.operation, FutexWaitKind::Several { .. });
+    /// Tells whether a wait finds the value in the word that it compares with, if it compares.
+    fn would_sleep(&self, wait: &FutexWait) -> bool {
+        let compares =
+            matches!(wait.operation, FutexWaitKind::Wait { .. } | FutexWaitKind::RequeuePi);
         let mut word = [0; 4];
         let read = self.memory.read(wait.address, &mut word).ok();
-        let compares = !several && !matches!(wait.operation, FutexWaitKind::LockPi);
-        if compares && read == Some(4) && u32::from_ne_bytes(word) != wait.expected {
-            return;
+        !compares || read != Some(4) || u32::from_ne_bytes(word) == wait.expected
+    }
+
+    /// Tells whether the thread makes the call of its wait again and has not been woken; the wait
+    /// goes on then.
+    fn goes_on(&mut self, tid: u32, arguments: [u64; 6], now: u64) -> bool {
+        let Some(thread) = self.threads.get_mut(&tid) else { return false };
+        let Some(pending) = &mut thread.pending else { return false };
+        let woken = self.words.get(&pending.address).map_or(0, |(_, woken)| *woken);
+        let again = pending.arguments == arguments
+            && woken <= pending.since
+            && place(self.pid, tid) == Some(pending.from);
+        if again {
+            pending.seen = now;
         }
+        again
+    }
+
+    fn begins(&mut self, tid: u32, call: &SleepingCall, wait: &FutexWait, now: u64) {
         let Some(index) = self.thread(tid, now) else { return };
-        let stack = self.stack(tid);
-        let beside = if may_be_parked { lock_beside(&self.memory, wait.address) } else { 0 };
-        let lock = self.word(wait.address, beside, stack);
+        let from = place(self.pid, tid).unwrap_or_default();
+        let stack = self.stack(from);
+        let owner = WordOwner::of(call, wait, &self.memory);
+        let lock = self.word(owner.address, owner.attributes, stack);
         let ledger = self.ledger.view();
         let Some(part) = ledger.thread(index) else { return };
         let is_for_lock = match wait.operation {
-            // As Rust's mutex, and others that are made like it.
-            FutexWaitKind::Wait { .. } => wait.expected == 2 && wait.limit == WaitLimit::None,
+            FutexWaitKind::Wait { .. } => owner.is_mutex,
             FutexWaitKind::LockPi | FutexWaitKind::RequeuePi => true,
             FutexWaitKind::Several { .. } => false,
         };
@@ -265,10 +299,21 @@ impl RecordedProcess {
         };
         ledger.header().push_clock(now);
         let (target, since) = (wait.address, now);
-        let waiting = Waiting { how, stack, target, since, deadline: 0, companion: beside };
+        let companion = if owner.attributes & attribute::BESIDE != 0 { owner.address } else { 0 };
+        let waiting = Waiting { how, stack, target, since, deadline: 0, companion };
         part.record.wait.begin(&waiting);
-        let (address, seen, next, pause) = (target, since, now + SOON, SOON);
-        let pending = Pending { address, lock, since, seen, stack, is_for_lock, next, pause };
+        let pending = Pending {
+            address: target,
+            lock,
+            is_for_lock,
+            arguments: call.arguments,
+            from,
+            since,
+            seen: since,
+            stack,
+            next: now + SOON,
+            pause: SOON,
+        };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.pending = Some(pending);
             self.pending += 1;
@@ -280,8 +325,8 @@ impl RecordedProcess {
         // Nobody has waited for it.
         let Some((_, woken)) = self.words.get_mut(&address) else { return };
         *woken = now;
-        if let Some(lock) = self.ledger.view().find_lock(address) {
-            let stack = self.stack(tid);
+        if let Some(lock) = self.record_of(address) {
+            let stack = self.stack(place(self.pid, tid).unwrap_or_default());
             let ledger = self.ledger.view();
             let statistics = ledger.extension(lock);
             statistics.map(|statistics| ledger.add_share(&statistics.held_at, stack, 1, 0));
@@ -333,11 +378,20 @@ impl RecordedProcess {
         ledger.add_share(&statistics.waited_at, pending.stack, 1, waited);
     }
 
-    /// Returns the index of a word's record, made if there is none; 0 where the ledger is full.
-    fn word(&mut self, word: u64, beside: u64, stack: u32) -> u32 {
+    /// Returns the record of a word that a thread wakes.
+    fn record_of(&self, word: u64) -> Option<u32> {
         let ledger = self.ledger.view();
-        let (address, attributes) =
-            if beside == 0 { (word, 0) } else { (beside, attribute::BESIDE) };
+        ledger.find_lock(word).or_else(|| {
+            let mutex = ledger.find_lock(word.checked_sub(words::MUSL_WORD)?)?;
+            let attributes = ledger.lock(mutex)?.shape().2;
+            (attributes & attribute::C_LIBRARY != 0).then_some(mutex)
+        })
+    }
+
+    /// Returns the index of a lock's or word's record, made if there is none; 0 where the ledger is
+    /// full.
+    fn word(&mut self, address: u64, attributes: u16, stack: u32) -> u32 {
+        let ledger = self.ledger.view();
         if let Some(known) = ledger.find_lock(address) {
             return known;
         }
@@ -390,38 +444,17 @@ impl RecordedProcess {
         if let Some(known) = self.threads.get(&tid) {
             return Some(known.index);
         }
-        let ledger = self.ledger.view();
-        let Some(index) = ledger.claim(LedgerPart::Threads, 1) else {
-            ledger.header().losses.threads.fetch_add(1, Relaxed);
-            return None;
-        };
-        let record = ledger.thread(index)?.record;
-        // What it calls itself, as the library would write.
-        let status = StatusFile::read(&format!("/proc/{}/task/{tid}/status", self.pid));
-        let own = status.ok().and_then(|status| status.own_number()).unwrap_or(tid);
-        record.index.store(index as u32, Relaxed);
-        record.tid.store(own, Relaxed);
-        record.serial.store(index as u32 + 1, Relaxed);
-        record.generation.store(1, Relaxed);
-        record.began.store(now, Relaxed);
-        let name = fs::read(format!("/proc/{}/task/{tid}/comm", self.pid)).unwrap_or_default();
-        let mut bytes = [0; 16];
-        let name = name.trim_ascii_end();
-        let length = name.len().min(15);
-        bytes[..length].copy_from_slice(&name[..length]);
-        for (word, part) in record.name.iter().zip(bytes.chunks_exact(8)) {
-            word.store(u64::from_ne_bytes(part.try_into().unwrap_or_default()), Relaxed);
-        }
-        record.state.store(state::LIVE, Relaxed);
+        let index = self.ledger.begin_thread(self.pid, tid, now)?;
         self.threads.insert(tid, RecordedThread { index, pending: None });
         Some(index)
     }
 
-    /// Returns the stack of a thread that stands still; 0 if it cannot be seen.
-    fn stack(&mut self, tid: u32) -> u32 {
-        let Ok(TaskDoing::Call(SleepingCall { sp, pc, .. })) = task::doing(self.pid, tid) else {
+    /// Returns the stack of a thread that stands still, by its stack pointer and program counter; 0
+    /// if it cannot be seen.
+    fn stack(&mut self, (sp, pc): (u64, u64)) -> u32 {
+        if (sp, pc) == (0, 0) {
             return 0;
-        };
+        }
         if let Some(&known) = self.stacks.get(&(sp, pc)) {
             return known;
         }
@@ -442,19 +475,10 @@ impl RecordedProcess {
     }
 }
 
-/// Returns the address of the lock that stands beside a word, as with parking_lot; 0 where nothing
-/// does that looks like it. The names on the stack decide later.
-fn lock_beside(memory: &ProcessMemory, word: u64) -> u64 {
-    const DATA: u64 = 32;
-    let mut bytes = [0; DATA as usize];
-    let Some(data) = word.checked_sub(DATA).filter(|_| word.is_multiple_of(8)) else { return 0 };
-    if !matches!(memory.read(data, &mut bytes), Ok(length) if length == bytes.len()) {
-        return 0;
+/// Returns the stack pointer and the program counter of a thread that stands still in a call.
+fn place(pid: u32, tid: u32) -> Option<(u64, u64)> {
+    match task::doing(pid, tid) {
+        Ok(TaskDoing::Call(SleepingCall { sp, pc, .. })) => Some((sp, pc)),
+        _ => None,
     }
-    let mut words =
-        bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-    let [lock, next, first, second] = [(); 4].map(|()| words.next().unwrap_or_default());
-    let is_address = |address: u64| (4096..1 << 47).contains(&address);
-    let is_next = next == 0 || is_address(next) && next % 8 == 0;
-    if is_address(lock) && is_next && first < 4096 && second < 4096 { lock } else { 0 }
 }

@@ -1,0 +1,38 @@
+/* A thread waits for a mutex, and signals interrupt its wait again and again. */
+#include "common.h"
+
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static atomic_int waiter, handled;
+
+static void handle(int signal)
+{
+    (void)signal;
+    atomic_fetch_add(&handled, 1);
+}
+
+static void *waits(void *unused)
+{
+    announce(&waiter);
+    must(pthread_mutex_lock(&gate)); /* @waits */
+    must(pthread_mutex_unlock(&gate));
+    return unused;
+}
+
+int main(void)
+{
+    struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
+    pthread_t thread;
+    must(sigaction(SIGUSR1, &action, NULL));
+    must(pthread_mutex_lock(&gate));
+    must(pthread_create(&thread, NULL, waits, NULL));
+    await_state(&waiter, 'S');
+    for (int i = 1; i <= 10; i++) {
+        must(pthread_kill(thread, SIGUSR1));
+        await(&handled, i);
+        await_state(&waiter, 'S');
+    }
+    must(pthread_mutex_unlock(&gate));
+    must(pthread_join(thread, NULL));
+    printf("passed\n");
+    return 7;
+}
