@@ -56,6 +56,7 @@ use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use outcome::RunOutcome;
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal, WatchedBy};
+use rust::RustBuild;
 use signals::{CommandSignals, ProgramEnd};
 use sources::EventSources;
 use std::io;
@@ -102,7 +103,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         sleepy: flags.check.sleepy,
         semaphores: flags.semaphores,
     };
-    let rust = if flags.rust { rust::environment() } else { Ok(Vec::new()) };
+    let rust = if flags.rust { rust::prepare() } else { Ok(RustBuild::default()) };
     let rust = rust.map_err(|why| Failure::Refused {
         status: REFUSED,
         text: format!("no std whose locks are seen: {why}"),
@@ -123,7 +124,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
                         launch::sanitizer_options(std::env::var_os(launch::SANITIZER)),
                     ),
                 ],
-                rust,
+                rust.environment.clone(),
             ]
             .concat(),
         ),
@@ -159,7 +160,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     let ended_program = outcome.reports.ended_program;
     let (end, hung) = (outcome.end, outcome.hung);
     let found = flags.check.check && outcome.reports.judge.tally.has_findings(flags.check.strict);
-    let reported = say(flags, &here, outcome);
+    let reported = say(flags, &here, outcome, &rust);
     drop(image);
     reported?;
     match end {
@@ -181,7 +182,12 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
 }
 
 /// Returns the exit report, and what else is to be said at the end.
-fn say(flags: &RunFlags, here: &Here, mut outcome: RunOutcome) -> Result<(), Failure> {
+fn say(
+    flags: &RunFlags,
+    here: &Here,
+    mut outcome: RunOutcome,
+    rust: &RustBuild,
+) -> Result<(), Failure> {
     for loss in &outcome.losses {
         output::note(format_args!("lockstead: not watched: {loss}"));
     }
@@ -221,7 +227,8 @@ fn say(flags: &RunFlags, here: &Here, mut outcome: RunOutcome) -> Result<(), Fai
     let logged = sarif.map_or(Ok(()), |file| {
         write_sarif(file, &report.findings.iter().map(Into::into).collect::<Vec<_>>())
     });
-    if let Some(checked) = outcome.checked {
+    if let Some(mut checked) = outcome.checked {
+        checked.unfit = flags.rust.then(|| rust.unfit());
         let judge = outcome.reports.judge;
         let found = judge.tally.has_findings(flags.check.strict);
         let end = (found && outcome.end != ProgramEnd::Exited(0)).then(|| outcome.end.words());

@@ -1,5 +1,5 @@
-//! `lockstead run --rust`: programs in Rust whose std locks are seen, for they are built with a std
-//! that tells of them.
+//! `lockstead run --rust`: programs in Rust whose locks are seen, for they are built with a std and a
+//! parking_lot that tell of them.
 
 use crate::common::{Outcome, finish, lockstead};
 use std::fs;
@@ -108,6 +108,99 @@ fn main() {
 }
 "#;
 
+/// What the same program does with parking_lot of both interfaces, where the registry has them: an
+/// inversion in each, one of them with a mutex of `std`, and much that is none.
+const LOTS: &str = r#"
+macro_rules! lots {
+    ($lot:ident) => {
+        pub mod $lot {
+            pub use $lot::{Condvar, FairMutex, Mutex, RwLock, RwLockUpgradableReadGuard};
+            use std::{thread, time::Duration};
+
+            static OAK: Mutex<u32> = Mutex::new(0);
+            static ELM: FairMutex<u32> = FairMutex::new(0);
+            static PINE: std::sync::Mutex<u32> = std::sync::Mutex::new(0);
+            static DONE: Mutex<bool> = Mutex::new(false);
+            static COME: Condvar = Condvar::new();
+            static TREES: RwLock<u32> = RwLock::new(0);
+            static ROOT: RwLock<u32> = RwLock::new(0);
+            static LEAF: Mutex<u32> = Mutex::new(0);
+
+            fn after(work: fn()) {
+                thread::spawn(work).join().unwrap();
+            }
+
+            pub fn inverts() {
+                after(|| { let _oak = OAK.lock(); let _elm = ELM.lock(); });
+                after(|| { let _elm = ELM.lock(); let _oak = OAK.lock(); });
+            }
+
+            pub fn inverts_with_std() {
+                after(|| { let _pine = PINE.lock().unwrap(); let _oak = OAK.lock(); });
+                after(|| { let _oak = OAK.lock(); let _pine = PINE.lock().unwrap(); });
+            }
+
+            pub fn inverts_upgradably() {
+                after(|| { let _root = ROOT.upgradable_read(); let _leaf = LEAF.lock(); });
+                after(|| { let _leaf = LEAF.lock(); let _root = ROOT.write(); });
+            }
+
+            pub fn does_nothing_wrong() {
+                // Who tries waits for nobody.
+                after(|| { let _leaf = LEAF.lock(); let _elm = ELM.lock(); });
+                after(|| { let _elm = ELM.lock(); let _leaf = LEAF.try_lock().unwrap(); });
+                // A wait gives its mutex back.
+                let waiter = thread::spawn(|| {
+                    let mut done = DONE.lock();
+                    while !*done { COME.wait(&mut done); }
+                    assert!(COME.wait_for(&mut done, Duration::from_millis(1)).timed_out());
+                });
+                *DONE.lock() = true;
+                COME.notify_all();
+                waiter.join().unwrap();
+                // Who reads passes who reads upgradably; becoming a writer is no second lock.
+                after(|| { let _leaf = LEAF.lock(); let _trees = TREES.read(); });
+                after(|| { let _trees = TREES.upgradable_read(); let _leaf = LEAF.lock(); });
+                after(|| *RwLockUpgradableReadGuard::upgrade(TREES.upgradable_read()) += 1);
+            }
+        }
+    };
+}
+lots!(lot_12);
+lots!(lot_13);
+pub fn run() {
+    // A recursive reader waits for no writer that waits.
+    static ALL: lot_12::RwLock<u32> = lot_12::RwLock::new(0);
+    drop((ALL.read(), ALL.read_recursive()));
+    lot_12::inverts();
+    lot_12::does_nothing_wrong();
+    lot_13::inverts_with_std();
+    lot_13::inverts_upgradably();
+    lot_13::does_nothing_wrong();
+}
+"#;
+
+const LOCKS_OF_LOTS: &str = "lot_12 = { package = \"parking_lot\", version = \"0.12\" }\n\
+    lot_13 = { package = \"parking_lot\", version = \"0.13\" }\n";
+
+/// Adds [`LOTS`] to the program; returns whether the registry's copies are there without a network.
+fn add_lots(folder: &Path) -> bool {
+    let manifest = folder.join("Cargo.toml");
+    let before = fs::read_to_string(&manifest).expect("a manifest");
+    fs::write(&manifest, format!("{before}[dependencies]\n{LOCKS_OF_LOTS}"))
+        .expect("it is written");
+    let fetch = Command::new("cargo").args(["fetch", "--offline"]).current_dir(folder).output();
+    if !fetch.is_ok_and(|output| output.status.success()) {
+        println!("skipped in part: no parking_lot without a network");
+        fs::write(&manifest, before).expect("it is written");
+        return false;
+    }
+    let main = BANK.replacen("fn main() {", "mod lots;\n\nfn main() {\n    lots::run();", 1);
+    fs::write(folder.join("src/main.rs"), main).expect("it is written");
+    fs::write(folder.join("src/lots.rs"), LOTS).expect("it is written");
+    true
+}
+
 /// Returns whether there is a cargo that can be started.
 fn has_cargo() -> bool {
     let found = Command::new("cargo").arg("--version").output().is_ok_and(|o| o.status.success());
@@ -135,12 +228,13 @@ fn run(folder: &Path, flags: &[&str]) -> Outcome {
 }
 
 #[test]
-fn the_order_of_std_mutexes_is_checked_without_a_change_of_the_source() {
+fn the_order_of_std_and_parking_lot_is_checked_without_a_change_of_the_source() {
     if !has_cargo() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
     write(folder.path(), "2021", BANK);
+    let lots = add_lots(folder.path());
     let outcome = run(folder.path(), &["--check", "--rust"]);
     assert!(outcome.stdout.contains("done\n"), "{outcome:?}");
     assert_eq!(outcome.status, 3, "{outcome:?}");
@@ -150,8 +244,17 @@ fn the_order_of_std_mutexes_is_checked_without_a_change_of_the_source() {
         "thread \"audit\"",
         "asks for bank::ACCOUNTS (mutex), at:\n      bank::audit() at main.rs:",
         "holds bank::JOURNAL (mutex), acquired at:\n      bank::audit() at main.rs:",
-        "1 potential deadlock",
+        if lots { "4 potential deadlocks" } else { "1 potential deadlock" },
     ] {
+        assert!(text.contains(words), "no {words:?} in {text}");
+    }
+    let of_lots = [
+        "asks for bank::lots::lot_12::OAK (mutex), at:\n      bank::lots::lot_12::inverts::",
+        "holds bank::lots::lot_12::ELM (mutex), acquired at:\n      bank::lots::lot_12::inverts::",
+        "asks for bank::lots::lot_13::PINE (mutex), at:",
+        "holds bank::lots::lot_13::ROOT+0x7 (rwlock), acquired at:",
+    ];
+    for words in of_lots.iter().filter(|_| lots) {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
     assert!(!text.contains("RULE"), "{text}");

@@ -53,6 +53,7 @@ fn described<'a>(
     site: &'a CallSite,
 ) -> Option<ToldCall<'a>> {
     let reads = how & way::READ != 0;
+    let recursive = if how & way::RECURSIVE != 0 { Flags::RECURSIVE } else { Flags::NONE };
     let (kind, wait) = match lock.kind {
         kind::MUTEX => (ObjectKind::ToldMutex, WaitKind::MUTEX),
         kind::RWLOCK if reads => (ObjectKind::ToldRwLock, WaitKind::READ),
@@ -75,8 +76,8 @@ fn described<'a>(
     Some(LockCall {
         target: lock.address,
         nature: (kind, attributes),
-        how: if deadline == 0 { wait } else { wait.timed() },
-        mode: if reads { Flags::READ } else { Flags::NONE },
+        how: if deadline == 0 && how & way::TIMED == 0 { wait } else { wait.timed() },
+        mode: if reads { Flags::READ.and(recursive) } else { Flags::NONE },
         deadline,
         companion,
         site,

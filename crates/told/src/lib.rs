@@ -64,6 +64,10 @@ pub mod way {
     pub const TRIED: u32 = 2;
     /// The thread has waited for the lock.
     pub const WAITED: u32 = 4;
+    /// The thread would have waited until a deadline only.
+    pub const TIMED: u32 = 8;
+    /// The thread reads past a writer that waits, whatever the lock does else.
+    pub const RECURSIVE: u32 = 16;
 }
 
 /// The ways in which a wait has ended.

@@ -52,6 +52,8 @@ pub(crate) struct CheckedTotals {
     pub(crate) lost: Lost,
     /// The programs that have locks whose order was not seen, by what these are called.
     pub(crate) unseen: BTreeMap<&'static str, BTreeSet<String>>,
+    /// What `--rust` has built as it is, and why, a line each; `None` without it.
+    pub(crate) unfit: Option<Vec<String>>,
 }
 
 /// What a process could not write down.
@@ -116,17 +118,21 @@ impl CheckedTotals {
 const NAMED: usize = 4;
 
 /// Returns which locks were not seen in which programs and what to do about it, a line each.
-fn unseen(of: &BTreeMap<&'static str, BTreeSet<String>>) -> impl Iterator<Item = String> {
-    of.iter().map(|(family, programs)| {
+fn unseen(checked: &CheckedTotals) -> impl Iterator<Item = String> {
+    checked.unseen.iter().map(|(family, programs)| {
         let named: Vec<String> = programs.iter().take(NAMED).map(|name| clean(name)).collect();
         let more = match programs.len().saturating_sub(NAMED) {
             0 => String::new(),
             more => format!(" and {more} more"),
         };
+        let why = checked.unfit.as_ref().and_then(|all| all.iter().find(|l| l.starts_with(family)));
         let way_out = match *family {
-            "Rust's std" => "run `--rust -- cargo ...` to have them seen",
             "tokio" => "they belong to tasks, not threads, and are in no order",
-            _ => "build them on locks that are seen (docs/validator.md)",
+            "parking_lot" if checked.unfit.is_some() => why.map_or(
+                "they are those that other crates build on parking_lot_core",
+                String::as_str,
+            ),
+            _ => "run `--rust -- cargo ...` to have them seen",
         };
         format!("not seen: locks of {family} in {}{more}: {way_out}", named.join(", "))
     })
@@ -186,7 +192,7 @@ pub(crate) fn summary(
     }
     more.extend(end.map(|end| format!("the program: {end}")));
     more.extend(checked.losses());
-    more.extend(unseen(&checked.unseen));
+    more.extend(unseen(checked));
     more.extend(unused.iter().map(|place| format!("{place}: this suppression fitted nothing")));
     for line in more {
         let _ = writeln!(text, "  {line}");
@@ -237,6 +243,8 @@ mod tests {
         let mut counts = CheckCounts { locks: 12, edges: 30, ..CheckCounts::default() };
         counts.graph.edges = 5;
         checked.add(&counts, Lost { edges: 7, violations: 0, facts: 2 });
+        checked.unseen.insert("parking_lot", BTreeSet::from(["bank".into()]));
+        checked.unfit = Some(vec!["parking_lot 0.9 is built as it is".into()]);
         let text = summary(&all, &checked, false, &["f:3".into()], Some("exit status 1"));
         let wanted = "\
 lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in an order, 30 edges, 1 process)
@@ -252,6 +260,7 @@ lockstead: check: 1 deadlock, 1 broken rule, 2 potential deadlocks (12 locks in 
   not checked: 7 pairs of locks (a ledger had room for 30)
   not checked: 2 uses of locks with signals, conditions or hand-offs
   not checked: 5 pairs of locks beyond 4194304
+  not seen: locks of parking_lot in bank: parking_lot 0.9 is built as it is
   f:3: this suppression fitted nothing
 ";
         assert_eq!(text, wanted);

@@ -16,7 +16,7 @@ Examples:
   lockstead run --watch 500ms --json locks.json --html locks.html -- python3 app.py
   lockstead run --wait-all -- service start   a program that leaves others running
   lockstead run --check -- ./tests            and the order of locks, and the rules
-  lockstead run --check --rust -- cargo test  the same for Rust, with its std locks
+  lockstead run --check --rust -- cargo test  the same for Rust, with std and parking_lot
   lockstead run --semaphores -- ./server      which semaphores could be mutexes
 
 A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
@@ -66,8 +66,8 @@ pub(crate) struct RunFlags {
     /// to lockstead ends the waiting, not them)
     #[arg(long, conflicts_with = "no_follow")]
     pub(crate) wait_all: bool,
-    /// See Rust's std locks too: has cargo build what it starts with a std that tells of its
-    /// mutexes, reader-writer locks and conditions, in a target folder of its own
+    /// See Rust's locks too: has cargo build what it starts with a std and a parking_lot that tell
+    /// of their mutexes, reader-writer locks and conditions, in a target folder of its own
     #[arg(long)]
     pub(crate) rust: bool,
     #[command(flatten)]

@@ -4,8 +4,13 @@
 //! Rust's locks are inlined and call nothing, so that nothing can be put under them. But rustc takes
 //! for `std` whatever crate it is given by that name. The command carries the source of one that has
 //! all of the real `std` and tells of its locks (`crates/std`), builds it with the rustc that is
-//! there, and has cargo call rustc by a script that adds that crate to each call. No source and no
-//! manifest changes.
+//! there, and has cargo call rustc by a script that adds that crate to each call. Where cargo compiles
+//! parking_lot, the script compiles that under another number, and around it, in its place, one
+//! whose locks tell of themselves (`crates/parking_lot`). No source and no manifest changes.
+//!
+//! # What does not fit
+//! A parking_lot in whose place ours does not compile is built as it is. The script says so and why,
+//! and leaves it in a file of the folder `unseen`, for the end of the run.
 //!
 //! # What is kept apart
 //! The objects that cargo makes so are of no use to other builds, and cargo cannot tell them apart:
@@ -19,8 +24,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+/// Returns a source of `crates/parking_lot`, with the name of its file.
+macro_rules! lot {
+    ($file:literal) => {
+        (concat!("parking_lot/", $file), include_str!(concat!("../../../parking_lot/src/", $file)))
+    };
+}
+
 /// The sources, by the names of their files; the crate `lockstead_told` first.
-const SOURCES: [(&str, &str); 7] = [
+const SOURCES: [(&str, &str); 17] = [
     ("told.rs", include_str!("../../../told/src/lib.rs")),
     ("lib.rs", include_str!("../../../std/src/lib.rs")),
     ("sync.rs", include_str!("../../../std/src/sync.rs")),
@@ -28,39 +40,55 @@ const SOURCES: [(&str, &str); 7] = [
     ("sync/mutex.rs", include_str!("../../../std/src/sync/mutex.rs")),
     ("sync/rwlock.rs", include_str!("../../../std/src/sync/rwlock.rs")),
     ("sync/telling.rs", include_str!("../../../std/src/sync/telling.rs")),
+    lot!("lib.rs"),
+    lot!("telling.rs"),
+    lot!("with_guards/mod.rs"),
+    lot!("with_guards/condvar.rs"),
+    lot!("with_guards/mutex.rs"),
+    lot!("with_guards/rwlock.rs"),
+    lot!("with_markers/mod.rs"),
+    lot!("with_markers/condvar.rs"),
+    lot!("with_markers/mutex.rs"),
+    lot!("with_markers/rwlock.rs"),
 ];
 
-/// What cargo calls in the place of rustc: adds the crate to each call that compiles one for this
-/// machine. A wrapper that was there before is called as before.
-const SCRIPT: &str = r#"#!/bin/sh
-for argument; do
-    case $argument in
-    --crate-name | --crate-name=*) compiles=1 ;;
-    --target | --target=*) elsewhere=1 ;;
-    esac
-done
-rustc=$1
-shift
-if [ "$compiles" ] && [ -z "$elsewhere" ]; then
-    set -- "$@" --extern "std=$LOCKSTEAD_RUST/liblockstead_std.rlib" -L "dependency=$LOCKSTEAD_RUST"
-fi
-exec $LOCKSTEAD_RUST_BEFORE "$rustc" "$@"
-"#;
+/// What cargo calls in the place of rustc.
+const SCRIPT: &str = include_str!("rust/rustc.sh");
 
 /// The variables that the script reads.
 const FOLDER: &str = "LOCKSTEAD_RUST";
+const HOST: &str = "LOCKSTEAD_RUST_HOST";
 const BEFORE: &str = "LOCKSTEAD_RUST_BEFORE";
 
-/// Builds the crate, if it is not there yet, and returns the variables by which cargo uses it.
+/// The standard library that cargo's builds are given.
+#[derive(Debug, Default)]
+pub(super) struct RustBuild {
+    /// The variables by which cargo uses it.
+    pub(super) environment: Vec<(&'static str, OsString)>,
+    folder: PathBuf,
+}
+
+impl RustBuild {
+    /// Returns what was built as it is, and why, a line each.
+    pub(super) fn unfit(&self) -> Vec<String> {
+        let files = fs::read_dir(self.folder.join("unseen")).into_iter().flatten().flatten();
+        let texts = files.filter_map(|file| fs::read_to_string(file.path()).ok());
+        texts.map(|text| text.trim_end().to_owned()).collect()
+    }
+}
+
+/// Builds the crate, if it is not there yet, and says how cargo uses it.
 ///
 /// # Errors
 /// What stands in the way, in words for the user.
-pub(super) fn environment() -> Result<Vec<(&'static str, OsString)>, String> {
+pub(super) fn prepare() -> Result<RustBuild, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = said(Command::new(&rustc).arg("-vV"))?;
     let target = target()?;
     let mut hasher = DefaultHasher::new();
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
     hasher.write(version.as_bytes());
+    hasher.write(SCRIPT.as_bytes());
     SOURCES.iter().for_each(|(_, source)| hasher.write(source.as_bytes()));
     let folder = target.join(format!("std-{:016x}", hasher.finish()));
     if !folder.join("rustc").exists() {
@@ -73,13 +101,15 @@ pub(super) fn environment() -> Result<Vec<(&'static str, OsString)>, String> {
         rustdoc.push::<OsString>(word);
     }
     rustdoc.push(&folder);
-    Ok(vec![
+    let environment = vec![
         ("CARGO_TARGET_DIR", target.into()),
         (BEFORE, std::env::var_os("RUSTC_WRAPPER").unwrap_or_default()),
         ("RUSTC_WRAPPER", script.into()),
         ("RUSTDOCFLAGS", rustdoc),
-        (FOLDER, folder.into()),
-    ])
+        (HOST, host.into()),
+        (FOLDER, folder.clone().into()),
+    ];
+    Ok(RustBuild { environment, folder })
 }
 
 /// Returns the target folder for what is built so.
@@ -100,9 +130,10 @@ fn target() -> Result<PathBuf, String> {
 fn build(folder: &Path, rustc: &OsString) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("cannot write to {}: {error}", folder.display());
     let source = folder.join("src");
-    fs::create_dir_all(source.join("sync")).map_err(failed)?;
     for (name, text) in SOURCES {
-        fs::write(source.join(name), text).map_err(failed)?;
+        let file = source.join(name);
+        fs::create_dir_all(file.parent().unwrap_or(&source)).map_err(failed)?;
+        fs::write(file, text).map_err(failed)?;
     }
     for (file, name, with) in
         [("told.rs", "lockstead_told", false), ("lib.rs", "lockstead_std", true)]

@@ -19,12 +19,15 @@ const TOOLS: [&str; 6] = ["cargo", "rustc", "rustdoc", "rustup", "clippy-driver"
 /// What a file has of a family of locks, what shows that they are seen, and what to call them.
 const FAMILIES: [(&str, Option<&str>, &str); 3] = [
     ("/library/std/src/", Some(SEEN), "Rust's std"),
-    ("parking_lot_core-", None, "parking_lot"),
+    ("parking_lot_core-", Some(LOTS_SEEN), "parking_lot"),
     ("/src/sync/batch_semaphore.rs", None, "tokio"),
 ];
 
 /// What `crates/std` leaves in each program that has it.
 const SEEN: &str = "lockstead-std: these locks are seen";
+
+/// What `crates/parking_lot` leaves in each program that has it.
+const LOTS_SEEN: &str = "lockstead-parking-lot: these locks are seen";
 
 /// The files that were looked at, with the families whose locks are not seen.
 #[derive(Debug, Default)]
@@ -78,5 +81,6 @@ mod tests {
     #[test]
     fn the_text_is_the_one_that_the_crate_leaves() {
         assert!(include_str!("../../../std/src/sync/telling.rs").contains(SEEN));
+        assert!(include_str!("../../../parking_lot/src/telling.rs").contains(LOTS_SEEN));
     }
 }

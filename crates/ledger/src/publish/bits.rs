@@ -83,6 +83,9 @@ impl Flags {
     /// The lock was acquired before the fork that made this process.
     pub const INHERITED: Flags = Flags(32);
 
+    /// The lock was asked for with other readers, past a writer that waits.
+    pub const RECURSIVE: Flags = Flags(1 << 11);
+
     /// No entry of a held stack has this: a reader has found the holder in the lock's word.
     pub const BY_WORD: Flags = Flags(1 << 10);
 

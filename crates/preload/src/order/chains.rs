@@ -75,6 +75,8 @@ pub enum KeyMode {
     WriteTimed = 4,
     /// It is asked for with other readers, until a deadline.
     ReadTimed = 5,
+    /// It is asked for with other readers, past a writer that waits.
+    ReadRecursive = 6,
 }
 
 /// Returns the key of holding what `key` says and this lock. The fast path computes the same.
@@ -200,6 +202,7 @@ mod tests {
             &[(a, KeyMode::Back)],
             &[(a, KeyMode::WriteTimed)],
             &[(a, KeyMode::ReadTimed)],
+            &[(a, KeyMode::ReadRecursive)],
             &[(b, KeyMode::Write)],
             &[(a, KeyMode::Write), (b, KeyMode::Write)],
             &[(b, KeyMode::Write), (a, KeyMode::Write)],

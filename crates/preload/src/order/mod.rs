@@ -52,6 +52,7 @@ fn want(flags: Flags) -> KeyMode {
 /// Returns the want of a lock that is asked for so, with a deadline or without.
 fn asked(mode: Flags, timed: bool) -> KeyMode {
     match (want(mode), timed) {
+        (KeyMode::Read, _) if mode.has(Flags::RECURSIVE) => KeyMode::ReadRecursive,
         (KeyMode::Write, true) => KeyMode::WriteTimed,
         (KeyMode::Read, true) => KeyMode::ReadTimed,
         (want, _) => want,
@@ -269,7 +270,7 @@ impl Me {
             KeyMode::Read | KeyMode::ReadTimed if attributes & attribute::WRITERS_FIRST != 0 => {
                 EdgeMode::Read
             }
-            KeyMode::Read | KeyMode::ReadTimed => EdgeMode::ReadRecursive,
+            KeyMode::Read | KeyMode::ReadTimed | KeyMode::ReadRecursive => EdgeMode::ReadRecursive,
         };
         Some(EdgeEnd { generation: lock.generation.load(Relaxed), mode })
     }

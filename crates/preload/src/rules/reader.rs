@@ -13,6 +13,7 @@ use lockstead_ledger::violation::Rule;
 pub fn reads<N: Nature>(me: &Me, call: &LockCall<'_, N>, place: CallPlace, how: Flags) {
     if call.how.kind() != WaitKind::READ
         || how.has(Flags::TRIED)
+        || call.mode.has(Flags::RECURSIVE)
         || call.nature.nature().1 & attribute::WRITERS_FIRST == 0
     {
         return;

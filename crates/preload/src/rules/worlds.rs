@@ -226,6 +226,7 @@ pub fn passes<N: Nature>(call: &LockCall<'_, N>, how: Flags) {
 
 fn mode<N: Nature>(call: &LockCall<'_, N>, attributes: u16) -> EdgeMode {
     match call.how.kind() {
+        WaitKind::READ if call.mode.has(Flags::RECURSIVE) => EdgeMode::ReadRecursive,
         WaitKind::READ if attributes & attribute::WRITERS_FIRST != 0 => EdgeMode::Read,
         WaitKind::READ => EdgeMode::ReadRecursive,
         _ => EdgeMode::Write,
