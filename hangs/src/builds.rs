@@ -202,7 +202,9 @@ impl Builds {
             let to = self.place(family, way);
             let mut command = compiler("c++", way);
             command.args(["-std=c++20", define, "-o"]).arg(&to);
-            command.args(["cases.cpp", "more.cpp"].map(|file| sources().join("cpp").join(file)));
+            command.args(
+                ["cases.cpp", "more.cpp", "units.cpp"].map(|file| sources().join("cpp").join(file)),
+            );
             if family == "C++ abseil" {
                 let Some(options) = &abseil else {
                     self.skip("C++ abseil: pkg-config does not know absl_synchronization");

@@ -11,6 +11,9 @@ pub struct Truth {
     pub owners: BTreeMap<String, BTreeSet<String>>,
     /// The threads that took a lock, and lost what would give it back, by the name of the lock.
     pub leaks: BTreeMap<String, BTreeSet<String>>,
+    /// The locks of which each owner can end the wait of another thread, as of a semaphore with
+    /// several units; of other locks all owners together do.
+    pub any: BTreeSet<String>,
     /// The locks that threads wait for, by the name of the thread.
     pub waits: BTreeMap<String, String>,
     /// The threads whose ends others wait for, by the name of the waiting one.
@@ -42,6 +45,9 @@ impl Truth {
             ["LEAK", lock, thread] => {
                 self.leaks.entry(lock.into()).or_default().insert(thread.into());
             }
+            ["ANY", lock] => {
+                self.any.insert(lock.into());
+            }
             ["WAIT", thread, lock] => {
                 self.waits.insert(thread.into(), lock.into());
             }
@@ -65,14 +71,16 @@ impl Truth {
         holding.chain(waiting).map(String::as_str).collect()
     }
 
-    /// Returns the threads of which one alone can end the wait of `thread`; `lost` says whether
-    /// those that lost a guard count as owners.
+    /// Returns the threads without which the wait of `thread` cannot end; `lost` says whether those
+    /// that lost a guard count as owners.
     fn awaited<'a>(&'a self, thread: &str, lost: bool) -> Vec<&'a str> {
         let lock = self.waits.get(thread);
         let owners = lock.and_then(|lock| self.owners.get(lock));
         let leaks = lock.filter(|_| lost).and_then(|lock| self.leaks.get(lock));
         let joined = self.joins.get(thread);
-        let owners = owners.into_iter().chain(leaks).flatten();
+        let is_any = lock.is_some_and(|lock| self.any.contains(lock));
+        let count = owners.iter().chain(&leaks).map(|some| some.len()).sum::<usize>();
+        let owners = owners.into_iter().chain(leaks).filter(|_| !is_any || count < 2).flatten();
         owners.chain(joined).map(String::as_str).collect()
     }
 

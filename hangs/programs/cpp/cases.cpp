@@ -208,7 +208,7 @@ const std::vector<Case> cases = {
 
 int main(int count, char **words) {
     std::string wanted = count > 1 ? words[1] : "--list";
-    for (const auto *some : {&cases, &more}) {
+    for (const auto *some : {&cases, &more, &units}) {
         for (const Case &each : *some) {
             if (wanted == "--list") {
                 std::puts(each.name);

@@ -11,6 +11,7 @@ struct Case {
 
 extern const std::vector<Case> cases;
 extern const std::vector<Case> more;
+extern const std::vector<Case> units;
 
 // Says that `one` holds `a` and wants `b`, and `two` the other way round.
 void crossing();

@@ -32,11 +32,12 @@ impl DumpText<'_> {
                         _ => String::new(),
                     };
                     let time = lasting(holder);
-                    let likely = match holder.evidence {
-                        HolderEvidence::Likely => "likely ",
-                        _ => "",
+                    let held = match holder.evidence {
+                        HolderEvidence::Likely if is_semaphore(lock) => "would be released",
+                        HolderEvidence::Likely => "likely held",
+                        _ => "held",
                     };
-                    self.line(4, &format!("{likely}held{how} by {name}{time}{now}"));
+                    self.line(4, &format!("{held}{how} by {name}{time}{now}"));
                     if let Some(rests_on) = &holder.rests_on {
                         let evidence = holder.evidence.word();
                         self.line(6, &format!("{evidence}: {}", clean(rests_on)));
@@ -97,7 +98,9 @@ impl DumpText<'_> {
             if !recorded {
                 let names: Vec<String> = held.iter().map(|(lock, _)| title(lock)).collect();
                 let what = thread.map(does).unwrap_or_default();
-                self.line(2, &format!("{who} holds {} and {what}", names.join(", ")));
+                let semaphores = held.iter().all(|(lock, _)| is_semaphore(lock));
+                let holds = if semaphores { "would release" } else { "holds" };
+                self.line(2, &format!("{who} {holds} {} and {what}", names.join(", ")));
             } else {
                 let what = match thread {
                     Some(thread) if thread.wait().is_some() => "waits, as above".into(),
@@ -118,6 +121,11 @@ impl DumpText<'_> {
             }
         }
     }
+}
+
+/// Tells whether units of it are put back by whoever will, and not only by who took them.
+fn is_semaphore(lock: &SnapshotLock) -> bool {
+    lock.kind.contains("semaphore")
 }
 
 fn place(stack: &lockstead_inspect::stack::Stack) -> Option<String> {

@@ -26,6 +26,9 @@ pub enum LockShape {
     /// The `RwLock` of parking_lot, 8 bytes: bits for those who wait, for a writer, and readers
     /// from bit 4 on.
     ParkingRwLock,
+    /// A semaphore of C++20 as libstdc++ has it, all of whose units are taken: a number of units.
+    /// Whoever puts one back wakes the sleepers if there was none before.
+    Semaphore,
     /// A lock that only calls of known functions release.
     Called,
     /// The same, of which its word says that several threads may share it now.
@@ -48,6 +51,7 @@ impl LockShape {
             LockShape::RustOnce => Some("once like Rust's std::sync::Once"),
             LockShape::ParkingMutex => Some("lock like parking_lot's Mutex"),
             LockShape::ParkingRwLock => Some("lock like parking_lot's RwLock"),
+            LockShape::Semaphore => Some("semaphore like C++20's"),
             LockShape::Called | LockShape::CalledShared => None,
             LockShape::Own | LockShape::OwnRead => None,
         }
@@ -111,7 +115,11 @@ impl AwaitedLock {
             Event::Locked { address, size, change, before, after } if self.size() == size => {
                 (address, change, before, after)
             }
-            Event::Locked { .. } => return None,
+            // Whoever finds no unit there only looks, and sleeps.
+            Event::Sleeps(address) if self.shape == LockShape::Semaphore => {
+                return (address == self.address).then_some(Touch::Taken);
+            }
+            Event::Locked { .. } | Event::Sleeps(_) | Event::Wakes(_) => return None,
         };
         if address != self.address {
             return None;
@@ -149,14 +157,41 @@ impl AwaitedLock {
                 }
             }
             LockShape::OwnRead if own_readers(old) == own_readers(new) + 1 => Touch::ReleasedShared,
+            LockShape::Semaphore if change == Change::Update && new == old + 1 => Touch::Released,
             _ => Touch::Taken,
         }
+    }
+
+    /// Tells whether a run puts a unit into a semaphore and wakes then those who sleep on the number.
+    /// Of other locks every release is one.
+    #[must_use]
+    pub fn gives_back(&self, events: &[Event]) -> bool {
+        let releases = |event: &Event| self.touch(event).is_some_and(Touch::is_release);
+        let released = events.iter().position(releases);
+        let wakes = |at: usize| events[at..].contains(&Event::Wakes(self.address));
+        released.is_some_and(|at| self.shape != LockShape::Semaphore || wakes(at))
+    }
+
+    /// Tells whether a run of a thread that waited for a unit of a semaphore takes the one that is
+    /// there. One that waited for another kind of number does not.
+    #[must_use]
+    pub fn takes_unit(&self, events: &[Event]) -> bool {
+        let touch = events.iter().find(|event| self.touch(event).is_some());
+        touch.is_some_and(|event| match event {
+            Event::Locked { change: Change::CompareExchange { expected, new }, .. } => {
+                (*expected, *new) == (Some(1), Some(0))
+            }
+            _ => false,
+        })
     }
 
     /// Returns the bytes of the number by which the lock is released; 0 if only calls release it.
     fn size(&self) -> usize {
         match self.shape {
-            LockShape::RustMutex | LockShape::RustRwLock | LockShape::RustOnce => 4,
+            LockShape::RustMutex
+            | LockShape::RustRwLock
+            | LockShape::RustOnce
+            | LockShape::Semaphore => 4,
             LockShape::ParkingMutex => 1,
             LockShape::ParkingRwLock | LockShape::Own | LockShape::OwnRead => 8,
             LockShape::Called | LockShape::CalledShared => 0,
@@ -169,8 +204,14 @@ impl AwaitedLock {
         events.iter().find_map(|event| self.touch(event))
     }
 
+    /// Returns the bytes of the lock's number, and what stands there when nobody has it.
+    #[must_use]
+    pub fn free(&self) -> (usize, u64) {
+        (self.size(), u64::from(self.shape == LockShape::Semaphore))
+    }
+
     /// Returns the bytes of the lock's number, and what stands there when only a thread that was
-    /// waiting for it has it, alone or to share it. When nobody has it, that is 0.
+    /// waiting for it has it, alone or to share it.
     #[must_use]
     pub fn taken(&self, shared: bool) -> (usize, u64) {
         let held = match (self.shape, shared) {
@@ -179,7 +220,8 @@ impl AwaitedLock {
             (LockShape::ParkingRwLock, true) => PARKING_READER,
             (LockShape::OwnRead, true) => OWN_READERS | 1,
             (LockShape::Own | LockShape::OwnRead, _)
-            | (LockShape::RustOnce | LockShape::Called | LockShape::CalledShared, _) => 0,
+            | (LockShape::RustOnce | LockShape::Semaphore, _)
+            | (LockShape::Called | LockShape::CalledShared, _) => 0,
             (LockShape::RustMutex | LockShape::ParkingMutex | LockShape::RustRwLock, _) => 1,
         };
         (self.size(), held)
@@ -215,6 +257,7 @@ pub fn candidates(
     let Some(known) = known else { return by_memory(wait, memory) };
     let parked = known.family == "parking_lot";
     let shapes: &[LockShape] = match (known.family, known.role) {
+        ("C++20", _) if known.name.contains("semaphore") => &[LockShape::Semaphore],
         (_, FutexRole::Event) => &[],
         ("Rust std", FutexRole::Once) => &[LockShape::RustOnce],
         ("Rust std", _) if known.name.contains("RwLock") => &[LockShape::RustRwLock],
@@ -239,6 +282,9 @@ fn by_memory(wait: &FutexWait, memory: &dyn ReadableMemory) -> Vec<AwaitedLock> 
     let mut add = |address, shape| found.push(AwaitedLock { address, shape });
     if wait.expected == 2 {
         add(word, LockShape::RustMutex);
+    }
+    if wait.expected == 0 && number(word) == Some(0) {
+        add(word, LockShape::Semaphore);
     }
     if wait.expected == 5 {
         add(word, LockShape::RustOnce);
@@ -324,7 +370,9 @@ mod tests {
     #[test]
     fn a_release_is_a_step_of_its_own_kind() {
         use Change::{Exchange, Update};
-        use LockShape::{OwnRead, ParkingMutex, ParkingRwLock, RustMutex, RustOnce, RustRwLock};
+        use LockShape::{
+            OwnRead, ParkingMutex, ParkingRwLock, RustMutex, RustOnce, RustRwLock, Semaphore,
+        };
         use Touch::{Released, ReleasedShared, Taken};
         for (shape, event, what) in [
             (RustMutex, locked(4, Exchange, 2, 0), Some(Released)),
@@ -337,6 +385,12 @@ mod tests {
             (RustRwLock, compared(4, 1, 2), Some(Taken)),
             (RustRwLock, compared(4, 0x8000_0001, 0xc000_0001), Some(Taken)),
             (RustOnce, locked(4, Exchange, 5, 2), Some(Released)),
+            (Semaphore, locked(4, Update, 0, 1), Some(Released)),
+            (Semaphore, compared(4, 1, 0), Some(Taken)),
+            (Semaphore, locked(4, Exchange, 0, 1), Some(Taken)),
+            (Semaphore, Event::Sleeps(0x40), Some(Taken)),
+            (RustMutex, Event::Sleeps(0x40), None),
+            (Semaphore, Event::Wakes(0x40), None),
             (ParkingMutex, compared(1, 1, 0), Some(Released)),
             (ParkingMutex, compared(1, 0, 1), Some(Taken)),
             (ParkingMutex, compared(1, 1, 3), Some(Taken)),
@@ -360,6 +414,20 @@ mod tests {
     }
 
     #[test]
+    fn a_semaphore_is_told_from_other_numbers_by_what_both_sides_do() {
+        let semaphore = AwaitedLock { address: 0x40, shape: LockShape::Semaphore };
+        let (more, wakes) = (locked(4, Change::Update, 0, 1), Event::Wakes(0x40));
+        assert!(semaphore.gives_back(&[more, wakes]));
+        assert!(!semaphore.gives_back(&[wakes, more]), "it wakes for something else");
+        assert!(!semaphore.gives_back(&[more, Event::Wakes(0x44)]));
+        let mutex = AwaitedLock { address: 0x40, shape: LockShape::RustMutex };
+        assert!(mutex.gives_back(&[locked(4, Change::Exchange, 2, 0)]), "free or not, it is one");
+        assert!(semaphore.takes_unit(&[Event::Wakes(0x44), compared(4, 1, 0), more]));
+        assert!(!semaphore.takes_unit(&[more, compared(4, 1, 0)]));
+        assert!(!semaphore.takes_unit(&[Event::Sleeps(0x40)]), "a condition, say");
+    }
+
+    #[test]
     fn the_word_and_its_neighbours_tell_what_may_be_waited_for() {
         let wait = |address, expected| FutexWait {
             address,
@@ -378,7 +446,9 @@ mod tests {
             let found = candidates(&wait(address, expected), None, &memory);
             found.iter().map(|lock| (lock.address, lock.shape)).collect::<Vec<_>>()
         };
-        use LockShape::{Called, ParkingMutex, RustMutex, RustRwLock};
+        use LockShape::{Called, ParkingMutex, RustMutex, RustRwLock, Semaphore};
+        assert_eq!(found(0x1010, 0), [(0x1010, Semaphore), (0x1010, Called)]);
+        assert_eq!(found(0x1040, 0), [(0x1040, Called)], "it has units");
         assert_eq!(found(0x1010, 2), [(0x1010, RustMutex), (0x1010, Called)]);
         assert_eq!(found(0x1044, 7), [(0x1040, RustRwLock), (0x1044, Called)]);
         assert_eq!(found(0x1010, 0x4000_0001), [(0x1010, RustRwLock), (0x1010, Called)]);

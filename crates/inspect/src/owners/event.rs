@@ -57,4 +57,8 @@ pub enum Event {
     Releases(u64),
     /// A call of a function that is known to acquire the lock at an address, or to try.
     Acquires(u64),
+    /// A call that wakes threads which sleep on the word at an address.
+    Wakes(u64),
+    /// A call that would sleep on the word at an address.
+    Sleeps(u64),
 }

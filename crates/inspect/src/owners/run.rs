@@ -246,8 +246,8 @@ impl Runner<'_, '_> {
             FlowControl::Call if instruction.mnemonic() == Mnemonic::Syscall => {
                 let number = self.state.full(Register::RAX);
                 let arguments = [Register::RDI, Register::RSI];
-                let [_, operation] = arguments.map(|register| self.state.full(register));
-                self.system_call(number, operation)?;
+                let [word, operation] = arguments.map(|register| self.state.full(register));
+                self.system_call(number, word, operation)?;
                 self.state.set_full(Register::RAX, Value::UNKNOWN);
                 self.state.set_full(Register::RCX, Value::UNKNOWN);
                 self.state.set_full(Register::R11, Value::UNKNOWN);
@@ -359,7 +359,7 @@ impl Runner<'_, '_> {
                 result = first;
             }
             F::Compares => result = self.compare(first, second, third)?,
-            F::Calls => self.system_call(first, third)?,
+            F::Calls => self.system_call(first, second, third)?,
         }
         self.state.forget_scratch();
         self.state.set_full(Register::RAX, result);
@@ -373,15 +373,21 @@ impl Runner<'_, '_> {
         }
     }
 
-    fn system_call(&mut self, number: Value, operation: Value) -> Result<(), RunEnd> {
-        /// The operations that wake; others sleep.
-        const WAKES: [u64; 4] = [1, 5, 10, 3];
+    fn system_call(&mut self, number: Value, word: Value, operation: Value) -> Result<(), RunEnd> {
+        /// The operations that wake, and those that do so and more; others sleep.
+        const WAKES: [u64; 2] = [1, 10];
+        const WAKES_AND_MORE: [u64; 2] = [3, 5];
         /// Private, and by the wall clock.
         const OPTIONS: u64 = 0x180;
-        if number.get(4) == Some(FUTEX as u64)
-            && operation.get(4).is_none_or(|operation| !WAKES.contains(&(operation & !OPTIONS)))
-        {
-            return Err(RunEnd::Blocked);
+        if number.get(4) == Some(FUTEX as u64) {
+            let operation = operation.get(4).map(|operation| operation & !OPTIONS);
+            let is_of = |some: [u64; 2]| operation.is_some_and(|known| some.contains(&known));
+            if is_of(WAKES) {
+                self.events.extend(word.get(8).map(Event::Wakes));
+            } else if !is_of(WAKES_AND_MORE) {
+                self.events.extend(word.get(8).map(Event::Sleeps));
+                return Err(RunEnd::Blocked);
+            }
         }
         match number.get(4).map(|number| number as i64) {
             Some(libc::SYS_exit | libc::SYS_exit_group) => Err(RunEnd::Stopped),

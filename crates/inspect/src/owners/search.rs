@@ -10,7 +10,7 @@
 //! Of each lock the first that a run does to it counts: what is taken in a run and then released
 //! was not held before. What cannot be decided is left to the caller as *may hold*.
 
-use super::awaited::{AwaitedLock, Touch};
+use super::awaited::{AwaitedLock, LockShape, Touch};
 use super::event::RunEnd;
 use super::lsda::Landing;
 use super::overlay::Overlay;
@@ -92,6 +92,8 @@ pub struct FoundHold {
     pub evidence: HolderEvidence,
     /// The index of the frame that would release it.
     pub frame: usize,
+    /// Whether its landing pad would; else the code behind the call.
+    pub at_pad: bool,
 }
 
 /// What was found of one thread.
@@ -134,16 +136,20 @@ impl OwnerSearch<'_> {
             for &lock in locks {
                 let touch = lock.first_touch(&ran.events).filter(|touch| touch.is_release());
                 let Some(touch) = touch else { continue };
+                if !lock.gives_back(&ran.events) {
+                    continue;
+                }
                 let known = found.holds.iter().any(|hold| hold.lock == lock);
                 if known || found.may_hold.contains(&lock) {
                     continue;
                 }
                 let shared = touch == Touch::ReleasedShared;
-                let evidence = match frame.guessed {
+                // Of a semaphore others may put units back as well.
+                let evidence = match frame.guessed || lock.shape == LockShape::Semaphore {
                     true => HolderEvidence::Likely,
                     false => HolderEvidence::Pad,
                 };
-                let hold = FoundHold { lock, shared, evidence, frame: at };
+                let hold = FoundHold { lock, shared, evidence, frame: at, at_pad: true };
                 match self.judge(thread, &hold, &mut ahead) {
                     Judgement::Holds => found.holds.push(hold),
                     Judgement::DoesNot => {}
@@ -183,30 +189,55 @@ impl OwnerSearch<'_> {
         let each = each.map(|at| (at, self.onwards(thread, at, false)));
         for (begins, ran) in whole.into_iter().chain(each) {
             found.wants_registers |= ran.is_for_want_of_registers();
-            for &lock in locks {
-                let mut touches = ran
-                    .events
-                    .iter()
-                    .zip(&ran.left)
-                    .filter_map(|(event, left)| Some((lock.touch(event)?, begins + left)));
-                let first = match is_own(thread, &lock) {
-                    // The first release is of what it waits for.
-                    true => touches.filter(|(touch, _)| touch.is_release()).nth(1),
-                    false => touches.next(),
+            for &lock in locks.iter().filter(|lock| lock.gives_back(&ran.events)) {
+                let first = first_of_own(thread, &lock, &ran);
+                let Some((touch, frame)) = first.map(|(touch, left)| (touch, begins + left)) else {
+                    continue;
                 };
-                let Some((touch, frame)) = first else { continue };
                 let known = found.holds.iter().any(|hold| hold.lock == lock);
                 if known || !touch.is_release() || !is_mute(frame) {
                     continue;
                 }
                 let shared = touch == Touch::ReleasedShared;
-                let hold = FoundHold { lock, shared, evidence: HolderEvidence::Likely, frame };
+                let evidence = HolderEvidence::Likely;
+                let hold = FoundHold { lock, shared, evidence, frame, at_pad: false };
                 if self.judge(thread, &hold, &mut ahead) == Judgement::Holds {
                     found.holds.push(hold);
                 }
             }
         }
         found
+    }
+
+    /// Returns, if the thread may wait for a unit of a semaphore, whether it would take one if there
+    /// were one; `None` where its registers would have to be known.
+    #[must_use]
+    pub fn takes_unit(&self, thread: &ThreadMoment) -> Option<bool> {
+        let locks = thread.wait.iter().flat_map(|wait| &wait.locks);
+        let mut semaphores = locks.filter(|lock| lock.shape == LockShape::Semaphore);
+        let (Some(lock), Some(at)) = (semaphores.next(), innermost(thread)) else {
+            return Some(false);
+        };
+        let ran = self.onwards(thread, at, true);
+        let takes = lock.takes_unit(&ran.events);
+        (takes || !ran.is_for_want_of_registers()).then_some(takes)
+    }
+
+    /// Returns to which of these semaphores the thread would put a unit back before it takes one, if
+    /// one or all of the calls that it is in returned.
+    #[must_use]
+    pub fn gives_next(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> Vec<AwaitedLock> {
+        let Some(innermost) = innermost(thread) else { return Vec::new() };
+        let whole = self.onwards(thread, innermost, true);
+        let each = innermost..thread.frames.len().min(MOST_FRAMES);
+        let each = each.map(|at| self.onwards(thread, at, false));
+        let runs: Vec<Ran> = std::iter::once(whole).chain(each).collect();
+        let gives = |lock: &&AwaitedLock| {
+            runs.iter().any(|ran| {
+                first_of_own(thread, lock, ran).is_some_and(|(touch, _)| touch.is_release())
+            })
+        };
+        locks.iter().filter(gives).copied().collect()
     }
 
     fn pad(&self, thread: &ThreadMoment, frame: &FrameMoment, pad: u64) -> Ran {
@@ -228,8 +259,10 @@ impl OwnerSearch<'_> {
             // own where the function that waits has returned.
             let _ = state.memory.write(wait.word, Value::of(0), 4);
             for lock in &wait.locks {
-                let (size, taken) = lock.taken(wait.shared.contains(lock));
-                let number = if returned.is_some() { 0 } else { taken };
+                let (size, number) = match returned {
+                    Some(_) => lock.free(),
+                    None => lock.taken(wait.shared.contains(lock)),
+                };
                 if size != 0 {
                     let _ = state.memory.write(lock.address, Value::of(number), size);
                 }
@@ -274,11 +307,25 @@ impl OwnerSearch<'_> {
                 let named = wait.known.is_some() && hold.frame < wait.plainly_named;
                 let is_lock = wait.known.is_some_and(|known| known.role.is_lock());
                 let is_lock = is_lock || named || wait.is_plain;
-                let takes =
-                    |lock: &AwaitedLock| lock.first_touch(&ahead.events) == Some(Touch::Taken);
+                // One that waits for a unit may wait for a condition.
+                let takes = |lock: &AwaitedLock| {
+                    lock.shape != LockShape::Semaphore
+                        && lock.first_touch(&ahead.events) == Some(Touch::Taken)
+                };
                 if is_lock || wait.locks.iter().any(takes) { Judgement::Holds } else { open }
             }
         }
+    }
+}
+
+/// Returns what a run does first to a lock, and how many frames it had left before; to one that the
+/// thread waits for, only its second release counts, for the first is of what it waits for.
+fn first_of_own(thread: &ThreadMoment, lock: &AwaitedLock, ran: &Ran) -> Option<(Touch, usize)> {
+    let touches = ran.events.iter().zip(&ran.left);
+    let mut touches = touches.filter_map(|(event, left)| Some((lock.touch(event)?, *left)));
+    match is_own(thread, lock) {
+        true => touches.filter(|(touch, _)| touch.is_release()).nth(1),
+        false => touches.next(),
     }
 }
 

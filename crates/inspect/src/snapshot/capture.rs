@@ -299,7 +299,7 @@ impl Looking {
         let Some(lock) = self.awaited_lock(known) else { return fact };
         let shared = awaited::is_shared(&known.wait, known.known, &lock, &self.memory);
         let wants = if shared { Wants::Shared } else { Wants::Exclusive };
-        let holders = owners.holders.get(&lock.address).into_iter().flatten();
+        let holders = owners.needed(lock.address).iter();
         let holders = holders.map(|found| verify::FactHolder {
             thread: found.thread,
             shared: found.hold.shared,

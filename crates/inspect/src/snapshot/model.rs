@@ -262,8 +262,8 @@ pub enum HolderEvidence {
     Guard,
     /// It was seen to acquire the lock, and not to release it.
     Seen,
-    /// A landing pad next to one of its frames' calls would release the lock: the call itself
-    /// cannot throw, and has no pad of its own.
+    /// The code behind the call that one of its frames is in would release the lock, and the call
+    /// has no landing pad; or it would put a unit into a semaphore, which others may do as well.
     Likely,
 }
 

@@ -12,7 +12,7 @@ use crate::futexes;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
-use crate::owners::awaited;
+use crate::owners::awaited::{self, LockShape};
 use crate::proc::futex::{FutexWait, WaitLimit};
 use crate::slots::WordOwner;
 use crate::symbols::{LockClues, LockOrigin};
@@ -96,7 +96,10 @@ impl Looking {
                 });
                 let address = lock.map_or(known.wait.address, |lock| lock.address);
                 let name = lock
-                    .filter(|_| known.known.is_none() && kind == "futex word")
+                    .filter(|lock| {
+                        let named = kind != "futex word" && lock.shape != LockShape::Semaphore;
+                        known.known.is_none() && !named
+                    })
                     .and_then(|lock| lock.shape.name());
                 let held = LockHeld::Unknown { why: why.clone() };
                 (address, name.unwrap_or(kind), Vec::new(), held)

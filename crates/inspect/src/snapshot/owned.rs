@@ -45,6 +45,8 @@ pub(super) struct OwnersFound {
     pub(super) holders: BTreeMap<u64, Vec<FoundHolder>>,
     /// The threads that may hold it.
     pub(super) may_hold: BTreeMap<u64, BTreeSet<u32>>,
+    /// Semaphores that several threads would release.
+    several: BTreeSet<u64>,
 }
 
 /// A thread that holds a lock which does not name it.
@@ -56,6 +58,13 @@ pub(super) struct FoundHolder {
     pub(super) hold: FoundHold,
     /// The place of that frame.
     pub(super) at: CodeAddress,
+}
+
+impl FoundHolder {
+    /// Tells whether it would put a unit into a semaphore, as others may.
+    fn is_giver(&self) -> bool {
+        self.hold.lock.shape == LockShape::Semaphore
+    }
 }
 
 /// What is kept for several looks at the holders of one process.
@@ -143,8 +152,20 @@ impl Looking {
         let steps = MOST_STEPS.min(MOST_STEPS_ALL.saturating_sub(self.kept.steps));
         let decoded = DecodedCode::new(&pages, steps);
         let search = OwnerSearch { code: &code, decoded: &decoded, canary: self.kept.canary };
+        let mut semaphores = BTreeSet::new();
         for thread in &threads {
-            let of_thread = search.by_pads(thread, locks);
+            match search.takes_unit(thread) {
+                Some(true) => semaphores.extend(thread.wait.as_ref().map(|wait| wait.word)),
+                Some(false) => {}
+                None => drop(wanting.insert(thread.tid)),
+            }
+        }
+        let is_used = |lock: &&AwaitedLock| {
+            lock.shape != LockShape::Semaphore || semaphores.contains(&lock.address)
+        };
+        let used: Vec<AwaitedLock> = locks.iter().filter(is_used).copied().collect();
+        for thread in &threads {
+            let of_thread = search.by_pads(thread, &used);
             if of_thread.wants_registers || thread.is_partly_guessed() {
                 wanting.insert(thread.tid);
             }
@@ -152,9 +173,10 @@ impl Looking {
             found.enter(thread, of_thread.holds, of_thread.may_hold);
         }
         found.sift();
-        let open: Vec<AwaitedLock> =
-            locks.iter().filter(|lock| !found.is_known(lock.address)).copied().collect();
-        let open = unconfirmed(&open, &found);
+        let is_open = |lock: &&AwaitedLock| {
+            lock.shape == LockShape::Semaphore || !found.is_known(lock.address)
+        };
+        let open: Vec<AwaitedLock> = used.iter().filter(is_open).copied().collect();
         if !open.is_empty() {
             for (thread, catches) in threads.iter().zip(&catches) {
                 let of_thread = search.by_what_follows(thread, &open, catches);
@@ -165,6 +187,7 @@ impl Looking {
             }
             found.sift();
         }
+        found.note_several(&threads, &search);
         self.kept.steps += steps - decoded.left();
         if decoded.is_exhausted() {
             let limit = "the holders of some locks were not looked for: the code of too many \
@@ -173,7 +196,7 @@ impl Looking {
                 self.limits.push(limit.into());
             }
         }
-        for lock in unconfirmed(&open, &found) {
+        for lock in unconfirmed(locks, &found) {
             let holders = threads.iter().filter(|thread| stack_scan(thread, lock, &self.memory));
             let threads: BTreeSet<u32> = holders.map(|thread| thread.tid).collect();
             if !threads.is_empty() {
@@ -264,9 +287,12 @@ impl Looking {
 
     fn holder(&mut self, found: &FoundHolder) -> LockHolder {
         let place = self.place_of(found.at);
+        let unlock = if found.is_giver() { "release" } else { "unlock" };
         let rests_on = match found.hold.evidence {
-            HolderEvidence::Likely => format!("{place} would unlock it after this call"),
-            _ => format!("the landing pad of {place} would unlock it"),
+            HolderEvidence::Likely if !found.hold.at_pad => {
+                format!("{place} would {unlock} it after this call")
+            }
+            _ => format!("the landing pad of {place} would {unlock} it"),
         };
         LockHolder {
             shared: found.hold.shared,
@@ -294,6 +320,9 @@ impl OwnersFound {
         for hold in holds {
             let Some(frame) = thread.frames.get(hold.frame) else { continue };
             let holders = self.holders.entry(hold.lock.address).or_default();
+            if holders.iter().any(|found| found.thread == thread.tid && found.is_giver()) {
+                continue;
+            }
             holders.push(FoundHolder { thread: thread.tid, hold, at: frame.at });
         }
         for lock in may_hold {
@@ -301,14 +330,15 @@ impl OwnersFound {
         }
     }
 
-    /// Takes those for no holders who contradict each other: of several, all must share the lock,
-    /// and all must have used it as the same kind.
+    /// Takes those for no holders who contradict each other: of several, all must share the lock, or
+    /// have units of a semaphore, and all must have used it as the same kind.
     fn sift(&mut self) {
         let may_hold = &mut self.may_hold;
         self.holders.retain(|address, holders| {
             let alike = |found: &FoundHolder| found.hold.lock == holders[0].hold.lock;
+            let together = |found: &FoundHolder| found.hold.shared || found.is_giver();
             let agree =
-                holders.len() == 1 || holders.iter().all(|found| found.hold.shared && alike(found));
+                holders.len() == 1 || holders.iter().all(|found| together(found) && alike(found));
             if !agree {
                 let threads = holders.iter().map(|found| found.thread);
                 may_hold.entry(*address).or_default().extend(threads);
@@ -316,6 +346,35 @@ impl OwnersFound {
             agree
         });
         may_hold.retain(|address, _| !self.holders.contains_key(address));
+    }
+
+    /// Notes the semaphores into which several threads would put a unit as their next step: who
+    /// waits for one waits for no single thread.
+    fn note_several(&mut self, threads: &[ThreadMoment], search: &OwnerSearch<'_>) {
+        let semaphores = self.holders.values().flatten().filter(|found| found.is_giver());
+        let locks: Vec<AwaitedLock> = semaphores.map(|found| found.hold.lock).collect();
+        if locks.is_empty() {
+            return;
+        }
+        for thread in threads {
+            for lock in search.gives_next(thread, &locks) {
+                let givers = self.holders.get(&lock.address).into_iter().flatten();
+                if givers.map(|found| found.thread).any(|giver| giver != thread.tid) {
+                    self.several.insert(lock.address);
+                }
+            }
+        }
+        if search.decoded.is_exhausted() {
+            self.several.extend(locks.iter().map(|lock| lock.address));
+        }
+    }
+
+    /// Returns the holders of a lock without which nobody can have it.
+    pub(super) fn needed(&self, lock: u64) -> &[FoundHolder] {
+        match self.holders.get(&lock) {
+            Some(holders) if !self.several.contains(&lock) => holders,
+            _ => &[],
+        }
     }
 
     /// Tells whether all locks that are waited for have holders that are more than likely.
