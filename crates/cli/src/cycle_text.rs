@@ -87,9 +87,13 @@ fn waits_for(text: &mut String, waits: &FindingWait, next: &FindingThread, shown
 
 fn held(text: &mut String, holds: &FindingHold, shown: ShownFrames) {
     let reading = if holds.shared { " for reading" } else { "" };
-    let likely = if holds.evidence == HolderEvidence::Likely { "likely " } else { "" };
+    let how = match holds.evidence {
+        HolderEvidence::Likely if holds.lock.type_name.contains("semaphore") => "would release",
+        HolderEvidence::Likely => "likely holds",
+        _ => "holds",
+    };
     let lock = clean(&holds.lock.text());
-    let _ = write!(text, "    {likely}holds {lock}{reading}");
+    let _ = write!(text, "    {how} {lock}{reading}");
     if holds.by_word {
         text.push_str(", as its word says\n");
     } else if holds.stack.is_some() || holds.rests_on.is_none() {
