@@ -29,6 +29,9 @@ pub enum LockShape {
     /// A semaphore of C++20 as libstdc++ has it, all of whose units are taken: a number of units.
     /// Whoever puts one back wakes the sleepers if there was none before.
     Semaphore,
+    /// The `Once` of parking_lot, a byte: bit 0 done, bit 1 poisoned, bit 2 while the initialiser
+    /// runs, bit 3 waited for.
+    ParkingOnce,
     /// A lock that only calls of known functions release.
     Called,
     /// The same, of which its word says that several threads may share it now.
@@ -52,6 +55,7 @@ impl LockShape {
             LockShape::ParkingMutex => Some("lock like parking_lot's Mutex"),
             LockShape::ParkingRwLock => Some("lock like parking_lot's RwLock"),
             LockShape::Semaphore => Some("semaphore like C++20's"),
+            LockShape::ParkingOnce => Some("once like parking_lot's Once"),
             LockShape::Called | LockShape::CalledShared => None,
             LockShape::Own | LockShape::OwnRead => None,
         }
@@ -95,6 +99,9 @@ const OWN_TO_READ: u64 = 1;
 const PARKING_WRITER: u64 = 8;
 const PARKING_UPGRADABLE: u64 = 4;
 const PARKING_READER: u64 = 16;
+/// The bits of a `Once` of parking_lot: its initialiser runs, and threads wait for that.
+const PARKING_RUNS: u64 = 4;
+const PARKING_WAITED: u64 = 8;
 /// Bytes from the data of a thread that parking_lot has parked to the word that it sleeps on.
 const PARKED_KEY: u64 = 32;
 const PARKED_TOKEN: u64 = 8;
@@ -148,13 +155,26 @@ impl AwaitedLock {
                 _ => Touch::Taken,
             },
             LockShape::ParkingMutex if old & 1 == 1 && new & 1 == 0 => Touch::Released,
+            // A second release in one run, by subtraction: of what the run itself had acquired first,
+            // and of what the thread had.
+            LockShape::ParkingMutex if change == Change::Update && (old, new) == (0, 0xff) => {
+                Touch::Released
+            }
             LockShape::ParkingRwLock => {
                 const UPGRADABLE: u64 = PARKING_READER + PARKING_UPGRADABLE;
                 match less {
                     PARKING_READER | UPGRADABLE => Touch::ReleasedShared,
+                    PARKING_WRITER if change == Change::Update => Touch::Released,
                     _ if old & PARKING_WRITER != 0 && new & PARKING_WRITER == 0 => Touch::Released,
                     _ => Touch::Taken,
                 }
+            }
+            LockShape::ParkingOnce
+                if change == Change::Exchange
+                    && old & PARKING_RUNS != 0
+                    && matches!(new, 1 | 2) =>
+            {
+                Touch::Released
             }
             LockShape::OwnRead if own_readers(old) == own_readers(new) + 1 => Touch::ReleasedShared,
             LockShape::Semaphore if change == Change::Update && new == old + 1 => Touch::Released,
@@ -192,7 +212,7 @@ impl AwaitedLock {
             | LockShape::RustRwLock
             | LockShape::RustOnce
             | LockShape::Semaphore => 4,
-            LockShape::ParkingMutex => 1,
+            LockShape::ParkingMutex | LockShape::ParkingOnce => 1,
             LockShape::ParkingRwLock | LockShape::Own | LockShape::OwnRead => 8,
             LockShape::Called | LockShape::CalledShared => 0,
         }
@@ -219,7 +239,7 @@ impl AwaitedLock {
             (LockShape::ParkingRwLock, false) => PARKING_WRITER,
             (LockShape::ParkingRwLock, true) => PARKING_READER,
             (LockShape::OwnRead, true) => OWN_READERS | 1,
-            (LockShape::Own | LockShape::OwnRead, _)
+            (LockShape::Own | LockShape::OwnRead | LockShape::ParkingOnce, _)
             | (LockShape::RustOnce | LockShape::Semaphore, _)
             | (LockShape::Called | LockShape::CalledShared, _) => 0,
             (LockShape::RustMutex | LockShape::ParkingMutex | LockShape::RustRwLock, _) => 1,
@@ -262,8 +282,10 @@ pub fn candidates(
         ("Rust std", FutexRole::Once) => &[LockShape::RustOnce],
         ("Rust std", _) if known.name.contains("RwLock") => &[LockShape::RustRwLock],
         ("Rust std", _) => &[LockShape::RustMutex],
-        ("parking_lot", FutexRole::Unknown) => &[LockShape::ParkingMutex, LockShape::ParkingRwLock],
-        ("parking_lot", FutexRole::Once) => &[],
+        ("parking_lot", FutexRole::Unknown) => {
+            &[LockShape::ParkingMutex, LockShape::ParkingRwLock, LockShape::ParkingOnce]
+        }
+        ("parking_lot", FutexRole::Once) => &[LockShape::ParkingOnce],
         _ if parked && known.name.contains("RwLock") => &[LockShape::ParkingRwLock],
         _ if parked => &[LockShape::ParkingMutex],
         _ => &[LockShape::Called],
@@ -302,8 +324,13 @@ fn by_memory(wait: &FutexWait, memory: &dyn ReadableMemory) -> Vec<AwaitedLock> 
         && let Some(key) = word.checked_sub(PARKED_KEY).and_then(|at| memory.read_u64(at))
     {
         let mut byte = [0];
-        if memory.read(key, &mut byte).is_ok() && byte[0] == 3 {
-            add(key, LockShape::ParkingMutex);
+        if memory.read(key, &mut byte).is_ok() {
+            let state = u64::from(byte[0]);
+            if state == 3 {
+                add(key, LockShape::ParkingMutex);
+            } else if state == PARKING_RUNS | PARKING_WAITED {
+                add(key, LockShape::ParkingOnce);
+            }
         }
         let key = key & !1;
         // A condition's word would be a pointer.
@@ -320,11 +347,18 @@ fn by_memory(wait: &FutexWait, memory: &dyn ReadableMemory) -> Vec<AwaitedLock> 
 }
 
 /// Tells whether memory alone says that the thread waits for a lock: a thread that parking_lot has
-/// parked has the lock's address beside its word, and a lock is no condition.
+/// parked has the lock's address beside its word, and a lock is no condition: of that the word would
+/// be a pointer.
 #[must_use]
-pub fn is_lock_by_memory(locks: &[AwaitedLock]) -> bool {
-    let parked = [LockShape::ParkingMutex, LockShape::ParkingRwLock];
-    locks.iter().any(|lock| parked.contains(&lock.shape))
+pub fn is_lock_by_memory(locks: &[AwaitedLock], memory: &dyn ReadableMemory) -> bool {
+    locks.iter().any(|lock| match lock.shape {
+        LockShape::ParkingRwLock => true,
+        LockShape::ParkingMutex | LockShape::ParkingOnce => {
+            let word = memory.read_u64(lock.address).filter(|_| lock.address % 8 == 0);
+            word.and_then(|word| memory.read_u64(word)).is_none()
+        }
+        _ => false,
+    })
 }
 
 /// Tells whether the waiter wants to share the lock with others.
@@ -371,7 +405,8 @@ mod tests {
     fn a_release_is_a_step_of_its_own_kind() {
         use Change::{Exchange, Update};
         use LockShape::{
-            OwnRead, ParkingMutex, ParkingRwLock, RustMutex, RustOnce, RustRwLock, Semaphore,
+            OwnRead, ParkingMutex, ParkingOnce, ParkingRwLock, RustMutex, RustOnce, RustRwLock,
+            Semaphore,
         };
         use Touch::{Released, ReleasedShared, Taken};
         for (shape, event, what) in [
@@ -396,9 +431,15 @@ mod tests {
             (ParkingMutex, compared(1, 1, 3), Some(Taken)),
             (ParkingRwLock, locked(8, Update, 0x23, 0x13), Some(ReleasedShared)),
             (ParkingRwLock, compared(8, 8, 0), Some(Released)),
+            (ParkingRwLock, locked(8, Update, 0, 0_u64.wrapping_sub(8)), Some(Released)),
             (ParkingRwLock, compared(8, 8, 0x10), Some(Released)),
             (ParkingRwLock, compared(8, 0x10, 0x20), Some(Taken)),
             (ParkingRwLock, compared(8, 0x10, 0x12), Some(Taken)),
+            (ParkingMutex, locked(1, Update, 3, 2), Some(Released)),
+            (ParkingMutex, locked(1, Update, 0, 0xff), Some(Released)),
+            (ParkingOnce, locked(1, Exchange, 12, 2), Some(Released)),
+            (ParkingOnce, locked(1, Exchange, 4, 1), Some(Released)),
+            (ParkingOnce, compared(1, 0, 4), Some(Taken)),
             (OwnRead, compared(8, 0x3_0010_0002, 0x3_0010_0001), Some(ReleasedShared)),
             (OwnRead, compared(8, 0x3_0010_0001, 0), Some(ReleasedShared)),
             (OwnRead, compared(8, 0x3_0050_0001, 3), Some(ReleasedShared)),

@@ -98,6 +98,8 @@ const BY_NAME: &[(&str, KnownFunction)] = &[
     ("calloc", Allocates),
     ("_Znwm", Allocates),
     ("_Znam", Allocates),
+    // Memory of the thread's own, of which nothing is known.
+    ("__errno_location", Allocates),
     ("memcpy", Copies),
     ("memmove", Copies),
     ("memset", Fills),

@@ -165,7 +165,8 @@ impl OwnerSearch<'_> {
 
     /// Returns which of these locks the thread would release if the calls that it is in returned,
     /// where a frame has no pad: the compiler thinks that no exception comes from there, or the
-    /// program was compiled without.
+    /// program was compiled without. A range of calls that an exception passes through may have one
+    /// in it that throws none, into a library of C: that range says nothing of it.
     #[must_use]
     pub fn by_what_follows(
         &self,
@@ -175,13 +176,7 @@ impl OwnerSearch<'_> {
     ) -> ThreadFound {
         let mut found = ThreadFound::default();
         let Some(innermost) = innermost(thread) else { return found };
-        let is_mute = |at: usize| {
-            let frame = thread.frames.get(at).filter(|frame| !frame.of_system);
-            frame.is_some_and(|frame| match frame.landing {
-                None | Some(Landing::Gap) => true,
-                Some(Landing::Pad(_) | Landing::Passes) => catches.contains(&at),
-            })
-        };
+        let is_mute = |at: usize| is_mute(thread, at) || catches.contains(&at);
         // All of them at once, and then each alone, as if what it called had returned anything.
         let mut ahead = Some(self.onwards(thread, innermost, true));
         let whole = ahead.clone().map(|ran| (innermost, ran));
@@ -336,6 +331,19 @@ enum Judgement {
     Open { registers: bool },
 }
 
+/// Tells whether no landing pad tells what a frame of the program would release.
+fn is_mute(thread: &ThreadMoment, at: usize) -> bool {
+    let frame = thread.frames.get(at).filter(|frame| !frame.of_system);
+    frame.is_some_and(|frame| match frame.landing {
+        None | Some(Landing::Gap) => true,
+        Some(Landing::Passes) => {
+            let called = at.checked_sub(1).and_then(|at| thread.frames.get(at));
+            called.is_some_and(|called| called.of_system)
+        }
+        Some(Landing::Pad(_)) => false,
+    })
+}
+
 fn is_own(thread: &ThreadMoment, lock: &AwaitedLock) -> bool {
     let wait = thread.wait.iter().flat_map(|wait| &wait.locks);
     wait.into_iter().any(|own| own.address == lock.address)
@@ -344,4 +352,31 @@ fn is_own(thread: &ThreadMoment, lock: &AwaitedLock) -> bool {
 /// Returns the innermost frame of the program itself: what it called sleeps.
 fn innermost(thread: &ThreadMoment) -> Option<usize> {
     thread.frames.iter().position(|frame| !frame.of_system)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_that_exceptions_pass_is_mute_where_it_calls_a_library_of_c() {
+        let frame = |of_system, landing| FrameMoment {
+            at: CodeAddress::return_to(0x1000),
+            registers: Registers::new(0x1000, 0x2000),
+            landing,
+            of_system,
+            guessed: false,
+        };
+        let frames = vec![
+            frame(true, None),
+            frame(false, Some(Landing::Passes)),
+            frame(false, Some(Landing::Passes)),
+            frame(false, Some(Landing::Gap)),
+            frame(false, Some(Landing::Pad(0x3000))),
+        ];
+        let thread =
+            ThreadMoment { tid: 1, frames, wait: None, thread_pointer: None, is_cut: false };
+        let mute: Vec<usize> = (0..6).filter(|&at| is_mute(&thread, at)).collect();
+        assert_eq!(mute, [1, 3]);
+    }
 }

@@ -233,7 +233,7 @@ impl Looking {
                 known,
                 shared: locks.iter().filter(shares).copied().collect(),
                 is_plain: wait.expected == RUST_PARKED
-                    || known.is_none() && awaited::is_lock_by_memory(&locks)
+                    || known.is_none() && awaited::is_lock_by_memory(&locks, &self.memory)
                     || found.is_some_and(is_plain),
                 plainly_named: 0,
                 locks,
