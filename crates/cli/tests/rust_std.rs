@@ -11,7 +11,7 @@ use std::process::Command;
 const BANK: &str = r#"
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Condvar, Mutex, RwLock, TryLockError, mpsc};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, TryLockError, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -56,6 +56,39 @@ fn audit() {
     assert_eq!(*journal, *accounts);
 }
 
+/// What is initialised under a mutex, and locks it in another thread's turn.
+static RATES: LazyLock<u32> = LazyLock::new(|| *ACCOUNTS.lock().unwrap());
+static BANKS: OnceLock<u32> = OnceLock::new();
+static OPEN: Once = Once::new();
+
+fn initialises() {
+    thread::spawn(|| assert_eq!(*RATES, 1)).join().unwrap();
+    let uses = || {
+        let _accounts = ACCOUNTS.lock().unwrap();
+        assert_eq!(*RATES, 1);
+    };
+    thread::spawn(uses).join().unwrap();
+    // One order, and those who only look.
+    let opens = || {
+        let _journal = JOURNAL.lock().unwrap();
+        OPEN.call_once(|| assert_eq!(*BANKS.get_or_init(|| 3), 3));
+        assert!(OPEN.is_completed() && BANKS.set(4) == Err(4));
+    };
+    (0..2).for_each(|_| thread::spawn(opens).join().unwrap());
+    assert_eq!((BANKS.get(), BANKS.clone().into_inner()), (Some(&3), Some(3)));
+    // Sizes, drops and poisoning are those of the real ones.
+    assert_eq!((size_of::<LazyLock<u64>>(), size_of::<OnceLock<u64>>()), (16, 16));
+    let token = Arc::new(5);
+    let (used, unused) = (token.clone(), token.clone());
+    let used = LazyLock::new(move || used);
+    assert_eq!((format!("{used:?}").as_str(), **used), ("LazyLock(<uninit>)", 5));
+    drop((used, LazyLock::<_, _>::new(move || unused)));
+    assert_eq!(Arc::strong_count(&token), 1);
+    let broken: LazyLock<u32> = LazyLock::new(|| std::panic::resume_unwind(Box::new(())));
+    let force = || std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| *broken));
+    assert!(force().is_err() && force().is_err());
+}
+
 fn main() {
     let shared = Arc::new(Shared::default());
     let (sender, receiver) = mpsc::channel();
@@ -75,6 +108,7 @@ fn main() {
     worker.unwrap().join().unwrap();
     thread::Builder::new().name("audit".into()).spawn(audit).unwrap().join().unwrap();
     assert_eq!((receiver.recv(), shared.to_string()), (Ok(7), "1".to_owned()));
+    initialises();
 
     // Sizes, traits and results are those of the real ones.
     assert_eq!((size_of::<Mutex<u64>>(), size_of::<RwLock<u64>>()), (16, 24));
@@ -244,7 +278,9 @@ fn the_order_of_std_and_parking_lot_is_checked_without_a_change_of_the_source() 
         "thread \"audit\"",
         "asks for bank::ACCOUNTS (mutex), at:\n      bank::audit() at main.rs:",
         "holds bank::JOURNAL (mutex), acquired at:\n      bank::audit() at main.rs:",
-        if lots { "4 potential deadlocks" } else { "1 potential deadlock" },
+        "asks for bank::RATES (once), at:\n      bank::initialises::{{closure}}() at main.rs:",
+        "holds bank::RATES (once), acquired at:\n      bank::",
+        if lots { "5 potential deadlocks" } else { "2 potential deadlocks" },
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }

@@ -86,7 +86,7 @@ fn described<'a>(
 
 /// Tells whether the lock is one of those that a thread holds, as far as is told.
 fn is_held(call: &ToldCall<'_>) -> bool {
-    matches!(call.nature.0, ObjectKind::ToldMutex | ObjectKind::ToldRwLock)
+    matches!(call.nature.0, ObjectKind::ToldMutex | ObjectKind::ToldRwLock | ObjectKind::ToldOnce)
 }
 
 unsafe extern "C" fn wait_begins(

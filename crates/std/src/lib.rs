@@ -1,4 +1,4 @@
-//! The standard library, with mutexes, reader-writer locks and condition variables that
+//! The standard library, with mutexes, reader-writer locks, condition variables and onces that
 //! `lockstead run` sees: all of `::std`, and in [`sync`] types of the same names and functions that
 //! tell of each acquisition and release.
 //!
@@ -19,14 +19,14 @@
 //!
 //! # What changes
 //! The types have the size, the traits and the behaviour of those of the standard library, which
-//! they have inside: the lock that is checked is the lock that ships. Without `lockstead run` an
-//! acquisition and a release cost a load and a branch each.
+//! they have inside: the lock that is checked is the lock that ships. (A [`sync::LazyLock`] is one of
+//! its own, over the standard library's `Once`.) Without `lockstead run` an acquisition and a release
+//! cost a load and a branch each.
 //!
 //! # What it does not see
-//! What the standard library locks for itself (channels, standard streams, [`sync::Once`],
-//! [`sync::LazyLock`], [`sync::Barrier`]), locks of crates that are built without this line, and
-//! locks that are held across an `.await`, such as tokio's: these belong to a task, not to a
-//! thread.
+//! What the standard library locks for itself (channels, standard streams, [`sync::Barrier`]), locks
+//! of crates that are built without this line, and locks that are held across an `.await`, such as
+//! tokio's: these belong to a task, not to a thread.
 
 pub use ::std::*;
 

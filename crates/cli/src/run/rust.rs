@@ -32,11 +32,14 @@ macro_rules! lot {
 }
 
 /// The sources, by the names of their files; the crate `lockstead_told` first.
-const SOURCES: [(&str, &str); 17] = [
+const SOURCES: [(&str, &str); 20] = [
     ("told.rs", include_str!("../../../told/src/lib.rs")),
     ("lib.rs", include_str!("../../../std/src/lib.rs")),
     ("sync.rs", include_str!("../../../std/src/sync.rs")),
     ("sync/condvar.rs", include_str!("../../../std/src/sync/condvar.rs")),
+    ("sync/lazy_lock.rs", include_str!("../../../std/src/sync/lazy_lock.rs")),
+    ("sync/once.rs", include_str!("../../../std/src/sync/once.rs")),
+    ("sync/once_lock.rs", include_str!("../../../std/src/sync/once_lock.rs")),
     ("sync/mutex.rs", include_str!("../../../std/src/sync/mutex.rs")),
     ("sync/rwlock.rs", include_str!("../../../std/src/sync/rwlock.rs")),
     ("sync/telling.rs", include_str!("../../../std/src/sync/telling.rs")),

@@ -1,0 +1,142 @@
+//! What is done once, and how all that is initialised once tells of it.
+//!
+//! # What is told
+//! The thread that initialises holds the once meanwhile: others wait for it. So what it locks comes
+//! after the once, and the once after what it holds already. A thread that finds the once done waits
+//! for nobody, but would have done so if it had come earlier: its use is told too, where orders are
+//! looked at, as an acquisition that is over at once. A wait is not told; its thread sleeps on a word
+//! that `lockstead run` knows.
+
+use super::telling::LockLife;
+use ::std::fmt;
+use ::std::sync::{self, OnceState};
+use lockstead_told::{Listener, ToldLock, flag, kind, listener, way};
+
+/// A [`std::sync::Once`](::std::sync::Once) that tells of its use.
+#[repr(C)]
+pub struct Once {
+    life: LockLife,
+    inner: sync::Once,
+}
+
+/// A once that nobody has done.
+#[deprecated(note = "the `Once::new()` function is now preferred")]
+#[allow(clippy::declare_interior_mutable_const)]
+pub const ONCE_INIT: Once = Once::new();
+
+/// Returns the address by which a once is told, that of what lies at its beginning.
+#[inline]
+pub(super) fn address(life: &LockLife) -> usize {
+    ::std::ptr::from_ref(life).addr()
+}
+
+/// Describes the once at this address.
+fn told(address: usize) -> ToldLock {
+    ToldLock::new(address, kind::ONCE, flag::FOLLOWED)
+}
+
+/// Tells that the once at this address is held, until it is dropped.
+struct Initialising(Option<(&'static Listener, usize)>);
+
+impl Drop for Initialising {
+    fn drop(&mut self) {
+        if let Some((listener, address)) = self.0 {
+            listener.releases(&told(address));
+        }
+    }
+}
+
+/// Initialises by `step` what belongs to the once at this address, and tells of it.
+pub(super) fn initialises<R>(address: usize, step: impl FnOnce() -> R) -> R {
+    let held = listener().map(|listener| {
+        listener.acquired(&told(address), way::ALONE);
+        (listener, address)
+    });
+    let _held = Initialising(held);
+    step()
+}
+
+/// Tells that the caller has used what it would have initialised or waited for.
+#[inline]
+pub(super) fn uses(address: usize) {
+    if let Some(listener) = listener() {
+        used(listener, address);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn used(listener: &Listener, address: usize) {
+    if listener.checks() {
+        let once = told(address);
+        listener.acquired(&once, way::ALONE);
+        listener.releases(&once);
+    }
+}
+
+impl Once {
+    /// Creates a once that nobody has done.
+    #[inline]
+    #[must_use]
+    #[expect(clippy::new_without_default, reason = "the standard library's has no default")]
+    pub const fn new() -> Once {
+        Once { life: LockLife, inner: sync::Once::new() }
+    }
+
+    /// Calls `f` if nobody has done so, and waits for whoever is doing it.
+    ///
+    /// # Panics
+    /// If another call of an `f` has panicked.
+    #[inline]
+    #[track_caller]
+    pub fn call_once<F: FnOnce()>(&self, f: F) {
+        let address = address(&self.life);
+        let mut mine = false;
+        self.inner.call_once(|| {
+            mine = true;
+            initialises(address, f);
+        });
+        if !mine {
+            uses(address);
+        }
+    }
+
+    /// Calls `f` if nobody has done so to its end, and waits for whoever is doing it.
+    #[inline]
+    pub fn call_once_force<F: FnOnce(&OnceState)>(&self, f: F) {
+        let address = address(&self.life);
+        let mut mine = false;
+        self.inner.call_once_force(|state| {
+            mine = true;
+            initialises(address, || f(state));
+        });
+        if !mine {
+            uses(address);
+        }
+    }
+
+    /// Tells whether it was done.
+    #[inline]
+    pub fn is_completed(&self) -> bool {
+        self.inner.is_completed()
+    }
+
+    /// Waits until somebody has done it.
+    ///
+    /// # Panics
+    /// If whoever did it has panicked.
+    pub fn wait(&self) {
+        self.inner.wait();
+    }
+
+    /// Waits until somebody has done it to its end.
+    pub fn wait_force(&self) {
+        self.inner.wait_force();
+    }
+}
+
+impl fmt::Debug for Once {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}

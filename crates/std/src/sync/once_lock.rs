@@ -1,0 +1,110 @@
+//! The value that is written once.
+
+use super::once::{address, initialises, uses};
+use super::telling::LockLife;
+use ::std::fmt;
+use ::std::sync;
+
+/// A [`std::sync::OnceLock`](::std::sync::OnceLock) that tells of its use.
+#[repr(C)]
+pub struct OnceLock<T> {
+    life: LockLife,
+    inner: sync::OnceLock<T>,
+}
+
+impl<T> OnceLock<T> {
+    /// Creates one that has no value.
+    #[inline]
+    #[must_use]
+    pub const fn new() -> OnceLock<T> {
+        OnceLock { life: LockLife, inner: sync::OnceLock::new() }
+    }
+
+    /// Returns the value, if it is there.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.inner.get()
+    }
+
+    /// Returns the value, if it is there, for changing it.
+    #[inline]
+    pub fn get_mut(&mut self) -> Option<&mut T> {
+        self.inner.get_mut()
+    }
+
+    /// Waits until somebody has written the value.
+    #[inline]
+    pub fn wait(&self) -> &T {
+        self.inner.wait()
+    }
+
+    /// Writes the value.
+    ///
+    /// # Errors
+    /// If it was written before, with `value`.
+    #[inline]
+    pub fn set(&self, value: T) -> Result<(), T> {
+        self.inner.set(value)
+    }
+
+    /// Returns the value; if there is none, the one that `f` returns, or another thread's `f`.
+    #[inline]
+    pub fn get_or_init<F: FnOnce() -> T>(&self, f: F) -> &T {
+        let address = address(&self.life);
+        let mut mine = false;
+        let value = self.inner.get_or_init(|| {
+            mine = true;
+            initialises(address, f)
+        });
+        if !mine {
+            uses(address);
+        }
+        value
+    }
+
+    /// Returns the value, if there is one.
+    #[inline]
+    pub fn into_inner(self) -> Option<T> {
+        self.inner.into_inner()
+    }
+
+    /// Takes the value out, if there is one.
+    #[inline]
+    pub fn take(&mut self) -> Option<T> {
+        self.inner.take()
+    }
+}
+
+impl<T> Default for OnceLock<T> {
+    #[inline]
+    fn default() -> OnceLock<T> {
+        OnceLock::new()
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl<T: Clone> Clone for OnceLock<T> {
+    fn clone(&self) -> OnceLock<T> {
+        OnceLock { life: LockLife, inner: self.inner.clone() }
+    }
+}
+
+impl<T> From<T> for OnceLock<T> {
+    fn from(value: T) -> OnceLock<T> {
+        OnceLock { life: LockLife, inner: value.into() }
+    }
+}
+
+impl<T: PartialEq> PartialEq for OnceLock<T> {
+    #[inline]
+    fn eq(&self, other: &OnceLock<T>) -> bool {
+        self.inner == other.inner
+    }
+}
+
+impl<T: Eq> Eq for OnceLock<T> {}
