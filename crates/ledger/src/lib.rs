@@ -13,6 +13,7 @@
 //! |---|---|
 //! | [`cells`], [`growth`], [`table`] | words that models can replace, how much of a ledger is mapped, from key to record |
 //! | [`publish`] | what a thread holds and waits for: the one protocol between processes, generic, so that the model checker runs it |
+//! | [`futexes`] | which words a thread has slept on, in the same way |
 //! | [`histogram`], [`shares`], [`handing`] | statistics: times, stacks, whether a condition serves as a lock |
 //! | [`thread`], [`known`], [`lock`], [`class`], [`module`] | the records of a run |
 //! | [`order`], [`violation`], [`usage`] | the records of a run that checks |
@@ -36,6 +37,7 @@
 mod area;
 pub mod cells;
 pub mod class;
+pub mod futexes;
 pub mod growth;
 pub mod handing;
 pub mod header;

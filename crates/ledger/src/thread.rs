@@ -12,6 +12,7 @@
 //! are such locks, 256 KiB at most.
 
 use crate::cells::{Native, NativeWord};
+use crate::futexes::{FUTEX_TIMES, FutexTime, SLEPT_WORDS, SleptWord, SleptWords};
 use crate::publish::{HeldEntry, HeldStack, PublishedWait};
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -141,6 +142,10 @@ pub struct ThreadRecord {
     pub paid_until: AtomicU64,
     /// The time at which the thread last read the clock while it held nothing.
     pub clock_read: AtomicU64,
+    /// The futex words on which the thread has slept.
+    pub slept: [SleptWord<Native>; SLEPT_WORDS],
+    /// How long it has slept on futex words, by their locks.
+    pub futex_times: [FutexTime; FUTEX_TIMES],
     /// The first sets of the thread.
     pub near: [KnownLine; NEAR_SETS],
 }
@@ -312,6 +317,8 @@ impl<'a> ThreadPart<'a> {
         for known in self.known() {
             known.address.store(0, Relaxed);
         }
+        SleptWords::new(&record.slept).clear();
+        record.futex_times.iter().for_each(FutexTime::clear);
         for line in self.cache.iter().chain(self.chains) {
             line.sp.store(0, Relaxed);
         }

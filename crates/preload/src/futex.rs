@@ -11,15 +11,18 @@
 //! stacks; and, where locks have the stacks of their holders, those of the calls that woke. A
 //! wake-up of a word without a record leaves nothing.
 //!
+//! A thread remembers the words on which it slept as Rust's mutex does, until it wakes them.
+//!
 //! Nothing says when a word is no lock any more. Its record goes on for whatever comes to lie
 //! there, and ends when that is a lock that has a kind of its own.
 
-use crate::me::{Me, enter_beneath, resume};
+use crate::me::{self, Me, enter_beneath, resume};
 use crate::site::CallSite;
 use crate::state::{PARKED_WORDS, STATE};
 use crate::sys;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
+use lockstead_ledger::futexes::{FutexTime, Slept, SleptWords};
 use lockstead_ledger::lock::{
     Extension, FUTEX_WORDS, ObjectKind, RecordLife, SHARED_WORDS, attribute,
 };
@@ -98,8 +101,14 @@ pub fn wait_ends(place: SleepPlace, end: SleepEnd, site: &CallSite) {
     let Some(me) = resume(Some(site)) else { return };
     let now = me.clock();
     let record = me.record();
-    let since = record.wait.read().map_or(now, |(_, waiting)| waiting.since);
+    let waiting = record.wait.read().map(|(_, waiting)| waiting);
+    let since = waiting.map_or(now, |waiting| waiting.since);
     record.wait.end();
+    if let Some(waiting) = waiting.filter(|_| place.is_for_lock && end != SleepEnd::TimedOut) {
+        // Whether it slept or not: it takes the lock as one that others wait for.
+        let slept = Slept { word: waiting.target, stack: place.stack, at: now };
+        SleptWords::new(&record.slept).note(&slept);
+    }
     // The value had changed: that was no wait.
     if end == SleepEnd::Refused {
         return;
@@ -107,6 +116,10 @@ pub fn wait_ends(place: SleepPlace, end: SleepEnd, site: &CallSite) {
     let waited = now.saturating_sub(since);
     let total = if place.is_for_lock { &record.waited } else { &record.idled };
     total.store(total.load(Relaxed) + waited, Relaxed);
+    if let Some(lock) = me.ledger.lock(place.lock) {
+        let key = (place.lock, lock.generation.load(Relaxed));
+        FutexTime::add(&record.futex_times, key, waited, place.is_for_lock);
+    }
     let Some(statistics) = me.ledger.extension(place.lock) else { return };
     match end {
         SleepEnd::Woken => statistics.contended.fetch_add(1, Relaxed),
@@ -125,6 +138,10 @@ pub fn wait_ends(place: SleepPlace, end: SleepEnd, site: &CallSite) {
 pub fn wakes(word: u64, may_be_parked: bool, site: &CallSite) {
     if STATE.futexes.load(Relaxed) == 0 {
         return;
+    }
+    // Whatever the thread is doing: what it gives back it does not hold any more.
+    if let Some(record) = me::own_record() {
+        SleptWords::new(&record.slept).forget(word);
     }
     let Some(me) = enter_beneath(site) else { return };
     // The memory beside the word is the sleeper's, which may be on its way to its end.

@@ -99,6 +99,14 @@ fn entered(beneath: Option<usize>) -> Option<Me> {
     Some(Me::work(ledger, thread))
 }
 
+/// Returns the record of the calling thread, whatever that is doing; `None` if it has none yet.
+pub fn own_record() -> Option<&'static ThreadRecord> {
+    state::ledger()?;
+    let base = tls::own()?.record.load(Relaxed);
+    // SAFETY: as in `entered` (STATE-OWN-LEDGER, kept by `state`).
+    (!base.is_null()).then(|| unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) }.record)
+}
+
 impl Me {
     #[inline(always)]
     pub(crate) fn work(ledger: &'static Ledger<'static>, thread: ThreadPart<'static>) -> Me {

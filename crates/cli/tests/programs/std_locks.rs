@@ -1,7 +1,7 @@
 //! Threads that hang on std's mutexes, or wait for them; built by rustc alone.
 
 use std::cell::UnsafeCell;
-use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::sync::{Arc, Barrier, Condvar, Mutex, RwLock};
 use std::thread;
 
 struct Accounts {
@@ -55,6 +55,27 @@ fn open(both: &Barrier) {
     *vault += 1;
 }
 
+/// Returns once so many threads sleep on the word at this address.
+fn await_sleepers(word: usize, sleepers: usize) {
+    let are_there = || {
+        let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+        let calls = tasks
+            .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("syscall")).ok());
+        let word = format!("0x{word:x}");
+        calls.filter(|call| call.starts_with("202 ") && call.contains(&word)).count() == sleepers
+    };
+    while !are_there() {
+        thread::yield_now();
+    }
+}
+
+/// Waits for the vault, which it never gives back: no code of its frames would release it.
+#[inline(never)]
+fn waited(accounts: &Accounts) {
+    std::mem::forget(VAULT.lock().unwrap()); // @waited
+    *accounts.savings.lock().unwrap() += 1;
+}
+
 fn named(name: &str, work: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::Builder::new().name(name.into()).spawn(work).unwrap()
 }
@@ -74,6 +95,34 @@ fn main() {
             ]
         }
         "mixed" => [named("booker", move || book(&both)), named("opener", move || open(&other))],
+        // One has come by the vault after waiting for it, the other has the accounts.
+        "waited" => {
+            let accounts = Accounts { savings: Mutex::new(1), current: Mutex::new(1) };
+            let accounts = Arc::new(accounts);
+            let same = accounts.clone();
+            let vault = VAULT.lock().unwrap();
+            let first = named("waited", move || waited(&same));
+            await_sleepers(&raw const VAULT as usize, 1);
+            let second = named("first", move || {
+                let mut savings = accounts.savings.lock().unwrap();
+                both.wait();
+                await_sleepers(&raw const accounts.savings as usize, 1);
+                *savings += *VAULT.lock().unwrap();
+            });
+            other.wait();
+            drop(vault);
+            [first, second]
+        }
+        // Two readers wait for a writer: nothing but their stacks tells that it is for a lock.
+        "table" => {
+            static TABLE: RwLock<i64> = RwLock::new(0);
+            let held = TABLE.write().unwrap();
+            let reads = || drop(TABLE.read().unwrap());
+            let threads = [named("first", reads), named("second", reads)];
+            await_sleepers(&raw const TABLE as usize, 2);
+            drop(held);
+            threads
+        }
         // Two threads wait for work that never comes, and nobody holds anything.
         "idle" => {
             static WORK: (Mutex<bool>, Condvar) = (Mutex::new(false), Condvar::new());
@@ -85,17 +134,7 @@ fn main() {
             let held = VAULT.lock().unwrap();
             let waits = || *VAULT.lock().unwrap() += 1; // @waits
             let threads = [named("first", waits), named("second", waits)];
-            let is_waiting = || {
-                let tasks = std::fs::read_dir("/proc/self/task").unwrap();
-                let calls = tasks.filter_map(|task| {
-                    std::fs::read_to_string(task.unwrap().path().join("syscall")).ok()
-                });
-                let word = format!("0x{:x}", &raw const VAULT as usize);
-                calls.filter(|call| call.starts_with("202 ") && call.contains(&word)).count() == 2
-            };
-            while !is_waiting() {
-                thread::yield_now();
-            }
+            await_sleepers(&raw const VAULT as usize, 2);
             drop(held);
             threads
         }

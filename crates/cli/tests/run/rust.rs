@@ -1,7 +1,7 @@
 //! Locks of Rust's std under `lockstead run`: programs that rustc has built, with nothing of ours
 //! in them.
 
-use crate::common::{documented, text};
+use crate::common::{documented, run, text};
 use crate::programs::{cycles, line, only, program, under};
 use serde_json::Value;
 
@@ -52,6 +52,46 @@ fn a_deadlock_of_a_std_mutex_and_one_of_the_c_library_ends_the_program_if_asked_
     assert!(booker.holds_at[0].starts_with("std_locks::book() at "), "{said}");
     let opener = party("opener");
     assert_eq!((&*opener.waits, &*opener.holds), (&*format!("for {ledger}"), vault), "{said}");
+}
+
+#[test]
+fn a_mutex_that_was_waited_for_is_held_by_who_has_woken_nobody_since() {
+    let Some(locks) = program(SOURCE) else { return };
+    let running = under(&["--no-report"], &[text(&locks), "waited"]);
+    running.expect("lockstead: DEADLOCK", 1);
+    let said = running.stderr();
+    let (_, pid) = said.split_once("in std_locks (pid ").expect(&said);
+    let dumped = run(&["dump", "--json", pid.split(')').next().expect("a number")]);
+    let ended = running.terminate();
+    let found = only(&ended.stderr, "DEADLOCK");
+    let waited = found.iter().find(|party| party.name == "waited").expect(&ended.stderr);
+    assert_eq!(waited.holds, "std_locks::VAULT (Rust std::sync::Mutex)", "{}", ended.stderr);
+    let says = |line: &String| line.starts_with("seen: it has waited for it");
+    assert!(waited.holds_at.iter().any(says), "{}", ended.stderr);
+    let place = format!(" at {}", line(SOURCE, "waited"));
+    assert!(waited.holds_at.iter().any(|frame| frame.ends_with(&place)), "{}", ended.stderr);
+    let dumped: Value = serde_json::from_str(&dumped.stdout).expect("JSON");
+    let locks = dumped["locks"].as_array().expect("a list");
+    let vault =
+        locks.iter().find(|lock| lock["name"].as_str().is_some_and(|n| n.ends_with("VAULT")));
+    let holder = &vault.expect("it is waited for")["holders"][0];
+    assert!(holder["acquired"].is_u64() && holder["exact"] == true, "{dumped:#}");
+}
+
+#[test]
+fn the_threads_of_a_report_have_the_waiting_of_their_process() {
+    let Some(locks) = program(SOURCE) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.json");
+    let ended = under(&["--json", text(&file)], &[text(&locks), "table"]).end();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    let report: Value =
+        serde_json::from_slice(&std::fs::read(&file).expect("written")).expect("JSON");
+    let process = &report["processes"][0];
+    let threads = process["threads"]["worst"].as_array().expect("a list");
+    let waited: u64 = threads.iter().filter_map(|thread| thread["waited_ns"].as_u64()).sum();
+    assert!(waited > 0, "readers have waited: {report:#}");
+    assert_eq!(Some(waited), process["waiting"]["waited_ns"].as_u64(), "{report:#}");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::names::Names;
 use super::places::Places;
 use super::rows::{self, ReportRow, add, choose};
 use super::semaphores::model::Semaphores;
-use super::threads;
+use super::threads::{self, FutexRoles};
 use lockstead_ledger::Ledger;
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
@@ -137,10 +137,13 @@ pub fn describe_process(
     let losses = losses(&ledger, &account);
     let rows = rows::all(&ledger, &account, options.by_class);
     let rows = futexes::gather(&ledger, names, rows);
+    let futexes = rows.iter().filter(|row| row.futex.is_some());
+    let roles = futexes.flat_map(|row| row.members.all().iter().map(|&index| (index, !row.idle)));
+    let roles: FutexRoles = roles.collect();
     let (idle, locks): (Vec<ReportRow>, Vec<ReportRow>) =
         rows.into_iter().partition(|row| row.idle);
     let idle = rows::gather_short_lived(&ledger, names, idle);
-    let (threads, mut waiting) = threads::count(&ledger, names, began, end);
+    let (threads, mut waiting) = threads::count(&ledger, names, &roles, (began, end));
     waiting.ran_ns = facts.ran_ns;
     // Threads count a wait as one for a lock when the condition is known to be one by then.
     let sum_of = |rows: &[ReportRow], of: &dyn Fn(&ReportRow) -> u64| {

@@ -4,10 +4,12 @@
 use super::account::is_running;
 use super::model::{ThreadReport, ThreadsReport, WaitingShare, percent};
 use super::names::{FIRST, Names, thread_name};
+use lockstead_ledger::lock::LockRecord;
 use lockstead_ledger::publish::WaitKind;
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
 use lockstead_ledger::{Ledger, LedgerPart};
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Records of ended threads are used again when there are more than this many.
@@ -20,8 +22,8 @@ const LISTED: usize = 5;
 pub(super) fn count(
     ledger: &Ledger<'_>,
     names: &mut dyn Names,
-    began: u64,
-    end: u64,
+    roles: &FutexRoles,
+    (began, end): (u64, u64),
 ) -> (ThreadsReport, WaitingShare) {
     let mut threads = ThreadsReport::default();
     let mut waiting = WaitingShare::default();
@@ -32,13 +34,15 @@ pub(super) fn count(
             continue;
         }
         threads.created += 1;
-        let report = one(&thread, names, ledger.header().pid.load(Relaxed), end);
+        let mut report = one(&thread, names, ledger.header().pid.load(Relaxed), end);
         let start = record.began.load(Relaxed);
         changes.push((start, 1));
         changes.push((start.saturating_add(report.lived_ns), -1));
         waiting.thread_ns = waiting.thread_ns.saturating_add(report.lived_ns);
         waiting.waited_ns = waiting.waited_ns.saturating_add(report.waited_ns);
         waiting.idled_ns = waiting.idled_ns.saturating_add(report.idled_ns);
+        // The sums of the process are put right by the rows of the locks.
+        apply_roles(ledger, &thread, roles, end, &mut report);
         if report.waited_ns != 0 {
             threads.worst.push(report);
         }
@@ -59,6 +63,46 @@ pub(super) fn count(
     threads.worst.truncate(LISTED);
     shares(&mut waiting, end.saturating_sub(began));
     (threads, waiting)
+}
+
+/// What the futex words of a ledger are, by the indices of their records: true for locks.
+pub(super) type FutexRoles = HashMap<u32, bool>;
+
+/// Counts the sleeps of a thread on futex words as the rows of these count them: as waiting where
+/// the stacks say that it was for a lock, and as idle time elsewhere.
+fn apply_roles(
+    ledger: &Ledger<'_>,
+    thread: &ThreadPart<'_>,
+    roles: &FutexRoles,
+    end: u64,
+    report: &mut ThreadReport,
+) {
+    let move_to = |is_lock: bool, ns: u64, report: &mut ThreadReport| {
+        let (from, to) = match is_lock {
+            true => (&mut report.idled_ns, &mut report.waited_ns),
+            false => (&mut report.waited_ns, &mut report.idled_ns),
+        };
+        let ns = ns.min(*from);
+        (*from, *to) = (*from - ns, to.saturating_add(ns));
+    };
+    for time in &thread.record.futex_times {
+        let index = time.lock.load(Relaxed);
+        let is_same =
+            |lock: &LockRecord| lock.generation.load(Relaxed) == time.generation.load(Relaxed);
+        let Some(&is_lock) = roles.get(&index).filter(|_| ledger.lock(index).is_some_and(is_same))
+        else {
+            continue;
+        };
+        let wrong = if is_lock { &time.idled } else { &time.waited };
+        move_to(is_lock, wrong.load(Relaxed), report);
+    }
+    if let Some((_, wait)) = thread.record.wait.read().filter(|_| is_running(thread))
+        && wait.how.kind() == WaitKind::FUTEX
+        && ledger.lock_of(&wait).is_some_and(|index| roles.get(&index) == Some(&true))
+    {
+        report.stuck = true;
+        move_to(true, end.saturating_sub(wait.since), report);
+    }
 }
 
 fn shares(waiting: &mut WaitingShare, lived: u64) {

@@ -5,13 +5,15 @@
 //! the stacks and words of those that wait, and last a cycle is proved by
 //! reading its members anew.
 
+use super::holders::OwnersFound;
 use super::interpreter::PythonState;
 use super::model::{
     HolderEvidence, JudgedCycle, Snapshot, SnapshotLock, SnapshotProcess, SnapshotSource,
     SnapshotThread, ThreadActivity, ThreadWait,
 };
-use super::owned::{self, OwnersFound, OwnersKept};
+use super::owned::{self, OwnersKept};
 use super::recognise::{self, CallingCode, FoundWait, KnownWait};
+use super::seen::SeenAcquisitions;
 use super::verify;
 use crate::futexes;
 use crate::maps::{Backing, Maps};
@@ -108,6 +110,8 @@ pub(super) struct Looking {
     /// The holders of locks that do not name them.
     pub(super) owners: OwnersFound,
     pub(super) kept: OwnersKept,
+    /// The threads that a ledger saw acquire locks which do not name them.
+    pub(super) seen: SeenAcquisitions,
     /// The tables of lockstead's own locks, by the files that have some.
     slots: RefCell<HashMap<String, Option<SlotTable>>>,
     pub(super) limits: Vec<String>,
@@ -144,6 +148,7 @@ impl Looking {
             may_stop,
             owners: OwnersFound::default(),
             kept: OwnersKept::default(),
+            seen: SeenAcquisitions::default(),
             slots: RefCell::default(),
             limits: Vec::new(),
             runtime: None,

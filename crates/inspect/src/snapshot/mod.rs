@@ -14,17 +14,20 @@
 //! | [`mod@capture`] | how to take one of a living process |
 //! | [`mod@recorded`] | how to take one of a process with a ledger |
 //! | `entries` | what the ledger says of each thread |
+//! | `holders` | what was found of those, and what contradicts itself |
 //! | `objects` | names and holders of what is waited for |
 //! | `interpreter` | who holds the locks of Python |
 //! | `naps` | the next sleep of those that look at lockstead's locks from time to time |
 //! | `owned` | holders of locks that do not name them |
 //! | `parties` | a cycle as threads of a finding |
 //! | `python` | what Python's threads wait for, and who has it |
+//! | `seen` | holders whom the ledger saw acquire a lock |
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`verify`] | when a cycle is a deadlock |
 
 pub mod capture;
 mod entries;
+mod holders;
 mod interpreter;
 pub mod model;
 mod naps;
@@ -34,6 +37,7 @@ mod parties;
 mod python;
 pub mod recognise;
 pub mod recorded;
+mod seen;
 pub mod verify;
 
 pub use capture::capture;

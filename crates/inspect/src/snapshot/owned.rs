@@ -10,8 +10,10 @@
 //! hundred instructions are emulated for each frame that has something to clean up.
 
 use super::capture::Looking;
+use super::holders::{FoundHolder, OwnersFound, enter_seen};
 use super::model::{HolderEvidence, LockHolder};
 use super::recognise::{FoundWait, KnownWait};
+use super::seen::{self, SeenAcquisition, SeenAcquisitions};
 use crate::futexes;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
@@ -21,9 +23,7 @@ use crate::owners::awaited::{self, AwaitedLock, LockShape};
 use crate::owners::code::{KnownNames, ProgramCode, is_system};
 use crate::owners::overlay::ReadPages;
 use crate::owners::run::DecodedCode;
-use crate::owners::search::{
-    FoundHold, FrameMoment, MOST_FRAMES, OwnerSearch, ThreadMoment, WaitMoment,
-};
+use crate::owners::search::{FrameMoment, MOST_FRAMES, OwnerSearch, ThreadMoment, WaitMoment};
 use crate::owners::stack::may_hold as stack_scan;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::OwnKind;
@@ -31,41 +31,13 @@ use crate::stack::{CodeAddress, Stack, StackEnd};
 use crate::still::{self, SleepingRegisters};
 use crate::symbols;
 use crate::unwind::Registers;
+use lockstead_ledger::Ledger;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Instructions that all runs of one search may emulate: some tenths of a second.
 const MOST_STEPS: u64 = 2_000_000;
 /// Instructions that all searches in one process may emulate.
 const MOST_STEPS_ALL: u64 = 8_000_000;
-
-/// What was found of the holders of locks that do not name them, by the locks' addresses.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct OwnersFound {
-    /// The holders of each lock.
-    pub(super) holders: BTreeMap<u64, Vec<FoundHolder>>,
-    /// The threads that may hold it.
-    pub(super) may_hold: BTreeMap<u64, BTreeSet<u32>>,
-    /// Semaphores that several threads would release.
-    several: BTreeSet<u64>,
-}
-
-/// A thread that holds a lock which does not name it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct FoundHolder {
-    /// The thread, and the frame that would release the lock.
-    pub(super) thread: u32,
-    /// The lock, and what shows it.
-    pub(super) hold: FoundHold,
-    /// The place of that frame.
-    pub(super) at: CodeAddress,
-}
-
-impl FoundHolder {
-    /// Tells whether it would put a unit into a semaphore, as others may.
-    fn is_giver(&self) -> bool {
-        self.hold.lock.shape == LockShape::Semaphore
-    }
-}
 
 /// What is kept for several looks at the holders of one process.
 #[derive(Default)]
@@ -196,6 +168,7 @@ impl Looking {
                 self.limits.push(limit.into());
             }
         }
+        self.add_seen(&mut found, &threads, locks);
         for lock in unconfirmed(locks, &found) {
             let holders = threads.iter().filter(|thread| stack_scan(thread, lock, &self.memory));
             let threads: BTreeSet<u32> = holders.map(|thread| thread.tid).collect();
@@ -279,6 +252,41 @@ impl Looking {
         known.awaited.iter().find(confirmed).or(by_name).copied()
     }
 
+    /// Reads from the ledger which threads have slept on the words of mutexes that are waited for.
+    pub(super) fn read_seen(&mut self, ledger: &Ledger<'_>) {
+        let locks = self.waits.values().flat_map(|known| &known.awaited);
+        let mutexes = locks.filter(|lock| lock.shape == LockShape::RustMutex);
+        let words: Vec<u64> = mutexes.map(|lock| lock.address).collect();
+        if let Some((_, symbolizer)) = &mut self.code {
+            let process = (self.pid, &self.numbers);
+            self.seen = SeenAcquisitions::read(ledger, process, &words, symbolizer);
+        }
+    }
+
+    /// Returns the thread that was seen to acquire a lock, and does not wait for it.
+    pub(super) fn seen_holder(&self, lock: u64) -> Option<&SeenAcquisition> {
+        let seen = self.seen.holder(lock, self.pid, &self.memory)?;
+        let waits = self.waits.get(&seen.thread).is_some_and(|known| {
+            known.wait.address == lock || known.awaited.iter().any(|own| own.address == lock)
+        });
+        (!waits).then_some(seen)
+    }
+
+    /// Adds to the holders that were found those whom the ledger saw acquire the locks. Where
+    /// another thread was found, neither is named.
+    fn add_seen(&self, found: &mut OwnersFound, threads: &[ThreadMoment], locks: &[AwaitedLock]) {
+        for &lock in locks.iter().filter(|lock| lock.shape == LockShape::RustMutex) {
+            let Some(seen) = self.seen_holder(lock.address) else { continue };
+            let thread = threads.iter().find(|thread| thread.tid == seen.thread);
+            let frames = thread.map_or(&[][..], |thread| &thread.frames);
+            // In a signal handler it may be on its way to the lock.
+            let in_handler = frames.iter().skip(1).any(|frame| !frame.at.returns);
+            if let Some(frame) = frames.first().filter(|_| !in_handler) {
+                enter_seen(found, lock, (seen.thread, frame.at), seen.by_name);
+            }
+        }
+    }
+
     /// Returns the holders of a lock as a report shows them.
     pub(super) fn holders_of(&mut self, address: u64) -> Vec<LockHolder> {
         let found = self.owners.holders.get(&address).cloned().unwrap_or_default();
@@ -289,6 +297,7 @@ impl Looking {
         let place = self.place_of(found.at);
         let unlock = if found.is_giver() { "release" } else { "unlock" };
         let rests_on = match found.hold.evidence {
+            HolderEvidence::Seen => seen::RESTS_ON.into(),
             HolderEvidence::Likely if !found.hold.at_pad => {
                 format!("{place} would {unlock} it after this call")
             }
@@ -312,86 +321,6 @@ impl Looking {
             || format!("{:#x}", at.address),
             |frame| frame.called().unwrap_or_else(|| frame.site()),
         )
-    }
-}
-
-impl OwnersFound {
-    fn enter(&mut self, thread: &ThreadMoment, holds: Vec<FoundHold>, may_hold: Vec<AwaitedLock>) {
-        for hold in holds {
-            let Some(frame) = thread.frames.get(hold.frame) else { continue };
-            let holders = self.holders.entry(hold.lock.address).or_default();
-            if holders.iter().any(|found| found.thread == thread.tid && found.is_giver()) {
-                continue;
-            }
-            holders.push(FoundHolder { thread: thread.tid, hold, at: frame.at });
-        }
-        for lock in may_hold {
-            self.may_hold.entry(lock.address).or_default().insert(thread.tid);
-        }
-    }
-
-    /// Takes those for no holders who contradict each other: of several, all must share the lock, or
-    /// have units of a semaphore, and all must have used it as the same kind.
-    fn sift(&mut self) {
-        let may_hold = &mut self.may_hold;
-        self.holders.retain(|address, holders| {
-            let alike = |found: &FoundHolder| found.hold.lock == holders[0].hold.lock;
-            let together = |found: &FoundHolder| found.hold.shared || found.is_giver();
-            let agree =
-                holders.len() == 1 || holders.iter().all(|found| together(found) && alike(found));
-            if !agree {
-                let threads = holders.iter().map(|found| found.thread);
-                may_hold.entry(*address).or_default().extend(threads);
-            }
-            agree
-        });
-        may_hold.retain(|address, _| !self.holders.contains_key(address));
-    }
-
-    /// Notes the semaphores into which several threads would put a unit as their next step: who
-    /// waits for one waits for no single thread.
-    fn note_several(&mut self, threads: &[ThreadMoment], search: &OwnerSearch<'_>) {
-        let semaphores = self.holders.values().flatten().filter(|found| found.is_giver());
-        let locks: Vec<AwaitedLock> = semaphores.map(|found| found.hold.lock).collect();
-        if locks.is_empty() {
-            return;
-        }
-        for thread in threads {
-            for lock in search.gives_next(thread, &locks) {
-                let givers = self.holders.get(&lock.address).into_iter().flatten();
-                if givers.map(|found| found.thread).any(|giver| giver != thread.tid) {
-                    self.several.insert(lock.address);
-                }
-            }
-        }
-        if search.decoded.is_exhausted() {
-            self.several.extend(locks.iter().map(|lock| lock.address));
-        }
-    }
-
-    /// Returns the holders of a lock without which nobody can have it.
-    pub(super) fn needed(&self, lock: u64) -> &[FoundHolder] {
-        match self.holders.get(&lock) {
-            Some(holders) if !self.several.contains(&lock) => holders,
-            _ => &[],
-        }
-    }
-
-    /// Tells whether all locks that are waited for have holders that are more than likely.
-    fn are_sure(&self, waits: &BTreeMap<u32, KnownWait>) -> bool {
-        let sure = |lock: &AwaitedLock| {
-            let holders = self.holders.get(&lock.address);
-            holders.is_some_and(|holders| {
-                holders.iter().all(|found| found.hold.evidence != HolderEvidence::Likely)
-            })
-        };
-        let mut waits = waits.values().filter(|known| !known.awaited.is_empty());
-        waits.all(|known| known.awaited.iter().any(sure))
-    }
-
-    /// Tells whether a holder is known, or several who contradict each other.
-    fn is_known(&self, address: u64) -> bool {
-        self.holders.contains_key(&address)
     }
 }
 

@@ -89,6 +89,7 @@ pub fn recorded(
     let mut entries = LedgerEntries::read(&mut looking, &ledger, &taking_back);
     name_by_words(&looking, &ledger, &mut entries);
     look_in_memory(&mut looking, &ledger, &mut entries);
+    place_seen(&looking, &mut entries);
     looking.look_at_python(std::mem::take(&mut entries.taken));
     let waits = entries.waits.iter();
     let tids: HashMap<u32, u32> =
@@ -125,6 +126,22 @@ fn name_by_words(looking: &Looking, ledger: &Ledger<'_>, entries: &mut LedgerEnt
             && let Some(&tid) = looking.numbers.get(&owner)
         {
             lock.held = LockHeld::By { holders: vec![LockHolder::alone(tid)] };
+        }
+    }
+}
+
+/// Says of the holders that the ledger saw acquire their locks where and when that was.
+fn place_seen(looking: &Looking, entries: &mut LedgerEntries) {
+    for (&address, lock) in &mut entries.locks {
+        let LockHeld::By { holders } = &mut lock.held else { continue };
+        let Some(seen) = looking.seen_holder(address) else { continue };
+        let unplaced =
+            |holder: &&mut LockHolder| holder.thread == seen.thread && holder.acquired.is_none();
+        for holder in holders.iter_mut().filter(unplaced) {
+            holder.acquired = Some(entries.stacks.len());
+            entries.stacks.push(seen.stack.clone());
+            holder.held_ns = Some(entries.now.saturating_sub(seen.at));
+            holder.exact = true;
         }
     }
 }
@@ -195,6 +212,7 @@ fn cycle(
 fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut LedgerEntries) {
     let silent = entries.without_holder();
     looking.find_waits(|tid| silent.contains(&tid) || !entries.waits.contains_key(&tid));
+    looking.read_seen(ledger);
     looking.find_owners();
     let found: Vec<u32> = looking.waits.keys().copied().collect();
     for tid in found {

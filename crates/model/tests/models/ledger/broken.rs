@@ -44,6 +44,11 @@ fn broken_an_entry_is_taken_away_that_has_moved() {
     missed!(scenes::taken_away(), ledger_moves_what_was_revoked, FailureKind::Panic(_), calm());
 }
 
+#[test]
+fn broken_a_word_that_was_woken_is_taken_for_a_lock_that_is_held() {
+    missed!(scenes::slept(), ledger_remembers_what_was_woken, FailureKind::Panic(_), calm());
+}
+
 /// Checks that a scene passes, and how it fails when a rule is broken.
 fn fails(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) -> SearchFailure {
     scene(Rules::KEPT).check(config).expect("correct as shipped");

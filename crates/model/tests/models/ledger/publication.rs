@@ -32,6 +32,11 @@ fn model_what_is_confirmed_is_of_one_piece_2t() {
 }
 
 #[test]
+fn model_what_a_waiting_thread_slept_on_is_what_it_has_not_woken_2t() {
+    complete("slept", &scenes::slept(), &calm());
+}
+
+#[test]
 fn model_a_running_threads_fields_are_not_older_than_the_address_2t() {
     complete("running", &scenes::running(), &calm());
 }

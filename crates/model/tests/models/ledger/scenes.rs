@@ -2,8 +2,9 @@
 
 use super::world::{Got, Party, Rules, World, holding, waiting};
 use lockstead_core::Nanos;
+use lockstead_ledger::futexes::{Slept, SleptWord, SleptWords};
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
-use lockstead_model::{Scenario, with_handler};
+use lockstead_model::{Model, Scenario, with_handler};
 
 const X: usize = 0;
 const Y: usize = 1;
@@ -39,6 +40,51 @@ pub(super) fn story() -> Scenario<Party> {
                     _ => (waiting(WaitKind::READ, 13, 0), [lent, three, None]),
                 };
                 assert_eq!((found, holds), truth);
+            }
+        })
+}
+
+/// What the thread of [`slept`] shows.
+pub(super) struct Sleeper {
+    party: Party,
+    words: [SleptWord<Model>; 2],
+}
+
+impl Sleeper {
+    fn new() -> Sleeper {
+        Sleeper { party: Party::new(), words: [const { SleptWord::NONE }; 2] }
+    }
+}
+
+/// Makes the scenario in which one thread sleeps on words, wakes the first and sleeps on. In each
+/// wait that is confirmed the reader finds what the thread has slept on and not woken.
+pub(super) fn slept() -> Scenario<Sleeper> {
+    let note = |word| Slept { word, stack: word as u32, at: word };
+    Scenario::new(Sleeper::new)
+        .thread(move |me| {
+            let (wait, words) = (me.party.wait(), SleptWords::new(&me.words));
+            wait.begin(&waiting(WaitKind::FUTEX, 11, 0));
+            wait.end();
+            words.note(&note(11));
+            wait.begin(&waiting(WaitKind::FUTEX, 12, 0));
+            wait.end();
+            words.note(&note(12));
+            words.forget(11);
+            wait.begin(&waiting(WaitKind::FUTEX, 13, 0));
+        })
+        .thread(move |me| {
+            let Some((episode, found)) = me.party.wait().read() else { return };
+            // An execution may be given up at any access, with all that it has allocated.
+            let mut seen = [None; 2];
+            let words = SleptWords::new(&me.words).read();
+            seen.iter_mut().zip(words).for_each(|(place, word)| *place = Some(word));
+            if me.party.wait().is_still(episode) {
+                let truth = match found.target {
+                    11 => None,
+                    12 => Some(note(11)),
+                    _ => Some(note(12)),
+                };
+                assert_eq!(seen, [truth, None]);
             }
         })
 }

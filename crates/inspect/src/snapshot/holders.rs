@@ -1,0 +1,191 @@
+//! What was found of the holders of locks that do not name them, and what contradicts itself in it.
+
+use super::model::HolderEvidence;
+use super::recognise::KnownWait;
+use crate::owners::awaited::{AwaitedLock, LockShape};
+use crate::owners::search::{FoundHold, OwnerSearch, ThreadMoment};
+use crate::stack::CodeAddress;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What was found of the holders of locks that do not name them, by the locks' addresses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnersFound {
+    /// The holders of each lock.
+    pub(super) holders: BTreeMap<u64, Vec<FoundHolder>>,
+    /// The threads that may hold it.
+    pub(super) may_hold: BTreeMap<u64, BTreeSet<u32>>,
+    /// Semaphores that several threads would release.
+    several: BTreeSet<u64>,
+}
+
+/// A thread that holds a lock which does not name it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundHolder {
+    /// The thread, and the frame that would release the lock.
+    pub(super) thread: u32,
+    /// The lock, and what shows it.
+    pub(super) hold: FoundHold,
+    /// The place of that frame.
+    pub(super) at: CodeAddress,
+}
+
+impl FoundHolder {
+    /// Tells whether it would put a unit into a semaphore, as others may.
+    pub(super) fn is_giver(&self) -> bool {
+        self.hold.lock.shape == LockShape::Semaphore
+    }
+}
+
+/// Adds that a thread was seen to acquire a lock; `by_name`: by functions of the lock's own.
+pub(super) fn enter_seen(
+    found: &mut OwnersFound,
+    lock: AwaitedLock,
+    (thread, at): (u32, CodeAddress),
+    by_name: bool,
+) {
+    let evidence = HolderEvidence::Seen;
+    match found.holders.get_mut(&lock.address) {
+        Some(holders) if holders.iter().all(|holder| holder.thread == thread) => {
+            let is_likely = |holder: &&mut FoundHolder| {
+                holder.hold.evidence == HolderEvidence::Likely && holder.hold.lock == lock
+            };
+            let likely = holders.iter_mut().filter(is_likely);
+            likely.for_each(|holder| holder.hold.evidence = evidence);
+        }
+        Some(_) => {
+            let holders = found.holders.remove(&lock.address).unwrap_or_default();
+            let threads = holders.iter().map(|holder| holder.thread).chain([thread]);
+            found.may_hold.entry(lock.address).or_default().extend(threads);
+        }
+        None if by_name => {
+            let hold = FoundHold { lock, shared: false, evidence, frame: 0, at_pad: false };
+            found.holders.insert(lock.address, vec![FoundHolder { thread, hold, at }]);
+            found.may_hold.remove(&lock.address);
+        }
+        None => {}
+    }
+}
+
+impl OwnersFound {
+    /// Adds what was found of one thread.
+    pub(super) fn enter(
+        &mut self,
+        thread: &ThreadMoment,
+        holds: Vec<FoundHold>,
+        may_hold: Vec<AwaitedLock>,
+    ) {
+        for hold in holds {
+            let Some(frame) = thread.frames.get(hold.frame) else { continue };
+            let holders = self.holders.entry(hold.lock.address).or_default();
+            if holders.iter().any(|found| found.thread == thread.tid && found.is_giver()) {
+                continue;
+            }
+            holders.push(FoundHolder { thread: thread.tid, hold, at: frame.at });
+        }
+        for lock in may_hold {
+            self.may_hold.entry(lock.address).or_default().insert(thread.tid);
+        }
+    }
+
+    /// Takes those for no holders who contradict each other: of several, all must share the lock, or
+    /// have units of a semaphore, and all must have used it as the same kind.
+    pub(super) fn sift(&mut self) {
+        let may_hold = &mut self.may_hold;
+        self.holders.retain(|address, holders| {
+            let alike = |found: &FoundHolder| found.hold.lock == holders[0].hold.lock;
+            let together = |found: &FoundHolder| found.hold.shared || found.is_giver();
+            let agree =
+                holders.len() == 1 || holders.iter().all(|found| together(found) && alike(found));
+            if !agree {
+                let threads = holders.iter().map(|found| found.thread);
+                may_hold.entry(*address).or_default().extend(threads);
+            }
+            agree
+        });
+        may_hold.retain(|address, _| !self.holders.contains_key(address));
+    }
+
+    /// Notes the semaphores into which several threads would put a unit as their next step: who
+    /// waits for one waits for no single thread.
+    pub(super) fn note_several(&mut self, threads: &[ThreadMoment], search: &OwnerSearch<'_>) {
+        let semaphores = self.holders.values().flatten().filter(|found| found.is_giver());
+        let locks: Vec<AwaitedLock> = semaphores.map(|found| found.hold.lock).collect();
+        if locks.is_empty() {
+            return;
+        }
+        for thread in threads {
+            for lock in search.gives_next(thread, &locks) {
+                let givers = self.holders.get(&lock.address).into_iter().flatten();
+                if givers.map(|found| found.thread).any(|giver| giver != thread.tid) {
+                    self.several.insert(lock.address);
+                }
+            }
+        }
+        if search.decoded.is_exhausted() {
+            self.several.extend(locks.iter().map(|lock| lock.address));
+        }
+    }
+
+    /// Returns the holders of a lock without which nobody can have it.
+    pub(super) fn needed(&self, lock: u64) -> &[FoundHolder] {
+        match self.holders.get(&lock) {
+            Some(holders) if !self.several.contains(&lock) => holders,
+            _ => &[],
+        }
+    }
+
+    /// Tells whether all locks that are waited for have holders that are more than likely.
+    pub(super) fn are_sure(&self, waits: &BTreeMap<u32, KnownWait>) -> bool {
+        let sure = |lock: &AwaitedLock| {
+            let holders = self.holders.get(&lock.address);
+            holders.is_some_and(|holders| {
+                holders.iter().all(|found| found.hold.evidence != HolderEvidence::Likely)
+            })
+        };
+        let mut waits = waits.values().filter(|known| !known.awaited.is_empty());
+        waits.all(|known| known.awaited.iter().any(sure))
+    }
+
+    /// Tells whether a holder is known, or several who contradict each other.
+    pub(super) fn is_known(&self, address: u64) -> bool {
+        self.holders.contains_key(&address)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOCK: AwaitedLock = AwaitedLock { address: 64, shape: LockShape::RustMutex };
+    const AT: CodeAddress = CodeAddress { address: 1, returns: true, found: false };
+
+    /// Returns who holds the lock, and on which evidence, and who may, when the thread 1 was seen
+    /// to acquire it and another search found `before`.
+    fn holders(
+        before: Option<(u32, HolderEvidence)>,
+        by_name: bool,
+    ) -> (Vec<(u32, HolderEvidence)>, Vec<u32>) {
+        let mut found = OwnersFound::default();
+        if let Some((thread, evidence)) = before {
+            let hold = FoundHold { lock: LOCK, shared: false, evidence, frame: 0, at_pad: false };
+            found.holders.insert(LOCK.address, vec![FoundHolder { thread, hold, at: AT }]);
+        }
+        enter_seen(&mut found, LOCK, (1, AT), by_name);
+        let holders = found.holders.into_values().flatten();
+        let may_hold = found.may_hold.into_values().flatten();
+        let holders = holders.map(|holder| (holder.thread, holder.hold.evidence));
+        (holders.collect(), may_hold.collect())
+    }
+
+    #[test]
+    fn what_was_seen_is_believed_by_name_or_with_other_evidence_and_never_against_it() {
+        use HolderEvidence::{Likely, Pad, Seen};
+        assert_eq!(holders(None, true), (vec![(1, Seen)], vec![]));
+        assert_eq!(holders(None, false), (vec![], vec![]), "it may be a word of another kind");
+        assert_eq!(holders(Some((1, Likely)), false), (vec![(1, Seen)], vec![]));
+        assert_eq!(holders(Some((1, Pad)), false), (vec![(1, Pad)], vec![]));
+        for evidence in [Pad, Likely] {
+            assert_eq!(holders(Some((2, evidence)), true), (vec![], vec![1, 2]), "one is wrong");
+        }
+    }
+}
