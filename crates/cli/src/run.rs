@@ -102,6 +102,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         follow: !flags.no_follow,
         sleepy: flags.check.sleepy,
         semaphores: flags.semaphores,
+        told: flags.syscalls,
     };
     let rust = if flags.rust { rust::prepare() } else { Ok(RustBuild::default()) };
     let rust = rust.map_err(|why| Failure::Refused {

@@ -38,6 +38,36 @@ fn memory_above_a_stack_is_not_on_it() {
     assert!(text.contains(words), "no {words:?} in {text}");
 }
 
+/// musl has no unwind tables, and its mutex no owner.
+#[test]
+fn a_ring_of_mutexes_of_musl_is_seen_through_code_without_tables() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program) = (folder.path().join("crossed.c"), folder.path().join("crossed"));
+    std::fs::write(&source, include_str!("dump/crossed.c")).expect("written");
+    for options in [&["-O1", "-g"][..], &["-O2", "-g", "-static"]] {
+        let built =
+            Command::new("musl-gcc").args(options).arg("-o").arg(&program).arg(&source).output();
+        if !built.is_ok_and(|built| built.status.success()) {
+            eprintln!("skipped: musl-gcc builds nothing here");
+            return;
+        }
+        let hung = Hung::start(&mut Command::new(&program));
+        if !hung.settle(2) {
+            return;
+        }
+        let text = plain(&hung.dump(&[]).stdout);
+        for words in [
+            "DEADLOCK, probably: 2 threads wait for each other",
+            "waits for right (pthread mutex)",
+            "waits for left (pthread mutex)",
+            "likely: both() would unlock it after this call",
+            "      both() at crossed.c:14\n",
+        ] {
+            assert!(text.contains(words), "no {words:?} with {options:?} in {text}");
+        }
+    }
+}
+
 /// Dumps a program without the C library beside it, and without symbols.
 #[test]
 fn words_like_those_of_a_lock_are_not_one() {

@@ -29,6 +29,7 @@ use crate::memory::{ProcessMemory, ReadableMemory, SavedMemory};
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 use crate::proc::task::{self, SleepingCall, TaskDoing};
 use crate::unwind::Registers;
+use lockstead_ledger::hello::{Settings, VARIABLE};
 use std::io;
 use std::ptr;
 use std::thread;
@@ -82,7 +83,9 @@ pub struct SleepingRegisters {
 #[must_use]
 pub fn of_sleepers(pid: u32, threads: Vec<(u32, SleepingCall)>) -> Vec<(u32, SleepingRegisters)> {
     let read = move || {
-        let registers = threads.into_iter().map(|(tid, call)| (tid, of_sleeper(pid, tid, &call)));
+        let switches = if is_told(pid) { OWN_SWITCHES + 1 } else { OWN_SWITCHES };
+        let registers =
+            threads.into_iter().map(|(tid, call)| (tid, of_sleeper(pid, tid, &call, switches)));
         registers.filter_map(|(tid, registers)| Some((tid, registers?))).collect()
     };
     let reader = thread::Builder::new().spawn(read);
@@ -90,7 +93,19 @@ pub fn of_sleepers(pid: u32, threads: Vec<(u32, SleepingCall)>) -> Vec<(u32, Sle
 }
 
 /// What a held thread adds to its count of voluntary switches: it stands still, and sleeps again.
+/// Under `lockstead run --syscalls` it sleeps once more, until the command has heard of the call.
 const OWN_SWITCHES: u64 = 2;
+
+/// Tells whether the kernel tells a command of the futex calls of this process.
+fn is_told(pid: u32) -> bool {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+    let mut entries = environment.split(|&byte| byte == 0);
+    entries.any(|entry| {
+        let value =
+            entry.strip_prefix(VARIABLE.as_bytes()).and_then(|rest| rest.strip_prefix(b"="));
+        value.and_then(Settings::parse).is_some_and(|settings| settings.told)
+    })
+}
 
 /// Tells whether a call that is interrupted begins anew or goes on, whatever it is called with.
 fn begins_anew(pid: u32, call: &SleepingCall) -> bool {
@@ -112,7 +127,12 @@ fn begins_anew(pid: u32, call: &SleepingCall) -> bool {
     }
 }
 
-fn of_sleeper(pid: u32, tid: u32, call: &SleepingCall) -> Option<SleepingRegisters> {
+fn of_sleeper(
+    pid: u32,
+    tid: u32,
+    call: &SleepingCall,
+    own_switches: u64,
+) -> Option<SleepingRegisters> {
     let number = libc::pid_t::try_from(tid).ok()?;
     let sleeps = || match task::doing(pid, tid) {
         Ok(TaskDoing::Call(now)) => {
@@ -135,7 +155,7 @@ fn of_sleeper(pid: u32, tid: u32, call: &SleepingCall) -> Option<SleepingRegiste
     // Right after it was let go it looks as if it slept: it does when it has been taken off again.
     let switches = loop {
         let switches = task::switches(pid, tid)?;
-        if switches.0 >= before + OWN_SWITCHES && sleeps() {
+        if switches.0 >= before + own_switches && sleeps() {
             break switches;
         }
         if start.elapsed() > PATIENCE {
@@ -144,7 +164,7 @@ fn of_sleeper(pid: u32, tid: u32, call: &SleepingCall) -> Option<SleepingRegiste
         thread::sleep(PAUSE);
     };
     // More of them, and it has been woken in between.
-    let same = held.rsp == call.sp && switches.0 == before + OWN_SWITCHES;
+    let same = held.rsp == call.sp && switches.0 == before + own_switches;
     same.then(|| SleepingRegisters {
         registers: Registers::all(&held),
         thread_pointer: held.fs_base,

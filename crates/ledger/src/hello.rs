@@ -47,6 +47,8 @@ pub struct Settings<'a> {
     pub sleepy: bool,
     /// Whether the library that checks notes what semaphores are used for.
     pub semaphores: bool,
+    /// Whether the kernel tells the command of each futex call of the process.
+    pub told: bool,
 }
 
 impl<'a> Settings<'a> {
@@ -60,12 +62,14 @@ impl<'a> Settings<'a> {
         if token.is_empty() || token.len() > TOKEN || !token.iter().all(plain) {
             return None;
         }
-        let mut settings = Settings { token, follow: true, sleepy: false, semaphores: false };
+        let mut settings =
+            Settings { token, follow: true, sleepy: false, semaphores: false, told: false };
         for option in options.split(|&byte| byte == b',').filter(|option| !option.is_empty()) {
             match option {
                 b"no-follow" => settings.follow = false,
                 b"sleepy" => settings.sleepy = true,
                 b"semaphores" => settings.semaphores = true,
+                b"told" => settings.told = true,
                 _ => return None,
             }
         }
@@ -82,6 +86,7 @@ impl fmt::Display for Settings<'_> {
             (!self.follow, "no-follow,"),
             (self.sleepy, "sleepy,"),
             (self.semaphores, "semaphores,"),
+            (self.told, "told,"),
         ];
         options.iter().filter(|(set, _)| *set).try_for_each(|(_, name)| f.write_str(name))
     }
@@ -195,9 +200,9 @@ mod tests {
 
     #[test]
     fn settings_survive_the_environment() {
-        for bits in 0..8 {
-            let [follow, sleepy, semaphores] = [1, 2, 4].map(|bit| bits & bit != 0);
-            let settings = Settings { token: b"12-ab", follow, sleepy, semaphores };
+        for bits in 0..16 {
+            let [follow, sleepy, semaphores, told] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            let settings = Settings { token: b"12-ab", follow, sleepy, semaphores, told };
             assert_eq!(Settings::parse(settings.to_string().as_bytes()), Some(settings));
         }
         let long = [b'a'; TOKEN + 1];

@@ -101,6 +101,7 @@ fn recognise(ledger: &Ledger<'_>, names: &mut dyn Names, record: &LockRecord) ->
     let found = stack.as_ref().and_then(of_stack);
     let attributes = record.shape().2;
     let beside = attributes & attribute::BESIDE != 0;
+    let is_mutex = attributes & attribute::C_LIBRARY != 0;
     let address = record.address.load(Relaxed);
     let own = Some(address).filter(|_| !record.is_of_many_words());
     // Nothing on the stack has a name, and each wait looked like one for this mutex.
@@ -110,11 +111,10 @@ fn recognise(ledger: &Ledger<'_>, names: &mut dyn Names, record: &LockRecord) ->
     });
     let (noun, role, address) = match found {
         Some(known) => {
-            (known.name, known.role, own.and_then(|own| known.key_recorded(own, beside)))
+            let key = || own.and_then(|own| known.key_recorded(own, beside));
+            (known.name, known.role, if is_mutex { own } else { key() })
         }
-        None if attributes & attribute::C_LIBRARY != 0 => {
-            ("pthread mutex", FutexRole::Exclusive, own)
-        }
+        None if is_mutex => ("pthread mutex", FutexRole::Exclusive, own),
         None if as_mutex => ("futex lock, as Rust std::sync::Mutex", FutexRole::Exclusive, own),
         None if beside => ("futex word, as of parking_lot", FutexRole::Unknown, own),
         None => ("futex", FutexRole::Unknown, own),

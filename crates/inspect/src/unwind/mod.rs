@@ -11,10 +11,12 @@
 //!   Where the walk needs another, it stops and says which;
 //! - a return address must lie in code, and a caller above its callee on the
 //!   stack; else the walk stops and says so;
+//! - the caller of code without tables is where that code itself would return
+//!   to, see `leaving.rs`;
 //! - nothing is guessed from what lies about on the stack, but two things may
 //!   be found there: by a known frame pointer, the caller of code without
-//!   tables; and an unknown frame pointer, by the search that `search.rs`
-//!   describes. Frames found in these ways are marked.
+//!   tables that cannot be followed; and an unknown frame pointer, by the search
+//!   that `search.rs` describes. Frames found in these ways are marked.
 //!
 //! # Why not framehop
 //! The walk starts with the program counter and the stack pointer alone. `framehop` takes the
@@ -27,6 +29,7 @@
 //! after that a frame costs a look-up and a read of memory that was fetched in
 //! one piece with its neighbours.
 
+mod leaving;
 mod registers;
 mod row;
 mod search;
@@ -38,9 +41,11 @@ use crate::memory::ReadableMemory;
 use crate::modules::{CodePlace, Modules};
 use crate::owners::lsda::Landing;
 use crate::stack::{CodeAddress, StackEnd};
+use leaving::{Kept, Leaving, StackBase, StackPlace};
 use lockstead_unwind::{RBP, RSP, Stop};
 use row::RowInFile;
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::rc::Rc;
 use table::ModuleTables;
 use window::ReadWindow;
@@ -75,6 +80,8 @@ pub struct Unwinder {
     tables: HashMap<u64, Option<Rc<ModuleTables>>>,
     /// The rows by address of the instruction.
     rows: HashMap<u64, Result<Rc<RowInFile>, NoRule>>,
+    /// How code without tables is left, by address of the instruction.
+    leavings: HashMap<u64, Option<Leaving>>,
     window: ReadWindow,
 }
 
@@ -86,6 +93,7 @@ impl Unwinder {
             modules,
             tables: HashMap::new(),
             rows: HashMap::new(),
+            leavings: HashMap::new(),
             window: ReadWindow::default(),
         }
     }
@@ -102,6 +110,7 @@ impl Unwinder {
         if code(&maps) != code(self.modules.maps()) {
             self.tables.clear();
             self.rows.clear();
+            self.leavings.clear();
         }
         self.modules.update(maps);
     }
@@ -169,9 +178,11 @@ impl Unwinder {
         let row = match self.row(memory, at.lookup()) {
             Ok(row) => row,
             Err(NoRule { module }) => {
-                let next = self.by_frame_pointer(memory, registers);
+                let known = self.by_code(memory, registers, module.is_some());
+                let next = known.or_else(|| self.by_frame_pointer(memory, registers));
                 *registers = next.ok_or(StackEnd::NoUnwindInformation { address: here, module })?;
-                return Ok(CodeAddress { found: true, ..CodeAddress::return_to(registers.pc) });
+                let caller = CodeAddress::return_to(registers.pc);
+                return Ok(CodeAddress { found: known.is_none(), ..caller });
             }
         };
         let sp = registers.get(RSP);
@@ -207,6 +218,41 @@ impl Unwinder {
             true => CodeAddress::exact(next.pc),
             false => CodeAddress::return_to(next.pc),
         })
+    }
+
+    /// Returns the caller by what the code does until it returns. `of_file`: the code is that of a
+    /// file; what a program writes itself may be something else the next time.
+    fn by_code(
+        &mut self,
+        memory: &dyn ReadableMemory,
+        from: &Registers,
+        of_file: bool,
+    ) -> Option<Registers> {
+        let leaving = match self.leavings.entry(from.pc) {
+            Entry::Occupied(known) => known.get().clone(),
+            Entry::Vacant(free) if of_file => free.insert(Leaving::of(memory, from.pc)).clone(),
+            Entry::Vacant(_) => Leaving::of(memory, from.pc),
+        }?;
+        let sp = from.get(RSP)?;
+        let place = |place: StackPlace| match place.base {
+            StackBase::StackPointer => sp.checked_add_signed(place.offset),
+            StackBase::FramePointer => from.get(RBP)?.checked_add_signed(place.offset),
+        };
+        let returns_by = place(leaving.returns_by).filter(|&at| at >= sp)?;
+        let pc = self.window.read(memory, returns_by).ok()?;
+        if !self.is_code(pc) || !search::is_behind_call(memory, pc) {
+            return None;
+        }
+        let mut caller = Registers::new(pc, returns_by.checked_add(8)?);
+        for (register, kept) in leaving.kept() {
+            let value = match kept {
+                Kept::Same => from.get(register),
+                Kept::At(at) => place(at).and_then(|at| self.window.read(memory, at).ok()),
+                Kept::Lost => None,
+            };
+            caller = caller.with(register, value);
+        }
+        Some(caller)
     }
 
     /// Returns the caller by the frame pointer, where one is known and leads to a pair

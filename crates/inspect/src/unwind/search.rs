@@ -128,6 +128,11 @@ impl Unwinder {
     }
 }
 
+/// Tells whether a call stands in front of `returns_to`.
+pub(super) fn is_behind_call(memory: &dyn ReadableMemory, returns_to: u64) -> bool {
+    link(memory, returns_to, 0).is_some()
+}
+
 /// Returns how the call in front of `returns_to` leads to the function that starts at
 /// `function`; `None` if there is no call.
 fn link(memory: &dyn ReadableMemory, returns_to: u64, function: u64) -> Option<Link> {
