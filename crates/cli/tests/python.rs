@@ -103,22 +103,26 @@ fn a_ring_through_the_interpreter_itself_is_a_deadlock() {
     }
 }
 
-/// A thread by its function, what it waits for, and the function of who holds that; `?` where it
-/// must not be told.
-const WAITS: &[(&str, &str, &str)] = &[
-    ("wants", "threading.Lock", "keeps"),
-    ("wants_recursive", "threading.RLock", "keeps_recursive"),
-    ("wants_bare", "threading.Lock", "?"),
-    ("wants_lent", "threading.Lock", "?"),
-    ("wants_generated", "threading.Lock", "keeps_generated"),
-    ("waits_for_condition", "threading.Condition", ""),
-    ("wants_condition", "threading.Lock", "keeps_condition"),
-    ("takes_twice", "threading.Lock", "takes_twice"),
-    ("gets", "queue.Queue", ""),
-    ("gets_simple", "queue.SimpleQueue", ""),
-    ("waits_for_event", "threading.Event", ""),
-    ("wants_unit", "threading.Semaphore", ""),
-    ("meets", "threading.Barrier", ""),
+/// A thread by its function, what it waits for, the function of who holds that, and the evidence;
+/// `?` where it must not be told.
+const WAITS: &[(&str, &str, &str, &str)] = &[
+    ("wants", "threading.Lock", "keeps", "guard"),
+    ("wants_recursive", "threading.RLock", "keeps_recursive", "word"),
+    ("wants_bare", "threading.Lock", "keeps_bare", "likely"),
+    ("wants_lent", "threading.Lock", "borrows", "likely"),
+    ("wants_generated", "threading.Lock", "keeps_generated", "guard"),
+    ("wants_tried", "threading.Lock", "keeps_tried", "pad"),
+    ("wants_managed", "threading.Lock", "keeps_managed", "guard"),
+    ("wants_iterated", "threading.Lock", "keeps_iterated", "guard"),
+    ("wants_suspended", "threading.Lock", "?", ""),
+    ("waits_for_condition", "threading.Condition", "", ""),
+    ("wants_condition", "threading.Lock", "keeps_condition", "guard"),
+    ("takes_twice", "threading.Lock", "takes_twice", "guard"),
+    ("gets", "queue.Queue", "", ""),
+    ("gets_simple", "queue.SimpleQueue", "", ""),
+    ("waits_for_event", "threading.Event", "", ""),
+    ("wants_unit", "threading.Semaphore", "", ""),
+    ("meets", "threading.Barrier", "", ""),
 ];
 
 /// Returns the outermost function of the program that a thread is in.
@@ -130,22 +134,22 @@ fn function(thread: &Value) -> Option<&str> {
     Some(name.rsplit('.').next().unwrap_or(name))
 }
 
-/// Returns what a thread of this function waits for, and the function of the holder.
-fn wait_of(found: &Value, name: &str) -> Option<(String, String)> {
+/// Returns what a thread of this function waits for, the function of the holder, and the evidence.
+fn wait_of(found: &Value, name: &str) -> Option<[String; 3]> {
     let threads = found["threads"].as_array()?;
     let thread = threads.iter().find(|thread| function(thread) == Some(name))?;
     let address = &thread["wait"]["target"]["address"];
     let lock = found["locks"].as_array()?.iter().find(|lock| lock["address"] == *address)?;
-    let holder = match lock["held"].as_str()? {
+    let (holder, evidence) = match lock["held"].as_str()? {
         "by" => {
-            let holder = &lock["holders"].as_array()?.first()?["thread"];
-            let holder = threads.iter().find(|thread| thread["tid"] == *holder)?;
-            function(holder)?.to_owned()
+            let found = lock["holders"].as_array()?.first()?;
+            let holder = threads.iter().find(|thread| thread["tid"] == found["thread"])?;
+            (function(holder)?, found["evidence"].as_str()?)
         }
-        "never" => String::new(),
-        _ => "?".to_owned(),
+        "never" => ("", ""),
+        _ => ("?", ""),
     };
-    Some((lock["kind"].as_str()?.to_owned(), holder))
+    Some([lock["kind"].as_str()?, holder, evidence].map(str::to_owned))
 }
 
 #[test]
@@ -155,8 +159,8 @@ fn each_kind_of_wait_is_named_and_only_who_holds_a_lock_is_called_its_holder() {
         running.expect_line();
         let complete = |text: &str| {
             let found: Value = serde_json::from_str(text).expect("JSON");
-            let is_there = |&(name, kind, _): &(&str, &str, &str)| {
-                wait_of(&found, name).is_some_and(|(found, _)| found == kind)
+            let is_there = |&(name, kind, ..): &(&str, &str, &str, &str)| {
+                wait_of(&found, name).is_some_and(|[found, ..]| found == kind)
             };
             WAITS.iter().all(is_there)
         };
@@ -164,9 +168,15 @@ fn each_kind_of_wait_is_named_and_only_who_holds_a_lock_is_called_its_holder() {
         assert_eq!(status, 3, "a thread waits for itself: {shown}");
         let found: Value = serde_json::from_str(&shown).expect("JSON");
         crate::common::documented(&found);
-        for &(name, kind, holder) in WAITS {
-            let expected = Some((kind.to_owned(), holder.to_owned()));
+        for &(name, kind, holder, evidence) in WAITS {
+            let expected = Some([kind, holder, evidence].map(str::to_owned));
             assert_eq!(wait_of(&found, name), expected, "{interpreter:?}: {name}");
+        }
+        for line in [
+            ", whose handler at line ",
+            "it was taken in a suspended generator, iterates() at waits.py:",
+        ] {
+            assert!(shown.contains(line), "{interpreter:?}: no {line:?} in {shown}");
         }
         let cycles = found["cycles"].as_array().expect("a list");
         assert_eq!(cycles.len(), 1, "{interpreter:?}: {cycles:?}");

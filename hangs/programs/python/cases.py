@@ -1,59 +1,16 @@
 """Threads that hang by each other's locks, in Python: each case is one way to hold a lock."""
 
 import contextlib
-import os
 import queue
 import sys
 import threading
-import time
 
-come = []
+# Nothing is left beside the sources.
+sys.dont_write_bytecode = True
 
-
-def say(line):
-    os.write(1, (line + "\n").encode())
-
-
-def meet(count):
-    come.append(1)
-    after(count)
-
-
-def after(count):
-    while len(come) < count:
-        time.sleep(0.0005)
-
-
-def start(name, body, *arguments):
-    def named():
-        say("THREAD %s %d" % (name, threading.get_native_id()))
-        started.append(name)
-        body(*arguments)
-
-    started_before = len(started)
-    threading.Thread(target=named, name=name, daemon=True).start()
-    while len(started) == started_before:
-        time.sleep(0.0005)
-
-
-started = []
-first, second, third = threading.Lock(), threading.Lock(), threading.Lock()
-
-
-def place(name, lock):
-    say("LOCK %s %#x %d" % (name, id(lock), sys.getsizeof(lock)))
-
-
-def crossing():
-    say("OWN a one\nOWN b two\nWAIT one b\nWAIT two a")
-
-
-def crossed(body, a=first, b=second):
-    place("a", a)
-    place("b", b)
-    crossing()
-    start("one", body, a, b)
-    start("two", body, b, a)
+from truth import after, come, crossed, crossing, cross, behind, first, items, meet, place, say
+from truth import second, sleep, start, third
+import more
 
 
 def abba(mine, other):
@@ -144,12 +101,6 @@ def attribute():
     start("two", b.pay, a)
 
 
-def items(lock):
-    with lock:
-        yield 1
-        yield 2
-
-
 def generator(mine, other):
     for _ in items(mine):
         meet(2)
@@ -184,28 +135,6 @@ def twice():
     place("a", first)
     say("OWN a one\nWAIT one a")
     start("one", again, first)
-
-
-def late(mine, other, others):
-    after(others)
-    with mine:
-        meet(others + 2)
-        with other:
-            pass
-
-
-def cross(others):
-    place("a", first)
-    place("b", second)
-    crossing()
-    start("one", late, first, second, others)
-    start("two", late, second, first, others)
-
-
-def behind(past):
-    say("WAIT past b")
-    start("past", past, first, second)
-    cross(1)
 
 
 def dropped(a, b):
@@ -264,11 +193,6 @@ def late_pair(mine, other):
         meet(2)
         with other:
             pass
-
-
-def sleep():
-    while True:
-        time.sleep(100_000)
 
 
 def stand_by(a, b):
@@ -354,6 +278,7 @@ CASES = {
     "lost_wake_up": lost_wake_up,
     "empty_queue": empty_queue,
     "owner_sleeps": owner_sleeps,
+    **more.CASES,
 }
 
 if sys.argv[1] == "--list":

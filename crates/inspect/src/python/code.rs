@@ -1,8 +1,11 @@
 //! Code objects: names, lines, and the table of the blocks that are entered.
 
-use super::layout::CodeLayout;
+use super::bytecode;
+use super::calls::Body;
+use super::layout::{CodeLayout, FrameShape};
 use super::lines;
 use super::objects::Objects;
+use std::cell::OnceCell;
 use std::rc::Rc;
 
 /// The largest table of lines or blocks that is read.
@@ -10,7 +13,9 @@ const LARGEST: usize = 1 << 20;
 /// The most variables, or values on the stack, that a function has.
 const MOST: u32 = 1 << 16;
 /// The most names of a code object that are looked through.
-const NAMES: u64 = 512;
+const NAMES: u64 = 4096;
+/// Where the code has the number of its instructions, from 3.11 on.
+const UNITS: u64 = 16;
 
 /// One code object, as far as it is read.
 #[derive(Debug)]
@@ -29,6 +34,9 @@ pub(super) struct Code {
     lines: Vec<u8>,
     exceptions: Vec<u8>,
     layout: CodeLayout,
+    /// The names that it looks up, by their addresses.
+    names: OnceCell<Vec<(u64, String)>>,
+    body: OnceCell<Option<Body>>,
 }
 
 impl Code {
@@ -55,6 +63,8 @@ impl Code {
             lines: table(layout.lines).unwrap_or_default(),
             exceptions: layout.exceptions.and_then(table).unwrap_or_default(),
             layout,
+            names: OnceCell::new(),
+            body: OnceCell::new(),
         }))
     }
 
@@ -78,10 +88,37 @@ impl Code {
         self.file.strip_suffix(file).is_some_and(|front| front.is_empty() || front.ends_with('/'))
     }
 
-    /// Tells whether the code has a name among those that it looks up.
-    pub(super) fn names(&self, objects: &Objects<'_>, name: &str) -> bool {
-        let names = objects.reader.pointer(self.address, self.layout.names);
-        names.is_some_and(|names| objects.texts(names, NAMES).iter().any(|known| known == name))
+    /// Returns the names that the code looks up, each with its address.
+    pub(super) fn names(&self, objects: &Objects<'_>) -> &[(u64, String)] {
+        self.names.get_or_init(|| {
+            let tuple = objects.reader.pointer(self.address, self.layout.names);
+            let items = tuple.map(|tuple| objects.items(tuple, NAMES)).unwrap_or_default();
+            items.into_iter().map(|it| (it, objects.text(it).unwrap_or_default())).collect()
+        })
+    }
+
+    /// Returns one of the constants.
+    pub(super) fn constant(&self, objects: &Objects<'_>, index: u32) -> Option<u64> {
+        let tuple = objects.reader.pointer(self.address, self.layout.constants)?;
+        objects.item(tuple, index.into())
+    }
+
+    /// Returns what the code does, with its calls that concern locks; `None` if it cannot be read.
+    pub(super) fn body(&self, objects: &Objects<'_>) -> Option<&Body> {
+        let read = || {
+            let bytes = match objects.layout.frame {
+                FrameShape::Object { .. } => {
+                    let bytes = objects.reader.pointer(self.address, self.layout.instructions)?;
+                    objects.content(bytes, LARGEST)?
+                }
+                FrameShape::Record { .. } => {
+                    let units = objects.reader.u64(self.address.checked_add(UNITS)?)?;
+                    objects.reader.block(self.instructions, units.checked_mul(2)?, LARGEST)?
+                }
+            };
+            Body::read(objects, self, &bytes, &self.exceptions)
+        };
+        self.body.get_or_init(read).as_ref()
     }
 
     /// Returns how many values lie on the stack below the innermost block that the instruction at
@@ -91,31 +128,10 @@ impl Code {
     }
 }
 
-/// Numbers of six bits a byte, the highest first, bit 6 where more follow; the first byte of an
-/// entry has its high bit set. An entry has the start, the length, the handler, and the depth
-/// with a flag in its lowest bit.
+/// Returns the depth of the innermost entry that has an instruction.
 fn depth(table: &[u8], unit: u32) -> Option<u32> {
-    let mut bytes = table.iter();
-    let mut number = || {
-        let mut number = 0_u32;
-        loop {
-            let byte = *bytes.next()?;
-            number = number.wrapping_shl(6) | u32::from(byte & 63);
-            if byte & 64 == 0 {
-                return Some(number);
-            }
-        }
-    };
-    loop {
-        let (start, length) = (number()?, number()?);
-        let (_, depth) = (number()?, number()? >> 1);
-        if start > unit {
-            return None;
-        }
-        if unit - start < length {
-            return Some(depth);
-        }
-    }
+    let behind = bytecode::entries(table).take_while(|entry| entry.start <= unit);
+    behind.filter(|entry| unit - entry.start < entry.length).map(|entry| entry.depth).next()
 }
 
 #[cfg(test)]

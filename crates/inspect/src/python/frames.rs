@@ -5,9 +5,10 @@
 //! frames are read, and the rest is said to be missing.
 
 use super::code::Code;
-use super::layout::{FrameRoot, FrameShape};
+use super::layout::{FrameRoot, FrameShape, GeneratorLayout};
 use super::model::PythonFrame;
 use super::objects::Objects;
+use super::scope::{Scope, Variables};
 use std::collections::HashMap;
 use std::rc::Rc;
 
@@ -17,18 +18,23 @@ pub(super) const MOST: usize = 1024;
 const LONGEST: u64 = 1 << 24;
 /// The most blocks that a frame of 3.10 or before is in.
 const BLOCKS: u32 = 20;
-/// Bytes of such a block, and where the depth stands in it.
+/// Bytes of such a block, which begins with its kind, and where its handler and the depth stand.
 const BLOCK: u64 = 12;
+const BLOCK_TRY: u32 = 122;
+const BLOCK_HANDLER: u64 = 4;
 const BLOCK_DEPTH: u64 = 8;
-/// The lowest bits of pointers that are marked.
-const MARKS: u64 = 7;
+/// The most variables, or values on the stack, that are looked through for locks.
+const SOME: u32 = 256;
 
 /// One frame, and where its variables are.
 #[derive(Clone, Debug)]
 pub(super) struct RawFrame {
     pub(super) code: Rc<Code>,
+    address: u64,
     /// The instruction that it is at, in bytes from the first.
-    offset: u32,
+    pub(super) offset: u32,
+    /// The handlers of the blocks that it is in, the innermost first, in bytes: to 3.10.
+    pub(super) handlers: Vec<u32>,
     locals: u64,
     stack: u64,
     /// Values on the stack that stay until the innermost block is left.
@@ -43,6 +49,8 @@ pub(super) type KnownCode = HashMap<u64, Option<Rc<Code>>>;
 pub(super) struct Chain {
     pub(super) frames: Vec<RawFrame>,
     pub(super) cut: bool,
+    /// The innermost frame, and the word of it that changes as it goes on.
+    top: Option<(u64, u64)>,
     /// The frames are those of one moment.
     pub(super) steady: bool,
 }
@@ -57,15 +65,22 @@ impl Chain {
             let Some(top) = top(objects, state) else { return chain };
             let at = instruction(objects, top);
             chain = walk(objects, top, known);
-            let same = root(objects, state)
-                .is_some_and(|(place, _)| objects.reader.now(place) == Some(top))
-                && instruction(objects, top) == at;
+            chain.top = at.map(|at| (top, at));
+            let same = chain.is_still_there(objects, state);
             chain.steady = same;
             if same {
                 break;
             }
         }
         chain
+    }
+
+    /// Tells whether the thread is where it was when the frames were read.
+    pub(super) fn is_still_there(&self, objects: &Objects<'_>, state: u64) -> bool {
+        let Some((top, at)) = self.top else { return false };
+        let place = root(objects, state).map(|(place, _)| place);
+        place.is_some_and(|place| objects.reader.now(place) == Some(top))
+            && instruction(objects, top) == Some(at)
     }
 }
 
@@ -121,7 +136,7 @@ fn walk(objects: &Objects<'_>, top: u64, known: &mut KnownCode) -> Chain {
 
 fn read(objects: &Objects<'_>, frame: u64, known: &mut KnownCode) -> Option<RawFrame> {
     let (reader, layout) = (objects.reader, objects.layout);
-    let code = plain(objects, reader.pointer(frame, layout.frame_code)?);
+    let code = objects.plain(reader.pointer(frame, layout.frame_code)?);
     let code = known.entry(code).or_insert_with(|| Code::read(objects, code)).clone()?;
     match layout.frame {
         FrameShape::Record { instruction, locals, .. } => {
@@ -132,29 +147,72 @@ fn read(objects: &Objects<'_>, frame: u64, known: &mut KnownCode) -> Option<RawF
             let locals = frame.checked_add(locals)?;
             let stack = locals.checked_add(8 * u64::from(code.locals))?;
             let depth = code.depth(offset);
-            Some(RawFrame { code, offset, locals, stack, depth })
+            Some(RawFrame {
+                code,
+                address: frame,
+                offset,
+                handlers: Vec::new(),
+                locals,
+                stack,
+                depth,
+            })
         }
         FrameShape::Object { value_stack, last, step, blocks, block_list, locals } => {
             let last = reader.u32(frame.checked_add(last)?)?.cast_signed().max(0);
             let offset = last.unsigned_abs().checked_mul(step)?;
             let stack = reader.pointer(frame, value_stack)?;
             let count = reader.u32(frame.checked_add(blocks)?)?;
-            let depth = match count.checked_sub(1) {
-                Some(innermost) if count <= BLOCKS => {
-                    let block = block_list + BLOCK * u64::from(innermost) + BLOCK_DEPTH;
-                    reader.u32(frame.checked_add(block)?)?
-                }
-                _ => 0,
+            let count = if count <= BLOCKS { count } else { 0 };
+            let block = |at: u32, part: u64| {
+                let place = block_list + BLOCK * u64::from(at) + part;
+                reader.u32(frame.checked_add(place)?)
             };
+            let depth = match count.checked_sub(1) {
+                Some(innermost) => block(innermost, BLOCK_DEPTH)?,
+                None => 0,
+            };
+            let handler = |at: u32| {
+                let is_try = block(at, 0)? == BLOCK_TRY;
+                is_try.then(|| block(at, BLOCK_HANDLER)?.checked_mul(step))?
+            };
+            let handlers = (0..count).rev().filter_map(handler).collect();
             let depth = depth.min(code.stack_size);
-            Some(RawFrame { offset, locals: frame.checked_add(locals)?, stack, depth, code })
+            let locals = frame.checked_add(locals)?;
+            Some(RawFrame { code, address: frame, offset, handlers, locals, stack, depth })
         }
     }
 }
 
-/// Returns a pointer of a frame without its marks.
-fn plain(objects: &Objects<'_>, pointer: u64) -> u64 {
-    if objects.layout.marked { pointer & !MARKS } else { pointer }
+/// Returns the frame of a generator that is suspended.
+pub(super) fn of_generator(
+    objects: &Objects<'_>,
+    generator: u64,
+    known: &mut KnownCode,
+) -> Option<RawFrame> {
+    if !objects.is(generator, "generator") {
+        return None;
+    }
+    let reader = objects.reader;
+    let state = |at: u64| reader.u8(at).map(u8::cast_signed);
+    let frame = match objects.layout.generator {
+        GeneratorLayout::Inside { frame, state: at, suspended } => {
+            let state = state(generator.checked_add(at)?)?;
+            (state == suspended || state == -1).then_some(generator.checked_add(frame)?)?
+        }
+        GeneratorLayout::Frame { frame, running, state: at } => {
+            let frame = reader.pointer(generator, frame)?;
+            let runs = match (running, at) {
+                (Some(at), _) => state(generator.checked_add(at)?)? != 0,
+                (None, Some(at)) => state(frame.checked_add(at)?)? != -1,
+                (None, None) => true,
+            };
+            let FrameShape::Object { last, .. } = objects.layout.frame else { return None };
+            // In front of the first instruction it has not begun.
+            let has_begun = reader.u32(frame.checked_add(last)?)?.cast_signed() >= 0;
+            (!runs && has_begun && objects.is(frame, "frame")).then_some(frame)?
+        }
+    };
+    read(objects, frame, known)
 }
 
 impl RawFrame {
@@ -173,13 +231,40 @@ impl RawFrame {
         self.values(objects, self.stack, self.depth)
     }
 
+    /// Returns the iterators of the loops that the frame is in, and the generator that it waits for,
+    /// the outermost first.
+    pub(super) fn iterated(&self, objects: &Objects<'_>) -> Vec<u64> {
+        let slots = self.code.body(objects).and_then(|body| {
+            let at = body.bytecode.index(self.offset)?;
+            Some(body.bytecode.iterated(at))
+        });
+        let stack = self.values(objects, self.stack, self.code.stack_size);
+        let slots = slots.unwrap_or_default().into_iter();
+        slots.filter_map(|slot| stack.get(slot as usize).copied()).collect()
+    }
+
+    /// Returns the function's own variables, without those that it shares to 3.10.
+    pub(super) fn variables(&self, objects: &Objects<'_>) -> Vec<u64> {
+        self.values(objects, self.locals, self.code.locals.min(SOME))
+    }
+
+    /// Returns where its names are looked up.
+    pub(super) fn scope(&self, objects: &Objects<'_>) -> Scope {
+        let (reader, layout) = (objects.reader, objects.layout);
+        let count = self.stack.saturating_sub(self.locals) / 8;
+        Scope {
+            variables: Variables::At(self.locals, u32::try_from(count).unwrap_or(0)),
+            own: self.code.locals,
+            globals: reader.pointer(self.address, layout.frame_globals),
+            names: reader.pointer(self.address, layout.frame_names),
+        }
+    }
+
     /// Returns the variables, and whatever lies on the stack above them: also values of which the
     /// stack has been cleared.
     pub(super) fn all(&self, objects: &Objects<'_>) -> Vec<u64> {
-        /// The most of each that are looked at.
-        const SOME: u32 = 256;
         let mut all = self.values(objects, self.stack, self.code.stack_size.min(SOME));
-        all.extend(self.values(objects, self.locals, self.code.locals.min(SOME)));
+        all.extend(self.variables(objects));
         all
     }
 
@@ -191,6 +276,6 @@ impl RawFrame {
     fn values(&self, objects: &Objects<'_>, from: u64, count: u32) -> Vec<u64> {
         let words = objects.reader.block(from, 8 * u64::from(count), 8 << 16).unwrap_or_default();
         let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, &b| word << 8 | u64::from(b));
-        words.chunks_exact(8).map(|bytes| plain(objects, word(bytes))).collect()
+        words.chunks_exact(8).map(|bytes| objects.plain(word(bytes))).collect()
     }
 }

@@ -75,6 +75,7 @@ pub(super) struct CodeLayout {
     pub(super) line_table: LineTable,
     pub(super) first_line: u64,
     pub(super) names: u64,
+    pub(super) constants: u64,
     pub(super) stack_size: u64,
     /// The number of variables in front of the stack.
     pub(super) locals: u64,
@@ -93,6 +94,16 @@ pub(super) enum Attributes {
     Either,
     /// Values behind the object: from 3.13.
     Inline,
+}
+
+/// Where a generator keeps its frame, and what says that it is suspended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum GeneratorLayout {
+    /// A pointer to the frame, at the first offset: to 3.10. Either the generator says whether it
+    /// runs, or the frame has a state.
+    Frame { frame: u64, running: Option<u64>, state: Option<u64> },
+    /// The frame itself, and a byte that is `suspended`, or -1, while it does not run.
+    Inside { frame: u64, state: u64, suspended: i8 },
 }
 
 /// The layout of one version.
@@ -121,6 +132,12 @@ pub(super) struct Layout {
     pub(super) function_name: u64,
     pub(super) function_qualified: u64,
     pub(super) function_code: u64,
+    pub(super) function_globals: u64,
+    pub(super) function_closure: u64,
+    /// The variables of the module, and those of a class or a module that is being run.
+    pub(super) frame_globals: u64,
+    pub(super) frame_names: u64,
+    pub(super) generator: GeneratorLayout,
     /// Pointers in frames have marks in their lowest bits: from 3.14.
     pub(super) marked: bool,
 }
@@ -137,6 +154,7 @@ const CODE_3_9: CodeLayout = CodeLayout {
     line_table: LineTable::Steps,
     first_line: 40,
     names: 64,
+    constants: 56,
     stack_size: 32,
     locals: 28,
     exceptions: None,
@@ -151,6 +169,7 @@ const CODE_3_11: CodeLayout = CodeLayout {
     line_table: LineTable::Locations,
     first_line: 72,
     names: 32,
+    constants: 24,
     stack_size: 68,
     locals: 76,
     exceptions: Some(40),
@@ -189,6 +208,11 @@ const V3_9: Layout = Layout {
     function_name: 64,
     function_qualified: 104,
     function_code: 16,
+    function_globals: 24,
+    function_closure: 48,
+    frame_globals: 48,
+    frame_names: 56,
+    generator: GeneratorLayout::Frame { frame: 16, running: Some(24), state: None },
     marked: false,
 };
 
@@ -207,6 +231,9 @@ const V3_10: Layout = Layout {
     function_name: 32,
     function_qualified: 40,
     function_code: 48,
+    function_globals: 16,
+    function_closure: 72,
+    generator: GeneratorLayout::Frame { frame: 16, running: None, state: Some(108) },
     ..V3_9
 };
 
@@ -222,6 +249,9 @@ const V3_11: Layout = Layout {
     frame_back: 48,
     frame_code: 32,
     code: CODE_3_11,
+    frame_globals: 8,
+    frame_names: 24,
+    generator: GeneratorLayout::Inside { frame: 80, state: 75, suspended: -1 },
     attributes: Attributes::Before,
     cached_keys: 872,
     ..V3_10
@@ -237,6 +267,9 @@ const V3_12: Layout = Layout {
     frame: FrameShape::Record { instruction: 56, owner: 70, locals: 72, entries_from: 3 },
     frame_back: 8,
     frame_code: 0,
+    frame_globals: 24,
+    frame_names: 40,
+    generator: GeneratorLayout::Inside { frame: 72, state: 67, suspended: -1 },
     code: CODE_3_12,
     ascii: 40,
     compact: 56,
@@ -256,6 +289,7 @@ const V3_13: Layout = Layout {
     native: Some(160),
     code: CodeLayout { instructions: 200, ..CODE_3_12 },
     attributes: Attributes::Inline,
+    generator: GeneratorLayout::Inside { frame: 72, state: 67, suspended: -2 },
     ..V3_12
 };
 

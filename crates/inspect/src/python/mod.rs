@@ -13,35 +13,45 @@
 //! | `layout`, `offsets` | where each version keeps what |
 //! | `read`, `objects`, `code`, `lines` | memory, objects, code and its lines |
 //! | `frames` | the frames of a thread |
-//! | `locks`, `guards`, `gil` | what is waited for, and who has it |
+//! | `locks`, `gil` | what is waited for |
+//! | `opcodes`, `bytecode`, `calls`, `scope` | what functions do with locks, without running them |
+//! | `contexts`, `flow`, `holds` | who holds a lock |
 //! | [`model`] | all of that as data |
 
+mod bytecode;
+mod calls;
 mod code;
+mod contexts;
 mod find;
+mod flow;
 mod frames;
 mod gil;
-mod guards;
+mod holds;
 mod layout;
 mod lines;
 mod locks;
 pub mod model;
 mod objects;
 mod offsets;
+mod opcodes;
 mod read;
+mod scope;
 #[cfg(test)]
 mod tests;
 
 pub use find::{FoundInterpreter, Interpreter};
 pub use locks::WaitPlace;
 pub use model::{
-    Gil, PythonFrame, PythonHolder, PythonLock, PythonLook, PythonStack, PythonThread, PythonWait,
+    Gil, LooseGenerator, PythonClaim, PythonEvidence, PythonFrame, PythonHolder, PythonLock,
+    PythonLook, PythonStack, PythonThread, PythonWait,
 };
 
 use crate::memory::ReadableMemory;
+use contexts::{Activation, Finder};
 use frames::{Chain, KnownCode};
 use objects::Objects;
 use read::PageReader;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The most interpreters and threads that are looked at.
 const INTERPRETERS: usize = 256;
@@ -52,6 +62,60 @@ struct FoundState {
     address: u64,
     ident: u64,
     tid: u32,
+}
+
+/// Adds what each thread has to do with the locks that some thread waits for and that name no owner.
+fn claims(
+    objects: &Objects<'_>,
+    states: &[FoundState],
+    known: &mut KnownCode,
+    look: &mut PythonLook,
+) {
+    let waits = look.threads.iter().filter_map(|(&tid, thread)| match thread.wait {
+        Some(PythonWait::Lock(lock)) if !lock.recursive && lock.locked => Some((tid, lock)),
+        _ => None,
+    });
+    let waits: Vec<(u32, PythonLock)> = waits.collect();
+    let locks: BTreeMap<u64, PythonLock> =
+        waits.iter().map(|(_, lock)| (lock.key, *lock)).collect();
+    if locks.is_empty() {
+        return;
+    }
+    use PythonEvidence::{MayRelease, WouldRelease};
+    let mut finder = Finder { objects, known, run: HashSet::new() };
+    let mut loose: Vec<(u32, u64)> = Vec::new();
+    for state in states {
+        let chain = Chain::read(objects, state.address, finder.known);
+        let frames: Vec<Activation> =
+            chain.frames.iter().rev().map(|frame| finder.activation(frame)).collect();
+        let awaited = waits.iter().find(|(tid, _)| *tid == state.tid).map(|(_, lock)| lock.key);
+        let claim =
+            |lock: &PythonLock| holds::claim(&mut finder, &frames, lock, awaited == Some(lock.key));
+        let claims: Vec<PythonClaim> = locks.values().filter_map(claim).collect();
+        let variables = chain.frames.iter().flat_map(|frame| frame.variables(objects));
+        let generators = variables.filter(|&value| objects.is(value, "generator"));
+        let generators: Vec<u64> = generators.collect();
+        // What was read belongs to one moment only if the thread is still where it was.
+        if !chain.steady || !chain.is_still_there(objects, state.address) {
+            continue;
+        }
+        loose.extend(generators.into_iter().map(|generator| (state.tid, generator)));
+        if let Some(thread) = look.threads.get_mut(&state.tid) {
+            thread.claims = claims;
+        }
+    }
+    for (thread, generator) in loose {
+        let Some(activation) = finder.unrun(generator) else { continue };
+        for lock in locks.values() {
+            let frames = std::slice::from_ref(&activation);
+            if let Some(claim) = holds::claim(&mut finder, frames, lock, false)
+                && !matches!(claim.evidence, WouldRelease | MayRelease)
+            {
+                let frame = activation.innermost().shown();
+                look.loose.push(LooseGenerator { lock: lock.key, thread, frame });
+            }
+        }
+    }
 }
 
 impl Interpreter {
@@ -80,9 +144,6 @@ impl Interpreter {
                 stack: PythonStack { frames: shown, cut: chain.cut },
                 ..PythonThread::default()
             };
-            if chain.steady {
-                thread.guards = guards::guards(&objects, &chain.frames);
-            }
             if let Some(&place) = waits.get(&state.tid) {
                 thread.wait = match look.gil(place.address) {
                     Some(gil) => Some(PythonWait::Gil(gil.address)),
@@ -94,6 +155,7 @@ impl Interpreter {
             }
             look.threads.insert(state.tid, thread);
         }
+        claims(&objects, &states, &mut known, &mut look);
         look
     }
 

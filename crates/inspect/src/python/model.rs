@@ -74,15 +74,45 @@ pub enum PythonWait {
     Gil(u64),
 }
 
-/// A `with` statement that a thread is inside of.
+/// What shows that a thread has a lock of Python's, or may have it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PythonEvidence {
+    /// It is inside a `with` statement of the lock.
+    Guard,
+    /// It acquired it in a function whose handler of exceptions would release it.
+    Pad,
+    /// It acquired it in a function that has not released it.
+    Likely,
+    /// It may have it.
+    Perhaps,
+    /// It would release it, whatever happens, and was not seen to acquire it: this contradicts all
+    /// others.
+    WouldRelease,
+    /// It would release it, or may: whoever acquired it may wait for that. This contradicts all but
+    /// those that are inside a `with`.
+    MayRelease,
+}
+
+/// What a thread has to do with a lock that others wait for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PythonGuard {
-    /// The lock that the statement gives back at its end.
-    pub lock: PythonLock,
-    /// The frame of the statement.
+pub struct PythonClaim {
+    /// The key of the lock.
+    pub lock: u64,
+    /// The kind of what shows it.
+    pub evidence: PythonEvidence,
+    /// The ground, a sentence; empty where the thread only may have it.
+    pub rests_on: String,
+}
+
+/// A generator that holds a lock and that no thread goes through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LooseGenerator {
+    /// The key of the lock.
+    pub lock: u64,
+    /// The thread that has it in a variable.
+    pub thread: u32,
+    /// The place where it is suspended.
     pub frame: PythonFrame,
-    /// The function may give the lock back in between: it has a call of `release` in it.
-    pub doubtful: bool,
 }
 
 /// A thread of Python.
@@ -92,8 +122,8 @@ pub struct PythonThread {
     pub ident: u64,
     /// The frames of the thread.
     pub stack: PythonStack,
-    /// The statements that it is inside of; none of a thread that ran meanwhile.
-    pub guards: Vec<PythonGuard>,
+    /// What it has to do with locks that others wait for; nothing of a thread that ran meanwhile.
+    pub claims: Vec<PythonClaim>,
     /// What it waits for, if the interpreter tells.
     pub wait: Option<PythonWait>,
 }
@@ -114,6 +144,8 @@ pub struct PythonLook {
     pub threads: BTreeMap<u32, PythonThread>,
     /// The GIL of each interpreter; several may have one.
     pub gils: Vec<Gil>,
+    /// The generators that hold a lock and that no thread goes through.
+    pub loose: Vec<LooseGenerator>,
     /// There are more threads or interpreters than are looked at.
     pub cut: bool,
 }
@@ -123,8 +155,8 @@ pub struct PythonLook {
 pub enum PythonHolder {
     /// The lock names this thread.
     Word(u32),
-    /// This thread is inside a `with` statement of the lock, with the frame.
-    Guard(u32, PythonFrame),
+    /// This thread has it by the evidence, with the ground, a sentence.
+    By(u32, PythonEvidence, String),
     /// These threads may have it.
     MayHold(Vec<u32>),
     /// It cannot be told.
@@ -148,19 +180,38 @@ impl PythonLook {
         if !lock.locked {
             return PythonHolder::Unknown;
         }
-        let guards: Vec<(u32, &PythonGuard)> = self
-            .threads
-            .iter()
-            .filter_map(|(&tid, thread)| {
-                let guard = thread.guards.iter().find(|guard| guard.lock.key == lock.key)?;
-                Some((tid, guard))
-            })
-            .collect();
-        match guards[..] {
-            [] => PythonHolder::Unknown,
-            [(tid, guard)] if !guard.doubtful => PythonHolder::Guard(tid, guard.frame.clone()),
-            _ => PythonHolder::MayHold(guards.iter().map(|&(tid, _)| tid).collect()),
+        let claims = self.threads.iter().flat_map(|(&tid, thread)| {
+            let claims = thread.claims.iter().filter(|claim| claim.lock == lock.key);
+            claims.map(move |claim| (tid, claim))
+        });
+        let claims: Vec<(u32, &PythonClaim)> = claims.collect();
+        let loose = self.loose.iter().filter(|loose| loose.lock == lock.key);
+        let loose: Vec<u32> = loose.map(|loose| loose.thread).collect();
+        let is_owner = |(_, claim): &&(u32, &PythonClaim)| {
+            use PythonEvidence::{Guard, Likely, Pad};
+            matches!(claim.evidence, Guard | Pad | Likely)
+        };
+        let owners: Vec<_> = claims.iter().filter(is_owner).collect();
+        let contradicted = claims.iter().any(|(tid, claim)| {
+            let is_another = owners.first().is_some_and(|(owner, _)| owner != tid);
+            let in_with = owners.iter().any(|(_, it)| it.evidence == PythonEvidence::Guard);
+            is_another
+                && match claim.evidence {
+                    PythonEvidence::WouldRelease => true,
+                    PythonEvidence::MayRelease => !in_with,
+                    _ => false,
+                }
+        });
+        if let [(tid, claim)] = owners[..]
+            && !contradicted
+            && loose.is_empty()
+        {
+            return PythonHolder::By(*tid, claim.evidence, claim.rests_on.clone());
         }
+        let mut all: Vec<u32> = claims.iter().map(|(tid, _)| *tid).chain(loose).collect();
+        all.sort_unstable();
+        all.dedup();
+        if all.is_empty() { PythonHolder::Unknown } else { PythonHolder::MayHold(all) }
     }
 
     /// Returns the GIL whose record lies around an address.

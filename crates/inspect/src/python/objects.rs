@@ -20,12 +20,25 @@ const TYPE_NAME: u64 = 24;
 const TYPE_BASIC_SIZE: u64 = 32;
 const TYPE_FLAGS: u64 = 168;
 const TYPE_DICTIONARY: u64 = 288;
+/// The lowest bits of pointers that are marked.
+const MARKS: u64 = 7;
 const INLINE_VALUES: u64 = 1 << 2;
 const MANAGED_DICTIONARY: u64 = 1 << 4;
 /// The longest name that is read, in characters.
 const LONGEST: u64 = 1024;
 /// The most attributes of an instance that are looked through.
 const MOST_ATTRIBUTES: u64 = 256;
+
+/// The most entries of a dictionary among which a name is looked for by its address.
+const MOST_NAMES: u64 = 64 * 1024;
+
+/// A name to look up.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Name<'n> {
+    pub(super) text: &'n str,
+    /// The address of the string that the code has for it.
+    pub(super) address: Option<u64>,
+}
 
 /// The objects of one interpreter.
 pub(super) struct Objects<'a> {
@@ -42,16 +55,26 @@ impl<'a> Objects<'a> {
     /// Returns the name of an object's type, as C code wrote it: `_thread.lock`, `code`.
     pub(super) fn type_name(&self, object: u64) -> Option<Rc<str>> {
         // Objects lie at multiples of 8, and so do types.
-        if !object.is_multiple_of(8) {
-            return None;
-        }
-        let kind = self.reader.pointer(object, TYPE).filter(|kind| kind.is_multiple_of(8))?;
+        let kind = self.kind(object)?;
         let mut types = self.types.borrow_mut();
         let name = types.entry(kind).or_insert_with(|| {
             let name = self.reader.pointer(kind, TYPE_NAME)?;
             Some(self.reader.c_string(name, 128)?.into())
         });
         name.clone()
+    }
+
+    /// Returns a pointer of a frame without the marks that it may have in its lowest bits.
+    pub(super) fn plain(&self, pointer: u64) -> u64 {
+        if self.layout.marked { pointer & !MARKS } else { pointer }
+    }
+
+    /// Returns the type of an object.
+    pub(super) fn kind(&self, object: u64) -> Option<u64> {
+        if !object.is_multiple_of(8) {
+            return None;
+        }
+        self.reader.pointer(object, TYPE).filter(|kind| kind.is_multiple_of(8))
     }
 
     /// Returns the size that an object's type states, in bytes.
@@ -95,18 +118,35 @@ impl<'a> Objects<'a> {
         self.reader.block(object.checked_add(BYTES)?, length, most)
     }
 
-    /// Returns the strings of a tuple, the first `most` of them.
-    pub(super) fn texts(&self, tuple: u64, most: u64) -> Vec<String> {
-        let length = if self.is(tuple, "tuple") {
-            self.reader.u64(tuple.wrapping_add(SIZE)).unwrap_or(0).min(most)
-        } else {
-            0
-        };
-        let items = (0..length).filter_map(|at| {
-            let item = self.reader.pointer(tuple, self.layout.tuple_items + 8 * at)?;
-            self.text(item)
-        });
-        items.collect()
+    /// Returns the items of a tuple, the first `most` of them.
+    pub(super) fn items(&self, tuple: u64, most: u64) -> Vec<u64> {
+        let length = self.length(tuple).unwrap_or(0).min(most);
+        (0..length).map_while(|at| self.item(tuple, at)).collect()
+    }
+
+    /// Returns one item of a tuple.
+    pub(super) fn item(&self, tuple: u64, at: u64) -> Option<u64> {
+        let offset = self.layout.tuple_items.checked_add(at.checked_mul(8)?)?;
+        self.length(tuple).filter(|&length| at < length)?;
+        self.reader.pointer(tuple, offset)
+    }
+
+    fn length(&self, tuple: u64) -> Option<u64> {
+        if self.is(tuple, "tuple") { self.reader.u64(tuple.checked_add(SIZE)?) } else { None }
+    }
+
+    /// Returns what `True` and `False` are.
+    pub(super) fn truth(&self, object: u64) -> Option<bool> {
+        match self.type_name(object)?.as_ref() {
+            "bool" => self.reader.u32(object.checked_add(24)?).map(|digit| digit & 1 == 1),
+            "NoneType" => Some(false),
+            _ => None,
+        }
+    }
+
+    /// Tells whether an object is `None`.
+    pub(super) fn is_none(&self, object: u64) -> Option<bool> {
+        Some(self.type_name(object)?.as_ref() == "NoneType")
     }
 
     /// Returns a number that is not negative.
@@ -136,7 +176,12 @@ impl<'a> Objects<'a> {
 
     /// Returns an attribute of an instance of a class that Python code defined.
     pub(super) fn attribute(&self, object: u64, name: &str) -> Option<u64> {
-        let (reader, version) = (self.reader, self.layout.version);
+        self.kept_attribute(object, Name { text: name, address: None })
+    }
+
+    /// Returns what an instance itself keeps under a name.
+    pub(super) fn kept_attribute(&self, object: u64, name: Name<'_>) -> Option<u64> {
+        let reader = self.reader;
         let kind = reader.pointer(object, TYPE)?;
         let flags = reader.u64(kind.checked_add(TYPE_FLAGS)?)?;
         let managed = flags & MANAGED_DICTIONARY != 0;
@@ -169,6 +214,12 @@ impl<'a> Objects<'a> {
                 reader.pointer(object, offset.checked_sub(1)? + 1).filter(|_| offset < 1 << 20)?
             }
         };
+        self.entry(dictionary, name)
+    }
+
+    /// Returns the value of a name in a dictionary.
+    pub(super) fn entry(&self, dictionary: u64, name: Name<'_>) -> Option<u64> {
+        let (reader, version) = (self.reader, self.layout.version);
         if !self.is(dictionary, "dict") {
             return None;
         }
@@ -181,7 +232,7 @@ impl<'a> Objects<'a> {
 
     /// Returns the value of a name by the keys of a dictionary; `values`: where they are, unless
     /// they stand beside the keys.
-    fn value(&self, keys: u64, values: Option<u64>, name: &str) -> Option<u64> {
+    fn value(&self, keys: u64, values: Option<u64>, name: Name<'_>) -> Option<u64> {
         let reader = self.reader;
         let old = self.layout.version < (3, 11);
         let (used, indices, table, general) = if old {
@@ -200,16 +251,20 @@ impl<'a> Objects<'a> {
         };
         let first = keys.checked_add(indices)?.checked_add(table)?;
         let (entry, key, value) = if general { (24, 8, 16) } else { (16, 0, 8) };
+        let value_at = |at: u64| match values {
+            Some(values) => reader.pointer(values, 8 * at),
+            None => reader.pointer(first.checked_add(entry * at)?, value),
+        };
+        // Names of attributes and variables are mostly the same objects as those in the code.
+        if let Some(address) = name.address {
+            let key_at = |at: u64| reader.pointer(first.checked_add(entry * at)?, key);
+            if let Some(at) = (0..used.min(MOST_NAMES)).find(|&at| key_at(at) == Some(address)) {
+                return value_at(at);
+            }
+        }
         (0..used.min(MOST_ATTRIBUTES)).find_map(|at| {
-            let here = first.checked_add(entry * at)?;
-            let found = reader.pointer(here, key)?;
-            if self.text(found)? != name {
-                return None;
-            }
-            match values {
-                Some(values) => reader.pointer(values, 8 * at),
-                None => reader.pointer(here, value),
-            }
+            let found = reader.pointer(first.checked_add(entry * at)?, key)?;
+            (self.text(found)? == name.text).then(|| value_at(at))?
         })
     }
 }

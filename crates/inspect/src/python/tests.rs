@@ -171,8 +171,10 @@ fn frames_locks_and_holders_of_two_threads() {
     };
     let (key, held) = holder(LEFT);
     assert_eq!(key, BACK);
-    assert!(matches!(held, PythonHolder::Guard(RIGHT, frame) if frame.function == "right"));
-    assert!(matches!(holder(RIGHT), (FRONT, PythonHolder::Guard(LEFT, _))));
+    let rests_on = "right() at app.py:42 is inside `with`".to_owned();
+    assert_eq!(held, PythonHolder::By(RIGHT, PythonEvidence::Guard, rests_on));
+    let (key, held) = holder(RIGHT);
+    assert!(key == FRONT && matches!(held, PythonHolder::By(LEFT, PythonEvidence::Guard, _)));
     assert_eq!(found.gils.iter().map(|gil| gil.holder).collect::<Vec<_>>(), [Some(LEFT)]);
 }
 

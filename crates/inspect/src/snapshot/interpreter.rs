@@ -1,7 +1,7 @@
 //! The interpreter of a process as a snapshot keeps it, and who holds its locks.
 
 use super::model::{HolderEvidence, LockHolder};
-use crate::python::{Interpreter, PythonHolder, PythonLock, PythonLook};
+use crate::python::{Interpreter, PythonEvidence, PythonHolder, PythonLock, PythonLook};
 use std::collections::BTreeMap;
 
 /// The interpreter of a process, and what was seen of it.
@@ -35,17 +35,20 @@ impl PythonState {
     ) -> Option<LockHolder> {
         match look.holder(lock) {
             PythonHolder::Word(own) => here(own).map(LockHolder::alone),
-            PythonHolder::Guard(own, frame) => {
+            PythonHolder::By(own, evidence, rests_on) => {
                 let tid = here(own)?;
-                // It was given back inside the statement, and another has it.
+                // It was given back meanwhile, and another has it.
                 if self.taken.get(&lock.key).is_some_and(|taken| taken.thread != tid) {
                     return None;
                 }
-                Some(LockHolder {
-                    evidence: HolderEvidence::Guard,
-                    rests_on: Some(format!("{} is inside `with`", frame.site())),
-                    ..LockHolder::alone(tid)
-                })
+                let evidence = match evidence {
+                    PythonEvidence::Guard => HolderEvidence::Guard,
+                    PythonEvidence::Pad => HolderEvidence::Pad,
+                    PythonEvidence::Likely => HolderEvidence::Likely,
+                    _ => return None,
+                };
+                let rests_on = Some(rests_on);
+                Some(LockHolder { evidence, rests_on, ..LockHolder::alone(tid) })
             }
             PythonHolder::MayHold(_) | PythonHolder::Unknown => None,
         }

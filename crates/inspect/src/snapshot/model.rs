@@ -256,7 +256,8 @@ pub enum HolderEvidence {
     #[default]
     Word,
     /// The landing pad of one of its frames would release the lock: the code that would run if the
-    /// call, in which the frame waits, threw an exception.
+    /// call, in which the frame waits, threw an exception. In Python: it acquired the lock in a
+    /// function that releases it in `finally`.
     Pad,
     /// One of its frames has a guard of the lock, of a type or a shape that is known.
     Guard,
@@ -264,6 +265,7 @@ pub enum HolderEvidence {
     Seen,
     /// The code behind the call that one of its frames is in would release the lock, and the call
     /// has no landing pad; or it would put a unit into a semaphore, which others may do as well.
+    /// In Python: it acquired the lock in a function that has not released it.
     Likely,
 }
 

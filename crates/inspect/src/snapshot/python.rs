@@ -120,13 +120,16 @@ impl Looking {
             let (wants, holder) = match wait {
                 PythonWait::Lock(lock) => {
                     let holder = state.owner(look, lock, |own| self.numbers.get(&own).copied());
-                    (Some(Wants::Exclusive(lock.key)), holder.map(|holder| holder.thread))
+                    let holder = holder.map(|holder| FactHolder {
+                        likely: holder.evidence == HolderEvidence::Likely,
+                        ..FactHolder::alone(holder.thread)
+                    });
+                    (Some(Wants::Exclusive(lock.key)), holder)
                 }
                 PythonWait::Join(own) => (self.numbers.get(own).copied().map(Wants::Join), None),
                 PythonWait::Event { .. } | PythonWait::Gil(_) => (None, None),
             };
-            (fact.wants, fact.holders) =
-                (wants, holder.map(FactHolder::alone).into_iter().collect());
+            (fact.wants, fact.holders) = (wants, holder.into_iter().collect());
         }
     }
 
@@ -210,15 +213,17 @@ impl Looking {
             let evidence = HolderEvidence::Seen;
             Some(LockHolder { evidence, rests_on, ..LockHolder::alone(thread) })
         };
-        let why = match (lock.recursive, lock.locked) {
-            (_, false) => "it is changing hands",
-            (true, true) => "the thread that it names runs no Python",
-            (false, true) => {
-                "a lock of Python's that was taken by acquire() names no holder: who has it cannot \
-                 be told"
-            }
+        let loose = state.look.loose.iter().find(|loose| loose.lock == lock.key);
+        let why = match (lock.recursive, lock.locked, loose) {
+            (_, false, _) => "it is changing hands".into(),
+            (true, true, _) => "the thread that it names runs no Python".into(),
+            (false, true, Some(loose)) => format!(
+                "it was taken in a suspended generator, {}, which no thread runs",
+                loose.frame.site()
+            ),
+            (false, true, None) => "no frame shows who took this lock of Python's".into(),
         };
-        let held = held_by(owner.or_else(seen), why);
+        let held = held_by(owner.or_else(seen), &why);
         let may_hold = match (&held, state.look.holder(lock)) {
             (LockHeld::Unknown { .. }, PythonHolder::MayHold(owns)) => {
                 owns.into_iter().filter_map(here).collect()

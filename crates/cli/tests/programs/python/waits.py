@@ -1,4 +1,5 @@
 # A thread for each kind of wait, named by its function.
+import contextlib
 import queue
 import threading
 import time
@@ -31,6 +32,7 @@ class Account:
 
 account, recursive, bare = Account(), threading.RLock(), threading.Lock()
 lent, generated, own = threading.Lock(), threading.Lock(), threading.Lock()
+tried, managed, iterated, suspended = [threading.Lock() for _ in range(4)]
 items, simple, event = queue.Queue(), queue.SimpleQueue(), threading.Event()
 condition = threading.Condition(threading.Lock())
 units, barrier = threading.Semaphore(0), threading.Barrier(2)
@@ -87,6 +89,60 @@ def wants_generated():
         pass
 
 
+def keeps_tried():
+    tried.acquire()
+    try:
+        keeps_on()
+    finally:
+        tried.release()
+
+
+def wants_tried():
+    tried.acquire()
+
+
+@contextlib.contextmanager
+def manages():
+    with managed:
+        yield
+
+
+def keeps_managed():
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(manages())
+        keeps_on()
+
+
+def wants_managed():
+    with manages():
+        pass
+
+
+def iterates(lock):
+    with lock:
+        yield
+        yield
+
+
+def keeps_iterated():
+    for _ in iterates(iterated):
+        keeps_on()
+
+
+def wants_iterated():
+    iterated.acquire()
+
+
+def keeps_suspended():
+    kept = iterates(suspended)
+    next(kept)
+    keeps_on()
+
+
+def wants_suspended():
+    suspended.acquire()
+
+
 def waits_for_condition():
     with condition:
         ready.release()
@@ -134,8 +190,10 @@ def sleeps():
 
 
 first = [account.keeps, keeps_recursive, keeps_bare, lends, keeps_generated, waits_for_condition]
+first += [keeps_tried, keeps_managed, keeps_iterated, keeps_suspended]
 then = [borrows, keeps_condition]
 last = [account.wants, wants_recursive, wants_bare, wants_lent, wants_generated, wants_condition]
+last += [wants_tried, wants_managed, wants_iterated, wants_suspended]
 last += [takes_twice, gets, gets_simple, waits_for_event, wants_unit, meets, sleeps]
 threads = []
 for part in (first, then, last):
