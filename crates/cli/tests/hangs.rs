@@ -40,7 +40,15 @@ fn judged(family: &str, case: &str) -> Option<Judgement> {
 
 #[test]
 fn nobody_is_named_who_holds_nothing() {
-    for case in ["dropped", "bystander", "condition", "taking_back", "lost_wake_up", "leaked"] {
+    for case in [
+        "dropped",
+        "bystander",
+        "condition",
+        "condition_once",
+        "taking_back",
+        "lost_wake_up",
+        "leaked",
+    ] {
         judged("Rust std", case);
     }
     judged("C", "lost_wake_up");

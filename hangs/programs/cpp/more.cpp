@@ -213,11 +213,18 @@ family::Condition changed;
     while (value < 1000) family::wait(changed, mutex, held);
 }
 
-void condition() {
+[[gnu::noinline]] void wait_once(Mutex &mutex) {
+    Guard held(mutex);
+    arrive();
+    family::wait(changed, mutex, held);
+    value++;
+}
+
+void condition(void (*waits)(Mutex &)) {
     wait("past", "changed");
     place("changed", changed);
     cross(1);
-    start("past", [] { wait_for_more(first); });
+    start("past", [waits] { waits(first); });
 }
 
 void lost_wake_up() {
@@ -293,7 +300,8 @@ const std::vector<Case> more = {
     {"bystander", bystander},
     {"owner_sleeps", owner_sleeps},
 #ifdef HAS_CONDITION
-    {"condition", condition},
+    {"condition", [] { condition(wait_for_more); }},
+    {"condition_once", [] { condition(wait_once); }},
     {"lost_wake_up", lost_wake_up},
 #endif
 #ifdef HAS_SHARED

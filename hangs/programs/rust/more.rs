@@ -24,7 +24,8 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("tried_and_kept", || behind(tried_and_kept)),
     ("later", || behind(later)),
     ("in_turns", || behind(in_turns)),
-    ("condition", condition),
+    ("condition", || condition(wait_for_more)),
+    ("condition_once", || condition(wait_once)),
     ("lost_wake_up", lost_wake_up),
     ("taking_back", taking_back),
     ("upgrade", upgrade),
@@ -222,13 +223,22 @@ fn pause() {
 }
 
 /// Lets a third thread wait for a condition with `a`, which others cross over meanwhile.
-fn condition() {
+fn condition(waits: fn(&Locked, &Condvar, u32)) {
     let both = both();
     let condition = Arc::new(Condvar::new());
     truth::lock("changed", &*condition);
     truth::wait("past", "changed");
     cross(&both, 1);
-    start("past", move || wait_for_more(&both.0, &condition, 3));
+    start("past", move || waits(&both.0, &condition, 3));
+}
+
+/// Waits once, and takes whatever wakes it for the condition.
+#[inline(never)]
+fn wait_once(mutex: &Locked, condition: &Condvar, all: u32) {
+    let held = lock!(mutex);
+    truth::arrive();
+    let mut held = wait(condition, held);
+    *held += u64::from(all);
 }
 
 #[inline(never)]

@@ -118,6 +118,9 @@ impl AwaitedLock {
                 };
                 return (address == self.address).then_some(released);
             }
+            Event::ReleasesShared(address) => {
+                return (address == self.address).then_some(Touch::ReleasedShared);
+            }
             Event::Acquires(address) => return (address == self.address).then_some(Touch::Taken),
             Event::Locked { address, size, change, before, after } if self.size() == size => {
                 (address, change, before, after)
@@ -155,11 +158,8 @@ impl AwaitedLock {
                 _ => Touch::Taken,
             },
             LockShape::ParkingMutex if old & 1 == 1 && new & 1 == 0 => Touch::Released,
-            // A second release in one run, by subtraction: of what the run itself had acquired first,
-            // and of what the thread had.
-            LockShape::ParkingMutex if change == Change::Update && (old, new) == (0, 0xff) => {
-                Touch::Released
-            }
+            // The second of two releases in one run, by subtraction.
+            LockShape::ParkingMutex if (old, new) == (0, 0xff) => Touch::Released,
             LockShape::ParkingRwLock => {
                 const UPGRADABLE: u64 = PARKING_READER + PARKING_UPGRADABLE;
                 match less {
@@ -258,7 +258,7 @@ fn own_readers(word: u64) -> u64 {
 #[must_use]
 pub fn telling(known: Option<&'static FutexUse>) -> Option<&'static FutexUse> {
     known.filter(|known| match known.family {
-        "parking_lot" => true,
+        "parking_lot" | "abseil" => true,
         _ => known.role != FutexRole::Unknown && known.name != "C++20 atomic wait",
     })
 }
@@ -450,6 +450,7 @@ mod tests {
         }
         assert_eq!(touch(LockShape::Called, &Event::Releases(0x40)), Some(Released));
         assert_eq!(touch(LockShape::Called, &Event::Releases(0x44)), None);
+        assert_eq!(touch(LockShape::Called, &Event::ReleasesShared(0x40)), Some(ReleasedShared));
         assert_eq!(touch(RustMutex, &Event::Acquires(0x40)), Some(Taken));
         assert_eq!(touch(LockShape::Called, &locked(4, Exchange, 2, 0)), None);
     }

@@ -31,6 +31,7 @@ const SYSTEM: &[&str] = &[
     "liblockstead_preload",
     "libdl",
     "librt",
+    "libabsl_",
     "libasan",
     "libtsan",
 ];

@@ -55,6 +55,8 @@ pub enum Event {
     },
     /// A call of a function that is known to release the lock at an address.
     Releases(u64),
+    /// The same, of a thread's share of the lock at an address.
+    ReleasesShared(u64),
     /// A call of a function that is known to acquire the lock at an address, or to try.
     Acquires(u64),
     /// A call that wakes threads which sleep on the word at an address.

@@ -9,6 +9,8 @@
 pub enum KnownFunction {
     /// It releases the lock at its first argument.
     Unlocks,
+    /// It releases the share of the lock at its first argument.
+    UnlocksShared,
     /// It acquires the lock at its first argument, or tries to.
     Locks,
     /// It gets the lock at its second argument back, at the end.
@@ -33,6 +35,7 @@ pub enum KnownFunction {
 
 use KnownFunction::{
     Allocates, Calls, Compares, Copies, Ends, Fills, Locks, Resumes, Retakes, Sleeps, Unlocks,
+    UnlocksShared,
 };
 
 /// Functions by their names as the linker knows them.
@@ -115,8 +118,8 @@ const BY_NAME: &[(&str, KnownFunction)] = &[
 const BY_PIECES: &[(&[&str], KnownFunction)] = &[
     (&["absl", "5Mutex6Unlock"], Unlocks),
     (&["absl", "5Mutex6unlock"], Unlocks),
-    (&["absl", "5Mutex12ReaderUnlock"], Unlocks),
-    (&["absl", "5Mutex13unlock_shared"], Unlocks),
+    (&["absl", "5Mutex12ReaderUnlock"], UnlocksShared),
+    (&["absl", "5Mutex13unlock_shared"], UnlocksShared),
     (&["absl", "5Mutex12WriterUnlock"], Unlocks),
     (&["absl", "5Mutex4Lock"], Locks),
     (&["absl", "5Mutex4lock"], Locks),

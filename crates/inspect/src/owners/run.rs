@@ -341,6 +341,7 @@ impl Runner<'_, '_> {
                 result = Value::of(0);
                 self.see(first, Event::Releases);
             }
+            F::UnlocksShared => self.see(first, Event::ReleasesShared),
             F::Locks => self.see(first, Event::Acquires),
             F::Retakes => self.see(second, Event::Acquires),
             F::Resumes => return Err(RunEnd::Resumed),

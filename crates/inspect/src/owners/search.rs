@@ -54,6 +54,9 @@ pub struct WaitMoment {
     pub shared: Vec<AwaitedLock>,
     /// Whether it is known to wait for something else than a condition.
     pub is_plain: bool,
+    /// Whether the functions that it sleeps in are not followed, and may take a lock back: abseil's,
+    /// where none of its locks is found that the thread waits for.
+    pub may_retake: bool,
     /// Frames from the innermost on that have names, of which none is a condition's.
     pub plainly_named: usize,
 }
@@ -297,6 +300,7 @@ impl OwnerSearch<'_> {
         }
         match touches.next() {
             Some(Touch::Taken) => Judgement::DoesNot,
+            _ if wait.may_retake => open,
             Some(_) => Judgement::Holds,
             None => {
                 let named = wait.known.is_some() && hold.frame < wait.plainly_named;

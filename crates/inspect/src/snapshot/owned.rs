@@ -208,6 +208,9 @@ impl Looking {
                 is_plain: wait.expected == RUST_PARKED
                     || known.is_none() && awaited::is_lock_by_memory(&locks, &self.memory)
                     || found.is_some_and(is_plain),
+                may_retake: known
+                    .is_some_and(|known| known.family == "abseil" && !known.role.is_lock())
+                    && locks.is_empty(),
                 plainly_named: 0,
                 locks,
             }
@@ -222,10 +225,12 @@ impl Looking {
         for (&at, &registers) in walk.frames.iter().zip(&walk.registers).take(MOST_FRAMES) {
             guessed |= at.found;
             let mapping = unwinder.modules().maps().find(at.lookup());
-            let of_system = mapping.is_none_or(|mapping| match &mapping.backing {
-                Backing::File { path, .. } => is_system(path),
-                Backing::Special(_) | Backing::Anonymous => true,
-            });
+            let of_abseil = self.stacks.get(&tid).is_some_and(|stack| is_abseil(stack, at));
+            let of_system = of_abseil
+                || mapping.is_none_or(|mapping| match &mapping.backing {
+                    Backing::File { path, .. } => is_system(path),
+                    Backing::Special(_) | Backing::Anonymous => true,
+                });
             let landing = match of_system {
                 true => None,
                 false => unwinder.landing(&self.memory, at),
@@ -346,6 +351,13 @@ fn is_plain(found: &FoundWait) -> bool {
     }
 }
 
+/// Tells whether a frame is one of abseil's own functions: what they do is known by their names.
+fn is_abseil(stack: &Stack, at: CodeAddress) -> bool {
+    let shown = stack.frames.iter().filter(|shown| shown.address == at.address);
+    let function = shown.last().and_then(|shown| shown.function.as_deref());
+    function.is_some_and(|name| ["absl::", "AbslInternal"].iter().any(|of| name.starts_with(of)))
+}
+
 /// Returns the number of frames from the innermost on that have names, of which none is that of a
 /// condition.
 fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
@@ -354,7 +366,9 @@ fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
         named.clone().next().is_some()
             && named.all(|shown| {
                 shown.function.as_deref().is_some_and(|function| {
-                    !["ondvar", "ondition", "cond_"].iter().any(|part| function.contains(part))
+                    !["ondvar", "ondVar", "ondition", "cond_"]
+                        .iter()
+                        .any(|part| function.contains(part))
                 })
             })
     };
