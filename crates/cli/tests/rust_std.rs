@@ -148,7 +148,7 @@ const LOTS: &str = r#"
 macro_rules! lots {
     ($lot:ident) => {
         pub mod $lot {
-            pub use $lot::{Condvar, FairMutex, Mutex, RwLock, RwLockUpgradableReadGuard};
+            pub use $lot::{Condvar, FairMutex, Mutex, Once, RwLock, RwLockUpgradableReadGuard};
             use std::{thread, time::Duration};
 
             static OAK: Mutex<u32> = Mutex::new(0);
@@ -177,6 +177,13 @@ macro_rules! lots {
             pub fn inverts_upgradably() {
                 after(|| { let _root = ROOT.upgradable_read(); let _leaf = LEAF.lock(); });
                 after(|| { let _leaf = LEAF.lock(); let _root = ROOT.write(); });
+            }
+
+            static ONCE: Once = Once::new();
+
+            pub fn inverts_with_a_once() {
+                after(|| ONCE.call_once(|| drop(OAK.lock())));
+                after(|| { let _oak = OAK.lock(); ONCE.call_once(|| ()); });
             }
 
             pub fn does_nothing_wrong() {
@@ -208,6 +215,7 @@ pub fn run() {
     drop((ALL.read(), ALL.read_recursive()));
     lot_12::inverts();
     lot_12::does_nothing_wrong();
+    lot_12::inverts_with_a_once();
     lot_13::inverts_with_std();
     lot_13::inverts_upgradably();
     lot_13::does_nothing_wrong();
@@ -280,13 +288,14 @@ fn the_order_of_std_and_parking_lot_is_checked_without_a_change_of_the_source() 
         "holds bank::JOURNAL (mutex), acquired at:\n      bank::audit() at main.rs:",
         "asks for bank::RATES (once), at:\n      bank::initialises::{{closure}}() at main.rs:",
         "holds bank::RATES (once), acquired at:\n      bank::",
-        if lots { "5 potential deadlocks" } else { "2 potential deadlocks" },
+        if lots { "6 potential deadlocks" } else { "2 potential deadlocks" },
     ] {
         assert!(text.contains(words), "no {words:?} in {text}");
     }
     let of_lots = [
         "asks for bank::lots::lot_12::OAK (mutex), at:\n      bank::lots::lot_12::inverts::",
         "holds bank::lots::lot_12::ELM (mutex), acquired at:\n      bank::lots::lot_12::inverts::",
+        "asks for bank::lots::lot_12::ONCE (once), at:",
         "asks for bank::lots::lot_13::PINE (mutex), at:",
         "holds bank::lots::lot_13::ROOT+0x7 (rwlock), acquired at:",
     ];

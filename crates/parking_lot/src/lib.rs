@@ -1,4 +1,4 @@
-//! parking_lot, with mutexes, reader-writer locks and condition variables that `lockstead run` sees:
+//! parking_lot, with mutexes, reader-writer locks, conditions and onces that `lockstead run` sees:
 //! all of the real crate, and in the place of its locks types of the same names and functions that
 //! tell of each acquisition and release.
 //!
@@ -23,7 +23,7 @@
 //!   lock in some way holds the real one in the same way, and nobody else does.
 //!
 //! # What it does not see
-//! `Once`, and the locks that others build on `parking_lot_core`.
+//! The locks that others build on `parking_lot_core`.
 
 mod telling;
 #[cfg(test)]

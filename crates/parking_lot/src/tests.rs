@@ -73,6 +73,14 @@ macro_rules! tests {
             }
 
             #[test]
+            fn a_once_is_done_once() {
+                let (once, mut done) = (Once::new(), 0);
+                (0..3).for_each(|_| once.call_once(|| done += 1));
+                once.call_once_force(|_| done += 1);
+                assert_eq!((done, once.state()), (1, OnceState::Done));
+            }
+
+            #[test]
             fn readers_share_and_writers_do_not() {
                 let lock = RwLock::new(1);
                 let reads = (lock.read(), lock.read());

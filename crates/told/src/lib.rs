@@ -22,6 +22,8 @@
 
 #![no_std]
 
+pub mod once;
+
 /// The version of the table and of what its functions take.
 pub const VERSION: u32 = 1;
 

@@ -15,7 +15,8 @@
 //! # What is kept apart
 //! The objects that cargo makes so are of no use to other builds, and cargo cannot tell them apart:
 //! they go into a target folder of their own, `target/lockstead` of the workspace. The crate lies
-//! beside them, in a folder by the name of a hash of its source and of rustc's version.
+//! beside them, in a folder by the name of a hash of its source and of one with rustc's version. When
+//! the source is another one, what was built with it before is removed.
 
 use std::ffi::OsString;
 use std::fs;
@@ -32,8 +33,9 @@ macro_rules! lot {
 }
 
 /// The sources, by the names of their files; the crate `lockstead_told` first.
-const SOURCES: [(&str, &str); 20] = [
+const SOURCES: [(&str, &str); 23] = [
     ("told.rs", include_str!("../../../told/src/lib.rs")),
+    ("once.rs", include_str!("../../../told/src/once.rs")),
     ("lib.rs", include_str!("../../../std/src/lib.rs")),
     ("sync.rs", include_str!("../../../std/src/sync.rs")),
     ("sync/condvar.rs", include_str!("../../../std/src/sync/condvar.rs")),
@@ -48,10 +50,12 @@ const SOURCES: [(&str, &str); 20] = [
     lot!("with_guards/mod.rs"),
     lot!("with_guards/condvar.rs"),
     lot!("with_guards/mutex.rs"),
+    lot!("with_guards/once.rs"),
     lot!("with_guards/rwlock.rs"),
     lot!("with_markers/mod.rs"),
     lot!("with_markers/condvar.rs"),
     lot!("with_markers/mutex.rs"),
+    lot!("with_markers/once.rs"),
     lot!("with_markers/rwlock.rs"),
 ];
 
@@ -88,13 +92,15 @@ pub(super) fn prepare() -> Result<RustBuild, String> {
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let version = said(Command::new(&rustc).arg("-vV"))?;
     let target = target()?;
-    let mut hasher = DefaultHasher::new();
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).unwrap_or_default();
-    hasher.write(version.as_bytes());
+    let mut hasher = DefaultHasher::new();
     hasher.write(SCRIPT.as_bytes());
     SOURCES.iter().for_each(|(_, source)| hasher.write(source.as_bytes()));
-    let folder = target.join(format!("std-{:016x}", hasher.finish()));
+    let source = format!("std-{:016x}-", hasher.finish());
+    hasher.write(version.as_bytes());
+    let folder = target.join(format!("{source}{:016x}", hasher.finish()));
     if !folder.join("rustc").exists() {
+        clear_others(&target, &source)?;
         build(&folder, &rustc)?;
     }
     let (library, script) = (folder.join("liblockstead_std.rlib"), folder.join("rustc"));
@@ -127,6 +133,18 @@ fn target() -> Result<PathBuf, String> {
     let manifest = said(&mut locate)?;
     let root = Path::new(manifest.trim_end()).parent().map(Path::to_path_buf);
     Ok(root.ok_or("cargo names no manifest")?.join("target/lockstead"))
+}
+
+/// Removes the target folder if it has objects that were built with another source than that of
+/// folders that begin with `source`: cargo does not know that these are to be built anew.
+fn clear_others(target: &Path, source: &str) -> Result<(), String> {
+    let names = fs::read_dir(target).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    let names: Vec<String> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+    if names.iter().any(|name| name.starts_with("std-") && !name.starts_with(source)) {
+        fs::remove_dir_all(target)
+            .map_err(|error| format!("cannot clear {}: {error}", target.display()))?;
+    }
+    Ok(())
 }
 
 /// Builds both crates in the folder, the script last: it says that the rest is there.
@@ -165,4 +183,23 @@ fn said(command: &mut Command) -> Result<String, String> {
         return Err(format!("{name}: {}", String::from_utf8_lossy(&output.stderr).trim_end()));
     }
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_another_source_has_built_is_removed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let target = folder.path().join("lockstead");
+        let objects = target.join("debug");
+        fs::create_dir_all(target.join("std-1-7")).expect("a folder");
+        fs::create_dir_all(&objects).expect("a folder");
+        clear_others(&target, "std-1-").expect("it is read");
+        assert!(objects.exists(), "another rustc has objects of its own");
+        clear_others(&target, "std-2-").expect("it is removed");
+        assert!(!target.exists());
+        clear_others(&target, "std-2-").expect("nothing is there");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod condvar;
 mod mutex;
+mod once;
 mod rwlock;
 
 pub use self::condvar::{Condvar, RawCondvar};
@@ -9,6 +10,7 @@ pub use self::mutex::{
     FairMutex, FairMutexGuard, MappedFairMutexGuard, MappedMutexGuard, MappedReentrantMutexGuard,
     Mutex, MutexGuard, RawFairMutex, RawMutex, ReentrantMutex, ReentrantMutexGuard,
 };
+pub use self::once::Once;
 pub use self::rwlock::{
     MappedRecursiveRwLockReadGuard, MappedRecursiveRwLockWriteGuard, MappedRwLockReadGuard,
     MappedRwLockWriteGuard, RawRwLock, RawRwLockRecursive, RecursiveRwLock,

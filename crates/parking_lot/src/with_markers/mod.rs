@@ -3,6 +3,7 @@
 
 mod condvar;
 mod mutex;
+mod once;
 mod rwlock;
 
 pub use self::condvar::{Condvar, WaitTimeoutResult};
@@ -11,6 +12,7 @@ pub use self::mutex::{
     Mutex, MutexGuard, RawFairMutex, RawMutex, ReentrantMutex, ReentrantMutexGuard,
     const_fair_mutex, const_mutex, const_reentrant_mutex,
 };
+pub use self::once::Once;
 pub use self::rwlock::{
     MappedRwLockReadGuard, MappedRwLockWriteGuard, RawRwLock, RwLock, RwLockReadGuard,
     RwLockUpgradableReadGuard, RwLockWriteGuard, const_rwlock,

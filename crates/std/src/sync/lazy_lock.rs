@@ -6,7 +6,7 @@
 //! that is completed the data is the function, afterwards the value; if the function has panicked, the
 //! once is poisoned and the data is neither.
 
-use super::once::{address, initialises, uses};
+use super::once::address;
 use super::telling::LockLife;
 use ::std::cell::UnsafeCell;
 use ::std::fmt;
@@ -14,6 +14,7 @@ use ::std::mem::ManuallyDrop;
 use ::std::ops::{Deref, DerefMut};
 use ::std::panic::{RefUnwindSafe, UnwindSafe};
 use ::std::sync::Once;
+use lockstead_told::once::{initialises, uses};
 
 union Data<T, F> {
     value: ManuallyDrop<T>,

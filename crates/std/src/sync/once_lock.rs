@@ -1,9 +1,10 @@
 //! The value that is written once.
 
-use super::once::{address, initialises, uses};
+use super::once::address;
 use super::telling::LockLife;
 use ::std::fmt;
 use ::std::sync;
+use lockstead_told::once::{initialises, uses};
 
 /// A [`std::sync::OnceLock`](::std::sync::OnceLock) that tells of its use.
 #[repr(C)]
