@@ -218,8 +218,13 @@ impl Observed {
         sleepy: bool,
     ) -> Observed {
         let mut listener = Listener::new().expect("a socket");
-        let settings =
-            Settings { token: listener.token().as_bytes(), follow, sleepy, semaphores: false };
+        let settings = Settings {
+            token: listener.token().as_bytes(),
+            follow,
+            sleepy,
+            semaphores: false,
+            told: false,
+        };
         let running = Running::start(
             Command::new(program)
                 .args(arguments)
