@@ -353,8 +353,8 @@ fn is_plain(found: &FoundWait) -> bool {
 
 /// Tells whether a frame is one of abseil's own functions: what they do is known by their names.
 fn is_abseil(stack: &Stack, at: CodeAddress) -> bool {
-    let shown = stack.frames.iter().filter(|shown| shown.address == at.address);
-    let function = shown.last().and_then(|shown| shown.function.as_deref());
+    let mut shown = stack.frames.iter().filter(|shown| shown.address == at.address);
+    let function = shown.next_back().and_then(|shown| shown.function.as_deref());
     function.is_some_and(|name| ["absl::", "AbslInternal"].iter().any(|of| name.starts_with(of)))
 }
 
