@@ -1,7 +1,7 @@
 //! What is done once.
 
 use crate::telling;
-use lockstead_told::once::{initialises, uses};
+use lockstead_told::once::Turn;
 use real_0_12::OnceState;
 use std::{fmt, ptr};
 
@@ -32,27 +32,17 @@ impl Once {
     /// If another call of an `f` has panicked.
     #[inline]
     pub fn call_once<F: FnOnce()>(&self, f: F) {
-        let mut mine = false;
-        self.0.call_once(|| {
-            mine = true;
-            initialises(self.address(), f);
-        });
-        if !mine {
-            uses(self.address());
-        }
+        let turn = Turn::of(self.address());
+        turn.begins(self.0.state().done());
+        self.0.call_once(|| turn.initialises(f));
     }
 
     /// Calls `f` if nobody has done so to its end, and waits for whoever is doing it.
     #[inline]
     pub fn call_once_force<F: FnOnce(OnceState)>(&self, f: F) {
-        let mut mine = false;
-        self.0.call_once_force(|state| {
-            mine = true;
-            initialises(self.address(), || f(state));
-        });
-        if !mine {
-            uses(self.address());
-        }
+        let turn = Turn::of(self.address());
+        turn.begins(self.0.state().done());
+        self.0.call_once_force(|state| turn.initialises(|| f(state)));
     }
 }
 

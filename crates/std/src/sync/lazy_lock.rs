@@ -14,7 +14,7 @@ use ::std::mem::ManuallyDrop;
 use ::std::ops::{Deref, DerefMut};
 use ::std::panic::{RefUnwindSafe, UnwindSafe};
 use ::std::sync::Once;
-use lockstead_told::once::{initialises, uses};
+use lockstead_told::once::Turn;
 
 union Data<T, F> {
     value: ManuallyDrop<T>,
@@ -51,23 +51,19 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     #[inline]
     #[track_caller]
     pub fn force(this: &LazyLock<T, F>) -> &T {
-        let address = address(&this.life);
-        let mut mine = false;
+        let turn = Turn::of(address(&this.life));
+        turn.begins(this.once.is_completed());
         this.once.call_once_force(|state| {
             if state.is_poisoned() {
                 panic!("LazyLock instance has previously been poisoned");
             }
-            mine = true;
             // SAFETY: the once lets one thread in here, once, and nobody else looks at the data
             // before it is completed. The function is taken out and never again.
             let function = unsafe { ManuallyDrop::take(&mut (*this.data.get()).function) };
-            let value = initialises(address, function);
+            let value = turn.initialises(function);
             // SAFETY: as above; what the function was is moved out.
             unsafe { (*this.data.get()).value = ManuallyDrop::new(value) };
         });
-        if !mine {
-            uses(address);
-        }
         // SAFETY: the once is completed, so that the data is the value, and stays so.
         unsafe { &(*this.data.get()).value }
     }

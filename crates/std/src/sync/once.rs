@@ -3,7 +3,7 @@
 use super::telling::LockLife;
 use ::std::fmt;
 use ::std::sync::{self, OnceState};
-use lockstead_told::once::{initialises, uses};
+use lockstead_told::once::Turn;
 
 /// A [`std::sync::Once`](::std::sync::Once) that tells of its use.
 #[repr(C)]
@@ -39,29 +39,17 @@ impl Once {
     #[inline]
     #[track_caller]
     pub fn call_once<F: FnOnce()>(&self, f: F) {
-        let address = address(&self.life);
-        let mut mine = false;
-        self.inner.call_once(|| {
-            mine = true;
-            initialises(address, f);
-        });
-        if !mine {
-            uses(address);
-        }
+        let turn = Turn::of(address(&self.life));
+        turn.begins(self.inner.is_completed());
+        self.inner.call_once(|| turn.initialises(f));
     }
 
     /// Calls `f` if nobody has done so to its end, and waits for whoever is doing it.
     #[inline]
     pub fn call_once_force<F: FnOnce(&OnceState)>(&self, f: F) {
-        let address = address(&self.life);
-        let mut mine = false;
-        self.inner.call_once_force(|state| {
-            mine = true;
-            initialises(address, || f(state));
-        });
-        if !mine {
-            uses(address);
-        }
+        let turn = Turn::of(address(&self.life));
+        turn.begins(self.inner.is_completed());
+        self.inner.call_once_force(|state| turn.initialises(|| f(state)));
     }
 
     /// Tells whether it was done.

@@ -4,7 +4,7 @@ use super::once::address;
 use super::telling::LockLife;
 use ::std::fmt;
 use ::std::sync;
-use lockstead_told::once::{initialises, uses};
+use lockstead_told::once::Turn;
 
 /// A [`std::sync::OnceLock`](::std::sync::OnceLock) that tells of its use.
 #[repr(C)]
@@ -51,16 +51,9 @@ impl<T> OnceLock<T> {
     /// Returns the value; if there is none, the one that `f` returns, or another thread's `f`.
     #[inline]
     pub fn get_or_init<F: FnOnce() -> T>(&self, f: F) -> &T {
-        let address = address(&self.life);
-        let mut mine = false;
-        let value = self.inner.get_or_init(|| {
-            mine = true;
-            initialises(address, f)
-        });
-        if !mine {
-            uses(address);
-        }
-        value
+        let turn = Turn::of(address(&self.life));
+        turn.begins(self.inner.get().is_some());
+        self.inner.get_or_init(|| turn.initialises(f))
     }
 
     /// Returns the value, if there is one.
