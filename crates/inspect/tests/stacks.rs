@@ -93,15 +93,27 @@ fn tables_for_debuggers_alone_are_enough() {
 }
 
 #[test]
-fn code_without_tables_ends_the_stack_with_a_reason() {
-    let flags = ["-O2", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+fn code_without_tables_is_left_as_it_says_itself() {
+    let flags = ["-O2", "-g0", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
     let Some(program) = build("sleepers-bare", "sleepers.c", &flags) else { return };
     let program = Running::start(&program, &["1", "2"]);
     let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
+    assert_eq!(found[0].end, StackEnd::Bottom, "{found:#?}");
     let own = own(&found[0], "sleepers-bare");
+    let names: Vec<&str> = own.iter().filter_map(|frame| frame.split('+').next()).collect();
+    assert_eq!(names, ["take_the_lock", "take_the_lock", "take_the_lock", "waiter"]);
+}
+
+#[test]
+fn code_without_tables_that_goes_by_an_unknown_frame_ends_the_stack_with_a_reason() {
+    let flags = ["-O0", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    let Some(program) = build("sleepers-bare-o0", "sleepers.c", &flags) else { return };
+    let program = Running::start(&program, &["1", "2"]);
+    let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
+    let own = own(&found[0], "sleepers-bare-o0");
     assert!(own.len() == 1 && own[0].starts_with("take_the_lock+0x"), "{own:?}");
     let StackEnd::NoUnwindInformation { module, .. } = &found[0].end else { panic!("{found:#?}") };
-    assert!(module.as_ref().is_some_and(|m| m.ends_with("sleepers-bare")), "{module:?}");
+    assert!(module.as_ref().is_some_and(|m| m.ends_with("sleepers-bare-o0")), "{module:?}");
 }
 
 #[test]
