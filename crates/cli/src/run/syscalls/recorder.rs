@@ -8,8 +8,8 @@
 //! The kernel tells of a call before it is made and not of its end. A wait has ended
 //! 1. when another thread wakes the word: the one that has waited longest, as in the kernel;
 //! 2. when its thread makes another futex call, at the latest;
-//! 3. when the thread is found elsewhere, which is looked at every few milliseconds, less often
-//!    the longer it lasts. It then counts up to when it was last found in the call.
+//! 3. when the thread is found elsewhere twice, which is looked at every few milliseconds, less
+//!    often the longer it lasts. It then counts up to when it was last found in the call.
 //!
 //! A call that finds another value in the word than it compares with does not wait: the word is
 //! read before the call is let go. A thread that makes the call of its wait again, from the same
@@ -52,6 +52,8 @@ const SWEEP: u64 = 1_000_000_000;
 const FRESH: u64 = 10_000_000;
 /// The most waits that are looked at in one go: threads wait for an answer meanwhile.
 const PORTION: usize = 64;
+/// How often a thread that does not stand still yet is looked at.
+const MOST_TRIES: usize = 1000;
 /// The name by which a mapped library of lockstead is known.
 const LIBRARY: &[u8] = b"/liblockstead_";
 
@@ -82,6 +84,8 @@ struct Pending {
     stack: u32,
     next: u64,
     pause: u64,
+    /// It was not in the call at the last look.
+    missed: bool,
 }
 
 struct RecordedThread {
@@ -274,7 +278,7 @@ impl RecordedProcess {
             && woken <= pending.since
             && place(self.pid, tid) == Some(pending.from);
         if again {
-            pending.seen = now;
+            (pending.seen, pending.missed) = (now, false);
         }
         again
     }
@@ -313,6 +317,7 @@ impl RecordedProcess {
             stack,
             next: now + SOON,
             pause: SOON,
+            missed: false,
         };
         if let Some(thread) = self.threads.get_mut(&tid) {
             thread.pending = Some(pending);
@@ -427,14 +432,19 @@ impl RecordedProcess {
             let doing = task::doing(self.pid, tid);
             let is_in = matches!(doing, Ok(TaskDoing::Call(call))
                 if FutexWait::decode(&call).is_some_and(|wait| wait.address == address));
-            if !is_in {
-                self.ends_as_seen(tid);
+            let Some(pending) = self.threads.get_mut(&tid).and_then(|t| t.pending.as_mut()) else {
                 continue;
-            }
-            if let Some(pending) = self.threads.get_mut(&tid).and_then(|t| t.pending.as_mut()) {
+            };
+            if is_in {
+                pending.missed = false;
                 pending.seen = now;
                 pending.pause = (pending.pause * 2).min(LATER);
                 pending.next = now + pending.pause;
+            } else if !pending.missed {
+                // It may be in the handler of a signal, and make its call again.
+                (pending.missed, pending.next) = (true, now + SOON);
+            } else {
+                self.ends_as_seen(tid);
             }
         }
     }
@@ -475,10 +485,15 @@ impl RecordedProcess {
     }
 }
 
-/// Returns the stack pointer and the program counter of a thread that stands still in a call.
+/// Returns the stack pointer and the program counter of a thread that is told of. It may still be on
+/// its way to where it stands still.
 fn place(pid: u32, tid: u32) -> Option<(u64, u64)> {
-    match task::doing(pid, tid) {
-        Ok(TaskDoing::Call(SleepingCall { sp, pc, .. })) => Some((sp, pc)),
-        _ => None,
+    for _ in 0..MOST_TRIES {
+        match task::doing(pid, tid) {
+            Ok(TaskDoing::Call(SleepingCall { sp, pc, .. })) => return Some((sp, pc)),
+            Ok(TaskDoing::Running) => std::thread::yield_now(),
+            _ => break,
+        }
     }
+    None
 }
