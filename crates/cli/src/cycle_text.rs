@@ -121,7 +121,7 @@ fn what_for(waits: &FindingWait, next: &FindingThread) -> String {
 
 /// Adds a stack; where its frames of Python are known, native ones only as far as the
 /// interpreter's own.
-fn stacks(
+pub(crate) fn stacks(
     text: &mut String,
     stack: Option<&Stack>,
     python: Option<&PythonStack>,

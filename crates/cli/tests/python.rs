@@ -103,6 +103,16 @@ fn a_ring_through_the_interpreter_itself_is_a_deadlock() {
     }
 }
 
+#[test]
+fn a_wait_for_a_native_mutex_that_lasts_is_told_with_the_frames_of_python() {
+    let Some(interpreter) = interpreters().into_iter().next() else { return };
+    let program = [interpreter.as_path(), &source("blocked.py")];
+    let running = under(&["--no-report", "--watch", "1s"], &program);
+    running.expect("lockstead: BLOCKED: ", 1);
+    running.expect("      wants() at blocked.py:18\n", 1);
+    running.terminate();
+}
+
 /// A thread by its function, what it waits for, the function of who holds that, and the evidence;
 /// `?` where it must not be told.
 const WAITS: &[(&str, &str, &str, &str)] = &[

@@ -2,15 +2,18 @@
 
 use super::across;
 use super::scene::{Scene, doing, place};
+use crate::cycle_text::{ShownFrames, stacks};
 use crate::cycle_text::{called, duration};
 use crate::finding_text::stack_lines;
-use lockstead_inspect::report::finding::{FindingHold, FindingThread, HolderActivity};
+use lockstead_inspect::python::{self, PythonStack};
+use lockstead_inspect::report::finding::{FindingHold, FindingThread, FindingWait, HolderActivity};
 use lockstead_inspect::waits::observe::LastingWaiter;
 use lockstead_inspect::waits::words::named_by_word;
 use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
 use lockstead_render::words::clean;
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -33,6 +36,17 @@ pub(super) struct Blocked {
 }
 
 impl Blocked {
+    /// Adds the frames of Python of those who wait.
+    fn add_python(&mut self, stacks: &BTreeMap<u32, PythonStack>) {
+        let others = self.owners.iter_mut().chain(self.chains.iter_mut().flatten());
+        let others = others.filter(|other| other.process.is_none());
+        for thread in others.chain([&mut self.waiter]) {
+            if let Some(waits) = &mut thread.waits {
+                waits.python = stacks.get(&thread.tid).cloned();
+            }
+        }
+    }
+
     /// Returns everybody with a part in it.
     pub(super) fn into_parties(self) -> Vec<FindingThread> {
         let chains = self.chains.into_iter().flatten();
@@ -82,12 +96,12 @@ pub(super) fn blocked(
         owners.push(owner);
         chains.push(Vec::new());
     }
-    Blocked {
-        waiter: FindingThread { waits, ..scene.party(waiter.thread) },
-        owners,
-        more_owners,
-        chains,
+    let waiter = FindingThread { waits, ..scene.party(waiter.thread) };
+    let mut blocked = Blocked { waiter, owners, more_owners, chains };
+    if scene.process.visible {
+        blocked.add_python(&python::stacks_of(scene.process.pid));
     }
+    blocked
 }
 
 /// Returns all who hold the lock at this moment that `waiting` is for: those who have published that,
@@ -207,7 +221,7 @@ pub(super) fn text(program: &str, blocked: &Blocked) -> String {
         format!("lockstead: BLOCKED: {who} of {program} waits{how} for {lock}, since {lasted}\n");
     let timed = if waits.timed { " with a time-out" } else { "" };
     let _ = writeln!(text, "    waits{timed} at:");
-    stack_lines(&mut text, waits.stack.as_ref(), FRAMES);
+    waits_at(&mut text, waits, FRAMES);
     for (owner, chain) in blocked.owners.iter().zip(&blocked.chains) {
         describe(&mut text, owner, chain);
     }
@@ -270,6 +284,14 @@ fn on(text: &mut String, owner: &FindingThread, frames: usize) {
         let lock = waits.lock.as_ref().map(|lock| clean(&lock.text()));
         let what = lock.unwrap_or_else(|| "the end of a thread".into());
         let _ = writeln!(text, "    which itself waits for {what}, at:");
-        stack_lines(text, waits.stack.as_ref(), frames);
+        waits_at(text, waits, frames);
+    }
+}
+
+/// Adds where a thread waits, in Python as well.
+fn waits_at(text: &mut String, waits: &FindingWait, frames: usize) {
+    match &waits.python {
+        Some(python) => stacks(text, waits.stack.as_ref(), Some(python), ShownFrames::of(1)),
+        None => stack_lines(text, waits.stack.as_ref(), frames),
     }
 }

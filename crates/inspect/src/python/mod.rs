@@ -46,7 +46,8 @@ pub use model::{
     PythonLook, PythonStack, PythonThread, PythonWait,
 };
 
-use crate::memory::ReadableMemory;
+use crate::memory::{ProcessMemory, ReadableMemory};
+use crate::modules::Modules;
 use contexts::{Activation, Finder};
 use frames::{Chain, KnownCode};
 use objects::Objects;
@@ -116,6 +117,22 @@ fn claims(
             }
         }
     }
+}
+
+/// Returns the frames of Python of the threads of a process, by their numbers; none where it has no
+/// interpreter that can be read. The process may be in no other PID namespace.
+#[must_use]
+pub fn stacks_of(pid: u32) -> BTreeMap<u32, PythonStack> {
+    let Ok(mut modules) = Modules::of(pid) else { return BTreeMap::new() };
+    let memory = ProcessMemory::new(pid);
+    let Some(FoundInterpreter::Readable(interpreter)) = Interpreter::find(&mut modules, &memory)
+    else {
+        return BTreeMap::new();
+    };
+    let is_thread = |tid: u32| std::fs::exists(format!("/proc/{pid}/task/{tid}")).unwrap_or(false);
+    let look = interpreter.look(&memory, &BTreeMap::new(), &is_thread);
+    let stacks = look.threads.into_iter().map(|(tid, thread)| (tid, thread.stack));
+    stacks.filter(|(_, stack)| !stack.frames.is_empty()).collect()
 }
 
 impl Interpreter {

@@ -3,7 +3,7 @@
 
 use super::account::is_running;
 use crate::stack::{Frame, Stack};
-use crate::symbols::site;
+use crate::symbols::{python_lock, site};
 use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
 use lockstead_ledger::thread::ThreadRecord;
 use lockstead_ledger::{Ledger, lock::RecordLife};
@@ -122,6 +122,9 @@ pub fn class_name(names: &mut dyn Names, facts: &LockFacts) -> String {
         ObjectKind::Futex => "futex words",
         ObjectKind::Unknown => "locks",
     };
+    if let Some(called) = python_lock(&names.stack(&facts.init, 0)) {
+        return called.to_owned();
+    }
     let mut origin = |returns: &[u64]| site(&names.stack(returns, 0)).map(Frame::site);
     if let Some(site) = origin(&facts.init) {
         format!("{plural} from {site}")

@@ -7,7 +7,7 @@
 //! first, for a lock that was zeroed or copied into being; the file it is
 //! mapped from; the bare address.
 
-use super::{Symbolizer, Variable, site};
+use super::{Symbolizer, Variable, python, site};
 use crate::modules::CodePlace;
 use crate::stack::{CodeAddress, Frame, StackEnd};
 use std::fmt;
@@ -40,6 +40,11 @@ pub enum LockOrigin {
     Stack {
         /// The name of the thread.
         thread: String,
+    },
+    /// It is one of Python's.
+    Python {
+        /// What it is called: `threading.Lock`.
+        called: &'static str,
     },
     /// The lock was initialised there.
     Initialised {
@@ -89,6 +94,7 @@ impl fmt::Display for LockSymbol {
             LockOrigin::Stack { thread } => {
                 write!(f, "{kind} on the stack of thread \"{thread}\"")?
             }
+            LockOrigin::Python { called } => f.write_str(called)?,
             LockOrigin::Initialised { site } => write!(f, "{kind} from {}", site.site())?,
             LockOrigin::FirstUsed { site } => write!(f, "{kind} first used in {}", site.site())?,
             LockOrigin::Used { site } => write!(f, "{kind} used in {}", site.site())?,
@@ -118,10 +124,17 @@ impl Symbolizer {
 
     fn origin(&mut self, facts: &LockClues<'_>) -> LockOrigin {
         if let Some(variable) = self.variable(facts.address) {
-            return LockOrigin::Variable(variable);
+            let gil = match self.modules.place(facts.address) {
+                CodePlace::File { path, .. } => python::gil(facts.kind, &variable, &path),
+                _ => None,
+            };
+            return LockOrigin::Variable(gil.unwrap_or(variable));
         }
         if let Some(thread) = facts.on_stack_of {
             return LockOrigin::Stack { thread: thread.to_owned() };
+        }
+        if let Some(called) = facts.initialised.and_then(|chain| self.python_lock(chain)) {
+            return LockOrigin::Python { called };
         }
         if let Some(site) = facts.initialised.and_then(|chain| self.site_of(chain)) {
             return LockOrigin::Initialised { site };
@@ -145,6 +158,10 @@ impl Symbolizer {
             },
             _ => LockOrigin::Address,
         }
+    }
+
+    fn python_lock(&mut self, chain: &[CodeAddress]) -> Option<&'static str> {
+        python::python_lock(&self.stack(chain, StackEnd::Bottom))
     }
 
     fn site_of(&mut self, chain: &[CodeAddress]) -> Option<Box<Frame>> {

@@ -12,12 +12,14 @@
 mod data;
 mod debug_file;
 mod lock;
+mod python;
 mod quiet;
 mod site;
 
 pub use data::Variable;
 pub(crate) use data::demangled;
 pub use lock::{LockClues, LockOrigin, LockSymbol};
+pub use python::python_lock;
 pub(crate) use site::plain;
 pub use site::{is_lock_wrapper, program_frames, site};
 
