@@ -14,22 +14,31 @@ pub struct Way {
     optimised: bool,
     stripped: bool,
     aborts: bool,
+    /// It is built with debug information.
+    debug: bool,
 }
 
 impl Way {
     const fn new(name: &'static str, optimised: bool, stripped: bool, aborts: bool) -> Way {
-        Way { name, optimised, stripped, aborts }
+        Way { name, optimised, stripped, aborts, debug: false }
+    }
+
+    const fn with_debug(self) -> Way {
+        Way { debug: true, ..self }
     }
 }
 
 /// All ways in which compiled programs are built.
-pub const WAYS: [Way; 5] = [
+pub const WAYS: [Way; 7] = [
     Way::new("O0", false, false, false),
     Way::new("O0 stripped", false, true, false),
     Way::new("O3", true, false, false),
     Way::new("O3 stripped", true, true, false),
     // Without unwinding, stripped: no landing pads.
     Way::new("O3 stripped abort", true, true, true),
+    // With the names of variables and their types.
+    Way::new("O3 debug", true, false, false).with_debug(),
+    Way::new("O3 debug abort", true, false, true).with_debug(),
 ];
 
 /// The way in which a program is shipped.
@@ -112,7 +121,8 @@ impl Builds {
         more: &[String],
     ) -> Result<(), String> {
         let mut command = Command::new("rustc");
-        command.args(["--edition", "2024", "-C", "debuginfo=0", "-C"]);
+        command.args(["--edition", "2024", "-C"]);
+        command.arg(if way.debug { "debuginfo=2" } else { "debuginfo=0" }).arg("-C");
         command.arg(if way.optimised { "opt-level=3" } else { "opt-level=0" });
         if way.aborts {
             command.args(["-C", "panic=abort"]);
@@ -127,10 +137,12 @@ impl Builds {
     /// # Errors
     /// If it does not compile.
     pub fn crates(&mut self, way: Way) -> Result<(), String> {
-        let profile = match (way.optimised, way.aborts) {
-            (false, _) => "hangs-0",
-            (true, false) => "hangs-3",
-            (true, true) => "hangs-3-abort",
+        let profile = match (way.optimised, way.aborts, way.debug) {
+            (false, ..) => "hangs-0",
+            (true, false, false) => "hangs-3",
+            (true, true, false) => "hangs-3-abort",
+            (true, false, true) => "hangs-3-debug",
+            (true, true, true) => "hangs-3-abort-debug",
         };
         let set = |name: &str, value: &str| format!("profile.{profile}.{name}={value}");
         let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
@@ -145,6 +157,7 @@ impl Builds {
         command.args(["--profile", profile, "--config", &set("inherits", "\"release\"")]);
         command.args(["--config", &set("opt-level", if way.optimised { "3" } else { "0" })]);
         command.args(["--config", &set("strip", "\"none\"")]);
+        command.args(["--config", &set("debug", if way.debug { "2" } else { "0" })]);
         command
             .args(["--config", &set("panic", if way.aborts { "\"abort\"" } else { "\"unwind\"" })]);
         for binary in ["hang-parking_lot", "hang-lockstead", "hang-three"] {
@@ -343,6 +356,9 @@ fn compiler(name: &str, way: Way) -> Command {
     let mut command = Command::new(name);
     command.args(["-pthread", if way.optimised { "-O2" } else { "-O0" }]);
     command.arg(if way.aborts { "-fno-exceptions" } else { "-fexceptions" });
+    if way.debug {
+        command.arg("-g");
+    }
     command
 }
 

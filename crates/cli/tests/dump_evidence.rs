@@ -150,3 +150,40 @@ fn memory_that_may_not_be_read_is_no_answer() {
     }
     assert_eq!(hung.dump(&[]).status, 3);
 }
+
+/// Dumps a program of which only what follows its calls, and the variables in its frames, tell who
+/// holds what.
+#[test]
+fn a_guard_in_scope_confirms_what_the_code_behind_a_call_shows() {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!("skipped: the code of programs is followed on x86-64 alone");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let (source, program) = (folder.path().join("guards.cpp"), folder.path().join("guards"));
+    std::fs::write(&source, include_str!("dump/guards.cpp")).expect("written");
+    let mut compiler = Command::new("c++");
+    compiler.args(["-std=c++20", "-O2", "-g", "-pthread", "-o"]).arg(&program).arg(&source);
+    if !compiler.output().is_ok_and(|built| built.status.success()) {
+        eprintln!("skipped: no compiler of C++20");
+        return;
+    }
+    let hung = Hung::start(&mut Command::new(&program));
+    if !hung.settle(3) {
+        return;
+    }
+    let outcome = hung.dump(&["--json"]);
+    assert_eq!(outcome.status, 3, "{outcome:?}");
+    let found: serde_json::Value = serde_json::from_str(&outcome.stdout).expect("JSON");
+    let locks = found["locks"].as_array().expect("a list").iter();
+    let holders: Vec<_> =
+        locks.flat_map(|lock| lock["holders"].as_array().cloned().unwrap_or_default()).collect();
+    assert_eq!(holders.len(), 2, "{found:#}");
+    for holder in &holders {
+        assert_eq!(holder["guard"], "kept", "neither `gone` nor `wanted`: {holder:#}");
+        // Other versions of the C++ library may have a landing pad for the call.
+        assert!(holder["evidence"] == "guard" || holder["evidence"] == "pad", "{holder:#}");
+        assert!(holder["rests_on"].as_str().is_some_and(|why| why.ends_with("its guard is kept")));
+    }
+    assert_eq!(found["cycles"][0]["verdict"], "deadlock", "{found:#}");
+}

@@ -8,7 +8,7 @@ use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::SavedMemory;
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::stack::{CodeAddress, StackEnd};
-use lockstead_inspect::symbols::Symbolizer;
+use lockstead_inspect::symbols::{FrameValues, Symbolizer};
 use lockstead_inspect::unwind::{MAX_FRAMES, Registers, Unwinder};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -101,6 +101,8 @@ fn damage_makes_poorer_reports_and_no_worse() {
             let found = symbols.stack(&walk.frames, walk.end);
             named += found.frames.iter().filter(|f| f.function.is_some()).count();
             let _ = symbols.variable(CODE + random.below(whole.len() as u64));
+            let frame = FrameValues { registers: start, caller: Some(sp), memory: &memory };
+            let _ = symbols.guard_variable(walk.frames[0], &frame, STACK, &mut 1000);
         }
     }
     assert!(walked > 75_000 && named > 20_000, "the test looked at nothing: {walked} {named}");

@@ -5,6 +5,7 @@ use super::recognise::KnownWait;
 use crate::owners::awaited::{AwaitedLock, LockShape};
 use crate::owners::search::{FoundHold, OwnerSearch, ThreadMoment};
 use crate::stack::CodeAddress;
+use crate::unwind::Registers;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was found of the holders of locks that do not name them, by the locks' addresses.
@@ -25,11 +26,23 @@ pub(super) struct FoundHolder {
     pub(super) thread: u32,
     /// The lock, and what shows it.
     pub(super) hold: FoundHold,
-    /// The place of that frame.
+    /// The place of that frame, its registers, and the stack pointer of its caller.
     pub(super) at: CodeAddress,
+    pub(super) registers: Option<Registers>,
+    pub(super) caller: Option<u64>,
+    /// Whether no frame up to it was looked for on the stack.
+    pub(super) is_sure: bool,
+    /// The variable of that frame that is its guard, where debug information tells.
+    pub(super) variable: Option<String>,
 }
 
 impl FoundHolder {
+    /// Returns a thread of whose frame no more is known than its place.
+    pub(super) fn new(thread: u32, hold: FoundHold, at: CodeAddress) -> FoundHolder {
+        let (registers, caller, variable) = (None, None, None);
+        FoundHolder { thread, hold, at, registers, caller, is_sure: false, variable }
+    }
+
     /// Tells whether it would put a unit into a semaphore, as others may.
     pub(super) fn is_giver(&self) -> bool {
         self.hold.lock.shape == LockShape::Semaphore
@@ -59,7 +72,7 @@ pub(super) fn enter_seen(
         }
         None if by_name => {
             let hold = FoundHold { lock, shared: false, evidence, frame: 0, at_pad: false };
-            found.holders.insert(lock.address, vec![FoundHolder { thread, hold, at }]);
+            found.holders.insert(lock.address, vec![FoundHolder::new(thread, hold, at)]);
             found.may_hold.remove(&lock.address);
         }
         None => {}
@@ -73,14 +86,21 @@ impl OwnersFound {
         thread: &ThreadMoment,
         holds: Vec<FoundHold>,
         may_hold: Vec<AwaitedLock>,
+        used: impl Fn(&AwaitedLock) -> bool,
     ) {
-        for hold in holds {
+        for hold in holds.into_iter().filter(|hold| used(&hold.lock)) {
             let Some(frame) = thread.frames.get(hold.frame) else { continue };
             let holders = self.holders.entry(hold.lock.address).or_default();
             if holders.iter().any(|found| found.thread == thread.tid && found.is_giver()) {
                 continue;
             }
-            holders.push(FoundHolder { thread: thread.tid, hold, at: frame.at });
+            let caller = thread.frames.get(hold.frame + 1);
+            holders.push(FoundHolder {
+                registers: Some(frame.registers),
+                caller: caller.and_then(|caller| caller.registers.stack_pointer()),
+                is_sure: !frame.guessed,
+                ..FoundHolder::new(thread.tid, hold, frame.at)
+            });
         }
         for lock in may_hold {
             self.may_hold.entry(lock.address).or_default().insert(thread.tid);
@@ -168,7 +188,7 @@ mod tests {
         let mut found = OwnersFound::default();
         if let Some((thread, evidence)) = before {
             let hold = FoundHold { lock: LOCK, shared: false, evidence, frame: 0, at_pad: false };
-            found.holders.insert(LOCK.address, vec![FoundHolder { thread, hold, at: AT }]);
+            found.holders.insert(LOCK.address, vec![FoundHolder::new(thread, hold, AT)]);
         }
         enter_seen(&mut found, LOCK, (1, AT), by_name);
         let holders = found.holders.into_values().flatten();

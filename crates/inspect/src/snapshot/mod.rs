@@ -26,6 +26,7 @@
 //! | [`verify`] | when a cycle is a deadlock |
 
 pub mod capture;
+mod confirmed;
 mod entries;
 mod holders;
 mod interpreter;

@@ -245,6 +245,8 @@ pub struct LockHolder {
     pub evidence: HolderEvidence,
     /// The ground for that, a sentence; null where the lock or the ledger names the thread.
     pub rests_on: Option<String>,
+    /// The variable that is the guard of the lock, where debug information tells.
+    pub guard: Option<String>,
 }
 
 /// What shows that a thread holds a lock, the strongest first.
@@ -259,7 +261,8 @@ pub enum HolderEvidence {
     /// call, in which the frame waits, threw an exception. In Python: it acquired the lock in a
     /// function that releases it in `finally`.
     Pad,
-    /// One of its frames has a guard of the lock, of a type or a shape that is known.
+    /// One of its frames is inside a statement that holds the lock; or the code behind its call
+    /// would release the lock, and one of its variables is a guard of it.
     Guard,
     /// It was seen to acquire the lock, and not to release it.
     Seen,
@@ -296,6 +299,7 @@ impl LockHolder {
             acquired: None,
             evidence: HolderEvidence::Word,
             rests_on: None,
+            guard: None,
         }
     }
 }

@@ -10,6 +10,7 @@
 //! hundred instructions are emulated for each frame that has something to clean up.
 
 use super::capture::Looking;
+use super::confirmed::GuardNames;
 use super::holders::{FoundHolder, OwnersFound, enter_seen};
 use super::model::{HolderEvidence, LockHolder};
 use super::recognise::{FoundWait, KnownWait};
@@ -44,6 +45,8 @@ const MOST_STEPS_ALL: u64 = 8_000_000;
 pub(super) struct OwnersKept {
     names: KnownNames,
     canary: Option<u64>,
+    /// The variables that are guards.
+    pub(super) guards: GuardNames,
     /// Instructions that were emulated in this process.
     steps: u64,
     /// The registers of threads that were held for a moment.
@@ -124,38 +127,44 @@ impl Looking {
         let steps = MOST_STEPS.min(MOST_STEPS_ALL.saturating_sub(self.kept.steps));
         let decoded = DecodedCode::new(&pages, steps);
         let search = OwnerSearch { code: &code, decoded: &decoded, canary: self.kept.canary };
-        let mut semaphores = BTreeSet::new();
+        let (mut semaphores, mut open) = (BTreeSet::new(), BTreeSet::new());
         for thread in &threads {
+            let word = thread.wait.as_ref().map(|wait| wait.word);
             match search.takes_unit(thread) {
-                Some(true) => semaphores.extend(thread.wait.as_ref().map(|wait| wait.word)),
+                Some(true) => semaphores.extend(word),
                 Some(false) => {}
-                None => drop(wanting.insert(thread.tid)),
+                None => {
+                    wanting.insert(thread.tid);
+                    open.extend(word);
+                }
             }
         }
-        let is_used = |lock: &&AwaitedLock| {
+        let used = |lock: &AwaitedLock| {
             lock.shape != LockShape::Semaphore || semaphores.contains(&lock.address)
         };
-        let used: Vec<AwaitedLock> = locks.iter().filter(is_used).copied().collect();
+        // Of those that are not known to be semaphores it is only asked which registers are wanted.
+        let asked = locks.iter().filter(|lock| used(lock) || open.contains(&lock.address));
+        let asked: Vec<AwaitedLock> = asked.copied().collect();
         for thread in &threads {
-            let of_thread = search.by_pads(thread, &used);
+            let of_thread = search.by_pads(thread, &asked);
             if of_thread.wants_registers || thread.is_partly_guessed() {
                 wanting.insert(thread.tid);
             }
             catches.push(of_thread.catches);
-            found.enter(thread, of_thread.holds, of_thread.may_hold);
+            found.enter(thread, of_thread.holds, of_thread.may_hold, used);
         }
         found.sift();
         let is_open = |lock: &&AwaitedLock| {
             lock.shape == LockShape::Semaphore || !found.is_known(lock.address)
         };
-        let open: Vec<AwaitedLock> = used.iter().filter(is_open).copied().collect();
+        let open: Vec<AwaitedLock> = asked.iter().filter(is_open).copied().collect();
         if !open.is_empty() {
             for (thread, catches) in threads.iter().zip(&catches) {
                 let of_thread = search.by_what_follows(thread, &open, catches);
                 if of_thread.wants_registers {
                     wanting.insert(thread.tid);
                 }
-                found.enter(thread, of_thread.holds, of_thread.may_hold);
+                found.enter(thread, of_thread.holds, of_thread.may_hold, used);
             }
             found.sift();
         }
@@ -175,6 +184,9 @@ impl Looking {
             if !threads.is_empty() {
                 found.may_hold.entry(lock.address).or_default().extend(threads);
             }
+        }
+        if let Some((_, symbolizer)) = &mut self.code {
+            self.kept.guards.confirm(&mut found, symbolizer, &self.memory);
         }
         (found, wanting)
     }
@@ -303,15 +315,20 @@ impl Looking {
         let unlock = if found.is_giver() { "release" } else { "unlock" };
         let rests_on = match found.hold.evidence {
             HolderEvidence::Seen => seen::RESTS_ON.into(),
-            HolderEvidence::Likely if !found.hold.at_pad => {
+            _ if !found.hold.at_pad => {
                 format!("{place} would {unlock} it after this call")
             }
             _ => format!("the landing pad of {place} would {unlock} it"),
+        };
+        let rests_on = match &found.variable {
+            Some(variable) => format!("{rests_on}; its guard is {variable}"),
+            None => rests_on,
         };
         LockHolder {
             shared: found.hold.shared,
             evidence: found.hold.evidence,
             rests_on: Some(rests_on),
+            guard: found.variable.clone(),
             ..LockHolder::alone(found.thread)
         }
     }

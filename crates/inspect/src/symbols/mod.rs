@@ -11,10 +11,12 @@
 
 mod data;
 mod debug_file;
+mod guards;
 mod lock;
 mod python;
 mod quiet;
 mod site;
+mod variables;
 
 pub use data::Variable;
 pub(crate) use data::demangled;
@@ -22,6 +24,7 @@ pub use lock::{LockClues, LockOrigin, LockSymbol};
 pub use python::python_lock;
 pub(crate) use site::plain;
 pub use site::{is_lock_wrapper, program_frames, site};
+pub use variables::FrameValues;
 
 use crate::maps::Maps;
 use crate::modules::{CodePlace, Modules};
