@@ -115,7 +115,9 @@ fn begins_anew(pid: u32, call: &SleepingCall) -> bool {
         | libc::SYS_pause
         | libc::SYS_wait4
         | libc::SYS_waitid
-        | libc::SYS_flock => true,
+        | libc::SYS_flock
+        // It is one that was interrupted before, and goes on as it did then.
+        | libc::SYS_restart_syscall => true,
         // A socket may have a time limit, and a file system may be a program that is told.
         libc::SYS_read => {
             let file = std::fs::read_link(format!("/proc/{pid}/fd/{}", call.arguments[0]));
@@ -308,6 +310,25 @@ mod tests {
         let status = || std::fs::read_to_string(format!("/proc/{pid}/status"));
         program.until(|_| status().is_ok_and(|status| status.contains("TracerPid:\t0\n")));
         program.until(|doing| doing == Some(TaskDoing::Running));
+    }
+
+    #[test]
+    fn a_sleeper_that_was_held_can_be_held_again() {
+        let program = Running(Command::new("sleep").arg("1000").spawn().expect("a program"));
+        let pid = program.0.id();
+        let is_asleep = |doing| match doing {
+            Some(TaskDoing::Call(call)) => {
+                let numbers = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
+                numbers.contains(&call.number) || call.number == libc::SYS_restart_syscall
+            }
+            _ => false,
+        };
+        for _ in 0..2 {
+            program.until(is_asleep);
+            let Some(TaskDoing::Call(call)) = program.state() else { panic!("it sleeps") };
+            assert_eq!(of_sleepers(pid, vec![(pid, call)]).len(), 1, "{call:?}");
+        }
+        program.until(is_asleep);
     }
 
     #[test]

@@ -34,7 +34,7 @@ use crate::symbols::Symbolizer;
 use crate::unwind::{Registers, Unwinder, Unwound};
 use crate::waits::graph::Wants;
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::ops::Range;
 
@@ -110,6 +110,8 @@ pub(super) struct Looking {
     /// The holders of locks that do not name them.
     pub(super) owners: OwnersFound,
     pub(super) kept: OwnersKept,
+    /// The threads of which a ledger says that they wait, and for no condition.
+    pub(super) plain: HashSet<u32>,
     /// The threads that a ledger saw acquire locks which do not name them.
     pub(super) seen: SeenAcquisitions,
     /// The tables of lockstead's own locks, by the files that have some.
@@ -148,6 +150,7 @@ impl Looking {
             may_stop,
             owners: OwnersFound::default(),
             kept: OwnersKept::default(),
+            plain: HashSet::new(),
             seen: SeenAcquisitions::default(),
             slots: RefCell::default(),
             limits: Vec::new(),

@@ -88,6 +88,9 @@ impl LedgerEntries {
                 entries.sleeping.insert(part.tid, waiting.since);
                 continue;
             }
+            if waiting.how.kind() != WaitKind::CONDITION {
+                looking.plain.insert(part.tid);
+            }
             let back = taking_back.contains(&part.index) || {
                 let companion = entries.locks.get(&waiting.companion);
                 companion.is_some() && sleeps_in(looking, part.tid, waiting.companion)

@@ -219,7 +219,8 @@ impl Looking {
                 shared: locks.iter().filter(shares).copied().collect(),
                 is_plain: wait.expected == RUST_PARKED
                     || known.is_none() && awaited::is_lock_by_memory(&locks, &self.memory)
-                    || found.is_some_and(is_plain),
+                    || found.is_some_and(is_plain)
+                    || self.plain.contains(&tid),
                 may_retake: known
                     .is_some_and(|known| known.family == "abseil" && !known.role.is_lock())
                     && locks.is_empty(),
