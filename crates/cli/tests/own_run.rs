@@ -2,6 +2,7 @@
 //! waits, and their words name the owners.
 
 use crate::common::{Outcome, lockstead};
+use lockstead::shared::{Segment, SegmentOptions, SharedMutex};
 use lockstead::{Condvar, NamedMutex, NamedRwLock, Once, RwLock, Semaphore};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -58,6 +59,19 @@ fn act(what: &str) {
                 drop(ROUTES.write());
             },
         ),
+        "segment" => {
+            let segment = Segment::<SharedMutex<u64>>::memfd("accounts", &SegmentOptions::new());
+            let segment: &'static _ = Box::leak(Box::new(segment.expect("a segment")));
+            let held = segment.root().lock().expect("free");
+            let waiter = named("waiter", move || {
+                BOTH.wait();
+                drop(segment.root().lock());
+            });
+            BOTH.wait();
+            thread::sleep(Duration::from_millis(30));
+            drop(held);
+            waiter.join().expect("it ends");
+        }
         "once" => pair(
             || {
                 ONCE.call_once(|| {
@@ -201,6 +215,16 @@ fn a_picture_of_the_threads_names_the_owners_as_well() {
         let holds = member.lines().find(|line| line.contains(" holds ")).expect(picture);
         assert!(holds.ends_with("(lockstead mutex), as its word says"), "{picture}");
     }
+}
+
+#[test]
+fn a_wait_for_a_mutex_of_a_segment_is_in_the_report() {
+    let test = "a_wait_for_a_mutex_of_a_segment_is_in_the_report";
+    let Some(outcome) = under_run(test, "segment", &[], None) else { return };
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let locks = outcome.stderr.split_once("The worst of 1 lock").expect(&outcome.stderr).1;
+    assert!(locks.contains("mutex first used in command::own_run::act"), "{}", outcome.stderr);
+    assert!(locks.contains("waited   100%  command::own_run::act"), "{}", outcome.stderr);
 }
 
 #[test]
