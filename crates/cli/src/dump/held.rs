@@ -63,7 +63,7 @@ impl DumpText<'_> {
         if !lock.may_hold.is_empty() {
             let who = self.who(&lock.may_hold);
             let why = if lock.kind.starts_with("threading.") {
-                "it is inside a `with` of the lock, and may have given it back by release()"
+                "a function that it is in may have acquired it, and may have given it back"
             } else {
                 "its address is on the stack there"
             };

@@ -17,11 +17,14 @@ use super::overlay::Overlay;
 use super::run::{DecodedCode, EXCEPTION, KnownCode, Ran, run};
 use super::state::State;
 use super::value::Value;
-use crate::futexes::FutexUse;
+use crate::futexes::{FutexRole, FutexUse};
 use crate::snapshot::model::HolderEvidence;
 use crate::stack::CodeAddress;
 use crate::unwind::Registers;
 use lockstead_unwind::Register as UnwindRegister;
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
 
 /// Frames of a thread that are looked at, from the innermost on.
 pub const MOST_FRAMES: usize = 100;
@@ -74,6 +77,8 @@ pub struct ThreadMoment {
     pub thread_pointer: Option<u64>,
     /// Whether there are more frames, for which a register is not known.
     pub is_cut: bool,
+    /// Whether the call that it sleeps in returns 0: a sleep does, a read may return anything.
+    pub returns_zero: bool,
 }
 
 impl ThreadMoment {
@@ -128,7 +133,9 @@ impl OwnerSearch<'_> {
     #[must_use]
     pub fn by_pads(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> ThreadFound {
         let mut found = ThreadFound::default();
-        let mut ahead = None;
+        let onwards = Onwards::new(self, thread);
+        // Locks that an inner frame would take back: an outer one has a guard without its lock.
+        let mut retaken: Vec<AwaitedLock> = Vec::new();
         for (at, frame) in thread.frames.iter().enumerate().take(MOST_FRAMES) {
             let Some(Landing::Pad(pad)) = frame.landing else { continue };
             let ran = self.pad(thread, frame, pad);
@@ -137,9 +144,11 @@ impl OwnerSearch<'_> {
                 found.catches.push(at);
             }
             for &lock in locks {
-                let touch = lock.first_touch(&ran.events).filter(|touch| touch.is_release());
-                let Some(touch) = touch else { continue };
-                if !lock.gives_back(&ran.events) {
+                let Some(touch) = lock.first_touch(&ran.events) else { continue };
+                if touch == Touch::Taken {
+                    retaken.push(lock);
+                }
+                if retaken.contains(&lock) || !lock.gives_back(&ran.events) {
                     continue;
                 }
                 let known = found.holds.iter().any(|hold| hold.lock == lock);
@@ -153,8 +162,11 @@ impl OwnerSearch<'_> {
                     false => HolderEvidence::Pad,
                 };
                 let hold = FoundHold { lock, shared, evidence, frame: at, at_pad: true };
-                match self.judge(thread, &hold, &mut ahead) {
+                match judge(thread, &hold, &onwards) {
                     Judgement::Holds => found.holds.push(hold),
+                    Judgement::Likely => {
+                        found.holds.push(FoundHold { evidence: HolderEvidence::Likely, ..hold });
+                    }
                     Judgement::DoesNot => {}
                     Judgement::Open { registers } => {
                         found.wants_registers |= registers;
@@ -180,26 +192,33 @@ impl OwnerSearch<'_> {
         let mut found = ThreadFound::default();
         let Some(innermost) = innermost(thread) else { return found };
         let is_mute = |at: usize| is_mute(thread, at) || catches.contains(&at);
+        let onwards = Onwards::new(self, thread);
+        // Locks that the thread would take first, as one of its frames tells.
+        let mut taken: Vec<AwaitedLock> = Vec::new();
         // All of them at once, and then each alone, as if what it called had returned anything.
-        let mut ahead = Some(self.onwards(thread, innermost, true));
-        let whole = ahead.clone().map(|ran| (innermost, ran));
-        let each = (innermost..thread.frames.len().min(MOST_FRAMES)).filter(|&at| is_mute(at));
-        let each = each.map(|at| (at, self.onwards(thread, at, false)));
-        for (begins, ran) in whole.into_iter().chain(each) {
+        let each = innermost..thread.frames.len().min(MOST_FRAMES);
+        let each = each.map(|at| (at, onwards.of(at)));
+        for (begins, ran) in std::iter::once((innermost, onwards.whole())).chain(each) {
             found.wants_registers |= ran.is_for_want_of_registers();
-            for &lock in locks.iter().filter(|lock| lock.gives_back(&ran.events)) {
+            for &lock in locks {
                 let first = first_of_own(thread, &lock, &ran);
                 let Some((touch, frame)) = first.map(|(touch, left)| (touch, begins + left)) else {
                     continue;
                 };
                 let known = found.holds.iter().any(|hold| hold.lock == lock);
-                if known || !touch.is_release() || !is_mute(frame) {
+                if touch == Touch::Taken && !known {
+                    taken.push(lock);
+                }
+                if known || taken.contains(&lock) || !is_mute(frame) {
+                    continue;
+                }
+                if !lock.gives_back(&ran.events) {
                     continue;
                 }
                 let shared = touch == Touch::ReleasedShared;
                 let evidence = HolderEvidence::Likely;
                 let hold = FoundHold { lock, shared, evidence, frame, at_pad: false };
-                if self.judge(thread, &hold, &mut ahead) == Judgement::Holds {
+                if matches!(judge(thread, &hold, &onwards), Judgement::Holds | Judgement::Likely) {
                     found.holds.push(hold);
                 }
             }
@@ -218,6 +237,22 @@ impl OwnerSearch<'_> {
         };
         let ran = self.onwards(thread, at, true);
         let takes = lock.takes_unit(&ran.events);
+        (takes || !ran.is_for_want_of_registers()).then_some(takes)
+    }
+
+    /// Returns, if the thread may wait for a lock of the kind of Rust's mutex, of which only memory
+    /// tells, whether it would take it if it were free; `None` where its registers would have to be
+    /// known.
+    #[must_use]
+    pub fn takes_mutex(&self, thread: &ThreadMoment) -> Option<bool> {
+        let wait = thread.wait.as_ref().filter(|wait| wait.known.is_none());
+        let locks = wait.into_iter().flat_map(|wait| &wait.locks);
+        let mut mutexes = locks.filter(|lock| lock.shape == LockShape::RustMutex);
+        let (Some(lock), Some(at)) = (mutexes.next(), innermost(thread)) else {
+            return Some(true);
+        };
+        let ran = self.onwards(thread, at, true);
+        let takes = lock.first_touch(&ran.events) == Some(Touch::Taken);
         (takes || !ran.is_for_want_of_registers()).then_some(takes)
     }
 
@@ -249,7 +284,8 @@ impl OwnerSearch<'_> {
     /// Runs on where the call returns that a frame is in.
     fn onwards(&self, thread: &ThreadMoment, at: usize, leaves: bool) -> Ran {
         let Some(frame) = thread.frames.get(at) else { return Ran::nothing() };
-        let returned = (innermost(thread) == Some(at)).then_some(0);
+        let is_innermost = innermost(thread) == Some(at);
+        let returned = (is_innermost && thread.returns_zero).then_some(0);
         let registers = frame.registers.with(UnwindRegister(0), returned);
         let mut state = self.state(thread, &registers, frame.at.address);
         if let Some(wait) = &thread.wait {
@@ -257,9 +293,9 @@ impl OwnerSearch<'_> {
             // own where the function that waits has returned.
             let _ = state.memory.write(wait.word, Value::of(0), 4);
             for lock in &wait.locks {
-                let (size, number) = match returned {
-                    Some(_) => lock.free(),
-                    None => lock.taken(wait.shared.contains(lock)),
+                let (size, number) = match is_innermost {
+                    true => lock.free(),
+                    false => lock.taken(wait.shared.contains(lock)),
                 };
                 if size != 0 {
                     let _ = state.memory.write(lock.address, Value::of(number), size);
@@ -276,63 +312,107 @@ impl OwnerSearch<'_> {
         state.canary = self.canary;
         state
     }
+}
 
-    /// Judges a guard of a lock that is alive.
-    fn judge(&self, thread: &ThreadMoment, hold: &FoundHold, ahead: &mut Option<Ran>) -> Judgement {
-        let Some(wait) = &thread.wait else { return Judgement::Holds };
-        let own = is_own(thread, &hold.lock);
-        // No condition gives a lock back that is shared.
-        if own && hold.shared {
+/// What a thread would do next: run when it is asked for, and once.
+struct Onwards<'a> {
+    search: &'a OwnerSearch<'a>,
+    thread: &'a ThreadMoment,
+    whole: OnceCell<Rc<Ran>>,
+    each: RefCell<HashMap<usize, Rc<Ran>>>,
+}
+
+impl<'a> Onwards<'a> {
+    fn new(search: &'a OwnerSearch<'a>, thread: &'a ThreadMoment) -> Self {
+        Onwards { search, thread, whole: OnceCell::new(), each: RefCell::default() }
+    }
+
+    /// Returns what it would do if the call that it sleeps in returned.
+    fn whole(&self) -> Rc<Ran> {
+        let run = || match innermost(self.thread) {
+            Some(at) => self.search.onwards(self.thread, at, true),
+            None => Ran::nothing(),
+        };
+        self.whole.get_or_init(|| Rc::new(run())).clone()
+    }
+
+    /// Returns what one of its frames would do if what it called returned.
+    fn of(&self, at: usize) -> Rc<Ran> {
+        let run = || Rc::new(self.search.onwards(self.thread, at, false));
+        self.each.borrow_mut().entry(at).or_insert_with(run).clone()
+    }
+}
+
+/// Judges a guard of a lock that is alive: a thread that waits for a condition has one without the
+/// lock, and so has one that has given the lock back by hand.
+fn judge(thread: &ThreadMoment, hold: &FoundHold, onwards: &Onwards<'_>) -> Judgement {
+    let ahead = onwards.whole();
+    let open = Judgement::Open { registers: ahead.is_for_want_of_registers() };
+    if is_own(thread, &hold.lock) {
+        let wants_alone = thread.wait.as_ref().is_some_and(|wait| match hold.lock.shape {
+            LockShape::RustRwLock | LockShape::ParkingRwLock => !wait.shared.contains(&hold.lock),
+            _ => wait.known.is_some_and(|known| known.role == FutexRole::Exclusive),
+        });
+        // A condition takes a lock back as it was given back.
+        if hold.shared && wants_alone {
             return Judgement::Holds;
         }
-        let ahead = ahead.get_or_insert_with(|| match innermost(thread) {
-            Some(at) => self.onwards(thread, at, true),
-            None => Ran::nothing(),
-        });
-        let mut touches = ahead.events.iter().filter_map(|event| hold.lock.touch(event));
-        let open = Judgement::Open { registers: ahead.is_for_want_of_registers() };
-        if own {
-            // One release is of what it waits for; with a second it had the lock before.
-            let releases = touches.filter(|touch| touch.is_release()).count();
-            let named = wait.known.is_some_and(|known| known.role.is_lock())
-                && hold.frame < wait.plainly_named;
-            return if releases >= 2 || named { Judgement::Holds } else { open };
-        }
-        match touches.next() {
-            Some(Touch::Taken) => Judgement::DoesNot,
-            _ if wait.may_retake => open,
-            Some(_) => Judgement::Holds,
-            None => {
-                let named = wait.known.is_some() && hold.frame < wait.plainly_named;
-                let is_lock = wait.known.is_some_and(|known| known.role.is_lock());
-                let is_lock = is_lock || named || wait.is_plain;
-                // One that waits for a unit may wait for a condition.
-                let takes = |lock: &AwaitedLock| {
-                    lock.shape != LockShape::Semaphore
-                        && lock.first_touch(&ahead.events) == Some(Touch::Taken)
-                };
-                if is_lock || wait.locks.iter().any(takes) { Judgement::Holds } else { open }
-            }
-        }
+        let has_two = first_of_own(thread, &hold.lock, &ahead).is_some();
+        return if has_two { Judgement::Holds } else { open };
+    }
+    let wait = thread.wait.as_ref();
+    match hold.lock.first_touch(&ahead.events) {
+        Some(Touch::Taken) => return Judgement::DoesNot,
+        _ if wait.is_some_and(|wait| wait.may_retake) => return open,
+        Some(_) => return Judgement::Holds,
+        None => {}
+    }
+    // The run was left before. Each frame alone comes further.
+    let first = innermost(thread).unwrap_or(0);
+    let alone = (first..=hold.frame).map(|at| hold.lock.first_touch(&onwards.of(at).events));
+    let alone: Vec<Option<Touch>> = alone.collect();
+    if alone.contains(&Some(Touch::Taken)) {
+        return Judgement::DoesNot;
+    }
+    let waits_for_lock = wait.is_none_or(|wait| {
+        let named = wait.known.is_some() && hold.frame < wait.plainly_named;
+        let is_lock = wait.known.is_some_and(|known| known.role.is_lock());
+        // One that waits for a unit may wait for a condition.
+        let takes = |lock: &AwaitedLock| {
+            lock.shape != LockShape::Semaphore
+                && lock.first_touch(&ahead.events) == Some(Touch::Taken)
+        };
+        is_lock || named || wait.is_plain || wait.locks.iter().any(takes)
+    });
+    match alone.last() {
+        _ if !waits_for_lock => open,
+        Some(Some(_)) => Judgement::Holds,
+        _ => Judgement::Likely,
     }
 }
 
 /// Returns what a run does first to a lock, and how many frames it had left before; to one that the
-/// thread waits for, only its second release counts, for the first is of what it waits for.
+/// thread waits for, only a second release counts, for the first is of what it waits for, and only if
+/// the thread has not taken the lock again in between.
 fn first_of_own(thread: &ThreadMoment, lock: &AwaitedLock, ran: &Ran) -> Option<(Touch, usize)> {
     let touches = ran.events.iter().zip(&ran.left);
     let mut touches = touches.filter_map(|(event, left)| Some((lock.touch(event)?, *left)));
-    match is_own(thread, lock) {
-        true => touches.filter(|(touch, _)| touch.is_release()).nth(1),
-        false => touches.next(),
+    if !is_own(thread, lock) {
+        return touches.next();
     }
+    let mut after_release = touches.skip_while(|(touch, _)| !touch.is_release()).skip(1);
+    after_release.next().filter(|(touch, _)| touch.is_release())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Judgement {
     Holds,
+    /// It has a guard, and nothing tells what it will do with the lock.
+    Likely,
     DoesNot,
-    Open { registers: bool },
+    Open {
+        registers: bool,
+    },
 }
 
 /// Tells whether no landing pad tells what a frame of the program would release.
@@ -378,8 +458,14 @@ mod tests {
             frame(false, Some(Landing::Gap)),
             frame(false, Some(Landing::Pad(0x3000))),
         ];
-        let thread =
-            ThreadMoment { tid: 1, frames, wait: None, thread_pointer: None, is_cut: false };
+        let thread = ThreadMoment {
+            tid: 1,
+            frames,
+            wait: None,
+            thread_pointer: None,
+            is_cut: false,
+            returns_zero: true,
+        };
         let mute: Vec<usize> = (0..6).filter(|&at| is_mute(&thread, at)).collect();
         assert_eq!(mute, [1, 3]);
     }

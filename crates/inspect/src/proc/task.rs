@@ -43,6 +43,13 @@ impl TaskDoing {
         *self == TaskDoing::Stopped { sp: 0, pc: 0 }
     }
 
+    /// Returns whether it sleeps until a time has come, which makes the call return 0.
+    #[must_use]
+    pub fn is_sleep(&self) -> bool {
+        let sleeps = [libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_restart_syscall];
+        matches!(self, TaskDoing::Call(call) if sleeps.contains(&call.number))
+    }
+
     /// Returns stack pointer and program counter of a thread that sleeps.
     #[must_use]
     pub fn registers(&self) -> Option<(u64, u64)> {

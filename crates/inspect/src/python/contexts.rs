@@ -44,7 +44,7 @@ impl Activation {
     /// Returns the innermost of the frames that lie in one another.
     pub(super) fn innermost(&self) -> &RawFrame {
         let inner = self.contexts.iter().rev().find_map(|context| match context {
-            Context::Suspended(inner) => Some(inner.innermost()),
+            Context::Suspended { inner, .. } => Some(inner.innermost()),
             Context::Release(_) | Context::Exit { .. } => None,
         });
         inner.unwrap_or(&self.frame)
@@ -58,8 +58,9 @@ pub(super) enum Context {
     Release(u64),
     /// A function of Python runs at its end, for an object.
     Exit { code: Rc<Code>, scope: Scope, object: u64 },
-    /// The frame of a generator that is suspended.
-    Suspended(Box<Activation>),
+    /// The frame of a generator that is suspended. One that a loop goes through another thread may
+    /// go on with; that of a manager of contexts is its statement's own.
+    Suspended { inner: Box<Activation>, is_iterated: bool },
 }
 
 /// Finds what frames are inside of.
@@ -96,19 +97,25 @@ impl Finder<'_, '_> {
         for value in frame.iterated(self.objects) {
             let iterated = self.objects.is(value, "enumerate");
             let inner = iterated.then(|| self.objects.reader.pointer(value, ENUMERATED)).flatten();
-            self.generator(inner.unwrap_or(value), depth, &mut contexts);
+            self.generator(inner.unwrap_or(value), true, depth, &mut contexts);
         }
         Activation { frame: frame.clone(), contexts }
     }
 
-    fn generator(&mut self, value: u64, depth: u32, contexts: &mut Vec<Context>) {
+    fn generator(
+        &mut self,
+        value: u64,
+        is_iterated: bool,
+        depth: u32,
+        contexts: &mut Vec<Context>,
+    ) {
         if depth >= DEEPEST || self.run.contains(&value) {
             return;
         }
         let Some(frame) = frames::of_generator(self.objects, value, self.known) else { return };
         self.run.insert(value);
         let inner = self.at_depth(&frame, depth + 1);
-        contexts.push(Context::Suspended(Box::new(inner)));
+        contexts.push(Context::Suspended { inner: Box::new(inner), is_iterated });
     }
 
     /// Adds what a value stands for that may be a way out, a method with one of these names;
@@ -162,7 +169,7 @@ impl Finder<'_, '_> {
             contexts.push(Context::Release(object));
         } else if is("contextlib.py", "_GeneratorContextManager.__exit__") {
             if let Some(generator) = objects.attribute(object, "gen") {
-                self.generator(generator, depth, contexts);
+                self.generator(generator, false, depth, contexts);
             }
         } else if is("contextlib.py", "ExitStack.__exit__") {
             if depth < DEEPEST {
@@ -245,10 +252,21 @@ pub(super) fn lock_behind(objects: &Objects<'_>, object: u64) -> Option<u64> {
     if locks::lock(objects, object).is_some() {
         return Some(object);
     }
-    if !objects.is(object, "Condition") {
+    if !is_threading(objects, object, &["Condition"]) {
         return None;
     }
     objects.attribute(object, "_lock").filter(|&lock| locks::lock(objects, lock).is_some())
+}
+
+/// Tells whether an object is of one of these classes of the module `threading`, and not of one that
+/// is called alike.
+pub(super) fn is_threading(objects: &Objects<'_>, object: u64, classes: &[&str]) -> bool {
+    let is_called = objects.type_name(object).is_some_and(|kind| classes.contains(&kind.as_ref()));
+    let module = || {
+        let name = Name { text: "__module__", address: None };
+        objects.text(in_classes(objects, objects.kind(object)?, name)?)
+    };
+    is_called && module().as_deref() == Some("threading")
 }
 
 /// Returns the `__enter__` of an object's class, if it is a function of Python.

@@ -99,6 +99,10 @@ impl Search<'_, '_> {
         }
         let scope = frame.scope(self.objects);
         let mut own = Past::Untouched;
+        if self.past == Past::Held && frame.code.body(self.objects).is_none() {
+            // What a function has done whose instructions cannot be read is not known.
+            self.set(Past::Perhaps);
+        }
         // `ExitStack` takes the ways out of classes, and calls none of them then.
         if !frame.code.is_in("contextlib.py")
             && let Some((body, at)) = place(self.objects, frame)
@@ -155,7 +159,17 @@ impl Search<'_, '_> {
                     enters(self);
                 }
             }
-            Context::Suspended(inner) => self.frame(finder, inner),
+            Context::Suspended { inner, is_iterated } => {
+                self.frame(finder, inner);
+                if *is_iterated {
+                    // Another thread may have gone on with it.
+                    self.by = self.by.take().map(|(frame, _)| (frame, false));
+                    self.pad = None;
+                }
+                if matches!(own, Past::Released | Past::Perhaps) {
+                    self.set(own);
+                }
+            }
             Context::Exit { code, scope, object } => {
                 let ends = self.ways(code, scope);
                 match ends {
@@ -197,14 +211,9 @@ impl Search<'_, '_> {
     /// Tells whether an object, which is no lock, has methods of the same names that do nothing to
     /// any lock of this kind that is still held behind them.
     fn is_other(&self, object: u64) -> bool {
-        const OTHERS: &[&str] = &[
-            "Semaphore",
-            "BoundedSemaphore",
-            "_multiprocessing.SemLock",
-            "memoryview",
-            "NoneType",
-        ];
+        const OTHERS: &[&str] = &["_multiprocessing.SemLock", "memoryview", "NoneType"];
         self.objects.type_name(object).is_some_and(|kind| OTHERS.contains(&kind.as_ref()))
+            || contexts::is_threading(self.objects, object, &["Semaphore", "BoundedSemaphore"])
     }
 
     fn handler(

@@ -135,8 +135,15 @@ pub(super) fn member(objects: &Objects<'_>, object: u64, name: Name<'_>) -> Opti
         "_thread.lock" | "_thread.RLock" => {
             Some(objects.kept_attribute(object, name).unwrap_or(of_class))
         }
+        // So does any other object of a class that has `__set__`.
+        _ if defines(objects, of_class, "__set__") => None,
         _ => objects.kept_attribute(object, name),
     }
+}
+
+fn defines(objects: &Objects<'_>, object: u64, text: &str) -> bool {
+    let name = Name { text, address: None };
+    objects.kind(object).is_some_and(|kind| in_classes(objects, kind, name).is_some())
 }
 
 /// Returns what a class, or one that it inherits from, has under a name.

@@ -32,6 +32,8 @@ pub(super) struct FoundHolder {
     pub(super) caller: Option<u64>,
     /// Whether no frame up to it was looked for on the stack.
     pub(super) is_sure: bool,
+    /// Whether a ledger saw it acquire the lock.
+    pub(super) is_seen: bool,
     /// The variable of that frame that is its guard, where debug information tells.
     pub(super) variable: Option<String>,
 }
@@ -40,7 +42,8 @@ impl FoundHolder {
     /// Returns a thread of whose frame no more is known than its place.
     pub(super) fn new(thread: u32, hold: FoundHold, at: CodeAddress) -> FoundHolder {
         let (registers, caller, variable) = (None, None, None);
-        FoundHolder { thread, hold, at, registers, caller, is_sure: false, variable }
+        let (is_sure, is_seen) = (false, false);
+        FoundHolder { thread, hold, at, registers, caller, is_sure, is_seen, variable }
     }
 
     /// Tells whether it would put a unit into a semaphore, as others may.
@@ -49,21 +52,24 @@ impl FoundHolder {
     }
 }
 
-/// Adds that a thread was seen to acquire a lock; `by_name`: by functions of the lock's own.
+/// Adds that a thread was seen to acquire a lock; `by_name`: by functions of the lock's own. Alone it
+/// makes a holder only likely: the guard may be lost, and the memory another lock's by now.
 pub(super) fn enter_seen(
     found: &mut OwnersFound,
     lock: AwaitedLock,
     (thread, at): (u32, CodeAddress),
     by_name: bool,
 ) {
-    let evidence = HolderEvidence::Seen;
     match found.holders.get_mut(&lock.address) {
         Some(holders) if holders.iter().all(|holder| holder.thread == thread) => {
             let is_likely = |holder: &&mut FoundHolder| {
                 holder.hold.evidence == HolderEvidence::Likely && holder.hold.lock == lock
             };
             let likely = holders.iter_mut().filter(is_likely);
-            likely.for_each(|holder| holder.hold.evidence = evidence);
+            likely.for_each(|holder| {
+                holder.hold.evidence = HolderEvidence::Seen;
+                holder.is_seen = true;
+            });
         }
         Some(_) => {
             let holders = found.holders.remove(&lock.address).unwrap_or_default();
@@ -71,8 +77,10 @@ pub(super) fn enter_seen(
             found.may_hold.entry(lock.address).or_default().extend(threads);
         }
         None if by_name => {
+            let evidence = HolderEvidence::Likely;
             let hold = FoundHold { lock, shared: false, evidence, frame: 0, at_pad: false };
-            found.holders.insert(lock.address, vec![FoundHolder::new(thread, hold, at)]);
+            let holder = FoundHolder { is_seen: true, ..FoundHolder::new(thread, hold, at) };
+            found.holders.insert(lock.address, vec![holder]);
             found.may_hold.remove(&lock.address);
         }
         None => {}
@@ -200,7 +208,7 @@ mod tests {
     #[test]
     fn what_was_seen_is_believed_by_name_or_with_other_evidence_and_never_against_it() {
         use HolderEvidence::{Likely, Pad, Seen};
-        assert_eq!(holders(None, true), (vec![(1, Seen)], vec![]));
+        assert_eq!(holders(None, true), (vec![(1, Likely)], vec![]));
         assert_eq!(holders(None, false), (vec![], vec![]), "it may be a word of another kind");
         assert_eq!(holders(Some((1, Likely)), false), (vec![(1, Seen)], vec![]));
         assert_eq!(holders(Some((1, Pad)), false), (vec![(1, Pad)], vec![]));

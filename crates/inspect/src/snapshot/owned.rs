@@ -24,7 +24,9 @@ use crate::owners::awaited::{self, AwaitedLock, LockShape};
 use crate::owners::code::{KnownNames, ProgramCode, is_system};
 use crate::owners::overlay::ReadPages;
 use crate::owners::run::DecodedCode;
-use crate::owners::search::{FrameMoment, MOST_FRAMES, OwnerSearch, ThreadMoment, WaitMoment};
+use crate::owners::search::{
+    FoundHold, FrameMoment, MOST_FRAMES, OwnerSearch, ThreadMoment, WaitMoment,
+};
 use crate::owners::stack::may_hold as stack_scan;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::OwnKind;
@@ -128,8 +130,17 @@ impl Looking {
         let decoded = DecodedCode::new(&pages, steps);
         let search = OwnerSearch { code: &code, decoded: &decoded, canary: self.kept.canary };
         let (mut semaphores, mut open) = (BTreeSet::new(), BTreeSet::new());
+        let mut mutexes = BTreeSet::new();
         for thread in &threads {
             let word = thread.wait.as_ref().map(|wait| wait.word);
+            match search.takes_mutex(thread) {
+                Some(true) => mutexes.extend(word),
+                Some(false) => {}
+                None => {
+                    wanting.insert(thread.tid);
+                    open.extend(word);
+                }
+            }
             match search.takes_unit(thread) {
                 Some(true) => semaphores.extend(word),
                 Some(false) => {}
@@ -139,8 +150,17 @@ impl Looking {
                 }
             }
         }
-        let used = |lock: &AwaitedLock| {
-            lock.shape != LockShape::Semaphore || semaphores.contains(&lock.address)
+        // Memory alone makes many a word look like a semaphore or a mutex: its sleepers say if it is.
+        let used = |lock: &AwaitedLock| match lock.shape {
+            LockShape::Semaphore => semaphores.contains(&lock.address),
+            LockShape::RustMutex => mutexes.contains(&lock.address) || open.contains(&lock.address),
+            _ => true,
+        };
+        let as_known = |hold: FoundHold| match hold.lock.shape {
+            LockShape::RustMutex if !mutexes.contains(&hold.lock.address) => {
+                FoundHold { evidence: HolderEvidence::Likely, ..hold }
+            }
+            _ => hold,
         };
         // Of those that are not known to be semaphores it is only asked which registers are wanted.
         let asked = locks.iter().filter(|lock| used(lock) || open.contains(&lock.address));
@@ -151,7 +171,8 @@ impl Looking {
                 wanting.insert(thread.tid);
             }
             catches.push(of_thread.catches);
-            found.enter(thread, of_thread.holds, of_thread.may_hold, used);
+            let holds = of_thread.holds.into_iter().map(as_known).collect();
+            found.enter(thread, holds, of_thread.may_hold, used);
         }
         found.sift();
         let is_open = |lock: &&AwaitedLock| {
@@ -256,7 +277,8 @@ impl Looking {
         });
         let is_cut = matches!(walk.end, StackEnd::UnknownRegister { .. });
         let thread_pointer = held.map(|held| held.thread_pointer);
-        Some(ThreadMoment { tid, frames, wait, thread_pointer, is_cut })
+        let returns_zero = wait.is_some() || task.doing.is_sleep();
+        Some(ThreadMoment { tid, frames, wait, thread_pointer, is_cut, returns_zero })
     }
 
     /// Returns the lock that a wait is for, if it names no holder and is known nevertheless: by the
@@ -315,7 +337,7 @@ impl Looking {
         let place = self.place_of(found.at);
         let unlock = if found.is_giver() { "release" } else { "unlock" };
         let rests_on = match found.hold.evidence {
-            HolderEvidence::Seen => seen::RESTS_ON.into(),
+            _ if found.is_seen => seen::RESTS_ON.into(),
             _ if !found.hold.at_pad => {
                 format!("{place} would {unlock} it after this call")
             }

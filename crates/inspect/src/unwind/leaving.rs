@@ -10,9 +10,10 @@
 //! All ways must agree on where the return address lies. A way that changes the stack pointer
 //! otherwise, jumps to where a register says, or is too long, makes it unknown. Behind a call of a
 //! function that never returns there is another function's code: functions that are called directly
-//! are read for that. Of others such a call makes it unknown, nearly always, for the code behind it
-//! returns from elsewhere. The caller of this module asks besides that a call stands in front of
-//! the return address.
+//! are read for that. Of others the code is read on, and finds a place that may hold anything. So a
+//! call must stand in front of the return address. If it says where it leads, the code there must
+//! lead to the program counter, see [`reaches`]; if it does not say, the frame counts as looked for
+//! on the stack.
 
 use crate::memory::ReadableMemory;
 use iced_x86::{
@@ -218,6 +219,36 @@ impl Leaving {
     }
 }
 
+/// Tells whether the code at `function` leads to `pc` without leaving by a return; `None` where that
+/// cannot be told.
+pub(super) fn reaches(memory: &dyn ReadableMemory, function: u64, pc: u64) -> Option<bool> {
+    let (mut open, mut seen) = (vec![function], HashSet::from([function]));
+    let mut is_whole = true;
+    for _ in 0..MOST {
+        let Some(at) = open.pop() else { return is_whole.then_some(false) };
+        if at == pc {
+            return Some(true);
+        }
+        let instruction = decode(memory, at)?;
+        let targets = match instruction.flow_control() {
+            FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall => {
+                [Some(instruction.next_ip()), None]
+            }
+            FlowControl::ConditionalBranch => {
+                [Some(instruction.next_ip()), Some(instruction.near_branch_target())]
+            }
+            FlowControl::UnconditionalBranch => [Some(instruction.near_branch_target()), None],
+            FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => [None, None],
+            FlowControl::IndirectBranch | FlowControl::XbeginXabortXend => {
+                is_whole = false;
+                [None, None]
+            }
+        };
+        open.extend(targets.into_iter().flatten().filter(|&target| seen.insert(target)));
+    }
+    None
+}
+
 /// Tells whether nothing is done behind this instruction: it stops the program, or calls what does.
 fn ends(memory: &dyn ReadableMemory, instruction: &Instruction, deepest: usize) -> bool {
     match instruction.flow_control() {
@@ -334,6 +365,19 @@ mod tests {
         // It jumps to itself, and never returns.
         let found = left(&[0x74, 0x02, 0x5b, 0xc3, 0xe8, 1, 0, 0, 0, 0xc3, 0xeb, 0xfe]).unwrap();
         assert_eq!(found.returns_by, sp(8));
+    }
+
+    #[test]
+    fn a_function_reaches_what_lies_on_its_ways() {
+        // `call +0; jne +1; ret; jmp +1; ret; nop; ret`
+        let code = [0xe8, 0, 0, 0, 0, 0x75, 1, 0xc3, 0xeb, 1, 0xc3, 0x90, 0xc3];
+        let memory = SavedMemory::new(CODE, [&code[..], &[0xcc; 32]].concat());
+        let found: Vec<u64> =
+            (0..13).filter(|at| reaches(&memory, CODE, CODE + at) == Some(true)).collect();
+        assert_eq!(found, [0, 5, 7, 8, 11, 12]);
+        assert_eq!(reaches(&memory, CODE, CODE + 10), Some(false));
+        let memory = SavedMemory::new(CODE, vec![0xff, 0xe0, 0xcc]);
+        assert_eq!(reaches(&memory, CODE, CODE + 2), None, "a jump to where a register says");
     }
 
     #[test]

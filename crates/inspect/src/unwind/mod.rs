@@ -41,9 +41,10 @@ use crate::memory::ReadableMemory;
 use crate::modules::{CodePlace, Modules};
 use crate::owners::lsda::Landing;
 use crate::stack::{CodeAddress, StackEnd};
-use leaving::{Kept, Leaving, StackBase, StackPlace};
+use leaving::{Kept, Leaving, StackBase, StackPlace, reaches};
 use lockstead_unwind::{RBP, RSP, Stop};
 use row::RowInFile;
+use search::Called;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
@@ -178,11 +179,15 @@ impl Unwinder {
         let row = match self.row(memory, at.lookup()) {
             Ok(row) => row,
             Err(NoRule { module }) => {
-                let known = self.by_code(memory, registers, module.is_some());
-                let next = known.or_else(|| self.by_frame_pointer(memory, registers));
-                *registers = next.ok_or(StackEnd::NoUnwindInformation { address: here, module })?;
-                let caller = CodeAddress::return_to(registers.pc);
-                return Ok(CodeAddress { found: known.is_none(), ..caller });
+                let by_pointer = |unwinder: &mut Self| {
+                    Some((unwinder.by_frame_pointer(memory, registers)?, true))
+                };
+                let next = self.by_code(memory, registers, module.is_some());
+                let (next, found) = next
+                    .or_else(|| by_pointer(self))
+                    .ok_or(StackEnd::NoUnwindInformation { address: here, module })?;
+                *registers = next;
+                return Ok(CodeAddress { found, ..CodeAddress::return_to(next.pc) });
             }
         };
         let sp = registers.get(RSP);
@@ -220,14 +225,15 @@ impl Unwinder {
         })
     }
 
-    /// Returns the caller by what the code does until it returns. `of_file`: the code is that of a
-    /// file; what a program writes itself may be something else the next time.
+    /// Returns the caller by what the code does until it returns, and whether it may be another, since
+    /// its call does not say where it leads. `of_file`: the code is that of a file; what a program
+    /// writes itself may be something else the next time.
     fn by_code(
         &mut self,
         memory: &dyn ReadableMemory,
         from: &Registers,
         of_file: bool,
-    ) -> Option<Registers> {
+    ) -> Option<(Registers, bool)> {
         let leaving = match self.leavings.entry(from.pc) {
             Entry::Occupied(known) => known.get().clone(),
             Entry::Vacant(free) if of_file => free.insert(Leaving::of(memory, from.pc)).clone(),
@@ -240,9 +246,17 @@ impl Unwinder {
         };
         let returns_by = place(leaving.returns_by).filter(|&at| at >= sp)?;
         let pc = self.window.read(memory, returns_by).ok()?;
-        if !self.is_code(pc) || !search::is_behind_call(memory, pc) {
+        if !self.is_code(pc) {
             return None;
         }
+        let found = match search::called_before(memory, pc)? {
+            Called::Somewhere => true,
+            Called::At(function) => match reaches(memory, function, from.pc) {
+                Some(true) => false,
+                Some(false) => return None,
+                None => true,
+            },
+        };
         let mut caller = Registers::new(pc, returns_by.checked_add(8)?);
         for (register, kept) in leaving.kept() {
             let value = match kept {
@@ -252,7 +266,7 @@ impl Unwinder {
             };
             caller = caller.with(register, value);
         }
-        Some(caller)
+        Some((caller, found))
     }
 
     /// Returns the caller by the frame pointer, where one is known and leads to a pair

@@ -128,42 +128,51 @@ impl Unwinder {
     }
 }
 
-/// Tells whether a call stands in front of `returns_to`.
-pub(super) fn is_behind_call(memory: &dyn ReadableMemory, returns_to: u64) -> bool {
-    link(memory, returns_to, 0).is_some()
+/// Where a call leads.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Called {
+    /// To this function.
+    At(u64),
+    /// To where a register or memory said.
+    Somewhere,
+}
+
+/// Returns where the call in front of `returns_to` leads; `None` if there is none.
+pub(super) fn called_before(memory: &dyn ReadableMemory, returns_to: u64) -> Option<Called> {
+    let code = code_before(memory, returns_to)?;
+    let displacement = relative(returns_to, &code[3..]);
+    // call *displacement(%rip)
+    if code[1..3] == [0xff, 0x15] {
+        let pointed = memory.read_u64(displacement?);
+        return Some(pointed.map_or(Called::Somewhere, Called::At));
+    }
+    if is_indirect(&code) {
+        return Some(Called::Somewhere);
+    }
+    // Directly, or over the linkage table.
+    let target = displacement.filter(|_| code[2] == 0xe8)?;
+    Some(Called::At(behind_stub(memory, target).unwrap_or(target)))
+}
+
+/// Returns the seven bytes in front of `returns_to`.
+fn code_before(memory: &dyn ReadableMemory, returns_to: u64) -> Option<[u8; 7]> {
+    let mut code = [0; 7];
+    let start = returns_to.checked_sub(7)?;
+    (memory.read(start, &mut code).ok()? == 7).then_some(code)
 }
 
 /// Returns how the call in front of `returns_to` leads to the function that starts at
 /// `function`; `None` if there is no call.
 fn link(memory: &dyn ReadableMemory, returns_to: u64, function: u64) -> Option<Link> {
-    let mut code = [0; 7];
-    let start = returns_to.checked_sub(7)?;
-    (memory.read(start, &mut code).ok()? == 7).then_some(())?;
-    let to = |pointed: Option<u64>| match pointed {
-        Some(pointed) if pointed == function => Link::Confirmed,
-        Some(_) => Link::Contradicted,
-        None => Link::Open,
-    };
-    let displacement = relative(returns_to, &code[3..]);
-    // call *displacement(%rip)
-    if code[1..3] == [0xff, 0x15] {
-        return Some(to(memory.read_u64(displacement?)));
+    let code = code_before(memory, returns_to)?;
+    if code[2] == 0xe8 && relative(returns_to, &code[3..]) == Some(function) {
+        return Some(Link::Confirmed);
     }
-    if let (0xe8, Some(target)) = (code[2], displacement) {
-        if target == function {
-            return Some(Link::Confirmed);
-        }
-        if !is_indirect(&code) {
-            // Over the linkage table, or to another function.
-            let pointed = behind_stub(memory, target);
-            return Some(if pointed == Some(function) {
-                Link::Confirmed
-            } else {
-                Link::Contradicted
-            });
-        }
-    }
-    is_indirect(&code).then_some(Link::Open)
+    Some(match called_before(memory, returns_to)? {
+        Called::At(called) if called == function => Link::Confirmed,
+        Called::At(_) => Link::Contradicted,
+        Called::Somewhere => Link::Open,
+    })
 }
 
 /// Tells whether the bytes end with a call by register or memory: `ff /2` and what
