@@ -123,7 +123,7 @@ const WAITS: &[(&str, &str, &str, &str)] = &[
     ("wants_generated", "threading.Lock", "keeps_generated", "guard"),
     ("wants_tried", "threading.Lock", "keeps_tried", "pad"),
     ("wants_managed", "threading.Lock", "keeps_managed", "guard"),
-    ("wants_iterated", "threading.Lock", "keeps_iterated", "guard"),
+    ("wants_iterated", "threading.Lock", "keeps_iterated", "likely"),
     ("wants_suspended", "threading.Lock", "?", ""),
     ("waits_for_condition", "threading.Condition", "", ""),
     ("wants_condition", "threading.Lock", "keeps_condition", "guard"),

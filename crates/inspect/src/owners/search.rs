@@ -23,7 +23,7 @@ use crate::stack::CodeAddress;
 use crate::unwind::Registers;
 use lockstead_unwind::Register as UnwindRegister;
 use std::cell::{OnceCell, RefCell};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::rc::Rc;
 
 /// Frames of a thread that are looked at, from the innermost on.
@@ -126,6 +126,8 @@ pub struct OwnerSearch<'s> {
     pub decoded: &'s DecodedCode<'s>,
     /// What its functions compare with to see whether their frames were overwritten.
     pub canary: Option<u64>,
+    /// The addresses of locks whose guards cannot lose them: of Rust's std, by names.
+    pub kept: &'s BTreeSet<u64>,
 }
 
 impl OwnerSearch<'_> {
@@ -350,7 +352,9 @@ fn judge(thread: &ThreadMoment, hold: &FoundHold, onwards: &Onwards<'_>) -> Judg
     let open = Judgement::Open { registers: ahead.is_for_want_of_registers() };
     if is_own(thread, &hold.lock) {
         let wants_alone = thread.wait.as_ref().is_some_and(|wait| match hold.lock.shape {
-            LockShape::RustRwLock | LockShape::ParkingRwLock => !wait.shared.contains(&hold.lock),
+            LockShape::RustRwLock | LockShape::ParkingRwLock | LockShape::OwnRead => {
+                !wait.shared.contains(&hold.lock)
+            }
             _ => wait.known.is_some_and(|known| known.role == FutexRole::Exclusive),
         });
         // A condition takes a lock back as it was given back.
@@ -387,6 +391,7 @@ fn judge(thread: &ThreadMoment, hold: &FoundHold, onwards: &Onwards<'_>) -> Judg
     match alone.last() {
         _ if !waits_for_lock => open,
         Some(Some(_)) => Judgement::Holds,
+        _ if onwards.search.kept.contains(&hold.lock.address) => Judgement::Holds,
         _ => Judgement::Likely,
     }
 }

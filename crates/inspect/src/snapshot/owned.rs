@@ -128,7 +128,12 @@ impl Looking {
         let code = ProgramCode::new(unwinder.modules_mut(), &pages, &self.kept.names);
         let steps = MOST_STEPS.min(MOST_STEPS_ALL.saturating_sub(self.kept.steps));
         let decoded = DecodedCode::new(&pages, steps);
-        let search = OwnerSearch { code: &code, decoded: &decoded, canary: self.kept.canary };
+        let waits = threads.iter().filter_map(|thread| thread.wait.as_ref());
+        let of_std =
+            waits.filter(|wait| wait.known.is_some_and(|known| known.family == "Rust std"));
+        let kept = of_std.flat_map(|wait| &wait.locks).map(|lock| lock.address).collect();
+        let canary = self.kept.canary;
+        let search = OwnerSearch { code: &code, decoded: &decoded, canary, kept: &kept };
         let (mut semaphores, mut open) = (BTreeSet::new(), BTreeSet::new());
         let mut mutexes = BTreeSet::new();
         for thread in &threads {
