@@ -131,9 +131,9 @@ impl Unwinder {
 /// Where a call leads.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Called {
-    /// To this function.
+    /// It calls the function at this address.
     At(u64),
-    /// To where a register or memory said.
+    /// It calls what a register or memory says.
     Somewhere,
 }
 
