@@ -46,6 +46,7 @@ fn nobody_is_named_who_holds_nothing() {
         "condition",
         "condition_once",
         "taking_back",
+        "working_off",
         "lost_wake_up",
         "leaked",
     ] {

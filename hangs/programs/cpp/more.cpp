@@ -134,6 +134,16 @@ void cross(unsigned others) {
     held.unlock();
     want(b);
 }
+
+// Has a guard all the time, and the mutex not while it calls.
+[[gnu::noinline]] void unlocked_by_hand(Mutex &a, Mutex &b) {
+    std::lock_guard<Mutex> held(a);
+    value++;
+    a.unlock();
+    want(b);
+    a.lock();
+    value++;
+}
 #endif
 
 // Lets a third thread have `a` for a while and then wait for `b`, behind two that cross.
@@ -295,6 +305,7 @@ const std::vector<Case> more = {
     {"deferred", [] { behind(deferred); }},
     {"tried_and_kept", [] { behind(tried_and_kept); }},
     {"unlocked", [] { behind(unlocked); }},
+    {"unlocked_by_hand", [] { behind(unlocked_by_hand); }},
 #endif
     {"leaked", leaked},
     {"bystander", bystander},

@@ -27,7 +27,8 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("condition", || condition(wait_for_more)),
     ("condition_once", || condition(wait_once)),
     ("lost_wake_up", lost_wake_up),
-    ("taking_back", taking_back),
+    ("taking_back", || taking_back(|mutex, condition| wait_for_more(mutex, condition, 1))),
+    ("working_off", || taking_back(works_off)),
     ("upgrade", upgrade),
     ("reader_waits", reader_waits),
     ("writer_waits", writer_waits),
@@ -263,15 +264,29 @@ fn lost_wake_up() {
 }
 
 /// Lets a thread be woken from a condition while another one has the mutex, which it has to get
-/// back.
-fn taking_back() {
+/// back by `waits`.
+fn taking_back(waits: fn(&Locked, &Condvar)) {
     let (mutex, condition) = (Arc::new(Mutex::new(0)), Arc::new(Condvar::new()));
     truth::lock("a", &*mutex);
     truth::own("a", "one");
     truth::wait("past", "a");
     let (same, changed) = (mutex.clone(), condition.clone());
-    start("past", move || wait_for_more(&mutex, &condition, 1));
+    start("past", move || waits(&mutex, &condition));
     start("one", move || signals_and_sleeps(&same, &changed));
+}
+
+/// Takes one piece of work after the other, each time anew: what it releases next it has to take
+/// back first.
+#[inline(never)]
+fn works_off(mutex: &Locked, condition: &Condvar) {
+    truth::arrive();
+    while black_box(true) {
+        let mut left = lock!(mutex);
+        while *left == 0 {
+            left = wait(condition, left);
+        }
+        *left -= 1;
+    }
 }
 
 #[inline(never)]

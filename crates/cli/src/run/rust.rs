@@ -112,13 +112,36 @@ pub(super) fn prepare() -> Result<RustBuild, String> {
     rustdoc.push(&folder);
     let environment = vec![
         ("CARGO_TARGET_DIR", target.into()),
-        (BEFORE, std::env::var_os("RUSTC_WRAPPER").unwrap_or_default()),
+        (BEFORE, wrapper_before()),
         ("RUSTC_WRAPPER", script.into()),
         ("RUSTDOCFLAGS", rustdoc),
         (HOST, host.into()),
         (FOLDER, folder.clone().into()),
     ];
     Ok(RustBuild { environment, folder })
+}
+
+/// Returns the wrapper of rustc that cargo would call without this one, as cargo looks for it: in the
+/// environment, then in its configuration, from the working folder upwards.
+fn wrapper_before() -> OsString {
+    let variables = ["RUSTC_WRAPPER", "CARGO_BUILD_RUSTC_WRAPPER"];
+    if let Some(wrapper) = variables.iter().find_map(std::env::var_os) {
+        return wrapper;
+    }
+    let here = std::env::current_dir().unwrap_or_default();
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cargo")));
+    let folders = here.ancestors().map(|folder| folder.join(".cargo")).chain(home);
+    let files = folders.flat_map(|folder| ["config.toml", "config"].map(|name| folder.join(name)));
+    let wrapper = |file: PathBuf| {
+        let config: toml::Table = fs::read_to_string(&file).ok()?.parse().ok()?;
+        let wrapper = PathBuf::from(config.get("build")?.get("rustc-wrapper")?.as_str()?);
+        // A name is looked for on the path, a path beside the folder of the configuration.
+        let is_name = wrapper.components().count() == 1;
+        let base = file.parent()?.parent()?;
+        Some(if is_name { wrapper } else { base.join(wrapper) })
+    };
+    files.into_iter().find_map(wrapper).unwrap_or_default().into()
 }
 
 /// Returns the target folder for what is built so.

@@ -40,7 +40,9 @@ pub(crate) fn cycles(stderr: &str, kind: &str) -> Vec<Vec<Member>> {
                 let (what, since) = what.split_once(", since ").expect("how long");
                 let timed = if since.contains("time-out") { ", timed" } else { "" };
                 member.waits = format!("{what}{timed}");
-            } else if let Some(what) = line.strip_prefix("    holds ") {
+            } else if let Some(what) =
+                line.strip_prefix("    holds ").or_else(|| line.strip_prefix("    likely holds "))
+            {
                 holds = true;
                 // Of a lock that nobody saw acquired the next line says what shows it.
                 member.holds = what.strip_suffix(", acquired at:").unwrap_or(what).into();
@@ -56,7 +58,7 @@ pub(crate) fn cycles(stderr: &str, kind: &str) -> Vec<Vec<Member>> {
 
 /// Returns the only report of this kind; none of the other.
 pub(crate) fn only(stderr: &str, kind: &str) -> Vec<Member> {
-    let other = if kind == "DEADLOCK" { "CYCLE" } else { "DEADLOCK" };
+    let other = if kind.starts_with("DEADLOCK") { "CYCLE" } else { "DEADLOCK" };
     assert_eq!(cycles(stderr, other).len(), 0, "{stderr}");
     let mut found = cycles(stderr, kind);
     assert_eq!(found.len(), 1, "{stderr}");

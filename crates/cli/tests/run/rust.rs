@@ -63,10 +63,11 @@ fn a_mutex_that_was_waited_for_is_held_by_who_has_woken_nobody_since() {
     let (_, pid) = said.split_once("in std_locks (pid ").expect(&said);
     let dumped = run(&["dump", "--json", pid.split(')').next().expect("a number")]);
     let ended = running.terminate();
-    let found = only(&ended.stderr, "DEADLOCK");
+    // The guard may be lost, and the memory another lock's.
+    let found = only(&ended.stderr, "DEADLOCK, probably");
     let waited = found.iter().find(|party| party.name == "waited").expect(&ended.stderr);
     assert_eq!(waited.holds, "std_locks::VAULT (Rust std::sync::Mutex)", "{}", ended.stderr);
-    let says = |line: &String| line.starts_with("seen: it has waited for it");
+    let says = |line: &String| line.starts_with("likely: it has waited for it");
     assert!(waited.holds_at.iter().any(says), "{}", ended.stderr);
     let place = format!(" at {}", line(SOURCE, "waited"));
     assert!(waited.holds_at.iter().any(|frame| frame.ends_with(&place)), "{}", ended.stderr);

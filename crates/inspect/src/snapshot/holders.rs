@@ -162,16 +162,26 @@ impl OwnersFound {
         }
     }
 
-    /// Tells whether all locks that are waited for have holders that are more than likely.
+    /// Tells whether all locks that are waited for have holders that are more than likely, or of whom
+    /// registers would tell no more.
     pub(super) fn are_sure(&self, waits: &BTreeMap<u32, KnownWait>) -> bool {
         let sure = |lock: &AwaitedLock| {
             let holders = self.holders.get(&lock.address);
             holders.is_some_and(|holders| {
-                holders.iter().all(|found| found.hold.evidence != HolderEvidence::Likely)
+                let is_likely = |found: &FoundHolder| {
+                    found.hold.evidence == HolderEvidence::Likely && !found.is_seen
+                };
+                !holders.iter().any(is_likely)
             })
         };
         let mut waits = waits.values().filter(|known| !known.awaited.is_empty());
         waits.all(|known| known.awaited.iter().any(sure))
+    }
+
+    /// Tells whether a thread was seen to acquire a lock that it has: that counts for as long as the
+    /// thread does not run.
+    pub(super) fn has_seen(&self, thread: u32) -> bool {
+        self.holders.values().flatten().any(|found| found.is_seen && found.thread == thread)
     }
 
     /// Tells whether a holder is known, or several who contradict each other.

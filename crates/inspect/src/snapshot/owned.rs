@@ -86,7 +86,8 @@ impl Looking {
             );
             return;
         }
-        let calls = self.tasks.iter().filter(|task| wanting.contains(&task.tid));
+        let wanted = |tid: u32| wanting.contains(&tid) && !self.owners.has_seen(tid);
+        let calls = self.tasks.iter().filter(|task| wanted(task.tid));
         let calls = calls.filter_map(|task| match task.doing {
             TaskDoing::Call(call) => Some((task.tid, call)),
             _ => None,
