@@ -116,6 +116,20 @@ fn code_without_tables_that_goes_by_an_unknown_frame_ends_the_stack_with_a_reaso
     assert!(module.as_ref().is_some_and(|m| m.ends_with("sleepers-bare-o0")), "{module:?}");
 }
 
+/// What is read behind a call that does not return is another function's way out.
+#[test]
+fn no_frame_is_made_of_a_return_address_among_variables() {
+    let tables = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
+    let flags = [&["-O2", "-g0", "-fno-toplevel-reorder"], &tables[..]].concat();
+    let Some(program) = build("ending", "ending.c", &flags) else { return };
+    let program = Running::start(&program, &[]);
+    let Some(found) = stacks(&program, "sleeper", libc::SYS_nanosleep, 1) else { return };
+    let own = own(&found[0], "ending");
+    let names: Vec<&str> = own.iter().filter_map(|frame| frame.split('+').next()).collect();
+    assert!(["snooze", "ends", "calls", "sleeper"].starts_with(&names), "{names:?}");
+    assert!(names.len() >= 2, "{names:?}");
+}
+
 #[test]
 fn a_stripped_program_has_frames_without_names() {
     let name = "sleepers-stripped";

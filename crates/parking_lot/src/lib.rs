@@ -11,8 +11,9 @@
 //!
 //! # What changes
 //! The types have the size, the traits and the behaviour of the real ones, which they have inside:
-//! the lock that is checked is the lock that ships. Without `lockstead run` an acquisition and a
-//! release cost a load and a branch each.
+//! the lock that is checked is the lock that ships. They have a `Drop` besides, by which the end of a
+//! lock is told: a constant or a `const fn` that would drop one does not compile. Without
+//! `lockstead run` an acquisition and a release cost a load and a branch each.
 //!
 //! # Versions
 //! The locks of parking_lot 0.13 follow lock_api 0.5, where a lock gives out what its guard holds.

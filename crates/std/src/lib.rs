@@ -18,8 +18,10 @@
 //! no line at all.
 //!
 //! # What changes
-//! The types have the size, the traits and the behaviour of those of the standard library, which
-//! they have inside: the lock that is checked is the lock that ships. (A [`sync::LazyLock`] is one of
+//! The locks have the size, the traits and the behaviour of those of the standard library, which
+//! they have inside: the lock that is checked is the lock that ships. They have a `Drop` besides, by
+//! which the end of a lock is told: a constant or a `const fn` that would drop one does not compile,
+//! and one in a `thread_local!` is destroyed when the thread ends. Guards are larger. (A [`sync::LazyLock`] is one of
 //! its own, over the standard library's `Once`.) Without `lockstead run` an acquisition and a release
 //! cost a load and a branch each.
 //!

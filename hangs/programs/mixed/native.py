@@ -6,36 +6,13 @@ import sys
 import threading
 import time
 
+# Nothing is left beside the sources.
+sys.dont_write_bytecode = True
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python"))
+
+from truth import after, come, first, meet, say, start
+
 path, case = sys.argv[1:]
-come = []
-started = []
-first = threading.Lock()
-
-
-def say(line):
-    os.write(1, (line + "\n").encode())
-
-
-def meet(count):
-    come.append(1)
-    after(count)
-
-
-def after(count):
-    while len(come) < count:
-        time.sleep(0.0005)
-
-
-def start(name, body):
-    def named():
-        say("THREAD %s %d" % (name, threading.get_native_id()))
-        started.append(name)
-        body()
-
-    before = len(started)
-    threading.Thread(target=named, name=name, daemon=True).start()
-    while len(started) == before:
-        time.sleep(0.0005)
 
 
 def places():

@@ -27,8 +27,8 @@ pub(crate) const CASES: &[(&str, Case)] = &[
     ("condition", || condition(wait_for_more)),
     ("condition_once", || condition(wait_once)),
     ("lost_wake_up", lost_wake_up),
-    ("taking_back", || taking_back(|mutex, condition| wait_for_more(mutex, condition, 1))),
-    ("working_off", || taking_back(works_off)),
+    ("taking_back", taking_back),
+    ("working_off", working_off),
     ("upgrade", upgrade),
     ("reader_waits", reader_waits),
     ("writer_waits", writer_waits),
@@ -264,28 +264,42 @@ fn lost_wake_up() {
 }
 
 /// Lets a thread be woken from a condition while another one has the mutex, which it has to get
-/// back by `waits`.
-fn taking_back(waits: fn(&Locked, &Condvar)) {
+/// back.
+fn taking_back() {
     let (mutex, condition) = (Arc::new(Mutex::new(0)), Arc::new(Condvar::new()));
     truth::lock("a", &*mutex);
     truth::own("a", "one");
     truth::wait("past", "a");
     let (same, changed) = (mutex.clone(), condition.clone());
-    start("past", move || waits(&mutex, &condition));
+    start("past", move || wait_for_more(&mutex, &condition, 1));
     start("one", move || signals_and_sleeps(&same, &changed));
+}
+
+/// Lets a thread want a mutex back of which another one has lost the guard: nothing speaks against
+/// the one that waits but what it would do next.
+fn working_off() {
+    let (mutex, condition) = (Arc::new(Mutex::new(0)), Arc::new(Condvar::new()));
+    truth::lock("a", &*mutex);
+    truth::leak("a", "one");
+    truth::wait("past", "a");
+    let (same, changed) = (mutex.clone(), condition.clone());
+    start("past", move || works_off(&mutex, &condition));
+    start("one", move || signals_and_loses(&same, &changed));
 }
 
 /// Takes one piece of work after the other, each time anew: what it releases next it has to take
 /// back first.
 #[inline(never)]
 fn works_off(mutex: &Locked, condition: &Condvar) {
+    let mut left = lock!(mutex);
     truth::arrive();
     while black_box(true) {
-        let mut left = lock!(mutex);
         while *left == 0 {
             left = wait(condition, left);
         }
         *left -= 1;
+        drop(left);
+        left = lock!(mutex);
     }
 }
 
@@ -296,6 +310,16 @@ fn signals_and_sleeps(mutex: &Locked, condition: &Condvar) {
     condition.notify_one();
     pause();
     *held += 1;
+}
+
+#[inline(never)]
+fn signals_and_loses(mutex: &Locked, condition: &Condvar) {
+    after(1);
+    let mut held = lock!(mutex);
+    *held += 1;
+    condition.notify_one();
+    std::mem::forget(held);
+    pause();
 }
 
 /// Lets a reader want to write.

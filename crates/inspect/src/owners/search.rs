@@ -242,17 +242,18 @@ impl OwnerSearch<'_> {
         (takes || !ran.is_for_want_of_registers()).then_some(takes)
     }
 
-    /// Returns, if the thread may wait for a lock of the kind of Rust's mutex, of which only memory
-    /// tells, whether it would take it if it were free; `None` where its registers would have to be
-    /// known.
+    /// Returns whether the thread waits for a lock of the kind of Rust's mutex: names say so, or it
+    /// would take the lock if that were free. `None` where its registers would have to be known.
     #[must_use]
     pub fn takes_mutex(&self, thread: &ThreadMoment) -> Option<bool> {
-        let wait = thread.wait.as_ref().filter(|wait| wait.known.is_none());
-        let locks = wait.into_iter().flat_map(|wait| &wait.locks);
-        let mut mutexes = locks.filter(|lock| lock.shape == LockShape::RustMutex);
+        let Some(wait) = &thread.wait else { return Some(false) };
+        let mut mutexes = wait.locks.iter().filter(|lock| lock.shape == LockShape::RustMutex);
         let (Some(lock), Some(at)) = (mutexes.next(), innermost(thread)) else {
-            return Some(true);
+            return Some(false);
         };
+        if wait.known.is_some() {
+            return Some(true);
+        }
         let ran = self.onwards(thread, at, true);
         let takes = lock.first_touch(&ran.events) == Some(Touch::Taken);
         (takes || !ran.is_for_want_of_registers()).then_some(takes)

@@ -50,6 +50,12 @@ impl StatusFile {
         self.text("NSpid").is_some_and(|all| all.split_whitespace().count() > 1)
     }
 
+    /// Returns the signals for which the process has handlers, a bit each, the lowest for signal 1.
+    #[must_use]
+    pub fn caught(&self) -> Option<u64> {
+        u64::from_str_radix(self.text("SigCgt")?, 16).ok()
+    }
+
     /// Returns how often the thread has been taken off a processor, of its own will and otherwise:
     /// one that has not run in between shows the same pair.
     #[must_use]

@@ -264,10 +264,13 @@ pub enum HolderEvidence {
     /// One of its frames is inside a statement that holds the lock; or the code behind its call
     /// would release the lock, and one of its variables is a guard of it.
     Guard,
-    /// It was seen to acquire the lock, and not to release it.
+    /// It was seen to acquire the lock and not to release it, and its code would release it. Of
+    /// Python's locks: it was seen to acquire the lock.
     Seen,
     /// The code behind the call that one of its frames is in would release the lock, and the call
-    /// has no landing pad; or it would put a unit into a semaphore, which others may do as well.
+    /// has no landing pad; or a landing pad would, and the lock may have been given back by hand
+    /// meanwhile; or it was seen to acquire the lock, and nothing else shows it; or it would put a
+    /// unit into a semaphore, which others may do as well.
     /// In Python: it acquired the lock in a function that has not released it.
     Likely,
 }

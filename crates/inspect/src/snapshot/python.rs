@@ -18,6 +18,7 @@ use super::model::{HolderEvidence, LockHeld, LockHolder, SnapshotLock, ThreadWai
 use super::verify::{Fact, FactHolder, WaitFacts};
 use crate::modules::Modules;
 use crate::proc::futex::FutexWait;
+use crate::proc::status::StatusFile;
 use crate::proc::task::{self, TaskDoing};
 use crate::python::{
     FoundInterpreter, Gil, Interpreter, PythonHolder, PythonLock, PythonLook, PythonStack,
@@ -48,6 +49,17 @@ impl Looking {
                 if look.cut {
                     self.limits.push(
                         "not all of its Python threads were looked at: there are too many".into(),
+                    );
+                }
+                let is_main = |own: &u32| self.numbers.get(own) == Some(&self.pid);
+                let mut waits = look.threads.iter().filter(|(own, _)| is_main(own));
+                if waits.any(|(_, main)| matches!(main.wait, Some(PythonWait::Lock(_))))
+                    && has_timer_handlers(self.pid)
+                {
+                    self.limits.push(
+                        "the program has a handler for the signal of a timer: it may end the \
+                         main thread's wait, so that a cycle through that is probable only"
+                            .into(),
                     );
                 }
                 self.python = Some(PythonState { interpreter: *interpreter, look, taken });
@@ -102,6 +114,7 @@ impl Looking {
                 &fresh
             }
         };
+        let is_timed = has_timer_handlers(self.pid);
         for (own, thread) in &look.threads {
             let (Some(wait), Some(&tid)) = (&thread.wait, self.numbers.get(own)) else { continue };
             if again.is_some_and(|again| !again.contains(&tid)) {
@@ -121,7 +134,8 @@ impl Looking {
                 PythonWait::Lock(lock) => {
                     let holder = state.owner(look, lock, |own| self.numbers.get(&own).copied());
                     let holder = holder.map(|holder| FactHolder {
-                        likely: holder.evidence == HolderEvidence::Likely,
+                        likely: holder.evidence == HolderEvidence::Likely
+                            || is_timed && tid == self.pid,
                         ..FactHolder::alone(holder.thread)
                     });
                     (Some(Wants::Exclusive(lock.key)), holder)
@@ -250,6 +264,16 @@ impl Looking {
 
 /// An offset in a GIL's record that is one of its parts.
 const GIL_PART: u64 = 32;
+
+/// Tells whether the process has a handler for the signal of a timer. Python runs it in the main
+/// thread, in the middle of a wait for a lock, and an exception in it ends the wait.
+fn has_timer_handlers(pid: u32) -> bool {
+    let status = StatusFile::read(&format!("/proc/{pid}/status")).ok();
+    let caught = status.and_then(|status| status.caught()).unwrap_or(0);
+    [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF]
+        .iter()
+        .any(|signal| caught & 1 << (signal - 1) != 0)
+}
 
 fn place(doing: &TaskDoing) -> Option<WaitPlace> {
     let TaskDoing::Call(call) = doing else { return None };

@@ -107,7 +107,7 @@ fn has_timers(tid: u32) -> bool {
 /// Tells whether a handler of the program would run if a signal came.
 fn hears_signals(tid: u32) -> bool {
     let status = StatusFile::read(&format!("/proc/{tid}/status")).ok();
-    let caught = status.and_then(|status| u64::from_str_radix(status.text("SigCgt")?, 16).ok());
+    let caught = status.and_then(|status| status.caught());
     let known =
         OF_FAULTS.iter().chain(&OF_LIBRARY).fold(0, |all, signal| all | 1_u64 << (signal - 1));
     caught.is_none_or(|caught| caught & !known != 0)
