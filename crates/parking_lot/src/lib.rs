@@ -10,10 +10,10 @@
 //! ```
 //!
 //! # What changes
-//! The types have the size, the traits and the behaviour of the real ones, which they have inside:
-//! the lock that is checked is the lock that ships. They have a `Drop` besides, by which the end of a
-//! lock is told: a constant or a `const fn` that would drop one does not compile. Without
-//! `lockstead run` an acquisition and a release cost a load and a branch each.
+//! The types have the traits and the behaviour of the real ones, which they have inside: the lock that
+//! is checked is the lock that ships. They are larger by a word, in which a lock notes where it was
+//! told first, since none has a destructor that could tell of its end. Without `lockstead run` an
+//! acquisition and a release cost a load and a branch each.
 //!
 //! # Versions
 //! The locks of parking_lot 0.13 follow lock_api 0.5, where a lock gives out what its guard holds.
@@ -24,7 +24,8 @@
 //!   lock in some way holds the real one in the same way, and nobody else does.
 //!
 //! # What it does not see
-//! The locks that others build on `parking_lot_core`.
+//! The locks that others build on `parking_lot_core`. With the feature `send_guard`, by which a guard may
+//! go to another thread, nothing is told but waits.
 
 mod telling;
 #[cfg(test)]

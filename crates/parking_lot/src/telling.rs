@@ -8,60 +8,72 @@
 //! upgradable read was seen in the program. Nothing that is told so orders a plain reader behind an
 //! upgradable one.
 
+use lockstead_told::home::Home;
 use lockstead_told::{Listener, ToldLock, ending, flag, kind, listener, way};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+/// Whether a lock is released by the thread that has acquired it, so that it can be said who holds
+/// it. With this feature of parking_lot a guard may go to another thread, of which nobody is told.
+const FOLLOWED: bool = !cfg!(feature = "send_guard");
+
+/// The fact that a lock's acquisitions and releases are told, if they are.
+const FOLLOWED_FLAG: u32 = if FOLLOWED { flag::FOLLOWED } else { 0 };
+
 /// The text by which `lockstead run` knows, from the file of a program, that these locks are seen.
+#[cfg(not(feature = "send_guard"))]
 #[used]
 static SEEN: [u8; 43] = *b"lockstead-parking-lot: these locks are seen";
 
 /// Whether the program has ever had an upgradable read.
 static UPGRADABLE: AtomicBool = AtomicBool::new(false);
 
-/// Describes the mutex at this address.
-pub(crate) fn mutex<T>(lock: &T) -> ToldLock {
-    ToldLock::new(ptr::from_ref(lock).addr(), kind::MUTEX, flag::FOLLOWED)
+/// Returns the address of the lock that begins here, after telling that it is new there if it is.
+/// `also` is how many bytes behind it something else is told to lie.
+fn settled(home: &Home, also: Option<usize>) -> usize {
+    listener().map_or_else(|| home.address(), |listener| home.settle(listener, also))
 }
 
-/// Describes the condition variable at this address.
-fn condition<T>(lock: &T) -> ToldLock {
-    ToldLock::new(ptr::from_ref(lock).addr(), kind::CONDITION, flag::FOLLOWED)
+/// Describes the mutex that begins here.
+pub(crate) fn mutex(home: &Home) -> ToldLock {
+    ToldLock::new(settled(home, None), kind::MUTEX, FOLLOWED_FLAG)
 }
 
-/// Describes the reader-writer lock at this address, whose readers wait behind a writer that waits
+/// Describes the condition variable that begins here.
+fn condition(home: &Home) -> ToldLock {
+    ToldLock::new(settled(home, None), kind::CONDITION, FOLLOWED_FLAG)
+}
+
+/// Describes the reader-writer lock that begins here, whose readers wait behind a writer that waits
 /// unless all of them are recursive.
-pub(crate) fn rwlock<T>(lock: &T, recursive: bool) -> ToldLock {
-    let flags = if recursive { flag::FOLLOWED } else { flag::FOLLOWED | flag::WRITERS_FIRST };
-    ToldLock::new(ptr::from_ref(lock).addr(), kind::RWLOCK, flags)
+pub(crate) fn rwlock(home: &Home, recursive: bool) -> ToldLock {
+    let flags = if recursive { FOLLOWED_FLAG } else { FOLLOWED_FLAG | flag::WRITERS_FIRST };
+    let also = UPGRADABLE.load(Relaxed).then_some(RIGHT);
+    ToldLock::new(settled(home, also), kind::RWLOCK, flags)
 }
 
 /// How far behind the beginning of a reader-writer lock the right to upgrade is told to lie: at the
-/// last byte, which is no lock's, nor one of those by which the listener tells the ways of asking
-/// for a lock apart.
+/// last byte of its first word, where no lock begins, and which is none of those by which the listener
+/// tells the ways of asking for a lock apart.
 const RIGHT: usize = size_of::<usize>() - 1;
 
 /// Describes the right to upgrade at a reader-writer lock.
 fn right(lock: &ToldLock) -> ToldLock {
-    ToldLock::new(lock.address as usize + RIGHT, kind::RWLOCK, flag::FOLLOWED)
+    ToldLock::new(lock.address as usize + RIGHT, kind::RWLOCK, FOLLOWED_FLAG)
 }
 
-/// Tells that there is no lock at this address any more.
-#[inline]
-pub(crate) fn dies<T>(lock: &T) {
-    if let Some(listener) = listener() {
-        listener.dies(ptr::from_ref(lock).addr());
+/// Tells that the calling thread has acquired a lock, in this way.
+fn acquired(listener: &Listener, lock: &ToldLock, how: u32) {
+    if FOLLOWED {
+        listener.acquired(lock, how);
     }
 }
 
-/// Tells that the right to upgrade is gone with its reader-writer lock.
-#[inline]
-pub(crate) fn right_dies<T>(lock: &T) {
-    if let Some(listener) = listener()
-        && UPGRADABLE.load(Relaxed)
-    {
-        listener.dies(ptr::from_ref(lock).addr() + RIGHT);
+/// Tells that the calling thread is about to release a lock.
+fn released(listener: &Listener, lock: &ToldLock) {
+    if FOLLOWED {
+        listener.releases(lock);
     }
 }
 
@@ -154,7 +166,7 @@ impl<L: FnOnce() -> ToldLock> Request<L> {
         let got = attempt();
         if got.is_acquired() {
             self.passes_right.then(|| passes_right(listener, &lock));
-            listener.acquired(&lock, self.way | timed);
+            acquired(listener, &lock, self.way | timed);
             return got;
         }
         let deadline = self.deadline.map_or(0, nanoseconds);
@@ -167,7 +179,7 @@ impl<L: FnOnce() -> ToldLock> Request<L> {
         }
         if got.is_acquired() {
             self.passes_right.then(|| passes_right(listener, &lock));
-            listener.acquired(&lock, self.way | timed | way::WAITED);
+            acquired(listener, &lock, self.way | timed | way::WAITED);
         }
         got
     }
@@ -201,8 +213,8 @@ impl<L: FnOnce() -> ToldLock> Request<L> {
         let reads = Request::read(|| lock, self.deadline);
         let got = reads.acquire_told(listener, attempt, wait);
         if got.is_acquired() {
-            listener.releases(&lock);
-            listener.acquired(&right(&lock), way::ALONE | timed);
+            released(listener, &lock);
+            acquired(listener, &right(&lock), way::ALONE | timed);
         }
         got
     }
@@ -213,8 +225,8 @@ impl<L: FnOnce() -> ToldLock> Request<L> {
 fn passes_right(listener: &Listener, lock: &ToldLock) {
     if UPGRADABLE.load(Relaxed) {
         let right = right(lock);
-        listener.acquired(&right, way::ALONE);
-        listener.releases(&right);
+        acquired(listener, &right, way::ALONE);
+        released(listener, &right);
     }
 }
 
@@ -224,7 +236,7 @@ pub(crate) fn tried<G: Outcome>(got: G, lock: impl FnOnce() -> ToldLock, how: u3
     if got.is_acquired()
         && let Some(listener) = listener()
     {
-        listener.acquired(&lock(), how | way::TRIED);
+        acquired(listener, &lock(), how | way::TRIED);
     }
     got
 }
@@ -243,7 +255,7 @@ pub(crate) fn tried_right<G: Outcome>(got: G, lock: impl FnOnce() -> ToldLock) -
 #[inline]
 pub(crate) fn releases(lock: impl FnOnce() -> ToldLock) {
     if let Some(listener) = listener() {
-        listener.releases(&lock());
+        released(listener, &lock());
     }
 }
 
@@ -258,9 +270,9 @@ pub(crate) fn releases_right(lock: impl FnOnce() -> ToldLock) {
 pub(crate) fn bumps<G>(lock: impl FnOnce() -> ToldLock, how: u32, step: impl FnOnce() -> G) -> G {
     let Some(listener) = listener() else { return step() };
     let lock = lock();
-    listener.releases(&lock);
+    released(listener, &lock);
     let got = step();
-    listener.acquired(&lock, how | way::TRIED);
+    acquired(listener, &lock, how | way::TRIED);
     got
 }
 
@@ -282,23 +294,23 @@ pub(crate) fn upgrades<G: Outcome>(
     let lock = lock();
     let got = Request::alone(|| lock, deadline).acquire_told(listener, attempt, wait);
     if got.is_acquired() {
-        listener.releases(&right(&lock));
+        released(listener, &right(&lock));
     }
     got
 }
 
 /// Waits for a notification by `wait`, which gives the mutex back meanwhile; tells of it. What
 /// `wait` returns is whether the time was over.
-pub(crate) fn waits_on<C, M>(
-    condvar: &C,
-    mutex: &M,
+pub(crate) fn waits_on(
+    condvar: &Home,
+    mutex: ToldLock,
     deadline: Option<Instant>,
     wait: impl FnOnce() -> bool,
 ) -> bool {
     let Some(listener) = listener() else { return wait() };
     let lock = condition(condvar);
     let frame = ptr::from_ref(&lock).addr();
-    let until = (deadline.map_or(0, nanoseconds), ptr::from_ref(mutex).addr());
+    let until = (deadline.map_or(0, nanoseconds), mutex.address as usize);
     let noted = listener.wait_begins(&lock, way::ALONE, until, frame);
     // A wait for one condition with two mutexes panics.
     let mut ends = WaitEnds { listener, lock: &lock, noted, ending: ending::REFUSED };

@@ -18,12 +18,11 @@
 //! no line at all.
 //!
 //! # What changes
-//! The locks have the size, the traits and the behaviour of those of the standard library, which
-//! they have inside: the lock that is checked is the lock that ships. They have a `Drop` besides, by
-//! which the end of a lock is told: a constant or a `const fn` that would drop one does not compile,
-//! and one in a `thread_local!` is destroyed when the thread ends. Guards are larger. (A [`sync::LazyLock`] is one of
-//! its own, over the standard library's `Once`.) Without `lockstead run` an acquisition and a release
-//! cost a load and a branch each.
+//! The locks have the traits and the behaviour of those of the standard library, which they have
+//! inside: the lock that is checked is the lock that ships. They are larger by a word, in which a lock
+//! notes where it was told first, since none has a destructor that could tell of its end. Guards are
+//! larger too. (A [`sync::LazyLock`] is one of its own, over the standard library's `Once`.) Without
+//! `lockstead run` an acquisition and a release cost a load and a branch each.
 //!
 //! # What it does not see
 //! What the standard library locks for itself (channels, standard streams, [`sync::Barrier`]), locks

@@ -22,6 +22,7 @@
 
 #![no_std]
 
+pub mod home;
 pub mod once;
 
 /// The version of the table and of what its functions take.

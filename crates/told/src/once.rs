@@ -6,6 +6,7 @@
 //! for nobody, but would have done so if it had come earlier: its use is told too, where orders are
 //! looked at, as an acquisition that is over at once.
 
+use super::home::Home;
 use super::{Listener, ToldLock, ending, flag, kind, listener, way};
 use core::cell::Cell;
 
@@ -34,11 +35,13 @@ enum TurnState {
 }
 
 impl Turn {
-    /// Returns the use of the once at this address.
+    /// Returns the use of the once that begins here.
     #[inline]
     #[must_use]
-    pub fn of(address: usize) -> Turn {
-        Turn { listener: listener(), address, state: Cell::new(TurnState::Uses) }
+    pub fn of(home: &Home) -> Turn {
+        let listener = listener();
+        let address = listener.map_or(0, |listener| home.settle(listener, None));
+        Turn { listener, address, state: Cell::new(TurnState::Uses) }
     }
 
     /// Tells of the wait that may follow, unless the once is done already. To be called where the turn

@@ -129,7 +129,7 @@ fn unseen(checked: &CheckedTotals) -> impl Iterator<Item = String> {
         let way_out = match *family {
             "tokio" => "they belong to tasks, not threads, and are in no order",
             "parking_lot" if checked.unfit.is_some() => why.map_or(
-                "they are those that other crates build on parking_lot_core",
+                "they are those that other crates build on parking_lot_core, or have its feature `send_guard`",
                 String::as_str,
             ),
             _ => "run `--rust -- cargo ...` to have them seen",

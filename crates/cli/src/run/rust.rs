@@ -33,8 +33,9 @@ macro_rules! lot {
 }
 
 /// The sources, by the names of their files; the crate `lockstead_told` first.
-const SOURCES: [(&str, &str); 23] = [
+const SOURCES: [(&str, &str); 24] = [
     ("told.rs", include_str!("../../../told/src/lib.rs")),
+    ("home.rs", include_str!("../../../told/src/home.rs")),
     ("once.rs", include_str!("../../../told/src/once.rs")),
     ("lib.rs", include_str!("../../../std/src/lib.rs")),
     ("sync.rs", include_str!("../../../std/src/sync.rs")),

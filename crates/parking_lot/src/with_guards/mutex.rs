@@ -1,6 +1,7 @@
 //! The mutexes: the plain one, the fair one and the reentrant one.
 
 use crate::telling::{self, Request, bumps, releases, tried};
+use lockstead_told::home::Home;
 use lockstead_told::{ToldLock, way};
 use real::lock_api::{self, RawMutex as _};
 use std::time::{Duration, Instant};
@@ -9,50 +10,44 @@ use std::time::{Duration, Instant};
 macro_rules! raw_mutex {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
-        pub struct $name(real::$name);
+        #[repr(C)]
+        pub struct $name(Home, real::$name);
 
         impl $name {
-            fn told(&self) -> ToldLock {
-                telling::mutex(self)
-            }
-        }
-
-        impl Drop for $name {
-            #[inline]
-            fn drop(&mut self) {
-                telling::dies(self);
+            pub(super) fn told(&self) -> ToldLock {
+                telling::mutex(&self.0)
             }
         }
 
         // SAFETY: LOT-INSIDE: the real lock keeps what the trait asks for.
         unsafe impl lock_api::RawMutex for $name {
             #[allow(clippy::declare_interior_mutable_const)]
-            const INIT: Self = $name(real::$name::INIT);
+            const INIT: Self = $name(Home::new(), real::$name::INIT);
 
             type Guard = <real::$name as lock_api::RawMutex>::Guard;
 
             #[inline]
             fn lock(&self) -> Self::Guard {
-                let wait = || Some(self.0.lock());
-                let guard = Request::alone(|| self.told(), None).acquire(|| self.0.try_lock(), wait);
+                let wait = || Some(self.1.lock());
+                let guard = Request::alone(|| self.told(), None).acquire(|| self.1.try_lock(), wait);
                 guard.expect("a wait without a deadline ends with the lock")
             }
 
             #[inline]
             fn try_lock(&self) -> Option<Self::Guard> {
-                tried(self.0.try_lock(), || self.told(), way::ALONE)
+                tried(self.1.try_lock(), || self.told(), way::ALONE)
             }
 
             #[inline]
             unsafe fn unlock(&self, guard: Self::Guard) {
                 releases(|| self.told());
                 // SAFETY: LOT-INSIDE: the caller holds the real mutex.
-                unsafe { self.0.unlock(guard) };
+                unsafe { self.1.unlock(guard) };
             }
 
             #[inline]
             fn is_locked(&self) -> bool {
-                self.0.is_locked()
+                self.1.is_locked()
             }
         }
 
@@ -62,13 +57,13 @@ macro_rules! raw_mutex {
             unsafe fn unlock_fair(&self, guard: Self::Guard) {
                 releases(|| self.told());
                 // SAFETY: LOT-INSIDE: the caller holds the real mutex.
-                unsafe { self.0.unlock_fair(guard) };
+                unsafe { self.1.unlock_fair(guard) };
             }
 
             #[inline]
             unsafe fn bump(&self, guard: &mut Self::Guard) {
                 // SAFETY: LOT-INSIDE: the caller holds the real mutex.
-                bumps(|| self.told(), way::ALONE, || unsafe { self.0.bump(guard) });
+                bumps(|| self.told(), way::ALONE, || unsafe { self.1.bump(guard) });
             }
         }
 
@@ -80,13 +75,13 @@ macro_rules! raw_mutex {
             #[inline]
             fn try_lock_for(&self, timeout: Duration) -> Option<Self::Guard> {
                 Request::alone(|| self.told(), telling::after(timeout))
-                    .acquire(|| self.0.try_lock(), || self.0.try_lock_for(timeout))
+                    .acquire(|| self.1.try_lock(), || self.1.try_lock_for(timeout))
             }
 
             #[inline]
             fn try_lock_until(&self, timeout: Instant) -> Option<Self::Guard> {
                 Request::alone(|| self.told(), Some(timeout))
-                    .acquire(|| self.0.try_lock(), || self.0.try_lock_until(timeout))
+                    .acquire(|| self.1.try_lock(), || self.1.try_lock_until(timeout))
             }
         }
     };
@@ -106,7 +101,7 @@ raw_mutex! {
 impl RawMutex {
     /// Returns the mutex inside.
     pub(super) fn real(&self) -> &real::RawMutex {
-        &self.0
+        &self.1
     }
 }
 

@@ -1,29 +1,30 @@
 //! What is done once.
 
-use crate::telling;
+use lockstead_told::home::Home;
 use lockstead_told::once::Turn;
 use real::OnceState;
-use std::{fmt, ptr};
+use std::fmt;
 
 /// A once that tells of its use.
-pub struct Once(real::Once);
+#[repr(C)]
+pub struct Once(Home, real::Once);
 
 impl Once {
     /// Creates a once that nobody has done.
     #[inline]
     #[must_use]
     pub const fn new() -> Once {
-        Once(real::Once::new())
+        Once(Home::new(), real::Once::new())
     }
 
-    fn address(&self) -> usize {
-        ptr::from_ref(self).addr()
+    fn turn(&self) -> Turn {
+        Turn::of(&self.0)
     }
 
     /// Returns how far it is done.
     #[inline]
     pub fn state(&self) -> OnceState {
-        self.0.state()
+        self.1.state()
     }
 
     /// Calls `f` if nobody has done so, and waits for whoever is doing it.
@@ -32,30 +33,30 @@ impl Once {
     /// If another call of an `f` has panicked.
     #[inline]
     pub fn call_once<F: FnOnce()>(&self, f: F) {
-        let turn = Turn::of(self.address());
-        turn.begins(self.0.state().done());
-        self.0.call_once(|| turn.initialises(f));
+        let turn = self.turn();
+        turn.begins(self.1.state().done());
+        self.1.call_once(|| turn.initialises(f));
     }
 
     /// Calls `f` if nobody has done so to its end, and waits for whoever is doing it.
     #[inline]
     pub fn call_once_force<F: FnOnce(OnceState)>(&self, f: F) {
-        let turn = Turn::of(self.address());
-        turn.begins(self.0.state().done());
-        self.0.call_once_force(|state| turn.initialises(|| f(state)));
+        let turn = self.turn();
+        turn.begins(self.1.state().done());
+        self.1.call_once_force(|state| turn.initialises(|| f(state)));
     }
 
     /// Creates a once that is done.
     #[inline]
     #[must_use]
     pub const fn new_completed() -> Once {
-        Once(real::Once::new_completed())
+        Once(Home::new(), real::Once::new_completed())
     }
 
     /// Tells whether it was done.
     #[inline]
     pub fn is_completed(&self) -> bool {
-        self.0.is_completed()
+        self.1.is_completed()
     }
 
     /// Waits until somebody has done it.
@@ -63,12 +64,12 @@ impl Once {
     /// # Panics
     /// If whoever did it has panicked.
     pub fn wait(&self) {
-        self.0.wait();
+        self.1.wait();
     }
 
     /// Waits until somebody has done it to its end.
     pub fn wait_force(&self) {
-        self.0.wait_force();
+        self.1.wait_force();
     }
 }
 
@@ -81,13 +82,6 @@ impl Default for Once {
 
 impl fmt::Debug for Once {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Drop for Once {
-    #[inline]
-    fn drop(&mut self) {
-        telling::dies(self);
+        self.1.fmt(f)
     }
 }

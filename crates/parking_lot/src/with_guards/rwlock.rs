@@ -4,13 +4,15 @@
 use crate::telling::{
     self, Request, bumps, bumps_right, releases, releases_right, tried, tried_right, upgrades,
 };
+use lockstead_told::home::Home;
 use lockstead_told::{ToldLock, way};
 use real::lock_api::{self, RawRwLock as _, RawRwLockUpgrade as _};
 use std::time::{Duration, Instant};
 
 /// The raw lock, which tells of its acquisitions and releases; of a `RECURSIVE` one readers pass a
 /// writer that waits.
-pub struct RawRwLock<const RECURSIVE: bool = false>(real::RawRwLock<RECURSIVE>);
+#[repr(C)]
+pub struct RawRwLock<const RECURSIVE: bool = false>(Home, real::RawRwLock<RECURSIVE>);
 
 /// The raw lock whose readers pass a writer that waits.
 pub type RawRwLockRecursive = RawRwLock<true>;
@@ -22,72 +24,64 @@ const ENDS: &str = "a wait without a deadline ends with the lock";
 
 impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
     fn told(&self) -> ToldLock {
-        telling::rwlock(self, RECURSIVE)
-    }
-}
-
-impl<const RECURSIVE: bool> Drop for RawRwLock<RECURSIVE> {
-    #[inline]
-    fn drop(&mut self) {
-        telling::dies(self);
-        telling::right_dies(self);
+        telling::rwlock(&self.0, RECURSIVE)
     }
 }
 
 // SAFETY: LOT-INSIDE: the real lock keeps what the trait asks for.
 unsafe impl<const RECURSIVE: bool> lock_api::RawRwLock for RawRwLock<RECURSIVE> {
     #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: Self = RawRwLock(real::RawRwLock::INIT);
+    const INIT: Self = RawRwLock(Home::new(), real::RawRwLock::INIT);
 
     type SharedGuard = Guard;
     type ExclusiveGuard = Guard;
 
     #[inline]
     fn lock_shared(&self) -> Guard {
-        let wait = || Some(self.0.lock_shared());
-        let attempt = || self.0.try_lock_shared();
+        let wait = || Some(self.1.lock_shared());
+        let attempt = || self.1.try_lock_shared();
         Request::read(|| self.told(), None).acquire(attempt, wait).expect(ENDS)
     }
 
     #[inline]
     fn try_lock_shared(&self) -> Option<Guard> {
-        tried(self.0.try_lock_shared(), || self.told(), way::READ)
+        tried(self.1.try_lock_shared(), || self.told(), way::READ)
     }
 
     #[inline]
     unsafe fn unlock_shared(&self, guard: Guard) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads under the real lock.
-        unsafe { self.0.unlock_shared(guard) };
+        unsafe { self.1.unlock_shared(guard) };
     }
 
     #[inline]
     fn lock_exclusive(&self) -> Guard {
-        let wait = || Some(self.0.lock_exclusive());
-        let attempt = || self.0.try_lock_exclusive();
+        let wait = || Some(self.1.lock_exclusive());
+        let attempt = || self.1.try_lock_exclusive();
         Request::write(|| self.told(), None).acquire(attempt, wait).expect(ENDS)
     }
 
     #[inline]
     fn try_lock_exclusive(&self) -> Option<Guard> {
-        tried(self.0.try_lock_exclusive(), || self.told(), way::ALONE)
+        tried(self.1.try_lock_exclusive(), || self.told(), way::ALONE)
     }
 
     #[inline]
     unsafe fn unlock_exclusive(&self, guard: Guard) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        unsafe { self.0.unlock_exclusive(guard) };
+        unsafe { self.1.unlock_exclusive(guard) };
     }
 
     #[inline]
     fn is_locked(&self) -> bool {
-        self.0.is_locked()
+        self.1.is_locked()
     }
 
     #[inline]
     fn is_locked_exclusive(&self) -> bool {
-        self.0.is_locked_exclusive()
+        self.1.is_locked_exclusive()
     }
 }
 
@@ -97,26 +91,26 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockFair for RawRwLock<RECURSI
     unsafe fn unlock_shared_fair(&self, guard: Guard) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads under the real lock.
-        unsafe { self.0.unlock_shared_fair(guard) };
+        unsafe { self.1.unlock_shared_fair(guard) };
     }
 
     #[inline]
     unsafe fn unlock_exclusive_fair(&self, guard: Guard) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        unsafe { self.0.unlock_exclusive_fair(guard) };
+        unsafe { self.1.unlock_exclusive_fair(guard) };
     }
 
     #[inline]
     unsafe fn bump_shared(&self, guard: &mut Guard) {
         // SAFETY: LOT-INSIDE: the caller reads under the real lock.
-        bumps(|| self.told(), way::READ, || unsafe { self.0.bump_shared(guard) });
+        bumps(|| self.told(), way::READ, || unsafe { self.1.bump_shared(guard) });
     }
 
     #[inline]
     unsafe fn bump_exclusive(&self, guard: &mut Guard) {
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        bumps(|| self.told(), way::ALONE, || unsafe { self.0.bump_exclusive(guard) });
+        bumps(|| self.told(), way::ALONE, || unsafe { self.1.bump_exclusive(guard) });
     }
 }
 
@@ -126,7 +120,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockDowngrade for RawRwLock<RE
     unsafe fn downgrade(&self, guard: Guard) -> Guard {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        let guard = unsafe { self.0.downgrade(guard) };
+        let guard = unsafe { self.1.downgrade(guard) };
         tried(Some(guard), || self.told(), way::READ).expect(ENDS)
     }
 }
@@ -139,25 +133,25 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockTimed for RawRwLock<RECURS
     #[inline]
     fn try_lock_shared_for(&self, timeout: Duration) -> Option<Guard> {
         Request::read(|| self.told(), telling::after(timeout))
-            .acquire(|| self.0.try_lock_shared(), || self.0.try_lock_shared_for(timeout))
+            .acquire(|| self.1.try_lock_shared(), || self.1.try_lock_shared_for(timeout))
     }
 
     #[inline]
     fn try_lock_shared_until(&self, timeout: Instant) -> Option<Guard> {
         Request::read(|| self.told(), Some(timeout))
-            .acquire(|| self.0.try_lock_shared(), || self.0.try_lock_shared_until(timeout))
+            .acquire(|| self.1.try_lock_shared(), || self.1.try_lock_shared_until(timeout))
     }
 
     #[inline]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> Option<Guard> {
         Request::write(|| self.told(), telling::after(timeout))
-            .acquire(|| self.0.try_lock_exclusive(), || self.0.try_lock_exclusive_for(timeout))
+            .acquire(|| self.1.try_lock_exclusive(), || self.1.try_lock_exclusive_for(timeout))
     }
 
     #[inline]
     fn try_lock_exclusive_until(&self, timeout: Instant) -> Option<Guard> {
         Request::write(|| self.told(), Some(timeout))
-            .acquire(|| self.0.try_lock_exclusive(), || self.0.try_lock_exclusive_until(timeout))
+            .acquire(|| self.1.try_lock_exclusive(), || self.1.try_lock_exclusive_until(timeout))
     }
 }
 
@@ -167,33 +161,33 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgrade for RawRwLock<RECU
 
     #[inline]
     fn lock_upgradable(&self) -> Guard {
-        let wait = || Some(self.0.lock_upgradable());
-        let attempt = || self.0.try_lock_upgradable();
+        let wait = || Some(self.1.lock_upgradable());
+        let attempt = || self.1.try_lock_upgradable();
         Request::alone(|| self.told(), None).acquire_right(attempt, wait).expect(ENDS)
     }
 
     #[inline]
     fn try_lock_upgradable(&self) -> Option<Guard> {
-        tried_right(self.0.try_lock_upgradable(), || self.told())
+        tried_right(self.1.try_lock_upgradable(), || self.told())
     }
 
     #[inline]
     unsafe fn unlock_upgradable(&self, guard: Guard) {
         releases_right(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        unsafe { self.0.unlock_upgradable(guard) };
+        unsafe { self.1.unlock_upgradable(guard) };
     }
 
     #[inline]
     unsafe fn upgrade(&self, guard: Guard) -> Guard {
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        unsafe { self.upgrade_by(guard, None, |guard| Ok(self.0.upgrade(guard))) }.ok().expect(ENDS)
+        unsafe { self.upgrade_by(guard, None, |guard| Ok(self.1.upgrade(guard))) }.ok().expect(ENDS)
     }
 
     #[inline]
     unsafe fn try_upgrade(&self, guard: Guard) -> Result<Guard, Guard> {
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        let result = unsafe { self.0.try_upgrade(guard) };
+        let result = unsafe { self.1.try_upgrade(guard) };
         if result.is_ok() {
             releases_right(|| self.told());
         }
@@ -224,7 +218,7 @@ impl<const RECURSIVE: bool> RawRwLock<RECURSIVE> {
             }
         };
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        let attempt = || kept(unsafe { self.0.try_upgrade(taken()) });
+        let attempt = || kept(unsafe { self.1.try_upgrade(taken()) });
         match upgrades(|| self.told(), deadline, attempt, || kept(wait(taken()))) {
             Some(writes) => Ok(writes),
             None => Err(taken()),
@@ -238,13 +232,13 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeFair for RawRwLock<
     unsafe fn unlock_upgradable_fair(&self, guard: Guard) {
         releases_right(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        unsafe { self.0.unlock_upgradable_fair(guard) };
+        unsafe { self.1.unlock_upgradable_fair(guard) };
     }
 
     #[inline]
     unsafe fn bump_upgradable(&self, guard: &mut Guard) {
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        bumps_right(|| self.told(), || unsafe { self.0.bump_upgradable(guard) });
+        bumps_right(|| self.told(), || unsafe { self.1.bump_upgradable(guard) });
     }
 }
 
@@ -254,7 +248,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeDowngrade for RawRw
     unsafe fn downgrade_upgradable(&self, guard: Guard) -> Guard {
         releases_right(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        let guard = unsafe { self.0.downgrade_upgradable(guard) };
+        let guard = unsafe { self.1.downgrade_upgradable(guard) };
         tried(Some(guard), || self.told(), way::READ).expect(ENDS)
     }
 
@@ -262,7 +256,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeDowngrade for RawRw
     unsafe fn downgrade_to_upgradable(&self, guard: Guard) -> Guard {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        let guard = unsafe { self.0.downgrade_to_upgradable(guard) };
+        let guard = unsafe { self.1.downgrade_to_upgradable(guard) };
         tried_right(Some(guard), || self.told()).expect(ENDS)
     }
 }
@@ -272,16 +266,16 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock
     #[inline]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> Option<Guard> {
         Request::alone(|| self.told(), telling::after(timeout)).acquire_right(
-            || self.0.try_lock_upgradable(),
-            || self.0.try_lock_upgradable_for(timeout),
+            || self.1.try_lock_upgradable(),
+            || self.1.try_lock_upgradable_for(timeout),
         )
     }
 
     #[inline]
     fn try_lock_upgradable_until(&self, timeout: Instant) -> Option<Guard> {
         Request::alone(|| self.told(), Some(timeout)).acquire_right(
-            || self.0.try_lock_upgradable(),
-            || self.0.try_lock_upgradable_until(timeout),
+            || self.1.try_lock_upgradable(),
+            || self.1.try_lock_upgradable_until(timeout),
         )
     }
 
@@ -289,7 +283,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock
     unsafe fn try_upgrade_for(&self, guard: Guard, timeout: Duration) -> Result<Guard, Guard> {
         let wait = |guard| {
             // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-            unsafe { self.0.try_upgrade_for(guard, timeout) }
+            unsafe { self.1.try_upgrade_for(guard, timeout) }
         };
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
         unsafe { self.upgrade_by(guard, telling::after(timeout), wait) }
@@ -299,7 +293,7 @@ unsafe impl<const RECURSIVE: bool> lock_api::RawRwLockUpgradeTimed for RawRwLock
     unsafe fn try_upgrade_until(&self, guard: Guard, timeout: Instant) -> Result<Guard, Guard> {
         let wait = |guard| {
             // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-            unsafe { self.0.try_upgrade_until(guard, timeout) }
+            unsafe { self.1.try_upgrade_until(guard, timeout) }
         };
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
         unsafe { self.upgrade_by(guard, Some(timeout), wait) }

@@ -2,12 +2,14 @@
 
 use super::mutex::MutexGuard;
 use crate::telling;
+use lockstead_told::home::Home;
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::time::{Duration, Instant};
 
 /// A condition variable that tells of its waits.
-pub struct Condvar(real_0_12::Condvar);
+#[repr(C)]
+pub struct Condvar(Home, real_0_12::Condvar);
 
 /// Whether a wait has ended because its time was over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,19 +29,19 @@ impl Condvar {
     #[inline]
     #[must_use]
     pub const fn new() -> Condvar {
-        Condvar(real_0_12::Condvar::new())
+        Condvar(Home::new(), real_0_12::Condvar::new())
     }
 
     /// Wakes one of the waiters; tells whether there was one.
     #[inline]
     pub fn notify_one(&self) -> bool {
-        self.0.notify_one()
+        self.1.notify_one()
     }
 
     /// Wakes all of the waiters, and returns how many they were.
     #[inline]
     pub fn notify_all(&self) -> usize {
-        self.0.notify_all()
+        self.1.notify_all()
     }
 
     /// Waits by `wait`, with a guard of the mutex inside.
@@ -54,7 +56,7 @@ impl Condvar {
         // SAFETY: LOT-INSIDE: the guard's owner holds the real mutex. The second guard is never
         // dropped, so that it releases nothing.
         let mut inner = ManuallyDrop::new(unsafe { mutex.real().make_guard_unchecked() });
-        WaitTimeoutResult(telling::waits_on(self, mutex, deadline, || wait(&mut inner)))
+        WaitTimeoutResult(telling::waits_on(&self.0, mutex.told(), deadline, || wait(&mut inner)))
     }
 
     /// Gives the mutex back, waits for a notification, and takes the mutex again.
@@ -63,7 +65,7 @@ impl Condvar {
     /// If another thread waits with another mutex.
     pub fn wait<T: ?Sized>(&self, guard: &mut MutexGuard<'_, T>) {
         self.waits(guard, None, |guard| {
-            self.0.wait(guard);
+            self.1.wait(guard);
             false
         });
     }
@@ -77,7 +79,7 @@ impl Condvar {
         guard: &mut MutexGuard<'_, T>,
         timeout: Instant,
     ) -> WaitTimeoutResult {
-        self.waits(guard, Some(timeout), |guard| self.0.wait_until(guard, timeout).timed_out())
+        self.waits(guard, Some(timeout), |guard| self.1.wait_until(guard, timeout).timed_out())
     }
 
     /// Waits for a notification for so long.
@@ -90,7 +92,7 @@ impl Condvar {
         timeout: Duration,
     ) -> WaitTimeoutResult {
         let deadline = telling::after(timeout);
-        self.waits(guard, deadline, |guard| self.0.wait_for(guard, timeout).timed_out())
+        self.waits(guard, deadline, |guard| self.1.wait_for(guard, timeout).timed_out())
     }
 
     /// Waits as long as `condition` says.
@@ -166,13 +168,6 @@ impl Default for Condvar {
 
 impl fmt::Debug for Condvar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
-impl Drop for Condvar {
-    #[inline]
-    fn drop(&mut self) {
-        telling::dies(self);
+        self.1.fmt(f)
     }
 }

@@ -1,6 +1,7 @@
 //! The mutexes: the plain one, the fair one and the reentrant one.
 
 use crate::telling::{self, Request, bumps, releases, tried};
+use lockstead_told::home::Home;
 use lockstead_told::{ToldLock, way};
 use real_0_12::lock_api::{self, RawMutex as _};
 use std::time::{Duration, Instant};
@@ -10,30 +11,24 @@ use std::time::{Duration, Instant};
 macro_rules! raw_mutex {
     ($(#[$doc:meta])* $name:ident = $real:ident) => {
         $(#[$doc])*
-        pub struct $name(real_0_12::$real<()>);
+        #[repr(C)]
+        pub struct $name(Home, real_0_12::$real<()>);
 
         impl $name {
-            fn told(&self) -> ToldLock {
-                telling::mutex(self)
+            pub(super) fn told(&self) -> ToldLock {
+                telling::mutex(&self.0)
             }
 
             fn raw(&self) -> &real_0_12::$name {
                 // SAFETY: LOT-INSIDE: who calls our raw mutex keeps the rules of the real one.
-                unsafe { self.0.raw() }
-            }
-        }
-
-        impl Drop for $name {
-            #[inline]
-            fn drop(&mut self) {
-                telling::dies(self);
+                unsafe { self.1.raw() }
             }
         }
 
         // SAFETY: LOT-INSIDE: the real lock keeps what the trait asks for.
         unsafe impl lock_api::RawMutex for $name {
             #[allow(clippy::declare_interior_mutable_const)]
-            const INIT: Self = $name(real_0_12::$real::new(()));
+            const INIT: Self = $name(Home::new(), real_0_12::$real::new(()));
 
             type GuardMarker = <real_0_12::$name as lock_api::RawMutex>::GuardMarker;
 
@@ -119,7 +114,7 @@ raw_mutex! {
 impl RawMutex {
     /// Returns the mutex inside.
     pub(super) fn real(&self) -> &real_0_12::Mutex<()> {
-        &self.0
+        &self.1
     }
 }
 

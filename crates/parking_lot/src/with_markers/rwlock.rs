@@ -3,86 +3,80 @@
 use crate::telling::{
     self, Request, bumps, bumps_right, releases, releases_right, tried, tried_right, upgrades,
 };
+use lockstead_told::home::Home;
 use lockstead_told::{ToldLock, way};
 use real_0_12::lock_api::{self, RawRwLock as _, RawRwLockRecursive as _, RawRwLockUpgrade as _};
 use std::time::{Duration, Instant};
 
 /// The raw lock, which tells of its acquisitions and releases.
-pub struct RawRwLock(real_0_12::RawRwLock);
+#[repr(C)]
+pub struct RawRwLock(Home, real_0_12::RawRwLock);
 
 impl RawRwLock {
     fn told(&self) -> ToldLock {
-        telling::rwlock(self, false)
-    }
-}
-
-impl Drop for RawRwLock {
-    #[inline]
-    fn drop(&mut self) {
-        telling::dies(self);
-        telling::right_dies(self);
+        telling::rwlock(&self.0, false)
     }
 }
 
 // SAFETY: LOT-INSIDE: the real lock keeps what the trait asks for.
 unsafe impl lock_api::RawRwLock for RawRwLock {
     #[allow(clippy::declare_interior_mutable_const)]
-    const INIT: Self = RawRwLock(real_0_12::RawRwLock::INIT);
+    const INIT: Self = RawRwLock(Home::new(), real_0_12::RawRwLock::INIT);
 
     type GuardMarker = <real_0_12::RawRwLock as lock_api::RawRwLock>::GuardMarker;
 
     #[inline]
     fn lock_shared(&self) {
         let wait = || {
-            self.0.lock_shared();
+            self.1.lock_shared();
             true
         };
-        let attempt = || self.0.try_lock_shared();
+        let attempt = || self.1.try_lock_shared();
         Request::read(|| self.told(), None).acquire(attempt, wait);
     }
 
     #[inline]
     fn try_lock_shared(&self) -> bool {
-        tried(self.0.try_lock_shared(), || self.told(), way::READ)
+        tried(self.1.try_lock_shared(), || self.told(), way::READ)
     }
 
     #[inline]
     unsafe fn unlock_shared(&self) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads under the real lock.
-        unsafe { self.0.unlock_shared() };
+        unsafe { self.1.unlock_shared() };
     }
 
     #[inline]
     fn lock_exclusive(&self) {
         let wait = || {
-            self.0.lock_exclusive();
+            self.1.lock_exclusive();
             true
         };
-        let attempt = || self.0.try_lock_exclusive();
+        let attempt = || self.1.try_lock_exclusive();
         Request::write(|| self.told(), None).acquire(attempt, wait);
     }
 
     #[inline]
     fn try_lock_exclusive(&self) -> bool {
-        tried(self.0.try_lock_exclusive(), || self.told(), way::ALONE)
+        tried(self.1.try_lock_exclusive(), || self.told(), way::ALONE)
     }
 
     #[inline]
     unsafe fn unlock_exclusive(&self) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        unsafe { self.0.unlock_exclusive() };
+        unsafe { self.1.unlock_exclusive() };
     }
 
     #[inline]
     fn is_locked(&self) -> bool {
-        self.0.is_locked()
+        self.1.is_locked()
     }
 
     #[inline]
     fn is_locked_exclusive(&self) -> bool {
-        self.0.is_locked_exclusive()
+        self.1.is_locked_exclusive()
     }
 }
 
@@ -92,26 +86,26 @@ unsafe impl lock_api::RawRwLockFair for RawRwLock {
     unsafe fn unlock_shared_fair(&self) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads under the real lock.
-        unsafe { self.0.unlock_shared_fair() };
+        unsafe { self.1.unlock_shared_fair() };
     }
 
     #[inline]
     unsafe fn unlock_exclusive_fair(&self) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        unsafe { self.0.unlock_exclusive_fair() };
+        unsafe { self.1.unlock_exclusive_fair() };
     }
 
     #[inline]
     unsafe fn bump_shared(&self) {
         // SAFETY: LOT-INSIDE: the caller reads under the real lock.
-        bumps(|| self.told(), way::READ, || unsafe { self.0.bump_shared() });
+        bumps(|| self.told(), way::READ, || unsafe { self.1.bump_shared() });
     }
 
     #[inline]
     unsafe fn bump_exclusive(&self) {
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        bumps(|| self.told(), way::ALONE, || unsafe { self.0.bump_exclusive() });
+        bumps(|| self.told(), way::ALONE, || unsafe { self.1.bump_exclusive() });
     }
 }
 
@@ -121,7 +115,7 @@ unsafe impl lock_api::RawRwLockDowngrade for RawRwLock {
     unsafe fn downgrade(&self) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        unsafe { self.0.downgrade() };
+        unsafe { self.1.downgrade() };
         tried(true, || self.told(), way::READ);
     }
 }
@@ -134,25 +128,25 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     #[inline]
     fn try_lock_shared_for(&self, timeout: Duration) -> bool {
         Request::read(|| self.told(), telling::after(timeout))
-            .acquire(|| self.0.try_lock_shared(), || self.0.try_lock_shared_for(timeout))
+            .acquire(|| self.1.try_lock_shared(), || self.1.try_lock_shared_for(timeout))
     }
 
     #[inline]
     fn try_lock_shared_until(&self, timeout: Instant) -> bool {
         Request::read(|| self.told(), Some(timeout))
-            .acquire(|| self.0.try_lock_shared(), || self.0.try_lock_shared_until(timeout))
+            .acquire(|| self.1.try_lock_shared(), || self.1.try_lock_shared_until(timeout))
     }
 
     #[inline]
     fn try_lock_exclusive_for(&self, timeout: Duration) -> bool {
         Request::write(|| self.told(), telling::after(timeout))
-            .acquire(|| self.0.try_lock_exclusive(), || self.0.try_lock_exclusive_for(timeout))
+            .acquire(|| self.1.try_lock_exclusive(), || self.1.try_lock_exclusive_for(timeout))
     }
 
     #[inline]
     fn try_lock_exclusive_until(&self, timeout: Instant) -> bool {
         Request::write(|| self.told(), Some(timeout))
-            .acquire(|| self.0.try_lock_exclusive(), || self.0.try_lock_exclusive_until(timeout))
+            .acquire(|| self.1.try_lock_exclusive(), || self.1.try_lock_exclusive_until(timeout))
     }
 }
 
@@ -161,16 +155,16 @@ unsafe impl lock_api::RawRwLockRecursive for RawRwLock {
     #[inline]
     fn lock_shared_recursive(&self) {
         let wait = || {
-            self.0.lock_shared_recursive();
+            self.1.lock_shared_recursive();
             true
         };
-        let attempt = || self.0.try_lock_shared_recursive();
+        let attempt = || self.1.try_lock_shared_recursive();
         Request::read_recursive(|| self.told(), None).acquire(attempt, wait);
     }
 
     #[inline]
     fn try_lock_shared_recursive(&self) -> bool {
-        tried(self.0.try_lock_shared_recursive(), || self.told(), way::READ)
+        tried(self.1.try_lock_shared_recursive(), || self.told(), way::READ)
     }
 }
 
@@ -179,16 +173,16 @@ unsafe impl lock_api::RawRwLockRecursiveTimed for RawRwLock {
     #[inline]
     fn try_lock_shared_recursive_for(&self, timeout: Duration) -> bool {
         Request::read_recursive(|| self.told(), telling::after(timeout)).acquire(
-            || self.0.try_lock_shared_recursive(),
-            || self.0.try_lock_shared_recursive_for(timeout),
+            || self.1.try_lock_shared_recursive(),
+            || self.1.try_lock_shared_recursive_for(timeout),
         )
     }
 
     #[inline]
     fn try_lock_shared_recursive_until(&self, timeout: Instant) -> bool {
         Request::read_recursive(|| self.told(), Some(timeout)).acquire(
-            || self.0.try_lock_shared_recursive(),
-            || self.0.try_lock_shared_recursive_until(timeout),
+            || self.1.try_lock_shared_recursive(),
+            || self.1.try_lock_shared_recursive_until(timeout),
         )
     }
 }
@@ -198,30 +192,30 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     #[inline]
     fn lock_upgradable(&self) {
         let wait = || {
-            self.0.lock_upgradable();
+            self.1.lock_upgradable();
             true
         };
-        let attempt = || self.0.try_lock_upgradable();
+        let attempt = || self.1.try_lock_upgradable();
         Request::alone(|| self.told(), None).acquire_right(attempt, wait);
     }
 
     #[inline]
     fn try_lock_upgradable(&self) -> bool {
-        tried_right(self.0.try_lock_upgradable(), || self.told())
+        tried_right(self.1.try_lock_upgradable(), || self.told())
     }
 
     #[inline]
     unsafe fn unlock_upgradable(&self) {
         releases_right(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        unsafe { self.0.unlock_upgradable() };
+        unsafe { self.1.unlock_upgradable() };
     }
 
     #[inline]
     unsafe fn upgrade(&self) {
         let wait = || {
             // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-            unsafe { self.0.upgrade() };
+            unsafe { self.1.upgrade() };
             true
         };
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
@@ -231,7 +225,7 @@ unsafe impl lock_api::RawRwLockUpgrade for RawRwLock {
     #[inline]
     unsafe fn try_upgrade(&self) -> bool {
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        let done = unsafe { self.0.try_upgrade() };
+        let done = unsafe { self.1.try_upgrade() };
         if done {
             releases_right(|| self.told());
         }
@@ -247,7 +241,7 @@ impl RawRwLock {
     #[inline]
     unsafe fn upgrade_by(&self, deadline: Option<Instant>, wait: impl FnOnce() -> bool) -> bool {
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        upgrades(|| self.told(), deadline, || unsafe { self.0.try_upgrade() }, wait)
+        upgrades(|| self.told(), deadline, || unsafe { self.1.try_upgrade() }, wait)
     }
 }
 
@@ -257,13 +251,13 @@ unsafe impl lock_api::RawRwLockUpgradeFair for RawRwLock {
     unsafe fn unlock_upgradable_fair(&self) {
         releases_right(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        unsafe { self.0.unlock_upgradable_fair() };
+        unsafe { self.1.unlock_upgradable_fair() };
     }
 
     #[inline]
     unsafe fn bump_upgradable(&self) {
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        bumps_right(|| self.told(), || unsafe { self.0.bump_upgradable() });
+        bumps_right(|| self.told(), || unsafe { self.1.bump_upgradable() });
     }
 }
 
@@ -273,7 +267,7 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_upgradable(&self) {
         releases_right(|| self.told());
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-        unsafe { self.0.downgrade_upgradable() };
+        unsafe { self.1.downgrade_upgradable() };
         tried(true, || self.told(), way::READ);
     }
 
@@ -281,7 +275,7 @@ unsafe impl lock_api::RawRwLockUpgradeDowngrade for RawRwLock {
     unsafe fn downgrade_to_upgradable(&self) {
         releases(|| self.told());
         // SAFETY: LOT-INSIDE: the caller writes under the real lock.
-        unsafe { self.0.downgrade_to_upgradable() };
+        unsafe { self.1.downgrade_to_upgradable() };
         tried_right(true, || self.told());
     }
 }
@@ -291,16 +285,16 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     #[inline]
     fn try_lock_upgradable_for(&self, timeout: Duration) -> bool {
         Request::alone(|| self.told(), telling::after(timeout)).acquire_right(
-            || self.0.try_lock_upgradable(),
-            || self.0.try_lock_upgradable_for(timeout),
+            || self.1.try_lock_upgradable(),
+            || self.1.try_lock_upgradable_for(timeout),
         )
     }
 
     #[inline]
     fn try_lock_upgradable_until(&self, timeout: Instant) -> bool {
         Request::alone(|| self.told(), Some(timeout)).acquire_right(
-            || self.0.try_lock_upgradable(),
-            || self.0.try_lock_upgradable_until(timeout),
+            || self.1.try_lock_upgradable(),
+            || self.1.try_lock_upgradable_until(timeout),
         )
     }
 
@@ -308,7 +302,7 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     unsafe fn try_upgrade_for(&self, timeout: Duration) -> bool {
         let wait = || {
             // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-            unsafe { self.0.try_upgrade_for(timeout) }
+            unsafe { self.1.try_upgrade_for(timeout) }
         };
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
         unsafe { self.upgrade_by(telling::after(timeout), wait) }
@@ -318,7 +312,7 @@ unsafe impl lock_api::RawRwLockUpgradeTimed for RawRwLock {
     unsafe fn try_upgrade_until(&self, timeout: Instant) -> bool {
         let wait = || {
             // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
-            unsafe { self.0.try_upgrade_until(timeout) }
+            unsafe { self.1.try_upgrade_until(timeout) }
         };
         // SAFETY: LOT-INSIDE: the caller reads upgradably under the real lock.
         unsafe { self.upgrade_by(Some(timeout), wait) }

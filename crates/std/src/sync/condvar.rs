@@ -1,16 +1,17 @@
 //! The condition variable, for guards of our [`Mutex`](super::Mutex).
 
 use super::mutex::MutexGuard;
-use super::telling::{LockLife, end_of, locked};
+use super::telling::{end_of, locked};
 use ::std::fmt;
 use ::std::sync::{self, LockResult, PoisonError, WaitTimeoutResult};
 use ::std::time::{Duration, Instant};
+use lockstead_told::home::Home;
 use lockstead_told::{ToldLock, ending, flag, kind, listener, way};
 
 /// A [`std::sync::Condvar`](::std::sync::Condvar) that tells of its waits.
 #[repr(C)]
 pub struct Condvar {
-    life: LockLife,
+    home: Home,
     inner: sync::Condvar,
 }
 
@@ -18,7 +19,7 @@ impl Condvar {
     /// Creates a condition variable on which nobody waits.
     #[inline]
     pub const fn new() -> Condvar {
-        Condvar { life: LockLife, inner: sync::Condvar::new() }
+        Condvar { home: Home::new(), inner: sync::Condvar::new() }
     }
 
     /// Waits by `wait`, and tells of it; `timed_out` says of the result whether it has ended so.
@@ -30,8 +31,7 @@ impl Condvar {
         timed_out: impl FnOnce(&R) -> bool,
     ) -> R {
         let Some(listener) = listener() else { return wait() };
-        let address = ::std::ptr::from_ref(&self.life).addr();
-        let lock = ToldLock::new(address, kind::CONDITION, flag::FOLLOWED);
+        let lock = ToldLock::new(self.home.settle(listener, None), kind::CONDITION, flag::FOLLOWED);
         let noted = listener.wait_begins(
             &lock,
             way::ALONE,

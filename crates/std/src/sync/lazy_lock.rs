@@ -6,14 +6,13 @@
 //! that is completed the data is the function, afterwards the value; if the function has panicked, the
 //! once is poisoned and the data is neither.
 
-use super::once::address;
-use super::telling::LockLife;
 use ::std::cell::UnsafeCell;
 use ::std::fmt;
 use ::std::mem::ManuallyDrop;
 use ::std::ops::{Deref, DerefMut};
 use ::std::panic::{RefUnwindSafe, UnwindSafe};
 use ::std::sync::Once;
+use lockstead_told::home::Home;
 use lockstead_told::once::Turn;
 
 union Data<T, F> {
@@ -24,7 +23,7 @@ union Data<T, F> {
 /// A [`std::sync::LazyLock`](::std::sync::LazyLock) that tells of its use.
 #[repr(C)]
 pub struct LazyLock<T, F = fn() -> T> {
-    life: LockLife,
+    home: Home,
     once: Once,
     data: UnsafeCell<Data<T, F>>,
 }
@@ -41,7 +40,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     #[inline]
     pub const fn new(f: F) -> LazyLock<T, F> {
         let data = UnsafeCell::new(Data { function: ManuallyDrop::new(f) });
-        LazyLock { life: LockLife, once: Once::new(), data }
+        LazyLock { home: Home::new(), once: Once::new(), data }
     }
 
     /// Returns the value, which the first caller computes while others wait.
@@ -51,7 +50,7 @@ impl<T, F: FnOnce() -> T> LazyLock<T, F> {
     #[inline]
     #[track_caller]
     pub fn force(this: &LazyLock<T, F>) -> &T {
-        let turn = Turn::of(address(&this.life));
+        let turn = Turn::of(&this.home);
         turn.begins(this.once.is_completed());
         this.once.call_once_force(|state| {
             if state.is_poisoned() {

@@ -1,16 +1,17 @@
 //! The mutex.
 
-use super::telling::{LockLife, at_once, locked, tried};
+use super::telling::{at_once, locked, tried};
 use ::std::fmt;
 use ::std::mem::ManuallyDrop;
 use ::std::ops::{Deref, DerefMut};
 use ::std::sync::{self, LockResult, TryLockResult};
+use lockstead_told::home::Home;
 use lockstead_told::{Listener, ToldLock, ending, flag, kind, listener, way};
 
 /// A [`std::sync::Mutex`](::std::sync::Mutex) that tells of its acquisitions and releases.
 #[repr(C)]
 pub struct Mutex<T: ?Sized> {
-    life: LockLife,
+    home: Home,
     inner: sync::Mutex<T>,
 }
 
@@ -31,7 +32,7 @@ impl<T> Mutex<T> {
     /// Creates a free mutex.
     #[inline]
     pub const fn new(value: T) -> Mutex<T> {
-        Mutex { life: LockLife, inner: sync::Mutex::new(value) }
+        Mutex { home: Home::new(), inner: sync::Mutex::new(value) }
     }
 
     /// Returns the data.
@@ -44,8 +45,14 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
+    /// Returns the address by which the lock is told.
     fn address(&self) -> usize {
-        ::std::ptr::from_ref(&self.life).addr()
+        self.home.address()
+    }
+
+    /// Describes the lock to who is told something of it first.
+    fn told_first(&self, listener: &Listener) -> ToldLock {
+        told(self.home.settle(listener, None))
     }
 
     fn guard<'a>(&self, inner: sync::MutexGuard<'a, T>) -> MutexGuard<'a, T> {
@@ -68,7 +75,7 @@ impl<T: ?Sized> Mutex<T> {
     #[cold]
     #[inline(never)]
     fn lock_told(&self, listener: &Listener) -> LockResult<sync::MutexGuard<'_, T>> {
-        let lock = told(self.address());
+        let lock = self.told_first(listener);
         if let Some(result) = at_once(self.inner.try_lock()) {
             listener.acquired(&lock, way::ALONE);
             return result;
@@ -91,7 +98,7 @@ impl<T: ?Sized> Mutex<T> {
     pub fn try_lock(&self) -> TryLockResult<MutexGuard<'_, T>> {
         tried(self.inner.try_lock(), |inner| {
             if let Some(listener) = listener() {
-                listener.acquired(&told(self.address()), way::TRIED);
+                listener.acquired(&self.told_first(listener), way::TRIED);
             }
             self.guard(inner)
         })

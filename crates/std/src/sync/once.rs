@@ -1,14 +1,14 @@
 //! What is done once.
 
-use super::telling::LockLife;
 use ::std::fmt;
 use ::std::sync::{self, OnceState};
+use lockstead_told::home::Home;
 use lockstead_told::once::Turn;
 
 /// A [`std::sync::Once`](::std::sync::Once) that tells of its use.
 #[repr(C)]
 pub struct Once {
-    life: LockLife,
+    home: Home,
     inner: sync::Once,
 }
 
@@ -17,19 +17,13 @@ pub struct Once {
 #[allow(clippy::declare_interior_mutable_const)]
 pub const ONCE_INIT: Once = Once::new();
 
-/// Returns the address by which a once is told, that of what lies at its beginning.
-#[inline]
-pub(super) fn address(life: &LockLife) -> usize {
-    ::std::ptr::from_ref(life).addr()
-}
-
 impl Once {
     /// Creates a once that nobody has done.
     #[inline]
     #[must_use]
     #[expect(clippy::new_without_default, reason = "the standard library's has no default")]
     pub const fn new() -> Once {
-        Once { life: LockLife, inner: sync::Once::new() }
+        Once { home: Home::new(), inner: sync::Once::new() }
     }
 
     /// Calls `f` if nobody has done so, and waits for whoever is doing it.
@@ -39,7 +33,7 @@ impl Once {
     #[inline]
     #[track_caller]
     pub fn call_once<F: FnOnce()>(&self, f: F) {
-        let turn = Turn::of(address(&self.life));
+        let turn = Turn::of(&self.home);
         turn.begins(self.inner.is_completed());
         self.inner.call_once(|| turn.initialises(f));
     }
@@ -47,7 +41,7 @@ impl Once {
     /// Calls `f` if nobody has done so to its end, and waits for whoever is doing it.
     #[inline]
     pub fn call_once_force<F: FnOnce(&OnceState)>(&self, f: F) {
-        let turn = Turn::of(address(&self.life));
+        let turn = Turn::of(&self.home);
         turn.begins(self.inner.is_completed());
         self.inner.call_once_force(|state| turn.initialises(|| f(state)));
     }

@@ -1,15 +1,14 @@
 //! The value that is written once.
 
-use super::once::address;
-use super::telling::LockLife;
 use ::std::fmt;
 use ::std::sync;
+use lockstead_told::home::Home;
 use lockstead_told::once::Turn;
 
 /// A [`std::sync::OnceLock`](::std::sync::OnceLock) that tells of its use.
 #[repr(C)]
 pub struct OnceLock<T> {
-    life: LockLife,
+    home: Home,
     inner: sync::OnceLock<T>,
 }
 
@@ -18,7 +17,7 @@ impl<T> OnceLock<T> {
     #[inline]
     #[must_use]
     pub const fn new() -> OnceLock<T> {
-        OnceLock { life: LockLife, inner: sync::OnceLock::new() }
+        OnceLock { home: Home::new(), inner: sync::OnceLock::new() }
     }
 
     /// Returns the value, if it is there.
@@ -51,7 +50,7 @@ impl<T> OnceLock<T> {
     /// Returns the value; if there is none, the one that `f` returns, or another thread's `f`.
     #[inline]
     pub fn get_or_init<F: FnOnce() -> T>(&self, f: F) -> &T {
-        let turn = Turn::of(address(&self.life));
+        let turn = Turn::of(&self.home);
         turn.begins(self.inner.get().is_some());
         self.inner.get_or_init(|| turn.initialises(f))
     }
@@ -84,13 +83,13 @@ impl<T: fmt::Debug> fmt::Debug for OnceLock<T> {
 
 impl<T: Clone> Clone for OnceLock<T> {
     fn clone(&self) -> OnceLock<T> {
-        OnceLock { life: LockLife, inner: self.inner.clone() }
+        OnceLock { home: Home::new(), inner: self.inner.clone() }
     }
 }
 
 impl<T> From<T> for OnceLock<T> {
     fn from(value: T) -> OnceLock<T> {
-        OnceLock { life: LockLife, inner: value.into() }
+        OnceLock { home: Home::new(), inner: value.into() }
     }
 }
 

@@ -1,16 +1,17 @@
 //! The reader-writer lock.
 
-use super::telling::{LockLife, at_once, locked, tried};
+use super::telling::{at_once, locked, tried};
 use ::std::fmt;
 use ::std::mem::ManuallyDrop;
 use ::std::ops::{Deref, DerefMut};
 use ::std::sync::{self, LockResult, TryLockResult};
+use lockstead_told::home::Home;
 use lockstead_told::{Listener, ToldLock, ending, flag, kind, listener, way};
 
 /// A [`std::sync::RwLock`](::std::sync::RwLock) that tells of its acquisitions and releases.
 #[repr(C)]
 pub struct RwLock<T: ?Sized> {
-    life: LockLife,
+    home: Home,
     inner: sync::RwLock<T>,
 }
 
@@ -40,7 +41,7 @@ impl<T> RwLock<T> {
     /// Creates a free lock.
     #[inline]
     pub const fn new(value: T) -> RwLock<T> {
-        RwLock { life: LockLife, inner: sync::RwLock::new(value) }
+        RwLock { home: Home::new(), inner: sync::RwLock::new(value) }
     }
 
     /// Returns the data.
@@ -53,8 +54,14 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
+    /// Returns the address by which the lock is told.
     fn address(&self) -> usize {
-        ::std::ptr::from_ref(&self.life).addr()
+        self.home.address()
+    }
+
+    /// Describes the lock to who is told something of it first.
+    fn told_first(&self, listener: &Listener) -> ToldLock {
+        told(self.home.settle(listener, None))
     }
 
     /// Acquires the lock for reading, waiting as long as it takes.
@@ -74,7 +81,7 @@ impl<T: ?Sized> RwLock<T> {
     #[cold]
     #[inline(never)]
     fn read_told(&self, listener: &Listener) -> LockResult<sync::RwLockReadGuard<'_, T>> {
-        let lock = told(self.address());
+        let lock = self.told_first(listener);
         if let Some(result) = at_once(self.inner.try_read()) {
             listener.acquired(&lock, way::READ);
             return result;
@@ -98,7 +105,7 @@ impl<T: ?Sized> RwLock<T> {
         let address = self.address();
         tried(self.inner.try_read(), |inner| {
             if let Some(listener) = listener() {
-                listener.acquired(&told(address), way::READ | way::TRIED);
+                listener.acquired(&self.told_first(listener), way::READ | way::TRIED);
             }
             RwLockReadGuard { inner: ManuallyDrop::new(inner), address }
         })
@@ -121,7 +128,7 @@ impl<T: ?Sized> RwLock<T> {
     #[cold]
     #[inline(never)]
     fn write_told(&self, listener: &Listener) -> LockResult<sync::RwLockWriteGuard<'_, T>> {
-        let lock = told(self.address());
+        let lock = self.told_first(listener);
         if let Some(result) = at_once(self.inner.try_write()) {
             listener.acquired(&lock, way::ALONE);
             return result;
@@ -145,7 +152,7 @@ impl<T: ?Sized> RwLock<T> {
         let address = self.address();
         tried(self.inner.try_write(), |inner| {
             if let Some(listener) = listener() {
-                listener.acquired(&told(address), way::ALONE | way::TRIED);
+                listener.acquired(&self.told_first(listener), way::ALONE | way::TRIED);
             }
             RwLockWriteGuard { inner: ManuallyDrop::new(inner), address }
         })

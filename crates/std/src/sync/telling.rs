@@ -1,24 +1,8 @@
-//! What all three types share: the lock's life, and how results of the standard library's locks
-//! become those of ours.
+//! How results of the standard library's locks become those of ours, which all three types share.
 
 use ::std::ffi::c_int;
 use ::std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 use ::std::time::Duration;
-use lockstead_told::listener;
-
-/// A part of a lock that is nothing but its end. It lies at the lock's own address, and leaves the
-/// lock without a destructor of its own, as the standard library's have none.
-#[derive(Debug)]
-pub(super) struct LockLife;
-
-impl Drop for LockLife {
-    #[inline]
-    fn drop(&mut self) {
-        if let Some(listener) = listener() {
-            listener.dies(::std::ptr::from_ref(self).addr());
-        }
-    }
-}
 
 /// The text by which `lockstead run` knows, from the file of a program, that these locks are seen.
 #[used]
