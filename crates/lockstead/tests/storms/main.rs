@@ -1,0 +1,23 @@
+//! The locks under the real machine: storms of threads, releases stepped through instruction by
+//! instruction, handlers that jump out, coroutines that move on. One program, a module each, so
+//! that the tests link once.
+//!
+//! The usual tests are short. The long storms take some minutes each:
+//! `cargo test -p lockstead --test storms -- --ignored --nocapture --test-threads 1`,
+//! with `LOCKSTEAD_STRESS_OPS` for another number of turns and `LOCKSTEAD_STRESS_SEED` for the
+//! dice of a run before.
+
+mod biased;
+mod condvar;
+mod frame;
+mod kinds;
+mod mutex;
+mod once;
+#[cfg(target_arch = "x86_64")]
+mod releases;
+mod rt;
+mod rwlock;
+#[cfg(target_arch = "x86_64")]
+mod step;
+mod visitors;
+mod ww;
