@@ -1,4 +1,4 @@
-//! Programs that hang and know why, in Rust and C, optimised and stripped: nobody is named who does
+//! Programs that hang and know why, in Rust, C and Python, optimised and stripped: nobody is named who does
 //! not hold, and those are named whom the word of a lock or a landing pad names.
 //!
 //! `cargo run -p lockstead-hangs` has all of them, in more languages and built in more ways.
@@ -17,6 +17,7 @@ static BUILT: LazyLock<(tempfile::TempDir, Builds)> = LazyLock::new(|| {
     let mut builds = Builds::new(folder.path().to_owned());
     builds.std(SHIPPED).expect("the Rust program compiles");
     builds.c(SHIPPED).expect("the C program compiles");
+    builds.python().expect("the library for Python compiles");
     builds.skipped.iter().for_each(|reason| println!("skipped: {reason}"));
     (folder, builds)
 });
@@ -53,6 +54,15 @@ fn nobody_is_named_who_holds_nothing() {
         judged("Rust std", case);
     }
     judged("C", "lost_wake_up");
+}
+
+#[test]
+fn who_lets_others_change_a_name_of_python_is_not_named() {
+    for case in ["attribute_changed", "global_changed", "changed_in_manager", "by_alias"] {
+        judged("Python", case);
+    }
+    let Some(judgement) = judged("Python", "in_slot") else { return };
+    assert_eq!(judgement.right.get("pad"), Some(&2), "nobody changes it: {judgement:?}");
 }
 
 #[test]

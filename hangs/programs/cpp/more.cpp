@@ -214,6 +214,44 @@ void owner_sleeps() {
     });
 }
 
+#if !defined FAMILY_SEMAPHORE
+std::atomic<std::unique_ptr<Guard> *> place_of_guard{nullptr};
+
+// Has a place for a guard, which another thread fills and empties.
+[[gnu::noinline]] void lends_place(Mutex &b) {
+    std::unique_ptr<Guard> kept;
+    place_of_guard.store(&kept);
+    want(b);
+}
+
+[[gnu::noinline]] void fills(Mutex &a) {
+    std::unique_ptr<Guard> *kept;
+    while (!(kept = place_of_guard.load())) sched_yield();
+    *kept = std::make_unique<Guard>(a);
+    meet(3);
+    pause_for_good();
+    kept->reset();
+}
+
+// Lets `one` have `a` by a guard that lies with `past`, who waits behind `two`.
+void filled_by_another() {
+    place("a", first);
+    place("b", second);
+    own("a", "one");
+    own("b", "two");
+    wait("past", "b");
+    wait("two", "a");
+    start("past", [] { lends_place(second); });
+    start("one", [] { fills(first); });
+    start("two", [] {
+        Guard held(second);
+        meet(3);
+        Guard wanted(first);
+        value++;
+    });
+}
+#endif
+
 #ifdef HAS_CONDITION
 family::Condition changed;
 
@@ -308,6 +346,9 @@ const std::vector<Case> more = {
     {"unlocked_by_hand", [] { behind(unlocked_by_hand); }},
 #endif
     {"leaked", leaked},
+#if !defined FAMILY_SEMAPHORE
+    {"filled_by_another", filled_by_another},
+#endif
     {"bystander", bystander},
     {"owner_sleeps", owner_sleeps},
 #ifdef HAS_CONDITION

@@ -246,6 +246,95 @@ def awaits_signal():
     start("three", wants)
 
 
+class Kept:
+    def __init__(self):
+        self.lock = threading.Lock()
+
+    def exchange(self, lock):
+        self.lock = lock
+
+
+def attribute_changed(a, b):
+    kept = Kept()
+    kept.lock.acquire()
+    kept.exchange(a)
+    try:
+        meet(3)
+        b.acquire()
+    finally:
+        kept.lock.release()
+
+
+current = threading.Lock()
+
+
+def exchange(lock):
+    global current
+    current = lock
+
+
+def global_changed(a, b):
+    current.acquire()
+    exchange(a)
+    try:
+        meet(3)
+        b.acquire()
+    finally:
+        current.release()
+
+
+class Lent(Kept):
+    def __enter__(self):
+        self.lock.acquire()
+
+    def __exit__(self, *error):
+        self.lock.release()
+
+
+def changed_in_manager(a, b):
+    lent = Lent()
+    with lent:
+        lent.exchange(a)
+        meet(3)
+        b.acquire()
+
+
+def by_alias(a, b):
+    release = a.release
+    a.acquire()
+    try:
+        release()
+        meet(3)
+        b.acquire()
+    finally:
+        a.release()
+
+
+def take(lock):
+    lock.acquire()
+
+
+def behind_lost(past):
+    """Lets `past` wait for `two`, who wants what `one` took in a function that has returned."""
+    def takes():
+        after(1)
+        take(first)
+        come.append(1)
+        sleep()
+
+    def wants():
+        with second:
+            meet(3)
+            first.acquire()
+
+    place("a", first)
+    place("b", second)
+    say("LEAK a one\nOWN b two\nWAIT past b\nWAIT two a")
+    start("past", past, first, second)
+    start("one", takes)
+    start("two", wants)
+
+
 def left_in_variable():
     def keeps():
         kept = items(first)
@@ -283,5 +372,9 @@ CASES = {
     "let_go_deeper": lambda: behind(let_go_deeper),
     "in_turn": lambda: behind(in_turn),
     "awaits_signal": awaits_signal,
+    "attribute_changed": lambda: behind_lost(attribute_changed),
+    "global_changed": lambda: behind_lost(global_changed),
+    "changed_in_manager": lambda: behind_lost(changed_in_manager),
+    "by_alias": lambda: behind_lost(by_alias),
     "left_in_variable": left_in_variable,
 }

@@ -133,9 +133,9 @@ pub struct OwnerSearch<'s> {
 impl OwnerSearch<'_> {
     /// Returns which of these locks the thread holds, by the landing pads of its frames.
     #[must_use]
-    pub fn by_pads(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> ThreadFound {
+    pub fn by_pads(&self, onwards: &Onwards<'_>, locks: &[AwaitedLock]) -> ThreadFound {
         let mut found = ThreadFound::default();
-        let onwards = Onwards::new(self, thread);
+        let thread = onwards.thread;
         // Locks that an inner frame would take back: an outer one has a guard without its lock.
         let mut retaken: Vec<AwaitedLock> = Vec::new();
         for (at, frame) in thread.frames.iter().enumerate().take(MOST_FRAMES) {
@@ -164,7 +164,7 @@ impl OwnerSearch<'_> {
                     false => HolderEvidence::Pad,
                 };
                 let hold = FoundHold { lock, shared, evidence, frame: at, at_pad: true };
-                match judge(thread, &hold, &onwards) {
+                match judge(thread, &hold, onwards) {
                     Judgement::Holds => found.holds.push(hold),
                     Judgement::Likely => {
                         found.holds.push(FoundHold { evidence: HolderEvidence::Likely, ..hold });
@@ -187,14 +187,14 @@ impl OwnerSearch<'_> {
     #[must_use]
     pub fn by_what_follows(
         &self,
-        thread: &ThreadMoment,
+        onwards: &Onwards<'_>,
         locks: &[AwaitedLock],
         catches: &[usize],
     ) -> ThreadFound {
         let mut found = ThreadFound::default();
+        let thread = onwards.thread;
         let Some(innermost) = innermost(thread) else { return found };
         let is_mute = |at: usize| is_mute(thread, at) || catches.contains(&at);
-        let onwards = Onwards::new(self, thread);
         // Locks that the thread would take first, as one of its frames tells.
         let mut taken: Vec<AwaitedLock> = Vec::new();
         // All of them at once, and then each alone, as if what it called had returned anything.
@@ -220,7 +220,7 @@ impl OwnerSearch<'_> {
                 let shared = touch == Touch::ReleasedShared;
                 let evidence = HolderEvidence::Likely;
                 let hold = FoundHold { lock, shared, evidence, frame, at_pad: false };
-                if matches!(judge(thread, &hold, &onwards), Judgement::Holds | Judgement::Likely) {
+                if matches!(judge(thread, &hold, onwards), Judgement::Holds | Judgement::Likely) {
                     found.holds.push(hold);
                 }
             }
@@ -259,21 +259,32 @@ impl OwnerSearch<'_> {
         (takes || !ran.is_for_want_of_registers()).then_some(takes)
     }
 
-    /// Returns to which of these semaphores the thread would put a unit back before it takes one, if
-    /// one or all of the calls that it is in returned.
+    /// Returns which of these locks the thread would release before it takes them, if one or all of
+    /// the calls that it is in returned. Of a semaphore each of these runs counts, for several may
+    /// put a unit back; of another lock the first one that comes to it. Returns, too, whether more
+    /// might be found if more of the thread's registers were known.
     #[must_use]
-    pub fn gives_next(&self, thread: &ThreadMoment, locks: &[AwaitedLock]) -> Vec<AwaitedLock> {
-        let Some(innermost) = innermost(thread) else { return Vec::new() };
-        let whole = self.onwards(thread, innermost, true);
+    pub fn gives_next(
+        &self,
+        onwards: &Onwards<'_>,
+        locks: &[AwaitedLock],
+    ) -> (Vec<AwaitedLock>, bool) {
+        let thread = onwards.thread;
+        let Some(innermost) = innermost(thread) else { return (Vec::new(), false) };
         let each = innermost..thread.frames.len().min(MOST_FRAMES);
-        let each = each.map(|at| self.onwards(thread, at, false));
-        let runs: Vec<Ran> = std::iter::once(whole).chain(each).collect();
+        let each = each.map(|at| onwards.of(at));
+        let runs: Vec<Rc<Ran>> = std::iter::once(onwards.whole()).chain(each).collect();
+        let may_retake = thread.wait.as_ref().is_some_and(|wait| wait.may_retake);
         let gives = |lock: &&AwaitedLock| {
-            runs.iter().any(|ran| {
-                first_of_own(thread, lock, ran).is_some_and(|(touch, _)| touch.is_release())
-            })
+            let mut first = runs.iter().filter_map(|ran| first_of_own(thread, lock, ran));
+            match lock.shape {
+                LockShape::Semaphore => first.any(|(touch, _)| touch.is_release()),
+                _ if may_retake => false,
+                _ => first.next().is_some_and(|(touch, _)| touch.is_release()),
+            }
         };
-        locks.iter().filter(gives).copied().collect()
+        let wants_registers = runs.iter().any(|ran| ran.is_for_want_of_registers());
+        (locks.iter().filter(gives).copied().collect(), wants_registers)
     }
 
     fn pad(&self, thread: &ThreadMoment, frame: &FrameMoment, pad: u64) -> Ran {
@@ -318,7 +329,7 @@ impl OwnerSearch<'_> {
 }
 
 /// What a thread would do next: run when it is asked for, and once.
-struct Onwards<'a> {
+pub struct Onwards<'a> {
     search: &'a OwnerSearch<'a>,
     thread: &'a ThreadMoment,
     whole: OnceCell<Rc<Ran>>,
@@ -326,7 +337,9 @@ struct Onwards<'a> {
 }
 
 impl<'a> Onwards<'a> {
-    fn new(search: &'a OwnerSearch<'a>, thread: &'a ThreadMoment) -> Self {
+    /// Has run nothing yet.
+    #[must_use]
+    pub fn new(search: &'a OwnerSearch<'a>, thread: &'a ThreadMoment) -> Self {
         Onwards { search, thread, whole: OnceCell::new(), each: RefCell::default() }
     }
 

@@ -14,6 +14,7 @@ use super::code::Code;
 use super::frames::{self, KnownCode, RawFrame};
 use super::locks::{self, receiver};
 use super::objects::{Name, Objects};
+use super::rebound::Rebound;
 use super::scope::{Scope, Variables, in_classes};
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -69,6 +70,8 @@ pub(super) struct Finder<'a, 'o> {
     pub(super) known: &'a mut KnownCode,
     /// The generators that some frame goes through.
     pub(super) run: HashSet<u64>,
+    /// The names that functions give another value.
+    pub(super) rebound: &'a Rebound,
 }
 
 impl Finder<'_, '_> {

@@ -54,6 +54,8 @@ struct State {
     known: Known,
     /// The variables that expressions so far began with, by bit.
     used: u64,
+    /// A method that releases the lock may have been kept, to be called at any time.
+    aliased: bool,
 }
 
 const PERHAPS: Known = Known::Past(Past::Perhaps);
@@ -61,7 +63,8 @@ const PERHAPS: Known = Known::Past(Past::Perhaps);
 impl State {
     fn merge(self, other: State) -> State {
         let known = if self.known == other.known { self.known } else { PERHAPS };
-        State { known, used: self.used | other.used }
+        let aliased = self.aliased || other.aliased;
+        State { known, used: self.used | other.used, aliased }
     }
 }
 
@@ -80,7 +83,7 @@ impl Flow<'_> {
         let code = &self.body.bytecode;
         let mut states: Vec<Option<State>> = vec![None; code.instructions.len()];
         let mut open: Vec<usize> = Vec::new();
-        let start = State { known: Known::Past(Past::Untouched), used: 0 };
+        let start = State { known: Known::Past(Past::Untouched), used: 0, aliased: false };
         merge_into(&mut states, &mut open, 0, start);
         for _ in 0..STEPS {
             let Some(at) = open.pop() else {
@@ -134,9 +137,11 @@ impl Flow<'_> {
                 state.used |= if local < WATCHED { 1 << local } else { 0 };
             }
             let about = self.about.get(number).copied().unwrap_or(About::Unknown);
+            state.aliased |= about != About::Another && site.event == Event::MayRelease;
             state.known = match (about, site.event) {
                 (About::Another, _) => state.known,
                 (About::This, Event::Release) => Known::Past(Past::Released),
+                (About::This, Event::Acquire | Event::Try) if state.aliased => PERHAPS,
                 (About::This, Event::Acquire) => Known::Past(Past::Held),
                 (About::This, Event::Try) => Known::IfResult,
                 (About::This, Event::Enter) => Known::Past(Past::Untouched),
@@ -324,6 +329,18 @@ mod tests {
         // Another value of the variable: what was called then is not known.
         let parts = [&METHOD[..], &[(STORE_FAST, 0), END]].concat();
         assert_eq!(past(&parts, vec![site(2, Event::Acquire)], 4), Past::Perhaps);
+    }
+
+    #[test]
+    fn what_is_acquired_while_its_release_is_kept_may_be_released_at_any_time() {
+        let kept = [(LOAD_FAST, 0), (LOAD_ATTR, 0), (STORE_FAST, 1)];
+        let parts = [&kept[..], &METHOD, &[(POP_TOP, 0), END]].concat();
+        let sites = || vec![site(1, Event::MayRelease), site(5, Event::Acquire)];
+        assert_eq!(past(&parts, sites(), 6), Past::Perhaps);
+        let body = Body::of(code(&parts, &[]), sites());
+        let about = vec![About::Another, About::This];
+        let flow = Flow { body: &body, about, is_true: &|_| None };
+        assert_eq!(flow.past(6), Past::Held, "it is another lock's");
     }
 
     #[test]

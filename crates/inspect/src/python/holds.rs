@@ -21,11 +21,13 @@ use super::locks;
 use super::model::{PythonClaim, PythonEvidence, PythonFrame, PythonLock};
 use super::objects::Objects;
 use super::opcodes::Op;
+use super::rebound::Rebound;
 use super::scope::Scope;
 
 /// What a thread has to do with one lock.
 struct Search<'a, 'o> {
     objects: &'a Objects<'o>,
+    rebound: &'a Rebound,
     lock: u64,
     past: Past,
     /// Where it was acquired, and whether by a `with`.
@@ -46,6 +48,7 @@ pub(super) fn claim(
 ) -> Option<PythonClaim> {
     let mut search = Search {
         objects: finder.objects,
+        rebound: finder.rebound,
         lock: lock.object,
         past: Past::Untouched,
         by: None,
@@ -198,6 +201,10 @@ impl Search<'_, '_> {
                 return About::Unknown;
             };
             match lock_behind(self.objects, object) {
+                // Which lock it was when it was acquired is not known.
+                Some(_) if self.rebound.may_change(self.objects, names, scope, path) => {
+                    About::Unknown
+                }
                 Some(lock) if lock == self.lock => About::This,
                 Some(_) => About::Another,
                 None if self.is_other(object) => About::Another,

@@ -14,7 +14,7 @@
 //! | `read`, `objects`, `code`, `lines` | memory, objects, code and its lines |
 //! | `frames` | the frames of a thread |
 //! | `locks`, `gil` | what is waited for |
-//! | `opcodes`, `bytecode`, `calls`, `scope` | what functions do with locks, without running them |
+//! | `opcodes`, `bytecode`, `calls`, `scope`, `rebound` | what functions do with locks, without running them |
 //! | `contexts`, `flow`, `holds` | who holds a lock |
 //! | [`model`] | all of that as data |
 
@@ -35,6 +35,7 @@ mod objects;
 mod offsets;
 mod opcodes;
 mod read;
+mod rebound;
 mod scope;
 #[cfg(test)]
 mod tests;
@@ -52,6 +53,7 @@ use contexts::{Activation, Finder};
 use frames::{Chain, KnownCode};
 use objects::Objects;
 use read::PageReader;
+use rebound::Rebound;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 /// The most interpreters and threads that are looked at.
@@ -83,7 +85,8 @@ fn claims(
         return;
     }
     use PythonEvidence::{MayRelease, WouldRelease};
-    let mut finder = Finder { objects, known, run: HashSet::new() };
+    let rebound = Rebound::default();
+    let mut finder = Finder { objects, known, run: HashSet::new(), rebound: &rebound };
     let mut loose: Vec<(u32, u64)> = Vec::new();
     for state in states {
         let chain = Chain::read(objects, state.address, finder.known);

@@ -219,20 +219,33 @@ impl<'a> Objects<'a> {
 
     /// Returns the value of a name in a dictionary.
     pub(super) fn entry(&self, dictionary: u64, name: Name<'_>) -> Option<u64> {
-        let (reader, version) = (self.reader, self.layout.version);
         if !self.is(dictionary, "dict") {
             return None;
         }
-        let values = reader.u64(dictionary.checked_add(40)?)?;
-        // The values begin with their numbers, from 3.13 on.
-        let header = if version >= (3, 13) { 8 } else { 0 };
-        let values = (values != 0).then(|| values.checked_add(header)).flatten();
-        self.value(reader.pointer(dictionary, 32)?, values, name)
+        let values = self.kept_values(dictionary)?;
+        self.value(self.reader.pointer(dictionary, 32)?, values, name)
     }
 
-    /// Returns the value of a name by the keys of a dictionary; `values`: where they are, unless
-    /// they stand beside the keys.
-    fn value(&self, keys: u64, values: Option<u64>, name: Name<'_>) -> Option<u64> {
+    /// Returns the values of a dictionary, at most `most`.
+    pub(super) fn values(&self, dictionary: u64, most: usize) -> Vec<u64> {
+        let (Some(kept), true) = (self.kept_values(dictionary), self.is(dictionary, "dict")) else {
+            return Vec::new();
+        };
+        let keys = self.reader.pointer(dictionary, 32);
+        let Some(keys) = keys.and_then(|keys| self.keys(keys)) else { return Vec::new() };
+        let used = (0..keys.used.min(MOST_NAMES)).filter_map(|at| keys.value(self, kept, at));
+        used.filter(|&value| value != 0).take(most).collect()
+    }
+
+    /// Returns where a dictionary has its values, if that is not beside the keys.
+    fn kept_values(&self, dictionary: u64) -> Option<Option<u64>> {
+        let values = self.reader.u64(dictionary.checked_add(40)?)?;
+        // The values begin with their numbers, from 3.13 on.
+        let header = if self.layout.version >= (3, 13) { 8 } else { 0 };
+        Some((values != 0).then(|| values.checked_add(header)).flatten())
+    }
+
+    fn keys(&self, keys: u64) -> Option<Keys> {
         let reader = self.reader;
         let old = self.layout.version < (3, 11);
         let (used, indices, table, general) = if old {
@@ -251,20 +264,46 @@ impl<'a> Objects<'a> {
         };
         let first = keys.checked_add(indices)?.checked_add(table)?;
         let (entry, key, value) = if general { (24, 8, 16) } else { (16, 0, 8) };
-        let value_at = |at: u64| match values {
-            Some(values) => reader.pointer(values, 8 * at),
-            None => reader.pointer(first.checked_add(entry * at)?, value),
-        };
+        Some(Keys { used, first, entry, key, value })
+    }
+
+    /// Returns the value of a name by the keys of a dictionary; `values`: where they are, unless
+    /// they stand beside the keys.
+    fn value(&self, keys: u64, values: Option<u64>, name: Name<'_>) -> Option<u64> {
+        let keys = self.keys(keys)?;
         // Names of attributes and variables are mostly the same objects as those in the code.
         if let Some(address) = name.address {
-            let key_at = |at: u64| reader.pointer(first.checked_add(entry * at)?, key);
-            if let Some(at) = (0..used.min(MOST_NAMES)).find(|&at| key_at(at) == Some(address)) {
-                return value_at(at);
+            let mut all = 0..keys.used.min(MOST_NAMES);
+            if let Some(at) = all.find(|&at| keys.key(self, at) == Some(address)) {
+                return keys.value(self, values, at);
             }
         }
-        (0..used.min(MOST_ATTRIBUTES)).find_map(|at| {
-            let found = reader.pointer(first.checked_add(entry * at)?, key)?;
-            (self.text(found)? == name.text).then(|| value_at(at))?
+        (0..keys.used.min(MOST_ATTRIBUTES)).find_map(|at| {
+            let found = keys.key(self, at)?;
+            (self.text(found)? == name.text).then(|| keys.value(self, values, at))?
         })
+    }
+}
+
+/// The keys of a dictionary: how many entries are used, where the first one lies, how long each is,
+/// and where in it key and value are.
+struct Keys {
+    used: u64,
+    first: u64,
+    entry: u64,
+    key: u64,
+    value: u64,
+}
+
+impl Keys {
+    fn key(&self, objects: &Objects<'_>, at: u64) -> Option<u64> {
+        objects.reader.pointer(self.first.checked_add(self.entry * at)?, self.key)
+    }
+
+    fn value(&self, objects: &Objects<'_>, values: Option<u64>, at: u64) -> Option<u64> {
+        match values {
+            Some(values) => objects.reader.pointer(values, 8 * at),
+            None => objects.reader.pointer(self.first.checked_add(self.entry * at)?, self.value),
+        }
     }
 }

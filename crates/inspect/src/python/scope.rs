@@ -148,10 +148,17 @@ fn defines(objects: &Objects<'_>, object: u64, text: &str) -> bool {
 
 /// Returns what a class, or one that it inherits from, has under a name.
 pub(super) fn in_classes(objects: &Objects<'_>, class: u64, name: Name<'_>) -> Option<u64> {
-    let order = objects.reader.pointer(class, TYPE_ORDER)?;
-    let classes = objects.items(order, CLASSES);
-    classes.into_iter().find_map(|class| {
-        let names = objects.reader.pointer(class, TYPE_NAMES)?;
-        objects.entry(names, name)
-    })
+    class_names(objects, class).into_iter().find_map(|names| objects.entry(names, name))
+}
+
+/// Returns the dictionaries of a class and of those that it inherits from.
+pub(super) fn class_names(objects: &Objects<'_>, class: u64) -> Vec<u64> {
+    let order = objects.reader.pointer(class, TYPE_ORDER);
+    let classes = order.map(|order| objects.items(order, CLASSES)).unwrap_or_default();
+    classes.into_iter().filter_map(|class| own_names(objects, class)).collect()
+}
+
+/// Returns the dictionary of a class.
+pub(super) fn own_names(objects: &Objects<'_>, class: u64) -> Option<u64> {
+    objects.reader.pointer(class, TYPE_NAMES)
 }

@@ -3,7 +3,7 @@
 use super::model::HolderEvidence;
 use super::recognise::KnownWait;
 use crate::owners::awaited::{AwaitedLock, LockShape};
-use crate::owners::search::{FoundHold, OwnerSearch, ThreadMoment};
+use crate::owners::search::{FoundHold, Onwards, OwnerSearch, ThreadMoment};
 use crate::stack::CodeAddress;
 use crate::unwind::Registers;
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,6 +17,8 @@ pub(super) struct OwnersFound {
     pub(super) may_hold: BTreeMap<u64, BTreeSet<u32>>,
     /// Semaphores that several threads would release.
     several: BTreeSet<u64>,
+    /// The threads that might release a lock of somebody else, if their registers were known.
+    pub(super) unasked: BTreeSet<u32>,
 }
 
 /// A thread that holds a lock which does not name it.
@@ -133,24 +135,60 @@ impl OwnersFound {
         may_hold.retain(|address, _| !self.holders.contains_key(address));
     }
 
-    /// Notes the semaphores into which several threads would put a unit as their next step: who
-    /// waits for one waits for no single thread.
-    pub(super) fn note_several(&mut self, threads: &[ThreadMoment], search: &OwnerSearch<'_>) {
-        let semaphores = self.holders.values().flatten().filter(|found| found.is_giver());
-        let locks: Vec<AwaitedLock> = semaphores.map(|found| found.hold.lock).collect();
+    /// Holds against the holders what the other threads would do next. Semaphores into which several
+    /// threads would put a unit are noted: who waits for one waits for no single thread. Another
+    /// lock that another thread would release first has no known holder: one put its guard where
+    /// the other one finds it. What could not be asked makes no holder more than likely.
+    pub(super) fn ask_others(
+        &mut self,
+        threads: &[(&ThreadMoment, Onwards<'_>)],
+        search: &OwnerSearch<'_>,
+    ) {
+        let alone = |found: &&FoundHolder| found.is_giver() || !found.hold.shared;
+        let alone = self.holders.values().flatten().filter(alone);
+        let locks: BTreeSet<AwaitedLock> = alone.map(|found| found.hold.lock).collect();
+        // A guard of Rust's std stays with its thread.
+        let locks = locks.into_iter().filter(|lock| !search.kept.contains(&lock.address));
+        let locks: Vec<AwaitedLock> = locks.collect();
         if locks.is_empty() {
             return;
         }
-        for thread in threads {
-            for lock in search.gives_next(thread, &locks) {
-                let givers = self.holders.get(&lock.address).into_iter().flatten();
-                if givers.map(|found| found.thread).any(|giver| giver != thread.tid) {
-                    self.several.insert(lock.address);
+        let mut others: BTreeMap<u64, BTreeSet<u32>> = BTreeMap::new();
+        for (thread, onwards) in threads {
+            let (gives, wants_registers) = search.gives_next(onwards, &locks);
+            if wants_registers && thread.thread_pointer.is_none() {
+                self.unasked.insert(thread.tid);
+            }
+            for lock in gives {
+                let holders = self.holders.get(&lock.address).into_iter().flatten();
+                let mut is_it = holders.map(|found| found.thread == thread.tid);
+                let is_other = match lock.shape {
+                    LockShape::Semaphore => is_it.any(|is_it| !is_it),
+                    _ => !is_it.any(|is_it| is_it),
+                };
+                if is_other {
+                    others.entry(lock.address).or_default().insert(thread.tid);
                 }
             }
         }
-        if search.decoded.is_exhausted() {
-            self.several.extend(locks.iter().map(|lock| lock.address));
+        for lock in locks {
+            let Some(holders) = self.holders.get_mut(&lock.address) else { continue };
+            let is_semaphore = lock.shape == LockShape::Semaphore;
+            match others.remove(&lock.address) {
+                Some(_) if is_semaphore => drop(self.several.insert(lock.address)),
+                Some(others) => {
+                    let threads = holders.iter().map(|found| found.thread).chain(others).collect();
+                    self.holders.remove(&lock.address);
+                    self.may_hold.insert(lock.address, threads);
+                }
+                None if search.decoded.is_exhausted() && is_semaphore => {
+                    self.several.insert(lock.address);
+                }
+                None if search.decoded.is_exhausted() => {
+                    holders.iter_mut().for_each(|f| f.hold.evidence = HolderEvidence::Likely);
+                }
+                None => {}
+            }
         }
     }
 
@@ -163,7 +201,7 @@ impl OwnersFound {
     }
 
     /// Tells whether all locks that are waited for have holders that are more than likely, or of whom
-    /// registers would tell no more.
+    /// registers would tell no more, and against whom no other thread may still speak.
     pub(super) fn are_sure(&self, waits: &BTreeMap<u32, KnownWait>) -> bool {
         let sure = |lock: &AwaitedLock| {
             let holders = self.holders.get(&lock.address);
@@ -175,7 +213,7 @@ impl OwnersFound {
             })
         };
         let mut waits = waits.values().filter(|known| !known.awaited.is_empty());
-        waits.all(|known| known.awaited.iter().any(sure))
+        self.unasked.is_empty() && waits.all(|known| known.awaited.iter().any(sure))
     }
 
     /// Tells whether a thread was seen to acquire a lock that it has: that counts for as long as the

@@ -25,7 +25,7 @@ use crate::owners::code::{KnownNames, ProgramCode, is_system};
 use crate::owners::overlay::ReadPages;
 use crate::owners::run::DecodedCode;
 use crate::owners::search::{
-    FoundHold, FrameMoment, MOST_FRAMES, OwnerSearch, ThreadMoment, WaitMoment,
+    FoundHold, FrameMoment, MOST_FRAMES, Onwards, OwnerSearch, ThreadMoment, WaitMoment,
 };
 use crate::owners::stack::may_hold as stack_scan;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
@@ -171,8 +171,10 @@ impl Looking {
         // Of those that are not known to be semaphores it is only asked which registers are wanted.
         let asked = locks.iter().filter(|lock| used(lock) || open.contains(&lock.address));
         let asked: Vec<AwaitedLock> = asked.copied().collect();
-        for thread in &threads {
-            let of_thread = search.by_pads(thread, &asked);
+        let onwards = |thread| (thread, Onwards::new(&search, thread));
+        let each: Vec<(&ThreadMoment, Onwards<'_>)> = threads.iter().map(onwards).collect();
+        for (thread, onwards) in &each {
+            let of_thread = search.by_pads(onwards, &asked);
             if of_thread.wants_registers || thread.is_partly_guessed() {
                 wanting.insert(thread.tid);
             }
@@ -186,8 +188,8 @@ impl Looking {
         };
         let open: Vec<AwaitedLock> = asked.iter().filter(is_open).copied().collect();
         if !open.is_empty() {
-            for (thread, catches) in threads.iter().zip(&catches) {
-                let of_thread = search.by_what_follows(thread, &open, catches);
+            for ((thread, onwards), catches) in each.iter().zip(&catches) {
+                let of_thread = search.by_what_follows(onwards, &open, catches);
                 if of_thread.wants_registers {
                     wanting.insert(thread.tid);
                 }
@@ -195,7 +197,8 @@ impl Looking {
             }
             found.sift();
         }
-        found.note_several(&threads, &search);
+        found.ask_others(&each, &search);
+        wanting.extend(&found.unasked);
         self.kept.steps += steps - decoded.left();
         if decoded.is_exhausted() {
             let limit = "the holders of some locks were not looked for: the code of too many \

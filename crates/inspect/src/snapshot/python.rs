@@ -54,11 +54,11 @@ impl Looking {
                 let is_main = |own: &u32| self.numbers.get(own) == Some(&self.pid);
                 let mut waits = look.threads.iter().filter(|(own, _)| is_main(own));
                 if waits.any(|(_, main)| matches!(main.wait, Some(PythonWait::Lock(_))))
-                    && has_timer_handlers(self.pid)
+                    && has_event_handlers(self.pid)
                 {
                     self.limits.push(
-                        "the program has a handler for the signal of a timer: it may end the \
-                         main thread's wait, so that a cycle through that is probable only"
+                        "the program has a handler for a signal that it may get: that may end the \
+                         main thread's wait, so that a cycle through it is probable only"
                             .into(),
                     );
                 }
@@ -114,7 +114,7 @@ impl Looking {
                 &fresh
             }
         };
-        let is_timed = has_timer_handlers(self.pid);
+        let is_signalled = has_event_handlers(self.pid);
         for (own, thread) in &look.threads {
             let (Some(wait), Some(&tid)) = (&thread.wait, self.numbers.get(own)) else { continue };
             if again.is_some_and(|again| !again.contains(&tid)) {
@@ -135,7 +135,7 @@ impl Looking {
                     let holder = state.owner(look, lock, |own| self.numbers.get(&own).copied());
                     let holder = holder.map(|holder| FactHolder {
                         likely: holder.evidence == HolderEvidence::Likely
-                            || is_timed && tid == self.pid,
+                            || is_signalled && tid == self.pid,
                         ..FactHolder::alone(holder.thread)
                     });
                     (Some(Wants::Exclusive(lock.key)), holder)
@@ -265,14 +265,30 @@ impl Looking {
 /// An offset in a GIL's record that is one of its parts.
 const GIL_PART: u64 = 32;
 
-/// Tells whether the process has a handler for the signal of a timer. Python runs it in the main
-/// thread, in the middle of a wait for a lock, and an exception in it ends the wait.
-fn has_timer_handlers(pid: u32) -> bool {
+/// Tells whether the process has a handler for a signal that a program gets as it goes on: from
+/// timers, from its children, from files, or sent by its own threads. Python runs the handler in the
+/// main thread, in the middle of a wait for a lock, and an exception in it ends the wait.
+fn has_event_handlers(pid: u32) -> bool {
     let status = StatusFile::read(&format!("/proc/{pid}/status")).ok();
-    let caught = status.and_then(|status| status.caught()).unwrap_or(0);
-    [libc::SIGALRM, libc::SIGVTALRM, libc::SIGPROF]
-        .iter()
-        .any(|signal| caught & 1 << (signal - 1) != 0)
+    handles_events(status.and_then(|status| status.caught()).unwrap_or(0))
+}
+
+/// Tells the same by the bits of the signals that have handlers. Those that end a program are not
+/// among them: Python has a handler for Ctrl-C from the start.
+fn handles_events(caught: u64) -> bool {
+    const EVENTS: [i32; 7] = [
+        libc::SIGALRM,
+        libc::SIGVTALRM,
+        libc::SIGPROF,
+        libc::SIGUSR1,
+        libc::SIGUSR2,
+        libc::SIGCHLD,
+        libc::SIGIO,
+    ];
+    /// The first of the real-time signals that the C library has not for itself.
+    const REAL_TIME: u32 = 34;
+    let is_caught = |signal: &i32| caught & 1 << (signal - 1) != 0;
+    EVENTS.iter().any(is_caught) || caught >> (REAL_TIME - 1) != 0
 }
 
 fn place(doing: &TaskDoing) -> Option<WaitPlace> {
@@ -321,5 +337,21 @@ fn held_by(holder: Option<LockHolder>, why: &str) -> LockHeld {
     match holder {
         Some(holder) => LockHeld::By { holders: vec![holder] },
         None => LockHeld::Unknown { why: why.into() },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handlers_of_events_count_and_those_that_end_a_program_do_not() {
+        let caught = |signal: i32| handles_events(1 << (signal - 1));
+        for signal in [libc::SIGALRM, libc::SIGUSR1, libc::SIGCHLD, 34, 64] {
+            assert!(caught(signal), "{signal}");
+        }
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGSEGV, 32, 33] {
+            assert!(!caught(signal), "{signal}");
+        }
     }
 }
