@@ -1,9 +1,10 @@
 //! The project's checks on itself: its crate boundaries, its ordering labels,
 //! its documents. They live in `tests/` and run with `cargo test --workspace`. And
-//! what builds and installs the library for C.
+//! what builds and installs the library for C, and what mutates the locks.
 
 pub mod install;
 pub mod library;
+pub mod mutants;
 
 use std::path::{Path, PathBuf};
 

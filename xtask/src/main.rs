@@ -1,13 +1,17 @@
-//! `cargo run -p xtask -- install`: the library for C and C++, its headers and pages.
+//! `cargo xtask install`: the library for C and C++, its headers and pages. `cargo xtask mutants`:
+//! whether the models notice each change of a protocol.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 use xtask::install::{InstallOptions, install};
+use xtask::mutants::mutants;
+use xtask::mutants::options::{MutantOptions, USAGE as MUTANTS};
 
 const USAGE: &str = "\
-usage: cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
+usage: cargo xtask mutants [OPTIONS]          (see cargo xtask mutants --help)
+       cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
 
-Builds the library for C and C++ and installs it, its headers, manual pages and what
+install builds the library for C and C++ and installs it, its headers, manual pages and what
 pkg-config and CMake want to know, below the prefix.
 
   --prefix DIR    where programs find it: /usr/local
@@ -18,7 +22,8 @@ pkg-config and CMake want to know, below the prefix.
 
 fn main() -> ExitCode {
     match run(std::env::args().skip(1)) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::FAILURE
@@ -26,12 +31,19 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
+fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     match arguments.next().as_deref() {
         Some("install") => {}
+        Some("mutants") => {
+            let Some(options) = MutantOptions::parse(arguments)? else {
+                print!("{MUTANTS}");
+                return Ok(true);
+            };
+            return mutants(&options);
+        }
         Some("--help" | "-h") => {
             print!("{USAGE}");
-            return Ok(());
+            return Ok(true);
         }
         _ => return Err(format!("say what to do\n\n{USAGE}")),
     }
@@ -40,7 +52,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     while let Some(name) = arguments.next() {
         if name == "--help" {
             print!("{USAGE}");
-            return Ok(());
+            return Ok(true);
         }
         let value = arguments.next().filter(|value| !value.starts_with("--"));
         let value = value.ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;
@@ -61,5 +73,5 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<(), String> {
     println!("  to build: export PKG_CONFIG_PATH={lib}/pkgconfig");
     println!("            cc program.c $(pkg-config --cflags --libs lockstead)");
     println!("  to run:   export LD_LIBRARY_PATH={lib}   unless the system looks there");
-    Ok(())
+    Ok(true)
 }

@@ -1,5 +1,5 @@
 //! What the project checks of itself: crate boundaries, system calls, layers, ordering labels, invariants,
-//! sentences, documents, what each lock has. Code is read as Rust (`reading.rs`), so that no
+//! sentences, documents, what each lock has, what mutates the locks. Code is read as Rust (`reading.rs`), so that no
 //! import, alias or macro walks around a rule.
 
 mod boundaries;
@@ -9,6 +9,7 @@ mod faults;
 mod invariants;
 mod kernel;
 mod layers;
+mod mutants;
 mod orderings;
 mod reading;
 mod sentences;

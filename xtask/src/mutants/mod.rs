@@ -1,0 +1,143 @@
+//! `cargo xtask mutants`: changes each step of each protocol, one at a time, and asks whether the
+//! models notice.
+//!
+//! ```text
+//!   source ──▶ sites ──▶ one tree with all mutants ──▶ programs of tests
+//!            (operators)   behind a switch (rewrite)        │
+//!                                                           │ each test once, with none chosen:
+//!   results ◀── killed, timed out, survived, unreached ◀────┘ how long, and what it comes to
+//! ```
+//! `docs/verification.md` says how to use it, and what it has shown.
+
+pub mod about_faults;
+pub mod equivalents;
+pub mod operators;
+pub mod options;
+pub mod plan;
+pub mod programs;
+pub mod record;
+pub mod results;
+pub mod rewrite;
+pub mod run;
+pub mod sites;
+pub mod switch;
+pub mod syntax;
+pub mod table;
+pub mod tree;
+pub mod values;
+
+use crate::root;
+use equivalents::Equivalents;
+use options::MutantOptions;
+use plan::{Mutant, Plan};
+use record::Record;
+use results::{Results, State};
+use run::Limits;
+use std::time::{Duration, Instant};
+use table::Summary;
+
+/// How long the mutants of changed functions may take.
+const CHANGED: Duration = Duration::from_secs(15 * 60);
+
+/// Does what the options say. Returns whether nothing is open.
+///
+/// # Errors
+/// What went wrong, in a sentence for people.
+pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
+    let mut plan = Plan::read()?;
+    let equivalents = Equivalents::read()?;
+    if let Some(stale) = equivalents.stale(&plan).first() {
+        return Err(format!("{}: no such mutant any more: {stale}", equivalents::FILE));
+    }
+    let mut record = Record::read()?;
+    if options.changed {
+        let recorded = record.clone();
+        let of = Plan { files: plan.files.clone(), mutants: Vec::new() };
+        plan.keep(|mutant| recorded.is_changed(&of, mutant));
+        if plan.mutants.is_empty() {
+            println!("mutants: no function has changed since it was decided");
+            return Ok(true);
+        }
+    }
+    let wanted: Vec<usize> = (0..plan.mutants.len())
+        .filter(|&index| is_wanted(&plan, &plan.mutants[index], options))
+        .collect();
+    if wanted.is_empty() {
+        return Err("there are no such mutants; --list shows all".into());
+    }
+    if options.list {
+        for &index in &wanted {
+            println!("{}", plan.describe(&plan.mutants[index]));
+        }
+        return Ok(true);
+    }
+    let mutated = plan.files.iter().map(|file| file.path.clone()).collect();
+    let mut results = Results::read(mutated);
+    let todo = undecided(&plan, &wanted, &results, &equivalents, options);
+    let most = options.time.or(options.changed.then_some(CHANGED));
+    if !todo.is_empty() && !options.table {
+        let until = most.map(|time| Instant::now() + time);
+        let limits = Limits { tests: &options.tests, until, at_once: options.at_once };
+        run::run(&mut plan, &todo, &mut results, limits)?;
+    }
+    let summary = Summary::of(&plan, &results, &equivalents, |index| wanted.contains(&index));
+    if options.json {
+        println!("{}", serde_json::to_string_pretty(&summary.json()).expect("text"));
+    } else {
+        print!("{}", summary.text());
+    }
+    if options.record {
+        record.update(&summary);
+        let path = root().join(record::FILE);
+        std::fs::write(&path, record.text())
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    let total = summary.total();
+    if options.changed && total.undecided > 0 {
+        let minutes = most.unwrap_or(CHANGED).as_secs() / 60;
+        return Err(format!(
+            "{} mutants of changed functions are not decided after {minutes} minutes: run \
+             `cargo xtask mutants --changed --for 2h --record`, and commit {}",
+            total.undecided,
+            record::FILE
+        ));
+    }
+    Ok(total.open == 0)
+}
+
+fn is_wanted(plan: &Plan, mutant: &Mutant, options: &MutantOptions) -> bool {
+    let file = &plan.files[mutant.file];
+    let function = &file.sites[mutant.site].function;
+    let has = |wanted: &[String], name: &str, sign: char| {
+        wanted.is_empty()
+            || wanted.iter().any(|wanted| {
+                wanted == name
+                    || name.strip_suffix(wanted.as_str()).is_some_and(|rest| rest.ends_with(sign))
+            })
+    };
+    let in_file = options.files.is_empty()
+        || has(&options.files, file.short(), '/')
+        || options
+            .files
+            .iter()
+            .any(|folder| folder.ends_with('/') && file.short().starts_with(folder.as_str()));
+    in_file
+        && has(&options.functions, function, ':')
+        && options.mutant.as_ref().is_none_or(|key| mutant.key.contains(key.as_str()))
+}
+
+fn undecided(
+    plan: &Plan,
+    wanted: &[usize],
+    results: &Results,
+    equivalents: &Equivalents,
+    options: &MutantOptions,
+) -> Vec<usize> {
+    let open = |&index: &usize| {
+        let mutant = &plan.mutants[index];
+        let known = results.get(mutant).map(|found| found.state);
+        let again = options.again && !matches!(known, Some(State::Killed | State::DoesNotCompile));
+        !equivalents.arguments.contains_key(&mutant.key) && (known.is_none() || again)
+    };
+    wanted.iter().copied().filter(open).collect()
+}

@@ -1,0 +1,114 @@
+//! Which functions were decided, as `crates/core/mutants.record` says for everybody: what is there
+//! with the same hash need not be run again.
+//!
+//! A line is a file, a function, the hash of its tokens, and how many of its mutants were made,
+//! killed, timed out, equivalent and open. Files that no line names have not been run yet.
+
+use crate::mutants::plan::{Mutant, Plan};
+use crate::mutants::table::{Counts, Summary};
+use crate::{root, text};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+
+/// The file, below the workspace.
+pub const FILE: &str = "crates/core/mutants.record";
+
+const HEAD: &str = "\
+# Which functions `cargo xtask mutants` has decided. It writes this file (`--record`).
+# file | function | hash | made killed timed-out equivalent open
+";
+
+/// The lines of the record.
+#[derive(Clone, Default, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// The figures, by file, function and hash.
+    pub lines: BTreeMap<(String, String, u64), [u32; 5]>,
+}
+
+impl Record {
+    /// Reads the project's.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn read() -> Result<Self, String> {
+        Self::parse(&text(&root().join(FILE)))
+    }
+
+    /// Reads such a text.
+    ///
+    /// # Errors
+    /// A line that is none.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut lines = BTreeMap::new();
+        for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+            let wrong = || format!("{FILE}: {line}");
+            let fields: Vec<&str> = line.split('|').map(str::trim).collect();
+            let [file, function, hash, figures] = fields[..] else { return Err(wrong()) };
+            let hash = u64::from_str_radix(hash, 16).map_err(|_| wrong())?;
+            let figures: Result<Vec<u32>, _> = figures.split(' ').map(str::parse).collect();
+            let figures = figures.map_err(|_| wrong())?.try_into().map_err(|_| wrong())?;
+            lines.insert((file.into(), function.into(), hash), figures);
+        }
+        Ok(Record { lines })
+    }
+
+    /// Takes over those functions of a summary that have nothing undecided, and forgets what they
+    /// were before.
+    pub fn update(&mut self, summary: &Summary) {
+        for ((file, function, hash), counts) in &summary.functions {
+            if counts.undecided == 0 {
+                let Counts { made, killed, timed_out, equivalent, open, .. } = *counts;
+                self.lines.retain(|(of, name, old), _| {
+                    (of, name) != (file, function)
+                        || summary.functions.contains_key(&(of.clone(), name.clone(), *old))
+                });
+                let figures = [made, killed, timed_out, equivalent, open];
+                self.lines.insert((file.clone(), function.clone(), *hash), figures);
+            }
+        }
+    }
+
+    /// Returns the text of the file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut text = HEAD.to_owned();
+        for ((file, function, hash), figures) in &self.lines {
+            let figures = figures.map(|figure| figure.to_string()).join(" ");
+            let _ = writeln!(text, "{file} | {function} | {hash:016x} | {figures}");
+        }
+        text
+    }
+
+    /// Returns whether a mutant is of a function that has changed since it was decided, in a file
+    /// that has been run.
+    #[must_use]
+    pub fn is_changed(&self, plan: &Plan, mutant: &Mutant) -> bool {
+        let file = &plan.files[mutant.file];
+        let place =
+            (file.short().to_owned(), file.sites[mutant.site].function.clone(), mutant.hash);
+        self.files().contains(file.short()) && !self.lines.contains_key(&place)
+    }
+
+    /// Returns the files that have been run.
+    #[must_use]
+    pub fn files(&self) -> BTreeSet<&str> {
+        self.lines.keys().map(|(file, _, _)| file.as_str()).collect()
+    }
+
+    /// Returns the lines about functions that the plan's files do not have.
+    #[must_use]
+    pub fn stale(&self, plan: &Plan) -> Vec<String> {
+        let known: BTreeSet<(&str, &str)> = plan
+            .files
+            .iter()
+            .flat_map(|file| {
+                file.functions.iter().map(|function| (file.short(), function.name.as_str()))
+            })
+            .collect();
+        self.lines
+            .keys()
+            .filter(|(file, function, _)| !known.contains(&(file.as_str(), function.as_str())))
+            .map(|(file, function, _)| format!("{file}: {function}"))
+            .collect()
+    }
+}

@@ -1,0 +1,296 @@
+//! Runs mutants, the quickest killer first, and notes what becomes of them.
+
+use crate::mutants::plan::{Plan, Verdict};
+use crate::mutants::programs::{Outcome, Test, measure};
+use crate::mutants::results::{Found, Results, State};
+use crate::mutants::tree::Tree;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// So many tests that take too long tell that a mutant makes searches endless.
+const TIME_OUTS: u32 = 2;
+
+/// What tests of how many seconds each mutant meets before the others have their turn: kills are
+/// quick, and survivors slow.
+const BUDGETS: [Duration; 3] = [Duration::from_secs(3), Duration::from_secs(30), Duration::MAX];
+
+/// How long to go on, with how many tests at once, and with which.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits<'a> {
+    /// Parts of the names of the tests that may kill; all may, if there is none.
+    pub tests: &'a [String],
+    /// When no further mutant is begun.
+    pub until: Option<Instant>,
+    /// So many tests run at once.
+    pub at_once: usize,
+}
+
+impl Limits<'_> {
+    /// Returns whether what was found holds for all tests: others may kill what some do not.
+    fn decides(&self, found: &Found) -> bool {
+        self.tests.is_empty() || matches!(found.state, State::Killed | State::DoesNotCompile)
+    }
+
+    fn over(&self) -> bool {
+        self.until.is_some_and(|until| Instant::now() >= until)
+    }
+}
+
+/// What has killed so far, by test: in a function, and in a file.
+#[derive(Default)]
+struct Kills {
+    of: HashMap<(String, String), u32>,
+}
+
+impl Kills {
+    fn note(&mut self, test: &str, file: &str, function: &str) {
+        for place in [file.to_owned(), format!("{file} {function}")] {
+            *self.of.entry((test.into(), place)).or_default() += 1;
+        }
+    }
+
+    /// Returns how many seconds a kill by this test costs, as far as the past tells.
+    fn cost(&self, test: &Test, file: &str, function: &str) -> f64 {
+        let kills = |place: String| {
+            self.of.get(&(test.name.clone(), place)).copied().map_or(0.0, f64::from)
+        };
+        let here = kills(format!("{file} {function}"));
+        let chance = 0.02 + here / (here + 2.0) + 0.2 * kills(file.into()) / 20.0;
+        (test.usual.as_secs_f64() + 0.01) / chance
+    }
+}
+
+/// Builds the plan's mutants and runs those of `todo`, which are indices into it.
+///
+/// # Errors
+/// A build that fails for no mutant's sake, or a test that fails with none.
+pub fn run(
+    plan: &mut Plan,
+    todo: &[usize],
+    results: &mut Results,
+    limits: Limits<'_>,
+) -> Result<(), String> {
+    let mut tree = Tree::new();
+    let programs = tree.build(plan)?;
+    note_uncompiled(plan, results);
+    eprintln!("mutants: {} programs built; measuring their tests", programs.len());
+    let tests = measure(&programs, limits.tests)?;
+    let usual: Duration = tests.iter().map(|test| test.usual).sum();
+    let built = |index: &usize| plan.mutants[*index].number.is_some();
+    let switched: Vec<usize> = todo.iter().copied().filter(built).collect();
+    let (count, seconds) = (tests.len(), usual.as_secs_f64());
+    eprintln!("mutants: {count} tests, {seconds:.0} s; {} mutants to run", switched.len());
+    let mut left = switched;
+    for budget in BUDGETS {
+        left = run_switched(plan, &left, &tests, results, limits, budget)?;
+        if !left.is_empty() && !limits.over() {
+            eprintln!("mutants: {} pass {} s of tests", left.len(), budget.as_secs());
+            results.save()?;
+        }
+    }
+    run_singles(plan, todo, &tests, results, limits, &mut tree)?;
+    results.save()
+}
+
+fn note_uncompiled(plan: &Plan, results: &mut Results) {
+    for mutant in plan.mutants.iter().filter(|it| it.verdict == Some(Verdict::DoesNotCompile)) {
+        let found = Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() };
+        results.put(mutant, &found, &BTreeSet::new());
+    }
+}
+
+/// Runs mutants with as many tests as the budget allows. Returns those that are not decided then.
+fn run_switched(
+    plan: &Plan,
+    todo: &[usize],
+    tests: &[Test],
+    results: &mut Results,
+    limits: Limits<'_>,
+    budget: Duration,
+) -> Result<Vec<usize>, String> {
+    let next = AtomicUsize::new(0);
+    let kills = Mutex::new(Kills::default());
+    let shared = Mutex::new((results, Instant::now(), 0_usize));
+    let failed = Mutex::new(None);
+    let left = Mutex::new(Vec::new());
+    let firsts = first_numbers(plan);
+    std::thread::scope(|scope| {
+        for _ in 0..limits.at_once.max(1) {
+            scope.spawn(|| {
+                while !limits.over() {
+                    let place = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(&index) = todo.get(place) else { return };
+                    match decide(plan, index, tests, &kills, &firsts, budget) {
+                        Ok(None) => {
+                            left.lock().expect("no thread panics").push(index);
+                            let at = plan.describe(&plan.mutants[index]);
+                            eprintln!("passes {} s of tests: {at}", budget.as_secs());
+                        }
+                        Ok(Some((found, reached))) => {
+                            let mut shared = shared.lock().expect("no thread panics");
+                            if limits.decides(&found) {
+                                shared.0.put(&plan.mutants[index], &found, &reached);
+                            }
+                            shared.2 += 1;
+                            if found.state != State::Killed {
+                                let at = plan.describe(&plan.mutants[index]);
+                                eprintln!("{:?}: {at}", found.state);
+                            }
+                            if shared.1.elapsed() > Duration::from_secs(10) {
+                                eprintln!("mutants: {} of {} done", shared.2, todo.len());
+                                shared.1 = Instant::now();
+                                let _ = shared.0.save();
+                            }
+                        }
+                        Err(error) => {
+                            *failed.lock().expect("no thread panics") = Some(error);
+                            return;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    match failed.into_inner().expect("no thread panics") {
+        Some(error) => Err(error),
+        None => Ok(left.into_inner().expect("no thread panics")),
+    }
+}
+
+/// Returns the first number of each site that has one: that is what tests note.
+fn first_numbers(plan: &Plan) -> HashMap<(usize, usize), u32> {
+    let mut firsts: HashMap<(usize, usize), u32> = HashMap::new();
+    for mutant in &plan.mutants {
+        if let Some(number) = mutant.number {
+            firsts.entry((mutant.file, mutant.site)).or_insert(number);
+        }
+    }
+    firsts
+}
+
+type Decided = (Found, BTreeSet<String>);
+
+fn decide(
+    plan: &Plan,
+    index: usize,
+    tests: &[Test],
+    kills: &Mutex<Kills>,
+    firsts: &HashMap<(usize, usize), u32>,
+    budget: Duration,
+) -> Result<Option<Decided>, String> {
+    let mutant = &plan.mutants[index];
+    let first = firsts[&(mutant.file, mutant.site)];
+    let file = plan.files[mutant.file].short();
+    let function = &plan.files[mutant.file].sites[mutant.site].function;
+    let reaching = tests.iter().filter(|test| test.reaches(first)).collect();
+    let number = mutant.number.unwrap_or_default();
+    let place = (file, function.as_str());
+    let Some(found) = try_tests(reaching, number, place, kills, budget)? else { return Ok(None) };
+    let killer = found.by.as_ref().and_then(|by| tests.iter().find(|test| test.name == *by));
+    let reached = firsts
+        .iter()
+        .filter(|(_, first)| killer.is_some_and(|test| test.reaches(**first)))
+        .map(|((file, _), _)| plan.files[*file].path.clone())
+        .collect();
+    Ok(Some((found, reached)))
+}
+
+/// Runs tests until one kills. Returns nothing if tests are left when the budget is spent.
+fn try_tests(
+    mut reaching: Vec<&Test>,
+    number: u32,
+    (file, function): (&str, &str),
+    kills: &Mutex<Kills>,
+    budget: Duration,
+) -> Result<Option<Found>, String> {
+    {
+        let kills = kills.lock().expect("no thread panics");
+        reaching.sort_by(|a, b| {
+            kills.cost(a, file, function).total_cmp(&kills.cost(b, file, function))
+        });
+    }
+    let mut found = Found { state: State::Survived, by: None, reaching: Vec::new() };
+    let mut slow = 0;
+    let mut spent = Duration::ZERO;
+    for test in &reaching {
+        if spent > budget {
+            return Ok(None);
+        }
+        spent += test.usual;
+        match test.run(number)? {
+            Outcome::Passed => {}
+            Outcome::Failed => {
+                kills.lock().expect("no thread panics").note(&test.name, file, function);
+                found.state = State::Killed;
+                found.by = Some(test.name.clone());
+                return Ok(Some(found));
+            }
+            Outcome::TimedOut => {
+                found.state = State::TimedOut;
+                found.by.get_or_insert_with(|| test.name.clone());
+                slow += 1;
+                if slow == TIME_OUTS {
+                    break;
+                }
+            }
+        }
+    }
+    if reaching.is_empty() {
+        found.state = State::Unreached;
+    }
+    found.reaching = reaching.iter().map(|test| test.name.clone()).collect();
+    Ok(Some(found))
+}
+
+/// Builds each mutant that cannot stand behind a switch by itself, and runs all tests that come to
+/// its file.
+fn run_singles(
+    plan: &Plan,
+    todo: &[usize],
+    tests: &[Test],
+    results: &mut Results,
+    limits: Limits<'_>,
+    tree: &mut Tree,
+) -> Result<(), String> {
+    let single = |index: &usize| plan.mutants[*index].verdict == Some(Verdict::Single);
+    let singles: Vec<usize> = todo.iter().copied().filter(single).collect();
+    let kills = Mutex::new(Kills::default());
+    let firsts = first_numbers(plan);
+    // It is not known which files a killing test comes to: all, then.
+    let everywhere = plan.files.iter().map(|file| file.path.clone()).collect();
+    for (count, &index) in singles.iter().enumerate() {
+        if limits.over() {
+            return Ok(());
+        }
+        let mutant = &plan.mutants[index];
+        let at = plan.describe(mutant);
+        eprintln!("mutants: build {} of {} of its own: {at}", count + 1, singles.len());
+        let found = if tree.build_single(plan, index)? {
+            let of_file: Vec<u32> = firsts
+                .iter()
+                .filter(|((file, _), _)| *file == mutant.file)
+                .map(|(_, first)| *first)
+                .collect();
+            let near = |test: &&Test| {
+                of_file.is_empty() || of_file.iter().any(|first| test.reaches(*first))
+            };
+            let file = &plan.files[mutant.file];
+            let function = &file.sites[mutant.site].function;
+            let place = (file.short(), function.as_str());
+            let near = tests.iter().filter(near).collect();
+            try_tests(near, 0, place, &kills, Duration::MAX)?.expect("without a budget")
+        } else {
+            Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() }
+        };
+        if found.state != State::Killed {
+            eprintln!("{:?}: {at}", found.state);
+        }
+        if limits.decides(&found) {
+            results.put(mutant, &found, &everywhere);
+            results.save()?;
+        }
+    }
+    Ok(())
+}

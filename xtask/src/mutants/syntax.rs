@@ -1,0 +1,72 @@
+//! Questions about a piece of syntax.
+
+use proc_macro2::{Span, TokenStream};
+use syn::spanned::Spanned;
+use syn::visit::Visit;
+use syn::{Expr, UnOp};
+
+/// Returns whether an expression is `fault!(…)` or `!fault!(…)`.
+#[must_use]
+pub fn is_fault(at: &Expr) -> bool {
+    match at {
+        Expr::Macro(call) => call.mac.path.is_ident("fault"),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Not(_)) && is_fault(&unary.expr),
+        Expr::Paren(inner) => is_fault(&inner.expr),
+        Expr::Binary(pair) => is_fault(&pair.left) && is_fault(&pair.right),
+        _ => false,
+    }
+}
+
+/// Returns whether an expression without the conditions within it has a `let`.
+#[must_use]
+pub fn binds(at: &Expr) -> bool {
+    match at {
+        Expr::Let(_) => true,
+        Expr::Binary(pair) => binds(&pair.left) || binds(&pair.right),
+        Expr::Paren(inner) => binds(&inner.expr),
+        _ => false,
+    }
+}
+
+/// Returns whether an item is for tests alone.
+#[must_use]
+pub fn is_test(attributes: &[syn::Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("cfg")
+            && attribute.parse_args::<syn::Ident>().is_ok_and(|name| name == "test")
+    })
+}
+
+/// Looks for a `break` that gives the loop around it a value.
+#[derive(Default)]
+pub struct Breaks {
+    /// Whether one has been seen.
+    pub with_value: bool,
+}
+
+impl<'ast> Visit<'ast> for Breaks {
+    fn visit_expr_break(&mut self, at: &'ast syn::ExprBreak) {
+        self.with_value |= at.expr.is_some() && at.label.is_none();
+    }
+
+    // Those within are of other loops.
+    fn visit_expr_loop(&mut self, _: &'ast syn::ExprLoop) {}
+    fn visit_expr_closure(&mut self, _: &'ast syn::ExprClosure) {}
+}
+
+/// Syntax that can be written as text.
+pub trait Tokens {
+    /// Returns the span from its first token to its last.
+    fn whole(&self) -> Span;
+    /// Returns its tokens.
+    fn stream(&self) -> TokenStream;
+}
+
+impl<T: quote::ToTokens> Tokens for T {
+    fn whole(&self) -> Span {
+        self.span()
+    }
+    fn stream(&self) -> TokenStream {
+        self.to_token_stream()
+    }
+}
