@@ -29,7 +29,7 @@ use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::python::PythonStack;
 use crate::runtimes::{self, Runtime};
 use crate::slots::{self, OwnLock, SlotTable};
-use crate::stack::{self, CodeAddress, Stack};
+use crate::stack::{self, CodeAddress, Frame, Stack};
 use crate::symbols::Symbolizer;
 use crate::unwind::{Registers, Unwinder, Unwound};
 use crate::waits::graph::Wants;
@@ -245,7 +245,8 @@ impl Looking {
         if !slots::is_for_owned(wait) {
             return None;
         }
-        let frame = stack.frames.iter().find(|frame| !frame.is_libc())?;
+        let passed = |frame: &&Frame| frame.is_libc() || frame.is_lockstead();
+        let frame = stack.frames.iter().find(|frame| !passed(frame))?;
         let module = frame.module.as_deref()?;
         let mut known = self.slots.borrow_mut();
         let slots = known

@@ -222,6 +222,11 @@ impl OwnersFound {
         self.holders.values().flatten().any(|found| found.is_seen && found.thread == thread)
     }
 
+    /// Tells whether a holder of some lock is known.
+    pub(super) fn has_any(&self) -> bool {
+        !self.holders.is_empty()
+    }
+
     /// Tells whether a holder is known, or several who contradict each other.
     pub(super) fn is_known(&self, address: u64) -> bool {
         self.holders.contains_key(&address)

@@ -255,9 +255,11 @@ fn look_in_memory(looking: &mut Looking, ledger: &Ledger<'_>, entries: &mut Ledg
 /// alone. Only where such a lock has an owner.
 fn unrecorded_cycles(looking: &mut Looking, known: &[JudgedCycle]) -> Vec<JudgedCycle> {
     let facts = looking.facts();
-    let owned = facts
+    let mut owned = facts
         .values()
         .any(|fact| !fact.holders.is_empty() || matches!(fact.wants, Some(Wants::Join(_))));
+    // A wait that the ledger has may be for a lock whose readers only their own code tells.
+    owned |= looking.owners.has_any();
     if !owned && !looking.has_python() {
         return Vec::new();
     }
