@@ -161,6 +161,9 @@ uses! {
         "the thread waits until an atomic variable is notified: who will do so cannot be told";
     CPP_SEMAPHORE = "C++20" "C++20 semaphore" Event Word, Use:
         "a C++20 semaphore has no owner in it: who will release it cannot be told";
+    // The word is one of a table of libc++'s, which other objects sleep on as well.
+    LIBCPP_SEMAPHORE = "C++20" "C++20 semaphore" Event Nowhere, Use:
+        "a C++20 semaphore has no owner in it: who will release it cannot be told";
     CPP_LATCH = "C++20" "C++20 latch" Event Word, Use:
         "the thread waits until a latch is counted down";
     CPP_BARRIER = "C++20" "C++20 barrier" Event Nowhere, Use:
@@ -322,6 +325,11 @@ const ROWS: &[Row] = &[
     ("std::__atomic_wait_address", "", &CPP_ATOMIC),
     ("std::atomic", "wait", &CPP_ATOMIC),
     ("std::__atomic_base", "wait", &CPP_ATOMIC),
+    ("std::__libcpp_thread_poll_with_backoff", "__atomic_semaphore", &LIBCPP_SEMAPHORE),
+    ("std::__libcpp_atomic_wait", "__atomic_semaphore", &LIBCPP_SEMAPHORE),
+    ("std::__cxx_atomic_wait", "__atomic_semaphore", &LIBCPP_SEMAPHORE),
+    ("std::__atomic_wait", "__atomic_semaphore", &LIBCPP_SEMAPHORE),
+    ("std::__atomic_semaphore_base", "", &LIBCPP_SEMAPHORE),
     ("std::__libcpp_atomic_wait", "", &CPP_ATOMIC),
     ("std::__libcpp_platform_wait", "", &CPP_ATOMIC),
     ("std::__cxx_atomic_wait", "", &CPP_ATOMIC),

@@ -150,6 +150,20 @@ fn names_of_c_and_cpp_are_known() {
             ],
             "C++20 latch",
         ),
+        // Optimised code has only this left of it.
+        (
+            &[
+                "syscall",
+                "std::__1::__libcpp_atomic_wait(void const volatile*, int)",
+                "bool std::__1::__libcpp_thread_poll_with_backoff<std::__1::\
+                 __atomic_semaphore_base::acquire()::{lambda()#1} const&, std::__1::\
+                 __libcpp_atomic_wait_backoff_impl<std::__1::__cxx_atomic_impl<long, std::__1::\
+                 __cxx_atomic_base_impl<long> >, std::__1::__atomic_semaphore_base::acquire()::\
+                 {lambda()#1}>&>(std::__1::__atomic_semaphore_base::acquire()::{lambda()#1} const&)",
+                "void* std::__1::__thread_proxy<std::__1::tuple<main::$_0> >(void*)",
+            ],
+            "C++20 semaphore",
+        ),
         (&["syscall", "__cxa_guard_acquire", "main"], "initialisation of a static variable"),
         (
             &[
