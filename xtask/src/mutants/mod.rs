@@ -7,7 +7,7 @@
 //!                                                           │ each test once, with none chosen:
 //!   results ◀── killed, timed out, survived, unreached ◀────┘ how long, and what it comes to
 //! ```
-//! `docs/verification.md` says how to use it, and what it has shown.
+//! `docs/mutants.md` says how to use it, and what it has shown.
 
 pub mod about_faults;
 pub mod equivalents;
