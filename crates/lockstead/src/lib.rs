@@ -30,6 +30,10 @@
 //! - Between processes: these locks are for the threads of one. Those of [`shared`] are
 //!   for several, and survive their holders.
 //! - In `async` code, held across `.await`: the guards are not `Send`.
+//! - In coroutines that move between threads while they hold a lock, for the same reason. Between
+//!   moves they may use all locks, and a semaphore's permits move along.
+//! - Where a signal handler leaves, by `longjmp`, a call that it has interrupted: a wake-up may be
+//!   lost. The lock is not torn, and waits that can end do.
 //! - Where nothing of the list above matters: `std::sync` is there already.
 //!
 //! # The types

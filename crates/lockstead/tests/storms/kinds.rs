@@ -51,6 +51,11 @@ plain! {
         |lock| lock.try_lock(Location::caller()),
         // SAFETY: `unlock` has its caller promise that this thread holds the lock.
         |lock| unsafe { lock.unlock() };
+    Shipped, RawMutex<Linux>, RawMutex::new(),
+        |lock, how| lock.lock_how(how, 0, Location::caller()),
+        |lock| lock.try_lock(Location::caller()),
+        // SAFETY: `unlock` has its caller promise that this thread holds the lock.
+        |lock| unsafe { lock.unlock() };
     HastyMutex, RawMutex<Linux, Off, Hasty>, RawMutex::new(),
         |lock, how| lock.lock_how(how, 0, Location::caller()),
         |lock| lock.try_lock(Location::caller()),

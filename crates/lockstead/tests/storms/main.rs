@@ -9,7 +9,10 @@
 
 mod biased;
 mod condvar;
+mod coroutines;
 mod frame;
+#[cfg(target_arch = "x86_64")]
+mod jumps;
 mod kinds;
 mod mutex;
 mod once;

@@ -167,7 +167,7 @@ macro_rules! releases {
 }
 
 /// One at a time: they share what a fault tells.
-static ALONE: Mutex<()> = Mutex::new(());
+pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
 releases! {
     mutex: "mutex", kinds::Mutex, kinds::Mutex;

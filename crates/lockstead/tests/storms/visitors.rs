@@ -40,6 +40,8 @@ pub(crate) enum Visit {
     Hurries,
     /// It waits until it is cancelled.
     MayBeCancelled,
+    /// It waits, and keeps the lock until the first holder is through.
+    Keeps,
 }
 
 /// The time of a visitor that hurries, in nanoseconds.
@@ -152,7 +154,8 @@ impl Visitor {
                 1 => Visit::Waits,
                 2 => Visit::Tries,
                 3 => Visit::Hurries,
-                _ => Visit::MayBeCancelled,
+                4 => Visit::MayBeCancelled,
+                _ => Visit::Keeps,
             };
             self.visit::<V>(page, visit);
             page.expected.fetch_sub(1, SeqCst);
@@ -183,6 +186,9 @@ impl Visitor {
             page.free(|| self.stage.store(HAS_IT, SeqCst));
         }
         self.stage.store(HAS_IT, SeqCst);
+        if visit == Visit::Keeps {
+            eventually("the first holder is through", || page.through.load(SeqCst));
+        }
         unlock();
     }
 
