@@ -87,7 +87,8 @@ pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
         print!("{}", summary.text());
     }
     if options.record {
-        record.update(&summary);
+        let whole = Plan::read()?;
+        record.update(&Summary::of(&whole, &results, &equivalents, |_| true));
         let path = root().join(record::FILE);
         std::fs::write(&path, record.text())
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -108,21 +109,21 @@ pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
 fn is_wanted(plan: &Plan, mutant: &Mutant, options: &MutantOptions) -> bool {
     let file = &plan.files[mutant.file];
     let function = &file.sites[mutant.site].function;
-    let has = |wanted: &[String], name: &str, sign: char| {
-        wanted.is_empty()
-            || wanted.iter().any(|wanted| {
-                wanted == name
-                    || name.strip_suffix(wanted.as_str()).is_some_and(|rest| rest.ends_with(sign))
-            })
+    // A whole name means what is called so, if there is that, and a part what ends so.
+    let names = |wanted: &String, name: &str, sign: char, exact: bool| {
+        wanted == name
+            || (!exact && name.strip_suffix(wanted).is_some_and(|rest| rest.ends_with(sign)))
+            || (wanted.ends_with('/') && name.starts_with(wanted.as_str()))
     };
     let in_file = options.files.is_empty()
-        || has(&options.files, file.short(), '/')
-        || options
-            .files
-            .iter()
-            .any(|folder| folder.ends_with('/') && file.short().starts_with(folder.as_str()));
+        || options.files.iter().any(|wanted| {
+            let exact = plan.files.iter().any(|file| file.short() == wanted);
+            names(wanted, file.short(), '/', exact)
+        });
+    let in_function = options.functions.is_empty()
+        || options.functions.iter().any(|wanted| names(wanted, function, ':', false));
     in_file
-        && has(&options.functions, function, ':')
+        && in_function
         && options.mutant.as_ref().is_none_or(|key| mutant.key.contains(key.as_str()))
 }
 

@@ -4,7 +4,7 @@
 //! that runs. So are messages, assertions, formatting and tests.
 
 use crate::mutants::sites::{Alternative, Function, Shape, Site, bytes, hash_of};
-use crate::mutants::syntax::{Breaks, Tokens, binds, is_fault, is_test};
+use crate::mutants::syntax::{Breaks, Tokens, binds, is_fault, is_test, makes_value};
 use crate::mutants::values::{arithmetic, comparison, default_returns, weaker};
 use std::ops::Range;
 use syn::spanned::Spanned;
@@ -122,8 +122,14 @@ impl<'a> Finder<'a> {
             return;
         }
         let (left, right) = (self.flat(&*pair.left), self.flat(&*pair.right));
+        // Another operator must not bind other operands.
+        let operand = |of: &Expr, text: &str| match of {
+            Expr::Binary(_) => format!("({text})"),
+            _ => text.to_owned(),
+        };
+        let operands = (operand(&pair.left, &left), operand(&pair.right, &right));
         for other in comparison(&pair.op).iter().chain(arithmetic(&pair.op)) {
-            self.value(at, &format!("{left} {other} {right}"));
+            self.value(at, &format!("{} {other} {}", operands.0, operands.1));
         }
         match pair.op {
             BinOp::And(_) | BinOp::Or(_) | BinOp::BitOr(_) => {
@@ -338,10 +344,12 @@ impl<'ast> Visit<'ast> for Finder<'_> {
 
     fn visit_block(&mut self, block: &'ast Block) {
         // A call at the end of a block whose value nobody uses.
-        if let Some(last @ Stmt::Expr(Expr::Call(_) | Expr::MethodCall(_), None)) =
-            block.stmts.last()
-        {
-            self.statement(last, "");
+        match block.stmts.last() {
+            Some(Stmt::Expr(value, None)) if makes_value(value) => {}
+            Some(last @ Stmt::Expr(Expr::Call(_) | Expr::MethodCall(_), None)) => {
+                self.statement(last, "");
+            }
+            _ => {}
         }
         visit::visit_block(self, block);
     }
@@ -350,7 +358,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
         if arm.guard.as_ref().is_some_and(|(_, guard)| is_fault(guard)) {
             return;
         }
-        if let Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_) = &*arm.body {
+        let steps = matches!(&*arm.body, Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_));
+        if steps && !makes_value(&arm.body) {
             self.value(&arm.body, "{}");
         }
         visit::visit_arm(self, arm);

@@ -52,11 +52,14 @@ impl Record {
         Ok(Record { lines })
     }
 
-    /// Takes over those functions of a summary that have nothing undecided, and forgets what they
-    /// were before.
+    /// Takes over those functions of a summary of all mutants that have nothing undecided, and
+    /// forgets what they were before. A file gets its first lines when all of it is decided.
     pub fn update(&mut self, summary: &Summary) {
+        let decided = summary.files().into_iter().filter(|(_, counts)| counts.undecided == 0);
+        let mut files: BTreeSet<String> = decided.map(|(file, _)| file).collect();
+        files.extend(self.files().into_iter().map(ToOwned::to_owned));
         for ((file, function, hash), counts) in &summary.functions {
-            if counts.undecided == 0 {
+            if counts.undecided == 0 && files.contains(file) {
                 let Counts { made, killed, timed_out, equivalent, open, .. } = *counts;
                 self.lines.retain(|(of, name, old), _| {
                     (of, name) != (file, function)

@@ -28,6 +28,15 @@ pub fn binds(at: &Expr) -> bool {
     }
 }
 
+/// Returns whether an expression is a constructor such as `Ok(…)`: no step, and of use to somebody.
+#[must_use]
+pub fn makes_value(at: &Expr) -> bool {
+    let Expr::Call(call) = at else { return false };
+    let Expr::Path(path) = &*call.func else { return false };
+    let last = path.path.segments.last().map(|last| last.ident.to_string());
+    last.is_some_and(|name| name.starts_with(char::is_uppercase))
+}
+
 /// Returns whether an item is for tests alone.
 #[must_use]
 pub fn is_test(attributes: &[syn::Attribute]) -> bool {

@@ -9,6 +9,7 @@ use xtask::mutants::plan::{Plan, protocol_files};
 use xtask::mutants::record::Record;
 use xtask::mutants::rewrite::{replace, rewrite};
 use xtask::mutants::sites::{Shape, SourceFile};
+use xtask::mutants::table::{Counts, Summary};
 
 const TOY: &str = "\
 const FLAG: u32 = 1 << 3;
@@ -71,6 +72,8 @@ fn operators_become_their_neighbours() {
     becomes("let x = a && b;", "a && b", &["a || b", "a", "b"]);
     becomes("let x = a | b;", "a | b", &["a & b", "a ^ b", "a", "b"]);
     becomes("let x = a & b;", "a & b", &["a | b", "a ^ b", "a"]);
+    let grouped = ["(a | b) & c", "(a | b) ^ c", "a | b", "c"];
+    becomes("let x = a | b | c;", "a | b | c", &grouped);
     becomes("let x = a + b;", "a + b", &["a - b", "a"]);
     becomes("let x = a << b;", "a << b", &["a >> b", "a"]);
     becomes("let x = !a;", "!a", &["a"]);
@@ -183,4 +186,27 @@ fn the_record_and_the_arguments_are_about_what_there_is() {
     let record = Record::read().expect("a readable record");
     assert_eq!(record.stale(&plan), Vec::<String>::new());
     assert_eq!(Record::parse(&record.text()), Ok(record));
+}
+
+/// A file of which a part is decided stays out of the record, so that CI does not run the rest.
+#[test]
+fn the_record_takes_whole_files() {
+    let mut summary = Summary::default();
+    let place = |name: &str| ("toy.rs".to_owned(), name.to_owned(), 7);
+    let killed = Counts { made: 3, killed: 3, ..Counts::default() };
+    let undecided = Counts { made: 2, open: 2, undecided: 2, ..Counts::default() };
+    summary.functions.insert(place("take"), killed);
+    summary.functions.insert(place("give"), undecided);
+    let mut record = Record::default();
+    record.update(&summary);
+    assert_eq!(record, Record::default());
+    summary.functions.insert(place("give"), killed);
+    record.update(&summary);
+    assert_eq!(record.lines.len(), 2);
+    assert_eq!(record.lines[&place("give")], [3, 3, 0, 0, 0]);
+    // What has changed since is another function, and the old one is forgotten when it is decided.
+    summary.functions.remove(&place("give"));
+    summary.functions.insert(("toy.rs".into(), "give".into(), 8), killed);
+    record.update(&summary);
+    assert!(!record.lines.contains_key(&place("give")) && record.lines.len() == 2);
 }
