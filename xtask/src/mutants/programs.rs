@@ -22,7 +22,7 @@ pub struct Test {
     pub name: String,
     program: Program,
     of: String,
-    /// How long it takes with no mutant chosen.
+    /// How much time of the processor it takes with no mutant chosen.
     pub usual: Duration,
     /// The numbers of mutants, as indices, that are the first of a site that the test comes to.
     pub reached: Vec<u8>,
@@ -79,9 +79,8 @@ pub fn measure(programs: &[Program], wanted: &[String]) -> Result<Vec<Test>, Str
         }
         let trace = scratch("trace");
         let _ = std::fs::remove_file(&trace);
-        let began = Instant::now();
-        let outcome = test.execute(0, Some(&trace), Duration::from_secs(600))?;
-        test.usual = began.elapsed();
+        let (outcome, spent) = test.execute(0, Some(&trace), Duration::from_secs(600))?;
+        test.usual = spent;
         if outcome != Outcome::Passed {
             return Err(format!("{} fails with no mutant chosen", test.name));
         }
@@ -122,7 +121,8 @@ impl Test {
     /// # Errors
     /// A program that cannot be started.
     pub fn run(&self, number: u32) -> Result<Outcome, String> {
-        self.execute(number, None, LEAST.max(self.usual * LONGER))
+        let most = LEAST.max(self.usual * LONGER);
+        self.execute(number, None, most).map(|(outcome, _)| outcome)
     }
 
     /// Returns whether the test comes to the site whose first mutant has this number.
@@ -131,12 +131,14 @@ impl Test {
         self.reached.get(first as usize) == Some(&1)
     }
 
+    /// Runs the test for so much time of the processor at most. Returns how it ended, and after
+    /// how much.
     fn execute(
         &self,
         number: u32,
         trace: Option<&PathBuf>,
         most: Duration,
-    ) -> Result<Outcome, String> {
+    ) -> Result<(Outcome, Duration), String> {
         let told = scratch("told");
         let file =
             std::fs::File::create(&told).map_err(|error| format!("{}: {error}", told.display()))?;
@@ -157,24 +159,34 @@ impl Test {
         let mut child = command.spawn().map_err(|error| format!("{}: {error}", self.name))?;
         let began = Instant::now();
         let mut nap = Duration::from_millis(1);
+        let mut spent = Duration::ZERO;
         loop {
             if let Some(status) = child.try_wait().map_err(|error| error.to_string())? {
                 if status.success() {
-                    return Ok(Outcome::Passed);
+                    return Ok((Outcome::Passed, spent));
                 }
                 // More executions than a search may have are a long time, not a mistake.
                 let many = std::fs::read_to_string(&told).is_ok_and(|it| it.contains("TooMany"));
-                return Ok(if many { Outcome::TimedOut } else { Outcome::Failed });
+                let outcome = if many { Outcome::TimedOut } else { Outcome::Failed };
+                return Ok((outcome, spent));
             }
-            if began.elapsed() > most {
+            spent = processor_time(child.id()).unwrap_or(spent);
+            // Other programs may have the processor; and one that sleeps for ever uses none.
+            if spent > most || began.elapsed() > most.saturating_mul(LONGER) {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Ok(Outcome::TimedOut);
+                return Ok((Outcome::TimedOut, spent));
             }
             std::thread::sleep(nap);
             nap = (nap * 2).min(Duration::from_millis(20));
         }
     }
+}
+
+/// Returns how long the only thread of a test program has had a processor.
+fn processor_time(process: u32) -> Option<Duration> {
+    let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
+    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
 /// Returns a place for what one thread of this process writes.
