@@ -183,10 +183,14 @@ impl Test {
     }
 }
 
-/// Returns how long the only thread of a test program has had a processor.
+/// Returns how long the threads of a test program have had a processor.
 fn processor_time(process: u32) -> Option<Duration> {
-    let text = std::fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
-    text.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+    let text = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // Behind the name, which may have spaces; in hundredths of a second (proc(5)).
+    let mut fields = text.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(Duration::from_millis((user + system) * 10))
 }
 
 /// Returns a place for what one thread of this process writes.
@@ -194,4 +198,18 @@ fn scratch(what: &str) -> PathBuf {
     let thread = format!("{:?}", std::thread::current().id());
     let thread: String = thread.chars().filter(char::is_ascii_digit).collect();
     root().join(format!("target/mutants/{what}-{}-{thread}", std::process::id()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::processor_time;
+    use std::time::Duration;
+
+    #[test]
+    fn the_time_of_a_program_that_computes_grows() {
+        let me = std::process::id();
+        let before = processor_time(me).expect("this process runs");
+        while processor_time(me).expect("this process runs") < before + Duration::from_millis(20) {}
+        assert_eq!(processor_time(0), None);
+    }
 }
