@@ -5,12 +5,13 @@ use crate::visitors::Take;
 use lockstead_core::biased::BiasedHold;
 use lockstead_core::ww::{Class, Context, ContextPatience, RawWwMutex, Scheme, WwError};
 use lockstead_core::{
-    ClassicSemaphore, LockError, Off, OnceError, OnceTurn, Platform, RawBiased, RawMutex, RawOnce,
-    RawRwLock, TunedSemaphore, WaitBounds,
+    ClassicSemaphore, LockError, Off, OnceError, OnceTurn, Platform, RawBiased, RawCondvar,
+    RawMutex, RawOnce, RawRwLock, TunedSemaphore, WaitBounds,
 };
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 use std::panic::Location;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 type How<'a> = WaitBounds<'a, Linux>;
 
@@ -198,5 +199,79 @@ impl Take for Once {
             // SAFETY: `begin` gave this thread the turn, which it has not ended.
             OnceTurn::complete(unsafe { lock.turn() });
         }
+    }
+}
+
+/// A door that whoever comes first opens, and others wait for: a condition variable, which is
+/// notified under its mutex.
+pub(crate) struct Door {
+    mutex: RawMutex<Linux, Off, Patient>,
+    opened: RawCondvar<Linux>,
+    is_open: AtomicBool,
+}
+
+/// One that waits until the door is open, and then has its mutex.
+pub(crate) struct Condition;
+
+impl Take for Condition {
+    type Lock = Door;
+    type Hold = ();
+
+    fn fresh() -> Door {
+        let is_open = AtomicBool::new(false);
+        Door { mutex: RawMutex::new(), opened: RawCondvar::new(), is_open }
+    }
+    fn lock(door: &Door, how: &How<'_>) -> Result<(), LockError> {
+        let here = Location::caller();
+        door.mutex.lock_how(how, 0, here)?;
+        while !door.is_open.load(Relaxed) {
+            // SAFETY: this thread holds the mutex, before the call and after it.
+            if let Err(error) = unsafe { door.opened.wait(&door.mutex, how, here) } {
+                // SAFETY: this thread holds the mutex after a wait that failed, since nobody forks.
+                unsafe { door.mutex.unlock() };
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+    fn try_lock(door: &Door) -> Option<()> {
+        if !door.mutex.try_lock(Location::caller()) {
+            return None;
+        }
+        if door.is_open.load(Relaxed) {
+            return Some(());
+        }
+        // SAFETY: this thread has taken the mutex above, and releases it once.
+        unsafe { door.mutex.unlock() };
+        None
+    }
+    unsafe fn unlock(door: &Door, (): ()) {
+        // SAFETY: the caller promises that this thread holds the mutex.
+        unsafe { door.mutex.unlock() };
+    }
+}
+
+/// The one that opens the door.
+pub(crate) struct Opens;
+
+impl Take for Opens {
+    type Lock = Door;
+    type Hold = ();
+    const COMES_LATER: bool = true;
+
+    fn fresh() -> Door {
+        Condition::fresh()
+    }
+    fn lock(door: &Door, how: &How<'_>) -> Result<(), LockError> {
+        door.mutex.lock_how(how, 0, Location::caller())
+    }
+    fn try_lock(door: &Door) -> Option<()> {
+        door.mutex.try_lock(Location::caller()).then_some(())
+    }
+    unsafe fn unlock(door: &Door, (): ()) {
+        door.is_open.store(true, Relaxed);
+        door.opened.notify_all();
+        // SAFETY: the caller promises that this thread holds the mutex.
+        unsafe { door.mutex.unlock() };
     }
 }
