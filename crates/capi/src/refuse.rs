@@ -2,6 +2,7 @@
 
 use crate::names;
 use lockstead_core::LockError;
+use lockstead_core::slot::MAX_SLOTS;
 
 /// Prints what is wrong with the lock at `address` that `call` wants, and aborts.
 #[cold]
@@ -20,6 +21,10 @@ pub(crate) fn refuse(error: LockError, call: &str, kind: &str, address: usize) -
             "{call}: lost owner: the {lock} is held by a thread that fork left behind in the \
              parent process. It can never be released here: take it around fork, use only \
              trylock in the child, or exec"
+        )),
+        LockError::TooManyReaders => die(&format!(
+            "{call}: too many readers: {MAX_SLOTS} hold the {lock}, which can count no more. Some \
+             of them forget to release"
         )),
         other => unreachable!("{lock}: {other:?} was not asked for"),
     }

@@ -92,5 +92,6 @@ pub(crate) fn errno(error: LockError) -> i32 {
         LockError::Interrupted | LockError::Cancelled => libc::EINTR,
         LockError::Recursive => libc::EDEADLK,
         LockError::OwnerLost => libc::EOWNERDEAD,
+        LockError::TooManyReaders => libc::EAGAIN,
     }
 }

@@ -123,6 +123,10 @@ pub enum LockError {
     /// The holder was left behind by `fork`: nobody in this process can ever
     /// release the lock.
     OwnerLost,
+    /// As many hold a reader-writer lock for reading as it can count, [`MAX_SLOTS`]. Waiting for
+    /// one of them could be for ever: no process has so many threads, so one of them forgets to
+    /// release.
+    TooManyReaders,
 }
 
 /// Whether a participant occupies a processor now. Always a hint: the locks

@@ -234,19 +234,33 @@ fn a_downgrade_lets_readers_in_and_no_writer() {
 }
 
 #[test]
-fn a_reader_too_many_waits_for_room() {
+fn a_reader_too_many_is_told_and_not_hung() {
     let lock = lock();
     for _ in 0..MAX_SLOTS {
         assert!(lock.try_read(here()));
     }
     assert!(!lock.try_read(here()));
+    assert_eq!(lock.read(here()), Err(LockError::TooManyReaders));
     assert_eq!(lock.readers(), MAX_SLOTS);
+    wakes();
+    read_done(lock, 1);
+    assert_eq!(wakes(), [], "nobody sleeps because the lock is full");
+    assert_eq!(lock.read(here()), Ok(()));
+    assert_eq!(lock.readers(), MAX_SLOTS);
+}
+
+#[test]
+fn a_reader_that_waits_while_the_lock_fills_is_told() {
+    let lock = lock();
+    as_participant(2, || assert!(lock.try_write(here())));
     script(|| {
-        read_done(lock, 1);
-        assert_eq!(wakes().len(), 1);
+        write_done(lock, 2);
+        for _ in 0..MAX_SLOTS {
+            assert!(lock.try_read(here()));
+        }
         WaitOutcome::Woken
     });
-    assert_eq!(lock.read(here()), Ok(()));
+    assert_eq!(lock.read(here()), Err(LockError::TooManyReaders));
     assert_eq!((unplayed(), lock.readers()), (0, MAX_SLOTS));
 }
 

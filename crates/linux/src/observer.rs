@@ -33,7 +33,9 @@ pub(crate) fn wait_ends(awaited: &Awaited, error: Option<LockError>) {
         None => ending::GRANTED,
         Some(LockError::TimedOut) => ending::TIMED_OUT,
         Some(LockError::Interrupted | LockError::Cancelled) => ending::INTERRUPTED,
-        Some(LockError::Recursive | LockError::OwnerLost) => ending::REFUSED,
+        Some(LockError::Recursive | LockError::OwnerLost | LockError::TooManyReaders) => {
+            ending::REFUSED
+        }
     };
     if let Some(listener) = listener() {
         listener.wait_ends(&lock, way, ending);

@@ -2,6 +2,7 @@
 
 use core::fmt;
 use core::panic::Location;
+use lockstead_core::slot::MAX_SLOTS;
 use lockstead_core::{LockError, OnceError, Site};
 
 /// A lock as it appears in a message.
@@ -48,6 +49,10 @@ pub(crate) fn refuse(error: LockError, subject: &RefusedLock) -> ! {
             "lost owner: the {subject}, asked for at {here}, is held by a thread that fork left \
              behind in the parent process; {acquired}. It can never be released here: take it \
              around fork, use only try_lock in the child, or exec"
+        ),
+        LockError::TooManyReaders => panic!(
+            "too many readers: {MAX_SLOTS} hold the {subject}, asked for at {here}, which can count \
+             no more; {acquired}. Some of them forget to release: look for guards that are leaked"
         ),
         LockError::TimedOut | LockError::Interrupted | LockError::Cancelled => {
             unreachable!("{subject}: {error:?} was not asked for")

@@ -4,7 +4,8 @@
  * A thread that reads may read again, as programs expect. lockstead's lock would make
  * it wait behind a writer, which waits for it: so a thread notes what it reads, and
  * where it would have to wait counts further times by itself. It can note so many locks
- * at a time.
+ * at a time. Where 1048575 read, the calls return EAGAIN to others; a call that waits
+ * while the lock fills up aborts with a message.
  */
 #ifndef LOCKSTEAD_PTHREAD_RWLOCK_H
 #define LOCKSTEAD_PTHREAD_RWLOCK_H
@@ -85,6 +86,13 @@ LKS_INLINE__ int lks_pthread_rwlock_writes__(const lks_pthread_rwlock *lock)
            (word & LKS_MAX_SLOTS__) == lks_self__;
 }
 
+/* Tells whether as many read as the lock can count. */
+LKS_INLINE__ int lks_pthread_rwlock_is_full__(const lks_pthread_rwlock *lock)
+{
+    uint64_t word = lks_pthread_rwlock_word__(lock);
+    return (word & LKS_RWLOCK_SHARED__) && (word & LKS_MAX_SLOTS__) == LKS_MAX_SLOTS__;
+}
+
 /* Tells whether the caller reads already: then once more, whoever waits. */
 LKS_INLINE__ int lks_pthread_reads_again__(const lks_pthread_rwlock *lock)
 {
@@ -133,7 +141,9 @@ LKS_INLINE__ int lks_pthread_rwlock_tryrdlock__(lks_pthread_rwlock *lock LKS_AND
         lks_pthread_has_read__(lock);
         return 0;
     }
-    return lks_pthread_reads_again__(lock) ? 0 : EBUSY;
+    if (lks_pthread_reads_again__(lock))
+        return 0;
+    return lks_pthread_rwlock_is_full__(lock) ? EAGAIN : EBUSY;
 }
 
 LKS_INLINE__ int lks_pthread_rwlock_rdlock__(lks_pthread_rwlock *lock LKS_AND_AT__)
@@ -149,6 +159,8 @@ LKS_INLINE__ int lks_pthread_rwlock_rdlock__(lks_pthread_rwlock *lock LKS_AND_AT
         return 0;
     if (lks_pthread_rwlock_writes__(lock))
         return EDEADLK;
+    if (LKS_UNLIKELY__(lks_pthread_rwlock_is_full__(lock)))
+        return EAGAIN;
     LKS_ON__(lks_rwlock_read, &lock->lock__);
     lks_pthread_has_read__(lock);
     return 0;

@@ -1,7 +1,8 @@
 /*
  * The reader-writer lock: 16 bytes, many readers or one writer. Neither side
  * starves. Reading again on a thread that reads may wait for ever: a writer may
- * have been promised the lock in between.
+ * have been promised the lock in between. At most 1048575 holds for reading at a
+ * time: so many are leaked, and one more would wait for ever.
  */
 #if defined(LKS_DEBUG) && !defined(LOCKSTEAD_CHECK_H)
 #include "check.h" /* which includes this one */
@@ -100,7 +101,8 @@ LKS_INLINE__ int lks_rwlock_take_how__(lks_rwlock *lock, unsigned how, uint64_t 
 }
 
 /* Takes the lock for reading, waiting as long as it takes. Aborts with a message
- * if the calling thread writes, or a thread that fork has left behind does. */
+ * if the calling thread writes, a thread that fork has left behind does, or
+ * 1048575 read. */
 LKS_INLINE__ void lks_rwlock_read(lks_rwlock *lock) LKS_TSA__(acquire_shared_capability(lock))
     LKS_TSA__(no_thread_safety_analysis)
 {
@@ -118,8 +120,8 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_rwlock_tryread(lks_rwlock *lock)
 }
 
 /* Takes it for reading unless a signal handler runs on this thread while it sleeps:
- * 0, -EINTR, or as all forms below -EDEADLK if the caller writes and -EOWNERDEAD if
- * a thread does that fork has left behind. */
+ * 0, -EINTR, or as all forms below -EDEADLK if the caller writes, -EOWNERDEAD if
+ * a thread does that fork has left behind, and -EAGAIN if 1048575 read. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_rwlock_read_interruptible(lks_rwlock *lock)
     LKS_TSA__(try_acquire_shared_capability(0, lock))
 {

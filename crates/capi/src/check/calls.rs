@@ -35,7 +35,9 @@ fn acquire(
     if result == 0 {
         with(|table| table.acquired(hold, level, false, at));
     } else if how == FOREVER {
-        refuse(LockError::OwnerLost, call, "lock", hold.0);
+        let full = result == -libc::EAGAIN;
+        let why = if full { LockError::TooManyReaders } else { LockError::OwnerLost };
+        refuse(why, call, "lock", hold.0);
     }
     result
 }

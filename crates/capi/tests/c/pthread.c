@@ -244,6 +244,14 @@ static void readers(void)
         EXPECT(pthread_rwlock_trywrlock(&many[i]) == 0 && pthread_rwlock_unlock(&many[i]) == 0);
         EXPECT(pthread_rwlock_destroy(&many[i]) == 0);
     }
+    /* As if as many read as the lock can count. */
+    EXPECT(pthread_rwlock_init(&many[0], NULL) == 0);
+    many[0].lock__.word__ = LKS_RWLOCK_SHARED__ | LKS_MAX_SLOTS__;
+    EXPECT(pthread_rwlock_rdlock(&many[0]) == EAGAIN);
+    EXPECT(pthread_rwlock_tryrdlock(&many[0]) == EAGAIN);
+    EXPECT(pthread_rwlock_trywrlock(&many[0]) == EBUSY);
+    many[0].lock__.word__ = 0;
+    EXPECT(pthread_rwlock_destroy(&many[0]) == 0);
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;

@@ -83,6 +83,14 @@ int main(void)
     lks_rwlock fresh;
     lks_rwlock_init(&fresh);
     EXPECT(!lks_rwlock_is_locked(&fresh));
+    /* As if so many held it. */
+    fresh.word__ = LKS_RWLOCK_SHARED__ | LKS_MAX_SLOTS__;
+    EXPECT(!lks_rwlock_tryread(&fresh));
+    EXPECT(lks_rwlock_read_timeout(&fresh, MILLISECONDS(60000)) == -EAGAIN);
+    EXPECT(lks_rwlock_read_interruptible(&fresh) == -EAGAIN);
+    lks_rwlock_unread(&fresh);
+    EXPECT(lks_rwlock_read_interruptible(&fresh) == 0);
+    fresh.word__ = 0;
     lks_rwlock_destroy(&fresh);
     return 0;
 }

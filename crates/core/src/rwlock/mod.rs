@@ -116,6 +116,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// [`LockError::OwnerLost`] if the writer was left behind by `fork`; in both
     /// cases waiting would never end. Readers that were left behind cannot be
     /// told from others: a writer then waits for ever.
+    /// [`LockError::TooManyReaders`] if [`MAX_SLOTS`](crate::slot::MAX_SLOTS) readers hold it.
     #[inline]
     pub fn read(&self, site: Site) -> Result<(), LockError> {
         self.read_lazily(|| WaitBounds::FOREVER, 0, site)
@@ -154,7 +155,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawRwLock<P, H, Y> {
     /// Acquires for writing, waiting as long as it takes.
     ///
     /// # Errors
-    /// As [`RawRwLock::read`]. [`LockError::Recursive`] also in a signal handler
+    /// As [`RawRwLock::read`], but for too many readers. [`LockError::Recursive`] also in a signal handler
     /// that interrupted the caller's own wait for this lock.
     #[inline]
     pub fn write(&self, site: Site) -> Result<(), LockError> {

@@ -144,13 +144,13 @@ impl RwLockState {
     }
 
     /// Returns the word after a reader leaves, if nobody needs to be told of that: the reader is
-    /// the only one and nobody is near, or it is one of several and the lock was not full.
+    /// the only one and nobody is near, or it is one of several.
     #[inline(always)]
     pub(crate) fn quietly_left(self) -> Option<Self> {
         let blind = fault!(rwlock_reader_overlooks_next) && self.readers() == 1;
         if self.0 == READ | 1 || blind {
             Some(Self::IDLE)
-        } else if 1 < self.readers() && self.readers() < MAX_SLOTS {
+        } else if 1 < self.readers() {
             Some(RwLockState(self.0 - 1))
         } else {
             None

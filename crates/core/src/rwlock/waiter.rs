@@ -5,7 +5,7 @@ use crate::atomic::{Atomic32, Ordering};
 use crate::give_up::Reasons;
 use crate::platform::{LockError, Nanos, OnCpu, Platform, WaitBounds, WaitOutcome};
 use crate::policy::Policy;
-use crate::slot::Slot;
+use crate::slot::{MAX_SLOTS, Slot};
 
 /// Calls `next`: tells it to look at the lock that it waits for, and wakes it. If that thread has
 /// begun to wait for something else, or the slot has passed to another one, the call is a
@@ -45,8 +45,12 @@ impl<'a, P: Platform> RwLockWaiter<'a, P> {
     }
 
     /// Returns why waiting would never end, if so: the writer does not exist in this process, or
-    /// is the caller, perhaps in a signal handler that interrupted its own wait as *next*.
+    /// is the caller, perhaps in a signal handler that interrupted its own wait as *next*; or a
+    /// reader finds the lock full of readers.
     fn hopeless(&self, seen: RwLockState) -> Option<LockError> {
+        if self.mode == RwLockMode::Read && seen.readers() == MAX_SLOTS {
+            return Some(LockError::TooManyReaders);
+        }
         let writer = seen.writer()?;
         if writer == self.me {
             Some(LockError::Recursive)

@@ -198,6 +198,24 @@ fn recursion_under_a_writer_panics_with_the_name() {
 }
 
 #[test]
+#[cfg_attr(feature = "check", ignore = "a book of a million holds")]
+fn a_reader_too_many_panics() {
+    let lock = RwLock::new(0u8);
+    while let Some(guard) = lock.try_read() {
+        std::mem::forget(guard);
+    }
+    assert_eq!(lock.readers(), 1_048_575);
+    let calls: [&dyn Fn(); 2] =
+        [&|| drop(lock.read()), &|| drop(lock.read_timeout(Duration::from_secs(3600)))];
+    for call in calls {
+        let message = panic_of(call);
+        for part in ["too many readers", "1048575", "u8", file!()] {
+            assert!(message.contains(part), "{part} is missing in: {message}");
+        }
+    }
+}
+
+#[test]
 fn data_may_be_unsized_shown_and_reached_without_locking() {
     let mut boxed: Box<RwLock<[u8]>> = Box::new(RwLock::new([1, 2]));
     boxed.get_mut()[0] = 3;
