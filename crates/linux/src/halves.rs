@@ -30,6 +30,11 @@
 //! - **HALVES-REGISTERED** A thread has `SECTIONS` ⇒ the process was registered for the
 //!   `membarrier`.
 //!
+//! - **HALVES-REFUSED** A thread to which the `membarrier` is refused sleeps by a timer, if any
+//!   release may miss it. It sets a flag in the word by a locked instruction, then reads
+//!   [`USED`]. A thread that gets `SECTIONS` sets `USED`, and acquires by a locked instruction
+//!   before its first release. So the one sees `USED`, or the other's release sees the flag.
+//!
 //! # Limits
 //! The child of `vfork` shares the memory of its parent, but not the registration: what
 //! it releases is not restarted, and a waiter in the parent may sleep for ever. (Such a
@@ -56,7 +61,9 @@ thread_local! {
 static MANY: AtomicU8 = AtomicU8::new(0);
 /// The place where the libc says whether the process has one thread.
 static SINGLE: AtomicPtr<u8> = AtomicPtr::new((&raw const MANY).cast_mut().cast());
-/// Whether a `membarrier` was refused although the process is registered.
+/// Whether a thread has ever had [`SECTIONS`], so that releases need to be restarted.
+static USED: AtomicBool = AtomicBool::new(false);
+/// Whether a `membarrier` was refused to a thread although threads release in sections.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 
 /// Returns the word of the calling thread's area that the fast paths of other languages store
@@ -75,6 +82,7 @@ pub(crate) fn join() {
         && !REFUSED.load(Relaxed)
         && membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ)
     {
+        USED.store(true, Relaxed);
         SECTIONS.set(word.as_ptr());
     }
 }
@@ -86,13 +94,14 @@ pub(crate) fn restart() {
     let done = membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ)
         || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ)
             && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
-    if !done && !SECTIONS.get().is_null() {
+    // Not only if the caller has sections: a filter may refuse the call to this thread alone.
+    if !done && USED.load(Relaxed) {
         REFUSED.store(true, Relaxed);
     }
 }
 
-/// Tells whether threads may release in ways that cannot be restarted any more, since the
-/// process has forbidden itself the call: then no sleeper may rely on being woken.
+/// Tells whether threads may release in ways that cannot be restarted by all, since the process or
+/// one of its threads has forbidden itself the call: then no sleeper may rely on being woken.
 pub(crate) fn unreliable() -> bool {
     REFUSED.load(Relaxed)
 }

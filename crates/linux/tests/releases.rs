@@ -116,6 +116,55 @@ fn a_process_that_forbids_itself_to_restart_releases_goes_on() {
     fight_with_some(sections);
 }
 
+/// A thread that is forbidden the call before its first lock never has sections itself. It must
+/// know that others have them, and may overlook it.
+#[test]
+fn a_thread_that_may_not_restart_releases_looks_again() {
+    if case().is_none() {
+        return again(
+            "a_thread_that_may_not_restart_releases_looks_again",
+            "a filter against membarrier for one thread",
+            "",
+        );
+    }
+    if !registered() {
+        // Nobody releases in sections here, and so no release misses anybody.
+        std::process::exit(SKIPPED);
+    }
+    SHARED.lock.lock(Location::caller()).expect("free");
+    let (tell, told) = std::sync::mpsc::channel();
+    let waiter = std::thread::spawn(move || {
+        let filtered = filter::refuse_here(libc::SYS_membarrier, libc::EPERM);
+        // SAFETY: the call takes nothing.
+        let tid = unsafe { libc::syscall(libc::SYS_gettid) };
+        tell.send(filtered.then_some(tid)).expect("heard");
+        SHARED.lock.lock(Location::caller()).expect("not recursive");
+        // SAFETY: this thread has locked it above, and only the holder releases it.
+        unsafe { SHARED.lock.unlock() };
+        assert!(sections().is_null(), "it may not register for them");
+    });
+    let Some(tid) = told.recv().expect("told") else { std::process::exit(SKIPPED) };
+    // Past the bound on waiting nothing but a wake-up ends a sleep, or a timer for this purpose.
+    let looks = || sleeps_of(tid);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while looks() < 200 {
+        assert!(Instant::now() < deadline, "the thread relies on being woken: {} sleeps", looks());
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // SAFETY: this thread has locked it above, and only the holder releases it.
+    unsafe { SHARED.lock.unlock() };
+    waiter.join().expect("ended");
+    assert!(!SHARED.lock.is_locked());
+}
+
+/// Returns how often a thread has gone to sleep.
+fn sleeps_of(tid: libc::c_long) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/self/task/{tid}/status"));
+    let status = status.expect("the thread lives");
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("a count")
+}
+
 /// Has threads fight of which the first may release in sections; the others join after the refusal,
 /// and learn of it at the first sleep.
 fn fight_with_some(first: bool) {

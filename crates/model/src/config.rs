@@ -37,6 +37,8 @@ pub enum Fault {
     NoWake,
     /// Restarting other threads' sections does nothing.
     NoRestart,
+    /// A thread to which it is refused to restart others' sections relies on being woken.
+    NoLook,
     /// A fence that others are to execute is not, and nobody says so.
     NoFence,
 }
@@ -102,6 +104,7 @@ pub struct Config {
     pub(crate) processors: u32,
     pub(crate) hint: Hint,
     pub(crate) sections: bool,
+    pub(crate) refused: u32,
     pub(crate) membarrier: Membarrier,
     pub(crate) slow_unlocks: u32,
     pub(crate) reduce: bool,
@@ -163,6 +166,7 @@ impl Config {
             processors: 2,
             hint: Hint::Always(OnCpu::Unknown),
             sections: true,
+            refused: 0,
             membarrier: Membarrier::Works,
             slow_unlocks: 1,
             reduce: true,
@@ -342,6 +346,14 @@ impl Config {
     #[must_use]
     pub fn sections(mut self, on: bool) -> Self {
         self.sections = on;
+        self
+    }
+
+    /// Refuses it to this thread to restart others' sections. It looks again by a timer each time
+    /// that it sleeps at half a word. (Needs [`Config::rescue`].)
+    #[must_use]
+    pub fn refuse_restarts(mut self, thread: usize) -> Self {
+        self.refused |= 1 << thread;
         self
     }
 

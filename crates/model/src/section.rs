@@ -79,10 +79,17 @@ impl U64 {
 
 /// Has others begin their sections anew.
 pub(crate) fn restart(site: Site) {
-    if with(|engine| !engine.config.sections || engine.config.fault == Some(Fault::NoRestart)) {
+    let nothing =
+        with(|engine| !engine.config.sections || engine.config.fault == Some(Fault::NoRestart));
+    if nothing || refused() {
         return;
     }
     membarrier(site, true);
+}
+
+/// Tells whether the calling thread may not restart the sections of others.
+pub(crate) fn refused() -> bool {
+    with(|engine| engine.config.refused >> engine.current & 1 != 0)
 }
 
 /// Executes a fence of all threads, which restarts their sections or not.

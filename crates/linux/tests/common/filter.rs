@@ -3,6 +3,21 @@
 /// Has this system call refused with this error from here on, to all threads; where `second` is
 /// given, only with that second argument. Returns false if filters are not allowed.
 pub(crate) fn refuse(call: libc::c_long, second: Option<u32>, error: libc::c_int) -> bool {
+    install(call, second, error, libc::SECCOMP_FILTER_FLAG_TSYNC)
+}
+
+/// Does as [`refuse`] to the calling thread alone, and to those that it starts.
+#[allow(dead_code, reason = "not all programs that share this module use it")]
+pub(crate) fn refuse_here(call: libc::c_long, error: libc::c_int) -> bool {
+    install(call, None, error, 0)
+}
+
+fn install(
+    call: libc::c_long,
+    second: Option<u32>,
+    error: libc::c_int,
+    flags: libc::c_ulong,
+) -> bool {
     const LOAD: u16 = (libc::BPF_LD | libc::BPF_W | libc::BPF_ABS) as u16;
     const EQUAL: u16 = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16;
     const RETURN: u16 = (libc::BPF_RET | libc::BPF_K) as u16;
@@ -25,7 +40,7 @@ pub(crate) fn refuse(call: libc::c_long, second: Option<u32>, error: libc::c_int
             && libc::syscall(
                 libc::SYS_seccomp,
                 libc::SECCOMP_SET_MODE_FILTER,
-                libc::SECCOMP_FILTER_FLAG_TSYNC,
+                flags,
                 &raw const program,
             ) == 0
     }
