@@ -28,8 +28,9 @@ use std::time::{Duration, Instant};
 /// # Panics
 /// Every call that may wait panics, rather than hang, when the calling thread
 /// holds the lock for writing, and when the writer was left behind by `fork` in
-/// the parent process; and a call for reading when 1,048,575 guards read: so many are leaked. (A reader that was left behind cannot be told from
-/// others: a writer waits for it.)
+/// the parent process. (A reader that was left behind cannot be told from
+/// others: a writer waits for it.) A call that reads panics when 1,048,575 read
+/// already, some of whom must have leaked their guards.
 ///
 /// # Example
 /// ```
