@@ -63,7 +63,8 @@
 //!   *covered* is set in the place of *waiters*.
 //! - The count is a context's, which wakes a sleeper if it finds *reserved* gone.
 //!
-//! The threads that set *hand-off asleep* and *reserved* are the only ones to answer for them.
+//! The threads that set *hand-off asleep* and *reserved* are the only ones to answer for them; for
+//! *hand-off asleep* to all that sleep because of it (`sleep/handoff.rs`).
 //!
 //! # Invariants
 //! - **WORD-IDLE** All zeros is a free mutex with nobody near it.

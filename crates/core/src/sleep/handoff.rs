@@ -10,6 +10,12 @@
 //! ```
 //! While it is registered nobody else takes the lock when it comes free. It covers the sleepers,
 //! and sleeps on a channel of its own until a release that finds *hand-off asleep*.
+//!
+//! # Two of them
+//! A waiter past the bound may take a reserved lock in the place of a hand-off waiter that has not
+//! come yet, and then a third thread may register. Both sleep on the one channel, and because of
+//! one *hand-off asleep*. A release that finds that wakes all. If a release erases it unseen, the
+//! thread that set it wakes all, as soon as it sees that it is gone.
 
 use super::pass_on::pass_on;
 use super::waiter::SleepWaiter;
@@ -32,8 +38,16 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
     let mut spin = HandoffSpin::<P, Y>::start();
     // Whether *reserved* and *hand-off asleep*, if set, stand.
     let mut stands = !K::RELEASE_LOSES;
+    // Whether this thread has set *hand-off asleep* and not looked since whether it stands. Another
+    // hand-off waiter (below) may sleep because of it.
+    let mut answers = false;
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
+        if answers && !seen.handoff_asleep() && !fault!(handoff_waiter_answers_for_itself_alone) {
+            // A release has erased it, unseen perhaps.
+            P::wake_handoff(P::address_low(word));
+            answers = false;
+        }
         if K::available(seen) {
             let taken = waiter.passing_on::<Y>(K::take(seen.handoff_taken(), me));
             match exchange::<P, K>(word, seen, taken) {
@@ -48,7 +62,7 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
                 continue;
             }
             // Another thread may take itself for the hand-off waiter, and sleep (below).
-            if seen.handoff_asleep() {
+            if seen.handoff_asleep() && !fault!(handoff_waiter_withdraws_silently) {
                 P::wake_handoff(P::address_low(word));
             }
             // Slow unlocks that do not stand are this thread's own, or those of a thread that
@@ -78,8 +92,9 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             continue;
         }
         if !seen.handoff_asleep() {
-            let _ = exchange::<P, K>(word, seen, seen.with_handoff_asleep());
+            let set = exchange::<P, K>(word, seen, seen.with_handoff_asleep());
             stands = !K::RELEASE_LOSES;
+            answers |= set.is_ok() && K::RELEASE_LOSES;
             continue;
         }
         if !stands && !fault!(handoff_waiter_sleeps_on_a_loose_flag) {
@@ -87,6 +102,8 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
             stands = true;
             continue;
         }
+        // It stands; or it is another one's by now, which answers for all that sleep.
+        answers = false;
         let asleep = seen.low();
         waiter.heard(match shown {
             Some(shown) => P::wait_handoff_shown(word, asleep, how, shown),

@@ -38,8 +38,8 @@
 //! - **SLEEP-PREPARING** preparing ⇒ covered. A sleeper that relies on *covered* expects
 //!   *preparing* in the low half, so that it cannot fall asleep on a word that was released
 //!   since, whatever the age of its view.
-//! - **SLEEP-HANDOFF** The hand-off waiter sleeps ⇒ *hand-off asleep*, which stands, or a
-//!   release that erased it is about to wake the thread.
+//! - **SLEEP-HANDOFF** A hand-off waiter sleeps ⇒ *hand-off asleep*, which stands or whose setter
+//!   has not looked since; or the release that erased it, or that setter, is about to wake all.
 //! - **SLEEP-LAST-TOUCH** After the atomic that releases, nothing here touches the lock.
 //!
 //! # Progress
@@ -164,9 +164,9 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
                 }
             }
             if !seen.handoff() {
-                if exchange::<P, K>(word, seen, waiter.passing_on::<Y>(seen).with_handoff())
-                    .is_err()
-                {
+                let silent = fault!(handoff_waiter_registers_without_passing_on);
+                let settled = if silent { seen } else { waiter.passing_on::<Y>(seen) };
+                if exchange::<P, K>(word, seen, settled.with_handoff()).is_err() {
                     continue;
                 }
                 waiter.must_pass_on = false;
@@ -194,6 +194,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             }
             // Keep `loose` set even for a back-off sleep: a later waiter may have skipped its
             // restart because of the slow unlocks that we set.
+            waiter.loose &= !fault!(back_off_forgets_that_it_is_loose);
             waiter.loose |= K::RELEASE_LOSES
                 && asleep.waiters()
                 && !seen.unlocks_slowly()

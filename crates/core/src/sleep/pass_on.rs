@@ -20,6 +20,9 @@ pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         let (free, passed_on) = (K::free(seen), seen.announced(spin::alive::<P, Y>(seen)));
+        if !free && passed_on == seen && fault!(leaver_believes_an_old_word) {
+            return Err(error);
+        }
         // An exchange even where sleepers are seen to be announced: the look at the
         // word may be older than the wake-up.
         let Ok(passed_on) =
@@ -37,7 +40,7 @@ pub(super) fn pass_on<P: Platform, K: Subject, Y: Policy>(
         P::restart_releases();
         loose = false;
         let found = Word(word.load(Ordering::Relaxed));
-        if found.waiters() || found.covered() {
+        if found.waiters() || found.covered() || fault!(leaver_does_not_look_again) {
             return Err(error);
         }
     }

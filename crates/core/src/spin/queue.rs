@@ -155,7 +155,9 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
             Ok(_) => break tail,
             Err(found) => seen = found,
         }
-        node.state.store(IDLE, Ordering::Relaxed);
+        if !fault!(spinner_keeps_a_node_in_no_queue) {
+            node.state.store(IDLE, Ordering::Relaxed);
+        }
         tries += 1;
         // Hundreds that try at once keep the line from one another, and from the owner.
         if tries > TRIES {

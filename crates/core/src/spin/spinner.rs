@@ -36,7 +36,7 @@ impl<P: Platform> OwnNode<P> {
         core::sync::atomic::compiler_fence(Ordering::SeqCst);
         let own = OwnNode { me, node };
         // Dropping it clears `busy` again.
-        if node.idle() { Some(own) } else { None }
+        if node.idle() || fault!(spinner_uses_a_node_in_a_queue) { Some(own) } else { None }
     }
 }
 

@@ -31,6 +31,7 @@ mod locks {
     mod broken_biased;
     mod broken_family;
     mod broken_mutex;
+    mod broken_rounds;
     mod broken_ww;
     mod condvar;
     mod handler;
@@ -40,6 +41,7 @@ mod locks {
     mod orderings;
     mod queue;
     mod rwlock;
+    mod rounds;
     mod semaphore;
     mod wait_wound;
     mod waits;

@@ -3,8 +3,8 @@
 
 use crate::common::{Leaves, Mixed, Passes, Spins, depth, watch_queue};
 use lockstead_core::word::Word;
-use lockstead_core::{Off, Platform, Policy, RawMutex, Slot};
-use lockstead_model::{Cell, Config, Model, Scenario, Stats};
+use lockstead_core::{Nanos, Off, Platform, Policy, RawMutex, Slot, WaitBounds};
+use lockstead_model::{Cell, Config, FailureKind, Model, Scenario, Stats};
 use std::panic::Location;
 
 type Lock<Y> = RawMutex<Model, Off, Y>;
@@ -19,8 +19,14 @@ impl<Y: Policy> Two<Y> {
     }
 
     fn add(&self, which: usize) {
+        self.hold(which, || {});
+    }
+
+    /// Adds, and does `meanwhile` while it holds the lock.
+    fn hold(&self, which: usize, meanwhile: impl FnOnce()) {
         let (lock, count) = &self.locks[which];
         lock.lock(Location::caller()).expect("not recursive");
+        meanwhile();
         count.set(count.get() + 1);
         // SAFETY: this thread has locked it above.
         unsafe { lock.unlock() };
@@ -94,6 +100,11 @@ fn model_queue_node_serves_a_second_lock_3t() {
     // A node that left the first lock's queue is still linked there when its
     // thread goes for the second lock.
     let config = three().preemptions(depth(2, 3)).stale_reads(depth(1, 2));
+    second_lock().verify("queue, a second lock, 3 threads", &config);
+}
+
+/// Makes the scenario in which one of three that use a lock goes on to a second one.
+fn second_lock() -> Scenario<Two<Leaves>> {
     Scenario::new(Two::<Leaves>::new)
         .threads(2, |two| two.add(0))
         .thread(|two| {
@@ -101,7 +112,38 @@ fn model_queue_node_serves_a_second_lock_3t() {
             two.add(1);
         })
         .after(|two| two.clean(3))
-        .verify("queue, a second lock, 3 threads", &config);
+}
+
+/// Makes the scenario in which the node of a thread that gave up is linked at the first lock when its
+/// thread waits for the second, which is held.
+fn gone_on() -> Scenario<Two<Leaves>> {
+    Scenario::new(Two::<Leaves>::new)
+        .thread(|two| {
+            two.hold(1, || {
+                two.hold(0, Model::relax);
+                Model::relax();
+            });
+        })
+        .thread(|two| two.add(0))
+        .thread(|two| {
+            let how = WaitBounds { deadline: Some(Nanos(100)), ..WaitBounds::FOREVER };
+            let (lock, _) = &two.locks[0];
+            if lock.lock_how(&how, 0, Location::caller()).is_ok() {
+                // SAFETY: this thread has locked it above.
+                unsafe { lock.unlock() };
+            }
+            two.add(1);
+        })
+        .after(|two| two.clean(3))
+}
+
+/// A node is in use while a queue refers to it, and no longer.
+#[test]
+fn model_queue_misses_who_mistakes_a_node_3t() {
+    let config = three().preemptions(2).stale_reads(0);
+    missed!(second_lock(), spinner_keeps_a_node_in_no_queue, FailureKind::Panic(_), config);
+    let config = config.preemptions(1).timeouts(1);
+    missed!(gone_on(), spinner_uses_a_node_in_a_queue, _, config);
 }
 
 #[test]
