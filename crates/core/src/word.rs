@@ -235,6 +235,8 @@ impl Word {
     #[must_use]
     pub fn handoff_taken(self) -> Self {
         let word = Word(self.0 & !HANDOFF).unless_still_reserved();
+        let opens = fault!(ww_handoff_waiter_lets_newcomers_in);
+        let word = if opens { Word(word.0 & !RESERVED) } else { word };
         if fault!(handoff_waiter_forgets_sleepers) { word } else { word.uncover() }
     }
 

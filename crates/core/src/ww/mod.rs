@@ -233,7 +233,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         if self.base.lock_fast() || self.base.lock_warm() {
             self.held_by(context.map_or(Ticket::ALONE, Context::ticket));
         } else if self.base.try_lock(site) {
-            self.settle(context);
+            if fault!(ww_try_does_not_settle) {
+                self.held_by(context.map_or(Ticket::ALONE, Context::ticket));
+            } else {
+                self.settle(context);
+            }
         } else {
             return false;
         }
@@ -328,7 +332,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         let result = self.wait(context, patience, site);
         match result {
             Ok(()) => {
-                self.settle(Some(context));
+                if fault!(ww_context_does_not_settle) {
+                    self.held_by(context.ticket());
+                } else {
+                    self.settle(Some(context));
+                }
                 context.gained();
             }
             Err(_) => self.step_down(context),
@@ -340,7 +348,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     #[inline(never)]
     fn lock_alone_contended(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         self.base.lock_how(how, 0, site)?;
-        self.settle(None);
+        if fault!(ww_one_alone_does_not_settle) {
+            self.held_by(Ticket::ALONE);
+        } else {
+            self.settle(None);
+        }
         Ok(())
     }
 }

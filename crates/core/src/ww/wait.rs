@@ -125,7 +125,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     return QueuePlace::Behind(seen);
                 }
             }
-            let followed = seen.followed() || *must_pass_on;
+            let inherits = seen.followed() && !fault!(ww_deposer_forgets_who_follows);
+            let followed = inherits || *must_pass_on;
             let after = if followed { mine.with_followers() } else { mine };
             match self.exchange_first(seen, after) {
                 Ok(()) => {
@@ -219,7 +220,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         let mut first = self.first();
         loop {
             if first == Ticket::NONE {
-                if !self.base.dismiss_contexts() {
+                if !self.base.dismiss_contexts() || fault!(ww_holder_dismisses_unseen) {
                     return;
                 }
                 first = self.first();

@@ -2,11 +2,12 @@
 //! notice.
 
 use super::wait_wound::{
-    beside_one_alone, crowd, last_frees, opposite, queue, queue_with_timed_ones,
+    beside_one_alone, context_is_gone, crowd, last_frees, late_older_one, newcomer, opposite,
+    queue, queue_with_timed_ones, trier,
 };
-use crate::common::Sleeps;
+use crate::common::{Insists, Sleeps};
 use crate::labels::{Part, weaker};
-use lockstead_core::ww::Scheme;
+use lockstead_core::ww::{ContextPatience, Scheme};
 use lockstead_model::{Config, FailureKind};
 
 const DIE: Scheme = Scheme::WaitDie;
@@ -86,6 +87,56 @@ fn model_ww_misses_who_forgets_the_others() {
         queue_with_timed_ones::<Sleeps>(DIE),
         ww_woken_one_gives_up_silently,
         FailureKind::Deadlock,
+        timed
+    );
+}
+
+/// The first is deposed, and takes the lock all the same, before it is told.
+#[test]
+fn model_ww_misses_the_followers_of_a_deposed_first() {
+    for scheme in [DIE, WOUND] {
+        missed!(
+            late_older_one::<Sleeps>(scheme),
+            ww_deposer_forgets_who_follows,
+            FailureKind::Deadlock,
+            three().preemptions(1)
+        );
+    }
+}
+
+/// A lock must not open to newcomers while a context is first.
+#[test]
+fn model_ww_misses_who_opens_to_newcomers() {
+    missed!(
+        newcomer::<Sleeps>(WOUND, |two| two.add_to_one(ContextPatience::ENDLESS)),
+        ww_holder_dismisses_unseen,
+        FailureKind::Deadlock,
+        three().preemptions(1)
+    );
+    missed!(
+        newcomer::<Insists>(WOUND, |two| two.add_alone(0)),
+        ww_handoff_waiter_lets_newcomers_in,
+        FailureKind::Deadlock,
+        three().preemptions(1).timeouts(1).slow_unlocks(0)
+    );
+}
+
+#[test]
+fn model_ww_misses_who_does_not_settle() {
+    let config = three().preemptions(1);
+    missed!(crowd::<Sleeps>(WOUND), ww_context_does_not_settle, FailureKind::Deadlock, config);
+    missed!(trier::<Sleeps>(WOUND), ww_try_does_not_settle, FailureKind::Deadlock, config);
+    let timed = config.timeouts(1);
+    missed!(
+        context_is_gone::<Sleeps>(|two| two.try_alone(0)),
+        ww_try_does_not_settle,
+        FailureKind::Panic(_),
+        timed
+    );
+    missed!(
+        context_is_gone::<Sleeps>(|two| two.add_alone(0)),
+        ww_one_alone_does_not_settle,
+        FailureKind::Panic(_),
         timed
     );
 }

@@ -1,9 +1,13 @@
 //! The scenarios of the wait/wound mutex.
 
 use lockstead_core::ww::{Class, Context, ContextPatience, RawWwMutex, Scheme, WwError};
-use lockstead_core::{LockError, Nanos, Policy, WaitBounds};
+use lockstead_core::{LockError, Nanos, Platform, Policy, WaitBounds};
 use lockstead_model::{Cell, Model, Scenario, freed};
 use std::panic::Location;
+
+/// The patience of a context that gives up.
+const IN_TIME: ContextPatience =
+    ContextPatience { deadline: Some(Nanos(100)), interruptible: false };
 
 /// Three locks of a class and what each guards.
 pub(super) struct Two<Y: Policy> {
@@ -69,6 +73,26 @@ impl<Y: Policy> Two<Y> {
         context.finish();
     }
 
+    /// Takes one lock in a context, and makes way to others while it holds it.
+    pub(super) fn hold(&self) {
+        let context = Context::begin(&self.class).expect("room");
+        self.take(0, &context);
+        Model::relax();
+        self.add(0);
+        self.leave(0, &context);
+        context.finish();
+    }
+
+    /// Takes one lock without a context, by trying until it is free.
+    pub(super) fn try_alone(&self, which: usize) {
+        while !self.locks[which].try_lock(None, Location::caller()) {
+            Model::relax();
+        }
+        self.add(which);
+        // SAFETY: this thread has taken it above, without a context.
+        unsafe { self.locks[which].unlock(None) };
+    }
+
     /// Takes one lock without a context.
     pub(super) fn add_alone(&self, which: usize) {
         let taken = self.locks[which].lock_alone(&WaitBounds::FOREVER, Location::caller());
@@ -127,8 +151,7 @@ pub(super) fn with_a_timed_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .thread(|two| two.add_to_both(1, 0))
         .thread(|two| {
             let context = Context::begin(&two.class).expect("room");
-            let patience = ContextPatience { deadline: Some(Nanos(100)), interruptible: false };
-            match two.locks[0].lock_how(&context, &patience, Location::caller()) {
+            match two.locks[0].lock_how(&context, &IN_TIME, Location::caller()) {
                 Ok(()) => two.leave(0, &context),
                 Err(error) => assert_eq!(error, WwError::Lock(LockError::TimedOut)),
             }
@@ -150,7 +173,7 @@ pub(super) fn queue_with_timed_ones<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y
     Scenario::new(move || Two::new(scheme))
         .threads(2, |two| two.add_to_one(ContextPatience::ENDLESS))
         .threads(2, |two| {
-            two.add_to_one(ContextPatience { deadline: Some(Nanos(100)), interruptible: false });
+            two.add_to_one(IN_TIME);
         })
         .after(|two| assert!(two.locks.iter().all(|lock| !lock.is_locked())))
 }
@@ -168,4 +191,73 @@ pub(super) fn last_frees<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
             freed(two);
         }
     })
+}
+
+/// Makes the scenario in which an older context comes late: it begins before others queue, and asks
+/// for the lock when one of them waits and another sleeps behind that.
+pub(super) fn late_older_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| {
+            let context = Context::begin(&two.class).expect("room");
+            Model::relax();
+            two.take(0, &context);
+            two.add(0);
+            two.leave(0, &context);
+            context.finish();
+        })
+        .threads(2, |two| two.add_to_one(ContextPatience::ENDLESS))
+        .thread(Two::hold)
+        .after(|two| two.added([4, 0, 0]))
+}
+
+/// Makes the scenario in which a newcomer asks for a lock that was fought over: it has held the
+/// lock before, another thread (`between`) waited for it then, and an older context that holds what
+/// the newcomer wants next waits for it now.
+pub(super) fn newcomer<Y: Policy>(
+    scheme: Scheme,
+    between: impl Fn(&Two<Y>) + 'static,
+) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| {
+            two.hold();
+            Model::relax();
+            two.add_to_both(0, 1);
+        })
+        .thread(|two| two.add_to_both(1, 0))
+        .thread(between)
+        .after(|two| two.added([4, 2, 0]))
+}
+
+/// Makes the scenario in which a context tries one lock and then wants the other.
+pub(super) fn trier<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(|two| two.add_alone(0))
+        .thread(|two| two.add_to_both(1, 0))
+        .thread(|two| {
+            let context = Context::begin(&two.class).expect("room");
+            if two.locks[0].try_lock(Some(&context), Location::caller()) {
+                if two.locks[1].lock(&context, Location::caller()).is_ok() {
+                    two.leave(1, &context);
+                }
+                two.leave(0, &context);
+            }
+            context.finish();
+        })
+        .after(|two| assert!(two.locks.iter().all(|lock| !lock.is_locked())))
+}
+
+/// Makes the scenario in which a context waits for a lock, gives up perhaps, and then its thread
+/// takes the lock without a context, as `take` says. No context waits any more, and the lock says
+/// so.
+pub(super) fn context_is_gone<Y: Policy>(take: impl Fn(&Two<Y>) + 'static) -> Scenario<Two<Y>> {
+    Scenario::new(|| Two::new(Scheme::WoundWait))
+        .thread(|two| two.add_alone(0))
+        .thread(move |two| {
+            two.add_to_one(IN_TIME);
+            take(two);
+        })
+        .after(|two: &Two<Y>| {
+            assert!(!format!("{:?}", two.locks[0]).contains("contexts"));
+            assert!(!two.locks[0].is_locked());
+        })
 }
