@@ -375,7 +375,8 @@ pub trait Subject: 'static {
     /// Tells whether a newcomer may take.
     #[inline(always)]
     fn free(word: Word) -> bool {
-        Self::available(word) && !word.handoff()
+        let overtakes = fault!(newcomer_overtakes_the_hand_off_waiter);
+        Self::available(word) && (!word.handoff() || overtakes)
     }
     /// Returns `word` after `me` has taken. Only for an available word.
     fn take(word: Word, me: Slot) -> Word;

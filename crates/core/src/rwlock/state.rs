@@ -125,7 +125,8 @@ impl RwLockState {
     /// Tells whether a newcomer may take the lock.
     #[inline(always)]
     pub(crate) fn admits(self, mode: RwLockMode) -> bool {
-        !self.promised() && self.allows(mode)
+        let promised = self.promised() && !fault!(rwlock_newcomer_overtakes_the_promised);
+        !promised && self.allows(mode)
     }
 
     /// Returns the word after `me` takes the lock. Only where the holders leave room.

@@ -34,14 +34,15 @@ mod locks {
     mod broken_rounds;
     mod broken_ww;
     mod condvar;
+    mod fairness;
     mod handler;
     mod lifetime;
     mod mutex;
     mod once;
     mod orderings;
     mod queue;
-    mod rwlock;
     mod rounds;
+    mod rwlock;
     mod semaphore;
     mod wait_wound;
     mod waits;
