@@ -123,9 +123,9 @@ pub enum LockError {
     /// The holder was left behind by `fork`: nobody in this process can ever
     /// release the lock.
     OwnerLost,
-    /// As many hold a reader-writer lock for reading as it can count, [`MAX_SLOTS`]. Waiting for
-    /// one of them could be for ever: no process has so many threads, so one of them forgets to
-    /// release.
+    /// The reader-writer lock is held by as many readers as it can count,
+    /// [`MAX_SLOTS`](crate::slot::MAX_SLOTS). Waiting for one of them could be for ever: no process
+    /// has so many threads, so some of them have forgotten to release.
     TooManyReaders,
 }
 

@@ -135,7 +135,7 @@ fn a_thread_that_may_not_restart_releases_looks_again() {
     let (tell, told) = std::sync::mpsc::channel();
     let waiter = std::thread::spawn(move || {
         let filtered = filter::refuse_here(libc::SYS_membarrier, libc::EPERM);
-        // SAFETY: the call takes nothing.
+        // SAFETY: the call takes no arguments, and no memory of ours.
         let tid = unsafe { libc::syscall(libc::SYS_gettid) };
         tell.send(filtered.then_some(tid)).expect("heard");
         SHARED.lock.lock(Location::caller()).expect("not recursive");

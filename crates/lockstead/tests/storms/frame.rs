@@ -126,7 +126,9 @@ impl<'a> Worker<'a> {
             LockError::TimedOut => &self.tally.timed_out,
             LockError::Interrupted => &self.tally.interrupted,
             LockError::Cancelled => &self.tally.cancelled,
-            LockError::Recursive | LockError::OwnerLost => panic!("nobody did that: {error:?}"),
+            LockError::Recursive | LockError::OwnerLost | LockError::TooManyReaders => {
+                panic!("nobody did that: {error:?}")
+            }
         };
         count.fetch_add(1, Relaxed);
     }

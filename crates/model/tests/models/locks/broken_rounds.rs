@@ -46,7 +46,7 @@ fn model_mutex_misses_two_hand_off_waiters() {
     );
 }
 
-/// Of two hand-off waiters one sets *hand-off asleep*, and the other sleeps because of that; then a
+/// One hand-off waiter sets *hand-off asleep*, and another one sleeps because of that; then a
 /// release erases it unseen. It takes four threads and more switches than a search by bounds reaches.
 #[test]
 fn model_mutex_misses_who_answers_for_itself_alone() {

@@ -116,7 +116,7 @@ fn guest<Y: Policy>(writes: bool, seen: &Rc<Cell<u32>>) -> Scenario<House<Y>> {
     })
 }
 
-/// Neither side starves.
+/// Neither readers nor writers starve.
 #[test]
 fn model_fair_rwlock_goes_to_whom_it_is_promised_3t() {
     for writes in [true, false] {
