@@ -16,8 +16,10 @@ const FRAMES: usize = 4;
 #[must_use]
 pub fn python_lock(initialised: &Stack) -> Option<&'static str> {
     let own = initialised.visible().take(FRAMES).take_while(|frame| is_interpreter(frame));
-    let mut functions = own.filter_map(|frame| frame.function.as_deref());
-    functions.find_map(|function| match function {
+    let own: Vec<&Frame> = own.collect();
+    let functions: Vec<Option<&str>> = own.iter().map(|frame| frame.function.as_deref()).collect();
+    let mut named = functions.iter().flatten();
+    let known = named.find_map(|&function| match function {
         "newlockobject" | "lock_new_impl" | "thread_PyThread_allocate_lock" => {
             Some("threading.Lock")
         }
@@ -25,7 +27,19 @@ pub fn python_lock(initialised: &Stack) -> Option<&'static str> {
         // Of its parking lot: a lock's waiters sleep on one of their own, each.
         "_PySemaphore_Init" => Some("wait for a lock of CPython"),
         _ => None,
-    })
+    });
+    // A stripped interpreter tells no more than that its own code made it: by the one function for
+    // that, which it exports, or by a copy of that. From 3.13 on it may be a thread's word for waits.
+    let is_bare = matches!(functions[..], [None, ..] | [Some("PyThread_allocate_lock"), None, ..])
+        && own.first().is_some_and(|frame| makes_semaphores(frame));
+    known.or(is_bare.then_some("lock of CPython"))
+}
+
+/// Tells whether a frame is of an interpreter all of whose semaphores are locks, by its file's name.
+fn makes_semaphores(frame: &Frame) -> bool {
+    let version = version(Path::new(frame.module.as_deref().unwrap_or_default()));
+    let minor = version.strip_prefix(" 3.").and_then(|minor| minor.parse::<u32>().ok());
+    minor.is_some_and(|minor| minor < 13)
 }
 
 /// Returns what a mutex or condition is that lies in a variable of a file, if that is the GIL.
@@ -76,6 +90,26 @@ mod tests {
         assert_eq!(made(python, &["rlock_new"]), Some("threading.RLock"));
         assert_eq!(made(python, &["PyThread_allocate_lock", "_buffered_init"]), None);
         assert_eq!(made("/usr/bin/other", &["newlockobject"]), None);
+    }
+
+    #[test]
+    fn a_stripped_interpreter_tells_that_a_lock_is_its_own() {
+        let made = |file: &str, functions: &[Option<&str>]| {
+            let frame = |function: &Option<&str>| Frame {
+                function: function.map(str::to_owned),
+                module: Some(file.into()),
+                ..Frame::default()
+            };
+            let frames = functions.iter().map(frame).collect();
+            python_lock(&Stack { frames, end: StackEnd::Bottom })
+        };
+        let stripped = "/usr/bin/python3.11";
+        let by = Some("PyThread_allocate_lock");
+        assert_eq!(made(stripped, &[by, None, None]), Some("lock of CPython"));
+        assert_eq!(made(stripped, &[None, None]), Some("lock of CPython"));
+        assert_eq!(made(stripped, &[by, Some("_buffered_init")]), None);
+        assert_eq!(made("/usr/bin/python3.14", &[None, None]), None);
+        assert_eq!(made("/usr/bin/python-tool", &[None, None]), None);
     }
 
     #[test]
