@@ -148,8 +148,7 @@ pub fn fence(order: Ordering) {
     point(site);
     let on = with(|engine: &mut Engine| {
         let me = engine.current;
-        let known = engine.threads[me].history;
-        let learnt = engine.memory.fence(me, order, known);
+        let learnt = engine.memory.fence(me, order);
         engine.learn(learnt);
         engine.event(site, ModelStep::Fence(order), 0, false);
         engine.step()

@@ -18,16 +18,18 @@
 //!   that differs from the expected value.
 //! - Fences: a release fence lends its view to later relaxed stores, an acquire
 //!   fence adopts the views that earlier relaxed loads saw.
-//! - `SeqCst`: every such access and fence also exchanges views with one global
-//!   view. That is at least as strong as C++ demands; it is stronger where
-//!   accesses of both kinds meet on one location.
+//! - `SeqCst`: such operations agree on one global list of what nobody of them
+//!   may overlook. A fence exchanges all it knows of locations with it, an access what it knows
+//!   of its own location, before what it does there. It is no happening-before.
 //! - Of several readable stores of equal value the older ones are offered only
 //!   where a newer one does not merely add knowledge: a thread that knows less
 //!   can do everything that one that knows more can.
 //!
 //! # What it does not show
 //! A load never reads a store that comes later in the schedule (load
-//! buffering). Accesses of different sizes to one location are not modelled.
+//! buffering). Sequentially consistent operations have the order of the schedule, so that agrees
+//! with what was read; C++ also has orders that do not. Accesses of different sizes to one location
+//! are not modelled. Otherwise this is exactly C++20 (`tests/models/checker/litmus/checker.cat`).
 
 mod undo;
 
@@ -70,6 +72,11 @@ impl MemoryView {
         for (mine, theirs) in self.clock.iter_mut().zip(&other.clock) {
             *mine = (*mine).max(*theirs);
         }
+        self.know(other);
+    }
+
+    /// Adopts what `other` knows of locations, without anything having happened before.
+    fn know(&mut self, other: &MemoryView) {
         for (mine, theirs) in self.floor.iter_mut().zip(&other.floor) {
             *mine = (*mine).max(*theirs);
         }
@@ -169,8 +176,8 @@ pub(crate) struct ModelMemory {
     /// What has changed, since the last `reset`.
     journal: Vec<undo::Change>,
     minds: Vec<Mind>,
-    fence: MemoryView,
-    fence_hash: u64,
+    /// Holds the store of each location that no `SeqCst` operation may overlook.
+    agreed: MemoryView,
     /// Only the newest stores are kept, and named by their values.
     merged: bool,
     /// The sum of all locations' hashes.
@@ -193,8 +200,7 @@ impl ModelMemory {
             numbers: FingerprintMap::default(),
             journal: Vec::new(),
             minds: Vec::new(),
-            fence: MemoryView::NEW,
-            fence_hash: 0,
+            agreed: MemoryView::NEW,
             merged: false,
             hash: 0,
         }
@@ -207,8 +213,7 @@ impl ModelMemory {
         self.journal.clear();
         self.minds.clear();
         self.minds.resize_with(threads, || Mind::NEW);
-        self.fence = MemoryView::NEW;
-        self.fence_hash = 0;
+        self.agreed = MemoryView::NEW;
         self.hash = 0;
     }
 
@@ -305,10 +310,13 @@ impl ModelMemory {
         }
     }
 
-    /// Returns the index of the oldest store that `thread` may read.
-    pub(crate) fn oldest(&self, thread: usize, location: usize) -> u16 {
+    /// Returns the index of the oldest store that `thread` may read by an access of this order.
+    pub(crate) fn oldest(&self, thread: usize, location: usize, order: Ordering) -> u16 {
         let stores = &self.locations[location].stores;
-        let floor = self.minds[thread].now.floor[location];
+        let mut floor = self.minds[thread].now.floor[location];
+        if order == Ordering::SeqCst {
+            floor = floor.max(self.agreed.floor[location]);
+        }
         stores.partition_point(|store| store.place < floor) as u16
     }
 
@@ -318,9 +326,15 @@ impl ModelMemory {
         behind.is_none_or(|store| !store.glued)
     }
 
-    /// Drops from `indices`, which are sorted from the newest to the oldest,
-    /// each store that an older one of equal value replaces, as it tells less.
-    pub(crate) fn keep_least(&self, location: usize, indices: &mut Vec<u16>) {
+    /// Drops from `indices`, which are sorted from the newest to the oldest, each store that is
+    /// only read, if it has a value of `loads`, and that an older one of equal value replaces, as
+    /// it tells less.
+    pub(crate) fn keep_least(
+        &self,
+        location: usize,
+        indices: &mut Vec<u16>,
+        loads: impl Fn(u64) -> bool,
+    ) {
         let stores = &self.locations[location].stores;
         let mut kept = 0;
         for at in 0..indices.len() {
@@ -329,6 +343,7 @@ impl ModelMemory {
             let replaced = indices[..kept].iter().position(|&newer| {
                 let newer = &stores[usize::from(newer)];
                 newer.value == older.value
+                    && loads(older.value)
                     && match (&older.view, &newer.view) {
                         (None, _) => true,
                         (Some(_), None) => false,
@@ -357,6 +372,9 @@ impl ModelMemory {
         let store = &self.locations[location].stores[usize::from(index)];
         let mind = &mut self.minds[thread];
         mind.now.raise(location, store.place);
+        if order == Ordering::SeqCst {
+            self.agreed.raise(location, store.place);
+        }
         if let Some(view) = &store.view {
             if acquires(order) {
                 mind.now.join(view);
@@ -391,6 +409,9 @@ impl ModelMemory {
         let place = stores.get(at).map_or(before + GAP, |after| before.midpoint(after.place));
         let mind = &mut self.minds[thread];
         mind.now.raise(location, place);
+        if order == Ordering::SeqCst {
+            self.agreed.raise(location, place);
+        }
         let mine =
             if releases(order) { Some(Rc::new(mind.now.clone())) } else { mind.lent.clone() };
         let inherited = if glued { stores[at - 1].view.clone() } else { None };
@@ -444,29 +465,36 @@ impl ModelMemory {
         }
     }
 
-    /// Executes a fence of `thread`. A sequentially consistent one returns a word that
-    /// stands for what it learnt; `seen` stands for all the thread knows.
-    pub(crate) fn fence(&mut self, thread: usize, order: Ordering, seen: u64) -> u64 {
+    /// Executes a fence of `thread`. Returns a word that stands for what a sequentially
+    /// consistent one learnt.
+    pub(crate) fn fence(&mut self, thread: usize, order: Ordering) -> u64 {
         if self.merged {
             return 0;
         }
+        let mut learnt = 0;
         let mind = &mut self.minds[thread];
         if acquires(order) {
             mind.now.join(&mind.seen);
         }
         if order == Ordering::SeqCst {
-            mind.now.join(&self.fence);
-            self.fence = mind.now.clone();
-            self.fence_hash = mix(self.fence_hash, seen);
+            mind.now.know(&self.agreed);
+            self.agreed.know(&mind.now);
+            learnt = self.agreed_hash();
         }
+        let mind = &mut self.minds[thread];
         if releases(order) {
             mind.lent = Some(Rc::new(mind.now.clone()));
         }
-        if order == Ordering::SeqCst { self.fence_hash } else { 0 }
+        learnt
     }
 
-    /// Stands for the global view.
-    pub(crate) fn fence_hash(&self) -> u64 {
-        self.fence_hash
+    /// Stands for what sequentially consistent operations have agreed on.
+    pub(crate) fn agreed_hash(&self) -> u64 {
+        let agreed = self.locations[..self.live].iter().zip(&self.agreed.floor);
+        let agreed = agreed.filter(|&(location, &floor)| floor > 0 && location.stores.len() > 1);
+        agreed.fold(0, |sum, (location, &floor)| {
+            let at = location.stores.partition_point(|store| store.place < floor);
+            sum.wrapping_add(mix(location.key, location.stores[at].id))
+        })
     }
 }

@@ -73,9 +73,11 @@ impl<'a, P: RobustMachine> Domain<'a, P> {
     /// Has everybody who looks for claims look at this slot too, from now on.
     pub(super) fn look_up_to(&self, slot: u32) {
         let Some(first) = self.records.first() else { return };
-        let mut highest = first.claims.load(Ordering::Relaxed);
+        // ord: SHR-8 (seq_cst): before the claim, also where another participant has done it.
+        let mut highest = first.claims.load(Ordering::SeqCst);
         while highest < slot {
-            let (success, failure) = (Ordering::Relaxed, Ordering::Relaxed);
+            // ord: SHR-8 (seq_cst): the same.
+            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
             match first.claims.compare_exchange(highest, slot, success, failure) {
                 Ok(_) => return,
                 Err(found) => highest = found,

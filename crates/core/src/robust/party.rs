@@ -39,10 +39,10 @@ impl<'a, P: RobustMachine> Party<'a, P> {
         if let Some(record) = self.record() {
             let used = record.claims.load(Ordering::Relaxed);
             if used <= number as u32 {
-                // ord: SHR-8 (relaxed): both before the claim, which is seq_cst. The first
-                // one first: its being there already is concluded from the second.
+                // First, for its having been done already is concluded from the second.
                 self.domain.look_up_to(self.me.slot());
-                record.claims.store(number as u32 + 1, Ordering::Relaxed);
+                // ord: SHR-8 (seq_cst): before the claim.
+                record.claims.store(number as u32 + 1, Ordering::SeqCst);
             }
         }
         Ok((claim, what))

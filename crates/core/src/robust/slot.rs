@@ -59,9 +59,10 @@ impl<P: RobustMachine> SlotRecord<P> {
 
     /// Replaces the life word `from` by `to`. Returns false if it is another one.
     pub fn change(&self, from: Life, to: Life) -> bool {
-        // ord: SHR-9 (acq_rel): acquire: the slot as its last tenant has left it; release:
-        // what the caller did there, or has released, to who finds it left.
-        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
+        // ord: SHR-9 (seq_cst): acquire: the slot as its last tenant has left it; release:
+        // what the caller did there, or has released, to who finds it left. All of it: that
+        // who comes is alive before its claims (SHR-8).
+        let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
         self.life.compare_exchange(from.0, to.0, success, failure).is_ok()
     }
 

@@ -98,27 +98,18 @@ impl Engine {
         self.config.orderings.as_ref().map_or(order, |replace| replace(site, access, order))
     }
 
-    /// Executes the fence that precedes a sequentially consistent access.
-    fn order(&mut self, order: Ordering) {
-        if order == Ordering::SeqCst {
-            let me = self.current;
-            let known = self.threads[me].history;
-            let learnt = self.memory.fence(me, Ordering::SeqCst, known);
-            self.learn(learnt);
-        }
-    }
-
     fn note(&mut self, site: Site, atom: &Atom, wide: bool, step: ModelStep) {
         self.event(site, step, atom.address(), wide);
     }
 
-    /// Picks one of the stores with an index from the newest, which comes first, to the oldest that
-    /// the thread may read, of those that are `wanted`. Returns whether it is another than the
-    /// first one, too.
+    /// Picks one of the stores with an index from the newest, which comes first, to `oldest`, of
+    /// those that are `wanted`. A store with a value of `loads` is only read. Returns whether it is
+    /// another than the first one, too.
     fn pick(
         &mut self,
         location: usize,
-        least: bool,
+        oldest: u16,
+        loads: impl Fn(u64) -> bool,
         wanted: impl Fn(&ModelMemory, u16) -> bool,
     ) -> (u16, bool) {
         let newest = self.memory.last_index(location);
@@ -126,12 +117,9 @@ impl Engine {
         indices.clear();
         indices.push(newest);
         if self.budget.stale > 0 {
-            let oldest = self.memory.oldest(self.current, location);
             indices.extend((oldest..newest).rev().filter(|&index| wanted(&self.memory, index)));
         }
-        if least {
-            self.memory.keep_least(location, &mut indices);
-        }
+        self.memory.keep_least(location, &mut indices, loads);
         let chosen = self.choose(indices.len(), Lean::First(140));
         if chosen != 0 && self.budget.stale != u32::MAX {
             self.budget.stale -= 1;
@@ -144,8 +132,8 @@ impl Engine {
     pub(crate) fn load(&mut self, atom: &Atom, order: Ordering, site: Site, wide: bool) -> u64 {
         let (me, location) = (self.current, self.locate(atom));
         let order = self.ordering(site, AccessKind::Load, order);
-        self.order(order);
-        let (index, stale) = self.pick(location, true, |_, _| true);
+        let oldest = self.memory.oldest(me, location, order);
+        let (index, stale) = self.pick(location, oldest, |_| true, |_, _| true);
         let (value, id) = self.memory.read(me, location, index, order);
         self.learn(id);
         self.note(site, atom, wide, ModelStep::Load { value, stale });
@@ -162,8 +150,9 @@ impl Engine {
     ) {
         let location = self.locate(atom);
         let order = self.ordering(site, AccessKind::Store, order);
-        self.order(order);
-        let (behind, _) = self.pick(location, false, |memory, index| memory.open(location, index));
+        let oldest = self.memory.oldest(self.current, location, order);
+        let open = |memory: &ModelMemory, index| memory.open(location, index);
+        let (behind, _) = self.pick(location, oldest, |_| false, open);
         self.learn(u64::from(behind));
         self.put(location, behind, value, order, false);
         self.note(site, atom, wide, ModelStep::Store { value });
@@ -194,7 +183,9 @@ impl Engine {
     ) -> u64 {
         let location = self.locate(atom);
         let order = self.ordering(site, AccessKind::Update, order);
-        let (index, _) = self.pick(location, false, |memory, index| memory.open(location, index));
+        let oldest = self.memory.oldest(self.current, location, order);
+        let open = |memory: &ModelMemory, index| memory.open(location, index);
+        let (index, _) = self.pick(location, oldest, |_| false, open);
         self.replace(atom, index, order, site, wide, change)
     }
 
@@ -209,7 +200,6 @@ impl Engine {
         change: impl FnOnce(u64) -> u64,
     ) -> u64 {
         let (me, location) = (self.current, self.locate(atom));
-        self.order(order);
         let (from, id) = self.memory.read(me, location, index, order);
         self.learn(id);
         let to = change(from);
@@ -231,20 +221,28 @@ impl Engine {
         wide: bool,
     ) -> Result<u64, u64> {
         let (me, location) = (self.current, self.locate(atom));
-        let newest = self.memory.newest(location);
-        let (index, stale) = self.pick(location, false, |memory, index| {
-            let value = memory.value(location, index);
-            // An older value that is not wanted either tells nothing new.
-            let fits = value & mask == wanted;
-            if fits { memory.open(location, index) } else { value != newest }
-        });
-        if self.memory.value(location, index) & mask == wanted {
-            let order = self.ordering(site, AccessKind::Exchange, success);
+        let order = self.ordering(site, AccessKind::Exchange, success);
+        let failed = self.ordering(site, AccessKind::FailedExchange, failure);
+        let least = self.memory.oldest(me, location, order);
+        let least_failed = self.memory.oldest(me, location, failed);
+        let fits = |value| value & mask == wanted;
+        let oldest = least.min(least_failed);
+        let (index, stale) = self.pick(
+            location,
+            oldest,
+            |value| !fits(value),
+            |memory, index| {
+                if fits(memory.value(location, index)) {
+                    index >= least && memory.open(location, index)
+                } else {
+                    index >= least_failed
+                }
+            },
+        );
+        if fits(self.memory.value(location, index)) {
             return Ok(self.replace(atom, index, order, site, wide, |old| old & !mask | new));
         }
-        let order = self.ordering(site, AccessKind::FailedExchange, failure);
-        self.order(order);
-        let (found, id) = self.memory.read(me, location, index, order);
+        let (found, id) = self.memory.read(me, location, index, failed);
         self.learn(id);
         self.note(site, atom, wide, ModelStep::FailedExchange { found, wanted, stale });
         Err(found)

@@ -29,7 +29,7 @@ impl Engine {
     }
 
     pub(super) fn fingerprint(&self) -> u64 {
-        let mut sum = mix(self.memory.hash, self.memory.fence_hash());
+        let mut sum = mix(self.memory.hash, self.memory.agreed_hash());
         for (number, thread) in self.threads.iter().enumerate() {
             let status = match thread.status {
                 ThreadStatus::Ready | ThreadStatus::Yielded => 0,

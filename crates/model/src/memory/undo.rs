@@ -26,8 +26,7 @@ pub(crate) struct MemoryMark {
     hash: u64,
     /// What threads know; nothing where all know everything.
     minds: Vec<Mind>,
-    fence: MemoryView,
-    fence_hash: u64,
+    agreed: MemoryView,
 }
 
 impl ModelMemory {
@@ -37,8 +36,7 @@ impl ModelMemory {
         mark.hash = self.hash;
         if !self.merged {
             mark.minds.clone_from(&self.minds);
-            mark.fence.clone_from(&self.fence);
-            mark.fence_hash = self.fence_hash;
+            mark.agreed.clone_from(&self.agreed);
         }
     }
 
@@ -51,8 +49,7 @@ impl ModelMemory {
         self.hash = mark.hash;
         if !self.merged {
             self.minds.clone_from(&mark.minds);
-            self.fence.clone_from(&mark.fence);
-            self.fence_hash = mark.fence_hash;
+            self.agreed.clone_from(&mark.agreed);
         }
     }
 

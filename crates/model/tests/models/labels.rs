@@ -1,6 +1,6 @@
 //! Orderings weakened by their label: each must be missed by some model.
 
-use lockstead_model::{AccessKind, Config, Ordering, Scenario, SearchFailure};
+use lockstead_model::{Config, Ordering, Scenario, SearchFailure};
 use std::path::Path;
 use std::rc::Rc;
 
@@ -38,31 +38,6 @@ pub(crate) fn weaker(config: &Config, file: &'static str, labels: &[&str], part:
     config.clone().orderings(Rc::new(move |site, _, order| {
         let here = site.file().ends_with(file) && lines.contains(&site.line());
         if here { part.without(order) } else { order }
-    }))
-}
-
-/// Does what [`weaker`] does, where all other sequentially consistent accesses are acquire and
-/// release: the checker takes each of them for a fence as well, which hides what an
-/// access before it lacks.
-pub(crate) fn weaker_without_fences(
-    config: &Config,
-    file: &'static str,
-    labels: &[&str],
-    part: Part,
-) -> Config {
-    let lines: Vec<u32> = labels.iter().flat_map(|label| labelled(file, label)).collect();
-    assert!(!lines.is_empty() || labels.is_empty(), "{file} has none of {labels:?}");
-    config.clone().orderings(Rc::new(move |site, access, order| {
-        let here = site.file().ends_with(file) && lines.contains(&site.line());
-        match order {
-            order if here => part.without(order),
-            Ordering::SeqCst => match access {
-                AccessKind::Load | AccessKind::FailedExchange => Ordering::Acquire,
-                AccessKind::Store => Ordering::Release,
-                AccessKind::Update | AccessKind::Exchange => Ordering::AcqRel,
-            },
-            order => order,
-        }
     }))
 }
 
