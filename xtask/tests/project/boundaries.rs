@@ -197,6 +197,14 @@ fn the_model_never_sees_linux() {
     }
 }
 
+/// Two checkers that share code may share a mistake: they have the locks in common, and nothing
+/// else.
+#[test]
+fn the_second_checker_shares_nothing_with_the_first() {
+    let found = dependencies("lockstead-second", &[None, Some("dev"), Some("build")]);
+    assert_eq!(found, ["lockstead-model-core", "loom"]);
+}
+
 /// Both the program under `run` and the command link the ledger: it brings
 /// nothing along.
 #[test]

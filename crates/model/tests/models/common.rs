@@ -1,7 +1,6 @@
 //! Policies and small helpers that the models share.
 
 use lockstead_core::{Policy, Slot};
-use lockstead_model::{Config, ExecutionEvent};
 
 /// A bound that no model reaches: nobody asks to be handed the lock.
 pub(crate) const NEVER: u64 = 1 << 62;
@@ -126,8 +125,16 @@ macro_rules! missed {
         let (scenario, config, name) = ($scenario, &$config, stringify!($name));
         let stats = scenario.check(config).expect("correct as shipped");
         println!("{name}: {stats}");
+        missed_if_broken!(scenario, $name, $kind, config);
+    }};
+}
+
+/// Does the second half of what `missed!` does.
+macro_rules! missed_if_broken {
+    ($scenario:expr, $name:ident, $kind:pat, $config:expr) => {{
+        let name = stringify!($name);
         if !$crate::common::mutated() {
-            match scenario.check(&config.clone().broken(name)) {
+            match $scenario.check(&$config.clone().broken(name)) {
                 Ok(stats) => panic!("{name}: not missed: {stats}"),
                 Err(failure) => assert!(matches!(failure.kind, $kind), "{name}: {failure}"),
             }
@@ -149,17 +156,6 @@ pub(crate) fn deep() -> bool {
 /// Returns `usual`, or `thorough` when the long searches are asked for.
 pub(crate) fn depth<T>(usual: T, thorough: T) -> T {
     if deep() { thorough } else { usual }
-}
-
-/// Counts what happens in the queue of spinners.
-pub(crate) fn watch_queue(config: Config) -> Config {
-    let config = config.watch("left", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 3));
-    let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));
-    let config = config.watch("head", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 2));
-    let config = config.watch("closed", |e| e.in_file("spin/queue.rs") && e.wrote(u32::MAX.into()));
-    config.watch("found closed", |e: &ExecutionEvent| {
-        e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into())
-    })
 }
 
 /// Declares tests, each of which shows that a scenario of the module `$place` of segments fails

@@ -1,10 +1,10 @@
 //! The queue of spinners: leaving at every step, being passed over, and nodes
 //! that serve one lock after the other.
 
-use crate::common::{Leaves, Mixed, Passes, Spins, depth, watch_queue};
+use crate::common::{Leaves, Mixed, Passes, Spins, depth};
 use lockstead_core::word::Word;
 use lockstead_core::{Nanos, Off, Platform, Policy, RawMutex, Slot, WaitBounds};
-use lockstead_model::{Cell, Config, FailureKind, Model, Scenario, Stats};
+use lockstead_model::{Cell, Config, ExecutionEvent, FailureKind, Model, Scenario, Stats};
 use std::panic::Location;
 
 type Lock<Y> = RawMutex<Model, Off, Y>;
@@ -43,6 +43,17 @@ impl<Y: Policy> Two<Y> {
             assert!(Model::participant(slot).claim(1), "the node of slot {number} is in use");
         }
     }
+}
+
+/// Counts what happens in the queue of spinners.
+fn watch_queue(config: Config) -> Config {
+    let config = config.watch("left", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 3));
+    let config = config.watch("passed", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 4));
+    let config = config.watch("head", |e| e.in_file("spin/queue.rs") && e.exchanged(1, 2));
+    let config = config.watch("closed", |e| e.in_file("spin/queue.rs") && e.wrote(u32::MAX.into()));
+    config.watch("found closed", |e: &ExecutionEvent| {
+        e.in_file("spin/queue.rs") && e.replaced(u32::MAX.into())
+    })
 }
 
 /// Searches the queue, and shows every path of it that was reached.

@@ -9,7 +9,7 @@ use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth};
 use crate::labels::{Part, weaker};
 use lockstead_core::Policy;
 use lockstead_core::ww::{Context, Scheme, WwError};
-use lockstead_model::{Config, Scenario, Stats};
+use lockstead_model::{Config, FailureKind, Scenario, Stats};
 use std::panic::Location;
 
 const SCHEMES: [Scheme; 2] = [Scheme::WaitDie, Scheme::WoundWait];
@@ -116,5 +116,19 @@ fn model_ww_judges_without_ordering() {
     for scheme in SCHEMES {
         let config = weaker(&small(), "ww/mod.rs", &["WW-1"], Part::All);
         crossing::<Sleeps>("ww, holder's ticket unordered", scheme, &config);
+    }
+}
+
+#[test]
+fn model_ww_misses_each_ordering() {
+    // Where releases are restarted, that orders what the exchanges do, too.
+    let config = small().preemptions(2).stale_reads(1).sections(false);
+    let told = opposite::<Sleeps>(Scheme::WoundWait);
+    let told = told.check(&weaker(&config, "ww/context.rs", &["WW-3"], Part::All));
+    let deposed = beside_one_alone::<Sleeps>(Scheme::WaitDie);
+    let deposed = deposed.check(&weaker(&config, "ww/wait.rs", &["WW-2"], Part::All));
+    for (label, result) in [("WW-3", told), ("WW-2", deposed)] {
+        let failure = result.err().unwrap_or_else(|| panic!("{label} is not missed"));
+        assert_eq!(failure.kind, FailureKind::Deadlock, "{label}: {failure}");
     }
 }

@@ -1,0 +1,467 @@
+//! What one execution has besides loom's memory: who runs, who sleeps, the time, and the choices of
+//! the machine.
+//!
+//! # Words are handles
+//! An atomic of the core must be a constant, and loom's atomics cannot be made in one. So a word of
+//! a lock is a number, and the atomic behind it comes from a shelf that the main thread filled
+//! before the others began. (Made at the first touch, an atomic would be made by one thread without
+//! an order to the others, which loom reports.)
+//!
+//! # Choices
+//! Loom knows no choice but who goes next and which store a load reads. So a choice of the machine
+//! (a spurious wake-up, a timer, a signal, a jump of the clock, an answer of `on_cpu`) is a load of
+//! a word of its own, to which the main thread stores a one after the others have begun: both
+//! values can be read. Each thread has [`CHOICES`] of them in an execution; later questions are
+//! answered by "nothing happens".
+//!
+//! # Everything else is plain
+//! The lists of this module are changed in the same step as an access that loom sees, and each
+//! module says by which. Loom, which reorders accesses only, then explores the orders of these
+//! changes, too.
+
+use crate::config::{Budget, Config};
+use crate::futex::Sleeper;
+use loom::cell::UnsafeCell;
+use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+/// The most threads that a scenario may have: loom has room for five, its main thread included.
+pub(crate) const MOST_THREADS: usize = loom::MAX_THREADS - 1;
+
+/// How many choices the machine has for one thread in one execution.
+pub(crate) const CHOICES: usize = 16;
+
+/// What a panic says that asks for the search to begin anew, with more of something.
+pub(crate) const AGAIN: &str = "the search begins anew";
+/// What a panic says when all sleep.
+pub(crate) const DEADLOCK: &str = "deadlock: every thread sleeps or has ended";
+/// What a panic says when threads spin for ever.
+pub(crate) const LIVELOCK: &str = "livelock: threads spin, and nothing changes";
+/// What a panic says when freed memory is touched.
+pub(crate) const FREED: &str = "an access to freed memory";
+
+/// For how many turns of spinners nothing may change.
+const QUIET: u32 = 400;
+
+/// A place in an execution's memory, as a word of a lock names it.
+#[derive(Clone, Copy)]
+pub(crate) struct Handle {
+    execution: u64,
+    index: usize,
+}
+
+impl Handle {
+    /// The handle of a word that no execution has touched.
+    pub(crate) const NEW: Self = Handle { execution: 0, index: 0 };
+}
+
+/// An atomic on the shelf.
+pub(crate) struct Item<A> {
+    pub(crate) atomic: A,
+    /// What every access reads, and whoever frees the memory writes: loom then reports an access
+    /// that has no order to it.
+    pub(crate) life: UnsafeCell<()>,
+    /// The value that was written last, in the order of execution.
+    pub(crate) newest: Cell<u64>,
+    pub(crate) freed: Cell<bool>,
+    /// Where the word is that has this handle.
+    address: Cell<usize>,
+}
+
+/// The atomics or fields of one kind.
+pub(crate) struct Shelf<A> {
+    items: Vec<Rc<Item<A>>>,
+    used: Cell<usize>,
+}
+
+impl<A> Shelf<A> {
+    fn new(size: usize, make: impl Fn() -> A) -> Self {
+        let item = || Item {
+            atomic: make(),
+            life: UnsafeCell::new(()),
+            newest: Cell::new(0),
+            freed: Cell::new(false),
+            address: Cell::new(0),
+        };
+        Shelf { items: (0..size).map(|_| Rc::new(item())).collect(), used: Cell::new(0) }
+    }
+
+    /// Returns the item behind a handle; takes one from the shelf if there is none in this
+    /// execution.
+    pub(crate) fn item(&self, execution: u64, handle: &Cell<Handle>) -> (usize, Rc<Item<A>>) {
+        let address = std::ptr::from_ref(handle).addr();
+        if handle.get().execution != execution {
+            let index = self.used.get();
+            if index == self.items.len() {
+                if std::thread::panicking() {
+                    return (0, Rc::clone(&self.items[0]));
+                }
+                begin_anew(|needs| needs.shelf *= 2);
+            }
+            self.used.set(index + 1);
+            handle.set(Handle { execution, index });
+        }
+        let index = handle.get().index;
+        // Each time: a value that was set up may have moved since.
+        self.items[index].address.set(address);
+        (index, Rc::clone(&self.items[index]))
+    }
+
+    pub(crate) fn at(&self, index: usize) -> Rc<Item<A>> {
+        Rc::clone(&self.items[index])
+    }
+
+    /// Calls `f` for each item whose word lies in this memory.
+    pub(crate) fn within(&self, memory: &std::ops::Range<usize>, f: impl Fn(&Item<A>)) {
+        let used = &self.items[..self.used.get()];
+        used.iter().filter(|item| memory.contains(&item.address.get())).for_each(|item| f(item));
+    }
+}
+
+/// What a search turns out to need while it runs; it begins anew then.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Needs {
+    /// Places on each shelf.
+    pub(crate) shelf: usize,
+    /// Threads have others execute fences, which each access must then know of.
+    pub(crate) fences: bool,
+    /// A thread has a handler, which needs choices.
+    pub(crate) handlers: bool,
+}
+
+impl Needs {
+    pub(crate) const FEW: Self = Needs { shelf: 16, fences: false, handlers: false };
+}
+
+thread_local! {
+    static NEEDS: Cell<Needs> = const { Cell::new(Needs::FEW) };
+    static EXECUTIONS: Cell<u64> = const { Cell::new(0) };
+    static CURRENT: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn needs() -> Needs {
+    NEEDS.get()
+}
+
+pub(crate) fn set_needs(needs: Needs) {
+    NEEDS.set(needs);
+}
+
+/// Ends the execution, and has the search begin anew with other needs.
+pub(crate) fn begin_anew(change: impl FnOnce(&mut Needs)) -> ! {
+    let mut needs = NEEDS.get();
+    change(&mut needs);
+    NEEDS.set(needs);
+    panic!("{AGAIN}");
+}
+
+type Handler = &'static dyn Fn();
+
+/// One execution.
+pub(crate) struct World {
+    pub(crate) config: Config,
+    /// The number of the execution among all of this thread of the operating system.
+    pub(crate) number: u64,
+    /// How many threads the scenario has. The next number is the main thread's.
+    pub(crate) threads: usize,
+    pub(crate) words: Shelf<AtomicU64>,
+    pub(crate) narrow: Shelf<AtomicU32>,
+    pub(crate) fields: Shelf<()>,
+    pub(crate) sleepers: RefCell<Vec<Sleeper>>,
+    /// For each thread: whether it is in a section, see `section`.
+    pub(crate) gates: Vec<AtomicU32>,
+    pub(crate) fences: bool,
+    /// For each thread: what others ring when they have woken it, see `futex`.
+    bells: Vec<AtomicU32>,
+    me: Cell<usize>,
+    ended: RefCell<Vec<bool>>,
+    /// For each thread that spins: how much had changed when its turn began.
+    spins: RefCell<Vec<Option<u64>>>,
+    /// How often each thread has yielded, as loom counts it.
+    yields: RefCell<Vec<u64>>,
+    changes: Cell<u64>,
+    quiet: Cell<u32>,
+    time: Cell<u64>,
+    /// The clock, where it may move while others run.
+    clock: Option<AtomicU64>,
+    left: RefCell<Budget>,
+    dice: Vec<AtomicU32>,
+    thrown: RefCell<Vec<usize>>,
+    handlers: RefCell<Vec<Option<Handler>>>,
+}
+
+/// Returns the execution that runs.
+pub(crate) fn world() -> Rc<World> {
+    CURRENT.with_borrow(|current| current.clone()).expect("only within a scenario")
+}
+
+/// Ends the execution that runs, if one does.
+pub(crate) fn leave() {
+    CURRENT.replace(None);
+}
+
+impl World {
+    /// Begins an execution. Only the main thread of loom may do so.
+    pub(crate) fn enter(config: &Config, threads: usize) -> Rc<World> {
+        let Needs { shelf, fences, handlers } = needs();
+        let number = EXECUTIONS.get() + 1;
+        EXECUTIONS.set(number);
+        let budget = config.budget;
+        let moves = budget.jumps + budget.timeouts > 0;
+        let chooses = budget != Budget { signals: budget.signals, ..Budget::NONE }
+            || config.hint == crate::Hint::Either
+            || handlers;
+        let dice = if chooses { threads * CHOICES } else { 0 };
+        let gates = if config.sections || fences { threads + 1 } else { 0 };
+        let world = Rc::new(World {
+            config: config.clone(),
+            number,
+            threads,
+            words: Shelf::new(shelf, || AtomicU64::new(0)),
+            narrow: Shelf::new(shelf, || AtomicU32::new(0)),
+            fields: Shelf::new(shelf, || ()),
+            sleepers: RefCell::default(),
+            gates: (0..gates).map(|_| AtomicU32::new(0)).collect(),
+            fences,
+            bells: (0..threads).map(|_| AtomicU32::new(0)).collect(),
+            me: Cell::new(threads),
+            ended: RefCell::new(vec![false; threads]),
+            spins: RefCell::new(vec![None; threads + 1]),
+            yields: RefCell::new(vec![0; threads + 1]),
+            changes: Cell::new(0),
+            quiet: Cell::new(0),
+            time: Cell::new(0),
+            clock: moves.then(|| AtomicU64::new(0)),
+            left: RefCell::new(budget),
+            dice: (0..dice).map(|_| AtomicU32::new(0)).collect(),
+            thrown: RefCell::new(vec![0; threads]),
+            handlers: RefCell::new(vec![None; threads + 1]),
+        });
+        CURRENT.replace(Some(Rc::clone(&world)));
+        world
+    }
+
+    /// Gives each choice its second value. The main thread calls it after the others have begun.
+    pub(crate) fn throw_dice(&self) {
+        for die in &self.dice {
+            die.store(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the number of the thread that runs, from 0.
+    pub(crate) fn me(&self) -> usize {
+        self.me.get()
+    }
+
+    pub(crate) fn set_me(&self, thread: usize) {
+        self.me.set(thread);
+    }
+
+    /// Does something at which loom may let others go first.
+    pub(crate) fn visible<R>(&self, step: impl FnOnce() -> R) -> R {
+        let me = self.me.get();
+        let result = step();
+        self.me.set(me);
+        result
+    }
+
+    /// Notes that the thread has changed memory, which may get spinners on.
+    pub(crate) fn changed(&self) {
+        self.changes.set(self.changes.get() + 1);
+        self.quiet.set(0);
+    }
+
+    /// Returns how much has changed so far.
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.get()
+    }
+
+    /// Notes that a thread of the scenario has ended.
+    pub(crate) fn end(&self, thread: usize) {
+        self.ended.borrow_mut()[thread] = true;
+        self.changed();
+    }
+
+    /// Tells whether a thread of the scenario can do anything but wait for others.
+    fn can_go_on(&self, thread: usize) -> bool {
+        !self.ended.borrow()[thread]
+            && self.spins.borrow()[thread] != Some(self.changes.get())
+            && !self.sleepers.borrow().iter().any(|s| s.sleeps(thread))
+    }
+
+    fn all_rest(&self) -> bool {
+        !(0..self.threads).any(|thread| self.can_go_on(thread))
+    }
+
+    /// Lets others go first, because the calling thread has nothing to do until they have.
+    ///
+    /// Loom would explore threads that do so in turn, again and again, while another one can go
+    /// on. An execution in which this thread has nothing new to see, more often than loom's own
+    /// fairness makes it look, is one that is explored without the look: it is not branched at any
+    /// more.
+    fn pause(&self, looks: &mut u64) {
+        let (me, changes) = (self.me(), self.changes.get());
+        self.yields.borrow_mut()[me] += 1;
+        self.visible(loom::thread::yield_now);
+        if self.changes.get() != changes {
+            *looks = 0;
+            return;
+        }
+        let yields = self.yields.borrow();
+        let others = (0..self.threads).filter(|&t| t != me && self.can_go_on(t));
+        let Some(most) = others.map(|t| yields[t]).max() else { return };
+        *looks += 1;
+        if *looks > 1 && yields[me] > most + 1 {
+            loom::skip_branch();
+        }
+    }
+
+    /// Makes one turn of a thread that sleeps. Where all do, fires the earliest timer if it may
+    /// come to the rescue.
+    ///
+    /// # Panics
+    /// If nothing can happen any more.
+    pub(crate) fn sleep_on(&self, looks: &mut u64) {
+        if self.all_rest() && !self.fire_earliest() {
+            let spun = self.spins.borrow().iter().any(Option::is_some);
+            assert!(spun, "{DEADLOCK}");
+        }
+        self.pause(looks);
+    }
+
+    /// Fires the earliest timer if its time has come, or if timers may come to the rescue.
+    fn fire_earliest(&self) -> bool {
+        let latest = if self.config.rescue { u64::MAX - 1 } else { self.time.get() };
+        let mut sleepers = self.sleepers.borrow_mut();
+        let Some(first) = sleepers
+            .iter_mut()
+            .filter(|s| s.woken.is_none() && s.deadline.is_some_and(|deadline| deadline <= latest))
+            .min_by_key(|s| s.deadline)
+        else {
+            return false;
+        };
+        first.time_out();
+        let time = self.time.get().max(first.deadline.unwrap_or(0));
+        drop(sleepers);
+        self.pass_to(time);
+        true
+    }
+
+    /// Makes one turn of a spin loop: it lasts until another thread has changed memory. Time passes
+    /// when nobody can do anything but spin.
+    ///
+    /// # Panics
+    /// If nothing changes for long.
+    pub(crate) fn relax(&self) {
+        let (me, changes) = (self.me(), self.changes.get());
+        let mut looks = 0;
+        self.spins.borrow_mut()[me] = Some(changes);
+        while self.changes.get() == changes {
+            if self.all_rest() {
+                self.quiet.set(self.quiet.get() + 1);
+                assert!(self.quiet.get() < QUIET, "{LIVELOCK}");
+                self.pass_to(self.time.get() + 1);
+                self.fire_earliest();
+                self.changes.set(self.changes.get() + 1);
+            }
+            self.pause(&mut looks);
+        }
+        self.spins.borrow_mut()[me] = None;
+    }
+
+    /// Moves the clock to `time`, unless it is later.
+    pub(crate) fn pass_to(&self, time: u64) {
+        if let Some(clock) = &self.clock {
+            self.visible(|| clock.fetch_max(time, Ordering::Relaxed));
+        }
+        self.time.set(self.time.get().max(time));
+    }
+
+    /// Returns the time as the clock shows it. A jump of the clock is a choice.
+    pub(crate) fn now(&self) -> u64 {
+        let Some(clock) = &self.clock else { return self.time.get() };
+        if self.happens(|left| &mut left.jumps) {
+            let jump = self.config.jump;
+            let before = self.visible(|| clock.fetch_add(jump, Ordering::Relaxed));
+            self.time.set(before + jump);
+            return before + jump;
+        }
+        // Relaxed: two processors' clocks may differ by what one has not seen yet.
+        self.visible(|| clock.load(Ordering::Relaxed))
+    }
+
+    /// Rings the bell of a thread.
+    pub(crate) fn ring_bell(&self, thread: usize) {
+        self.visible(|| self.bells[thread].fetch_add(1, Ordering::Relaxed));
+    }
+
+    /// Has the calling thread hear its bell.
+    pub(crate) fn hear_bell(&self, me: usize) {
+        self.visible(|| self.bells[me].fetch_add(0, Ordering::Relaxed));
+    }
+
+    /// Chooses between two things. The first is "nothing happens".
+    pub(crate) fn choose(&self) -> bool {
+        let me = self.me();
+        if me >= self.threads || self.dice.is_empty() {
+            return false;
+        }
+        let throw = self.thrown.borrow()[me];
+        if throw == CHOICES {
+            return false;
+        }
+        self.thrown.borrow_mut()[me] = throw + 1;
+        self.visible(|| self.dice[me * CHOICES + throw].load(Ordering::Relaxed)) == 1
+    }
+
+    /// Chooses whether something happens of which so much is left for this execution.
+    pub(crate) fn happens(&self, which: impl Fn(&mut Budget) -> &mut u32) -> bool {
+        if *which(&mut self.left.borrow_mut()) == 0 || !self.choose() {
+            return false;
+        }
+        // Others may have used it up before the load of the choice.
+        let mut left = self.left.borrow_mut();
+        let happens = *which(&mut left) > 0;
+        *which(&mut left) -= u32::from(happens);
+        happens
+    }
+
+    /// Lets a signal come before an access of a thread with a handler, which then runs.
+    pub(crate) fn signal_may_come(&self) {
+        let me = self.me();
+        let Some(handler) = self.handlers.borrow()[me] else { return };
+        if !self.happens(|left| &mut left.signals) {
+            return;
+        }
+        self.handlers.borrow_mut()[me] = None;
+        crate::section::restart_own(self);
+        handler();
+        self.handlers.borrow_mut()[me] = Some(handler);
+    }
+}
+
+/// Runs `body` in the calling thread; before any of its accesses `handler` may interrupt it, as
+/// often as [`Config::signals`] says.
+pub fn with_handler<R>(handler: impl Fn(), body: impl FnOnce() -> R) -> R {
+    let world = world();
+    if !needs().handlers {
+        begin_anew(|needs| needs.handlers = true);
+    }
+    let me = world.me();
+    let handler: &dyn Fn() = &handler;
+    // SAFETY: only the lifetime is erased. `Installed` takes the reference out of the list when
+    // this function is left, by a panic also, before `handler` goes away.
+    let handler: Handler = unsafe { std::mem::transmute(handler) };
+    world.handlers.borrow_mut()[me] = Some(handler);
+    let _installed = Installed(&world, me);
+    body()
+}
+
+struct Installed<'a>(&'a World, usize);
+
+impl Drop for Installed<'_> {
+    fn drop(&mut self) {
+        self.0.handlers.borrow_mut()[self.1] = None;
+    }
+}

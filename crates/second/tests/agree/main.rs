@@ -1,0 +1,25 @@
+//! The scenarios of the first checker, searched by the second.
+//!
+//! The modules of `locks` are files of the first checker's tests (`crates/model/tests/models`).
+//! Here `lockstead_model` means this crate, so both checkers search one text. The first checker's
+//! own program asserts its verdicts, this one that the second comes to the same: see `agreement`,
+//! which also lists where it does not.
+
+extern crate lockstead_second as lockstead_model;
+
+#[macro_use]
+mod agreement;
+
+#[path = "../../../model/tests/models/common.rs"]
+#[expect(dead_code, unused_macros, reason = "the first checker has more policies and tests")]
+mod common;
+
+#[path = "../../../model/tests/models/locks"]
+mod locks {
+    mod broken_biased;
+    mod broken_family;
+    mod broken_mutex;
+    mod broken_ww;
+    #[expect(dead_code, reason = "the first checker uses more of it")]
+    mod wait_wound;
+}
