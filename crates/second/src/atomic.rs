@@ -40,7 +40,7 @@ impl<A> Item<A> {
         world.signal_may_come();
         crate::section::learn(world);
         // Before the access: a release publishes itself, so whoever acquires it may free the memory.
-        crate::scenario::about_memory(|| self.life.with(|_| ()));
+        crate::world::about_memory(|| self.life.with(|_| ()));
         let result = world.visible(|| real(&self.atomic));
         assert!(!self.freed.get(), "{FREED}");
         result
@@ -247,7 +247,7 @@ pub fn freed<T>(object: &T) {
     let world = world();
     let start = std::ptr::from_ref(object).addr();
     let memory = start..start + size_of::<T>();
-    crate::scenario::about_memory(|| {
+    crate::world::about_memory(|| {
         world.words.within(&memory, free);
         world.narrow.within(&memory, free);
         world.fields.within(&memory, free);

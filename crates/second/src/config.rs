@@ -144,7 +144,7 @@ impl Config {
         self
     }
 
-    /// Bounds a search to `most` preemptions, if it is not bounded to fewer.
+    /// Explores only executions with at most `most` preemptions, or fewer if fewer were asked for.
     #[must_use]
     pub fn at_most(self, most: u32) -> Self {
         let bound = self.preemptions.map_or(most, |bound| bound.min(most));

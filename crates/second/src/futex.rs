@@ -11,35 +11,10 @@
 //! A timer that fires looks at the word for the same reason.
 
 use crate::config::Fault;
+use crate::sleeper::Sleeper;
 use crate::world::{World, world};
 use crate::{Model, U32, U64};
 use lockstead_core::{WaitBounds, WaitOutcome};
-
-/// One that sleeps, or was woken and has not gone on yet.
-pub(crate) struct Sleeper {
-    thread: usize,
-    address: usize,
-    /// The address whose waking cancels the wait.
-    cancel: Option<usize>,
-    pub(crate) deadline: Option<u64>,
-    /// How it was woken, if it was.
-    pub(crate) woken: Option<WaitOutcome>,
-    /// Whether it may go on: its bell was rung, too.
-    called: bool,
-}
-
-impl Sleeper {
-    /// Tells whether it is this thread, and nobody has woken it.
-    pub(crate) fn sleeps(&self, thread: usize) -> bool {
-        self.thread == thread && self.woken.is_none()
-    }
-
-    /// Wakes it because its time is over and nothing else can happen.
-    pub(crate) fn time_out(&mut self) {
-        self.woken = Some(WaitOutcome::TimedOut);
-        self.called = true;
-    }
-}
 
 /// A word on which threads sleep.
 #[derive(Clone, Copy)]

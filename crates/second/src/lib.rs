@@ -21,6 +21,7 @@ mod platform;
 mod report;
 mod scenario;
 mod section;
+mod sleeper;
 mod world;
 
 pub use atomic::{U32, U64, freed};

@@ -51,7 +51,7 @@ pub enum FailureKind {
 /// An execution in which something went wrong.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct SearchFailure {
-    /// What went wrong.
+    /// What went wrong in the execution.
     pub kind: FailureKind,
     /// The number of executions until then.
     pub executions: u64,

@@ -135,7 +135,7 @@ impl<S: 'static> Scenario<S> {
         }));
         EXECUTION.replace(None);
         world::leave();
-        let about_memory = ABOUT_MEMORY.replace(false);
+        let about_memory = world::forget_about_memory();
         let executions = executions.get();
         match result {
             Ok(()) => {
@@ -152,14 +152,6 @@ impl<S: 'static> Scenario<S> {
 
 thread_local! {
     static EXECUTION: RefCell<Option<Rc<dyn Fn()>>> = const { RefCell::new(None) };
-    static ABOUT_MEMORY: Cell<bool> = const { Cell::new(false) };
-}
-
-/// Does something in which loom can find that memory is touched and freed without an order.
-pub(crate) fn about_memory(step: impl FnOnce()) {
-    ABOUT_MEMORY.set(true);
-    step();
-    ABOUT_MEMORY.set(false);
 }
 
 /// Runs one execution, as the main thread of loom.

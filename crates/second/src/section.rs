@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering;
 const SHUT: u32 = 0;
 /// The thread has looked, or is about to.
 const OPEN: u32 = 1;
-/// The thread stores.
+/// The thread has passed its gate and stores.
 const STORES: u32 = 2;
 
 /// Begins a section of the calling thread.
@@ -43,13 +43,6 @@ pub(crate) fn end(world: &World) {
     let gate = &world.gates[world.me()];
     // No store: loom would give it no order to an update that came between.
     world.visible(|| gate.swap(SHUT, Ordering::AcqRel));
-}
-
-/// Restarts the section in which the calling thread is: a handler interrupts it.
-pub(crate) fn restart_own(world: &World) {
-    if let Some(gate) = world.gates.get(world.me()) {
-        world.visible(|| gate.swap(SHUT, Ordering::AcqRel));
-    }
 }
 
 /// Restarts the sections of all others.

@@ -20,7 +20,7 @@
 //! changes, too.
 
 use crate::config::{Budget, Config};
-use crate::futex::Sleeper;
+use crate::sleeper::Sleeper;
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::cell::{Cell, RefCell};
@@ -41,7 +41,7 @@ pub(crate) const LIVELOCK: &str = "livelock: threads spin, and nothing changes";
 /// What a panic says when freed memory is touched.
 pub(crate) const FREED: &str = "an access to freed memory";
 
-/// For how many turns of spinners nothing may change.
+/// The number of turns of spinners for which nothing may change.
 const QUIET: u32 = 400;
 
 /// A place in an execution's memory, as a word of a lock names it.
@@ -136,6 +136,7 @@ impl Needs {
 
 thread_local! {
     static NEEDS: Cell<Needs> = const { Cell::new(Needs::FEW) };
+    static ABOUT_MEMORY: Cell<bool> = const { Cell::new(false) };
     static EXECUTIONS: Cell<u64> = const { Cell::new(0) };
     static CURRENT: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
 }
@@ -156,9 +157,21 @@ pub(crate) fn begin_anew(change: impl FnOnce(&mut Needs)) -> ! {
     panic!("{AGAIN}");
 }
 
+/// Does something in which loom can find that memory is touched and freed without an order.
+pub(crate) fn about_memory(step: impl FnOnce()) {
+    ABOUT_MEMORY.set(true);
+    step();
+    ABOUT_MEMORY.set(false);
+}
+
+/// Returns whether a panic came from within [`about_memory`], and forgets it.
+pub(crate) fn forget_about_memory() -> bool {
+    ABOUT_MEMORY.replace(false)
+}
+
 type Handler = &'static dyn Fn();
 
-/// One execution.
+/// What one execution has besides loom's memory.
 pub(crate) struct World {
     pub(crate) config: Config,
     /// The number of the execution among all of this thread of the operating system.
@@ -169,14 +182,14 @@ pub(crate) struct World {
     pub(crate) narrow: Shelf<AtomicU32>,
     pub(crate) fields: Shelf<()>,
     pub(crate) sleepers: RefCell<Vec<Sleeper>>,
-    /// For each thread: whether it is in a section, see `section`.
+    /// The gate of each thread: whether it is in a section, see `section`.
     pub(crate) gates: Vec<AtomicU32>,
     pub(crate) fences: bool,
-    /// For each thread: what others ring when they have woken it, see `futex`.
+    /// The bell of each thread, which others ring when they have woken it, see `futex`.
     bells: Vec<AtomicU32>,
     me: Cell<usize>,
     ended: RefCell<Vec<bool>>,
-    /// For each thread that spins: how much had changed when its turn began.
+    /// How much had changed when the turn of each thread that spins began.
     spins: RefCell<Vec<Option<u64>>>,
     /// How often each thread has yielded, as loom counts it.
     yields: RefCell<Vec<u64>>,
@@ -435,7 +448,10 @@ impl World {
             return;
         }
         self.handlers.borrow_mut()[me] = None;
-        crate::section::restart_own(self);
+        if let Some(gate) = self.gates.get(me) {
+            // The handler restarts the section that it interrupts.
+            self.visible(|| gate.swap(0, Ordering::AcqRel));
+        }
         handler();
         self.handlers.borrow_mut()[me] = Some(handler);
     }

@@ -62,11 +62,11 @@ fn markers(code: &[TokenTree]) -> BTreeSet<String> {
 }
 
 /// Returns the names of the faults that the code of a test chooses: the second argument of
-/// `missed!`, the second name of an entry of `misses!`, and what `broken` is called with.
+/// `missed!` and `missed_if_broken!`, the second name of an entry of `misses!`, and what `broken` is called with.
 fn chosen(code: &[TokenTree]) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     groups(code, &mut |before, inside| match invoked(before).as_deref() {
-        Some("missed") => {
+        Some("missed" | "missed_if_broken") => {
             let comma = inside.iter().position(|token| is_punct(Some(token), ','));
             found.extend(comma.and_then(|comma| word(inside.get(comma + 1))));
         }
