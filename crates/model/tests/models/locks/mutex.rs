@@ -253,7 +253,11 @@ fn model_mutex_try_lock_3t() {
                 unsafe { g.lock.unlock() };
             }
         })
-        .after(|g| assert!((2..=3).contains(&g.count.get())))
+        .after(|g| {
+            assert!((2..=3).contains(&g.count.get()));
+            // Not by the fast path, where the contention has left slow unlocks behind.
+            assert!(g.lock.try_lock(Location::caller()), "nobody holds it");
+        })
         .verify("mutex, try_lock, 3 threads", &three().timeouts(1));
     assert!(stats.executions > 1000);
 }
