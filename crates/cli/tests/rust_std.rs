@@ -124,8 +124,11 @@ fn moves() {
     thread::scope(|scope| drop(scope.spawn(|| both(&locks[0], &locks[1]))));
     locks.swap(0, 1);
     thread::scope(|scope| drop(scope.spawn(|| both(&locks[1], &locks[0]))));
+    // Nor does who has leaked a guard hold the next lock at its place.
+    std::mem::forget(locks[2].lock());
     locks.truncate(0);
     locks.extend((0..3).map(Mutex::new));
+    drop(locks[2].lock().unwrap());
     thread::scope(|scope| drop(scope.spawn(|| both(&locks[0], &locks[1]))));
     locks.remove(0);
     thread::scope(|scope| drop(scope.spawn(|| both(&locks[1], &locks[0]))));

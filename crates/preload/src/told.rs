@@ -166,6 +166,11 @@ unsafe extern "C" fn dies(address: u64, site: &CallSite) {
     let known = me.ledger.find_lock(address).and_then(|index| me.ledger.lock(index));
     // Most locks that die were never used, or only where nobody looked.
     if let Some((kind, ..)) = known.map(|lock| lock.shape()).filter(|(kind, ..)| kind.is_told()) {
+        // Who has leaked a guard of the lock holds nothing now, and not the next lock at its place. That
+        // one is held by nobody yet: nothing of it is told before this returns.
+        for thread in me.ledger.threads() {
+            while thread.stack().revoke(address).is_some() {}
+        }
         me.destroyed(address, kind, site);
     }
 }

@@ -126,8 +126,10 @@ fn locks_that_cannot_be_seen() {
             .arg(&program)
             .output()
             .expect("lockstead starts");
+        // By chance this time a thread waited for one.
         let text = String::from_utf8_lossy(&output.stderr);
-        assert!(text.contains("acquired no lock that can be seen"), "{text}");
+        let said = ["acquired no lock that can be seen", "(only its waits are seen)"];
+        assert!(said.iter().any(|said| text.contains(said)), "{text}");
     }
 }
 
