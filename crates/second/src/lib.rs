@@ -7,7 +7,7 @@
 //! This crate offers the names of the first checker ([`Scenario`], [`Config`], [`Model`], [`Cell`],
 //! …) with the same meaning, so that a scenario is one text which both programs of tests compile.
 //! It shares no code with the first. What loom cannot express, and what this crate adds to it, is
-//! said at each module; `docs/verification.md` compares the two checkers.
+//! said at each module; `docs/checkers.md` compares the two checkers.
 //!
 //! Read in this order: `world` (what an execution has besides loom's memory), `atomic`, `futex`
 //! (how threads sleep), `section` (releases that are restarted, fences for others), `scenario`
