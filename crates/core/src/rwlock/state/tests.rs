@@ -183,10 +183,14 @@ fn word_rwlock_a_reader_leaves_quietly_only_where_nobody_needs_a_call() {
     });
 }
 
-/// Tells whether a thread has room and has not been called: the protocol never leads there.
+/// Tells whether a thread has room and has not been called, or waits to read behind as many readers
+/// as there can be, where it would have been refused: the protocol never leads there.
 fn late(fields: Fields) -> bool {
+    let reads_next = fields.next.is_some_and(|(_, mode)| mode == RwLockMode::Read);
+    let is_full = fields.holder == Holder::Readers(MAX_SLOTS);
     fields.asleep && fields.admits(RwLockMode::Read)
         || fields.next.is_some_and(|(_, mode)| fields.allows(mode))
+        || is_full && (reads_next || fields.asleep && !fields.promised)
 }
 
 /// A set of words, without the standard library.
