@@ -196,6 +196,14 @@ impl Builds {
     /// # Errors
     /// If a program does not compile.
     pub fn cpp(&mut self, way: Way) -> Result<(), String> {
+        self.cpp_but(way, |_| false)
+    }
+
+    /// Does as [`cpp`](Self::cpp), without the families of which `leaves_out` says so.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn cpp_but(&mut self, way: Way, leaves_out: fn(&str) -> bool) -> Result<(), String> {
         if way.aborts {
             // The programs throw.
             return Ok(());
@@ -212,6 +220,9 @@ impl Builds {
             ("C++20 atomic wait", "-DFAMILY_ATOMIC"),
             ("C++20 semaphore", "-DFAMILY_SEMAPHORE"),
         ] {
+            if leaves_out(family) {
+                continue;
+            }
             let to = self.place(family, way);
             let mut command = compiler("c++", way);
             command.args(["-std=c++20", define, "-o"]).arg(&to);

@@ -4,7 +4,7 @@
 //! `cargo run -p lockstead-hangs` has all of them, in more languages and built in more ways.
 
 use lockstead_hangs::asking::{Mode, ask};
-use lockstead_hangs::builds::{Builds, Program, SHIPPED};
+use lockstead_hangs::builds::{Builds, Program, SHIPPED, WAYS};
 use lockstead_hangs::judgement::{Judgement, Verdict};
 use std::path::Path;
 use std::sync::LazyLock;
@@ -17,6 +17,8 @@ static BUILT: LazyLock<(tempfile::TempDir, Builds)> = LazyLock::new(|| {
     let mut builds = Builds::new(folder.path().to_owned());
     builds.std(SHIPPED).expect("the Rust program compiles");
     builds.c(SHIPPED).expect("the C program compiles");
+    let others = |family: &str| family != "C++20 atomic wait";
+    builds.cpp_but(WAYS[0], others).expect("the C++ program compiles");
     builds.python().expect("the library for Python compiles");
     builds.skipped.iter().for_each(|reason| println!("skipped: {reason}"));
     (folder, builds)
@@ -63,6 +65,12 @@ fn who_lets_others_change_a_name_of_python_is_not_named() {
     }
     let Some(judgement) = judged("Python", "in_slot") else { return };
     assert_eq!(judgement.right.get("pad"), Some(&2), "nobody changes it: {judgement:?}");
+}
+
+#[test]
+fn a_guard_that_another_thread_would_empty_names_nobody() {
+    let Some(judgement) = judged("C++20 atomic wait", "filled_by_another") else { return };
+    assert_eq!((judgement.may_hold, judgement.owners()), (1, 2), "{judgement:?}");
 }
 
 #[test]

@@ -250,6 +250,15 @@ macro_rules! lots {
                 after(|| { let _leaf = LEAF.lock(); let _trees = TREES.read(); });
                 after(|| { let _trees = TREES.upgradable_read(); let _leaf = LEAF.lock(); });
                 after(|| *RwLockUpgradableReadGuard::upgrade(TREES.upgradable_read()) += 1);
+                // Locks that change places are others, and so are their rights to upgrade.
+                let mut pair = [RwLock::new(0), RwLock::new(1)];
+                thread::scope(|scope| drop(scope.spawn(|| {
+                    let _held = (pair[0].upgradable_read(), LEAF.lock());
+                })));
+                pair.swap(0, 1);
+                thread::scope(|scope| drop(scope.spawn(|| {
+                    let _held = (LEAF.lock(), pair[0].write());
+                })));
             }
         }
     };

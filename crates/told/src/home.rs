@@ -13,8 +13,9 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 /// The bit of a note that is being taken. The address of a [`Home`] is even.
 const MOVING_IN: usize = 1;
 
-/// How often a thread lets others run while another one moves in. After that it moves in itself: the
-/// other one is gone, for this is the child of a fork that came in between.
+/// How often a thread lets others run while another one moves in. After that it moves in itself, for
+/// the other one is gone where this is the child of a fork that came in between. (If it was only
+/// kept from running for so long, it forgets what was told of the lock meanwhile.)
 const TURNS: u32 = 1_000_000;
 
 unsafe extern "C" {

@@ -1,8 +1,9 @@
 /*
  * The reader-writer lock: 16 bytes, many readers or one writer. Neither side
  * starves. Reading again on a thread that reads may wait for ever: a writer may
- * have been promised the lock in between. At most 1048575 holds for reading at a
- * time: so many are leaked, and one more would wait for ever.
+ * have been promised the lock in between. It counts to 1048575 readers. No process
+ * has so many threads: where a call finds as many, some were never released, so that
+ * it would wait for ever, and it returns an error or aborts.
  */
 #if defined(LKS_DEBUG) && !defined(LOCKSTEAD_CHECK_H)
 #include "check.h" /* which includes this one */
