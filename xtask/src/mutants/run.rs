@@ -6,7 +6,6 @@ use crate::mutants::results::{Found, Results, State};
 use crate::mutants::tree::Tree;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 /// So many tests that take too long tell that a mutant makes searches endless.
@@ -82,9 +81,9 @@ pub fn run(
     let switched: Vec<usize> = todo.iter().copied().filter(built).collect();
     let (count, seconds) = (tests.len(), usual.as_secs_f64());
     eprintln!("mutants: {count} tests, {seconds:.0} s; {} mutants to run", switched.len());
-    let mut left = switched;
+    let mut left: Vec<_> = switched.into_iter().map(|index| (index, Progress::default())).collect();
     for budget in BUDGETS {
-        left = run_switched(plan, &left, &tests, results, limits, budget)?;
+        left = run_switched(plan, left, &tests, results, limits, budget)?;
         if !left.is_empty() && !limits.over() {
             eprintln!("mutants: {} pass {} s of tests", left.len(), budget.as_secs());
             results.save()?;
@@ -101,16 +100,30 @@ fn note_uncompiled(plan: &Plan, results: &mut Results) {
     }
 }
 
-/// Runs mutants with as many tests as the budget allows. Returns those that are not decided then.
+/// What a mutant has gone through so far.
+#[derive(Default)]
+struct Progress {
+    /// The tests that did not fail.
+    met: BTreeSet<String>,
+    /// How many of these took too long, and the first of them.
+    slow: u32,
+    first_slow: Option<String>,
+}
+
+/// Mutants that are not decided, by their index in the plan.
+type Undecided = Vec<(usize, Progress)>;
+
+/// Runs mutants with as many more tests as the budget allows. Returns those that are not decided then.
 fn run_switched(
     plan: &Plan,
-    todo: &[usize],
+    todo: Undecided,
     tests: &[Test],
     results: &mut Results,
     limits: Limits<'_>,
     budget: Duration,
-) -> Result<Vec<usize>, String> {
-    let next = AtomicUsize::new(0);
+) -> Result<Undecided, String> {
+    let count = todo.len();
+    let next = Mutex::new(todo.into_iter());
     let kills = Mutex::new(Kills::default());
     let shared = Mutex::new((results, Instant::now(), 0_usize));
     let failed = Mutex::new(None);
@@ -120,15 +133,17 @@ fn run_switched(
         for _ in 0..limits.at_once.max(1) {
             scope.spawn(|| {
                 while !limits.over() {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(&index) = todo.get(place) else { return };
-                    match decide(plan, index, tests, &kills, &firsts, budget) {
-                        Ok(None) => {
-                            left.lock().expect("no thread panics").push(index);
+                    let Some((index, progress)) = next.lock().expect("no thread panics").next()
+                    else {
+                        return;
+                    };
+                    match decide(plan, (index, progress), tests, &kills, &firsts, budget) {
+                        Ok(Err(progress)) => {
+                            left.lock().expect("no thread panics").push((index, progress));
                             let at = plan.describe(&plan.mutants[index]);
                             eprintln!("passes {} s of tests: {at}", budget.as_secs());
                         }
-                        Ok(Some((found, reached))) => {
+                        Ok(Ok((found, reached))) => {
                             let mut shared = shared.lock().expect("no thread panics");
                             if limits.decides(&found) {
                                 shared.0.put(&plan.mutants[index], &found, &reached);
@@ -139,7 +154,7 @@ fn run_switched(
                                 eprintln!("{:?}: {at}", found.state);
                             }
                             if shared.1.elapsed() > Duration::from_secs(10) {
-                                eprintln!("mutants: {} of {} done", shared.2, todo.len());
+                                eprintln!("mutants: {} of {} done", shared.2, count);
                                 shared.1 = Instant::now();
                                 let _ = shared.0.save();
                             }
@@ -170,16 +185,17 @@ fn first_numbers(plan: &Plan) -> HashMap<(usize, usize), u32> {
     firsts
 }
 
-type Decided = (Found, BTreeSet<String>);
+/// What has become of a mutant, and the files that the killing test comes to; or how far it is.
+type Decided = Result<(Found, BTreeSet<String>), Progress>;
 
 fn decide(
     plan: &Plan,
-    index: usize,
+    (index, progress): (usize, Progress),
     tests: &[Test],
     kills: &Mutex<Kills>,
     firsts: &HashMap<(usize, usize), u32>,
     budget: Duration,
-) -> Result<Option<Decided>, String> {
+) -> Result<Decided, String> {
     let mutant = &plan.mutants[index];
     let first = firsts[&(mutant.file, mutant.site)];
     let file = plan.files[mutant.file].short();
@@ -187,61 +203,67 @@ fn decide(
     let reaching = tests.iter().filter(|test| test.reaches(first)).collect();
     let number = mutant.number.unwrap_or_default();
     let place = (file, function.as_str());
-    let Some(found) = try_tests(reaching, number, place, kills, budget)? else { return Ok(None) };
+    let found = match try_tests(reaching, number, place, kills, (budget, progress))? {
+        Ok(found) => found,
+        Err(progress) => return Ok(Err(progress)),
+    };
     let killer = found.by.as_ref().and_then(|by| tests.iter().find(|test| test.name == *by));
     let reached = firsts
         .iter()
         .filter(|(_, first)| killer.is_some_and(|test| test.reaches(**first)))
         .map(|((file, _), _)| plan.files[*file].path.clone())
         .collect();
-    Ok(Some((found, reached)))
+    Ok(Ok((found, reached)))
 }
 
-/// Runs tests until one kills. Returns nothing if tests are left when the budget is spent.
+/// Runs tests that the mutant has not met, until one kills. Returns how far it is if tests are left
+/// when the budget is spent.
 fn try_tests(
     mut reaching: Vec<&Test>,
     number: u32,
     (file, function): (&str, &str),
     kills: &Mutex<Kills>,
-    budget: Duration,
-) -> Result<Option<Found>, String> {
+    (budget, mut progress): (Duration, Progress),
+) -> Result<Result<Found, Progress>, String> {
     {
         let kills = kills.lock().expect("no thread panics");
         reaching.sort_by(|a, b| {
             kills.cost(a, file, function).total_cmp(&kills.cost(b, file, function))
         });
     }
-    let mut found = Found { state: State::Survived, by: None, reaching: Vec::new() };
-    let mut slow = 0;
     let mut spent = Duration::ZERO;
     for test in &reaching {
+        if progress.slow == TIME_OUTS {
+            break;
+        }
+        if progress.met.contains(&test.name) {
+            continue;
+        }
         if spent > budget {
-            return Ok(None);
+            return Ok(Err(progress));
         }
         spent += test.usual;
         match test.run(number)? {
             Outcome::Passed => {}
             Outcome::Failed => {
                 kills.lock().expect("no thread panics").note(&test.name, file, function);
-                found.state = State::Killed;
-                found.by = Some(test.name.clone());
-                return Ok(Some(found));
+                let by = Some(test.name.clone());
+                return Ok(Ok(Found { state: State::Killed, by, reaching: Vec::new() }));
             }
             Outcome::TimedOut => {
-                found.state = State::TimedOut;
-                found.by.get_or_insert_with(|| test.name.clone());
-                slow += 1;
-                if slow == TIME_OUTS {
-                    break;
-                }
+                progress.first_slow.get_or_insert_with(|| test.name.clone());
+                progress.slow += 1;
             }
         }
+        progress.met.insert(test.name.clone());
     }
-    if reaching.is_empty() {
-        found.state = State::Unreached;
-    }
-    found.reaching = reaching.iter().map(|test| test.name.clone()).collect();
-    Ok(Some(found))
+    let state = match &progress.first_slow {
+        _ if reaching.is_empty() => State::Unreached,
+        Some(_) => State::TimedOut,
+        None => State::Survived,
+    };
+    let reaching = reaching.iter().map(|test| test.name.clone()).collect();
+    Ok(Ok(Found { state, by: progress.first_slow, reaching }))
 }
 
 /// Builds each mutant that cannot stand behind a switch by itself, and runs all tests that come to
@@ -280,7 +302,11 @@ fn run_singles(
             let function = &file.sites[mutant.site].function;
             let place = (file.short(), function.as_str());
             let near = tests.iter().filter(near).collect();
-            try_tests(near, 0, place, &kills, Duration::MAX)?.expect("without a budget")
+            let whole = (Duration::MAX, Progress::default());
+            let Ok(found) = try_tests(near, 0, place, &kills, whole)? else {
+                unreachable!("all tests fit into a budget without an end");
+            };
+            found
         } else {
             Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() }
         };

@@ -1,7 +1,7 @@
 //! The checker against litmus tests with known outcomes.
 //!
 //! # The tests
-//! `litmus/published/` holds tests from the literature with the verdict that was published for RC11;
+//! `litmus/published/` holds tests of the literature's shapes, with the verdict by RC11's formula;
 //! `litmus/families/` all combinations of orderings over the usual cycles. The complete set of
 //! outcomes of each, under three models, is what herd 7.58 of herdtools7 says:
 //! `rc11.cat` is herd's own, `cxx20.cat` has the two rules of C++20 that differ from it, and
