@@ -47,11 +47,11 @@ pub fn ask(
         }
     };
     let deadlocks = match mode {
-        Mode::Dump => Vec::new(),
-        Mode::Run => reported(&mut hung)?,
+        Mode::Dump => None,
+        Mode::Run => Some(reported(&mut hung)?),
     };
     let dump = dump(lockstead, hung.pid)?;
-    let judgement = judge(&hung, &dump, &deadlocks);
+    let judgement = judge(&hung, &dump, deadlocks.as_deref());
     hung.finish()?;
     Ok(judgement)
 }

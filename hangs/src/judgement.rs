@@ -34,7 +34,7 @@ pub struct Judgement {
     pub not_known: Vec<String>,
     /// All that was said and is not so.
     pub wrong: Vec<String>,
-    /// What was said of deadlocks.
+    /// What was said of deadlocks: the less of what both reports said.
     pub verdict: Verdict,
 }
 
@@ -53,10 +53,10 @@ impl Judgement {
     }
 }
 
-/// Returns how far a report of `lockstead dump --json` agrees with the program's truth; `also` has
-/// the deadlocks that `lockstead run` reported, if it did.
+/// Returns how far a report of `lockstead dump --json` agrees with the program's truth; `live` has
+/// the deadlocks that `lockstead run` reported, if the program was under it.
 #[must_use]
-pub fn judge(hung: &Hung, dump: &Value, also: &[Cycle]) -> Judgement {
+pub fn judge(hung: &Hung, dump: &Value, live: Option<&[Cycle]>) -> Judgement {
     let truth = &hung.truth;
     let id = |name: &str| hung.ids.get(name).copied().unwrap_or_default();
     let mut judgement = Judgement {
@@ -104,7 +104,9 @@ pub fn judge(hung: &Hung, dump: &Value, also: &[Cycle]) -> Judgement {
         };
         Some((verdict, array(&cycle["threads"]).map(number).collect()))
     });
-    cycles(hung, said.chain(also.iter().cloned()), &mut judgement);
+    let said = cycles(hung, said, &mut judgement.wrong);
+    let live = live.map(|live| cycles(hung, live.iter().cloned(), &mut judgement.wrong));
+    judgement.verdict = live.map_or(said, |live| said.max(live));
     judgement
 }
 
@@ -135,7 +137,8 @@ impl Said {
     }
 }
 
-fn cycles(hung: &Hung, said: impl Iterator<Item = Cycle>, judgement: &mut Judgement) {
+/// Returns what one report says of the deadlocks of a program; enters into `wrong` what is not so.
+fn cycles(hung: &Hung, said: impl Iterator<Item = Cycle>, wrong: &mut Vec<String>) -> Verdict {
     let ids = |lost| -> BTreeSet<u64> {
         let names = hung.truth.deadlocked(lost);
         names.iter().filter_map(|name| hung.ids.get(*name)).map(|id| u64::from(*id)).collect()
@@ -144,12 +147,12 @@ fn cycles(hung: &Hung, said: impl Iterator<Item = Cycle>, judgement: &mut Judgem
     let mut verdict = if ids(false).is_empty() { Verdict::RightlyNone } else { Verdict::Missed };
     for (said, members) in said {
         if !members.is_subset(&real) {
-            judgement.wrong.push(format!("a deadlock of {members:?}, where {real:?} are in one"));
+            wrong.push(format!("a deadlock of {members:?}, where {real:?} are in one"));
         } else if !matches!(verdict, Verdict::Deadlock | Verdict::RightlyNone) {
             verdict = said;
         }
     }
-    judgement.verdict = verdict;
+    verdict
 }
 
 fn array(value: &Value) -> impl Iterator<Item = &Value> {

@@ -16,6 +16,8 @@ pub struct Truth {
     pub any: BTreeSet<String>,
     /// The locks that threads wait for, by the name of the thread.
     pub waits: BTreeMap<String, String>,
+    /// The one thread among the owners behind which another thread waits, by the name of that one.
+    pub behind: BTreeMap<String, String>,
     /// The threads whose ends others wait for, by the name of the waiting one.
     pub joins: BTreeMap<String, String>,
     /// The ids of threads whose names the kernel does not know.
@@ -51,6 +53,9 @@ impl Truth {
             ["WAIT", thread, lock] => {
                 self.waits.insert(thread.into(), lock.into());
             }
+            ["BEHIND", thread, other] => {
+                self.behind.insert(thread.into(), other.into());
+            }
             ["JOIN", thread, ending] => {
                 self.joins.insert(thread.into(), ending.into());
             }
@@ -74,6 +79,9 @@ impl Truth {
     /// Returns the threads without which the wait of `thread` cannot end; `lost` says whether those
     /// that lost a guard count as owners.
     fn awaited<'a>(&'a self, thread: &str, lost: bool) -> Vec<&'a str> {
+        if let Some(other) = self.behind.get(thread) {
+            return vec![other];
+        }
         let lock = self.waits.get(thread);
         let owners = lock.and_then(|lock| self.owners.get(lock));
         let leaks = lock.filter(|_| lost).and_then(|lock| self.leaks.get(lock));

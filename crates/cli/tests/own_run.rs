@@ -59,6 +59,18 @@ fn act(what: &str) {
                 drop(ROUTES.write());
             },
         ),
+        "readers" => pair(
+            || {
+                let _held = TABLE.read();
+                BOTH.wait();
+                drop(JOURNAL.lock());
+            },
+            || {
+                let _held = JOURNAL.lock();
+                BOTH.wait();
+                drop(TABLE.write());
+            },
+        ),
         "segment" => {
             let segment = Segment::<SharedMutex<u64>>::memfd("accounts", &SegmentOptions::new());
             let segment: &'static _ = Box::leak(Box::new(segment.expect("a segment")));
@@ -239,6 +251,47 @@ fn writers_are_named_by_the_words_of_their_locks() {
             "holds routes (lockstead rwlock), as its word says",
         ],
     );
+}
+
+/// In a process whose threads sleep for nothing but the ring, or go on, so that it is the ring that is
+/// news: this program's own threads, which wait for its tests, stay behind.
+#[test]
+fn a_reader_of_a_ring_is_named_by_its_landing_pad_while_the_program_goes_on() {
+    let test = "a_reader_of_a_ring_is_named_by_its_landing_pad_while_the_program_goes_on";
+    if let Ok(what) = std::env::var(DO) {
+        return in_child(|| {
+            named("busy", || {
+                loop {
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            act(&what);
+        });
+    }
+    let flags = ["--no-report", "--on-deadlock=kill"];
+    let Some(outcome) = under_run(test, "readers", &flags, None) else { return };
+    expect(
+        &outcome.stderr,
+        &[
+            "waits to write command::own_run::TABLE (lockstead rwlock), since ",
+            "holds command::own_run::TABLE (lockstead rwlock) for reading\n      pad: the landing pad of",
+            "holds command::own_run::JOURNAL (lockstead mutex), as its word says",
+        ],
+    );
+}
+
+/// Does something in a forked child, and waits for its end, by whatever.
+fn in_child(body: impl FnOnce()) {
+    // SAFETY: the child has one thread, and uses nothing that another one may have locked but the
+    // allocator, which the C library keeps in order across a fork.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        body();
+        std::process::exit(0);
+    }
+    // SAFETY: waits for the child, and writes nothing.
+    let ended = unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+    assert_eq!(ended, child);
 }
 
 #[test]

@@ -10,6 +10,8 @@ mod more;
 mod once;
 #[path = "truth.rs"]
 mod truth;
+#[path = "upgradable.rs"]
+mod upgradable;
 
 /// The locks, in the words of the cases.
 mod family {
@@ -49,5 +51,5 @@ mod family {
 }
 
 fn main() {
-    cases::main(&[cases::CASES, more::CASES, mapped::CASES, once::CASES]);
+    cases::main(&[cases::CASES, more::CASES, mapped::CASES, once::CASES, upgradable::CASES]);
 }

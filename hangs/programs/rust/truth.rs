@@ -23,6 +23,11 @@ pub(crate) fn wait(thread: &str, lock: &str) {
     println!("WAIT {thread} {lock}");
 }
 
+/// Says that `thread` waits for what `other` has of a lock, and for nobody else who has it too.
+pub(crate) fn behind(thread: &str, other: &str) {
+    println!("BEHIND {thread} {other}");
+}
+
 /// Says that `thread` took the lock, lost the guard, and will never give the lock back.
 pub(crate) fn leak(lock: &str, thread: &str) {
     println!("LEAK {lock} {thread}");

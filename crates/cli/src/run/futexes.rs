@@ -1,7 +1,8 @@
 //! When to look for deadlocks through locks of which the ledger has no owners.
 //!
 //! # Role
-//! Of a lock that is a bare futex word the ledger has who waits for it. Who holds it is found by
+//! Of a lock that is a bare futex word the ledger has who waits for it, and so it is of one whose
+//! word names a writer and only counts those who read. Who holds it is found by
 //! evidence in the memory of the process, which takes some milliseconds, and more the first time;
 //! so it is looked for only when a thread has slept for a while, and once for each such wait.
 //!
@@ -58,11 +59,13 @@ pub(super) struct FutexWatch {
 }
 
 impl FutexWatch {
-    /// Tells whether to look now. `waiters`: all threads that stay in one wait.
+    /// Tells whether to look now. `waiters`: all threads that stay in one wait; `counts`: tells of a
+    /// reader-writer lock whether its readers are in no ledger.
     pub(super) fn is_due<'w>(
         &mut self,
         looks: &FutexLooks,
         waiters: impl Iterator<Item = &'w LastingWaiter>,
+        counts: impl Fn(u64) -> bool,
         now: u64,
     ) -> bool {
         let mut waits = BTreeSet::new();
@@ -79,7 +82,7 @@ impl FutexWatch {
                 WaitKind::MUTEX | WaitKind::WRITE | WaitKind::READ | WaitKind::JOIN
             );
             if is_lock || is_futex && !looks.is_event(waiter.waiting.stack) {
-                any |= is_futex;
+                any |= is_futex || how.kind() == WaitKind::WRITE && counts(waiter.waiting.target);
                 waits.insert((waiter.thread, waiter.episode));
             }
         }
@@ -111,8 +114,9 @@ mod tests {
     fn each_wait_on_a_word_is_looked_at_when_it_is_old_and_a_few_times_more() {
         let (looks, mut watch) = (FutexLooks::default(), FutexWatch::default());
         let one = waiter(1, WaitKind::FUTEX, 0);
-        let mut due =
-            |waiters: &[&LastingWaiter], now| watch.is_due(&looks, waiters.iter().copied(), now);
+        let mut due = |waiters: &[&LastingWaiter], now| {
+            watch.is_due(&looks, waiters.iter().copied(), |_| false, now)
+        };
         assert!(!due(&[&one], AGE - 1));
         assert!(due(&[&one], AGE));
         assert!(!due(&[&one], AGE + 1), "once");
@@ -125,6 +129,15 @@ mod tests {
     }
 
     #[test]
+    fn who_waits_to_write_is_a_reason_where_readers_are_only_counted() {
+        let (looks, waiting) = (FutexLooks::default(), waiter(1, WaitKind::WRITE, 0));
+        let due = |counts: bool| {
+            FutexWatch::default().is_due(&looks, [&waiting].into_iter(), |_| counts, AGE)
+        };
+        assert!(due(true) && !due(false));
+    }
+
+    #[test]
     fn events_deadlines_and_what_the_ledger_knows_by_itself_are_no_reason_to_look() {
         let (looks, mut watch) = (FutexLooks::default(), FutexWatch::default());
         looks.note(0, 0, [1]);
@@ -134,10 +147,13 @@ mod tests {
             waiter(3, WaitKind::MUTEX, 0),
             waiter(4, WaitKind::CONDITION, 0),
         ];
-        assert!(!watch.is_due(&looks, waiters.iter(), 10 * AGE));
+        assert!(!watch.is_due(&looks, waiters.iter(), |_| true, 10 * AGE));
         let one = waiter(5, WaitKind::FUTEX, 0);
         looks.note(9 * AGE, 10 * AGE, []);
-        assert!(!watch.is_due(&looks, waiters.iter().chain([&one]), 10 * AGE), "it rests");
-        assert!(watch.is_due(&looks, waiters.iter().chain([&one]), (10 + REST) * AGE));
+        assert!(
+            !watch.is_due(&looks, waiters.iter().chain([&one]), |_| true, 10 * AGE),
+            "it rests"
+        );
+        assert!(watch.is_due(&looks, waiters.iter().chain([&one]), |_| true, (10 + REST) * AGE));
     }
 }

@@ -11,7 +11,7 @@ use crate::dump;
 use lockstead_inspect::proc::process::LiveProcess;
 use lockstead_inspect::report::finding::{FindingThread, HolderActivity as Doing};
 use lockstead_inspect::snapshot::model::{
-    JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
+    HolderEvidence, JudgedCycle, LockHeld, SnapshotLock, SnapshotThread, ThreadActivity, WaitTarget,
 };
 use lockstead_inspect::snapshot::{self, Snapshot};
 use lockstead_inspect::waits::standstill::Enders;
@@ -150,17 +150,26 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
 /// Returns whether the ledger has all waits of a cycle, and who holds what, so that the detection
 /// sees it as well.
 pub(super) fn is_recorded(found: &Snapshot, cycle: &JudgedCycle) -> bool {
-    let mut waits =
-        cycle.threads.iter().map(|&tid| found.thread(tid).and_then(SnapshotThread::wait));
-    waits.all(|wait| {
+    let next = cycle.threads.iter().cycle().skip(1);
+    cycle.threads.iter().zip(next).all(|(&tid, &next)| {
+        let wait = found.thread(tid).and_then(SnapshotThread::wait);
         wait.is_some_and(|wait| {
-            let of_python = match wait.target {
-                WaitTarget::Lock { address } => found.lock(address).is_some_and(is_of_python),
+            let by_evidence = match wait.target {
+                WaitTarget::Lock { address } => {
+                    found.lock(address).is_some_and(|lock| is_of_python(lock) || shows(lock, next))
+                }
                 WaitTarget::Join { .. } | WaitTarget::Unknown { .. } => false,
             };
-            wait.word.is_none() && !of_python
+            wait.word.is_none() && !by_evidence
         })
     })
+}
+
+/// Tells whether something else than its word and the ledger shows that the thread holds a lock.
+fn shows(lock: &SnapshotLock, tid: u32) -> bool {
+    let LockHeld::By { holders } = &lock.held else { return false };
+    let mut its = holders.iter().filter(|holder| holder.thread == tid);
+    its.any(|holder| holder.evidence != HolderEvidence::Word)
 }
 
 /// Returns whether a thread is in a cycle.

@@ -10,7 +10,7 @@ use lockstead_inspect::waits::detect::{Detector, FoundCycle};
 use lockstead_inspect::waits::observe::{LastingWaiter, Observer};
 use lockstead_inspect::waits::surroundings::WaitSurroundings;
 use lockstead_inspect::waits::verify::{self, Confirmation};
-use lockstead_inspect::waits::words::WordOwners;
+use lockstead_inspect::waits::words::{self, WordOwners};
 use lockstead_ledger::Ledger;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
@@ -91,7 +91,9 @@ impl ProcessWatch {
             let alive = observer.waiters().filter(|waiter| !detector.is_dead(waiter));
             news.extend(patience.due(alive, now).into_iter().cloned().map(RoundNews::Blocked));
         }
-        if process.visible && self.futexes.is_due(&process.futexes, self.observer.waiters(), now) {
+        let counts = |lock| words::named_by_word(&ledger, lock).is_some();
+        let waiters = self.observer.waiters();
+        if process.visible && self.futexes.is_due(&process.futexes, waiters, counts, now) {
             news.push(RoundNews::Seen(Sight::Futexes));
         }
         if process.visible && self.lasting.is_due(self.observer.waiters(), now) {

@@ -1,257 +1,27 @@
-//! Locks that threads wait for, and what it looks like when one is released.
+//! Locks that threads wait for.
 //!
 //! # Role
 //! A lock without an owner in its word is known by how it is used: the word that its waiters sleep
-//! on, the value that they compare it with, and the one step by which it is released. Where the
-//! functions on the waiter's stack have names, these say which lock it is. Else each kind that fits
-//! the word is a candidate, and only a release of that very kind confirms it.
+//! on, the value that they compare it with, and the one step by which it is [released](super::shape).
+//! Where the functions on the waiter's stack have names, these say which lock it is. Else each kind
+//! that fits the word is a candidate, and only a release of that very kind confirms it.
 
-use super::event::{Change, Event};
+use super::shape::{
+    AwaitedLock, LockShape, PARKING_READER, PARKING_RUNS, PARKING_UPGRADABLE, PARKING_WAITED,
+    PARKING_WRITER, RUST_READERS,
+};
 use crate::futexes::{FutexRole, FutexUse};
 use crate::memory::ReadableMemory;
 use crate::proc::futex::{FutexWait, FutexWaitKind};
+use crate::waits::modes::WaitMode;
 
-/// The kinds of locks whose release is known.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum LockShape {
-    /// Rust's `std::sync::Mutex`: 0 free, 1 held, 2 held and waited for.
-    RustMutex,
-    /// Rust's `std::sync::RwLock`: readers in the lower 30 bits, all of them set for a writer; two
-    /// bits for those who wait. Writers sleep on the word behind it.
-    RustRwLock,
-    /// The state of Rust's `std::sync::Once`: 1 while the initialiser runs.
-    RustOnce,
-    /// The `Mutex` of parking_lot, a byte: bit 0 held, bit 1 waited for.
-    ParkingMutex,
-    /// The `RwLock` of parking_lot, 8 bytes: bits for those who wait, for a writer, and readers
-    /// from bit 4 on.
-    ParkingRwLock,
-    /// A semaphore of C++20 as libstdc++ has it, all of whose units are taken: a number of units.
-    /// Whoever puts one back wakes the sleepers if there was none before.
-    Semaphore,
-    /// The `Once` of parking_lot, a byte: bit 0 done, bit 1 poisoned, bit 2 while the initialiser
-    /// runs, bit 3 waited for.
-    ParkingOnce,
-    /// A lock that only calls of known functions release.
-    Called,
-    /// The same, of which its word says that several threads may share it now.
-    CalledShared,
-    /// A lock of the crate lockstead that names its owner: nobody needs to look for that one.
-    Own,
-    /// A reader-writer lock of the crate lockstead that its word says readers hold: their number in
-    /// the low 20 bits, with bit 20.
-    OwnRead,
-}
-
-impl LockShape {
-    /// Returns what a lock is called that was used as one of this kind, in a program without names;
-    /// `None` where its kind does not tell.
-    #[must_use]
-    pub fn name(self) -> Option<&'static str> {
-        match self {
-            LockShape::RustMutex => Some("lock like Rust's std::sync::Mutex"),
-            LockShape::RustRwLock => Some("lock like Rust's std::sync::RwLock"),
-            LockShape::RustOnce => Some("once like Rust's std::sync::Once"),
-            LockShape::ParkingMutex => Some("lock like parking_lot's Mutex"),
-            LockShape::ParkingRwLock => Some("lock like parking_lot's RwLock"),
-            LockShape::Semaphore => Some("semaphore like C++20's"),
-            LockShape::ParkingOnce => Some("once like parking_lot's Once"),
-            LockShape::Called | LockShape::CalledShared => None,
-            LockShape::Own | LockShape::OwnRead => None,
-        }
-    }
-}
-
-/// A lock that a thread waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct AwaitedLock {
-    /// The address of the lock.
-    pub address: u64,
-    /// The kind that it is.
-    pub shape: LockShape,
-}
-
-/// What a run did first to a lock.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touch {
-    /// It released a lock that it had alone.
-    Released,
-    /// It released a lock that it had with others.
-    ReleasedShared,
-    /// It acquired it, tried to, or did something else to it.
-    Taken,
-}
-
-impl Touch {
-    /// Tells whether it is a release.
-    #[must_use]
-    pub fn is_release(self) -> bool {
-        self != Touch::Taken
-    }
-}
-
-const RUST_READERS: u64 = (1 << 30) - 1;
 const RUST_READERS_WAIT: u32 = 1 << 30;
 const RUST_WRITERS_WAIT: u32 = 1 << 31;
-const OWN_READERS: u64 = 1 << 20;
 /// How a sleep says that it is for a reader-writer lock of the crate lockstead, to read.
 const OWN_TO_READ: u64 = 1;
-const PARKING_WRITER: u64 = 8;
-const PARKING_UPGRADABLE: u64 = 4;
-const PARKING_READER: u64 = 16;
-/// The bits of a `Once` of parking_lot: its initialiser runs, and threads wait for that.
-const PARKING_RUNS: u64 = 4;
-const PARKING_WAITED: u64 = 8;
 /// Bytes from the data of a thread that parking_lot has parked to the word that it sleeps on.
 const PARKED_KEY: u64 = 32;
 const PARKED_TOKEN: u64 = 8;
-
-impl AwaitedLock {
-    /// Returns what an event does to this lock, if anything.
-    #[must_use]
-    pub fn touch(&self, event: &Event) -> Option<Touch> {
-        let (address, change, before, after) = match *event {
-            Event::Releases(address) => {
-                let released = match self.shape {
-                    LockShape::CalledShared => Touch::ReleasedShared,
-                    _ => Touch::Released,
-                };
-                return (address == self.address).then_some(released);
-            }
-            Event::ReleasesShared(address) => {
-                return (address == self.address).then_some(Touch::ReleasedShared);
-            }
-            Event::Acquires(address) => return (address == self.address).then_some(Touch::Taken),
-            Event::Locked { address, size, change, before, after } if self.size() == size => {
-                (address, change, before, after)
-            }
-            // Whoever finds no unit there only looks, and sleeps.
-            Event::Sleeps(address) if self.shape == LockShape::Semaphore => {
-                return (address == self.address).then_some(Touch::Taken);
-            }
-            Event::Locked { .. } | Event::Sleeps(_) | Event::Wakes(_) => return None,
-        };
-        if address != self.address {
-            return None;
-        }
-        let (expected, new) = match change {
-            Change::CompareExchange { expected, new } => (expected, new),
-            Change::Exchange | Change::Update => (before, after),
-        };
-        Some(expected.zip(new).map_or(Touch::Taken, |(old, new)| self.step(change, old, new)))
-    }
-
-    fn step(&self, change: Change, old: u64, new: u64) -> Touch {
-        let less = old.wrapping_sub(new);
-        match self.shape {
-            LockShape::RustMutex if change != Change::Update && new == 0 && old <= 2 => {
-                Touch::Released
-            }
-            LockShape::RustOnce
-                if change == Change::Exchange && old & 3 == 1 && matches!(new, 0 | 2 | 3) =>
-            {
-                Touch::Released
-            }
-            LockShape::RustRwLock => match less & 0xffff_ffff {
-                1 => Touch::ReleasedShared,
-                RUST_READERS => Touch::Released,
-                _ => Touch::Taken,
-            },
-            LockShape::ParkingMutex if old & 1 == 1 && new & 1 == 0 => Touch::Released,
-            // The second of two releases in one run, by subtraction.
-            LockShape::ParkingMutex if (old, new) == (0, 0xff) => Touch::Released,
-            LockShape::ParkingRwLock => {
-                const UPGRADABLE: u64 = PARKING_READER + PARKING_UPGRADABLE;
-                match less {
-                    PARKING_READER | UPGRADABLE => Touch::ReleasedShared,
-                    PARKING_WRITER if change == Change::Update => Touch::Released,
-                    _ if old & PARKING_WRITER != 0 && new & PARKING_WRITER == 0 => Touch::Released,
-                    _ => Touch::Taken,
-                }
-            }
-            LockShape::ParkingOnce
-                if change == Change::Exchange
-                    && old & PARKING_RUNS != 0
-                    && matches!(new, 1 | 2) =>
-            {
-                Touch::Released
-            }
-            LockShape::OwnRead if own_readers(old) == own_readers(new) + 1 => Touch::ReleasedShared,
-            LockShape::Semaphore if change == Change::Update && new == old + 1 => Touch::Released,
-            _ => Touch::Taken,
-        }
-    }
-
-    /// Tells whether a run puts a unit into a semaphore and wakes then those who sleep on the number.
-    /// Of other locks every release is one.
-    #[must_use]
-    pub fn gives_back(&self, events: &[Event]) -> bool {
-        let releases = |event: &Event| self.touch(event).is_some_and(Touch::is_release);
-        let released = events.iter().position(releases);
-        let wakes = |at: usize| events[at..].contains(&Event::Wakes(self.address));
-        released.is_some_and(|at| self.shape != LockShape::Semaphore || wakes(at))
-    }
-
-    /// Tells whether a run of a thread that waited for a unit of a semaphore takes the one that is
-    /// there. One that waited for another kind of number does not.
-    #[must_use]
-    pub fn takes_unit(&self, events: &[Event]) -> bool {
-        let touch = events.iter().find(|event| self.touch(event).is_some());
-        touch.is_some_and(|event| match event {
-            Event::Locked { change: Change::CompareExchange { expected, new }, .. } => {
-                (*expected, *new) == (Some(1), Some(0))
-            }
-            _ => false,
-        })
-    }
-
-    /// Returns the bytes of the number by which the lock is released; 0 if only calls release it.
-    fn size(&self) -> usize {
-        match self.shape {
-            LockShape::RustMutex
-            | LockShape::RustRwLock
-            | LockShape::RustOnce
-            | LockShape::Semaphore => 4,
-            LockShape::ParkingMutex | LockShape::ParkingOnce => 1,
-            LockShape::ParkingRwLock | LockShape::Own | LockShape::OwnRead => 8,
-            LockShape::Called | LockShape::CalledShared => 0,
-        }
-    }
-
-    /// Returns what the run did first to this lock.
-    #[must_use]
-    pub fn first_touch(&self, events: &[Event]) -> Option<Touch> {
-        events.iter().find_map(|event| self.touch(event))
-    }
-
-    /// Returns the bytes of the lock's number, and what stands there when nobody has it.
-    #[must_use]
-    pub fn free(&self) -> (usize, u64) {
-        (self.size(), u64::from(self.shape == LockShape::Semaphore))
-    }
-
-    /// Returns the bytes of the lock's number, and what stands there when only a thread that was
-    /// waiting for it has it, alone or to share it.
-    #[must_use]
-    pub fn taken(&self, shared: bool) -> (usize, u64) {
-        let held = match (self.shape, shared) {
-            (LockShape::RustRwLock, false) => RUST_READERS,
-            (LockShape::ParkingRwLock, false) => PARKING_WRITER,
-            (LockShape::ParkingRwLock, true) => PARKING_READER,
-            (LockShape::OwnRead, true) => OWN_READERS | 1,
-            (LockShape::Own | LockShape::OwnRead | LockShape::ParkingOnce, _)
-            | (LockShape::RustOnce | LockShape::Semaphore, _)
-            | (LockShape::Called | LockShape::CalledShared, _) => 0,
-            (LockShape::RustMutex | LockShape::ParkingMutex | LockShape::RustRwLock, _) => 1,
-        };
-        (self.size(), held)
-    }
-}
-
-/// Returns the number of readers in the word of a reader-writer lock of the crate lockstead.
-fn own_readers(word: u64) -> u64 {
-    if word & OWN_READERS != 0 { word & (OWN_READERS - 1) } else { 0 }
-}
 
 /// Returns what the functions on a stack say, unless they say only how the thread sleeps, and
 /// nothing of what for: any lock can be built on a wait for a number.
@@ -361,23 +131,42 @@ pub fn is_lock_by_memory(locks: &[AwaitedLock], memory: &dyn ReadableMemory) -> 
     })
 }
 
-/// Tells whether the waiter wants to share the lock with others.
+/// Returns how the waiter wants the lock; `None` where that is not known.
 #[must_use]
-pub fn is_shared(
+pub fn wait_mode(
     wait: &FutexWait,
     known: Option<&FutexUse>,
     lock: &AwaitedLock,
     memory: &dyn ReadableMemory,
-) -> bool {
-    match (known, lock.shape) {
-        (Some(known), _) if known.role.is_lock() => known.role == FutexRole::Shared,
-        (_, LockShape::RustRwLock) => wait.address == lock.address,
-        (_, LockShape::ParkingRwLock) => {
-            let token = wait.address.checked_sub(PARKED_TOKEN);
-            token.and_then(|at| memory.read_u64(at)) == Some(PARKING_READER)
-        }
-        (_, LockShape::OwnRead) => wait.other & 3 == OWN_TO_READ,
-        _ => false,
+) -> Option<WaitMode> {
+    let shares = |shares| if shares { WaitMode::Shared } else { WaitMode::Alone };
+    let named = known.filter(|known| known.role.is_lock());
+    Some(match (named.map(|known| known.role == FutexRole::Shared), lock.shape) {
+        // One function parks for all, so that names tell less.
+        (_, LockShape::ParkingRwLock) => parked_mode(wait, lock, memory)?,
+        (Some(named), _) => shares(named),
+        (None, LockShape::RustRwLock) => shares(wait.address == lock.address),
+        (None, LockShape::OwnRead) => shares(wait.other & 3 == OWN_TO_READ),
+        (None, _) => WaitMode::Alone,
+    })
+}
+
+/// Returns how a thread that parking_lot has parked wants a reader-writer lock: beside its word stand
+/// what it would add to the lock's, and the queue that it is in, which is another one for who has
+/// closed the lock.
+fn parked_mode(
+    wait: &FutexWait,
+    lock: &AwaitedLock,
+    memory: &dyn ReadableMemory,
+) -> Option<WaitMode> {
+    const UPGRADABLE: u64 = PARKING_READER | PARKING_UPGRADABLE;
+    let beside = |before: u64| wait.address.checked_sub(before).and_then(|at| memory.read_u64(at));
+    match (beside(PARKED_TOKEN)?, beside(PARKED_KEY)?.checked_sub(lock.address)?) {
+        (PARKING_WRITER, 0) => Some(WaitMode::Alone),
+        (UPGRADABLE, 0) => Some(WaitMode::Upgradable),
+        (PARKING_READER, 0) => Some(WaitMode::Shared),
+        (PARKING_WRITER, 1) => Some(WaitMode::Closing),
+        _ => None,
     }
 }
 
@@ -387,105 +176,45 @@ mod tests {
     use crate::memory::SavedMemory;
     use crate::proc::futex::WaitLimit;
 
-    fn locked(size: usize, change: Change, before: u64, after: u64) -> Event {
-        let (before, after) = (Some(before), Some(after));
-        Event::Locked { address: 0x40, size, change, before, after }
-    }
-
-    fn compared(size: usize, expected: u64, new: u64) -> Event {
-        let change = Change::CompareExchange { expected: Some(expected), new: Some(new) };
-        locked(size, change, 0xff, 0xff)
-    }
-
-    fn touch(shape: LockShape, event: &Event) -> Option<Touch> {
-        AwaitedLock { address: 0x40, shape }.touch(event)
-    }
-
     #[test]
-    fn a_release_is_a_step_of_its_own_kind() {
-        use Change::{Exchange, Update};
-        use LockShape::{
-            OwnRead, ParkingMutex, ParkingOnce, ParkingRwLock, RustMutex, RustOnce, RustRwLock,
-            Semaphore,
+    fn a_parked_thread_says_how_it_wants_the_lock() {
+        let lock = AwaitedLock { address: 0x1800, shape: LockShape::ParkingRwLock };
+        let mode = |key: u64, token: u64| {
+            let mut bytes = vec![0; 0x1000];
+            bytes[0x100..0x108].copy_from_slice(&key.to_ne_bytes());
+            bytes[0x118..0x120].copy_from_slice(&token.to_ne_bytes());
+            let memory = SavedMemory::new(0x1000, bytes);
+            wait_mode(&waits_at(0x1120, 1), None, &lock, &memory)
         };
-        use Touch::{Released, ReleasedShared, Taken};
-        for (shape, event, what) in [
-            (RustMutex, locked(4, Exchange, 2, 0), Some(Released)),
-            (RustMutex, locked(4, Exchange, 2, 2), Some(Taken)),
-            (RustMutex, compared(4, 0, 1), Some(Taken)),
-            (RustMutex, locked(8, Update, 2, 1), None),
-            (RustMutex, locked(4, Update, 2, 1), Some(Taken)),
-            (RustRwLock, locked(4, Update, 0xc000_0002, 0xc000_0001), Some(ReleasedShared)),
-            (RustRwLock, locked(4, Update, 0xbfff_ffff, 0x8000_0000), Some(Released)),
-            (RustRwLock, compared(4, 1, 2), Some(Taken)),
-            (RustRwLock, compared(4, 0x8000_0001, 0xc000_0001), Some(Taken)),
-            (RustOnce, locked(4, Exchange, 5, 2), Some(Released)),
-            (Semaphore, locked(4, Update, 0, 1), Some(Released)),
-            (Semaphore, compared(4, 1, 0), Some(Taken)),
-            (Semaphore, locked(4, Exchange, 0, 1), Some(Taken)),
-            (Semaphore, Event::Sleeps(0x40), Some(Taken)),
-            (RustMutex, Event::Sleeps(0x40), None),
-            (Semaphore, Event::Wakes(0x40), None),
-            (ParkingMutex, compared(1, 1, 0), Some(Released)),
-            (ParkingMutex, compared(1, 0, 1), Some(Taken)),
-            (ParkingMutex, compared(1, 1, 3), Some(Taken)),
-            (ParkingRwLock, locked(8, Update, 0x23, 0x13), Some(ReleasedShared)),
-            (ParkingRwLock, compared(8, 8, 0), Some(Released)),
-            (ParkingRwLock, locked(8, Update, 0, 0_u64.wrapping_sub(8)), Some(Released)),
-            (ParkingRwLock, compared(8, 8, 0x10), Some(Released)),
-            (ParkingRwLock, compared(8, 0x10, 0x20), Some(Taken)),
-            (ParkingRwLock, compared(8, 0x10, 0x12), Some(Taken)),
-            (ParkingMutex, locked(1, Update, 3, 2), Some(Released)),
-            (ParkingMutex, locked(1, Update, 0, 0xff), Some(Released)),
-            (ParkingOnce, locked(1, Exchange, 12, 2), Some(Released)),
-            (ParkingOnce, locked(1, Exchange, 4, 1), Some(Released)),
-            (ParkingOnce, compared(1, 0, 4), Some(Taken)),
-            (OwnRead, compared(8, 0x3_0010_0002, 0x3_0010_0001), Some(ReleasedShared)),
-            (OwnRead, compared(8, 0x3_0010_0001, 0), Some(ReleasedShared)),
-            (OwnRead, compared(8, 0x3_0050_0001, 3), Some(ReleasedShared)),
-            (OwnRead, compared(8, 0x0010_0001, 0x0010_0002), Some(Taken)),
-            (OwnRead, compared(8, 3, 0), Some(Taken)),
-        ] {
-            assert_eq!(touch(shape, &event), what, "{shape:?} {event:?}");
-        }
-        assert_eq!(touch(LockShape::Called, &Event::Releases(0x40)), Some(Released));
-        assert_eq!(touch(LockShape::Called, &Event::Releases(0x44)), None);
-        assert_eq!(touch(LockShape::Called, &Event::ReleasesShared(0x40)), Some(ReleasedShared));
-        assert_eq!(touch(RustMutex, &Event::Acquires(0x40)), Some(Taken));
-        assert_eq!(touch(LockShape::Called, &locked(4, Exchange, 2, 0)), None);
+        assert_eq!(mode(0x1800, 8), Some(WaitMode::Alone));
+        assert_eq!(mode(0x1800, 20), Some(WaitMode::Upgradable));
+        assert_eq!(mode(0x1800, 16), Some(WaitMode::Shared));
+        assert_eq!(mode(0x1801, 8), Some(WaitMode::Closing));
+        assert_eq!(mode(0x1801, 16), None, "no such wait");
+        assert_eq!(mode(0x1800, 7), None);
+        assert_eq!(mode(0x1840, 8), None, "it waits for another lock");
     }
 
-    #[test]
-    fn a_semaphore_is_told_from_other_numbers_by_what_both_sides_do() {
-        let semaphore = AwaitedLock { address: 0x40, shape: LockShape::Semaphore };
-        let (more, wakes) = (locked(4, Change::Update, 0, 1), Event::Wakes(0x40));
-        assert!(semaphore.gives_back(&[more, wakes]));
-        assert!(!semaphore.gives_back(&[wakes, more]), "it wakes for something else");
-        assert!(!semaphore.gives_back(&[more, Event::Wakes(0x44)]));
-        let mutex = AwaitedLock { address: 0x40, shape: LockShape::RustMutex };
-        assert!(mutex.gives_back(&[locked(4, Change::Exchange, 2, 0)]), "free or not, it is one");
-        assert!(semaphore.takes_unit(&[Event::Wakes(0x44), compared(4, 1, 0), more]));
-        assert!(!semaphore.takes_unit(&[more, compared(4, 1, 0)]));
-        assert!(!semaphore.takes_unit(&[Event::Sleeps(0x40)]), "a condition, say");
-    }
-
-    #[test]
-    fn the_word_and_its_neighbours_tell_what_may_be_waited_for() {
-        let wait = |address, expected| FutexWait {
+    fn waits_at(address: u64, expected: u32) -> FutexWait {
+        FutexWait {
             address,
             expected,
             operation: FutexWaitKind::Wait { bits: !0 },
             private: true,
             limit: WaitLimit::None,
             other: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn the_word_and_its_neighbours_tell_what_may_be_waited_for() {
         let mut bytes = vec![0; 256];
         bytes[0x40..0x44].copy_from_slice(&0x8000_0001_u32.to_ne_bytes());
         bytes[0x80..0x88].copy_from_slice(&0x10f0_u64.to_ne_bytes());
         bytes[0xf0] = 3;
         let memory = SavedMemory::new(0x1000, bytes);
         let found = |address, expected| {
-            let found = candidates(&wait(address, expected), None, &memory);
+            let found = candidates(&waits_at(address, expected), None, &memory);
             found.iter().map(|lock| (lock.address, lock.shape)).collect::<Vec<_>>()
         };
         use LockShape::{Called, ParkingMutex, RustMutex, RustRwLock, Semaphore};

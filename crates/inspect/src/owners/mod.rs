@@ -26,7 +26,9 @@
 //! | [`run`] | one run, and its bounds |
 //! | [`event`] | what others could see of it |
 //! | [`abseil`] | which Mutex of abseil a thread sleeps for |
-//! | [`awaited`] | locks that are waited for, and what their release looks like |
+//! | [`awaited`] | locks that are waited for, and how |
+//! | [`shape`] | what the release of a lock looks like |
+//! | [`moment`] | a thread, its frames and its wait |
 //! | [`search`] | what one thread holds |
 //! | [`stack`] | what it may hold |
 
@@ -38,11 +40,13 @@ pub mod event;
 pub mod execute;
 pub mod functions;
 pub mod lsda;
+pub mod moment;
 pub mod overlay;
 pub mod run;
 #[cfg(test)]
 mod run_tests;
 pub mod search;
+pub mod shape;
 pub mod stack;
 pub mod state;
 pub mod value;

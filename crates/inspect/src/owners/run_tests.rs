@@ -1,13 +1,14 @@
 //! Runs over code and memory that the tests lay out.
 
-use super::awaited::{AwaitedLock, LockShape, Touch};
 use super::event::RunEnd;
 use super::functions::KnownFunction;
 use super::overlay::{Overlay, ReadPages};
 use super::run::{Callee, DecodedCode, EXCEPTION, Imported, KnownCode, Ran, run};
+use super::shape::{AwaitedLock, LockShape, Touch};
 use super::state::State;
 use crate::memory::SavedMemory;
 use crate::unwind::Registers;
+use crate::waits::modes::HoldMode;
 use lockstead_unwind::Register;
 
 /// Where code, data and stack of a test lie: one page each.
@@ -70,7 +71,7 @@ fn a_pad_that_unlocks_and_resumes_is_seen_to() {
     let code = [UNLOCK_RUST, &call(RESUME, 7)].concat();
     let ran = pad(&code, &[2], Some(DATA));
     assert_eq!(ran.end, RunEnd::Resumed);
-    assert_eq!(touch(&ran, LockShape::RustMutex), Some(Touch::Released));
+    assert_eq!(touch(&ran, LockShape::RustMutex), Some(Touch::Released(HoldMode::Alone)));
     assert_eq!(touch(&ran, LockShape::RustRwLock), Some(Touch::Taken), "no release of that kind");
 }
 
@@ -91,7 +92,7 @@ fn a_failed_exchange_from_held_to_free_is_a_release_of_parking_lot() {
     let code = [0xb0, 1, 0x31, 0xc9, 0xf0, 0x0f, 0xb0, 0x0b, 0x0f, 0x0b];
     let ran = pad(&code, &[3], Some(DATA));
     assert_eq!(ran.end, RunEnd::Stopped, "ud2");
-    assert_eq!(touch(&ran, LockShape::ParkingMutex), Some(Touch::Released));
+    assert_eq!(touch(&ran, LockShape::ParkingMutex), Some(Touch::Released(HoldMode::Alone)));
 }
 
 #[test]
@@ -99,12 +100,15 @@ fn calls_are_followed_or_known_by_name() {
     // mov rdi, rbx
     let code = [&[0x48, 0x89, 0xdf][..], &call(UNLOCK, 3), &call(RESUME, 9)].concat();
     let ran = pad(&code, &[1], Some(DATA));
-    assert_eq!((ran.end, touch(&ran, LockShape::Called)), (RunEnd::Resumed, Some(Touch::Released)));
+    assert_eq!(
+        (ran.end, touch(&ran, LockShape::Called)),
+        (RunEnd::Resumed, Some(Touch::Released(HoldMode::Alone)))
+    );
     // call over the next six bytes; call *RESUME; then the function: UNLOCK_RUST; ret.
     let code = [&[0xe8, 6, 0, 0, 0][..], &call(RESUME, 5), UNLOCK_RUST, &[0xc3]].concat();
     let ran = pad(&code, &[1], Some(DATA));
     assert_eq!(ran.end, RunEnd::Resumed);
-    assert_eq!(touch(&ran, LockShape::RustMutex), Some(Touch::Released));
+    assert_eq!(touch(&ran, LockShape::RustMutex), Some(Touch::Released(HoldMode::Alone)));
     // The exception goes to a function that nobody knows: it is the next frame's.
     let ran = pad(&[0x48, 0x89, 0xc7, 0xff, 0xd3], &[0], Some(0x77));
     assert_eq!(ran.end, RunEnd::BadCode, "no code there");

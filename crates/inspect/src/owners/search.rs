@@ -10,17 +10,18 @@
 //! Of each lock the first that a run does to it counts: what is taken in a run and then released
 //! was not held before. What cannot be decided is left to the caller as *may hold*.
 
-use super::awaited::{AwaitedLock, LockShape, Touch};
 use super::event::RunEnd;
 use super::lsda::Landing;
+use super::moment::{FrameMoment, ThreadMoment};
 use super::overlay::Overlay;
 use super::run::{DecodedCode, EXCEPTION, KnownCode, Ran, run};
+use super::shape::{AwaitedLock, LockShape, Touch};
 use super::state::State;
 use super::value::Value;
-use crate::futexes::{FutexRole, FutexUse};
+use crate::futexes::FutexRole;
 use crate::snapshot::model::HolderEvidence;
-use crate::stack::CodeAddress;
 use crate::unwind::Registers;
+use crate::waits::modes::{HoldMode, WaitMode};
 use lockstead_unwind::Register as UnwindRegister;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeSet, HashMap};
@@ -29,73 +30,13 @@ use std::rc::Rc;
 /// Frames of a thread that are looked at, from the innermost on.
 pub const MOST_FRAMES: usize = 100;
 
-/// One frame of a thread.
-#[derive(Clone, Debug)]
-pub struct FrameMoment {
-    /// The place in its code.
-    pub at: CodeAddress,
-    /// What is known of its registers.
-    pub registers: Registers,
-    /// What an exception from there would do; `None` where no table tells.
-    pub landing: Option<Landing>,
-    /// Whether it is a function of the system's libraries, or lockstead's own.
-    pub of_system: bool,
-    /// Whether it, or one further in, was looked for on the stack.
-    pub guessed: bool,
-}
-
-/// What a thread that sleeps on a futex word waits for.
-#[derive(Clone, Debug)]
-pub struct WaitMoment {
-    /// The address of the word.
-    pub word: u64,
-    /// What the functions on its stack say.
-    pub known: Option<&'static FutexUse>,
-    /// The locks that it may wait for.
-    pub locks: Vec<AwaitedLock>,
-    /// Those of them that it wants to share with others.
-    pub shared: Vec<AwaitedLock>,
-    /// Whether it is known to wait for something else than a condition.
-    pub is_plain: bool,
-    /// Whether the functions that it sleeps in are not followed, and may take a lock back: abseil's,
-    /// where none of its locks is found that the thread waits for.
-    pub may_retake: bool,
-    /// Frames from the innermost on that have names, of which none is a condition's.
-    pub plainly_named: usize,
-}
-
-/// A thread at one moment.
-#[derive(Clone, Debug)]
-pub struct ThreadMoment {
-    /// The number of the thread.
-    pub tid: u32,
-    /// Its frames, the innermost first.
-    pub frames: Vec<FrameMoment>,
-    /// What it waits for, if it sleeps on a futex word.
-    pub wait: Option<WaitMoment>,
-    /// The start of its own variables, if it is known.
-    pub thread_pointer: Option<u64>,
-    /// Whether there are more frames, for which a register is not known.
-    pub is_cut: bool,
-    /// Whether the call that it sleeps in returns 0: a sleep does, a read may return anything.
-    pub returns_zero: bool,
-}
-
-impl ThreadMoment {
-    /// Tells whether more frames, or the true ones, would be found if the registers were known.
-    #[must_use]
-    pub fn is_partly_guessed(&self) -> bool {
-        self.is_cut || self.frames.iter().any(|frame| frame.guessed)
-    }
-}
-
 /// A lock that a thread holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FoundHold {
     /// The lock that it holds.
     pub lock: AwaitedLock,
-    /// Whether it shares the lock with others.
-    pub shared: bool,
+    /// How it holds it.
+    pub mode: HoldMode,
     /// What shows that it does.
     pub evidence: HolderEvidence,
     /// The index of the frame that would release it.
@@ -150,20 +91,20 @@ impl OwnerSearch<'_> {
                 if touch == Touch::Taken {
                     retaken.push(lock);
                 }
+                let Some(mode) = touch.mode() else { continue };
                 if retaken.contains(&lock) || !lock.gives_back(&ran.events) {
                     continue;
                 }
                 let known = found.holds.iter().any(|hold| hold.lock == lock);
-                if known || found.may_hold.contains(&lock) {
+                if known || found.may_hold.contains(&lock) || !self.is_held_so(&lock, mode) {
                     continue;
                 }
-                let shared = touch == Touch::ReleasedShared;
                 // Of a semaphore others may put units back as well.
                 let evidence = match frame.guessed || lock.shape == LockShape::Semaphore {
                     true => HolderEvidence::Likely,
                     false => HolderEvidence::Pad,
                 };
-                let hold = FoundHold { lock, shared, evidence, frame: at, at_pad: true };
+                let hold = FoundHold { lock, mode, evidence, frame: at, at_pad: true };
                 match judge(thread, &hold, onwards) {
                     Judgement::Holds => found.holds.push(hold),
                     Judgement::Likely => {
@@ -214,18 +155,25 @@ impl OwnerSearch<'_> {
                 if known || taken.contains(&lock) || !is_mute(frame) {
                     continue;
                 }
-                if !lock.gives_back(&ran.events) {
+                let Some(mode) = touch.mode() else { continue };
+                if !lock.gives_back(&ran.events) || !self.is_held_so(&lock, mode) {
                     continue;
                 }
-                let shared = touch == Touch::ReleasedShared;
                 let evidence = HolderEvidence::Likely;
-                let hold = FoundHold { lock, shared, evidence, frame, at_pad: false };
+                let hold = FoundHold { lock, mode, evidence, frame, at_pad: false };
                 if matches!(judge(thread, &hold, onwards), Judgement::Holds | Judgement::Likely) {
                     found.holds.push(hold);
                 }
             }
         }
         found
+    }
+
+    /// Tells whether the lock's word may be that of one that is held so.
+    fn is_held_so(&self, lock: &AwaitedLock, mode: HoldMode) -> bool {
+        let (size, _) = lock.free();
+        let word = self.decoded.pages().number(lock.address, size);
+        word.is_none_or(|word| lock.allows(mode, word))
     }
 
     /// Returns, if the thread may wait for a unit of a semaphore, whether it would take one if there
@@ -260,7 +208,7 @@ impl OwnerSearch<'_> {
     }
 
     /// Returns which of these locks the thread would release before it takes them, if one or all of
-    /// the calls that it is in returned. Of a semaphore each of these runs counts, for several may
+    /// the calls that it is in returned, and how it would hold them. Of a semaphore each of these runs counts, for several may
     /// put a unit back; of another lock the first one that comes to it. Returns, too, whether more
     /// might be found if more of the thread's registers were known.
     #[must_use]
@@ -268,23 +216,24 @@ impl OwnerSearch<'_> {
         &self,
         onwards: &Onwards<'_>,
         locks: &[AwaitedLock],
-    ) -> (Vec<AwaitedLock>, bool) {
+    ) -> (Vec<(AwaitedLock, HoldMode)>, bool) {
         let thread = onwards.thread;
         let Some(innermost) = innermost(thread) else { return (Vec::new(), false) };
         let each = innermost..thread.frames.len().min(MOST_FRAMES);
         let each = each.map(|at| onwards.of(at));
         let runs: Vec<Rc<Ran>> = std::iter::once(onwards.whole()).chain(each).collect();
         let may_retake = thread.wait.as_ref().is_some_and(|wait| wait.may_retake);
-        let gives = |lock: &&AwaitedLock| {
-            let mut first = runs.iter().filter_map(|ran| first_of_own(thread, lock, ran));
+        let gives = |lock: &AwaitedLock| {
+            let first = runs.iter().filter_map(|ran| first_of_own(thread, lock, ran));
+            let mut first = first.map(|(touch, _)| Some((*lock, touch.mode()?)));
             match lock.shape {
-                LockShape::Semaphore => first.any(|(touch, _)| touch.is_release()),
-                _ if may_retake => false,
-                _ => first.next().is_some_and(|(touch, _)| touch.is_release()),
+                LockShape::Semaphore => first.flatten().next(),
+                _ if may_retake => None,
+                _ => first.next().flatten(),
             }
         };
         let wants_registers = runs.iter().any(|ran| ran.is_for_want_of_registers());
-        (locks.iter().filter(gives).copied().collect(), wants_registers)
+        (locks.iter().filter_map(gives).collect(), wants_registers)
     }
 
     fn pad(&self, thread: &ThreadMoment, frame: &FrameMoment, pad: u64) -> Ran {
@@ -309,7 +258,7 @@ impl OwnerSearch<'_> {
             for lock in &wait.locks {
                 let (size, number) = match is_innermost {
                     true => lock.free(),
-                    false => lock.taken(wait.shared.contains(lock)),
+                    false => lock.taken(wait.mode(lock).unwrap_or(WaitMode::Alone)),
                 };
                 if size != 0 {
                     let _ = state.memory.write(lock.address, Value::of(number), size);
@@ -365,14 +314,18 @@ fn judge(thread: &ThreadMoment, hold: &FoundHold, onwards: &Onwards<'_>) -> Judg
     let ahead = onwards.whole();
     let open = Judgement::Open { registers: ahead.is_for_want_of_registers() };
     if is_own(thread, &hold.lock) {
-        let wants_alone = thread.wait.as_ref().is_some_and(|wait| match hold.lock.shape {
+        let wanted = thread.wait.as_ref().and_then(|wait| match hold.lock.shape {
             LockShape::RustRwLock | LockShape::ParkingRwLock | LockShape::OwnRead => {
-                !wait.shared.contains(&hold.lock)
+                wait.mode(&hold.lock)
             }
-            _ => wait.known.is_some_and(|known| known.role == FutexRole::Exclusive),
+            _ => {
+                let role = wait.known.map(|known| known.role);
+                role.filter(|&role| role == FutexRole::Exclusive).map(|_| WaitMode::Alone)
+            }
         });
         // A condition takes a lock back as it was given back.
-        if hold.shared && wants_alone {
+        let is_other = |wanted: WaitMode| hold.mode.is_shared() && !wanted.is_shared();
+        if wanted.is_some_and(|wanted| is_other(wanted) && hold.mode.bars(wanted)) {
             return Judgement::Holds;
         }
         let has_two = first_of_own(thread, &hold.lock, &ahead).is_some();
@@ -420,7 +373,7 @@ fn first_of_own(thread: &ThreadMoment, lock: &AwaitedLock, ran: &Ran) -> Option<
         return touches.next();
     }
     let mut after_release = touches.skip_while(|(touch, _)| !touch.is_release()).skip(1);
-    after_release.next().filter(|(touch, _)| touch.is_release())
+    after_release.next().filter(|(touch, _)| touch.mode().is_some())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -460,6 +413,7 @@ fn innermost(thread: &ThreadMoment) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::stack::CodeAddress;
 
     #[test]
     fn a_range_that_exceptions_pass_is_mute_where_it_calls_a_library_of_c() {

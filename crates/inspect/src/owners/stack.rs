@@ -1,7 +1,7 @@
 //! Threads that may hold a lock, since its address is on their stacks.
 
-use super::awaited::AwaitedLock;
-use super::search::ThreadMoment;
+use super::moment::ThreadMoment;
+use super::shape::AwaitedLock;
 use crate::memory::ReadableMemory;
 
 /// The most of a stack that is looked through.

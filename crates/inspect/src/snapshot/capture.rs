@@ -306,16 +306,15 @@ impl Looking {
     fn fact(&self, known: &KnownWait, owners: &OwnersFound) -> verify::Fact {
         let fact = verify::Fact::new(known, &self.numbers);
         let Some(lock) = self.awaited_lock(known) else { return fact };
-        let shared = awaited::is_shared(&known.wait, known.known, &lock, &self.memory);
-        let wants = if shared { Wants::Shared } else { Wants::Exclusive };
+        let mode = awaited::wait_mode(&known.wait, known.known, &lock, &self.memory);
         let holders = owners.needed(lock.address).iter();
         let holders = holders.map(|found| verify::FactHolder {
             thread: found.thread,
-            shared: found.hold.shared,
+            mode: found.hold.mode,
             likely: found.hold.evidence == HolderEvidence::Likely,
         });
         verify::Fact {
-            wants: fact.wants.or(Some(wants(lock.address))),
+            wants: fact.wants.or_else(|| Some(Wants::of(mode?, lock.address))),
             holders: holders.collect(),
             ..fact
         }

@@ -2,10 +2,12 @@
 
 use super::model::HolderEvidence;
 use super::recognise::KnownWait;
-use crate::owners::awaited::{AwaitedLock, LockShape};
-use crate::owners::search::{FoundHold, Onwards, OwnerSearch, ThreadMoment};
+use crate::owners::moment::ThreadMoment;
+use crate::owners::search::{FoundHold, Onwards, OwnerSearch};
+use crate::owners::shape::{AwaitedLock, LockShape};
 use crate::stack::CodeAddress;
 use crate::unwind::Registers;
+use crate::waits::modes::HoldMode;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What was found of the holders of locks that do not name them, by the locks' addresses.
@@ -80,7 +82,7 @@ pub(super) fn enter_seen(
         }
         None if by_name => {
             let evidence = HolderEvidence::Likely;
-            let hold = FoundHold { lock, shared: false, evidence, frame: 0, at_pad: false };
+            let hold = FoundHold { lock, mode: HoldMode::Alone, evidence, frame: 0, at_pad: false };
             let holder = FoundHolder { is_seen: true, ..FoundHolder::new(thread, hold, at) };
             found.holders.insert(lock.address, vec![holder]);
             found.may_hold.remove(&lock.address);
@@ -117,34 +119,40 @@ impl OwnersFound {
         }
     }
 
-    /// Takes those for no holders who contradict each other: of several, all must share the lock, or
-    /// have units of a semaphore, and all must have used it as the same kind.
+    /// Takes those for no holders who contradict each other: of several, all must share the lock, one
+    /// at most with the right to become the writer, or have units of a semaphore; and all must have
+    /// used it as the same kind.
     pub(super) fn sift(&mut self) {
         let may_hold = &mut self.may_hold;
+        let agree = |one: &FoundHolder, other: &FoundHolder| {
+            let together = one.is_giver() || one.hold.mode.agrees(other.hold.mode);
+            one.hold.lock == other.hold.lock && (together || one.thread == other.thread)
+        };
         self.holders.retain(|address, holders| {
-            let alike = |found: &FoundHolder| found.hold.lock == holders[0].hold.lock;
-            let together = |found: &FoundHolder| found.hold.shared || found.is_giver();
-            let agree =
-                holders.len() == 1 || holders.iter().all(|found| together(found) && alike(found));
-            if !agree {
-                let threads = holders.iter().map(|found| found.thread);
-                may_hold.entry(*address).or_default().extend(threads);
+            let all = holders.clone();
+            holders.retain(|one| all.iter().all(|other| agree(one, other)));
+            let stays = |found: &FoundHolder| holders.iter().any(|one| one.thread == found.thread);
+            let gone: BTreeSet<u32> =
+                all.iter().filter(|found| !stays(found)).map(|found| found.thread).collect();
+            if !gone.is_empty() {
+                may_hold.entry(*address).or_default().extend(gone);
             }
-            agree
+            !holders.is_empty()
         });
         may_hold.retain(|address, _| !self.holders.contains_key(address));
     }
 
     /// Holds against the holders what the other threads would do next. Semaphores into which several
     /// threads would put a unit are noted: who waits for one waits for no single thread. Another
-    /// lock that another thread would release first has no known holder: one put its guard where
-    /// the other one finds it. What could not be asked makes no holder more than likely.
+    /// lock that another thread would release first, which could not hold it beside the one that was
+    /// found, has no known holder: one put its guard where the other one finds it. What could not be
+    /// asked makes no holder more than likely.
     pub(super) fn ask_others(
         &mut self,
         threads: &[(&ThreadMoment, Onwards<'_>)],
         search: &OwnerSearch<'_>,
     ) {
-        let alone = |found: &&FoundHolder| found.is_giver() || !found.hold.shared;
+        let alone = |found: &&FoundHolder| found.is_giver() || found.hold.mode != HoldMode::Shared;
         let alone = self.holders.values().flatten().filter(alone);
         let locks: BTreeSet<AwaitedLock> = alone.map(|found| found.hold.lock).collect();
         // A guard of Rust's std stays with its thread.
@@ -159,12 +167,13 @@ impl OwnersFound {
             if wants_registers && thread.thread_pointer.is_none() {
                 self.unasked.insert(thread.tid);
             }
-            for lock in gives {
-                let holders = self.holders.get(&lock.address).into_iter().flatten();
-                let mut is_it = holders.map(|found| found.thread == thread.tid);
+            for (lock, mode) in gives {
+                let holders = self.holders.get(&lock.address).map_or(&[][..], Vec::as_slice);
+                let is_it = |found: &FoundHolder| found.thread == thread.tid;
                 let is_other = match lock.shape {
-                    LockShape::Semaphore => is_it.any(|is_it| !is_it),
-                    _ => !is_it.any(|is_it| is_it),
+                    LockShape::Semaphore => !holders.iter().all(is_it),
+                    _ if holders.iter().any(is_it) => false,
+                    _ => holders.iter().any(|found| !found.hold.mode.agrees(mode)),
                 };
                 if is_other {
                     others.entry(lock.address).or_default().insert(thread.tid);
@@ -248,7 +257,8 @@ mod tests {
     ) -> (Vec<(u32, HolderEvidence)>, Vec<u32>) {
         let mut found = OwnersFound::default();
         if let Some((thread, evidence)) = before {
-            let hold = FoundHold { lock: LOCK, shared: false, evidence, frame: 0, at_pad: false };
+            let hold =
+                FoundHold { lock: LOCK, mode: HoldMode::Alone, evidence, frame: 0, at_pad: false };
             found.holders.insert(LOCK.address, vec![FoundHolder::new(thread, hold, AT)]);
         }
         enter_seen(&mut found, LOCK, (1, AT), by_name);

@@ -12,10 +12,12 @@ use crate::futexes;
 use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
-use crate::owners::awaited::{self, LockShape};
+use crate::owners::awaited;
+use crate::owners::shape::LockShape;
 use crate::proc::futex::{FutexWait, WaitLimit};
 use crate::slots::WordOwner;
 use crate::symbols::{LockClues, LockOrigin};
+use crate::waits::modes::WaitMode;
 use std::collections::BTreeMap;
 
 impl Looking {
@@ -92,7 +94,8 @@ impl Looking {
             FoundWait::Unknown { kind, why } => {
                 let lock = self.awaited_lock(known);
                 shared = lock.is_some_and(|lock| {
-                    awaited::is_shared(&known.wait, known.known, &lock, &self.memory)
+                    awaited::wait_mode(&known.wait, known.known, &lock, &self.memory)
+                        .is_some_and(WaitMode::is_shared)
                 });
                 let address = lock.map_or(known.wait.address, |lock| lock.address);
                 let name = lock

@@ -20,13 +20,13 @@ use crate::glibc::others::Ownerless;
 use crate::maps::Backing;
 use crate::memory::ReadableMemory;
 use crate::owners::abseil;
-use crate::owners::awaited::{self, AwaitedLock, LockShape};
+use crate::owners::awaited;
 use crate::owners::code::{KnownNames, ProgramCode, is_system};
+use crate::owners::moment::{FrameMoment, ThreadMoment, WaitMoment};
 use crate::owners::overlay::ReadPages;
 use crate::owners::run::DecodedCode;
-use crate::owners::search::{
-    FoundHold, FrameMoment, MOST_FRAMES, Onwards, OwnerSearch, ThreadMoment, WaitMoment,
-};
+use crate::owners::search::{FoundHold, MOST_FRAMES, Onwards, OwnerSearch};
+use crate::owners::shape::{AwaitedLock, LockShape};
 use crate::owners::stack::may_hold as stack_scan;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::OwnKind;
@@ -34,6 +34,7 @@ use crate::stack::{CodeAddress, Stack, StackEnd};
 use crate::still::{self, SleepingRegisters};
 use crate::symbols;
 use crate::unwind::Registers;
+use crate::waits::modes::HoldMode;
 use lockstead_ledger::Ledger;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -242,11 +243,13 @@ impl Looking {
                 let shape = LockShape::Own;
                 locks.push(AwaitedLock { address: lock.address, shape });
             }
-            let shares = |lock: &&AwaitedLock| awaited::is_shared(&wait, known, lock, &self.memory);
+            let modes = locks.iter().filter_map(|lock| {
+                Some((*lock, awaited::wait_mode(&wait, known, lock, &self.memory)?))
+            });
             WaitMoment {
                 word: wait.address,
                 known,
-                shared: locks.iter().filter(shares).copied().collect(),
+                modes: modes.collect(),
                 is_plain: wait.expected == RUST_PARKED
                     || known.is_none() && awaited::is_lock_by_memory(&locks, &self.memory)
                     || found.is_some_and(is_plain)
@@ -352,12 +355,16 @@ impl Looking {
             }
             _ => format!("the landing pad of {place} would {unlock} it"),
         };
+        let rests_on = match found.hold.mode {
+            HoldMode::Upgradable => format!("{rests_on}, an upgradable read"),
+            HoldMode::Alone | HoldMode::Shared => rests_on,
+        };
         let rests_on = match &found.variable {
             Some(variable) => format!("{rests_on}; its guard is {variable}"),
             None => rests_on,
         };
         LockHolder {
-            shared: found.hold.shared,
+            shared: found.hold.mode.is_shared(),
             evidence: found.hold.evidence,
             rests_on: Some(rests_on),
             guard: found.variable.clone(),

@@ -18,7 +18,7 @@ use crate::glibc::others::{self, Ownerless};
 use crate::glibc::rwlock::GlibcRwLock;
 use crate::glibc::thread::{self, StreamLock};
 use crate::memory::ReadableMemory;
-use crate::owners::awaited::AwaitedLock;
+use crate::owners::shape::AwaitedLock;
 use crate::proc::futex::FutexWait;
 use crate::slots::OwnLock;
 use crate::stack::Stack;

@@ -18,6 +18,7 @@ use super::model::{CycleVerdict, JudgedCycle};
 use super::recognise::{FoundWait, KnownWait};
 use crate::slots::WordOwner;
 use crate::waits::graph::{self, Cycle, GraphHold, Wants};
+use crate::waits::modes::HoldMode;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
@@ -44,8 +45,8 @@ pub struct Fact {
 pub struct FactHolder {
     /// The id of the thread.
     pub thread: u32,
-    /// Whether it shares the object with others.
-    pub shared: bool,
+    /// How it holds the object.
+    pub mode: HoldMode,
     /// Whether it is only likely to hold it.
     pub likely: bool,
 }
@@ -54,7 +55,7 @@ impl FactHolder {
     /// Returns a thread that holds an object alone.
     #[must_use]
     pub fn alone(thread: u32) -> FactHolder {
-        FactHolder { thread, shared: false, likely: false }
+        FactHolder { thread, mode: HoldMode::Alone, likely: false }
     }
 }
 
@@ -104,14 +105,11 @@ fn cycles(facts: &WaitFacts) -> Vec<Cycle> {
     let mut holds: Vec<_> = facts
         .values()
         .flat_map(|fact| {
-            let lock = match fact.wants {
-                Some(Wants::Exclusive(lock) | Wants::Shared(lock)) => Some(lock),
-                Some(Wants::Join(_)) | None => None,
-            };
+            let lock = fact.wants.and_then(Wants::lock);
             let holders = fact.holders.iter();
             holders.filter_map(move |holder| {
-                let FactHolder { thread, shared, .. } = *holder;
-                Some(GraphHold { thread, lock: lock?, shared })
+                let FactHolder { thread, mode, .. } = *holder;
+                Some(GraphHold { thread, lock: lock?, mode })
             })
         })
         .collect();

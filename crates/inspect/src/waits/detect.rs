@@ -20,6 +20,7 @@
 //! again is counted, not reported again.
 
 use super::graph::{self, GraphHold, GraphWait, Wants};
+use super::modes::HoldMode;
 use super::observe::LastingWaiter;
 use lockstead_ledger::publish::{Episode, Flags, Holding, WaitKind};
 use std::collections::{HashMap, HashSet};
@@ -88,8 +89,8 @@ impl Detector {
             let members = cycle.members.iter().zip(before);
             let members = members.filter_map(|(member, before)| {
                 let waiter = *waiters.get(&member.thread)?;
-                let holding = lock_of(before.wants).and_then(|lock| held(waiter, lock));
-                let (waiter, lock) = (waiter.clone(), lock_of(member.wants));
+                let holding = before.wants.lock().and_then(|lock| held(waiter, lock));
+                let (waiter, lock) = (waiter.clone(), member.wants.lock());
                 Some(CycleMember { waiter, lock, holding: holding.copied() })
             });
             FoundCycle { members: members.collect(), timed: cycle.timed(), unnamed: false }
@@ -173,13 +174,6 @@ fn is_for_semaphore(waiter: &LastingWaiter) -> bool {
     waiter.waiting.how.kind() == WaitKind::SEMAPHORE
 }
 
-fn lock_of(wants: Wants) -> Option<u64> {
-    match wants {
-        Wants::Exclusive(lock) | Wants::Shared(lock) => Some(lock),
-        Wants::Join(_) => None,
-    }
-}
-
 /// Returns the holding of a lock, if the thread really has it: not while it is lent out for a wait
 /// on a condition variable.
 fn held(waiter: &LastingWaiter, lock: u64) -> Option<&Holding> {
@@ -195,11 +189,12 @@ fn edges(
     let mut exclusive = HashSet::new();
     for waiter in waiters.values() {
         for holding in waiter.held.iter().filter(|holding| !holding.flags.has(Flags::LENT)) {
-            let shared = holding.flags.has(Flags::READ);
-            if !shared {
+            let reads = holding.flags.has(Flags::READ);
+            if !reads {
                 exclusive.insert(holding.address);
             }
-            holds.push(GraphHold { thread: waiter.thread, lock: holding.address, shared });
+            let mode = if reads { HoldMode::Shared } else { HoldMode::Alone };
+            holds.push(GraphHold { thread: waiter.thread, lock: holding.address, mode });
         }
     }
     let held: HashSet<u64> = holds.iter().map(|hold| hold.lock).collect();

@@ -11,7 +11,10 @@
 //! - an exclusive wait stands behind every holder;
 //! - a shared wait stands behind the exclusive holders; where there are none,
 //!   it can only be there because an exclusive waiter is let in first, and
-//!   stands behind all of those;
+//!   stands behind all of those, or behind the one that has closed the lock;
+//! - a wait to read upgradably stands behind the exclusive and the upgradable
+//!   holder; where there are none, behind the waiter that has closed the lock;
+//! - a waiter that has closed the lock stands behind those who read;
 //! - a join stands behind the joined thread.
 //!
 //! # What is found
@@ -26,6 +29,7 @@
 //! Only where locks with several holders are part of a cycle, a breadth-first
 //! search for each of its threads.
 
+use super::modes::{HoldMode, WaitMode};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// A thread, by the kernel's number.
@@ -40,8 +44,37 @@ pub enum Wants {
     Exclusive(GraphLock),
     /// It wants to hold the lock with others.
     Shared(GraphLock),
+    /// It wants to read with others, and to have the right to become the writer.
+    Upgradable(GraphLock),
+    /// It has closed the lock, and waits until those who read have gone.
+    Closing(GraphLock),
     /// It waits for the end of a thread.
     Join(GraphThread),
+}
+
+impl Wants {
+    /// Returns a wait for a lock in this way.
+    #[must_use]
+    pub fn of(mode: WaitMode, lock: GraphLock) -> Wants {
+        match mode {
+            WaitMode::Alone => Wants::Exclusive(lock),
+            WaitMode::Upgradable => Wants::Upgradable(lock),
+            WaitMode::Shared => Wants::Shared(lock),
+            WaitMode::Closing => Wants::Closing(lock),
+        }
+    }
+
+    /// Returns the lock, if it is one.
+    #[must_use]
+    pub fn lock(self) -> Option<GraphLock> {
+        match self {
+            Wants::Exclusive(lock)
+            | Wants::Shared(lock)
+            | Wants::Upgradable(lock)
+            | Wants::Closing(lock) => Some(lock),
+            Wants::Join(_) => None,
+        }
+    }
 }
 
 /// One thread that waits.
@@ -62,8 +95,8 @@ pub struct GraphHold {
     pub thread: GraphThread,
     /// The facts of the finding.
     pub lock: GraphLock,
-    /// Whether it shares the lock with others.
-    pub shared: bool,
+    /// How it holds the lock.
+    pub mode: HoldMode,
 }
 
 /// Threads that wait for each other in a cycle: each waits for the next one, the
@@ -132,23 +165,30 @@ impl WaitsForGraph {
         for hold in holds {
             // A holder that waits for nothing is on no cycle.
             let Some(&holder) = node.get(&hold.thread) else { continue };
-            if let Some(&side) = sides.get(&Wants::Exclusive(hold.lock)) {
-                next[side].push(holder);
-            }
-            if !hold.shared
-                && let Some(&side) = sides.get(&Wants::Shared(hold.lock))
-            {
-                next[side].push(holder);
+            for wanted in WaitMode::ALL.into_iter().filter(|&wanted| hold.mode.bars(wanted)) {
+                if let Some(&side) = sides.get(&Wants::of(wanted, hold.lock)) {
+                    next[side].push(holder);
+                }
             }
         }
-        let alone: BTreeSet<GraphLock> =
-            holds.iter().filter(|hold| !hold.shared).map(|hold| hold.lock).collect();
+        let held = |mode| {
+            let holds = holds.iter().filter(move |hold| hold.mode == mode);
+            holds.map(|hold| hold.lock).collect::<BTreeSet<GraphLock>>()
+        };
+        let (alone, upgradable) = (held(HoldMode::Alone), held(HoldMode::Upgradable));
         for (at, wait) in waits.iter().enumerate() {
-            if let Wants::Exclusive(lock) = wait.wants
-                && !alone.contains(&lock)
-                && let Some(&side) = sides.get(&Wants::Shared(lock))
-            {
-                next[side].push(at);
+            let (lock, has_closed) = match wait.wants {
+                Wants::Exclusive(lock) => (lock, false),
+                Wants::Closing(lock) => (lock, true),
+                _ => continue,
+            };
+            let goes_first = has_closed || !sides.contains_key(&Wants::Closing(lock));
+            let shared = (!alone.contains(&lock) && goes_first).then_some(Wants::Shared(lock));
+            let right = has_closed && !alone.contains(&lock) && !upgradable.contains(&lock);
+            for wants in shared.into_iter().chain(right.then_some(Wants::Upgradable(lock))) {
+                if let Some(&side) = sides.get(&wants) {
+                    next[side].push(at);
+                }
             }
         }
         for targets in &mut next {

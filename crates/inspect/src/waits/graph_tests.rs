@@ -8,11 +8,11 @@ fn wait(thread: GraphThread, wants: Wants) -> GraphWait {
 }
 
 fn hold(thread: GraphThread, lock: GraphLock) -> GraphHold {
-    GraphHold { thread, lock, shared: false }
+    GraphHold { thread, lock, mode: HoldMode::Alone }
 }
 
 fn reads(thread: GraphThread, lock: GraphLock) -> GraphHold {
-    GraphHold { thread, lock, shared: true }
+    GraphHold { thread, lock, mode: HoldMode::Shared }
 }
 
 fn threads(found: &[Cycle]) -> Vec<Vec<GraphThread>> {
@@ -64,8 +64,24 @@ fn readers_wait_for_writers_only() {
     let waiting_writer = [waits[0], waits[1], wait(3, Wants::Exclusive(4))];
     assert_eq!(threads(&cycles(&waiting_writer, &holds)), [[1, 2, 3]]);
     // So does a holder that is alone.
-    holds[0].shared = false;
+    holds[0].mode = HoldMode::Alone;
     assert_eq!(threads(&cycles(&waits, &holds)), [[1, 2]]);
+}
+
+#[test]
+fn an_upgradable_reader_waits_for_its_like_and_for_who_has_closed_the_lock() {
+    let (upgradable, plain) = (HoldMode::Upgradable, HoldMode::Shared);
+    let holds = |mode| [GraphHold { thread: 1, lock: 4, mode }, hold(2, 5)];
+    let waits = [wait(1, Wants::Exclusive(5)), wait(2, Wants::Upgradable(4))];
+    assert_eq!(threads(&cycles(&waits, &holds(upgradable))), [[1, 2]]);
+    assert_eq!(threads(&cycles(&waits, &holds(plain))), [[0; 0]; 0], "a reader lets it in");
+    // Nor does one that becomes the writer wait for itself.
+    let closing = [wait(1, Wants::Closing(4))];
+    assert_eq!(threads(&cycles(&closing, &holds(upgradable))), [[0; 0]; 0]);
+    for wants in [Wants::Upgradable, Wants::Shared] {
+        let behind = [wait(1, Wants::Exclusive(5)), wait(2, wants(4)), wait(3, Wants::Closing(4))];
+        assert_eq!(threads(&cycles(&behind, &holds(plain))), [[1, 2, 3]]);
+    }
 }
 
 #[test]
@@ -96,18 +112,27 @@ fn behind(
     waits: &[GraphWait],
     holds: &[GraphHold],
 ) -> bool {
-    let holds_it = |lock, shared| {
-        holds.iter().any(|h| h.thread == after && h.lock == lock && (shared || !h.shared))
+    use HoldMode::{Alone, Shared, Upgradable};
+    let held = |lock, modes: &[HoldMode]| {
+        holds.iter().any(|hold| hold.lock == lock && modes.contains(&hold.mode))
     };
+    let holds_it = |lock, modes: &[HoldMode]| {
+        let mut its = holds.iter().filter(|hold| hold.thread == after && hold.lock == lock);
+        its.any(|hold| modes.contains(&hold.mode))
+    };
+    let waits_so = |wants| waits.iter().any(|wait| wait.thread == after && wait.wants == wants);
+    let is_closed = |lock| waits.iter().any(|wait| wait.wants == Wants::Closing(lock));
     match before.wants {
         Wants::Join(target) => target == after,
-        Wants::Exclusive(lock) => holds_it(lock, true),
-        Wants::Shared(lock) if holds.iter().any(|h| h.lock == lock && !h.shared) => {
-            holds_it(lock, false)
+        Wants::Exclusive(lock) => holds_it(lock, &[Alone, Upgradable, Shared]),
+        Wants::Closing(lock) => holds_it(lock, &[Shared]),
+        Wants::Shared(lock) if held(lock, &[Alone]) => holds_it(lock, &[Alone]),
+        Wants::Shared(lock) if is_closed(lock) => waits_so(Wants::Closing(lock)),
+        Wants::Shared(lock) => waits_so(Wants::Exclusive(lock)),
+        Wants::Upgradable(lock) if held(lock, &[Alone, Upgradable]) => {
+            holds_it(lock, &[Alone, Upgradable])
         }
-        Wants::Shared(lock) => {
-            waits.iter().any(|w| w.thread == after && w.wants == Wants::Exclusive(lock))
-        }
+        Wants::Upgradable(lock) => waits_so(Wants::Closing(lock)),
     }
 }
 
@@ -146,6 +171,8 @@ fn any_wait(thread: GraphThread) -> impl Strategy<Value = Option<GraphWait>> {
     let wants = prop_oneof![
         3 => (0..5_u64).prop_map(Wants::Exclusive),
         2 => (0..5_u64).prop_map(Wants::Shared),
+        1 => (0..5_u64).prop_map(Wants::Upgradable),
+        1 => (0..5_u64).prop_map(Wants::Closing),
         1 => (0..8_u32).prop_map(Wants::Join),
     ];
     proptest::option::weighted(0.8, (wants, any::<bool>()))
@@ -160,10 +187,15 @@ fn any_waits() -> impl Strategy<Value = Vec<GraphWait>> {
 }
 
 fn any_holds() -> impl Strategy<Value = Vec<GraphHold>> {
-    let hold = (0..8_u32, 0..5_u64, any::<bool>()).prop_map(|(thread, lock, shared)| GraphHold {
+    let mode = prop_oneof![
+        2 => Just(HoldMode::Alone),
+        1 => Just(HoldMode::Upgradable),
+        2 => Just(HoldMode::Shared),
+    ];
+    let hold = (0..8_u32, 0..5_u64, mode).prop_map(|(thread, lock, mode)| GraphHold {
         thread,
         lock,
-        shared,
+        mode,
     });
     proptest::collection::vec(hold, 0..8)
 }
@@ -181,7 +213,7 @@ proptest! {
         };
         prop_assert_eq!(members(&once), members(&cycles));
         let one_holder = (0..5).all(|lock| holds.iter().filter(|h| h.lock == lock).count() < 2);
-        if one_holder && waits.iter().all(|w| !matches!(w.wants, Wants::Shared(_))) {
+        if one_holder && waits.iter().all(|w| !matches!(w.wants, Wants::Shared(_) | Wants::Upgradable(_))) {
             prop_assert_eq!(once, cycles);
         }
     }

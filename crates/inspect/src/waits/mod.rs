@@ -3,6 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`graph`] | the cycles among threads that wait, as pure data |
+//! | [`modes`] | how locks are held and wanted, and what stands in the way of what |
 //! | [`observe`] | the threads of a ledger that stay in one wait |
 //! | [`detect`] | which cycles among them are news |
 //! | [`surroundings`] | what the detection asks beside the waits |
@@ -13,6 +14,7 @@
 pub mod blocked;
 pub mod detect;
 pub mod graph;
+pub mod modes;
 pub mod observe;
 pub mod standstill;
 pub mod surroundings;

@@ -1,0 +1,76 @@
+//! A thread at one moment, as far as the search for holders asks.
+
+use super::lsda::Landing;
+use super::shape::AwaitedLock;
+use crate::futexes::FutexUse;
+use crate::stack::CodeAddress;
+use crate::unwind::Registers;
+use crate::waits::modes::WaitMode;
+
+/// One frame of a thread.
+#[derive(Clone, Debug)]
+pub struct FrameMoment {
+    /// The place in its code.
+    pub at: CodeAddress,
+    /// What is known of its registers.
+    pub registers: Registers,
+    /// What an exception from there would do; `None` where no table tells.
+    pub landing: Option<Landing>,
+    /// Whether it is a function of the system's libraries, or lockstead's own.
+    pub of_system: bool,
+    /// Whether it, or one further in, was looked for on the stack.
+    pub guessed: bool,
+}
+
+/// What a thread that sleeps on a futex word waits for.
+#[derive(Clone, Debug)]
+pub struct WaitMoment {
+    /// The address of the word.
+    pub word: u64,
+    /// What the functions on its stack say.
+    pub known: Option<&'static FutexUse>,
+    /// The locks that it may wait for.
+    pub locks: Vec<AwaitedLock>,
+    /// How it wants each of those of which that is known.
+    pub modes: Vec<(AwaitedLock, WaitMode)>,
+    /// Whether it is known to wait for something else than a condition.
+    pub is_plain: bool,
+    /// Whether the functions that it sleeps in are not followed, and may take a lock back: abseil's,
+    /// where none of its locks is found that the thread waits for.
+    pub may_retake: bool,
+    /// Frames from the innermost on that have names, of which none is a condition's.
+    pub plainly_named: usize,
+}
+
+/// A thread at one moment.
+#[derive(Clone, Debug)]
+pub struct ThreadMoment {
+    /// The number of the thread.
+    pub tid: u32,
+    /// Its frames, the innermost first.
+    pub frames: Vec<FrameMoment>,
+    /// What it waits for, if it sleeps on a futex word.
+    pub wait: Option<WaitMoment>,
+    /// The start of its own variables, if it is known.
+    pub thread_pointer: Option<u64>,
+    /// Whether there are more frames, for which a register is not known.
+    pub is_cut: bool,
+    /// Whether the call that it sleeps in returns 0: a sleep does, a read may return anything.
+    pub returns_zero: bool,
+}
+
+impl WaitMoment {
+    /// Returns how the thread wants this lock, if that is known.
+    #[must_use]
+    pub fn mode(&self, lock: &AwaitedLock) -> Option<WaitMode> {
+        self.modes.iter().find(|(wanted, _)| wanted == lock).map(|(_, mode)| *mode)
+    }
+}
+
+impl ThreadMoment {
+    /// Tells whether more frames, or the true ones, would be found if the registers were known.
+    #[must_use]
+    pub fn is_partly_guessed(&self) -> bool {
+        self.is_cut || self.frames.iter().any(|frame| frame.guessed)
+    }
+}
