@@ -139,6 +139,14 @@ fn word_all_zeros_is_a_free_mutex_with_nobody_near() {
 }
 
 #[test]
+fn a_slot_has_a_number_that_the_word_has_room_for() {
+    assert_eq!(MAX_SLOTS, (1 << 20) - 1);
+    for (number, is) in [(0, false), (1, true), (MAX_SLOTS, true), (MAX_SLOTS + 1, false)] {
+        assert_eq!(Slot::new(number).map(Slot::get), is.then_some(number));
+    }
+}
+
+#[test]
 fn word_every_predicate_reads_its_field_and_no_other() {
     let all = Fields::all();
     assert_eq!(all.len(), 4 * 4 * 3 * 256);
@@ -193,6 +201,7 @@ fn word_every_change_writes_its_fields_and_no_other() {
             Fields { handoff: false, handoff_asleep: false, ..fields }.unless_still_reserved();
         check(word.with_contexts(), Fields { contexts: true, reserved: true, ..fields });
         check(word.with_slow_unlocks(77), fields.with_slow_unlocks(77));
+        check(word.with_slow_unlocks(128 + 77), fields.with_slow_unlocks(77));
         check(word.one_slow_unlock_less(), fields.one_slow_unlock_less());
         check(word.without_slow_unlocks(), Fields { slow_unlocks: 0, ..fields });
         check(

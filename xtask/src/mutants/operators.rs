@@ -4,8 +4,11 @@
 //! that runs. So are messages, assertions, formatting and tests.
 
 use crate::mutants::sites::{Alternative, Function, Shape, Site, bytes, hash_of};
-use crate::mutants::syntax::{Breaks, Tokens, binds, is_fault, is_test, makes_value};
+use crate::mutants::syntax::{
+    Breaks, Markers, Tokens, binds, is_fault, is_mask, is_never, is_test, makes_value,
+};
 use crate::mutants::values::{arithmetic, comparison, default_returns, weaker};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
@@ -18,6 +21,8 @@ pub struct Finder<'a> {
     sites: Vec<Site>,
     within: String,
     owner: String,
+    /// The names of markers in the function around.
+    markers: BTreeSet<String>,
     constant: bool,
     /// Whether the loop around has a value, so that a `break` needs one.
     valued: bool,
@@ -33,6 +38,7 @@ impl<'a> Finder<'a> {
             sites: Vec::new(),
             within: String::new(),
             owner: String::new(),
+            markers: BTreeSet::new(),
             constant: false,
             valued: false,
         }
@@ -42,6 +48,10 @@ impl<'a> Finder<'a> {
     #[must_use]
     pub fn finish(self) -> (Vec<Function>, Vec<Site>) {
         (self.functions, self.sites)
+    }
+
+    fn is_fault(&self, at: &Expr) -> bool {
+        is_fault(at, &self.markers)
     }
 
     /// Returns syntax on one line, without comments.
@@ -107,8 +117,8 @@ impl<'a> Finder<'a> {
                 self.condition(&pair.left);
                 self.condition(&pair.right);
             }
-            Expr::Binary(pair) if is_fault(&pair.right) => self.condition(&pair.left),
-            Expr::Binary(pair) if is_fault(&pair.left) => self.condition(&pair.right),
+            Expr::Binary(pair) if self.is_fault(&pair.right) => self.condition(&pair.left),
+            Expr::Binary(pair) if self.is_fault(&pair.left) => self.condition(&pair.right),
             Expr::Lit(_) => {}
             _ => {
                 self.value(condition, "true");
@@ -118,7 +128,7 @@ impl<'a> Finder<'a> {
     }
 
     fn binary(&mut self, at: &Expr, pair: &syn::ExprBinary) {
-        if is_fault(&pair.left) || is_fault(&pair.right) || binds(at) {
+        if self.is_fault(&pair.left) || self.is_fault(&pair.right) || binds(at) {
             return;
         }
         let (left, right) = (self.flat(&*pair.left), self.flat(&*pair.right));
@@ -128,7 +138,13 @@ impl<'a> Finder<'a> {
             _ => text.to_owned(),
         };
         let operands = (operand(&pair.left, &left), operand(&pair.right, &right));
+        // Masks have no bit in common: whether it stands in one or the other makes no difference.
+        let masks =
+            matches!(pair.op, BinOp::BitOr(_)) && is_mask(&pair.left) && is_mask(&pair.right);
         for other in comparison(&pair.op).iter().chain(arithmetic(&pair.op)) {
+            if masks && *other == "^" {
+                continue;
+            }
             self.value(at, &format!("{} {other} {}", operands.0, operands.1));
         }
         match pair.op {
@@ -153,6 +169,9 @@ impl<'a> Finder<'a> {
             BinOp::MulAssign(_) => &["="],
             _ => return,
         };
+        if self.is_fault(&pair.right) {
+            return;
+        }
         let (left, right) = (self.flat(&*pair.left), self.flat(&*pair.right));
         for other in others {
             self.value(at, &format!("{left} {other} {right}"));
@@ -203,7 +222,7 @@ impl<'a> Finder<'a> {
     fn arms(&mut self, arms: &[syn::Arm]) {
         for (index, arm) in arms.iter().enumerate() {
             let guard = arm.guard.as_ref().map(|(_, guard)| &**guard);
-            if guard.is_some_and(is_fault) {
+            if guard.is_some_and(|guard| self.is_fault(guard)) {
                 continue;
             }
             let taken_by_others = arms[index + 1..].iter().any(|later| {
@@ -237,10 +256,15 @@ impl<'a> Finder<'a> {
         for value in default_returns(sig) {
             let text = if value.is_empty() { "return".into() } else { format!("return {value}") };
             let start = bytes(body.span()).start + 1;
-            if !body.stmts.is_empty() {
+            let all = self.flat(body);
+            let same = all.trim_matches(['{', '}', ' ']) == value;
+            if !body.stmts.is_empty() && !same {
                 self.insert(start, &text, &was);
             }
         }
+        let mut markers = Markers::default();
+        markers.visit_block(body);
+        self.markers = markers.0;
         self.visit_block(body);
         self.within = before;
     }
@@ -325,7 +349,9 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 self.statement(at, "");
             }
             Stmt::Expr(Expr::Return(_) | Expr::Unsafe(_), Some(_)) => self.statement(at, ""),
-            Stmt::Expr(Expr::Binary(pair), Some(_)) if !matches!(pair.op, BinOp::And(_)) => {
+            Stmt::Expr(Expr::Binary(pair), Some(_))
+                if !matches!(pair.op, BinOp::And(_)) && !self.is_fault(&pair.right) =>
+            {
                 self.statement(at, "");
             }
             Stmt::Expr(Expr::Try(tried), Some(_)) => {
@@ -355,7 +381,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_arm(&mut self, arm: &'ast syn::Arm) {
-        if arm.guard.as_ref().is_some_and(|(_, guard)| is_fault(guard)) {
+        if arm.guard.as_ref().is_some_and(|(_, guard)| self.is_fault(guard)) {
             return;
         }
         let steps = matches!(&*arm.body, Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_));
@@ -366,7 +392,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr_if(&mut self, at: &'ast syn::ExprIf) {
-        if is_fault(&at.cond) {
+        if is_never(&at.cond, &self.markers) || self.is_fault(&at.cond) {
             if let Some((_, otherwise)) = &at.else_branch {
                 self.visit_expr(otherwise);
             }
@@ -403,12 +429,15 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr(&mut self, at: &'ast Expr) {
+        if matches!(at, Expr::Binary(_)) && is_never(at, &self.markers) {
+            return;
+        }
         match at {
             Expr::Binary(pair) => {
                 self.binary(at, pair);
                 self.assigning(at, pair);
             }
-            Expr::Unary(unary) if !is_fault(at) => {
+            Expr::Unary(unary) if !self.is_fault(at) => {
                 if let UnOp::Not(_) | UnOp::Neg(_) = unary.op {
                     let inner = self.flat(&*unary.expr);
                     self.value(at, &inner);

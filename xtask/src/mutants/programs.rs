@@ -125,6 +125,19 @@ impl Test {
         self.execute(number, None, most).map(|(outcome, _)| outcome)
     }
 
+    /// Returns the short name of its package.
+    #[must_use]
+    pub fn package(&self) -> &str {
+        self.program.name.split('/').next().unwrap_or_default()
+    }
+
+    /// Returns the same test in another build of its program, if that is among `programs`.
+    #[must_use]
+    pub fn moved(&self, programs: &[Program]) -> Option<Self> {
+        let program = programs.iter().find(|program| program.name == self.program.name)?;
+        Some(Test { program: program.clone(), ..self.clone() })
+    }
+
     /// Returns whether the test comes to the site whose first mutant has this number.
     #[must_use]
     pub fn reaches(&self, first: u32) -> bool {

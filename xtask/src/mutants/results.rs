@@ -154,6 +154,13 @@ impl Results {
         (entry["depends"] == now).then(|| Found { state, by, reaching: strings("reaching") })
     }
 
+    /// Returns the test that killed a mutant of this name last, whatever has changed since.
+    #[must_use]
+    pub fn killer(&self, mutant: &Mutant) -> Option<String> {
+        let entry = self.all.get(&mutant.key).filter(|entry| entry["state"] == "killed")?;
+        entry["by"].as_str().map(ToOwned::to_owned)
+    }
+
     /// Notes what became of a mutant; `reached` are the files that the killing test comes to.
     pub fn put(&mut self, mutant: &Mutant, found: &Found, reached: &BTreeSet<String>) {
         let (state, depends) = match found.state {

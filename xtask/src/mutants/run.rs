@@ -3,7 +3,7 @@
 use crate::mutants::plan::{Plan, Verdict};
 use crate::mutants::programs::{Outcome, Test, measure};
 use crate::mutants::results::{Found, Results, State};
-use crate::mutants::tree::Tree;
+use crate::mutants::tree::{Tree, groups};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -59,6 +59,15 @@ impl Kills {
         let chance = 0.02 + here / (here + 2.0) + 0.2 * kills(file.into()) / 20.0;
         (test.usual.as_secs_f64() + 0.01) / chance
     }
+
+    /// Puts the test called `first` before the others, and these in the order of what a kill costs.
+    fn sort(&self, tests: &mut [&Test], (file, function): (&str, &str), first: Option<&str>) {
+        let late = |test: &Test| first.is_none_or(|first| first != test.name);
+        tests.sort_by(|a, b| {
+            let cost = |test| self.cost(test, file, function);
+            late(a).cmp(&late(b)).then(cost(a).total_cmp(&cost(b)))
+        });
+    }
 }
 
 /// Builds the plan's mutants and runs those of `todo`, which are indices into it.
@@ -72,7 +81,7 @@ pub fn run(
     limits: Limits<'_>,
 ) -> Result<(), String> {
     let mut tree = Tree::new();
-    let programs = tree.build(plan)?;
+    let programs = tree.build(plan, limits.tests)?;
     note_uncompiled(plan, results);
     eprintln!("mutants: {} programs built; measuring their tests", programs.len());
     let tests = measure(&programs, limits.tests)?;
@@ -89,7 +98,7 @@ pub fn run(
             results.save()?;
         }
     }
-    run_singles(plan, todo, &tests, results, limits, &mut tree)?;
+    run_singles(plan, todo, &tests, results, limits)?;
     results.save()
 }
 
@@ -137,7 +146,12 @@ fn run_switched(
                     else {
                         return;
                     };
-                    match decide(plan, (index, progress), tests, &kills, &firsts, budget) {
+                    let killer = {
+                        let shared = shared.lock().expect("no thread panics");
+                        shared.0.killer(&plan.mutants[index])
+                    };
+                    let from = (index, progress, killer);
+                    match decide(plan, from, tests, &kills, &firsts, budget) {
                         Ok(Err(progress)) => {
                             left.lock().expect("no thread panics").push((index, progress));
                             let at = plan.describe(&plan.mutants[index]);
@@ -190,7 +204,7 @@ type Decided = Result<(Found, BTreeSet<String>), Progress>;
 
 fn decide(
     plan: &Plan,
-    (index, progress): (usize, Progress),
+    (index, progress, before): (usize, Progress, Option<String>),
     tests: &[Test],
     kills: &Mutex<Kills>,
     firsts: &HashMap<(usize, usize), u32>,
@@ -200,10 +214,12 @@ fn decide(
     let first = firsts[&(mutant.file, mutant.site)];
     let file = plan.files[mutant.file].short();
     let function = &plan.files[mutant.file].sites[mutant.site].function;
-    let reaching = tests.iter().filter(|test| test.reaches(first)).collect();
+    let mut reaching: Vec<&Test> = tests.iter().filter(|test| test.reaches(first)).collect();
     let number = mutant.number.unwrap_or_default();
     let place = (file, function.as_str());
-    let found = match try_tests(reaching, number, place, kills, (budget, progress))? {
+    // What killed it before something changed most likely does so again.
+    kills.lock().expect("no thread panics").sort(&mut reaching, place, before.as_deref());
+    let found = match try_tests(&reaching, number, place, kills, (budget, progress))? {
         Ok(found) => found,
         Err(progress) => return Ok(Err(progress)),
     };
@@ -219,20 +235,14 @@ fn decide(
 /// Runs tests that the mutant has not met, until one kills. Returns how far it is if tests are left
 /// when the budget is spent.
 fn try_tests(
-    mut reaching: Vec<&Test>,
+    reaching: &[&Test],
     number: u32,
     (file, function): (&str, &str),
     kills: &Mutex<Kills>,
     (budget, mut progress): (Duration, Progress),
 ) -> Result<Result<Found, Progress>, String> {
-    {
-        let kills = kills.lock().expect("no thread panics");
-        reaching.sort_by(|a, b| {
-            kills.cost(a, file, function).total_cmp(&kills.cost(b, file, function))
-        });
-    }
     let mut spent = Duration::ZERO;
-    for test in &reaching {
+    for test in reaching {
         if progress.slow == TIME_OUTS {
             break;
         }
@@ -266,18 +276,18 @@ fn try_tests(
     Ok(Ok(Found { state, by: progress.first_slow, reaching }))
 }
 
-/// Builds each mutant that cannot stand behind a switch by itself, and runs all tests that come to
-/// its file.
+/// Builds each mutant that cannot stand behind a switch by itself, and runs the tests that come to
+/// its file, those of one package after those of the other.
 fn run_singles(
     plan: &Plan,
     todo: &[usize],
     tests: &[Test],
     results: &mut Results,
     limits: Limits<'_>,
-    tree: &mut Tree,
 ) -> Result<(), String> {
     let single = |index: &usize| plan.mutants[*index].verdict == Some(Verdict::Single);
     let singles: Vec<usize> = todo.iter().copied().filter(single).collect();
+    let mut tree = Tree::of_singles();
     let kills = Mutex::new(Kills::default());
     let firsts = first_numbers(plan);
     // It is not known which files a killing test comes to: all, then.
@@ -289,27 +299,15 @@ fn run_singles(
         let mutant = &plan.mutants[index];
         let at = plan.describe(mutant);
         eprintln!("mutants: build {} of {} of its own: {at}", count + 1, singles.len());
-        let found = if tree.build_single(plan, index)? {
-            let of_file: Vec<u32> = firsts
-                .iter()
-                .filter(|((file, _), _)| *file == mutant.file)
-                .map(|(_, first)| *first)
-                .collect();
-            let near = |test: &&Test| {
-                of_file.is_empty() || of_file.iter().any(|first| test.reaches(*first))
-            };
-            let file = &plan.files[mutant.file];
-            let function = &file.sites[mutant.site].function;
-            let place = (file.short(), function.as_str());
-            let near = tests.iter().filter(near).collect();
-            let whole = (Duration::MAX, Progress::default());
-            let Ok(found) = try_tests(near, 0, place, &kills, whole)? else {
-                unreachable!("all tests fit into a budget without an end");
-            };
-            found
-        } else {
-            Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() }
-        };
+        let of_file: Vec<u32> = firsts
+            .iter()
+            .filter(|((file, _), _)| *file == mutant.file)
+            .map(|(_, first)| *first)
+            .collect();
+        let near = |test: &&Test| of_file.is_empty() || of_file.iter().any(|&at| test.reaches(at));
+        let near: Vec<&Test> = tests.iter().filter(near).collect();
+        tree.write(plan, Some(index))?;
+        let found = decide_single(plan, index, &near, (&tree, &kills))?;
         if found.state != State::Killed {
             eprintln!("{:?}: {at}", found.state);
         }
@@ -319,4 +317,45 @@ fn run_singles(
         }
     }
     Ok(())
+}
+
+/// Runs the tests `near` a mutant that the tree has been written with.
+fn decide_single(
+    plan: &Plan,
+    index: usize,
+    near: &[&Test],
+    (tree, kills): (&Tree, &Mutex<Kills>),
+) -> Result<Found, String> {
+    let mutant = &plan.mutants[index];
+    let file = &plan.files[mutant.file];
+    let place = (file.short(), file.sites[mutant.site].function.as_str());
+    let mut progress = Progress::default();
+    let mut reaching = Vec::new();
+    for group in groups() {
+        let of_group = |test: &&&Test| group[1].ends_with(test.package());
+        if !near.iter().any(|test| of_group(&test)) {
+            continue;
+        }
+        let Some(programs) = tree.build_single(&group)? else {
+            return Ok(Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() });
+        };
+        let own: Vec<Test> = near.iter().filter_map(|test| test.moved(&programs)).collect();
+        let mut own: Vec<&Test> = own.iter().collect();
+        kills.lock().expect("no thread panics").sort(&mut own, place, None);
+        reaching.extend(own.iter().map(|test| test.name.clone()));
+        match try_tests(&own, 0, place, kills, (Duration::MAX, progress))? {
+            Ok(found) if found.state == State::Killed => return Ok(found),
+            Ok(found) => {
+                let slow = u32::from(found.by.is_some());
+                progress = Progress { met: BTreeSet::new(), slow, first_slow: found.by };
+            }
+            Err(_) => unreachable!("all tests fit into a budget without an end"),
+        }
+    }
+    let state = match &progress.first_slow {
+        _ if reaching.is_empty() => State::Unreached,
+        Some(_) => State::TimedOut,
+        None => State::Survived,
+    };
+    Ok(Found { state, by: progress.first_slow, reaching })
 }

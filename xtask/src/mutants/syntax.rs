@@ -1,18 +1,69 @@
 //! Questions about a piece of syntax.
 
 use proc_macro2::{Span, TokenStream};
+use std::collections::BTreeSet;
 use syn::spanned::Spanned;
-use syn::visit::Visit;
+use syn::visit::{self, Visit};
 use syn::{Expr, UnOp};
 
-/// Returns whether an expression is `fault!(…)` or `!fault!(…)`.
+/// Returns whether an expression is a marker of a wrong step, or made of such, or the name of one:
+/// one of `markers`.
 #[must_use]
-pub fn is_fault(at: &Expr) -> bool {
+pub fn is_fault(at: &Expr, markers: &BTreeSet<String>) -> bool {
+    let marks = |at| is_fault(at, markers);
     match at {
         Expr::Macro(call) => call.mac.path.is_ident("fault"),
-        Expr::Unary(unary) => matches!(unary.op, UnOp::Not(_)) && is_fault(&unary.expr),
-        Expr::Paren(inner) => is_fault(&inner.expr),
-        Expr::Binary(pair) => is_fault(&pair.left) && is_fault(&pair.right),
+        Expr::Path(name) => {
+            name.path.get_ident().is_some_and(|it| markers.contains(&it.to_string()))
+        }
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Not(_)) && marks(&unary.expr),
+        Expr::Paren(inner) => marks(&inner.expr),
+        Expr::Binary(pair) => marks(&pair.left) && marks(&pair.right),
+        _ => false,
+    }
+}
+
+/// Returns whether an expression is false where no fault is chosen, because of a marker in it.
+#[must_use]
+pub fn is_never(at: &Expr, markers: &BTreeSet<String>) -> bool {
+    match at {
+        Expr::Macro(_) | Expr::Path(_) => is_fault(at, markers),
+        Expr::Paren(inner) => is_never(&inner.expr, markers),
+        Expr::Binary(pair) => {
+            matches!(pair.op, syn::BinOp::And(_))
+                && (is_never(&pair.left, markers) || is_never(&pair.right, markers))
+        }
+        _ => false,
+    }
+}
+
+/// Collects the names that a function gives to markers of wrong steps.
+#[derive(Default)]
+pub struct Markers(pub BTreeSet<String>);
+
+impl<'ast> Visit<'ast> for Markers {
+    fn visit_local(&mut self, local: &'ast syn::Local) {
+        if let (syn::Pat::Ident(name), Some(init)) = (&local.pat, &local.init)
+            && is_fault(&init.expr, &self.0)
+        {
+            self.0.insert(name.ident.to_string());
+        }
+        visit::visit_local(self, local);
+    }
+}
+
+/// Returns whether an expression is made of constants.
+#[must_use]
+pub fn is_mask(at: &Expr) -> bool {
+    match at {
+        Expr::Lit(_) => true,
+        Expr::Path(name) => name.path.segments.last().is_some_and(|last| {
+            last.ident.to_string().chars().all(|letter| !letter.is_lowercase())
+        }),
+        Expr::Unary(unary) => is_mask(&unary.expr),
+        Expr::Paren(inner) => is_mask(&inner.expr),
+        Expr::Cast(cast) => is_mask(&cast.expr),
+        Expr::Binary(pair) => is_mask(&pair.left) && is_mask(&pair.right),
         _ => false,
     }
 }

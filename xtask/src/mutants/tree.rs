@@ -3,7 +3,7 @@
 use crate::mutants::plan::{Plan, Verdict};
 use crate::mutants::rewrite::{Mark, Rewritten, replace, rewrite};
 use crate::mutants::switch;
-use crate::{all_files, root, text};
+use crate::{all_files, files, root, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -13,30 +13,39 @@ use std::process::{Command, Stdio};
 /// The packages of the tree.
 const PACKAGES: &[&str] = &["core", "model", "ledger", "rules", "linux", "told"];
 
-/// The programs of tests that may kill: a package, and what cargo calls the program.
-const PROGRAMS: &[&[&str]] = &[
-    &["-p", "lockstead-model", "--test", "models"],
-    &[
-        "-p",
-        "lockstead-core",
-        "--lib",
-        "--test",
-        "word",
-        "--test",
-        "semaphores",
-        "--test",
-        "condvar",
-        "--test",
-        "rwlock",
-        "--test",
-        "once",
-    ],
-    &["-p", "lockstead-ledger", "--lib", "--tests"],
-];
+/// Returns the arguments by which cargo builds the programs of tests that may kill, the quickest
+/// first: each group a package. The tests on real threads of the core kill nothing.
+#[must_use]
+pub fn groups() -> [Vec<String>; 3] {
+    let own = files("crates/core/tests", &["rs"]).into_iter().filter_map(|path| {
+        let name = path.file_stem()?.to_string_lossy().into_owned();
+        let program = path.parent()?.ends_with("tests") && !name.starts_with("stress_");
+        program.then_some(name)
+    });
+    let of = |arguments: &[&str]| arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let mut core = of(&["-p", "lockstead-core", "--lib"]);
+    core.extend(own.flat_map(|name| ["--test".into(), name]));
+    let ledger = of(&["-p", "lockstead-ledger", "--lib", "--tests"]);
+    [core, ledger, of(&["-p", "lockstead-model", "--test", "models"])]
+}
+
+/// Returns whether a group may have a test whose name has one of the parts `wanted`: a part that
+/// begins with the name of a package and a stroke is about that package alone.
+fn may_have(group: &[String], wanted: &[String]) -> bool {
+    let of = |part: &String| {
+        let package = part.split_once('/').map(|(package, _)| package);
+        package.is_none_or(|package| {
+            let known = groups().iter().any(|group| group[1] == format!("lockstead-{package}"));
+            !known || group[1] == format!("lockstead-{package}")
+        })
+    };
+    wanted.is_empty() || wanted.iter().any(of)
+}
 
 /// The tree and what was written into it.
 pub struct Tree {
     folder: PathBuf,
+    target: PathBuf,
     written: BTreeMap<String, Rewritten>,
 }
 
@@ -52,10 +61,26 @@ pub struct Program {
 }
 
 impl Tree {
-    /// Returns the tree below `target/mutants`.
+    /// Returns the tree of all mutants, below `target/mutants`.
     #[must_use]
     pub fn new() -> Self {
-        Tree { folder: root().join("target/mutants/tree"), written: BTreeMap::new() }
+        Self::at("tree", "target")
+    }
+
+    /// Returns the tree in which one mutant at a time is built, so that the other one stays as it is
+    /// built.
+    #[must_use]
+    pub fn of_singles() -> Self {
+        Self::at("single/tree", "single/target")
+    }
+
+    fn at(folder: &str, target: &str) -> Self {
+        let mutants = root().join("target/mutants");
+        Tree {
+            folder: mutants.join(folder),
+            target: mutants.join(target),
+            written: BTreeMap::new(),
+        }
     }
 
     /// Writes all files: those of the plan with their mutants, or as they are but for `single`.
@@ -116,8 +141,9 @@ impl Tree {
                     .map_err(|error| failed(&path, error))?;
             }
         }
-        let below = "target/mutants/tree/crates";
-        for path in all_files(below) {
+        let crates = self.folder.join("crates");
+        let below = crates.strip_prefix(root()).expect("below the root").display().to_string();
+        for path in all_files(&below) {
             let name = path.strip_prefix(&self.folder).expect("below the tree");
             if !wanted.contains_key(&name.display().to_string()) {
                 std::fs::remove_file(&path).map_err(|error| failed(&path, error))?;
@@ -131,7 +157,7 @@ impl Tree {
             .args(arguments)
             .args(["--offline", "--message-format", "json"])
             .current_dir(&self.folder)
-            .env("CARGO_TARGET_DIR", root().join("target/mutants/target"))
+            .env("CARGO_TARGET_DIR", &self.target)
             .env("RUSTFLAGS", "--cap-lints=allow")
             .stderr(Stdio::inherit())
             .output()
@@ -141,12 +167,12 @@ impl Tree {
         Ok((output.status.success(), messages))
     }
 
-    /// Compiles the programs of tests. Leaves mutants out that do not compile, or cannot stand
-    /// behind a switch, until the build succeeds.
+    /// Compiles the programs of tests, those that have none of the `wanted` left out. Leaves mutants
+    /// out that do not compile, or cannot stand behind a switch, until the build succeeds.
     ///
     /// # Errors
     /// What does not compile for no mutant's sake.
-    pub fn build(&mut self, plan: &mut Plan) -> Result<Vec<Program>, String> {
+    pub fn build(&mut self, plan: &mut Plan, wanted: &[String]) -> Result<Vec<Program>, String> {
         let check: &[&str] = &[
             "check",
             "-p",
@@ -164,9 +190,8 @@ impl Tree {
             let (mut good, mut messages) = self.cargo(check)?;
             if good {
                 let mut programs = Vec::new();
-                for of in PROGRAMS {
-                    let build: Vec<&str> = [&["test", "--no-run"], *of].concat();
-                    (good, messages) = self.cargo(&build)?;
+                for of in groups().iter().filter(|group| may_have(group, wanted)) {
+                    (good, messages) = self.build_group(of)?;
                     if !good {
                         break;
                     }
@@ -188,22 +213,20 @@ impl Tree {
         }
     }
 
-    /// Compiles the programs of tests with one mutant in the place of the text, where [`build`]
-    /// has put them. Returns whether it compiles.
+    fn build_group(&self, of: &[String]) -> Result<(bool, Vec<Value>), String> {
+        let build: Vec<&str> =
+            ["test", "--no-run"].into_iter().chain(of.iter().map(String::as_str)).collect();
+        self.cargo(&build)
+    }
+
+    /// Compiles the programs of tests of one of the [`groups`], with one mutant in the place of
+    /// the text, which [`write`](Self::write) has written. Returns nothing if it does not compile.
     ///
     /// # Errors
-    /// A file that cannot be written, or cargo that cannot be started.
-    ///
-    /// [`build`]: Self::build
-    pub fn build_single(&mut self, plan: &Plan, mutant: usize) -> Result<bool, String> {
-        self.write(plan, Some(mutant))?;
-        for of in PROGRAMS {
-            let build: Vec<&str> = [&["test", "--no-run"], *of].concat();
-            if !self.cargo(&build)?.0 {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+    /// Cargo that cannot be started.
+    pub fn build_single(&self, of: &[String]) -> Result<Option<Vec<Program>>, String> {
+        let (good, messages) = self.build_group(of)?;
+        Ok(good.then(|| programs_of(&messages)))
     }
 
     /// Finds the mutants that errors are about, and leaves them out. Returns how many.

@@ -94,7 +94,7 @@ pub(super) fn wait_for_handoff<P: Platform, K: Subject, Y: Policy>(
         if !seen.handoff_asleep() {
             let set = exchange::<P, K>(word, seen, seen.with_handoff_asleep());
             stands = !K::RELEASE_LOSES;
-            answers |= set.is_ok() && K::RELEASE_LOSES;
+            answers = set.is_ok() && K::RELEASE_LOSES;
             continue;
         }
         if !stands && !fault!(handoff_waiter_sleeps_on_a_loose_flag) {

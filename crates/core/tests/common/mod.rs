@@ -4,15 +4,18 @@
 //! The test plays all participants in turn ([`as_participant`]). A call that
 //! would sleep runs the next action of the test's [`script`] instead, which does
 //! what the others would do meanwhile and says how the sleep ends; with no
-//! action left the test fails, for it would sleep for ever. Each test thread has
-//! its own machine.
+//! action left the test fails, for it would sleep for ever. What others do at other moments, before
+//! an exchange or while releases are restarted, is said in the same way. Each test thread has
+//! its own machine, which ends a test that looks at words without end.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Ordering, Plain, Platform, Site, Slot,
-    TableEntry, WaitBounds, WaitOutcome,
+    Address, Atomic32, Atomic64, Awaited, Halves, LockError, Nanos, OnCpu, Ordering, Plain,
+    Platform, ShownSleep, Site, Slot, TableEntry, WaitBounds, WaitOutcome,
 };
+pub(crate) mod mutexes;
+
 use std::cell::{Cell, RefCell, UnsafeCell};
 use std::collections::VecDeque;
 use std::panic::Location;
@@ -24,8 +27,78 @@ pub(crate) struct Alone;
 /// Participants of a machine.
 const PARTICIPANTS: u32 = 8;
 
-/// Nanoseconds that pass at each look at the clock.
-const TICK: u64 = 100;
+/// Nanoseconds that pass at each look at the clock, unless a test says otherwise.
+pub(crate) const TICK: u64 = 100;
+
+/// Looks at words in one test: more are a loop that does not end.
+const LOOKS: u32 = 20_000_000;
+
+/// The part of a lock at which a thread sleeps.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Channel {
+    /// The low half of the lock's word.
+    Low,
+    /// The same, as the hand-off waiter.
+    HandOff,
+    /// The sleeper's wake sequence, or another word of 32 bits.
+    Sequence,
+}
+
+/// One call that would sleep.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Sleep {
+    pub(crate) channel: Channel,
+    pub(crate) until: Option<Nanos>,
+    /// What an observer may be shown of it.
+    pub(crate) shown: Option<ShownSleep>,
+    /// Whether the platform had been told before that the thread would sleep.
+    pub(crate) counted: bool,
+    /// The restarts of releases before it.
+    pub(crate) restarts: u32,
+}
+
+/// The settings of a machine, and what has happened on it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Machine {
+    /// Nanoseconds that pass at each look at the clock.
+    pub(crate) tick: u64,
+    pub(crate) processors: u32,
+    pub(crate) on_cpu: OnCpu,
+    pub(crate) slow_unlocks: u32,
+    /// The number of sleepers that the platform tells, the caller included.
+    pub(crate) sleepers: u32,
+    /// Whether an observer takes note of waits.
+    pub(crate) observed: bool,
+    /// Whether the participant has still to join.
+    pub(crate) stranger: bool,
+    /// Sleeps that have been announced and have not ended.
+    pub(crate) asleep: u32,
+    pub(crate) restarts: u32,
+    pub(crate) exchanges: u32,
+    pub(crate) pauses: u32,
+    pub(crate) looks: u32,
+    pub(crate) asked: u32,
+    pub(crate) holds: u32,
+    pub(crate) lets_go: u32,
+}
+
+const FRESH: Machine = Machine {
+    tick: TICK,
+    processors: 1,
+    on_cpu: OnCpu::Unknown,
+    slow_unlocks: 127,
+    sleepers: 1,
+    observed: false,
+    stranger: false,
+    asleep: 0,
+    restarts: 0,
+    exchanges: 0,
+    pauses: 0,
+    looks: 0,
+    asked: 0,
+    holds: 0,
+    lets_go: 0,
+};
 
 type Action = Box<dyn FnOnce() -> WaitOutcome>;
 
@@ -35,7 +108,16 @@ thread_local! {
     static ME: Cell<u32> = const { Cell::new(1) };
     static NOW: Cell<u64> = const { Cell::new(1) };
     static SCRIPT: RefCell<VecDeque<Action>> = const { RefCell::new(VecDeque::new()) };
-    static PAUSE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+    static PAUSES: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
+    static EXCHANGES: RefCell<VecDeque<Box<dyn FnOnce()>>> =
+        const { RefCell::new(VecDeque::new()) };
+    static EXCHANGED: RefCell<VecDeque<Box<dyn FnOnce()>>> =
+        const { RefCell::new(VecDeque::new()) };
+    static RESTARTS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
+    static MACHINE: Cell<Machine> = const { Cell::new(FRESH) };
+    static SLEEPS: RefCell<Vec<Sleep>> = const { RefCell::new(Vec::new()) };
+    static TOLD: RefCell<Vec<(Awaited, Option<Option<LockError>>)>> =
+        const { RefCell::new(Vec::new()) };
     static WAKES: RefCell<Vec<(Address, u32)>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -60,15 +142,63 @@ pub(crate) fn script(action: impl FnOnce() -> WaitOutcome + 'static) {
     SCRIPT.with_borrow_mut(|script| script.push_back(Box::new(action)));
 }
 
-/// Says what happens during the next pause of a spinner.
+/// Says what happens during the next pause of a spinner that has no action yet.
 pub(crate) fn script_pause(action: impl FnOnce() + 'static) {
-    let before = PAUSE.replace(Some(Box::new(action)));
-    assert!(before.is_none(), "one pause at a time");
+    PAUSES.with_borrow_mut(|pauses| pauses.push_back(Box::new(action)));
 }
 
-/// Returns the number of actions that no sleep and no pause has run yet.
+/// Says what happens just before the next exchange of 64 bits that has no action yet.
+pub(crate) fn script_exchange(action: impl FnOnce() + 'static) {
+    EXCHANGES.with_borrow_mut(|exchanges| exchanges.push_back(Box::new(action)));
+}
+
+/// Says what happens just after the next exchange of 64 bits that has no action yet.
+pub(crate) fn script_exchanged(action: impl FnOnce() + 'static) {
+    EXCHANGED.with_borrow_mut(|exchanged| exchanged.push_back(Box::new(action)));
+}
+
+/// Says what happens while releases are restarted for the next time that has no action yet.
+pub(crate) fn script_restart(action: impl FnOnce() + 'static) {
+    RESTARTS.with_borrow_mut(|restarts| restarts.push_back(Box::new(action)));
+}
+
+type Actions = std::thread::LocalKey<RefCell<VecDeque<Box<dyn FnOnce()>>>>;
+
+/// Runs the next action. What that does has no actions of its own.
+fn play(actions: &'static Actions) {
+    let Some(action) = actions.with_borrow_mut(VecDeque::pop_front) else { return };
+    let later = actions.take();
+    action();
+    assert!(actions.replace(later).is_empty());
+}
+
+/// Returns the number of actions that nothing has run yet.
 pub(crate) fn unplayed() -> usize {
-    SCRIPT.with_borrow(VecDeque::len) + PAUSE.with_borrow(|pause| usize::from(pause.is_some()))
+    let others = [&PAUSES, &EXCHANGES, &EXCHANGED, &RESTARTS];
+    SCRIPT.with_borrow(VecDeque::len)
+        + others.into_iter().map(|actions| actions.with_borrow(VecDeque::len)).sum::<usize>()
+}
+
+/// Returns the settings of the machine and what has happened on it.
+pub(crate) fn machine() -> Machine {
+    MACHINE.get()
+}
+
+/// Changes the settings of the machine.
+pub(crate) fn set(change: impl FnOnce(&mut Machine)) {
+    let mut machine = MACHINE.get();
+    change(&mut machine);
+    MACHINE.set(machine);
+}
+
+/// Returns the calls since the last time that would sleep.
+pub(crate) fn sleeps() -> Vec<Sleep> {
+    SLEEPS.take()
+}
+
+/// Returns what an observer was told of waits since the last time: that one begins, or how it ends.
+pub(crate) fn told() -> Vec<(Awaited, Option<Option<LockError>>)> {
+    TOLD.take()
 }
 
 /// Returns the wake-ups since the last call, as addresses and counts.
@@ -81,6 +211,11 @@ pub(crate) fn time() -> Nanos {
     Nanos(NOW.get())
 }
 
+/// Lets so many nanoseconds pass.
+pub(crate) fn pass(nanoseconds: u64) {
+    NOW.set(NOW.get() + nanoseconds);
+}
+
 /// Does as the child of a `fork` by another thread than participant `number` does.
 pub(crate) fn lose(number: u32) {
     let participant = Alone::participant(Slot::new(number).expect("a participant"));
@@ -88,7 +223,18 @@ pub(crate) fn lose(number: u32) {
     participant.lose();
 }
 
-fn sleep(matches: bool, how: &WaitBounds<'_, Alone>) -> WaitOutcome {
+fn sleep(
+    matches: bool,
+    how: &WaitBounds<'_, Alone>,
+    channel: Channel,
+    shown: Option<&ShownSleep>,
+) -> WaitOutcome {
+    look();
+    let Machine { asleep, restarts, .. } = machine();
+    let (until, shown) = (how.deadline, shown.copied());
+    SLEEPS.with_borrow_mut(|sleeps| {
+        sleeps.push(Sleep { channel, until, shown, counted: asleep > 0, restarts });
+    });
     if !matches {
         return WaitOutcome::Changed;
     }
@@ -109,43 +255,100 @@ fn sleep(matches: bool, how: &WaitBounds<'_, Alone>) -> WaitOutcome {
     outcome
 }
 
+fn look() {
+    set(|machine| machine.looks += 1);
+    assert!(machine().looks < LOOKS, "looks without end");
+}
+
 impl Platform for Alone {
     type U32 = U32;
     type U64 = U64;
     type Cell<T> = Field<T>;
 
     fn me_or_zero() -> u32 {
-        ME.get()
+        if machine().stranger { 0 } else { ME.get() }
     }
     fn me() -> Slot {
+        set(|machine| machine.stranger = false);
         Slot::new(ME.get()).expect("a participant")
     }
     fn participant(slot: Slot) -> &'static TableEntry<Self> {
         &TABLE.with(|table| *table)[slot.get() as usize]
     }
     fn relax() {
-        if let Some(action) = PAUSE.take() {
-            action();
-        }
+        set(|machine| machine.pauses += 1);
+        play(&PAUSES);
     }
     fn now() -> Nanos {
-        NOW.set(NOW.get() + TICK);
+        NOW.set(NOW.get() + machine().tick);
         Nanos(NOW.get())
     }
     fn processors() -> u32 {
-        1
+        machine().processors
     }
     fn on_cpu(_slot: Slot) -> OnCpu {
-        OnCpu::Unknown
+        set(|machine| machine.asked += 1);
+        machine().on_cpu
+    }
+    fn slow_unlocks() -> u32 {
+        machine().slow_unlocks
+    }
+    fn restart_releases() {
+        set(|machine| machine.restarts += 1);
+        play(&RESTARTS);
+    }
+    fn holds() {
+        set(|machine| machine.holds += 1);
+    }
+    fn lets_go() {
+        set(|machine| machine.lets_go += 1);
+    }
+    fn begin_sleep() -> u32 {
+        set(|machine| machine.asleep += 1);
+        machine().sleepers
+    }
+    fn end_sleep() {
+        set(|machine| machine.asleep -= 1);
+    }
+    fn wait_begins(awaited: &Awaited) -> bool {
+        TOLD.with_borrow_mut(|told| told.push((*awaited, None)));
+        machine().observed
+    }
+    fn wait_ends(awaited: &Awaited, error: Option<LockError>) {
+        TOLD.with_borrow_mut(|told| told.push((*awaited, Some(error))));
     }
     fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        sleep(word.load(Ordering::Relaxed) == expected, how)
+        sleep(word.load(Ordering::Relaxed) == expected, how, Channel::Sequence, None)
     }
     fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        sleep(word.load(Ordering::Relaxed) as u32 == expected, how)
+        sleep(word.low() == expected, how, Channel::Low, None)
     }
     fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        Self::wait_low(word, expected, how)
+        sleep(word.low() == expected, how, Channel::HandOff, None)
+    }
+    fn wait32_shown(
+        word: &U32,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        shown: &ShownSleep,
+    ) -> WaitOutcome {
+        sleep(word.load(Ordering::Relaxed) == expected, how, Channel::Sequence, Some(shown))
+    }
+    fn wait_low_shown(
+        word: &U64,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        shown: &ShownSleep,
+    ) -> WaitOutcome {
+        sleep(word.low() == expected, how, Channel::Low, Some(shown))
+    }
+    fn wait_handoff_shown(
+        word: &U64,
+        expected: u32,
+        how: &WaitBounds<'_, Self>,
+        shown: &ShownSleep,
+    ) -> WaitOutcome {
+        sleep(word.low() == expected, how, Channel::HandOff, Some(shown))
     }
     fn address32(word: &U32) -> Address {
         Address(std::ptr::from_ref(word).addr())
@@ -202,9 +405,16 @@ impl Atomic32 for U32 {
 /// A real atomic of this size.
 pub(crate) struct U64(AtomicU64);
 
+impl U64 {
+    fn low(&self) -> u32 {
+        self.0.load(Ordering::Relaxed) as u32
+    }
+}
+
 impl Atomic64 for U64 {
     const ZERO: Self = U64(AtomicU64::new(0));
     fn load(&self, order: Ordering) -> u64 {
+        look();
         self.0.load(order)
     }
     fn store(&self, value: u64, order: Ordering) {
@@ -223,7 +433,12 @@ impl Atomic64 for U64 {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64> {
-        self.0.compare_exchange(current, new, success, failure)
+        look();
+        set(|machine| machine.exchanges += 1);
+        play(&EXCHANGES);
+        let result = self.0.compare_exchange(current, new, success, failure);
+        play(&EXCHANGED);
+        result
     }
 }
 
