@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::heard::{Heard, STATE, heard};
 use common::mutexes::{bits, change, force, mutex, release, slot};
 use common::{
     Alone, TICK, as_participant, here, machine, script, script_exchange, set, sleeps, time, told,
@@ -11,10 +12,8 @@ use common::{
 use lockstead_core::policy::NoSpin;
 use lockstead_core::word::{Exclusive, Subject, Word};
 use lockstead_core::{
-    Access, Awaited, AwaitedUse, Hooks, LockError, LockId, Off, Path, RawMutex, ShownSleep, Site,
-    WaitBounds, WaitOutcome,
+    Awaited, AwaitedUse, LockError, Off, RawMutex, ShownSleep, WaitBounds, WaitOutcome,
 };
-use std::cell::RefCell;
 
 /// Returns words of every flag beside every other, with `subject`, that keep WORD-RESERVED.
 fn words(subject: u64) -> Vec<Word> {
@@ -156,50 +155,6 @@ fn a_lazy_wait_asks_how_to_wait_only_where_it_waits() {
         assert!(lock.is_mine());
     });
     assert_eq!(unplayed(), 0);
-}
-
-/// A watcher that writes down what it hears.
-struct Heard;
-
-thread_local! {
-    static HEARD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The state in each lock that a [`Heard`] watches.
-const STATE: u16 = 0x5a5a;
-
-fn hear(state: u16, lock: LockId, what: String) {
-    assert_eq!(state, STATE);
-    assert_ne!(lock.0, 0);
-    HEARD.with_borrow_mut(|heard| heard.push(what));
-}
-
-fn heard() -> Vec<String> {
-    HEARD.take()
-}
-
-impl Hooks for Heard {
-    type State = u16;
-    const NEW: u16 = STATE;
-
-    fn will_acquire(state: &u16, lock: LockId, access: Access, subclass: u32, site: Site) {
-        hear(*state, lock, format!("will acquire {access:?} {subclass} {}", site.line()));
-    }
-    fn will_wait(state: &u16, lock: LockId, endless: bool) {
-        hear(*state, lock, format!("will wait {endless}"));
-    }
-    fn acquired(state: &u16, lock: LockId, access: Access, path: Path, site: Site) {
-        hear(*state, lock, format!("acquired {access:?} {path:?} {}", site.line()));
-    }
-    fn abandoned(state: &u16, lock: LockId, site: Site) {
-        hear(*state, lock, format!("abandoned {}", site.line()));
-    }
-    fn releasing(state: &u16, lock: LockId) {
-        hear(*state, lock, "releasing".into());
-    }
-    fn name(_state: &u16) -> Option<&'static str> {
-        Some("hall")
-    }
 }
 
 fn watched() -> &'static RawMutex<Alone, Heard, NoSpin> {

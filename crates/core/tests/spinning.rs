@@ -5,14 +5,14 @@ mod common;
 
 use common::mutexes::{bits::*, change, force, mutex, release};
 use common::{
-    Alone, Channel, U32, as_participant, here, lose, machine, pass, script, script_exchange,
-    script_pause, set, sleeps, time, unplayed,
+    Alone, U32, as_participant, here, lose, machine, pass, script, script_exchange, script_pause,
+    set, sleeps, time, unplayed,
 };
 use lockstead_core::policy::{BackOff, Cover, Queue, Without};
 use lockstead_core::word::Word;
 use lockstead_core::{
-    Atomic32, LockError, Off, OnCpu, Ordering, Policy, RawMutex, Slot, Standard, TunedSemaphore,
-    WaitBounds, WaitOutcome,
+    Atomic32, LockError, Off, OnCpu, Ordering, Policy, RawMutex, TunedSemaphore, WaitBounds,
+    WaitOutcome,
 };
 use std::cell::RefCell;
 
@@ -237,13 +237,22 @@ fn a_spinner_that_cannot_join_gives_up_in_time() {
 
 #[test]
 fn a_lock_that_comes_free_as_a_spinner_joins_is_taken_at_once() {
-    let lock = lock_with::<Spins>(2);
-    set(|machine| machine.exchanges = 0);
-    script_exchange(move || force(lock, Word(ONE_SLOW)));
-    script_exchange(move || force(lock, Word(ONE_SLOW | tail(4))));
-    assert_eq!(lock.lock(here()), Ok(()));
-    assert_eq!((machine().exchanges, lock.peek()), (3, Word(1 | ONE_SLOW | tail(4))));
-    assert_eq!((machine().pauses, unplayed()), (0, 0));
+    // What the first exchange finds, and the second; then the lock, and the exchanges in all.
+    for (found, next, taken, exchanges) in [
+        (2 * ONE_SLOW, None, 1 | ONE_SLOW, 2),
+        (ONE_SLOW, Some(3 * ONE_SLOW), 1 | (2 * ONE_SLOW), 3),
+        (ONE_SLOW, Some(ONE_SLOW | tail(4)), 1 | ONE_SLOW | tail(4), 3),
+    ] {
+        let lock = lock_with::<Spins>(2);
+        set(|machine| machine.exchanges = 0);
+        script_exchange(move || force(lock, Word(found)));
+        if let Some(next) = next {
+            script_exchange(move || force(lock, Word(next)));
+        }
+        assert_eq!(lock.lock(here()), Ok(()));
+        assert_eq!((machine().exchanges, lock.peek()), (exchanges, Word(taken)));
+        assert_eq!((machine().pauses, unplayed()), (0, 0));
+    }
 }
 
 #[test]
@@ -460,28 +469,4 @@ fn the_last_spinner_that_leaves_answers_for_the_sleepers() {
         assert_eq!(lock.lock_how(&how, 0, here()), Err(LockError::Cancelled));
         assert_eq!((lock.peek(), machine().restarts), (Word(left), restarts), "{:?}", Word(word));
     }
-}
-
-/// Where a policy has no look at the word before it takes the lock, each look is an exchange that
-/// changes nothing.
-#[test]
-fn a_look_by_an_exchange_changes_nothing() {
-    type Blind = Without<lockstead_core::policy::ReadFirst, Spins>;
-    let lock = lock_with::<Blind>(2 | WAITERS);
-    set(|machine| machine.exchanges = 0);
-    script_pause(move || {
-        assert_eq!(lock.peek(), Word(2 | COVERED | PREPARING | tail(1)));
-        assert_eq!(machine().exchanges, 2, "it joins, and looks once");
-        force(lock, Word(tail(1)));
-    });
-    assert_eq!(lock.lock(here()), Ok(()));
-    assert_eq!((lock.peek(), machine().exchanges, unplayed()), (Word::held(1), 4, 0));
-}
-
-#[test]
-fn the_policies_of_these_tests_are_what_they_say() {
-    assert!(Spins::joins(None, 2) && !Spins::joins(Slot::new(3), 2) && !Spins::joins(None, 1));
-    assert!(Spins::beside(2) && Spins::BACKOFF_AFTER == 0);
-    assert_eq!((Grows::SPIN, Grows::BOUND), (Spins::SPIN, Standard::BOUND));
-    assert_eq!(sleeps().into_iter().map(|it| it.channel).collect::<Vec<Channel>>(), []);
 }

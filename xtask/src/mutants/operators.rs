@@ -5,7 +5,7 @@
 
 use crate::mutants::sites::{Alternative, Function, Shape, Site, bytes, hash_of};
 use crate::mutants::syntax::{
-    Breaks, Markers, Tokens, binds, is_fault, is_mask, is_never, is_test, makes_value,
+    Breaks, Markers, Tokens, binds, calls, is_fault, is_mask, is_never, is_test, makes_value,
 };
 use crate::mutants::values::{arithmetic, comparison, default_returns, weaker};
 use std::collections::BTreeSet;
@@ -344,6 +344,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     fn visit_item_macro(&mut self, _: &'ast syn::ItemMacro) {}
 
     fn visit_stmt(&mut self, at: &'ast Stmt) {
+        // A fence for the compiler is no step: no test can see that it is missing.
+        if matches!(at, Stmt::Expr(Expr::Call(call), Some(_)) if calls(call, "compiler_fence")) {
+            return;
+        }
         match at {
             Stmt::Expr(Expr::Call(_) | Expr::MethodCall(_) | Expr::Assign(_), Some(_)) => {
                 self.statement(at, "");

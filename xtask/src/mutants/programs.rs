@@ -125,12 +125,6 @@ impl Test {
         self.execute(number, None, most).map(|(outcome, _)| outcome)
     }
 
-    /// Returns the short name of its package.
-    #[must_use]
-    pub fn package(&self) -> &str {
-        self.program.name.split('/').next().unwrap_or_default()
-    }
-
     /// Returns the same test in another build of its program, if that is among `programs`.
     #[must_use]
     pub fn moved(&self, programs: &[Program]) -> Option<Self> {

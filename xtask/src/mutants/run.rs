@@ -3,7 +3,7 @@
 use crate::mutants::plan::{Plan, Verdict};
 use crate::mutants::programs::{Outcome, Test, measure};
 use crate::mutants::results::{Found, Results, State};
-use crate::mutants::tree::{Tree, groups};
+use crate::mutants::tree::{Tree, groups_of_singles};
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
@@ -288,6 +288,7 @@ fn run_singles(
     let single = |index: &usize| plan.mutants[*index].verdict == Some(Verdict::Single);
     let singles: Vec<usize> = todo.iter().copied().filter(single).collect();
     let mut tree = Tree::of_singles();
+    let mut groups = groups_of_singles();
     let kills = Mutex::new(Kills::default());
     let firsts = first_numbers(plan);
     // It is not known which files a killing test comes to: all, then.
@@ -307,7 +308,7 @@ fn run_singles(
         let near = |test: &&Test| of_file.is_empty() || of_file.iter().any(|&at| test.reaches(at));
         let near: Vec<&Test> = tests.iter().filter(near).collect();
         tree.write(plan, Some(index))?;
-        let found = decide_single(plan, index, &near, (&tree, &kills))?;
+        let found = decide_single(plan, index, &near, &mut groups, (&tree, &kills))?;
         if found.state != State::Killed {
             eprintln!("{:?}: {at}", found.state);
         }
@@ -319,11 +320,13 @@ fn run_singles(
     Ok(())
 }
 
-/// Runs the tests `near` a mutant that the tree has been written with.
+/// Runs the tests `near` a mutant that the tree has been written with. The group that kills it comes
+/// first the next time.
 fn decide_single(
     plan: &Plan,
     index: usize,
     near: &[&Test],
+    groups: &mut [(String, Vec<String>)],
     (tree, kills): (&Tree, &Mutex<Kills>),
 ) -> Result<Found, String> {
     let mutant = &plan.mutants[index];
@@ -331,12 +334,12 @@ fn decide_single(
     let place = (file.short(), file.sites[mutant.site].function.as_str());
     let mut progress = Progress::default();
     let mut reaching = Vec::new();
-    for group in groups() {
-        let of_group = |test: &&&Test| group[1].ends_with(test.package());
-        if !near.iter().any(|test| of_group(&test)) {
+    for at in 0..groups.len() {
+        let (name, group) = &groups[at];
+        if !near.iter().any(|test| test.name.starts_with(name.as_str())) {
             continue;
         }
-        let Some(programs) = tree.build_single(&group)? else {
+        let Some(programs) = tree.build_single(group)? else {
             return Ok(Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() });
         };
         let own: Vec<Test> = near.iter().filter_map(|test| test.moved(&programs)).collect();
@@ -344,7 +347,10 @@ fn decide_single(
         kills.lock().expect("no thread panics").sort(&mut own, place, None);
         reaching.extend(own.iter().map(|test| test.name.clone()));
         match try_tests(&own, 0, place, kills, (Duration::MAX, progress))? {
-            Ok(found) if found.state == State::Killed => return Ok(found),
+            Ok(found) if found.state == State::Killed => {
+                groups[..=at].rotate_right(1);
+                return Ok(found);
+            }
             Ok(found) => {
                 let slow = u32::from(found.by.is_some());
                 progress = Progress { met: BTreeSet::new(), slow, first_slow: found.by };

@@ -52,6 +52,13 @@ impl<'ast> Visit<'ast> for Markers {
     }
 }
 
+/// Returns whether what is called has this name.
+#[must_use]
+pub fn calls(call: &syn::ExprCall, name: &str) -> bool {
+    let Expr::Path(path) = &*call.func else { return false };
+    path.path.segments.last().is_some_and(|last| last.ident == name)
+}
+
 /// Returns whether an expression is made of constants.
 #[must_use]
 pub fn is_mask(at: &Expr) -> bool {

@@ -29,6 +29,21 @@ pub fn groups() -> [Vec<String>; 3] {
     [core, ledger, of(&["-p", "lockstead-model", "--test", "models"])]
 }
 
+/// Returns the same for builds of one mutant, each with what the names of its programs begin with: of
+/// the core each program is a group, since most of these mutants need one.
+#[must_use]
+pub fn groups_of_singles() -> Vec<(String, Vec<String>)> {
+    let [core, others @ ..] = groups();
+    let names = core.iter().skip(3).filter(|word| *word != "--test");
+    let tests = names.map(|name| {
+        let arguments = ["-p", "lockstead-core", "--test", name].map(ToOwned::to_owned).to_vec();
+        (format!("core/{name}"), arguments)
+    });
+    let own = ("core/lockstead_core".to_owned(), core[..3].to_vec());
+    let others = others.into_iter().map(|of| (of[1].replace("lockstead-", "") + "/", of));
+    tests.chain([own]).chain(others).collect()
+}
+
 /// Returns whether a group may have a test whose name has one of the parts `wanted`: a part that
 /// begins with the name of a package and a stroke is about that package alone.
 fn may_have(group: &[String], wanted: &[String]) -> bool {

@@ -14,6 +14,7 @@ use lockstead_core::{
     Address, Atomic32, Atomic64, Awaited, Halves, LockError, Nanos, OnCpu, Ordering, Plain,
     Platform, ShownSleep, Site, Slot, TableEntry, WaitBounds, WaitOutcome,
 };
+pub(crate) mod heard;
 pub(crate) mod mutexes;
 
 use std::cell::{Cell, RefCell, UnsafeCell};
@@ -147,12 +148,12 @@ pub(crate) fn script_pause(action: impl FnOnce() + 'static) {
     PAUSES.with_borrow_mut(|pauses| pauses.push_back(Box::new(action)));
 }
 
-/// Says what happens just before the next exchange of 64 bits that has no action yet.
+/// Says what happens just before the next step that reads and writes a word of 64 bits and that has no action yet.
 pub(crate) fn script_exchange(action: impl FnOnce() + 'static) {
     EXCHANGES.with_borrow_mut(|exchanges| exchanges.push_back(Box::new(action)));
 }
 
-/// Says what happens just after the next exchange of 64 bits that has no action yet.
+/// Says what happens just after the next such step that has no action yet.
 pub(crate) fn script_exchanged(action: impl FnOnce() + 'static) {
     EXCHANGED.with_borrow_mut(|exchanged| exchanged.push_back(Box::new(action)));
 }
@@ -258,6 +259,16 @@ fn sleep(
 fn look() {
     set(|machine| machine.looks += 1);
     assert!(machine().looks < LOOKS, "looks without end");
+}
+
+/// Takes a step that reads a word of 64 bits and writes it.
+fn step<R>(it: impl FnOnce() -> R) -> R {
+    look();
+    set(|machine| machine.exchanges += 1);
+    play(&EXCHANGES);
+    let result = it();
+    play(&EXCHANGED);
+    result
 }
 
 impl Platform for Alone {
@@ -421,10 +432,10 @@ impl Atomic64 for U64 {
         self.0.store(value, order);
     }
     fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
-        self.0.fetch_add(value, order)
+        step(|| self.0.fetch_add(value, order))
     }
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
-        self.0.fetch_sub(value, order)
+        step(|| self.0.fetch_sub(value, order))
     }
     fn compare_exchange(
         &self,
@@ -433,12 +444,7 @@ impl Atomic64 for U64 {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u64, u64> {
-        look();
-        set(|machine| machine.exchanges += 1);
-        play(&EXCHANGES);
-        let result = self.0.compare_exchange(current, new, success, failure);
-        play(&EXCHANGED);
-        result
+        step(|| self.0.compare_exchange(current, new, success, failure))
     }
 }
 

@@ -5,7 +5,7 @@ use super::wait_wound::{
     Two, beside_one_alone, crowd, cycle, last_frees, opposite, queue, queue_with_timed_ones,
     with_a_timed_one,
 };
-use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth};
+use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth, mutated};
 use crate::labels::{Part, weaker};
 use lockstead_core::Policy;
 use lockstead_core::ww::{Context, Scheme, WwError};
@@ -124,8 +124,13 @@ fn model_ww_misses_each_ordering() {
     // Where releases are restarted, that orders what the exchanges do, too.
     let config = small().preemptions(2).stale_reads(1).sections(false);
     let told = opposite::<Sleeps>(Scheme::WoundWait);
-    let told = told.check(&weaker(&config, "ww/context.rs", &["WW-3"], Part::All));
     let deposed = beside_one_alone::<Sleeps>(Scheme::WaitDie);
+    if mutated() {
+        told.check(&config).expect("correct as shipped");
+        deposed.check(&config).expect("correct as shipped");
+        return;
+    }
+    let told = told.check(&weaker(&config, "ww/context.rs", &["WW-3"], Part::All));
     let deposed = deposed.check(&weaker(&config, "ww/wait.rs", &["WW-2"], Part::All));
     for (label, result) in [("WW-3", told), ("WW-2", deposed)] {
         let failure = result.err().unwrap_or_else(|| panic!("{label} is not missed"));
