@@ -6,6 +6,7 @@
 use crate::programs::{Running, program, skip, start};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// What is said of a wait.
@@ -348,13 +349,17 @@ fn each(what: fn(&Path, Row, &Path)) {
     let Some(waits) = program("waits.c") else { return };
     let folder = tempfile::tempdir().expect("a folder");
     // Some at a time, since most of them sleep most of the time.
-    for rows in ROWS.chunks(10) {
-        std::thread::scope(|scope| {
-            for row in rows {
-                scope.spawn(|| what(&waits, *row, folder.path()));
-            }
-        });
-    }
+    let rows = Mutex::new(ROWS.iter());
+    let next = || rows.lock().expect("nobody panics with it").next();
+    std::thread::scope(|scope| {
+        for _ in 0..12 {
+            scope.spawn(|| {
+                while let Some(&row) = next() {
+                    what(&waits, row, folder.path());
+                }
+            });
+        }
+    });
 }
 
 #[test]

@@ -223,7 +223,10 @@ pub fn is_lock_wrapper(frame: &Frame) -> bool {
     }
     let Some(function) = &frame.function else { return false };
     let function = plain(function);
-    let function = function.trim_start_matches('<');
+    // Of `<&dyn core::ops::function::Fn() as …>::call_once` the type that it is called of.
+    let function = function.trim_start_matches(['<', '&']);
+    let function = function.strip_prefix("mut ").unwrap_or(function);
+    let function = function.strip_prefix("dyn ").unwrap_or(function);
     // In a static program it has no library of its own.
     function == "syscall" || WRAPPERS.iter().any(|prefix| function.starts_with(prefix))
 }
@@ -345,6 +348,8 @@ mod tests {
             "void std::_V2::condition_variable_any::wait<std::unique_lock<std::mutex> >(int)",
             "std::sys::sync::mutex::pthread::Mutex::lock",
             "<core::cell::RefCell<T> as core::fmt::Debug>::fmt",
+            "<&dyn core::ops::function::Fn() as core::ops::function::FnOnce<()>>::call_once",
+            "<&mut dyn core::ops::function::FnMut() as core::ops::function::FnOnce<()>>::call_once",
             "parking_lot::raw_mutex::RawMutex::lock_slow",
             "__glibcxx_rwlock_wrlock(pthread_rwlock_t*)",
             "uv_mutex_lock",
@@ -360,6 +365,7 @@ mod tests {
             "int app::run<std::lock_guard<std::mutex> >(std::mutex&)",
             "semaphore_init",
             "corelib::start",
+            "<&dyn app::Task>::run",
             "std::vector<int>::push_back(int)",
             "Monitor::run()",
             "Cache::Mutex::lock()",
