@@ -1,6 +1,6 @@
 //! Installs the library for C and C++ below a prefix.
 
-use crate::library::{build_archive, link_object, link_shared, said_by};
+use crate::library::{ArchiveBuild, link_object, link_shared, said_by, unwinder};
 use crate::root;
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -26,6 +26,9 @@ pub struct InstallOptions {
     pub profile: String,
     /// The folder in which cargo builds.
     pub target: PathBuf,
+    /// The machine and the C library that it is for, where they are not those of this system. The
+    /// library is not shared then, since the system's linker makes shared ones for its own only.
+    pub triple: Option<String>,
 }
 
 impl InstallOptions {
@@ -39,6 +42,7 @@ impl InstallOptions {
             libdir: "lib".into(),
             profile: "preload".into(),
             target: root().join("target/capi"),
+            triple: None,
         }
     }
 }
@@ -81,25 +85,43 @@ pub fn install(options: &InstallOptions) -> Result<(), String> {
 
 fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Result<(), String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let archive = build_archive(&cargo, &root(), &options.target, &options.profile, checks)?;
+    let triple = options.triple.as_deref();
+    let archive = ArchiveBuild {
+        workspace: &root(),
+        target_dir: &options.target,
+        profile: &options.profile,
+        triple,
+        checks,
+    };
+    let archive = archive.run(&cargo)?;
     let object = options.target.join(format!("{name}.o"));
-    link_object(&archive, &object)?;
+    link_object(&archive, triple.and_then(unwinder).as_deref(), &object)?;
     make_folder(lib)?;
     let fixed = lib.join(format!("lib{name}.a"));
     let _ = fs::remove_file(&fixed);
     said_by(Command::new("ar").arg("crs").arg(&fixed).arg(&object))?;
+    strip(options, &fixed)?;
+    if triple.is_some() {
+        return Ok(());
+    }
     let (whole, short, plain) =
         (format!("lib{name}.so.{VERSION}"), format!("lib{name}.so.{ABI}"), format!("lib{name}.so"));
     let map = root().join("crates/capi/lockstead.map");
     link_shared(&object, &map, &short, &lib.join(&whole))?;
-    if options.profile != "dev" {
-        said_by(Command::new("strip").arg("--strip-debug").arg(&fixed).arg(lib.join(&whole)))?;
-    }
+    strip(options, &lib.join(&whole))?;
     for link in [short, plain] {
         let _ = fs::remove_file(lib.join(&link));
         symlink(&whole, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
     }
     Ok(())
+}
+
+/// Takes out what only debuggers want, but of a build for developers.
+fn strip(options: &InstallOptions, file: &Path) -> Result<(), String> {
+    if options.profile == "dev" {
+        return Ok(());
+    }
+    said_by(Command::new("strip").arg("--strip-debug").arg(file)).map(drop)
 }
 
 /// Returns the text for pkg-config. The unwinder is not among the libraries: compilers add it by
@@ -125,7 +147,8 @@ fn cmake_config(options: &InstallOptions) -> String {
     let up = "/..".repeat(depth);
     let mut text = format!(
         "# Lockstead::lockstead, Lockstead::lockstead_static, and the two that check the use of\n\
-         # locks: Lockstead::check, Lockstead::check_static.\n\
+         # locks: Lockstead::check, Lockstead::check_static. Those that are not static are shared,\n\
+         # and are not there where the library was built for another C library.\n\
          get_filename_component(_lockstead \"${{CMAKE_CURRENT_LIST_DIR}}{up}\" ABSOLUTE)\n\
          include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n"
     );
@@ -135,6 +158,9 @@ fn cmake_config(options: &InstallOptions) -> String {
         ("check", "lockstead-check", true, true),
         ("check_static", "lockstead-check", false, true),
     ] {
+        if shared && options.triple.is_some() {
+            continue;
+        }
         let (kind, file) = if shared {
             ("SHARED", format!("lib{name}.so.{ABI}"))
         } else {

@@ -8,29 +8,56 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Builds the archive with the packages of `workspace` in this profile, checking or
-/// not, and returns its path.
-///
-/// # Errors
-/// What cargo said.
-pub fn build_archive(
-    cargo: &OsStr,
-    workspace: &Path,
-    target_dir: &Path,
-    profile: &str,
-    checks: bool,
-) -> Result<PathBuf, String> {
-    let run = |offline: bool| {
-        let mut command = Command::new(cargo);
-        command.current_dir(workspace);
-        command.args(["rustc", "--package", "lockstead-capi", "--lib", "--locked"]);
-        command.args(["--crate-type", "staticlib", "--profile", profile]);
-        command.arg("--target-dir").arg(target_dir);
-        if checks {
-            command.args(["--features", "check"]);
+/// An archive of the library as cargo is to build it.
+#[derive(Clone, Copy, Debug)]
+pub struct ArchiveBuild<'a> {
+    /// The folder of the packages.
+    pub workspace: &'a Path,
+    /// The folder in which cargo builds.
+    pub target_dir: &'a Path,
+    /// The profile with which cargo builds.
+    pub profile: &'a str,
+    /// The machine and the C library that it is for, where they are not those of this system.
+    pub triple: Option<&'a str>,
+    /// Whether the library checks the use of its locks.
+    pub checks: bool,
+}
+
+impl ArchiveBuild<'_> {
+    /// Builds the archive with this cargo, and returns its path.
+    ///
+    /// # Errors
+    /// What cargo said.
+    pub fn run(&self, cargo: &OsStr) -> Result<PathBuf, String> {
+        // Without the network first, as the outer cargo may have been told.
+        let mut output = self.command(cargo).arg("--offline").output();
+        if let Ok(failed) = &output
+            && !failed.status.success()
+            && String::from_utf8_lossy(&failed.stderr).contains("--offline")
+        {
+            output = self.command(cargo).output();
         }
-        if offline {
-            command.arg("--offline");
+        let output = output.map_err(|error| format!("cannot run {}: {error}", cargo.display()))?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(format!("cargo rustc --package lockstead-capi: {}\n{said}", output.status));
+        }
+        let folder = if self.profile == "dev" { "debug" } else { self.profile };
+        let of_triple = self.target_dir.join(self.triple.unwrap_or_default());
+        Ok(of_triple.join(folder).join("liblockstead_capi.a"))
+    }
+
+    fn command(&self, cargo: &OsStr) -> Command {
+        let mut command = Command::new(cargo);
+        command.current_dir(self.workspace);
+        command.args(["rustc", "--package", "lockstead-capi", "--lib", "--locked"]);
+        command.args(["--crate-type", "staticlib", "--profile", self.profile]);
+        command.arg("--target-dir").arg(self.target_dir);
+        if let Some(triple) = self.triple {
+            command.args(["--target", triple]);
+        }
+        if self.checks {
+            command.args(["--features", "check"]);
         }
         // What changes the outer build is not for this one.
         for variable in [
@@ -42,31 +69,28 @@ pub fn build_archive(
         ] {
             command.env_remove(variable);
         }
-        command.stdin(Stdio::null()).output()
-    };
-    // Without the network first, as the outer cargo may have been told.
-    let mut output = run(true);
-    if let Ok(failed) = &output
-        && !failed.status.success()
-        && String::from_utf8_lossy(&failed.stderr).contains("--offline")
-    {
-        output = run(false);
+        command.stdin(Stdio::null());
+        command
     }
-    let output = output.map_err(|error| format!("cannot run {}: {error}", cargo.display()))?;
-    if !output.status.success() {
-        let said = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("cargo rustc --package lockstead-capi: {}\n{said}", output.status));
-    }
-    let folder = if profile == "dev" { "debug" } else { profile };
-    Ok(target_dir.join(folder).join("liblockstead_capi.a"))
+}
+
+/// Returns the unwinder that Rust brings for this machine and C library, if it does: a compiler
+/// that links with another C library than its own adds the unwinder of its own, which does not fit.
+pub fn unwinder(triple: &str) -> Option<PathBuf> {
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let folder =
+        said_by(Command::new(rustc).args(["--print", "target-libdir", "--target", triple]));
+    let file = Path::new(folder.ok()?.trim()).join("self-contained/libunwind.a");
+    file.exists().then_some(file)
 }
 
 /// Links the archive to one object in which only `lks_*` is to be seen, so that a
-/// program can have it beside other libraries written in Rust.
+/// program can have it beside other libraries written in Rust. What `unwinder` offers and the
+/// archive wants is part of the object.
 ///
 /// # Errors
 /// What the linker said.
-pub fn link_object(archive: &Path, object: &Path) -> Result<(), String> {
+pub fn link_object(archive: &Path, unwinder: Option<&Path>, object: &Path) -> Result<(), String> {
     let mut roots = Vec::new();
     let symbols = said_by(Command::new("nm").args(["--defined-only", "-g"]).arg(archive))?;
     for line in symbols.lines() {
@@ -76,7 +100,7 @@ pub fn link_object(archive: &Path, object: &Path) -> Result<(), String> {
         }
     }
     let mut ld = Command::new("ld");
-    ld.args(["-r", "--gc-sections", "-o"]).arg(object).args(roots).arg(archive);
+    ld.args(["-r", "--gc-sections", "-o"]).arg(object).args(roots).arg(archive).args(unwinder);
     said_by(&mut ld)?;
     let mut objcopy = Command::new("objcopy");
     objcopy.args(["--wildcard", "--keep-global-symbol=lks_*"]);

@@ -10,6 +10,7 @@ use xtask::mutants::options::{MutantOptions, USAGE as MUTANTS};
 const USAGE: &str = "\
 usage: cargo xtask mutants [OPTIONS]          (see cargo xtask mutants --help)
        cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
+                            [--target TRIPLE]
 
 install builds the library for C and C++ and installs it, its headers, manual pages and what
 pkg-config and CMake want to know, below the prefix.
@@ -18,6 +19,8 @@ pkg-config and CMake want to know, below the prefix.
   --destdir DIR   in front of the prefix while installing, for packages
   --libdir NAME   of the libraries below the prefix: lib
   --profile NAME  of cargo: preload, which is a release without unwinding
+  --target TRIPLE another C library than this system's: x86_64-unknown-linux-musl, for which
+                  `rustup target add` gets what it takes; no shared library then
 ";
 
 fn main() -> ExitCode {
@@ -61,6 +64,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
             "--destdir" => options.destdir = Some(value.into()),
             "--libdir" => options.libdir = value,
             "--profile" => options.profile = value,
+            "--target" => options.triple = Some(value),
             _ => return Err(format!("{name} means nothing\n\n{USAGE}")),
         }
     }
@@ -71,7 +75,12 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     let (prefix, lib) = (prefix.display(), lib.display());
     println!("installed, for {prefix}");
     println!("  to build: export PKG_CONFIG_PATH={lib}/pkgconfig");
-    println!("            cc program.c $(pkg-config --cflags --libs lockstead)");
-    println!("  to run:   export LD_LIBRARY_PATH={lib}   unless the system looks there");
+    let Some(triple) = &options.triple else {
+        println!("            cc program.c $(pkg-config --cflags --libs lockstead)");
+        println!("  to run:   export LD_LIBRARY_PATH={lib}   unless the system looks there");
+        return Ok(true);
+    };
+    let compiler = if triple.contains("musl") { "musl-gcc" } else { "cc" };
+    println!("            {compiler} program.c $(pkg-config --cflags --static --libs lockstead)");
     Ok(true)
 }

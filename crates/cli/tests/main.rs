@@ -34,3 +34,20 @@ mod shm;
 mod top;
 mod usage;
 mod waits;
+
+/// Has twice as many tests run at once as there are processors, where the user does not say how
+/// many: two of three wait for a program that sleeps, or for the command to look at it.
+extern "C" fn more_at_once() {
+    const THREADS: &str = "RUST_TEST_THREADS";
+    if std::env::var_os(THREADS).is_none() {
+        let processors = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        // SAFETY: the loader calls this before `main`, when no other thread is there to read the
+        // environment.
+        unsafe { std::env::set_var(THREADS, (2 * processors).to_string()) };
+    }
+}
+
+// SAFETY: the section holds addresses of functions that the loader calls before `main`.
+#[unsafe(link_section = ".init_array")]
+#[used]
+static BEFORE_MAIN: extern "C" fn() = more_at_once;

@@ -426,7 +426,7 @@ fn a_cycle_of_semaphores_that_serve_as_mutexes_is_a_deadlock_though_another_thre
 #[test]
 fn semaphores_that_nobody_has_given_back_may_be_signals() {
     // A deadlock would have been reported before.
-    let said = until(&[], "semaphore-unused-cycle", "lockstead: STUCK");
+    let said = until(&["--watch", "300ms"], "semaphore-unused-cycle", "lockstead: STUCK");
     let Some(said) = said else { return };
     assert!(said.contains("all 2 threads wait, none with a deadline"), "{said}");
     assert!(!said.contains("DEADLOCK"), "{said}");

@@ -214,10 +214,7 @@ fn flag(scope: Scope) -> c_int {
 }
 
 pub(crate) fn time(at: Nanos) -> timespec {
-    timespec {
-        tv_sec: (at.0 / 1_000_000_000) as libc::time_t,
-        tv_nsec: (at.0 % 1_000_000_000) as c_long,
-    }
+    timespec { tv_sec: (at.0 / 1_000_000_000) as _, tv_nsec: (at.0 % 1_000_000_000) as c_long }
 }
 
 fn wait_one(

@@ -73,6 +73,15 @@ LKS_END_DECLS__
 #define LKS_RELEASING__(lock) ((void)0)
 #endif
 
+/* Sanitizers see atomic builtins, and not what is written in assembly. */
+#if defined(LKS_TSAN__) || defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_HWADDRESS__)
+#define LKS_SANITIZED__ 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(hwaddress_sanitizer)
+#define LKS_SANITIZED__ 1
+#endif
+#endif
+
 /* Threads that may use locks at the same time, and permits of a semaphore. */
 #define LKS_MAX_SLOTS__ 0xfffffu
 

@@ -40,7 +40,7 @@ LKS_INLINE__ int lks_take_low__(uint64_t *word, uint32_t me)
 {
     lks_half__ *half = (lks_half__ *)(void *)word;
     uint32_t idle = 0;
-#if defined(LKS_SINGLE__) && !defined(LKS_TSAN__)
+#if defined(LKS_SINGLE__) && !defined(LKS_SANITIZED__)
     if (LKS_UNLIKELY__(__libc_single_threaded)) {
         unsigned char taken;
         __asm__ __volatile__("cmpxchgl %3, %1\n\tsete %0"
@@ -56,7 +56,7 @@ LKS_INLINE__ int lks_take_low__(uint64_t *word, uint32_t me)
 LKS_INLINE__ int lks_erase_low__(uint64_t *word)
 {
     lks_half__ *half = (lks_half__ *)(void *)word;
-#ifndef LKS_TSAN__
+#ifndef LKS_SANITIZED__
     uint64_t *sections = lks_sections__;
     if (LKS_LIKELY__(sections != NULL)) {
         /* The section's descriptor; its address to the kernel; the look and the store,

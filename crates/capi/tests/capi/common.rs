@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use xtask::library::build_archive;
+use xtask::library::ArchiveBuild;
 
 /// Returns the package's folder.
 pub(crate) fn package() -> &'static Path {
@@ -32,8 +32,9 @@ pub(crate) fn checking_archive() -> &'static Path {
 fn build(checks: bool) -> PathBuf {
     let workspace = package().ancestors().nth(2).expect("the package lies in the workspace");
     let target = scratch().join(if checks { "library-check" } else { "library" });
-    build_archive(env!("CARGO").as_ref(), workspace, &target, "dev", checks)
-        .unwrap_or_else(|error| panic!("{error}"))
+    let (target_dir, profile) = (&target, "dev");
+    let archive = ArchiveBuild { workspace, target_dir, profile, triple: None, checks };
+    archive.run(env!("CARGO").as_ref()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// A compiler of the system, and the language it is for.

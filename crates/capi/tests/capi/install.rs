@@ -1,6 +1,6 @@
 //! A project outside builds against what `xtask install` installs.
 
-use crate::common::{compiler, ends_well, scratch};
+use crate::common::{compiler, ends_well, package, passes, scratch, strict};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -166,5 +166,34 @@ fn a_project_outside_builds_against_the_prefix() {
     }
     if is_there("cmake") {
         by_cmake(&project, &prefix);
+    }
+}
+
+/// Builds programs of the tests for musl, each a whole program in one file, and runs them.
+#[test]
+fn for_another_c_library_too() {
+    const TRIPLE: &str = "x86_64-unknown-linux-musl";
+    if xtask::library::unwinder(TRIPLE).is_none() || !is_there("musl-gcc") {
+        return eprintln!(
+            "skipped: Rust has no standard library for {TRIPLE} here, or no musl-gcc"
+        );
+    }
+    let mut options = InstallOptions::new();
+    options.prefix = scratch().join("a prefix for musl");
+    options.profile = "dev".into();
+    options.target = scratch().join("library-musl");
+    options.triple = Some(TRIPLE.into());
+    let _ = fs::remove_dir_all(&options.prefix);
+    install(&options).unwrap_or_else(|error| panic!("{error}"));
+    let lib = options.prefix.join("lib");
+    let shared = ["liblockstead.so", "liblockstead.so.0"].map(|name| lib.join(name).exists());
+    assert_eq!(shared, [false, false]);
+    for name in ["mutex", "semaphore", "cond", "rwlock", "once", "ww", "rt", "shared", "threads"] {
+        let program = scratch().join(format!("{name}-musl"));
+        let mut cc = strict("musl-gcc", "gnu11");
+        cc.arg("-static").arg("-o").arg(&program);
+        cc.arg(package().join(format!("tests/c/{name}.c"))).arg(lib.join("liblockstead.a"));
+        ends_well(&mut cc);
+        passes(&program);
     }
 }

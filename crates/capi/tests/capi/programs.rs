@@ -67,6 +67,26 @@ fn a_kill_token_counts_in_each_file() {
     }
 }
 
+/// The C library's own part of this is warned of by the linker: names of users and hosts, and
+/// libraries that are loaded later, which no lock asks for.
+#[test]
+fn a_program_that_has_the_c_library_inside() {
+    let mut probe = strict(compiler(false), "gnu11");
+    probe.arg("-static").arg("-o").arg(scratch().join("static-probe"));
+    probe.arg(package().join("tests/c/empty.c"));
+    if !probe.output().is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: the C library's archive is not installed");
+    }
+    for name in ["mutex", "cond", "shared", "threads"] {
+        let program = scratch().join(format!("{name}-static"));
+        let mut cc = strict(compiler(false), "gnu11");
+        cc.args(["-static", "-pthread", "-o"]).arg(&program);
+        cc.arg(package().join(format!("tests/c/{name}.c"))).arg(archive());
+        ends_well(cc.args(["-lpthread", "-ldl", "-lm"]));
+        passes(&program);
+    }
+}
+
 #[test]
 fn threads_that_end_use_locks_to_the_last() {
     in_c("threads");
