@@ -34,6 +34,7 @@ mod outcome;
 mod pace;
 mod processes;
 mod program;
+mod python;
 mod reporter;
 mod rust;
 mod scene;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// Nothing here takes longer, unless it hangs.
@@ -16,6 +17,12 @@ const MORE: &str = "LOCKSTEAD_TEST_PYTHONS";
 
 /// Returns the interpreters, each version once.
 fn interpreters() -> Vec<PathBuf> {
+    // What is on the path may be a script that takes its time.
+    static FOUND: LazyLock<Vec<PathBuf>> = LazyLock::new(sought);
+    FOUND.clone()
+}
+
+fn sought() -> Vec<PathBuf> {
     let more = std::env::var_os(MORE).unwrap_or_default();
     let named = (9..=14).map(|minor| PathBuf::from(format!("python3.{minor}")));
     let all = std::env::split_paths(&more).chain(["python3".into()]).chain(named);
@@ -36,6 +43,15 @@ fn interpreters() -> Vec<PathBuf> {
     }
     println!("interpreters: {found:?}");
     found
+}
+
+/// Returns the version of an interpreter.
+fn version(interpreter: &Path) -> (u32, u32) {
+    let ask = "import sys; print(*sys.version_info[:2])";
+    let said = Command::new(interpreter).args(["-c", ask]).output().expect("it starts");
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let mut numbers = said.split_whitespace().filter_map(|number| number.parse().ok());
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 fn source(name: &str) -> PathBuf {
@@ -190,5 +206,109 @@ fn each_kind_of_wait_is_named_and_only_who_holds_a_lock_is_called_its_holder() {
         }
         let cycles = found["cycles"].as_array().expect("a list");
         assert_eq!(cycles.len(), 1, "{interpreter:?}: {cycles:?}");
+    }
+}
+
+/// A function of `ended.py`, the line in which it waits, and what for.
+const ENDED: &[(&str, u64, &str)] = &[
+    ("wants", 15, "threading.Lock"),
+    ("wants_recursive", 20, "threading.RLock"),
+    ("waits_for_condition", 26, "threading.Condition"),
+    ("gets", 30, "queue.Queue"),
+    ("gets_simple", 34, "queue.SimpleQueue"),
+    ("waits_for_event", 38, "threading.Event"),
+    ("takes_turns", 43, "threading.Lock"),
+    ("takes_turns", 45, "threading.Lock"),
+];
+
+/// Returns the rows of the process in its report, what it printed, and the report as text.
+fn rows_of_ended(interpreter: &Path, seconds: f64) -> (Vec<Value>, String, String) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let json = folder.path().join("run.json");
+    let program = source("ended.py");
+    let outcome = run(&[
+        "run",
+        "--top",
+        "99",
+        "--json",
+        &json.to_string_lossy(),
+        "--",
+        &interpreter.to_string_lossy(),
+        &program.to_string_lossy(),
+        &seconds.to_string(),
+    ]);
+    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+    let text = std::fs::read_to_string(json).expect("a report");
+    let report: Value = serde_json::from_str(&text).expect("JSON");
+    crate::common::documented(&report);
+    let process = &report["processes"][0];
+    let rows = ["locks", "idle"].map(|list| process[list].as_array().cloned().unwrap_or_default());
+    (rows.concat(), outcome.stdout, outcome.stderr)
+}
+
+/// Returns the function, the line and the kind of the places in Python of these rows.
+fn places_of<'r>(rows: impl Iterator<Item = &'r Value>) -> BTreeSet<(String, u64, String)> {
+    let places = rows.filter_map(|row| row["python"]["places"].as_array()).flatten();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let place = |place: &Value| {
+        assert!(text(&place["file"]).ends_with("/ended.py"), "{place}");
+        let line = place["line"].as_u64().unwrap_or(0);
+        (text(&place["function"]), line, text(&place["waits_for"]))
+    };
+    places.map(place).collect()
+}
+
+#[test]
+fn the_exit_report_has_the_frames_of_python_of_waits_that_have_ended() {
+    let begun = Instant::now();
+    for interpreter in interpreters() {
+        // A wait that no look has met has no frames: then the waits are to last longer.
+        let mut seconds = 0.4;
+        let (rows, said, text) = loop {
+            let found = rows_of_ended(&interpreter, seconds);
+            let places = places_of(found.0.iter());
+            let is_met = |&(function, line, kind): &(&str, u64, &str)| {
+                places.contains(&(function.to_owned(), line, kind.to_owned()))
+            };
+            if ENDED.iter().all(is_met) {
+                break found;
+            }
+            assert!(begun.elapsed() < DEADLINE, "{interpreter:?}: {places:?}\n{}", found.2);
+            println!("{interpreter:?}: of {seconds} s not all were met: {places:?}");
+            seconds *= 2.0;
+        };
+        // Each place was met with nothing else than what it waits for, or the GIL.
+        for (function, line, kind) in places_of(rows.iter()) {
+            let mut known = ENDED.iter().filter(|known| known.0 == function);
+            // Not told is not wrong.
+            let is_right = kind.is_empty()
+                || kind == "the GIL"
+                || function == "<module>"
+                || known.any(|&(_, at, what)| (at, what) == (line, &*kind));
+            assert!(is_right, "{interpreter:?}: {function} in line {line} waits for {kind}");
+        }
+        // No lock has the lines of another one.
+        let own = said.split_whitespace().zip([15, 43, 45]);
+        let own = own.map(|(address, line)| (format!("threading.Lock at {address}"), line));
+        let mut named = 0;
+        for (name, line) in own {
+            let row = rows.iter().filter(|row| row["name"] == *name);
+            let lines: BTreeSet<u64> = places_of(row).into_iter().map(|place| place.1).collect();
+            named += lines.len();
+            assert!(lines.is_empty() || lines == BTreeSet::from([line]), "{name}: {lines:?}");
+        }
+        let version = version(&interpreter);
+        assert!(named == 3 || version >= (3, 13), "{interpreter:?}: {text}");
+        let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+        let gil: Vec<&&str> = names.iter().filter(|name| name.starts_with("the GIL of ")).collect();
+        let different: BTreeSet<_> = gil.iter().collect();
+        assert!(!gil.is_empty() && different.len() == gil.len(), "{interpreter:?}: {names:?}");
+        for line in [
+            "wants_recursive() at ended.py:20",
+            "gets() at ended.py:30, by ",
+            "  frames of Python by ",
+        ] {
+            assert!(text.contains(line), "{interpreter:?}: no {line:?} in {text}");
+        }
     }
 }

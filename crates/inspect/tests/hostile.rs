@@ -265,8 +265,12 @@ fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
         }
     }
     for (by_class, sort) in [(false, Sort::Wait), (true, Sort::Name)] {
-        let process =
-            LedgerProcess { ledger: area.ledger(), facts: ProcessFacts::default(), names };
+        let process = LedgerProcess {
+            ledger: area.ledger(),
+            facts: ProcessFacts::default(),
+            names,
+            python: None,
+        };
         let options = ReportOptions { top: 1000, sort, by_class };
         let report = describe_process(process, &options);
         assert!(report.is_none_or(|report| report.locks.len() <= 1000));

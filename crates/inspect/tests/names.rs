@@ -42,6 +42,7 @@ fn mutex(address: u64) -> LockClues<'static> {
         initialised: None,
         first_used: None,
         late: false,
+        is_of_second_pair: None,
         serial: Some(3),
     }
 }

@@ -2,8 +2,10 @@
 //! what is said of what had not ended.
 
 mod handing;
+mod python;
 
 use lockstead_inspect::report::live::{Lasting, LiveSample};
+use lockstead_inspect::report::python::PythonWaits;
 use lockstead_inspect::report::{
     Finding, LedgerProcess, LockFacts, Names, ProcessFacts, ReportOptions, RunFacts, RunReport,
     Sort, assemble, describe_process,
@@ -121,9 +123,17 @@ fn lock(ledger: &Ledger<'_>, address: u64, init: u64, acquired: u64, waits: &[u6
 }
 
 fn report(areas: &[&Area], options: &ReportOptions) -> RunReport {
+    report_with(areas, options, None)
+}
+
+fn report_with(
+    areas: &[&Area],
+    options: &ReportOptions,
+    python: Option<&PythonWaits>,
+) -> RunReport {
     let describe = |(number, area): (usize, &&Area)| {
         let facts = ProcessFacts { pid: 10 + number as u32, ..ProcessFacts::default() };
-        let process = LedgerProcess { ledger: area.ledger(), facts, names: &mut Plain };
+        let process = LedgerProcess { ledger: area.ledger(), facts, names: &mut Plain, python };
         describe_process(process, options)
     };
     let processes: Vec<_> = areas.iter().enumerate().filter_map(describe).collect();

@@ -212,7 +212,7 @@ impl<'a> Ledger<'a> {
         if acquisitions == 0 && extension == 0 {
             return;
         }
-        let Some(grave) = self.grave(lock) else {
+        let Some(grave) = self.grave(lock, generation) else {
             self.header().losses.locks.fetch_add(1, Relaxed);
             return;
         };
@@ -232,8 +232,9 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    /// Makes a record to bury `lock` in, or returns the mass grave of its class.
-    fn grave(&self, lock: &LockRecord) -> Option<u32> {
+    /// Makes a record to bury the life of `lock` with this number in, or returns the mass grave of
+    /// its class.
+    fn grave(&self, lock: &LockRecord, generation: u32) -> Option<u32> {
         let init_stack = lock.init_stack.load(Relaxed);
         let first_stack = lock.first_stack.load(Relaxed);
         let class = if init_stack != 0 { init_stack } else { first_stack };
@@ -247,6 +248,7 @@ impl<'a> Ledger<'a> {
         let grave = &self.locks()[index as usize];
         let (kind, _, attributes) = lock.shape();
         grave.address.store(lock.address.load(Relaxed), Relaxed);
+        grave.generation.store(generation, Relaxed);
         grave.init_stack.store(init_stack, Relaxed);
         grave.first_stack.store(first_stack, Relaxed);
         grave.serial.store(lock.serial.load(Relaxed), Relaxed);

@@ -155,7 +155,8 @@ pub struct LockRecord {
     /// The address of the lock, never zero in a record that is in use, and never changed: the
     /// record of an address stays its record.
     pub address: AtomicU64,
-    /// The number that is raised whenever a lock at the address begins or ends a life.
+    /// The number that is raised whenever a lock at the address begins or ends a life; of a grave,
+    /// that of the life which lies there.
     pub generation: AtomicU32,
     /// The [`ObjectKind`] in bits 0..8, the [`RecordLife`] in bits 8..16, the attributes above.
     pub shape: AtomicU32,

@@ -6,7 +6,7 @@ use super::columns::{ColumnCell, ColumnGroup, GROUPS};
 use super::graph::{self, Drawing};
 use super::here::Here;
 use super::words::{
-    WAITS_ONLY, exactness, how_many, late, losses, place, process_name, thread_name,
+    WAITS_ONLY, exactness, how_many, late, losses, place, process_name, python_place, thread_name,
 };
 use super::{cycle, svg};
 use askama::Template;
@@ -14,6 +14,7 @@ use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, ReportSite, RunReport, SiteCaller, ThreadReport,
 };
+use lockstead_inspect::report::python::PythonPlace;
 use lockstead_inspect::stack::Stack;
 use lockstead_render::table::{count, time};
 use lockstead_render::words::{clean, percent, plural};
@@ -74,6 +75,8 @@ struct PageLock {
     wait_facts: String,
     hold_facts: String,
     waited_at: Vec<SiteView>,
+    python: Vec<SiteView>,
+    unseen: String,
     held_at: Vec<SiteView>,
     woken_at: Vec<SiteView>,
     initialised_at: Vec<String>,
@@ -304,6 +307,8 @@ fn lock_view(lock: &LockReport) -> PageLock {
         wait_facts: facts(wait, "wait", "waits"),
         hold_facts: facts(hold, "hold", "holds"),
         waited_at: lock.waited_at.iter().map(site).collect(),
+        python: lock.python.iter().flat_map(|python| &python.places).map(python_site).collect(),
+        unseen: lock.python.as_ref().map_or_else(String::new, |it| percent(it.unseen_percent)),
         held_at: lock.held_at.iter().map(site).collect(),
         woken_at: lock.woken_at.iter().map(site).collect(),
         initialised_at: lock.initialised_at.as_ref().map(frames).unwrap_or_default(),
@@ -332,6 +337,18 @@ fn site(site: &ReportSite) -> SiteView {
         callers: site.callers.iter().map(caller).collect(),
         stack: site.stack.as_ref().map(frames).unwrap_or_default(),
         end: end.map(|end| clean(&end.to_string())).unwrap_or_default(),
+    }
+}
+
+fn python_site(place: &PythonPlace) -> SiteView {
+    SiteView {
+        share: percent(place.share_percent),
+        count: plural(place.waits, "wait", "waits"),
+        total: time(place.seen_ns as f64),
+        site: python_place(place, ""),
+        callers: Vec::new(),
+        stack: place.stack.frames.iter().map(|frame| clean(&frame.site())).collect(),
+        end: if place.stack.cut { "more frames".into() } else { String::new() },
     }
 }
 

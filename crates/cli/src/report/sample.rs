@@ -149,6 +149,7 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
         more: totals(if busy { 1214 } else { 1216 }, 12 * MS),
         idle: if busy { vec![lock("queue_cond", "condition", 8200 * MS)] } else { vec![] },
         more_idle: LockTotals::default(),
+        python: None,
         losses: Losses::default(),
         order: None,
     }

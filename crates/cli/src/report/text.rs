@@ -113,6 +113,7 @@ impl TextPage {
         }
         if let Some(process) = process {
             self.idle(&process.idle, &process.more_idle);
+            self.python_looks(process);
             self.losses(process);
         }
     }
@@ -147,6 +148,7 @@ impl TextPage {
         self.more(&process.more, report);
         self.threads(&process.threads.worst);
         self.idle(&process.idle, &process.more_idle);
+        self.python_looks(process);
         self.losses(process);
         self.text.push('\n');
     }
@@ -189,6 +191,7 @@ impl TextPage {
             let _ = writeln!(self.text, "    {style}{numbers}{style:#}");
         }
         self.sites("waited", &lock.waited_at);
+        self.python(lock);
         self.sites("held", &lock.held_at);
         self.sites("woken", &lock.woken_at);
     }
@@ -275,6 +278,7 @@ impl TextPage {
                 place.unwrap_or_default(),
             );
             self.line(Style::new(), &text);
+            self.python(object);
         }
         if more.waited_ns != 0 {
             let text = format!(
@@ -344,6 +348,7 @@ impl TextPage {
             let title = format!("  {} (pid {})", process_name(process), process.pid);
             self.line(Style::new(), &title);
             self.idle(&process.idle, &process.more_idle);
+            self.python_looks(process);
         }
         if events.len() > LINES {
             let more = plural((events.len() - LINES) as u64, "more", "more");
@@ -448,5 +453,6 @@ fn annotation(lock: &LockReport, name: &str) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
 }
 
+mod python;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use lockstead_inspect::report::model::{
     Durations, LockReport, Losses, ProcessReport, ReportSite, ThreadReport, percent as part_of,
 };
+use lockstead_inspect::report::python::PythonPlace;
 use lockstead_render::words::{clean, percent, plural};
 
 /// Returns how many a row stands for: `4 locks`, `600 conditions`.
@@ -22,6 +23,20 @@ pub(crate) fn place(site: &ReportSite) -> String {
         Some(function) => clean(&format!("{}, by {function}", site.site)),
         None => clean(&site.site),
     }
+}
+
+/// Returns a place in Python, what of the library was called there, and what was waited for, unless
+/// the row's name says that.
+pub(crate) fn python_place(place: &PythonPlace, row: &str) -> String {
+    let mut text = place.site.clone();
+    if let Some(function) = &place.through {
+        text += &format!(", by {function}");
+    }
+    let is_told = |kind: &&String| row.starts_with(kind.as_str());
+    if let Some(kind) = place.waits_for.as_ref().filter(|kind| !is_told(kind)) {
+        text += &format!(", for {kind}");
+    }
+    clean(&text)
 }
 
 /// Returns how exact times of holding are, where not all of them were timed.

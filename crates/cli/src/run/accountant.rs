@@ -130,7 +130,13 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             exit: inside(&process.exit).clone(),
             ran_ns: process.ran(),
         };
-        let described = LedgerProcess { ledger: process.ledger.view(), facts, names: &mut *names };
+        let python = inside(&process.python);
+        let described = LedgerProcess {
+            ledger: process.ledger.view(),
+            facts,
+            names: &mut *names,
+            python: Some(&python),
+        };
         match describe_process(described, options) {
             Some(mut report) => {
                 let lives = process.lives.get().filter(|_| wanted.order);

@@ -39,6 +39,11 @@ impl LastingWaits {
         self.is_host = maps.iter().any(|mapping| mapping.executable && is_python(&mapping.backing));
     }
 
+    /// Tells whether the process has such a runtime.
+    pub(super) fn is_host(&self) -> bool {
+        self.is_host
+    }
+
     /// Returns whether to look at `now`, in nanoseconds of the ledger's clock.
     pub(super) fn is_due<'w>(
         &mut self,

@@ -6,6 +6,7 @@ use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{MappedLedger, code};
 use lockstead_inspect::maps::Maps;
+use lockstead_inspect::report::python::PythonWaits;
 use lockstead_ledger::hello::Hello;
 use lockstead_ledger::thread::ThreadRecord;
 use std::ffi::OsStr;
@@ -51,6 +52,8 @@ pub(super) struct Observed {
     pub(super) lives: OnceLock<Lives>,
     /// What looks for owners of futex words have shown.
     pub(super) futexes: FutexLooks,
+    /// What looks at its threads in Python have met.
+    pub(super) python: Mutex<PythonWaits>,
     /// The time at which it ended.
     pub(super) ended: Mutex<Option<u64>>,
     /// How it ended, where that is known.
@@ -95,6 +98,7 @@ impl Observed {
             used: AtomicU64::new(0),
             lives: OnceLock::new(),
             futexes: FutexLooks::default(),
+            python: Mutex::default(),
             ended: Mutex::default(),
             exit: Mutex::default(),
         };

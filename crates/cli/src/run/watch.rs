@@ -5,6 +5,7 @@ use super::futexes::FutexWatch;
 use super::glance::{Glances, Sight};
 use super::lasting::LastingWaits;
 use super::processes::Observed;
+use super::python::PythonWatch;
 use lockstead_inspect::waits::blocked::WaitPatience;
 use lockstead_inspect::waits::detect::{Detector, FoundCycle};
 use lockstead_inspect::waits::observe::{LastingWaiter, Observer};
@@ -27,6 +28,8 @@ pub(super) struct ProcessWatch {
     pub(super) glances: Glances,
     futexes: FutexWatch,
     lasting: LastingWaits,
+    /// Where threads of Python wait.
+    python: PythonWatch,
     /// A cycle was found that is not confirmed yet.
     pending: bool,
     modules: u64,
@@ -59,6 +62,7 @@ impl ProcessWatch {
             glances: Glances::new(limit, now),
             futexes: FutexWatch::default(),
             lasting: LastingWaits::new(),
+            python: PythonWatch::default(),
             pending: false,
             modules: 0,
             round: 0,
@@ -81,6 +85,7 @@ impl ProcessWatch {
             self.modules = modules;
             process.read_maps();
             self.lasting.update(&process.maps());
+            self.python.update();
         }
         let changed = self.observer.look(&ledger);
         if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
@@ -98,6 +103,9 @@ impl ProcessWatch {
         }
         if process.visible && self.lasting.is_due(self.observer.waiters(), now) {
             news.push(RoundNews::Seen(Sight::Lasting));
+        }
+        if process.visible && self.lasting.is_host() {
+            self.python.look(process, now);
         }
         let sights = self.glances.look(process, Instant::now(), quiet);
         let is_new =

@@ -82,6 +82,7 @@ impl LockLife {
         let returns = |id| ledger.stack(id).map_or(Vec::new(), |stack| stack.returns().collect());
         let now = ledger.lock(self.index).map(|record| LockFacts::of(ledger, record));
         let given = now.as_ref().and_then(|facts| facts.given.clone());
+        let is_of_second_pair = now.as_ref().and_then(|facts| facts.is_of_second_pair);
         let lives = ledger
             .lock(self.index)
             .is_some_and(|record| record.generation.load(Relaxed) == self.generation);
@@ -98,6 +99,7 @@ impl LockLife {
             noun: None,
             late: self.late,
             given: given.filter(|_| lives),
+            is_of_second_pair,
         }
     }
 

@@ -14,6 +14,7 @@
 //! | `read`, `objects`, `code`, `lines` | memory, objects, code and its lines |
 //! | `frames` | the frames of a thread |
 //! | `locks`, `gil` | what is waited for |
+//! | `waiters` | single threads that wait, for looks that are often taken |
 //! | `opcodes`, `bytecode`, `calls`, `scope`, `rebound` | what functions do with locks, without running them |
 //! | `contexts`, `flow`, `holds` | who holds a lock |
 //! | [`model`] | all of that as data |
@@ -39,6 +40,7 @@ mod rebound;
 mod scope;
 #[cfg(test)]
 mod tests;
+mod waiters;
 
 pub use find::{FoundInterpreter, Interpreter};
 pub use locks::WaitPlace;
@@ -46,6 +48,7 @@ pub use model::{
     Gil, LooseGenerator, PythonClaim, PythonEvidence, PythonFrame, PythonHolder, PythonLock,
     PythonLook, PythonStack, PythonThread, PythonWait,
 };
+pub use waiters::{PythonWaiter, SeenWaiter};
 
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::modules::Modules;
@@ -59,6 +62,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 /// The most interpreters and threads that are looked at.
 const INTERPRETERS: usize = 256;
 const THREADS: usize = 16 * 1024;
+
+/// The states of threads as the interpreters list them, and the GILs of these.
+#[derive(Default)]
+struct ListedStates {
+    /// The address of each, and the `pthread_self` that it names.
+    states: Vec<(u64, u64)>,
+    /// The addresses of the records of the GILs.
+    gils: Vec<u64>,
+    /// There are more than are looked at.
+    cut: bool,
+}
 
 /// A thread's state, and what it says of the thread.
 struct FoundState {
@@ -179,6 +193,33 @@ impl Interpreter {
         look
     }
 
+    /// Returns the states of all threads as the interpreters list them, and the GILs.
+    fn listed(&self, objects: &Objects<'_>) -> ListedStates {
+        let (reader, layout) = (objects.reader, &self.layout);
+        let mut listed = ListedStates::default();
+        let mut interpreter = reader.pointer(self.runtime, layout.interpreters);
+        for _ in 0..INTERPRETERS {
+            let Some(here) = interpreter else { break };
+            interpreter = reader.pointer(here, layout.interpreter_next);
+            listed.gils.extend(gil::address(objects, self.runtime, here));
+            let mut state = reader.pointer(here, layout.threads);
+            while let Some(address) = state
+                && listed.states.len() < THREADS
+            {
+                state = reader.pointer(address, layout.thread_next);
+                // One that has not begun has no number.
+                let ident = reader.pointer(address, layout.ident).unwrap_or(0);
+                listed.states.push((address, ident));
+                // A list that goes round has more states than there can be.
+                listed.cut |= listed.states.len() == THREADS && state.is_some();
+            }
+        }
+        listed.cut |= interpreter.is_some();
+        listed.gils.sort_unstable();
+        listed.gils.dedup();
+        listed
+    }
+
     /// Returns the states of all threads; adds the GILs.
     fn states(
         &self,
@@ -186,28 +227,13 @@ impl Interpreter {
         is_thread: &dyn Fn(u32) -> bool,
         look: &mut PythonLook,
     ) -> Vec<FoundState> {
-        let (reader, layout) = (objects.reader, &self.layout);
-        let mut states = Vec::new();
-        let mut gils = Vec::new();
-        let mut interpreter = reader.pointer(self.runtime, layout.interpreters);
-        for _ in 0..INTERPRETERS {
-            let Some(here) = interpreter else { break };
-            interpreter = reader.pointer(here, layout.interpreter_next);
-            gils.extend(gil::address(objects, self.runtime, here));
-            let mut state = reader.pointer(here, layout.threads);
-            while let Some(address) = state
-                && states.len() < THREADS
-            {
-                state = reader.pointer(address, layout.thread_next);
-                states.extend(self.state(objects, address, is_thread));
-                // A list that goes round has more states than there can be.
-                look.cut |= states.len() == THREADS && state.is_some();
-            }
-        }
-        look.cut |= interpreter.is_some();
-        gils.sort_unstable();
-        gils.dedup();
-        look.gils = gils
+        let listed = self.listed(objects);
+        look.cut |= listed.cut;
+        let states = listed.states.into_iter();
+        let states = states.filter_map(|state| self.state(objects, state, is_thread));
+        let states: Vec<FoundState> = states.collect();
+        look.gils = listed
+            .gils
             .into_iter()
             .map(|address| {
                 let holder = gil::holder(objects, address);
@@ -221,13 +247,12 @@ impl Interpreter {
     fn state(
         &self,
         objects: &Objects<'_>,
-        address: u64,
+        (address, ident): (u64, u64),
         is_thread: &dyn Fn(u32) -> bool,
     ) -> Option<FoundState> {
         /// Where glibc keeps the kernel's number of a thread, from `pthread_self`.
         const NUMBER: u64 = 0x2d0;
         let reader = objects.reader;
-        let ident = reader.pointer(address, self.layout.ident)?;
         let native = self.layout.native.and_then(|at| reader.u64(address.checked_add(at)?));
         let native = native.and_then(|number| u32::try_from(number).ok());
         let by_library = || reader.u32(ident.checked_add(NUMBER)?);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 /// One level of a call stack of Python.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PythonFrame {
     /// The name of the function; from 3.11 on with its class in front.
@@ -28,16 +28,45 @@ impl PythonFrame {
             None => format!("{}{called} in {file}", self.function),
         }
     }
+
+    /// Tells whether the code is of the interpreter's own library, by the path of its file:
+    /// `/usr/lib/python3.12/queue.py`.
+    #[must_use]
+    pub fn is_library(&self) -> bool {
+        let is_home = |folder: &str| {
+            let minor = folder.strip_prefix("python3.");
+            minor.is_some_and(|minor| minor.starts_with(|first: char| first.is_ascii_digit()))
+        };
+        let mut folders = self.file.split('/').skip_while(|folder| !is_home(folder));
+        let inside = folders.next().is_some();
+        let first = folders.next().unwrap_or_default();
+        self.file.starts_with("<frozen ")
+            || inside && !["site-packages", "dist-packages", ""].contains(&first)
+    }
 }
 
 /// The call stack of a thread in Python, innermost frame first.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct PythonStack {
     /// The frames, innermost first.
     pub frames: Vec<PythonFrame>,
     /// Whether there are more frames, which were not looked at.
     pub cut: bool,
+}
+
+impl PythonStack {
+    /// Returns the place that the program's author knows, and what of the interpreter's library was
+    /// called there: the innermost frame of neither, if all are of the library.
+    #[must_use]
+    pub fn place(&self) -> Option<(&PythonFrame, Option<&PythonFrame>)> {
+        match self.frames.iter().position(|frame| !frame.is_library()) {
+            Some(at) => {
+                Some((&self.frames[at], at.checked_sub(1).map(|inner| &self.frames[inner])))
+            }
+            None => self.frames.first().map(|innermost| (innermost, None)),
+        }
+    }
 }
 
 /// A lock of Python's.
@@ -56,6 +85,14 @@ pub struct PythonLock {
     pub owner: Option<u64>,
 }
 
+impl PythonLock {
+    /// Returns what it is called: `threading.Lock`.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        if self.recursive { "threading.RLock" } else { "threading.Lock" }
+    }
+}
+
 /// What a thread waits for in the interpreter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PythonWait {
@@ -72,6 +109,29 @@ pub enum PythonWait {
     Join(u32),
     /// The GIL at this address.
     Gil(u64),
+}
+
+impl PythonWait {
+    /// Returns what is waited for: `threading.Lock`, `queue.Queue`, `the GIL`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        match self {
+            PythonWait::Lock(lock) => lock.kind(),
+            PythonWait::Event { kind, .. } => kind,
+            PythonWait::Join(_) => "the end of a thread",
+            PythonWait::Gil(_) => "the GIL",
+        }
+    }
+
+    /// Returns the address of the object that is waited for, if it is one of the program's.
+    #[must_use]
+    pub fn object(&self) -> Option<u64> {
+        match self {
+            PythonWait::Lock(lock) => Some(lock.object),
+            PythonWait::Event { object, .. } => Some(*object),
+            PythonWait::Join(_) | PythonWait::Gil(_) => None,
+        }
+    }
 }
 
 /// What shows that a thread has a lock of Python's, or may have it.

@@ -178,6 +178,61 @@ fn frames_locks_and_holders_of_two_threads() {
     assert_eq!(found.gils.iter().map(|gil| gil.holder).collect::<Vec<_>>(), [Some(LEFT)]);
 }
 
+/// Memory in which a word counts how often it is read.
+struct Running {
+    memory: SavedMemory,
+    word: u64,
+    reads: std::cell::Cell<u64>,
+}
+
+impl ReadableMemory for Running {
+    fn read(&self, address: u64, into: &mut [u8]) -> std::io::Result<usize> {
+        let length = self.memory.read(address, into)?;
+        if address == self.word {
+            self.reads.set(self.reads.get() + 1);
+            into[0] = into[0].wrapping_add(2 * self.reads.get() as u8);
+        }
+        Ok(length)
+    }
+}
+
+#[test]
+fn a_thread_that_waits_is_read_alone_and_none_that_goes_on_meanwhile() {
+    let (interpreter, image, [frame, _]) = crossed();
+    let memory = SavedMemory::new(BASE, image.bytes.clone());
+    let waiter = |ident: u64, address: u64, stack| PythonWaiter { ident, address, stack };
+    let left = waiter(0x7000 + u64::from(LEFT), BACK, Some(0));
+    let asked = [left, waiter(0x7000 + u64::from(RIGHT), FRONT, None), waiter(7, FRONT, Some(0))];
+    let found = interpreter.waiters(&memory, &asked, &|| true);
+    let [Some(first), Some(second), None] = &found[..] else { panic!("{found:?}") };
+    let sites = |seen: &SeenWaiter| -> Vec<String> {
+        seen.stack.frames.iter().map(PythonFrame::site).collect()
+    };
+    assert_eq!(sites(first), ["left() at app.py:42", "left() at app.py:41"]);
+    assert_eq!(first.wait.as_ref().map(PythonWait::kind), Some("threading.Lock"));
+    assert_eq!((sites(second), &second.wait), (vec!["right() at app.py:42".to_owned()], &None));
+    assert_eq!(interpreter.waiters(&memory, &asked, &|| false), [], "there is no time");
+    // It executes an instruction each time that it is looked at.
+    let running = Running { memory, word: frame + 56, reads: std::cell::Cell::new(0) };
+    assert_eq!(interpreter.waiters(&running, &[left], &|| true), [None]);
+}
+
+#[test]
+fn a_wait_for_a_part_of_the_gil_is_known_by_its_address() {
+    let (interpreter, mut image, [_, state]) = crossed();
+    let gil = look(&interpreter, &image).gils[0].address;
+    let memory = SavedMemory::new(BASE, image.bytes.clone());
+    let ident = 0x7000 + u64::from(RIGHT);
+    let asked = [PythonWaiter { ident, address: gil + 80, stack: None }];
+    let wait = |found: &[Option<SeenWaiter>]| found[0].as_ref().and_then(|seen| seen.wait.clone());
+    let found = interpreter.waiters(&memory, &asked, &|| true);
+    assert_eq!(wait(&found), Some(PythonWait::Gil(gil)));
+    // One that two states say to be theirs may be in either.
+    image.word(state + 136, ident);
+    let memory = SavedMemory::new(BASE, image.bytes.clone());
+    assert_eq!(interpreter.waiters(&memory, &asked, &|| true), [None]);
+}
+
 #[test]
 fn a_statement_that_still_waits_for_its_lock_holds_nothing() {
     let (interpreter, mut image, [frame, _]) = crossed();

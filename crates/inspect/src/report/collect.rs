@@ -1,7 +1,7 @@
 //! From ledgers to the report.
 
 use super::account::Account;
-use super::detail::describe;
+use super::detail::{Described, describe};
 use super::finding::Finding;
 use super::futexes;
 use super::model::{
@@ -9,6 +9,7 @@ use super::model::{
 };
 use super::names::Names;
 use super::places::Places;
+use super::python::{PythonLooks, PythonWaits, WaitsByRecord};
 use super::rows::{self, ReportRow, add, choose};
 use super::semaphores::model::Semaphores;
 use super::threads::{self, FutexRoles};
@@ -44,6 +45,8 @@ pub struct LedgerProcess<'a> {
     pub facts: ProcessFacts,
     /// The source of its names.
     pub names: &'a mut dyn Names,
+    /// What looks at its threads in Python have met, if there were any.
+    pub python: Option<&'a PythonWaits>,
 }
 
 /// What a report is to list.
@@ -169,8 +172,10 @@ pub fn describe_process(
             places.learn(&ledger, names, &statistics.held_at);
         }
     }
+    let python = WaitsByRecord::new(&ledger, process.python);
+    let described = Described { ledger, account: &account, places: &places, python: &python };
     let mut describe_all = |rows: &[ReportRow], whole: u64| -> Vec<LockReport> {
-        let describe = |row| describe(&ledger, &account, &places, names, row, whole);
+        let describe = |row| describe(&described, names, row, whole);
         rows.iter().filter_map(describe).collect()
     };
     let mut locks = describe_all(&locks, totals.waited_ns);
@@ -192,9 +197,17 @@ pub fn describe_process(
         more,
         idle,
         more_idle,
+        python: process.python.and_then(looks),
         losses,
         order: None,
     })
+}
+
+fn looks(waits: &PythonWaits) -> Option<PythonLooks> {
+    let PythonWaits { version, unreadable, looks, .. } = waits;
+    let is_there = version.is_some() || unreadable.is_some();
+    let (version, unreadable) = (version.clone(), unreadable.clone());
+    is_there.then_some(PythonLooks { version, unreadable, looks: *looks })
 }
 
 fn sum(rows: &[ReportRow]) -> LockTotals {

@@ -7,6 +7,7 @@ use super::names::{
     LockFacts, Names, attribute_names, class_name, kind_name, life_name, type_name,
 };
 use super::places::Places;
+use super::python::WaitsByRecord;
 use super::rows::{ReportRow, is_over};
 use super::sites::{SharesOf, SiteShare, add_share, add_shares, site_of, sites, stack};
 use lockstead_ledger::Ledger;
@@ -32,11 +33,17 @@ struct Sum {
     still_held: u64,
 }
 
+/// What rows are described from.
+pub(super) struct Described<'a> {
+    pub(super) ledger: Ledger<'a>,
+    pub(super) account: &'a Account,
+    pub(super) places: &'a Places,
+    pub(super) python: &'a WaitsByRecord<'a>,
+}
+
 /// Looks up everything about a row. `all_waited_ns` is what it has a share of.
 pub(super) fn describe(
-    ledger: &Ledger<'_>,
-    account: &Account,
-    places: &Places,
+    &Described { ref ledger, account, places, python }: &Described<'_>,
     names: &mut dyn Names,
     row: &ReportRow,
     all_waited_ns: u64,
@@ -47,9 +54,12 @@ pub(super) fn describe(
     let mut facts = LockFacts::of(ledger, lock);
     let (kind, life, attributes) = lock.shape();
     let one = row.totals.locks == 1 && life != RecordLife::MassGrave;
+    // A semaphore of the interpreter's is known by the object that it belongs to.
+    let is_semaphore = one && kind == ObjectKind::Semaphore;
+    let object = is_semaphore.then(|| python.object(members[0])).flatten();
     let name = match &row.futex {
         Some(futex) => futex.name(names, &mut facts),
-        None if one => names.lock(&facts),
+        None if one => object.unwrap_or_else(|| names.lock(&facts)),
         None => class_name(names, &facts),
     };
     let initialised = lock.init_stack.load(Relaxed);
@@ -94,6 +104,7 @@ pub(super) fn describe(
             ..durations(ledger, places, names, &sum.hold)
         },
         waited_at: sites(ledger, places, names, sum.waited_at, SharesOf::Time),
+        python: python.places(members, sum.wait.total),
         held_at: match row.futex {
             Some(_) => Vec::new(),
             None => sites(ledger, places, names, sum.held_at.clone(), SharesOf::Time),

@@ -27,6 +27,7 @@ pub mod live;
 pub mod model;
 pub mod names;
 mod places;
+pub mod python;
 mod rows;
 pub mod semaphores;
 mod site;

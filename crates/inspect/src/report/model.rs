@@ -4,6 +4,7 @@
 //! a change of their meaning raises [`VERSION`].
 
 use super::finding::Finding;
+use super::python::{PythonLooks, PythonPlaces};
 use super::semaphores::model::Semaphores;
 use crate::check::order::RecordedOrder;
 use crate::stack::Stack;
@@ -175,6 +176,9 @@ pub struct ProcessReport {
     pub idle: Vec<LockReport>,
     /// Sums over those that are not listed.
     pub more_idle: LockTotals,
+    /// How its threads were looked at in Python; null if it has no interpreter, or none of them was
+    /// seen waiting.
+    pub python: Option<PythonLooks>,
     /// What could not be recorded.
     pub losses: Losses,
     /// What was recorded of the order in which locks were taken, with `--check`.
@@ -309,6 +313,8 @@ pub struct LockReport {
     pub hold: Durations,
     /// The places at which threads waited for it, the longest first.
     pub waited_at: Vec<ReportSite>,
+    /// Where threads of Python waited for it, as far as looks met them; null if none did.
+    pub python: Option<PythonPlaces>,
     /// The places at which its holders had acquired it, the longest first.
     pub held_at: Vec<ReportSite>,
     /// The places from which its sleepers were woken, of a futex word, the most frequent first.

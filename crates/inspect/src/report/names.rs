@@ -36,6 +36,9 @@ pub struct LockFacts {
     pub late: bool,
     /// The name that the program has given it.
     pub given: Option<String>,
+    /// Whether a mutex lies where another pair of a condition and a mutex in front of it would have
+    /// its own; `None` if that is not known.
+    pub is_of_second_pair: Option<bool>,
     /// What it is called, where that says more than the kind.
     pub noun: Option<&'static str>,
 }
@@ -66,9 +69,25 @@ impl LockFacts {
             first: returns(record.first_stack.load(Relaxed)),
             late: false,
             given: given_name(ledger, record),
+            is_of_second_pair: is_of_second_pair(ledger, kind, address),
             noun: None,
         }
     }
+}
+
+/// Tells whether a mutex lies where another pair of a condition and a mutex in front of this one's
+/// pair would have its own.
+fn is_of_second_pair(ledger: &Ledger<'_>, kind: ObjectKind, address: u64) -> Option<bool> {
+    const MUTEX: u64 = size_of::<libc::pthread_mutex_t>() as u64;
+    const CONDITION: u64 = size_of::<libc::pthread_cond_t>() as u64;
+    let before = match kind {
+        ObjectKind::Condition => MUTEX,
+        ObjectKind::Mutex => MUTEX + CONDITION,
+        _ => return None,
+    };
+    let first = address.checked_sub(before).and_then(|at| ledger.find_lock(at));
+    let first = first.and_then(|index| ledger.lock(index));
+    Some(first.is_some_and(|lock| lock.shape().0 == ObjectKind::Mutex))
 }
 
 /// Returns the name that the program has given a lock of which its library tells.

@@ -29,6 +29,7 @@ impl Names for Symbolizer {
             initialised: Some(init.as_slice()).filter(|chain| some(chain)),
             first_used: Some(first.as_slice()).filter(|chain| some(chain)),
             late: facts.late,
+            is_of_second_pair: facts.is_of_second_pair,
             serial: Some(u64::from(facts.serial)).filter(|&serial| serial != 0),
         })
         .to_string()

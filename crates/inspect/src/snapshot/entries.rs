@@ -213,6 +213,7 @@ impl LedgerEntries {
                     initialised: initialised.as_deref(),
                     first_used: first_used.as_deref(),
                     late: false,
+                    is_of_second_pair: None,
                     serial: serial.filter(|&serial| serial != 0),
                 })
             });

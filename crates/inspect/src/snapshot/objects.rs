@@ -148,6 +148,7 @@ impl Looking {
             initialised: None,
             first_used: None,
             late: false,
+            is_of_second_pair: None,
             serial: None,
         })
     }

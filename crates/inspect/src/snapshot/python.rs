@@ -217,7 +217,7 @@ impl Looking {
     }
 
     fn python_lock(&self, state: &PythonState, lock: &PythonLock) -> SnapshotLock {
-        let kind = if lock.recursive { "threading.RLock" } else { "threading.Lock" };
+        let kind = lock.kind();
         let here = |own: u32| self.numbers.get(&own).copied();
         let owner = state.owner(&state.look, lock, here);
         let seen = || {

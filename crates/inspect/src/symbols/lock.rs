@@ -27,6 +27,9 @@ pub struct LockClues<'a> {
     pub first_used: Option<&'a [CodeAddress]>,
     /// Others may have used it before that.
     pub late: bool,
+    /// Whether a mutex lies where another pair of a condition and a mutex in front of it would have
+    /// its own; `None` if that is not known.
+    pub is_of_second_pair: Option<bool>,
     /// Tells locks from the same place apart.
     pub serial: Option<u64>,
 }
@@ -125,7 +128,7 @@ impl Symbolizer {
     fn origin(&mut self, facts: &LockClues<'_>) -> LockOrigin {
         if let Some(variable) = self.variable(facts.address) {
             let gil = match self.modules.place(facts.address) {
-                CodePlace::File { path, .. } => python::gil(facts.kind, &variable, &path),
+                CodePlace::File { path, .. } => python::gil(facts, &variable, &path),
                 _ => None,
             };
             return LockOrigin::Variable(gil.unwrap_or(variable));

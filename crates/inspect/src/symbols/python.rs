@@ -5,7 +5,7 @@
 //! interpreter makes each kind in a function of its own, and of the C library's mutexes and
 //! conditions only the GIL's lie in its variable `_PyRuntime`.
 
-use super::Variable;
+use super::{LockClues, Variable};
 use crate::stack::{Frame, Stack};
 use std::path::Path;
 
@@ -15,8 +15,13 @@ const FRAMES: usize = 4;
 /// Returns what an object is that was initialised there, if the interpreter makes its locks so.
 #[must_use]
 pub fn python_lock(initialised: &Stack) -> Option<&'static str> {
-    let own = initialised.visible().take(FRAMES).take_while(|frame| is_interpreter(frame));
-    let own: Vec<&Frame> = own.collect();
+    let all: Vec<&Frame> = initialised.visible().take(FRAMES).collect();
+    let own: Vec<&Frame> = all.iter().copied().take_while(|frame| is_interpreter(frame)).collect();
+    let caller = all.get(own.len()).filter(|_| !own.is_empty());
+    // A module of the interpreter's that has one kind of object, and that a lock.
+    if caller.is_some_and(|frame| file_name(frame).starts_with("_queue.")) {
+        return Some("queue.SimpleQueue");
+    }
     let functions: Vec<Option<&str>> = own.iter().map(|frame| frame.function.as_deref()).collect();
     let mut named = functions.iter().flatten();
     let known = named.find_map(|&function| match function {
@@ -29,24 +34,41 @@ pub fn python_lock(initialised: &Stack) -> Option<&'static str> {
         _ => None,
     });
     // A stripped interpreter tells no more than that its own code made it: by the one function for
-    // that, which it exports, or by a copy of that. From 3.13 on it may be a thread's word for waits.
-    let is_bare = matches!(functions[..], [None, ..] | [Some("PyThread_allocate_lock"), None, ..])
-        && own.first().is_some_and(|frame| makes_semaphores(frame));
-    known.or(is_bare.then_some("lock of CPython"))
+    // that, which it exports, or by a copy of that.
+    let is_bare = matches!(functions[..], [None, ..] | [Some("PyThread_allocate_lock"), None, ..]);
+    let bare = own.first().filter(|_| is_bare).and_then(|frame| bare_lock(frame));
+    known.or(bare)
 }
 
-/// Tells whether a frame is of an interpreter all of whose semaphores are locks, by its file's name.
-fn makes_semaphores(frame: &Frame) -> bool {
-    let version = version(Path::new(frame.module.as_deref().unwrap_or_default()));
-    let minor = version.strip_prefix(" 3.").and_then(|minor| minor.parse::<u32>().ok());
-    minor.is_some_and(|minor| minor < 13)
+/// Returns what a semaphore is that an interpreter without symbols made, by the name of its file.
+fn bare_lock(frame: &Frame) -> Option<&'static str> {
+    let version = version(Path::new(frame.module.as_deref()?));
+    let minor: u32 = version.strip_prefix(" 3.")?.parse().ok()?;
+    // From 3.13 on a thread that waits for any of its locks has a semaphore for that.
+    Some(if minor < 13 {
+        "lock of CPython"
+    } else {
+        "lock of a stripped CPython, or a wait for one"
+    })
 }
 
-/// Returns what a mutex or condition is that lies in a variable of a file, if that is the GIL.
-pub(super) fn gil(kind: &str, variable: &Variable, file: &Path) -> Option<Variable> {
-    let is_its = variable.name == "_PyRuntime" && !matches!(kind, "semaphore" | "futex");
-    let name = format!("the GIL of CPython{}", version(file));
-    is_its.then_some(Variable { name, offset: 0, module: None })
+/// Returns what a mutex or condition is that lies in a variable of a file, if that is a part of the
+/// GIL. That has two pairs of a condition and a mutex, one behind the other: for who wants it, and for
+/// who has given it back and waits until another has taken it.
+pub(super) fn gil(clues: &LockClues<'_>, variable: &Variable, file: &Path) -> Option<Variable> {
+    if variable.name != "_PyRuntime" {
+        return None;
+    }
+    let part = match (clues.kind, clues.is_of_second_pair) {
+        ("condition", Some(false)) => "",
+        ("condition", Some(true)) => ", its hand-over",
+        ("mutex", Some(false)) => ", its mutex",
+        ("mutex", Some(true)) => ", the mutex of its hand-over",
+        ("mutex" | "condition" | "condition variable", None) => ", a part of it",
+        _ => return None,
+    };
+    let name = format!("the GIL of CPython{}{part}", version(file));
+    Some(Variable { name, offset: 0, module: None })
 }
 
 /// Returns the version that the name of a file says, a space before it.
@@ -61,9 +83,12 @@ fn version(file: &Path) -> String {
     }
 }
 
+fn file_name(frame: &Frame) -> &str {
+    frame.module.as_deref().unwrap_or_default().rsplit('/').next().unwrap_or_default()
+}
+
 fn is_interpreter(frame: &Frame) -> bool {
-    let module = frame.module.as_deref().unwrap_or_default();
-    let name = module.rsplit('/').next().unwrap_or_default();
+    let name = file_name(frame);
     name.starts_with("libpython") || name.starts_with("python")
 }
 
@@ -93,6 +118,18 @@ mod tests {
     }
 
     #[test]
+    fn a_module_that_makes_one_kind_of_object_names_its_locks() {
+        let frame = |module: &str| Frame { module: Some(module.into()), ..Frame::default() };
+        let made = |files: &[&str]| {
+            let frames = files.iter().map(|file| frame(file)).collect();
+            python_lock(&Stack { frames, end: StackEnd::Bottom })
+        };
+        let module = "/usr/lib/python3.11/lib-dynload/_queue.cpython-311-x86_64-linux-gnu.so";
+        assert_eq!(made(&["/usr/bin/python3.11", module]), Some("queue.SimpleQueue"));
+        assert_eq!(made(&[module]), None, "not by the interpreter");
+    }
+
+    #[test]
     fn a_stripped_interpreter_tells_that_a_lock_is_its_own() {
         let made = |file: &str, functions: &[Option<&str>]| {
             let frame = |function: &Option<&str>| Frame {
@@ -108,18 +145,38 @@ mod tests {
         assert_eq!(made(stripped, &[by, None, None]), Some("lock of CPython"));
         assert_eq!(made(stripped, &[None, None]), Some("lock of CPython"));
         assert_eq!(made(stripped, &[by, Some("_buffered_init")]), None);
-        assert_eq!(made("/usr/bin/python3.14", &[None, None]), None);
+        let newer = Some("lock of a stripped CPython, or a wait for one");
+        assert_eq!(made("/usr/bin/python3.14", &[None, None]), newer);
+        assert_eq!(made("/usr/bin/python3.14", &[None, Some("_buffered_init")]), newer);
         assert_eq!(made("/usr/bin/python-tool", &[None, None]), None);
     }
 
     #[test]
-    fn mutexes_in_the_state_of_the_runtime_are_the_gil() {
+    fn mutexes_and_conditions_in_the_state_of_the_runtime_are_parts_of_the_gil() {
         let variable = Variable { name: "_PyRuntime".into(), offset: 392, module: None };
-        let named = |kind, file| gil(kind, &variable, Path::new(file)).map(|it| it.to_string());
-        assert_eq!(named("mutex", "/usr/bin/python3.11"), Some("the GIL of CPython 3.11".into()));
+        let named = |kind, is_of_second_pair, file| {
+            let clues = LockClues {
+                kind,
+                address: 0,
+                on_stack_of: None,
+                initialised: None,
+                first_used: None,
+                late: false,
+                is_of_second_pair,
+                serial: None,
+            };
+            gil(&clues, &variable, Path::new(file)).map(|found| found.to_string())
+        };
         let library = "/opt/lib/libpython3.9.so.1.0";
-        assert_eq!(named("condition", library), Some("the GIL of CPython 3.9".into()));
-        assert_eq!(named("mutex", "/usr/bin/python3"), Some("the GIL of CPython".into()));
-        assert_eq!(named("semaphore", "/usr/bin/python3"), None);
+        for (kind, is_of_second_pair, file, name) in [
+            ("condition", Some(false), library, "the GIL of CPython 3.9"),
+            ("mutex", Some(false), "/usr/bin/python3.11", "the GIL of CPython 3.11, its mutex"),
+            ("condition", Some(true), "/usr/bin/python3", "the GIL of CPython, its hand-over"),
+            ("mutex", Some(true), library, "the GIL of CPython 3.9, the mutex of its hand-over"),
+            ("mutex", None, library, "the GIL of CPython 3.9, a part of it"),
+        ] {
+            assert_eq!(named(kind, is_of_second_pair, file).as_deref(), Some(name));
+        }
+        assert_eq!(named("semaphore", Some(false), library), None);
     }
 }

@@ -329,6 +329,7 @@ impl SemaphoreReader<'_> {
             given: None,
             noun: None,
             late: false,
+            is_of_second_pair: None,
         };
         let is_one = alone && (facts.module != 0 || usage.lives.load(Relaxed) == 1);
         let class = class_name(names, &facts);
