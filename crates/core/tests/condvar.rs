@@ -3,10 +3,13 @@
 
 mod common;
 
-use common::{Alone, U32, as_participant, here, script, time, unplayed, wakes};
+use common::{
+    Alone, U32, U64, as_participant, here, script, script_exchange, set, sleeps, time, told,
+    unplayed, wakes,
+};
 use lockstead_core::{
-    Atomic32, Hooks, LockError, LockId, Off, Ordering, RawCondvar, RawMutex, WaitBounds,
-    WaitOutcome,
+    Atomic32, Atomic64, Awaited, AwaitedUse, Hooks, LockError, LockId, Off, Ordering, RawCondvar,
+    RawMutex, WaitBounds, WaitOutcome,
 };
 use std::cell::RefCell;
 
@@ -128,4 +131,78 @@ fn a_notification_before_the_sleep_is_not_lost() {
     // There is no action: to sleep would fail the test.
     assert_eq!(wait(mutex, condvar, WaitBounds::FOREVER), Ok(()));
     assert_eq!(size_of::<RawMutex<Alone, Off>>(), 8);
+}
+
+/// Returns the word of a condition variable.
+fn word(condvar: &RawCondvar<Alone>) -> &U64 {
+    // SAFETY: it is its word alone (`repr(C)`), an atomic, and `condvar` borrows it.
+    unsafe { &*std::ptr::from_ref(condvar).cast() }
+}
+
+/// Returns a word: so many wait, and this is the sequence.
+fn of(waiting: u64, sequence: u32) -> u64 {
+    waiting << 32 | u64::from(sequence)
+}
+
+const MANY: u64 = u32::MAX as u64;
+
+#[test]
+fn a_notification_counts_those_that_wait_down_and_the_sequence_up() {
+    let (_, condvar) = pair();
+    for (waiting, sequence) in [(1, 0), (2, 7), (3, u32::MAX), (MANY, 0), (0, 5)] {
+        for all in [false, true] {
+            word(condvar).store(of(waiting, sequence), Ordering::Relaxed);
+            if all {
+                condvar.notify_all()
+            } else {
+                condvar.notify_one()
+            }
+            let after = match (waiting, all) {
+                (0, _) => of(0, sequence),
+                (_, true) => of(0, sequence.wrapping_add(1)),
+                (_, false) => of(waiting - 1, sequence.wrapping_add(1)),
+            };
+            assert_eq!(word(condvar).load(Ordering::Relaxed), after);
+            let count = if all { u32::MAX } else { 1 };
+            let woken = if waiting == 0 { vec![] } else { vec![count] };
+            assert_eq!(wakes().into_iter().map(|it| it.1).collect::<Vec<_>>(), woken);
+        }
+    }
+    // Others come before: one that waits, and one that notifies.
+    word(condvar).store(of(1, 0), Ordering::Relaxed);
+    script_exchange(move || word(condvar).store(of(2, 0), Ordering::Relaxed));
+    condvar.notify_one();
+    assert_eq!(word(condvar).load(Ordering::Relaxed), of(1, 1));
+    wakes();
+    script_exchange(move || word(condvar).store(of(0, 2), Ordering::Relaxed));
+    condvar.notify_all();
+    assert_eq!((word(condvar).load(Ordering::Relaxed), wakes()), (of(0, 2), vec![]));
+}
+
+#[test]
+fn a_waiter_counts_itself_and_an_observer_is_told_how_its_sleep_ends() {
+    let (mutex, condvar) = pair();
+    for observed in [false, true] {
+        set(|machine| machine.observed = observed);
+        for (before, joined) in [(0, 1), (1, 2), (MANY - 1, MANY), (MANY, MANY)] {
+            let deadline = Some(time().after(1_000_000));
+            let how = WaitBounds { deadline, interruptible: true, ..WaitBounds::FOREVER };
+            script(move || {
+                assert_eq!(word(condvar).load(Ordering::Relaxed), of(joined, 9));
+                WaitOutcome::Interrupted
+            });
+            // Another one joins or notifies just before. The mutex is taken in between.
+            script_exchange(|| {});
+            script_exchange(move || word(condvar).store(of(before, 9), Ordering::Relaxed));
+            assert_eq!(wait(mutex, condvar, how), Err(LockError::Interrupted));
+            let address = std::ptr::from_ref(condvar).addr();
+            let wants = AwaitedUse::Notification;
+            let awaited = Awaited { address, wants, name: None, deadline };
+            let mut all = vec![(awaited, None)];
+            all.extend(observed.then_some((awaited, Some(Some(LockError::Interrupted)))));
+            assert_eq!(told(), all);
+            assert_eq!(sleeps().into_iter().map(|it| it.until).collect::<Vec<_>>(), [deadline]);
+            assert_eq!(unplayed(), 0);
+        }
+    }
 }

@@ -2,8 +2,14 @@
 
 mod common;
 
-use common::{Alone, as_participant, here, lose, script, time, unplayed, wakes};
-use lockstead_core::{LockError, OnceError, OnceState, RawOnce, Slot, WaitBounds, WaitOutcome};
+use common::{
+    Alone, U32, as_participant, here, lose, script, script_exchange32, set, sleeps, time, told,
+    unplayed, wakes,
+};
+use lockstead_core::{
+    Atomic32, Awaited, AwaitedUse, LockError, OnceError, OnceState, Ordering, RawOnce, ShownSleep,
+    Slot, WaitBounds, WaitOutcome,
+};
 use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -126,4 +132,97 @@ fn an_initialiser_left_behind_by_fork_is_told_and_not_waited_for() {
     let result = once.call_once(&WaitBounds::FOREVER, || unreachable!());
     assert_eq!(result, Err(OnceError::NotAwaited(LockError::OwnerLost)), "{}", here());
     std::mem::forget(turn);
+}
+
+/// Returns the word of a once.
+fn word(once: &RawOnce<Alone>) -> &U32 {
+    // SAFETY: it is its word (`repr(transparent)`), an atomic, and `once` borrows it.
+    unsafe { &*std::ptr::from_ref(once).cast() }
+}
+
+const WAITERS: u32 = 1 << 20;
+const COMPLETE: u32 = 1 << 21;
+const POISONED: u32 = 1 << 22;
+
+#[test]
+fn an_observer_is_told_of_each_sleep_and_how_it_ends() {
+    let once = once();
+    let turn = as_participant(2, || once.begin(false, &WaitBounds::FOREVER));
+    for observed in [false, true] {
+        set(|machine| machine.observed = observed);
+        for (outcome, error) in [
+            (WaitOutcome::Woken, None),
+            (WaitOutcome::Changed, None),
+            (WaitOutcome::TimedOut, Some(LockError::TimedOut)),
+            (WaitOutcome::Interrupted, Some(LockError::Interrupted)),
+            (WaitOutcome::Cancelled, Some(LockError::Cancelled)),
+        ] {
+            let deadline = Some(time().after(1000));
+            let how = WaitBounds { deadline, interruptible: true, ..WaitBounds::FOREVER };
+            script(move || {
+                assert_eq!(word(once).load(Ordering::Relaxed), 2 | WAITERS);
+                outcome
+            });
+            if error.is_none() {
+                script(|| WaitOutcome::TimedOut);
+            }
+            let ended = once.call_once(&how, || unreachable!());
+            let expected = error.unwrap_or(LockError::TimedOut);
+            assert_eq!(ended, Err(OnceError::NotAwaited(expected)));
+            let address = std::ptr::from_ref(once).addr();
+            let wants = AwaitedUse::Turn;
+            let awaited = Awaited { address, wants, name: None, deadline };
+            let mut all = vec![(awaited, None)];
+            all.extend(observed.then_some((awaited, Some(error))));
+            assert_eq!(told()[..all.len()], all);
+            let first = sleeps()[0];
+            let shown = ShownSleep { lock: address, wants, is_endless: false };
+            assert_eq!((first.until, first.shown), (deadline, Some(shown)));
+        }
+    }
+    turn.expect("nothing in the way").expect("not done").complete();
+    assert_eq!(word(once).load(Ordering::Relaxed), COMPLETE);
+    assert_eq!(wakes().into_iter().map(|it| it.1).collect::<Vec<_>>(), [u32::MAX]);
+}
+
+#[test]
+fn steps_that_others_come_before_are_made_again() {
+    // Another one has the turn by then, and ends it as this one is about to sleep.
+    let once = once();
+    script_exchange32(move || word(once).store(2, Ordering::Relaxed));
+    script_exchange32(move || word(once).store(COMPLETE, Ordering::Relaxed));
+    assert_eq!(once.call_once(&WaitBounds::FOREVER, || unreachable!()), Ok(()));
+    assert_eq!((unplayed(), sleeps().len()), (0, 0));
+    // The one before has panicked by then.
+    word(once).store(0, Ordering::Relaxed);
+    script_exchange32(move || word(once).store(POISONED, Ordering::Relaxed));
+    let ended = once.call_once(&WaitBounds::FOREVER, || unreachable!());
+    assert_eq!((ended, unplayed()), (Err(OnceError::Poisoned), 0));
+    assert_eq!(once.state(), OnceState::Poisoned);
+}
+
+/// Whoever finds that others sleep already leaves the word as it is, and sleeps.
+#[test]
+fn a_second_sleeper_writes_nothing() {
+    let once = once();
+    word(once).store(2 | WAITERS, Ordering::Relaxed);
+    script_exchange32(|| unreachable!("there is nothing to write"));
+    script(move || {
+        word(once).store(COMPLETE, Ordering::Relaxed);
+        WaitOutcome::Woken
+    });
+    assert_eq!(once.call_once_force(&WaitBounds::FOREVER, |_| unreachable!()), Ok(()));
+    assert_eq!((unplayed(), once.is_completed()), (1, true));
+    // Nobody sleeps: the one that has the turn wakes nobody.
+    word(once).store(3, Ordering::Relaxed);
+    // SAFETY: the word says that participant 3 has the turn.
+    as_participant(3, || unsafe { once.turn() }.complete());
+    assert_eq!(wakes(), []);
+    word(once).store(3, Ordering::Relaxed);
+    // SAFETY: the word says that participant 3 has the turn.
+    let turn = as_participant(3, || unsafe { once.turn() });
+    assert!(!turn.after_poisoning());
+    assert_eq!(once.state(), OnceState::Running(Slot::new(3).expect("a slot")));
+    drop(turn);
+    assert_eq!((once.state(), wakes()), (OnceState::Poisoned, vec![]));
 }

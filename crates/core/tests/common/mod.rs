@@ -114,6 +114,8 @@ thread_local! {
         const { RefCell::new(VecDeque::new()) };
     static EXCHANGED: RefCell<VecDeque<Box<dyn FnOnce()>>> =
         const { RefCell::new(VecDeque::new()) };
+    static EXCHANGES32: RefCell<VecDeque<Box<dyn FnOnce()>>> =
+        const { RefCell::new(VecDeque::new()) };
     static RESTARTS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
     static MACHINE: Cell<Machine> = const { Cell::new(FRESH) };
     static SLEEPS: RefCell<Vec<Sleep>> = const { RefCell::new(Vec::new()) };
@@ -153,7 +155,12 @@ pub(crate) fn script_exchange(action: impl FnOnce() + 'static) {
     EXCHANGES.with_borrow_mut(|exchanges| exchanges.push_back(Box::new(action)));
 }
 
-/// Says what happens just after the next such step that has no action yet.
+/// Says what happens just before the next exchange of 32 bits that has no action yet.
+pub(crate) fn script_exchange32(action: impl FnOnce() + 'static) {
+    EXCHANGES32.with_borrow_mut(|exchanges| exchanges.push_back(Box::new(action)));
+}
+
+/// Says what happens just after the next such step of 64 bits that has no action yet.
 pub(crate) fn script_exchanged(action: impl FnOnce() + 'static) {
     EXCHANGED.with_borrow_mut(|exchanged| exchanged.push_back(Box::new(action)));
 }
@@ -175,7 +182,7 @@ fn play(actions: &'static Actions) {
 
 /// Returns the number of actions that nothing has run yet.
 pub(crate) fn unplayed() -> usize {
-    let others = [&PAUSES, &EXCHANGES, &EXCHANGED, &RESTARTS];
+    let others = [&PAUSES, &EXCHANGES, &EXCHANGED, &EXCHANGES32, &RESTARTS];
     SCRIPT.with_borrow(VecDeque::len)
         + others.into_iter().map(|actions| actions.with_borrow(VecDeque::len)).sum::<usize>()
 }
@@ -382,6 +389,7 @@ pub(crate) struct U32(AtomicU32);
 impl Atomic32 for U32 {
     const ZERO: Self = U32(AtomicU32::new(0));
     fn load(&self, order: Ordering) -> u32 {
+        look();
         self.0.load(order)
     }
     fn store(&self, value: u32, order: Ordering) {
@@ -409,6 +417,7 @@ impl Atomic32 for U32 {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u32, u32> {
+        play(&EXCHANGES32);
         self.0.compare_exchange(current, new, success, failure)
     }
 }
