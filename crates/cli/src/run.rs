@@ -38,6 +38,7 @@ mod python;
 mod reporter;
 mod rust;
 mod scene;
+mod segments;
 mod signals;
 mod sources;
 mod standstill_text;

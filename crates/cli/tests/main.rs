@@ -30,6 +30,7 @@ mod run_unheard;
 mod rust_std;
 mod semaphores;
 mod serves;
+mod shared_run;
 mod shm;
 mod top;
 mod usage;

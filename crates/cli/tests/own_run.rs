@@ -2,8 +2,7 @@
 //! waits, and their words name the owners.
 
 use crate::common::{Outcome, lockstead};
-use lockstead::shared::{Segment, SegmentOptions, SharedMutex};
-use lockstead::{Condvar, NamedMutex, NamedRwLock, Once, RwLock, Semaphore};
+use lockstead::{BiasedMutex, Condvar, NamedMutex, NamedRwLock, Once, RwLock, Semaphore};
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -13,18 +12,19 @@ use std::thread;
 use std::time::Duration;
 
 /// Has this very program do what it says.
-const DO: &str = "LOCKSTEAD_TEST_OWN_RUN";
+pub(crate) const DO: &str = "LOCKSTEAD_TEST_OWN_RUN";
 
 static ACCOUNTS: NamedMutex<u32> = NamedMutex::named("accounts of everybody", 0);
 static JOURNAL: lockstead::Mutex<u32> = lockstead::Mutex::new(0);
 static ROUTES: NamedRwLock<u32> = NamedRwLock::named("routes", 0);
 static TABLE: RwLock<u32> = RwLock::new(0);
+static DESK: BiasedMutex<u32> = BiasedMutex::new(0);
 static PERMITS: Semaphore = Semaphore::new(0);
 static COME: Condvar = Condvar::new();
 static ONCE: Once = Once::new();
 static BOTH: Barrier = Barrier::new(2);
 
-fn named(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
+pub(crate) fn named(name: &str, body: impl FnOnce() + Send + 'static) -> thread::JoinHandle<()> {
     thread::Builder::new().name(name.into()).spawn(body).expect("a thread")
 }
 
@@ -59,6 +59,19 @@ fn act(what: &str) {
                 drop(ROUTES.write());
             },
         ),
+        // The first thread to come is the one that the mutex belongs to.
+        "biased" => pair(
+            || {
+                let _held = DESK.lock();
+                BOTH.wait();
+                drop(JOURNAL.lock());
+            },
+            || {
+                let _held = JOURNAL.lock();
+                BOTH.wait();
+                drop(DESK.lock());
+            },
+        ),
         "readers" => pair(
             || {
                 let _held = TABLE.read();
@@ -71,19 +84,6 @@ fn act(what: &str) {
                 drop(TABLE.write());
             },
         ),
-        "segment" => {
-            let segment = Segment::<SharedMutex<u64>>::memfd("accounts", &SegmentOptions::new());
-            let segment: &'static _ = Box::leak(Box::new(segment.expect("a segment")));
-            let held = segment.root().lock().expect("free");
-            let waiter = named("waiter", move || {
-                BOTH.wait();
-                drop(segment.root().lock());
-            });
-            BOTH.wait();
-            thread::sleep(Duration::from_millis(30));
-            drop(held);
-            waiter.join().expect("it ends");
-        }
         "once" => pair(
             || {
                 ONCE.call_once(|| {
@@ -175,13 +175,23 @@ fn under_run(test: &str, what: &str, flags: &[&str], program: Option<PathBuf>) -
         act(&what);
         return None;
     }
+    Some(run_again(&format!("own_run::{test}"), what, flags, program))
+}
+
+/// Runs this program, or a copy of it, under `lockstead run`, to do in that test what [`DO`] says.
+pub(crate) fn run_again(
+    test: &str,
+    what: &str,
+    flags: &[&str],
+    program: Option<PathBuf>,
+) -> Outcome {
     let program = program.unwrap_or_else(|| std::env::current_exe().expect("a test has a file"));
     let program = program.to_str().expect("a path in UTF-8").to_owned();
     let mut command = lockstead(&[]);
     command.arg("run").args(flags).arg("--").arg(program);
-    command.args(["--exact", &format!("own_run::{test}"), "--test-threads=1"]).env(DO, what);
+    command.args(["--exact", test, "--test-threads=1"]).env(DO, what);
     let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts");
-    Some(crate::common::finish(child))
+    crate::common::finish(child)
 }
 
 /// Runs a cycle to its end, and returns what was said of it.
@@ -230,16 +240,6 @@ fn a_picture_of_the_threads_names_the_owners_as_well() {
 }
 
 #[test]
-fn a_wait_for_a_mutex_of_a_segment_is_in_the_report() {
-    let test = "a_wait_for_a_mutex_of_a_segment_is_in_the_report";
-    let Some(outcome) = under_run(test, "segment", &[], None) else { return };
-    assert_eq!(outcome.status, 0, "{outcome:?}");
-    let (_, locks) = outcome.stderr.split_once("The worst of").expect(&outcome.stderr);
-    assert!(locks.contains("mutex first used in command::own_run::act"), "{}", outcome.stderr);
-    assert!(locks.contains("waited   100%  command::own_run::act"), "{}", outcome.stderr);
-}
-
-#[test]
 fn writers_are_named_by_the_words_of_their_locks() {
     let test = "writers_are_named_by_the_words_of_their_locks";
     let Some(text) = deadlock(test, "rwlocks", None) else { return };
@@ -251,6 +251,13 @@ fn writers_are_named_by_the_words_of_their_locks() {
             "holds routes (lockstead rwlock), as its word says",
         ],
     );
+}
+
+#[test]
+fn who_a_biased_mutex_belongs_to_is_named_while_it_holds_it() {
+    let test = "who_a_biased_mutex_belongs_to_is_named_while_it_holds_it";
+    let Some(text) = deadlock(test, "biased", None) else { return };
+    expect(&text, &["holds command::own_run::DESK (lockstead mutex), as its word says"]);
 }
 
 /// In a process whose threads sleep for nothing but the ring, or go on, so that it is the ring that is
@@ -281,7 +288,12 @@ fn a_reader_of_a_ring_is_named_by_its_landing_pad_while_the_program_goes_on() {
 }
 
 /// Does something in a forked child, and waits for its end, by whatever.
-fn in_child(body: impl FnOnce()) {
+pub(crate) fn in_child(body: impl FnOnce()) {
+    beside_child(body, || ());
+}
+
+/// Does one thing in a forked child, and another beside it; waits for the end of the child, by whatever.
+pub(crate) fn beside_child(body: impl FnOnce(), beside: impl FnOnce()) {
     // SAFETY: the child has one thread, and uses nothing that another one may have locked but the
     // allocator, which the C library keeps in order across a fork.
     let child = unsafe { libc::fork() };
@@ -289,6 +301,7 @@ fn in_child(body: impl FnOnce()) {
         body();
         std::process::exit(0);
     }
+    beside();
     // SAFETY: waits for the child, and writes nothing.
     let ended = unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
     assert_eq!(ended, child);

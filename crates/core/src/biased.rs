@@ -78,10 +78,11 @@
 //! or page protection where Linux has `membarrier`.
 
 use crate::atomic::{Atomic32, Ordering};
+use crate::awaited::telling;
 use crate::give_up::Reasons;
 use crate::hooks::{Access, Hooks, LockId, Off, Path, Site};
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Nanos, Platform, WaitBounds};
+use crate::platform::{Awaited, AwaitedUse, LockError, Nanos, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
 use core::sync::atomic::compiler_fence;
@@ -319,7 +320,7 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             self.own.store(me.get(), Ordering::Relaxed);
             Ok(BiasedHold(me.get()))
         } else {
-            self.inner.lock_how(how, 0, site).and_then(|()| self.settle(me, how))
+            self.inner.lock_how(how, 0, site).and_then(|()| self.settle(me, how, true))
         };
         match result {
             Ok(_) => H::acquired(&self.state, self.id(), Access::Alone, Path::Slow, site),
@@ -340,11 +341,17 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
         if !self.inner.try_lock(core::panic::Location::caller()) {
             return None;
         }
-        self.settle(me, &WaitBounds { deadline: Some(AT_ONCE), ..WaitBounds::FOREVER }).ok()
+        self.settle(me, &WaitBounds { deadline: Some(AT_ONCE), ..WaitBounds::FOREVER }, false).ok()
     }
 
-    /// Makes the inner mutex, which the caller holds, the lock, or makes the caller its owner.
-    fn settle(&self, me: Slot, how: &WaitBounds<'_, P>) -> Result<BiasedHold, LockError> {
+    /// Makes the inner mutex, which the caller holds, the lock, or makes the caller its owner. `waits`:
+    /// that may take a while, of which an observer is told.
+    fn settle(
+        &self,
+        me: Slot,
+        how: &WaitBounds<'_, P>,
+        waits: bool,
+    ) -> Result<BiasedHold, LockError> {
         let revoked = self.revoked.load(Ordering::Relaxed);
         if revoked == PLAIN {
             return Ok(BiasedHold::PLAIN);
@@ -358,7 +365,17 @@ impl<P: Fences, H: Hooks, Y: Policy> RawBiased<P, H, Y> {
             }
             // The owner has found that it was asked to leave, or no lock can be biased.
             None => Ok(BiasedHold::PLAIN),
-            Some(owner) => self.revoke(owner, how).map(|()| BiasedHold::PLAIN),
+            Some(owner) => {
+                let awaited = Awaited {
+                    address: core::ptr::from_ref(&self.own).addr(),
+                    wants: AwaitedUse::BiasedMutex,
+                    name: H::name(&self.state),
+                    deadline: how.deadline,
+                };
+                let revoke = || self.revoke(owner, how);
+                let revoked = if waits { telling::<P, _>(&awaited, revoke) } else { revoke() };
+                revoked.map(|()| BiasedHold::PLAIN)
+            }
         };
         if result == Ok(BiasedHold::PLAIN) {
             self.revoked.store(PLAIN, Ordering::Relaxed);

@@ -151,6 +151,9 @@ pub struct Address(pub usize);
 pub enum AwaitedUse {
     /// A mutex, whose word names its owner by a slot.
     Mutex,
+    /// A biased mutex, whose word names by a slot the thread that it belongs to, with bit 31 while that
+    /// does not hold it.
+    BiasedMutex,
     /// A mutex whose word the kernel shares, and names its owner by the kernel's number.
     InheritingMutex,
     /// A reader-writer lock, to read; its word names a writer by a slot.

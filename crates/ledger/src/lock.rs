@@ -144,6 +144,9 @@ pub mod attribute {
     /// A [`Futex`](super::ObjectKind::Futex) is a mutex of a C library that the program has inside
     /// it, by the memory around the word.
     pub const C_LIBRARY: u16 = 1 << 11;
+    /// A [`ToldMutex`](super::ObjectKind::ToldMutex) whose word names its owner also while that does not
+    /// have it: bit 31 is set then.
+    pub const BIASED: u16 = 1 << 11;
     /// The library has read the attributes from the lock.
     pub const KNOWN: u16 = 1 << 15;
 }

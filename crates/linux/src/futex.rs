@@ -199,6 +199,7 @@ fn lock_and_use(shown: &ShownSleep) -> usize {
         AwaitedUse::Write => 2,
         AwaitedUse::Turn => 3,
         AwaitedUse::Mutex
+        | AwaitedUse::BiasedMutex
         | AwaitedUse::InheritingMutex
         | AwaitedUse::Unit
         | AwaitedUse::Notification => 0,

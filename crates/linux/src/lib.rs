@@ -54,5 +54,4 @@ pub use linux::Linux;
 #[doc(hidden)]
 pub use lockstead_told as told;
 pub use membership::{at_leaving, prepare};
-pub use observer::{SharedWait, telling_shared};
 pub use stay::stay;

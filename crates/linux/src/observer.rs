@@ -1,11 +1,13 @@
 //! Tells `lockstead run`, if the program runs under it, what a thread waits for.
 //!
 //! # Role
-//! The platform's two calls at the ends of a slow path. Who holds the lock need not be told: its
-//! word names the owner by a slot, and `slots.rs` describes the table for a reader outside.
+//! The platform's two calls at the ends of a slow path, and those of locks between processes. Who
+//! holds the lock need not be told: its word names the owner by a slot, and `slots.rs` describes the
+//! table for a reader outside; of locks between processes the segment's file has it all.
 
-use lockstead_core::robust::RobustError;
-use lockstead_core::{Awaited, AwaitedUse, LockError, Nanos};
+use crate::shared;
+use lockstead_core::robust::{RobustError, RobustUse, RobustWait};
+use lockstead_core::{Awaited, AwaitedUse, LockError};
 use lockstead_told::{Listener, ToldLock, ending, flag, kind, listener, way};
 
 /// Tells that the calling thread is about to wait; returns whether somebody has taken note.
@@ -42,54 +44,63 @@ pub(crate) fn wait_ends(awaited: &Awaited, error: Option<LockError>) {
     }
 }
 
-/// A wait for a lock between processes.
-#[derive(Clone, Copy, Debug)]
-pub struct SharedWait {
-    /// The address of the lock in the calling process.
-    pub address: usize,
-    /// Whether it is a condition variable; else a mutex.
-    pub is_condition: bool,
-    /// The mutex that a wait on a condition gives back, else 0.
-    pub companion: usize,
-    /// The time at which the wait ends in any case.
-    pub deadline: Option<Nanos>,
+/// Tells that the calling thread is about to wait for a lock between processes; returns whether
+/// somebody has taken note.
+#[inline]
+pub(crate) fn shared_wait_begins(wait: &RobustWait) -> bool {
+    listener().is_some_and(|listener| shared_begins(listener, wait))
 }
 
-/// Waits by `wait` for a lock between processes, and tells `lockstead run` of it, if the program
-/// runs under it. `error` says why a wait was given up. Who has the lock is not told: its word
-/// names a participant of the segment, and no thread of one process.
-#[inline]
-pub fn telling_shared<T>(
-    what: SharedWait,
-    wait: impl FnOnce() -> T,
-    error: impl Fn(&T) -> Option<RobustError>,
-) -> T {
-    let told = listener().map(|listener| {
-        let kind = if what.is_condition { kind::CONDITION } else { kind::MUTEX };
-        let lock = ToldLock::new(what.address, kind, 0);
-        let ends = (what.deadline.map_or(0, |deadline| deadline.0), what.companion);
-        let frame = core::ptr::from_ref(&what).addr();
-        (listener, listener.wait_begins(&lock, way::ALONE, ends, frame), lock)
-    });
-    let ended = wait();
-    if let Some((listener, true, lock)) = told {
-        listener.wait_ends(
-            &lock,
-            way::ALONE,
-            match error(&ended) {
-                None => ending::GRANTED,
-                Some(RobustError::TimedOut) => ending::TIMED_OUT,
-                Some(RobustError::Interrupted | RobustError::Cancelled) => ending::INTERRUPTED,
-                Some(_) => ending::REFUSED,
-            },
-        );
+#[cold]
+#[inline(never)]
+fn shared_begins(listener: &Listener, wait: &RobustWait) -> bool {
+    let (mut lock, way) = told_shared(wait);
+    let name = shared::name_of(wait.address);
+    if let Some(name) = name.as_ref().map(|name| name.as_str()) {
+        (lock.name, lock.name_length) = (name.as_ptr(), name.len() as u64);
     }
-    ended
+    let companion = match wait.wants {
+        RobustUse::Notification { mutex } => mutex,
+        _ => 0,
+    };
+    let ends = (wait.deadline.map_or(0, |deadline| deadline.0), companion);
+    // Whoever waits has described that in its own frame.
+    listener.wait_begins(&lock, way, ends, core::ptr::from_ref(wait).addr())
+}
+
+/// Tells that the wait for a lock between processes has ended of which somebody has taken note.
+#[cold]
+#[inline(never)]
+pub(crate) fn shared_wait_ends(wait: &RobustWait, error: Option<RobustError>) {
+    let (lock, way) = told_shared(wait);
+    let ending = match error {
+        None => ending::GRANTED,
+        Some(RobustError::TimedOut) => ending::TIMED_OUT,
+        Some(RobustError::Interrupted | RobustError::Cancelled) => ending::INTERRUPTED,
+        Some(_) => ending::REFUSED,
+    };
+    if let Some(listener) = listener() {
+        listener.wait_ends(&lock, way, ending);
+    }
+}
+
+/// Describes a lock between processes. Its word names a participant of the segment, and no thread
+/// of this process.
+fn told_shared(wait: &RobustWait) -> (ToldLock, u32) {
+    let (kind, flags, way) = match wait.wants {
+        RobustUse::Mutex => (kind::MUTEX, 0, way::ALONE),
+        RobustUse::Read => (kind::RWLOCK, flag::WRITERS_FIRST, way::READ),
+        RobustUse::Write => (kind::RWLOCK, flag::WRITERS_FIRST, way::ALONE),
+        RobustUse::Units => (kind::SEMAPHORE, 0, way::ALONE),
+        RobustUse::Notification { .. } => (kind::CONDITION, 0, way::ALONE),
+    };
+    (ToldLock::new(wait.address, kind, flags | flag::SHARED), way)
 }
 
 fn told(awaited: &Awaited) -> (ToldLock, u32) {
     let (kind, flags, way) = match awaited.wants {
         AwaitedUse::Mutex => (kind::MUTEX, flag::SLOT, way::ALONE),
+        AwaitedUse::BiasedMutex => (kind::MUTEX, flag::SLOT | flag::BIASED, way::ALONE),
         AwaitedUse::InheritingMutex => (kind::MUTEX, flag::INHERIT, way::ALONE),
         AwaitedUse::Read => (kind::RWLOCK, flag::SLOT | flag::WRITERS_FIRST, way::READ),
         AwaitedUse::Write => (kind::RWLOCK, flag::SLOT | flag::WRITERS_FIRST, way::ALONE),

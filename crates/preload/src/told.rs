@@ -69,6 +69,8 @@ fn described<'a>(
         (flag::INHERIT, attribute::INHERIT),
         (flag::RECURSIVE, attribute::RECURSIVE),
         (flag::WRITERS_FIRST, attribute::WRITERS_FIRST),
+        (flag::SHARED, attribute::SHARED),
+        (flag::BIASED, attribute::BIASED),
     ]
     .iter()
     .filter(|(bit, _)| lock.flags & bit != 0)

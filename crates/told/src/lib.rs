@@ -55,6 +55,10 @@ pub mod flag {
     pub const RECURSIVE: u32 = 8;
     /// A reader waits behind a writer that waits.
     pub const WRITERS_FIRST: u32 = 16;
+    /// It lies in a segment of lockstead's that processes share, which has who holds it.
+    pub const SHARED: u32 = 32;
+    /// The owner whose slot stands in the word at its address has it only while bit 31 is clear.
+    pub const BIASED: u32 = 64;
 }
 
 /// The ways in which a thread asks for a lock, or has acquired it.

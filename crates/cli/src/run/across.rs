@@ -5,14 +5,20 @@
 //! Each member's ledger says for which lock it waits without a deadline, and which it holds, and
 //! has said so at two looks, so all the time between. Locks in memory that is shared are the same
 //! one if they lie at the same place of the same file; so the kernel's futex calls have it, too.
-//! The word of a mutex names its owner beside that, and has to agree.
+//! The word of a mutex names its owner beside that, and has to agree. Of locks of lockstead's in
+//! segments the ledger has no holders: [the segment](super::segments) has them, at both looks. Such a
+//! cycle may stay in one process.
 
 use super::processes::Observed;
+use super::segments::Segments;
 use super::watch::ProcessWatch;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::{ProcessMemory, ReadableMemory};
 use lockstead_inspect::proc::status::StatusFile;
+use lockstead_inspect::waits::graph::{self, GraphHold, GraphWait, Wants};
+use lockstead_inspect::waits::modes::HoldMode;
 use lockstead_inspect::waits::observe::LastingWaiter;
+use lockstead_ledger::lock::attribute;
 use lockstead_ledger::publish::{Episode, Flags, Holding, WaitKind};
 use lockstead_render::words::clean;
 use std::collections::{HashMap, HashSet};
@@ -28,9 +34,9 @@ const MUTEX_OWNER: u64 = 8;
 /// A place in shared memory, the same for whoever has mapped it: the file, and the offset in it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct SharedPlace {
-    device: (u32, u32),
-    inode: u64,
-    offset: u64,
+    pub(super) device: (u32, u32),
+    pub(super) inode: u64,
+    pub(super) offset: u64,
 }
 
 /// Returns where an address of a process lies, if others can share it.
@@ -137,55 +143,48 @@ impl CrossCycles {
         live: &[(Arc<Observed>, ProcessWatch)],
         now: Instant,
     ) -> Vec<Vec<CrossMember>> {
-        if live.len() < 2 || now < self.next {
+        if now < self.next {
             return Vec::new();
         }
         self.next = now + LOOK;
-        let waiting: Vec<(&Arc<Observed>, &LastingWaiter)> = live
+        let waiters: Vec<(&Arc<Observed>, LastingWaiter)> = live
             .iter()
             .filter(|(process, _)| process.visible)
-            .flat_map(|(process, watch)| watch.waiters().map(move |waiter| (process, waiter)))
+            .flat_map(|(process, watch)| {
+                watch.complete(process).into_iter().map(move |waiter| (process, waiter))
+            })
             .filter(|(process, waiter)| is_for_ever(waiter) && !self.is_dead(process, waiter))
             .collect();
+        let waiting: Vec<(&Arc<Observed>, &LastingWaiter)> =
+            waiters.iter().map(|(process, waiter)| (*process, waiter)).collect();
         let mut processes = waiting.iter().map(|(process, _)| Arc::as_ptr(process));
         let first = processes.next();
-        if processes.all(|process| Some(process) == first) {
+        let in_segment = |(process, waiter): &(&Arc<Observed>, &LastingWaiter)| {
+            is_in_segment(process, waiter.waiting.target)
+        };
+        if processes.all(|process| Some(process) == first) && !waiting.iter().any(in_segment) {
             self.before.clear();
             self.keys.clear();
             return Vec::new();
         }
-        let known = std::mem::take(&mut self.keys);
-        let mut key = |process: &Arc<Observed>, waiter: &LastingWaiter, address: u64| {
-            let named = (who(process, waiter), address);
-            let found =
-                known.get(&named).copied().unwrap_or_else(|| match place(process, address) {
-                    Some(place) => Key::Shared(place),
-                    None => Key::Private(named.0.0, address),
-                });
-            self.keys.insert(named, found);
-            found
-        };
-        let mut holders = HashMap::new();
-        let mut targets = Vec::new();
-        for (at, (process, waiter)) in waiting.iter().enumerate() {
-            targets.push(key(process, waiter, waiter.waiting.target));
-            for holding in waiter.held.iter().filter(|holding| is_alone(holding)) {
-                holders.insert(key(process, waiter, holding.address), (at, *holding));
-            }
-        }
-        let mut seen = HashSet::new();
+        let (waits, holds) = self.edges(&waiting);
         let (mut cycles, mut found) = (HashSet::new(), Vec::new());
-        for first in 0..waiting.len() {
-            let Some(cycle) = cycle(first, &targets, &holders, &mut seen) else { continue };
-            let members: Vec<CrossMember> = cycle
-                .iter()
-                .map(|&(at, holding)| {
-                    let (process, waiter) = (waiting[at].0.clone(), waiting[at].1.clone());
-                    CrossMember { process, waiter, holding }
-                })
-                .collect();
+        let graph_holds: Vec<GraphHold> = holds.iter().map(|(hold, _)| *hold).collect();
+        for cycle in graph::cycles(&waits, &graph_holds) {
+            let before = cycle.members.iter().cycle().skip(cycle.members.len() - 1);
+            let members = cycle.members.iter().zip(before).map(|(member, before)| {
+                let (process, waiter) = waiting[member.thread as usize];
+                let holding = holds.iter().find(|(hold, _)| {
+                    hold.thread == member.thread && Some(hold.lock) == before.wants.lock()
+                });
+                let (process, waiter) = (process.clone(), waiter.clone());
+                Some(CrossMember { process, waiter, holding: holding?.1 })
+            });
+            // In a queue behind another one, who holds nothing of it.
+            let Some(members) = members.collect::<Option<Vec<CrossMember>>>() else { continue };
             let crosses = members.iter().any(|m| !Arc::ptr_eq(&m.process, &members[0].process));
-            if !crosses {
+            let is_new = members.iter().any(|m| in_segment(&(&m.process, &m.waiter)));
+            if !crosses && !is_new {
                 continue;
             }
             let mut whos: Vec<Who> =
@@ -200,29 +199,80 @@ impl CrossCycles {
         self.before = cycles;
         found
     }
+
+    /// Returns who of these waits for which lock, and who holds which of them and how, each with what
+    /// is known of that.
+    fn edges(
+        &mut self,
+        waiting: &[(&Arc<Observed>, &LastingWaiter)],
+    ) -> (Vec<GraphWait>, Vec<(GraphHold, Holding)>) {
+        let known = std::mem::take(&mut self.keys);
+        let mut key = |process: &Arc<Observed>, waiter: &LastingWaiter, address: u64| {
+            let named = (who(process, waiter), address);
+            let found =
+                known.get(&named).copied().unwrap_or_else(|| match place(process, address) {
+                    Some(place) => Key::Shared(place),
+                    None => Key::Private(named.0.0, address),
+                });
+            self.keys.insert(named, found);
+            found
+        };
+        let (mut numbers, mut segments) = (HashMap::new(), Segments::default());
+        let mut number = |key: Key| {
+            let next = numbers.len() as u64;
+            *numbers.entry(key).or_insert(next)
+        };
+        let (mut waits, mut holds) = (Vec::new(), Vec::new());
+        for (at, (process, waiter)) in waiting.iter().enumerate() {
+            let (thread, address) = (at as u32, waiter.waiting.target);
+            let target = key(process, waiter, address);
+            let lock = number(target);
+            let mut wants = match waiter.waiting.how.kind() {
+                WaitKind::READ => Wants::Shared(lock),
+                _ => Wants::Exclusive(lock),
+            };
+            for holding in waiter.held.iter().filter(|holding| is_alone(holding)) {
+                let lock = number(key(process, waiter, holding.address));
+                holds.push((GraphHold { thread, lock, mode: HoldMode::Alone }, *holding));
+            }
+            if let Key::Shared(place) = target
+                && is_in_segment(process, address)
+            {
+                for holder in segments.holders(process, place) {
+                    let is_it = |(process, waiter): &&(&Arc<Observed>, &LastingWaiter)| {
+                        holder.is(process, waiter.tid)
+                    };
+                    let Some(by) = waiting.iter().position(|one| is_it(&one)) else { continue };
+                    let reads = holder.mode == HoldMode::Shared;
+                    match by == at {
+                        // It is about to see whether it can.
+                        true if reads => continue,
+                        // A writer that is waiting for those who read.
+                        true => wants = Wants::Closing(lock),
+                        false => {}
+                    }
+                    let flags =
+                        if reads { Flags::BY_WORD.and(Flags::READ) } else { Flags::BY_WORD };
+                    let hold = GraphHold { thread: by as u32, lock, mode: holder.mode };
+                    if !holds.iter().any(|(known, _)| *known == hold) {
+                        holds.push((hold, Holding { address, flags, ..Holding::default() }));
+                    }
+                }
+            }
+            waits.push(GraphWait { thread, wants, timed: false });
+        }
+        (waits, holds)
+    }
 }
 
-/// Follows, from `first` on, the holders of what the thread before waits for, until one comes
-/// again. Returns the cycle, if no member of it was met before.
-fn cycle(
-    first: usize,
-    targets: &[Key],
-    holders: &HashMap<Key, (usize, Holding)>,
-    seen: &mut HashSet<usize>,
-) -> Option<Vec<(usize, Holding)>> {
-    let mut way: Vec<(usize, Holding)> = Vec::new();
-    let mut at = first;
-    while seen.insert(at) {
-        let &(next, holding) = holders.get(&targets[at])?;
-        way.push((next, holding));
-        at = next;
-    }
-    // Else it led into a way that was gone before.
-    let begin = match way.split_last()? {
-        (&(last, _), _) if last == first => 0,
-        (&(last, _), before) => before.iter().position(|&(next, _)| next == last)? + 1,
-    };
-    Some(way.split_off(begin))
+/// Tells whether a lock lies in a segment of lockstead's.
+fn is_in_segment(process: &Observed, lock: u64) -> bool {
+    let ledger = process.ledger.view();
+    let record = ledger.find_lock(lock).and_then(|index| ledger.lock(index));
+    record.is_some_and(|record| {
+        let (kind, _, attributes) = record.shape();
+        kind.is_told() && attributes & attribute::SHARED != 0
+    })
 }
 
 fn is_for_ever(waiter: &LastingWaiter) -> bool {
@@ -240,6 +290,7 @@ fn agree(members: &[CrossMember]) -> bool {
     members.iter().enumerate().all(|(at, member)| {
         let next = &members[(at + 1) % members.len()];
         let named = match member.waiter.waiting.how.kind() {
+            _ if next.holding.flags.has(Flags::BY_WORD) => Some(next.waiter.tid),
             WaitKind::MUTEX => owner_by_word(&member.process, member.waiter.waiting.target),
             _ => Some(next.waiter.tid),
         };

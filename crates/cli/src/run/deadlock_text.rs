@@ -3,7 +3,7 @@
 use super::across;
 use super::scene::Scene;
 use crate::cycle_text::{self, ShownFrames};
-use lockstead_inspect::report::finding::FindingThread;
+use lockstead_inspect::report::finding::{FindingThread, NamedLock};
 use lockstead_inspect::snapshot::Snapshot;
 use lockstead_inspect::snapshot::model::{CycleVerdict, JudgedCycle};
 use lockstead_inspect::waits::detect::FoundCycle;
@@ -45,6 +45,19 @@ pub(super) fn party_across(
         holds: Some(scene.holds(&member.holding, now)),
         process: Some(scene.program()),
         ..scene.party(member.waiter.thread)
+    }
+}
+
+/// Gives locks that only their words say are held the names that they have for who waits for them: the
+/// ledger of the holder may never have heard of them.
+pub(super) fn name_by_waiters(parties: &mut [FindingThread]) {
+    let names = parties.iter().map(|party| party.waits.as_ref()?.lock.clone());
+    let names: Vec<Option<NamedLock>> = names.collect();
+    let before = names.iter().cycle().skip(parties.len().saturating_sub(1));
+    for (party, name) in parties.iter_mut().zip(before) {
+        if let (Some(holds), Some(name)) = (party.holds.as_mut().filter(|h| h.by_word), name) {
+            holds.lock = name.clone();
+        }
     }
 }
 

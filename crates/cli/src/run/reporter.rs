@@ -341,8 +341,12 @@ impl Work {
             let scene = self.scene(&member.process, ThreadNames::new());
             deadlock_text::party_across(scene, member, now)
         });
-        let parties: Vec<FindingThread> = parties.collect();
-        let program = format!("{} processes", processes.len());
+        let mut parties: Vec<FindingThread> = parties.collect();
+        deadlock_text::name_by_waiters(&mut parties);
+        let program = match processes.as_slice() {
+            [one] => self.scene(one, ThreadNames::new()).program(),
+            several => format!("{} processes", several.len()),
+        };
         let text = deadlock_text::text(&program, &parties, CycleVerdict::Deadlock);
         // First, for nobody may be there to read.
         processes.iter().for_each(|process| self.end(process));

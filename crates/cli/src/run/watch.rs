@@ -119,6 +119,11 @@ impl ProcessWatch {
         self.observer.waiters()
     }
 
+    /// Returns the same threads, with the locks that only words say they hold.
+    pub(super) fn complete(&self, process: &Observed) -> Vec<LastingWaiter> {
+        self.words.complete(self.waiters(), &process.ledger.view(), process.pid)
+    }
+
     /// Returns whether a cycle has been seen that may yet turn out true.
     pub(super) fn is_pending(&self) -> bool {
         self.pending

@@ -19,6 +19,7 @@
 //! that wakes everybody, and all look whether what they wait for has come. A notification counts
 //! and wakes in one step, so that nobody can end in between.
 
+use super::awaited::{RobustUse, RobustWait};
 use super::machine::{Addend, RobustMachine, WatchedWord, Woken};
 use super::mutex::RawSharedMutex;
 use super::outcome::{Got, RobustError};
@@ -63,6 +64,26 @@ impl<P: RobustMachine> RawSharedCondvar<P> {
     /// [`RobustError::NotRecoverable`], and the call did nothing, if the caller does not hold the
     /// mutex; [`RobustError::Copied`].
     pub fn wait(
+        &self,
+        party: &Party<'_, P>,
+        mutex: &RawSharedMutex<P>,
+        how: &WaitBounds<'_, P>,
+    ) -> Result<ConditionWaited<P>, RobustError> {
+        let wants = RobustUse::Notification { mutex: core::ptr::from_ref(mutex).addr() };
+        let wait = RobustWait::new(self, wants, how);
+        let is_told = P::shared_wait_begins(&wait);
+        let waited = self.wait_untold(party, mutex, how);
+        if is_told {
+            let error = match &waited {
+                Ok(waited) => waited.ended,
+                Err(error) => Some(*error),
+            };
+            P::shared_wait_ends(&wait, error);
+        }
+        waited
+    }
+
+    fn wait_untold(
         &self,
         party: &Party<'_, P>,
         mutex: &RawSharedMutex<P>,

@@ -20,7 +20,9 @@
 //!   at any of the words; that wake-up is lost.
 //! - **DEATH-BY-ADDRESS** A wake-up takes an address and does not read the memory there.
 
+use super::awaited::RobustWait;
 use super::life::Life;
+use super::outcome::RobustError;
 use crate::platform::{Platform, WaitBounds};
 use core::ptr::NonNull;
 
@@ -125,6 +127,19 @@ pub trait RobustMachine: Platform {
         false
     }
 
+    /// Tells an observer of the process that the caller is about to wait. Returns whether one has taken
+    /// note: then [`shared_wait_ends`](Self::shared_wait_ends) is owed to it. A machine without
+    /// observers does nothing.
+    #[inline(always)]
+    fn shared_wait_begins(_wait: &RobustWait) -> bool {
+        false
+    }
+
+    /// Tells the observer, which has taken note of the beginning, that the same wait has ended: with
+    /// what it was for, or with this error.
+    #[inline(always)]
+    fn shared_wait_ends(_wait: &RobustWait, _error: Option<RobustError>) {}
+
     /// Notes that a sleeper which nobody woke has found what it slept for: its wake-up went to
     /// somebody who had no business there, or nowhere. The machine may have sleepers look again
     /// sooner.
@@ -151,4 +166,21 @@ pub enum Addend {
     One,
     /// The number 2^30, to a doorbell: its lower 30 bits stay zero (DEATH-NAMED-WORD).
     Doorbell,
+}
+
+/// Waits by `by`, and tells the machine's observer when that begins and how it ends.
+///
+/// # Errors
+/// Those of `by`.
+#[inline]
+pub(super) fn telling<P: RobustMachine, T>(
+    wait: &RobustWait,
+    by: impl FnOnce() -> Result<T, RobustError>,
+) -> Result<T, RobustError> {
+    let is_told = P::shared_wait_begins(wait);
+    let ended = by();
+    if is_told {
+        P::shared_wait_ends(wait, ended.as_ref().err().copied());
+    }
+    ended
 }

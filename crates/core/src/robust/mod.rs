@@ -32,6 +32,8 @@ mod outcome;
 
 pub mod life;
 
+mod awaited;
+
 mod machine;
 
 pub mod slot;
@@ -50,6 +52,7 @@ pub mod semaphore;
 
 pub mod condvar;
 
+pub use awaited::{RobustUse, RobustWait};
 pub use condvar::RawSharedCondvar;
 pub use domain::{Domain, Fate, NoSlot};
 pub use life::Life;

@@ -23,7 +23,8 @@
 //! Robust futexes are Ingo Molnar's and Ulrich Drepper's (2006). Watching one life word for each
 //! participant, instead of a list of its locks, is this project's.
 
-use super::machine::RobustMachine;
+use super::awaited::{RobustUse, RobustWait};
+use super::machine::{RobustMachine, telling};
 use super::outcome::{Got, RobustError};
 use super::party::Party;
 use super::wait::{Goal, Seek};
@@ -81,7 +82,8 @@ impl<P: RobustMachine> RawSharedMutex<P> {
         how: &WaitBounds<'_, P>,
         here: u64,
     ) -> Result<Got, RobustError> {
-        self.seek(party, how, here).until(Goal::Own(0))
+        let wait = RobustWait::new(self, RobustUse::Mutex, how);
+        telling::<P, _>(&wait, || self.seek(party, how, here).until(Goal::Own(0)))
     }
 
     /// Prepares the slow path of an acquisition that began [`here`](RobustMachine::here).

@@ -25,8 +25,9 @@
 //! Readers that write lines of their own only are those of brlock (Linux 2.4) and of hazard
 //! pointers (Maged Michael, 2004).
 
+use super::awaited::{RobustUse, RobustWait};
 use super::life::Life;
-use super::machine::{RobustMachine, WatchedWord, Woken};
+use super::machine::{RobustMachine, WatchedWord, Woken, telling};
 use super::mutex::RawSharedMutex;
 use super::outcome::{Got, RobustError};
 use super::party::Party;
@@ -73,7 +74,15 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         claim: Option<usize>,
         how: &WaitBounds<'_, P>,
     ) -> Result<ReadHold, RobustError> {
-        self.read_by(party, claim, |seek, goal| seek.until(goal), how)
+        let until = |seek: Seek<'_, '_, '_, P>, goal| {
+            if matches!(goal, Goal::Own(_)) && self.mutex.peek() == 0 {
+                // It has no claim, so that it has not tried yet.
+                return seek.until(goal);
+            }
+            let wait = RobustWait::new(&self.mutex, RobustUse::Read, how);
+            telling::<P, _>(&wait, || seek.until(goal))
+        };
+        self.read_by(party, claim, until, how)
     }
 
     /// Takes the lock for reading if that needs no wait.
@@ -131,7 +140,7 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         party: &Party<'_, P>,
         how: &WaitBounds<'_, P>,
     ) -> Result<ReadHold, RobustError> {
-        self.own_all(party, how).map(|()| ReadHold::OwnerDied)
+        self.own_all(party, how, Some(RobustUse::Read)).map(|()| ReadHold::OwnerDied)
     }
 
     /// Releases what [`read`](Self::read) returned. Returns false if the caller does not have that.
@@ -159,13 +168,26 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
             return Err(RobustError::Recursive);
         }
         let here = P::here();
-        let got = if self.take(party) {
-            Got::Clean
-        } else {
-            self.mutex.seek(party, how, here).until(Goal::Own(UNTOUCHED))?
-        };
-        P::turn(here, got as u64);
-        self.own_all(party, how).map(|()| got)
+        if !self.take(party) {
+            return self.write_slow(party, how, here);
+        }
+        P::turn(here, Got::Clean as u64);
+        self.own_all(party, how, Some(RobustUse::Write)).map(|()| Got::Clean)
+    }
+
+    #[cold]
+    fn write_slow(
+        &self,
+        party: &Party<'_, P>,
+        how: &WaitBounds<'_, P>,
+        here: u64,
+    ) -> Result<Got, RobustError> {
+        let wait = RobustWait::new(&self.mutex, RobustUse::Write, how);
+        telling::<P, _>(&wait, || {
+            let got = self.mutex.seek(party, how, here).until(Goal::Own(UNTOUCHED))?;
+            P::turn(here, got as u64);
+            self.own_all(party, how, None).map(|()| got)
+        })
     }
 
     /// Takes the lock for writing if that needs no wait.
@@ -223,11 +245,22 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         self.mutex.word.fetch_and(!UNTOUCHED, Ordering::Relaxed);
     }
 
-    /// Waits until nobody reads any more. Releases the lock if that fails.
-    fn own_all(&self, party: &Party<'_, P>, how: &WaitBounds<'_, P>) -> Result<(), RobustError> {
+    /// Waits until nobody reads any more. Releases the lock if that fails. A wait that is not part of
+    /// another one is told as one for this.
+    fn own_all(
+        &self,
+        party: &Party<'_, P>,
+        how: &WaitBounds<'_, P>,
+        told: Option<RobustUse>,
+    ) -> Result<(), RobustError> {
         let here = P::here();
         if let Some(reader) = self.reader(party)
-            && let Err(error) = self.drain(party, reader, how, here)
+            && let Err(error) = match told {
+                None => self.drain(party, reader, how, here),
+                Some(wants) => telling::<P, _>(&RobustWait::new(&self.mutex, wants, how), || {
+                    self.drain(party, reader, how, here)
+                }),
+            }
         {
             if error != RobustError::Copied {
                 self.mutex.unlock(party);

@@ -25,6 +25,7 @@
 //! A sleeper that was woken names the doorbell until it has its units or sleeps again, as in
 //! `wait`.
 
+use super::awaited::{RobustUse, RobustWait};
 use super::life::Life;
 use super::machine::{RobustMachine, WatchedWord, Woken};
 use super::mutex::RawSharedMutex;
@@ -101,8 +102,15 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
     ) -> Result<Units, RobustError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
         let named = party.domain.name_doorbell();
-        let outcome = self.acquire_named(party, (claim, what), units, how);
+        let wait = RobustWait::new(&self.mutex, RobustUse::Units, how);
+        let mut is_told = false;
+        // At the first sleep, when the caller no longer has the mutex.
+        let mut tell = || is_told = is_told || P::shared_wait_begins(&wait);
+        let outcome = self.acquire_named(party, (claim, what), units, (how, &mut tell));
         P::at_death_wake(named);
+        if is_told {
+            P::shared_wait_ends(&wait, outcome.as_ref().err().copied());
+        }
         outcome
     }
 
@@ -111,7 +119,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         party: &Party<'_, P>,
         (claim, what): (&Claim<P>, u32),
         units: u32,
-        how: &WaitBounds<'_, P>,
+        (how, tell): (&WaitBounds<'_, P>, &mut dyn FnMut()),
     ) -> Result<Units, RobustError> {
         let here = P::here();
         let mut slept = Slept::Fresh;
@@ -179,7 +187,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
             // A sleeper that was woken and could not enter in time has passed its wake-up on,
             // and is still counted if nobody slept. Rather one wake-up too many than too few.
             self.on_their_way.store(0, Ordering::Relaxed);
-            slept = self.sleep(party, (what, units), how);
+            slept = self.sleep(party, (what, units), (how, tell));
         }
     }
 
@@ -356,7 +364,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         &self,
         party: &Party<'_, P>,
         (what, units): (u32, u32),
-        how: &WaitBounds<'_, P>,
+        (how, tell): (&WaitBounds<'_, P>, &mut dyn FnMut()),
     ) -> Slept {
         let doorbell = party.domain.doorbell_value();
         let channel = get(&self.channel);
@@ -387,6 +395,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
             // A holder has died since the caller counted, and is not among the watched.
             return Slept::Not;
         }
+        tell();
         // Last: a sleeper that was woken after this one had queued, and died before this one
         // was at the doorbell, has woken nobody there.
         let watched = &watched[..used - 2];

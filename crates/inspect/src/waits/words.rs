@@ -25,6 +25,8 @@ use std::collections::HashMap;
 
 /// Bit 20 of a reader-writer lock's word: its low bits count readers.
 const READERS: u32 = 1 << 20;
+/// Bit 31 of a biased mutex's word: the owner that it names does not have it.
+const BIASED_FREE: u32 = 1 << 31;
 /// The bits of a word shared with the kernel that are the owner's number.
 const NUMBER: u32 = 0x3fff_ffff;
 
@@ -89,7 +91,11 @@ impl WordOwners {
         if attributes & attribute::INHERIT != 0 {
             return Some(word & NUMBER).filter(|&owner| owner != 0);
         }
-        if kind == ObjectKind::ToldRwLock && word & READERS != 0 {
+        let counts = kind == ObjectKind::ToldRwLock && word & READERS != 0;
+        let is_free = kind == ObjectKind::ToldMutex
+            && attributes & attribute::BIASED != 0
+            && word & BIASED_FREE != 0;
+        if counts || is_free {
             return None;
         }
         match self.table(waiting.stack, ledger, pid)?.owner(waiting.target, &memory)? {

@@ -66,8 +66,11 @@ pub unsafe fn attach(
     entry.origin.store(origin::of_file(file), Ordering::Relaxed);
     let path = path.map_or(null_mut(), |path| path.to_owned().into_raw());
     entry.path.store(path, Ordering::Relaxed);
-    let (by, what) = parts.scrub.map_or((null_mut(), null()), |s| (s.by as *mut (), s.what));
+    let by = parts.scrub.map_or(null_mut(), |scrub| scrub.by as *mut ());
+    let name = parts.scrub.map_or(null_mut(), |scrub| scrub.name as *mut ());
     entry.scrub_by.store(by, Ordering::Relaxed);
+    entry.scrub_name.store(name, Ordering::Relaxed);
+    let what = parts.scrub.map_or(null(), |scrub| scrub.what);
     entry.scrub_what.store(what.cast_mut(), Ordering::Relaxed);
     HIGHEST.fetch_max(index + 1, Ordering::Relaxed);
     // ord: SHL-2 (seq_cst): release: the fields.

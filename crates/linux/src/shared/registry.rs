@@ -14,6 +14,7 @@ use super::process::{self, OwnPlace, SEGMENTS};
 use crate::atomics::U32;
 use crate::linux::Linux;
 use core::ffi::{CStr, c_char, c_int};
+use core::fmt::{self, Write as _};
 use core::ptr::{NonNull, null_mut, slice_from_raw_parts};
 use core::sync::atomic::{
     AtomicBool, AtomicI32, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering,
@@ -49,6 +50,9 @@ pub struct Scrub {
     /// The function that, given `what` and the segment, does it, and returns how many slots it
     /// changed.
     pub by: fn(*const (), &AttachedSegment, Chore) -> usize,
+    /// The function that, given `what`, writes what the program calls the lock at this offset in the
+    /// segment; fails if it knows none there.
+    pub name: fn(*const (), usize, &mut LockName) -> fmt::Result,
     /// Lives until the segment is detached.
     pub what: *const (),
 }
@@ -101,6 +105,42 @@ impl core::fmt::Display for AttachError {
 
 impl core::error::Error for AttachError {}
 
+/// What is shown of the name of a lock: as much as the ledger keeps.
+#[derive(Clone, Copy, Debug)]
+pub struct LockName {
+    bytes: [u8; 48],
+    length: usize,
+}
+
+impl LockName {
+    fn new() -> Self {
+        LockName { bytes: [0; 48], length: 0 }
+    }
+
+    /// Returns the name as far as it fits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
+    }
+}
+
+impl fmt::Write for LockName {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let room = self.bytes.len() - self.length;
+        let fits = (0..=room.min(text.len())).rev().find(|&end| text.is_char_boundary(end));
+        let text = &text.as_bytes()[..fits.unwrap_or(0)];
+        self.bytes[self.length..self.length + text.len()].copy_from_slice(text);
+        self.length += text.len();
+        Ok(())
+    }
+}
+
+/// Returns what the program calls a lock of an attached segment that the calling thread is about to
+/// wait for, and so is counted in.
+pub(crate) fn name_of(address: usize) -> Option<LockName> {
+    entries().find(|(_, entry)| entry.contains(address))?.1.name_of(address)
+}
+
 pub(super) const FREE: u32 = 0;
 pub(super) const CHANGING: u32 = 1;
 pub(super) const ATTACHED: u32 = 2;
@@ -125,8 +165,9 @@ pub struct AttachedSegment {
     pub(super) origin: AtomicU64,
     /// The path at which the file was, to open it anew where there is no `/proc`; null: unknown.
     pub(super) path: AtomicPtr<c_char>,
-    /// The function of [`Scrub`] as a data pointer; null: none.
+    /// The functions of [`Scrub`] as data pointers; null: none.
     pub(super) scrub_by: AtomicPtr<()>,
+    pub(super) scrub_name: AtomicPtr<()>,
     pub(super) scrub_what: AtomicPtr<()>,
 }
 
@@ -148,6 +189,7 @@ pub(super) static TABLE: [AttachedSegment; SEGMENTS] = [const {
         origin: AtomicU64::new(0),
         path: AtomicPtr::new(null_mut()),
         scrub_by: AtomicPtr::new(null_mut()),
+        scrub_name: AtomicPtr::new(null_mut()),
         scrub_what: AtomicPtr::new(null_mut()),
     }
 }; SEGMENTS];
@@ -270,6 +312,29 @@ impl AttachedSegment {
             core::mem::transmute::<*mut (), fn(*const (), &AttachedSegment, Chore) -> usize>(by)
         };
         by(self.scrub_what.load(Ordering::Relaxed), self, chore)
+    }
+
+    /// Returns what the program calls the lock at this address in the segment, and in which file, if
+    /// that is known. Who has a reference is counted in, or has the segment's handle.
+    pub(super) fn name_of(&self, address: usize) -> Option<LockName> {
+        let name = self.scrub_name.load(Ordering::Relaxed);
+        if name.is_null() {
+            return None;
+        }
+        // SAFETY: REGISTRY-FROZEN: `attach` stores functions of this type only.
+        let name = unsafe {
+            core::mem::transmute::<*mut (), fn(*const (), usize, &mut LockName) -> fmt::Result>(
+                name,
+            )
+        };
+        let offset = address.checked_sub(self.base.load(Ordering::Relaxed))?;
+        let mut named = LockName::new();
+        name(self.scrub_what.load(Ordering::Relaxed), offset, &mut named).ok()?;
+        let path = self.file().2.and_then(|path| path.to_str().ok());
+        if let Some(file) = path.and_then(|path| path.rsplit('/').next()) {
+            let _ = write!(named, " in {file}");
+        }
+        Some(named)
     }
 
     /// Returns what a party sees of it. Who has a reference is counted in, or has the segment's

@@ -26,11 +26,14 @@ use super::{list, member, oracle, page, registry::AttachedSegment, release, wake
 use crate::atomics::{U32, U64};
 use crate::futex::{self, Channel, Scope, SleepUntil};
 use crate::linux::Linux;
+use crate::observer;
 use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use lockstead_core::robust::{Addend, Life, RobustMachine, WatchedWord, Woken};
+use lockstead_core::robust::{
+    Addend, Life, RobustError, RobustMachine, RobustWait, WatchedWord, Woken,
+};
 use lockstead_core::{Nanos, WaitBounds, WaitOutcome};
 
 /// The longest sleep where the kernel cannot watch all words, in nanoseconds.
@@ -119,6 +122,15 @@ impl RobustMachine for Linux {
 
     fn at_death_wake(word: Option<NonNull<U32>>) -> Option<NonNull<U32>> {
         list::name(word)
+    }
+
+    #[inline]
+    fn shared_wait_begins(wait: &RobustWait) -> bool {
+        observer::shared_wait_begins(wait)
+    }
+
+    fn shared_wait_ends(wait: &RobustWait, error: Option<RobustError>) {
+        observer::shared_wait_ends(wait, error);
     }
 
     fn missed() {

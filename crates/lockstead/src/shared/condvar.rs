@@ -9,8 +9,8 @@ use crate::{CancelToken, time};
 use core::fmt;
 use lockstead_core::WaitBounds;
 use lockstead_core::robust;
+use lockstead_linux::Linux;
 use lockstead_linux::shared::participant_at;
-use lockstead_linux::{Linux, SharedWait, telling_shared};
 use std::time::{Duration, Instant};
 
 /// Waiting, with a [`SharedMutex`](super::SharedMutex), for what it protects to change.
@@ -234,21 +234,7 @@ pub(super) fn wait_on(
         let _ = mutex::release(mutex);
         return Err(SharedError::NotInSegment);
     }
-    let wait = SharedWait {
-        address: core::ptr::from_ref(raw).addr(),
-        is_condition: true,
-        companion: address,
-        deadline: how.deadline,
-    };
-    let waited = telling_shared(
-        wait,
-        || raw.wait(&party, mutex, how),
-        |ended| match ended {
-            Ok(waited) => waited.ended,
-            Err(error) => Some(*error),
-        },
-    );
-    let waited = match waited {
+    let waited = match raw.wait(&party, mutex, how) {
         Ok(waited) => waited,
         Err(robust::RobustError::Copied) => return Err(SharedError::Cancelled),
         // It was a peer's doing that the thread does not have the mutex.

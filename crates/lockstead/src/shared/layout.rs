@@ -8,6 +8,7 @@
 
 use super::form;
 use super::shape::{self, LockKind};
+use core::fmt;
 
 /// A part of a segment's root, as the file's directory describes it.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -255,6 +256,50 @@ impl RootLayout {
                 let named = if length == 0 { "root" } else { path.as_str() };
                 show(FoundLock { path: named, kind: *kind, offset: at })
                     && data.visit_at(at + offset, path, show)
+            }
+        }
+    }
+
+    /// Writes the name of the lock at this offset, as [`visit`](Self::visit) shows it, without
+    /// allocating; returns what kind of lock it is. Fails, with a part of it written, if there is none.
+    pub(super) fn write_path(
+        &self,
+        offset: u64,
+        to: &mut dyn fmt::Write,
+    ) -> Result<LockKind, fmt::Error> {
+        if let (LayoutNode::Lock { kind, .. }, 0) = (&self.node, offset) {
+            return to.write_str("root").map(|()| *kind);
+        }
+        self.write_path_from(offset, true, to)
+    }
+
+    fn write_path_from(
+        &self,
+        at: u64,
+        is_first: bool,
+        to: &mut dyn fmt::Write,
+    ) -> Result<LockKind, fmt::Error> {
+        match &self.node {
+            LayoutNode::Plain(_) => Err(fmt::Error),
+            LayoutNode::Array { count, stride, element } => {
+                let index = at.checked_div(*stride).filter(|index| index < count);
+                let index = index.ok_or(fmt::Error)?;
+                write!(to, "[{index}]")?;
+                element.write_path_from(at - index * stride, false, to)
+            }
+            LayoutNode::Struct { fields, .. } => {
+                let mut fields = fields.iter().filter_map(|(name, offset, field)| {
+                    let inside = at.checked_sub(*offset).filter(|&inside| inside < field.size)?;
+                    Some((name, inside, field))
+                });
+                let (name, inside, field) = fields.next().ok_or(fmt::Error)?;
+                write!(to, "{}{name}", if is_first { "" } else { "." })?;
+                field.write_path_from(inside, false, to)
+            }
+            LayoutNode::Lock { kind, .. } if at == 0 => Ok(*kind),
+            LayoutNode::Lock { offset, data, .. } => {
+                let inside = at.checked_sub(*offset).ok_or(fmt::Error)?;
+                data.write_path_from(inside, is_first, to)
             }
         }
     }

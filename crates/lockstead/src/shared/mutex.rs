@@ -13,8 +13,8 @@ use core::ops::{Deref, DerefMut};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::word::NOT_RECOVERABLE;
 use lockstead_core::robust::{self, Got, Identity};
+use lockstead_linux::Linux;
 use lockstead_linux::shared::{SegmentMember, member, participant_at};
-use lockstead_linux::{Linux, SharedWait, telling_shared};
 use std::time::{Duration, Instant};
 
 /// Mutual exclusion for the data inside, among all threads of all processes that have
@@ -259,21 +259,7 @@ pub(super) fn slow(
     match super::party(core::ptr::from_ref(raw).addr()) {
         Ok((member, party)) => {
             let outcome = match how {
-                // Some come here to be told who they are.
-                Some(how) if raw.peek() == 0 => raw.lock(&party, how),
-                Some(how) => {
-                    let wait = SharedWait {
-                        address: core::ptr::from_ref(raw).addr(),
-                        is_condition: false,
-                        companion: 0,
-                        deadline: how.deadline,
-                    };
-                    telling_shared(
-                        wait,
-                        || raw.lock(&party, how),
-                        |ended| ended.as_ref().err().copied(),
-                    )
-                }
+                Some(how) => raw.lock(&party, how),
                 None => raw.try_lock(&party),
             };
             let end = end_of(member, outcome, error);

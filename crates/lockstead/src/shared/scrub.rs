@@ -43,12 +43,13 @@
 
 use super::layout::RootLayout;
 use super::shape::LockKind;
+use core::fmt;
 use core::ptr::with_exposed_provenance;
 use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::robust::{Identity, Life};
 use lockstead_linux::U32;
-use lockstead_linux::shared::{AttachedSegment, Chore, Scrub};
+use lockstead_linux::shared::{AttachedSegment, Chore, LockName, Scrub};
 
 /// The knowledge of a segment that scrubbing it needs.
 #[derive(Debug)]
@@ -63,7 +64,7 @@ impl Scrubber {
     /// Returns the hook that `lockstead_linux` calls when threads join. The scrubber lives as long
     /// as the segment is attached.
     pub(super) fn hook(&self) -> Scrub {
-        Scrub { by: scrub_by, what: core::ptr::from_ref(self).cast() }
+        Scrub { by: scrub_by, name: write_name, what: core::ptr::from_ref(self).cast() }
     }
 
     /// Has the worn-out slots begin anew, and no lock name them; returns how many.
@@ -145,6 +146,15 @@ fn scrub_by(what: *const (), attached: &AttachedSegment, chore: Chore) -> usize 
         Chore::Scrub => scrubber.scrub(attached),
         Chore::EndNames => scrubber.end_names(attached),
     }
+}
+
+/// Writes what the program calls the lock at this offset in the segment.
+fn write_name(what: *const (), offset: usize, name: &mut LockName) -> fmt::Result {
+    // SAFETY: SEGMENT-MAPPED: `hook` gave this pointer, and the segment is attached, since the
+    // caller is counted in.
+    let scrubber = unsafe { &*what.cast::<Scrubber>() };
+    let offset = (offset as u64).checked_sub(scrubber.root).ok_or(fmt::Error)?;
+    scrubber.layout.write_path(offset, name).map(drop)
 }
 
 /// Erases the name of a prepared slot from a word.

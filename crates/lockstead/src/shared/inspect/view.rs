@@ -153,14 +153,30 @@ impl SegmentView {
     /// Returns the name of the lock at this offset in the segment.
     #[must_use]
     pub fn path_of(&self, offset: u64) -> Option<String> {
-        let mut named = None;
-        self.layout.visit(&mut |found| {
-            if self.header.root + found.offset == offset {
-                named = Some(found.path.to_owned());
-            }
-            named.is_none()
-        });
-        named
+        self.find(offset).map(|(path, _)| path)
+    }
+
+    /// Reads the lock at this offset in the segment, and returns what `look` makes of it; `None` if
+    /// there is none.
+    ///
+    /// # Errors
+    /// As [`doorbell`](Self::doorbell).
+    pub fn lock_at<R>(
+        &self,
+        people: &People,
+        offset: u64,
+        look: impl FnOnce(&LockView<'_>) -> R,
+    ) -> Result<Option<R>, SegmentError> {
+        let Some((path, kind)) = self.find(offset) else { return Ok(None) };
+        let mut words = vec![0; kind.size().min(WORDS) as usize];
+        self.read(&mut words, offset)?;
+        Ok(Some(look(&LockView::new(&path, kind, offset, &words, people))))
+    }
+
+    fn find(&self, offset: u64) -> Option<(String, LockKind)> {
+        let mut path = String::new();
+        let kind = self.layout.write_path(offset.checked_sub(self.header.root)?, &mut path).ok()?;
+        Some((path, kind))
     }
 
     fn read(&self, bytes: &mut [u8], at: u64) -> Result<(), SegmentError> {
