@@ -8,7 +8,7 @@ use common::{
     Alone, Channel, as_participant, here, machine, pass, script, script_pause, set, sleeps,
     unplayed,
 };
-use lockstead_core::policy::{BackOff, ReadFirst, Without};
+use lockstead_core::policy::{BackOff, Queue, ReadFirst, Without};
 use lockstead_core::word::Word;
 use lockstead_core::{
     LockError, Off, Policy, RawMutex, Slot, TunedSemaphore, WaitBounds, WaitOutcome,
@@ -170,6 +170,54 @@ fn a_handler_of_a_thread_that_spins_does_not_spin() {
     assert_eq!((machine().pauses, sleeps().len()), (1, 1));
 }
 
+/// The same where the thread is about to join, and its node stands in no queue yet.
+#[test]
+fn a_handler_of_a_thread_that_is_about_to_join_does_not_spin() {
+    let outer = lock_with(2);
+    let inner = mutex::<Queues>();
+    force(inner, Word::held(3));
+    for _ in 0..5 {
+        common::script_exchange(move || {
+            common::mutexes::change(outer, |word| Word(word.0 ^ UNRELEASED));
+        });
+    }
+    script_pause(move || {
+        let before = machine().pauses;
+        script(move || {
+            assert_eq!(inner.peek(), Word(3 | WAITERS | SLOW));
+            release(inner, 3);
+            WaitOutcome::Woken
+        });
+        assert_eq!(inner.lock(here()), Ok(()));
+        assert_eq!(machine().pauses, before);
+        release(inner, 1);
+        force(outer, Word(0));
+    });
+    assert_eq!(outer.lock(here()), Ok(()));
+    assert_eq!((outer.peek(), unplayed()), (Word::held(1), 0));
+}
+
+/// Who joins behind another one leaves the sleepers as they are: the first covers them, or has
+/// ceased to.
+#[test]
+fn who_joins_a_queue_that_is_there_changes_its_end_only() {
+    // Its place stays: the next case has a participant and a queue of its own.
+    for (number, last, found, joined) in [(1, 3, WAITERS, WAITERS | SLOW), (4, 5, COVERED, COVERED)]
+    {
+        let lock = lock_with(2 | found | tail(last));
+        let joined = 2 | joined | tail(number);
+        script_pause(move || assert_eq!(lock.peek(), Word(joined)));
+        (0..3).for_each(|_| script_pause(|| {}));
+        script_pause(|| pass(1 << 30));
+        script(move || {
+            force(lock, Word(0));
+            WaitOutcome::Interrupted
+        });
+        as_participant(number, || assert_eq!(lock.lock(here()), Ok(())));
+        assert_eq!((unplayed(), sleeps().len()), (0, 1));
+    }
+}
+
 #[test]
 fn the_last_spinner_for_units_restarts_nothing() {
     type Semaphore = TunedSemaphore<Alone, Off, Queues>;
@@ -208,4 +256,14 @@ fn a_look_by_an_exchange_changes_nothing() {
     });
     assert_eq!(lock.lock(here()), Ok(()));
     assert_eq!((lock.peek(), machine().exchanges, unplayed()), (Word::held(1), 4, 0));
+    // Whoever holds it, and if nobody does.
+    type Alike = Without<Queue, Blind>;
+    let lock = mutex::<Alike>();
+    force(lock, Word::held(1));
+    script_pause(move || {
+        assert_eq!(lock.peek(), Word::held(1));
+        force(lock, Word(0));
+    });
+    as_participant(3, || assert_eq!(lock.lock(here()), Ok(())));
+    assert_eq!((lock.peek(), unplayed()), (Word::held(3), 0));
 }

@@ -170,6 +170,14 @@ fn a_queue_that_fork_left_behind_is_no_queue() {
     });
     assert_eq!(lock.lock(here()), Ok(()));
     assert_eq!((lock.peek(), unplayed(), sleeps().len()), (Word(1 | WAITERS | SLOW), 0, 0));
+    // Those that did not trust it any more are covered again.
+    let lock = lock_with::<Spins>(2 | WAITERS | tail(3));
+    script_pause(move || {
+        assert_eq!(lock.peek(), Word(2 | COVERED | PREPARING | tail(1)));
+        release(lock, 2);
+    });
+    assert_eq!(lock.lock(here()), Ok(()));
+    assert_eq!(unplayed(), 0);
     // Nor does a sleeper count on it.
     let lock = lock_with::<Spins>(2 | tail(3));
     set(|machine| machine.processors = 1);
@@ -355,6 +363,19 @@ impl Policy for Paced {
     const FIRST: u32 = 2;
 }
 
+/// The same, as often as it likes, or at each turn.
+struct Paces<const LOOK: u64, const TURNS: u32>;
+
+impl<const LOOK: u64, const TURNS: u32> Policy for Paces<LOOK, TURNS> {
+    type Base = Spins;
+    const SPIN: u64 = 1 << 40;
+    const ASK: u64 = 1 << 40;
+    const GAP: u64 = 1000;
+    const TURNS: u32 = TURNS;
+    const PARTS: u32 = 1;
+    const LOOK: u64 = LOOK;
+}
+
 thread_local! {
     static LOOKS: RefCell<Vec<u32>> = const { RefCell::new(Vec::new()) };
 }
@@ -385,6 +406,11 @@ fn a_spinner_looks_less_often_the_longer_it_has_spun() {
     // The second look at the clock, after 42 turns, knows the pace for the turns after the next.
     let paced = [2, 2, 2, 3, 4, 6, 9, 14, 16, 5, 5, 5, 5];
     assert_eq!(distances::<Paced>(paced.iter().sum(), 10), paced);
+    // Never after more than 256 turns once it knows its pace, and never after none.
+    let far = [1, 1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 256, 256];
+    assert_eq!(distances::<Paces<1000, 300>>(far.iter().sum(), 1), far);
+    let near = [1, 1, 2, 4, 4, 1, 1, 1];
+    assert_eq!(distances::<Paces<1, 4>>(near.iter().sum(), 50), near);
 }
 
 /// Has a spinner look at the clock, then another one sleep `after` that. Returns whether that one

@@ -111,6 +111,19 @@ fn a_lock_that_was_fought_over_is_taken_by_one_exchange() {
     set(|machine| machine.exchanges = 0);
     assert!(lock.try_lock(None, here()));
     assert_eq!((peek(lock), machine().exchanges), (Word(1 | SLOW), 2));
+    // Both are made again.
+    force(lock, CONTEXTS | RESERVED);
+    script_exchange(move || force(lock, CONTEXTS | RESERVED | COVERED));
+    script_exchange(|| {});
+    script_exchange(move || force(lock, 1 | CONTEXTS | RESERVED | SLOW));
+    assert!(lock.try_lock(None, here()));
+    assert_eq!((peek(lock), unplayed()), (Word(1 | SLOW), 0));
+    // Somebody else has sent them away by then.
+    force(lock, CONTEXTS | RESERVED);
+    script_exchange(move || force(lock, ONE_SLOW | tail(3)));
+    set(|machine| machine.exchanges = 0);
+    assert!(lock.try_lock(None, here()));
+    assert_eq!((peek(lock), machine().exchanges), (Word(1 | ONE_SLOW | tail(3)), 2));
     assert_eq!(unplayed(), 0);
 }
 

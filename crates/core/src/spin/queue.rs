@@ -169,27 +169,26 @@ pub(crate) fn spin<P: Platform, K: Subject, Y: Policy>(
         }
     };
 
-    if let Some(predecessor) = predecessor
-        && !link::<P>(predecessor, me)
-        && !wait_for_turn::<P, Y>(node, &mut pace, how)
-    {
-        return Spun::Left;
+    if let Some(predecessor) = predecessor {
+        link::<P>(predecessor, me);
+        if !wait_for_turn::<P, Y>(node, &mut pace, how) {
+            return Spun::Left;
+        }
     }
     spin_as_head::<P, K, Y>(word, &own, &mut pace, how, barging)
 }
 
-/// Links `me` behind `predecessor`. Returns true if that makes `me` the head.
-fn link<P: Platform>(predecessor: Slot, me: Slot) -> bool {
+/// Links `me` behind `predecessor`, or makes it the head if the predecessor has left.
+fn link<P: Platform>(predecessor: Slot, me: Slot) {
     let before = &P::participant(predecessor).attached.node;
     // ord: OSQ-3 acq_rel: release pairs with OSQ-4 (the walk sees a node that
     // is set up), acquire pairs with OSQ-5 (we see the closed node finished).
     let found = before.next.swap(me.get(), Ordering::AcqRel);
     if found != CLOSED || fault!(joiner_overlooks_a_closed_node) {
-        return false;
+        return;
     }
     before.unlink();
     P::participant(me).attached.node.state.store(HEAD, Ordering::Relaxed);
-    true
 }
 
 /// Spins in the queue. Returns true once the caller is the head, false if it has left.
@@ -284,9 +283,9 @@ fn depart<P: Platform, K: Subject, Y: Policy>(word: &P::U64, me: Slot, owned: bo
                 }
             }
             // A spinner is behind us in the tail but not linked yet.
-            // ord: OSQ-5 acq_rel: release pairs with OSQ-3 (our last use of
-            // the node), acquire pairs with OSQ-3 when it linked meanwhile.
-            match node.next.compare_exchange(0, CLOSED, Ordering::AcqRel, Ordering::Acquire) {
+            // ord: OSQ-5: release pairs with OSQ-3 (our last use of the node);
+            // acquire, of a failure, pairs with OSQ-3 when it linked meanwhile.
+            match node.next.compare_exchange(0, CLOSED, Ordering::Release, Ordering::Acquire) {
                 Ok(_) => {
                     if fault!(walk_overlooks_who_joins) {
                         node.unlink();

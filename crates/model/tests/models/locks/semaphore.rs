@@ -356,6 +356,31 @@ fn model_semaphore_publishes_3t() {
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
+/// Makes the scenario of one producer of two permits, of which the consumer takes one.
+fn delivers_twice<S: Semaphore>() -> Scenario<Shared<S>> {
+    Scenario::new(|| Shared::<S>::new(0))
+        .thread(|s| {
+            s.goods[0].set(1);
+            s.semaphore.up();
+            s.semaphore.up();
+        })
+        .thread(|s| {
+            assert_eq!(s.semaphore.down(&FOREVER), Ok(()));
+            assert_eq!(s.goods[0].get(), 1);
+        })
+        .after(|s| s.semaphore.rests_with(1))
+}
+
+/// A permit that is taken while another one is left brings what came with it, too.
+#[test]
+fn model_semaphore_publishes_with_each_of_two_permits_2t() {
+    let config = Config::new();
+    let stats = delivers_twice::<Classic>().verify("classic semaphore, two permits", &config);
+    assert_eq!(stats.coverage, Coverage::Complete);
+    let stats = delivers_twice::<Tuned<Sleeps>>().verify("tuned semaphore, two permits", &config);
+    assert_eq!(stats.coverage, Coverage::Complete);
+}
+
 /// Makes the scenario in which a permit tells that the thread which gave it is done: whoever takes
 /// it may free the semaphore.
 fn completes<S: Semaphore>() -> Scenario<Shared<S>> {
