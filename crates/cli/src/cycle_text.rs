@@ -12,7 +12,7 @@ use lockstead_inspect::report::finding::{FindingHold, FindingThread, FindingWait
 use lockstead_inspect::snapshot::model::HolderEvidence;
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 use lockstead_inspect::symbols::program_frames;
-use lockstead_render::words::clean;
+use lockstead_render::words::{brief, clean};
 use std::fmt::Write;
 
 /// How much of each stack is shown.
@@ -92,7 +92,7 @@ fn held(text: &mut String, holds: &FindingHold, shown: ShownFrames) {
         HolderEvidence::Likely => "likely holds",
         _ => "holds",
     };
-    let lock = clean(&holds.lock.text());
+    let lock = brief(&holds.lock.text());
     let _ = write!(text, "    {how} {lock}{reading}");
     if holds.by_word {
         text.push_str(", as its word says\n");
@@ -109,7 +109,7 @@ fn held(text: &mut String, holds: &FindingHold, shown: ShownFrames) {
 
 fn what_for(waits: &FindingWait, next: &FindingThread) -> String {
     let Some(lock) = &waits.lock else { return format!("for the end of {}", called(next)) };
-    let lock = clean(&lock.text());
+    let lock = brief(&lock.text());
     match waits.how {
         "read" if waits.behind_writer => format!("to read {lock}, behind a waiting writer"),
         "read" => format!("to read {lock}"),
@@ -145,7 +145,7 @@ pub(crate) fn stacks(
     }
     let Some(python) = python else { return };
     for frame in python.frames.iter().take(most) {
-        let _ = writeln!(text, "      {}", clean(&frame.site()));
+        let _ = writeln!(text, "      {}", brief(&frame.site()));
     }
     if python.frames.len() > most {
         let _ = writeln!(text, "      ... {} more", python.frames.len() - most);

@@ -3,7 +3,7 @@
 use lockstead_inspect::check::model::ThreadIdentity;
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 use lockstead_inspect::symbols::program_frames;
-use lockstead_render::words::clean;
+use lockstead_render::words::{brief, clean};
 use std::fmt::Write;
 
 /// Names a thread: `thread "worker" (tid 13)`.
@@ -53,5 +53,5 @@ pub(crate) fn frames(text: &mut String, stack: &Stack, most: usize) {
 /// Adds one frame; it says so where the frame was looked for on the stack.
 pub(crate) fn line(text: &mut String, frame: &Frame) {
     let probable = if frame.found { " (probable)" } else { "" };
-    let _ = writeln!(text, "      {}{probable}", clean(&frame.site()));
+    let _ = writeln!(text, "      {}{probable}", brief(&frame.site()));
 }

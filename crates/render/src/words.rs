@@ -24,6 +24,65 @@ pub fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
+/// A place or a name that is longer has parameters of its types left out.
+const LONG: usize = 100;
+
+/// Makes a place in a program or the name of a lock safe to print, and short enough to be read: of
+/// those that are long, the parameters of types become `…`, the innermost first, so many that the
+/// rest has [`LONG`] characters, or all. What a function is called, its file and its line stay.
+///
+/// The type or the trait for which a function is implemented, `<Vec<T> as Iterator>::next`, is no
+/// parameter. A name with an operator stays whole, since its brackets may be none.
+#[must_use]
+pub fn brief(text: &str) -> String {
+    let text = clean(text);
+    let mut short = text.clone();
+    for depth in (1..=3).rev() {
+        if short.chars().count() <= LONG {
+            break;
+        }
+        short = without_parameters(&text, depth).unwrap_or(short);
+    }
+    short
+}
+
+/// Returns a name in which `…` stands for what is within so many angle brackets; `None` where they
+/// do not match.
+fn without_parameters(name: &str, depth: usize) -> Option<String> {
+    if name.contains("operator") {
+        return None;
+    }
+    // Of each open bracket, whether it begins parameters.
+    let mut open: Vec<bool> = Vec::new();
+    let mut short = String::new();
+    let mut before = ' ';
+    for c in name.chars() {
+        let within = open.iter().filter(|&&parameters| parameters).count();
+        match c {
+            '<' => {
+                let parameters = before.is_alphanumeric() || matches!(before, '_' | ':' | '}');
+                if within < depth {
+                    short.push(c);
+                    if parameters && within + 1 == depth {
+                        short.push('…');
+                    }
+                }
+                open.push(parameters);
+            }
+            '>' if before != '-' => {
+                open.pop()?;
+                if open.iter().filter(|&&parameters| parameters).count() < depth {
+                    short.push(c);
+                }
+            }
+            _ if within < depth => short.push(c),
+            _ => {}
+        }
+        before = c;
+    }
+    open.is_empty().then_some(short)
+}
+
 /// Writes a share: `31.2%`, `<0.1%`, `0%`.
 #[must_use]
 pub fn percent(share: f64) -> String {
@@ -59,6 +118,36 @@ mod tests {
         assert_eq!(fitted.chars().count(), 20);
         assert!(fitted.starts_with("Cache") && fitted.ends_with("cc:41"), "{fitted}");
         assert_eq!(fit("äöü", 2), "ä…");
+    }
+
+    #[test]
+    fn long_places_lose_the_parameters_of_their_types() {
+        let short = "<alloc::vec::Vec<u8> as app::Take<Vec<Vec<u8>>>>::take() at vec.rs:7";
+        assert_eq!(brief(short), short);
+        let install = "rayon_core::thread_pool::ThreadPool>::install<polars_core::Frame<u64>>";
+        assert_eq!(
+            brief(&format!("<rayon_core::registry::Registry>::in_worker_cold::<<{install}>+0xdd")),
+            "<rayon_core::registry::Registry>::in_worker_cold::<…>+0xdd"
+        );
+        assert_eq!(
+            brief(&format!(
+                "<rayon::StackJob<<{install}> as rayon_core::job::Job>::execute() at a.rs:1"
+            )),
+            "<rayon::StackJob<…> as rayon_core::job::Job>::execute() at a.rs:1"
+        );
+        let list = "std::vector<std::unique_ptr<duckdb::Operator, std::default_delete<Operator> >, std::allocator<int> >";
+        assert_eq!(
+            brief(&format!("duckdb::Statistics::Propagate({list}&)+0x501")),
+            "duckdb::Statistics::Propagate(std::vector<std::unique_ptr<…>, std::allocator<…> >&)+0x501"
+        );
+        for whole in
+            ["bool operator< <int, char>(A<int> const&, B<char> const&)", "f<(1<2), fn() -> u8"]
+        {
+            let long = format!("{whole}{}", "x".repeat(LONG));
+            assert_eq!(brief(&long), long, "its brackets do not match");
+        }
+        let arrow = format!("run::<fn(A<u8>) -> B, {}>()", "C".repeat(LONG));
+        assert_eq!(brief(&arrow), "run::<…>()");
     }
 
     #[test]

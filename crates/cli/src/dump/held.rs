@@ -10,7 +10,7 @@ use lockstead_inspect::snapshot::model::{
     HolderEvidence, LockHeld, LockHolder, SnapshotLock, SnapshotSource,
 };
 use lockstead_inspect::symbols::site;
-use lockstead_render::words::clean;
+use lockstead_render::words::{brief, clean};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// What each thread holds, by the threads' ids.
@@ -129,5 +129,5 @@ fn is_semaphore(lock: &SnapshotLock) -> bool {
 }
 
 fn place(stack: &lockstead_inspect::stack::Stack) -> Option<String> {
-    site(stack).map(|frame| clean(&frame.site()))
+    site(stack).map(|frame| brief(&frame.site()))
 }

@@ -12,7 +12,7 @@ use lockstead_inspect::snapshot::model::{
 };
 use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::program_frames;
-use lockstead_render::words::clean;
+use lockstead_render::words::{brief, clean};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -314,7 +314,7 @@ impl DumpText<'_> {
         for frame in frames {
             let inlined = if frame.inlined { " (inlined)" } else { "" };
             let found = if frame.found { " (probable)" } else { "" };
-            let site = clean(&frame.site());
+            let site = brief(&frame.site());
             self.line(indent, &format!("{site}{inlined}{found}"));
         }
         // What lockstead's own functions were called by is none of the program.
@@ -395,8 +395,8 @@ fn is_unknown(thread: &SnapshotThread) -> bool {
 /// Returns a lock with its attributes: `mutex cache.lock (recursive, robust)`.
 pub(super) fn title(lock: &SnapshotLock) -> String {
     match lock.attributes.join(", ") {
-        none if none.is_empty() => clean(&lock.name),
-        some => format!("{} ({some})", clean(&lock.name)),
+        none if none.is_empty() => brief(&lock.name),
+        some => format!("{} ({some})", brief(&lock.name)),
     }
 }
 

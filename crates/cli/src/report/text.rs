@@ -13,7 +13,7 @@ use lockstead_inspect::report::model::{
 use lockstead_inspect::report::{Finding, Sort};
 use lockstead_ledger::SAMPLE;
 use lockstead_render::table::{amount, time};
-use lockstead_render::words::{clean, fit, percent, plural};
+use lockstead_render::words::{brief, clean, fit, percent, plural};
 use std::fmt::Write;
 
 const TITLE: Style = Style::new().bold();
@@ -175,7 +175,7 @@ impl TextPage {
 
     fn lock(&mut self, number: usize, lock: &LockReport) {
         let numbers = columns::line(lock);
-        let name = clean(&lock.name);
+        let name = brief(&lock.name);
         let note = annotation(lock, &name);
         if self.is_wide() {
             let width = self.name_width();
@@ -206,7 +206,7 @@ impl TextPage {
             // Of one caller alone there is nothing to tell apart.
             let callers = site.callers.iter().filter(|_| site.callers.len() > 1);
             for caller in callers.take(SITES).filter(|caller| caller.share_percent >= SHARE) {
-                let from = format!("from {}", clean(&caller.site));
+                let from = format!("from {}", brief(&caller.site));
                 self.part("               ", caller.share_percent, &from);
             }
         }
@@ -268,8 +268,8 @@ impl TextPage {
         let titles: String = columns.iter().map(|title| format!("{title:>8}")).collect();
         self.line(FAINT, &format!("    {titles}{:>9}", "waits"));
         for object in idle {
-            let name = clean(&object.name);
-            let place = object.waited_at.first().map(|site| format!(", at {}", clean(&site.site)));
+            let name = brief(&object.name);
+            let place = object.waited_at.first().map(|site| format!(", at {}", brief(&site.site)));
             let text = format!(
                 "    {}{:>9}  {name}{}{}",
                 columns::waits(object),

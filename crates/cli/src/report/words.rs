@@ -4,7 +4,7 @@ use lockstead_inspect::report::model::{
     Durations, LockReport, Losses, ProcessReport, ReportSite, ThreadReport, percent as part_of,
 };
 use lockstead_inspect::report::python::PythonPlace;
-use lockstead_render::words::{clean, percent, plural};
+use lockstead_render::words::{brief, clean, percent, plural};
 
 /// Returns how many a row stands for: `4 locks`, `600 conditions`.
 pub(crate) fn how_many(row: &LockReport) -> String {
@@ -20,8 +20,8 @@ pub(crate) fn how_many(row: &LockReport) -> String {
 /// Returns a place, and the program's own function that was called there to take the lock.
 pub(crate) fn place(site: &ReportSite) -> String {
     match &site.through {
-        Some(function) => clean(&format!("{}, by {function}", site.site)),
-        None => clean(&site.site),
+        Some(function) => format!("{}, by {}", brief(&site.site), brief(function)),
+        None => brief(&site.site),
     }
 }
 

@@ -12,7 +12,7 @@ use lockstead_inspect::waits::words::named_by_word;
 use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
-use lockstead_render::words::clean;
+use lockstead_render::words::brief;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
@@ -210,7 +210,7 @@ fn unrecorded(scene: &mut Scene, lock: u64) -> Option<FindingThread> {
 /// Returns the text, a line feed at its end.
 pub(super) fn text(program: &str, blocked: &Blocked) -> String {
     let Some(waits) = &blocked.waiter.waits else { return String::new() };
-    let lock = waits.lock.as_ref().map_or_else(String::new, |lock| clean(&lock.text()));
+    let lock = waits.lock.as_ref().map_or_else(String::new, |lock| brief(&lock.text()));
     let how = match waits.how {
         "read" => " to read",
         "write" => " to write",
@@ -281,7 +281,7 @@ fn on(text: &mut String, owner: &FindingThread, frames: usize) {
         doing(text, what, FRAMES);
     }
     if let Some(waits) = &owner.waits {
-        let lock = waits.lock.as_ref().map(|lock| clean(&lock.text()));
+        let lock = waits.lock.as_ref().map(|lock| brief(&lock.text()));
         let what = lock.unwrap_or_else(|| "the end of a thread".into());
         let _ = writeln!(text, "    which itself waits for {what}, at:");
         waits_at(text, waits, frames);

@@ -24,7 +24,7 @@ use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::thread::{ThreadPart, state};
-use lockstead_render::words::clean;
+use lockstead_render::words::{brief, clean};
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::fs;
@@ -279,7 +279,7 @@ pub(super) fn current_name(process: &Observed, tid: u32) -> Option<String> {
 
 /// Names the place of a stack: `push() at queue.c:12`.
 pub(super) fn place(stack: Option<&Stack>) -> String {
-    let place = stack.and_then(site).map(|frame| clean(&frame.site()));
+    let place = stack.and_then(site).map(|frame| brief(&frame.site()));
     place.unwrap_or_else(|| "an unknown place".into())
 }
 
