@@ -33,6 +33,7 @@ mod serves;
 mod shared_run;
 mod shm;
 mod top;
+mod upgradable;
 mod usage;
 mod waits;
 

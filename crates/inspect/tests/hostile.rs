@@ -231,6 +231,14 @@ impl DetectionContext for Believing<'_> {
         record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
     }
 
+    fn right_of(&self, held: u64) -> Option<u64> {
+        lockstead_inspect::waits::surroundings::right_of(&self.0, held)
+    }
+
+    fn is_read_upgradably(&self, _: u64) -> bool {
+        true
+    }
+
     fn is_taking_back(&self, _: &LastingWaiter) -> bool {
         true
     }

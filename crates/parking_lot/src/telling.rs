@@ -9,7 +9,7 @@
 //! upgradable one.
 
 use lockstead_told::home::Home;
-use lockstead_told::{Listener, ToldLock, ending, flag, kind, listener, way};
+use lockstead_told::{Listener, RIGHT, ToldLock, ending, flag, kind, listener, way};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -52,11 +52,6 @@ pub(crate) fn rwlock(home: &Home, recursive: bool) -> ToldLock {
     let also = UPGRADABLE.load(Relaxed).then_some(RIGHT);
     ToldLock::new(settled(home, also), kind::RWLOCK, flags)
 }
-
-/// How far behind the beginning of a reader-writer lock the right to upgrade is told to lie: at the
-/// last byte of its first word, where no lock begins, and which is none of those by which the listener
-/// tells the ways of asking for a lock apart.
-const RIGHT: usize = size_of::<usize>() - 1;
 
 /// Describes the right to upgrade at a reader-writer lock.
 fn right(lock: &ToldLock) -> ToldLock {
@@ -210,7 +205,8 @@ impl<L: FnOnce() -> ToldLock> Request<L> {
         UPGRADABLE.store(true, Relaxed);
         let lock = (self.lock)();
         let timed = if self.deadline.is_some() { way::TIMED } else { 0 };
-        let reads = Request::read(|| lock, self.deadline);
+        let way = way::READ | way::UPGRADABLE;
+        let reads = Request { lock: || lock, way, deadline: self.deadline, passes_right: false };
         let got = reads.acquire_told(listener, attempt, wait);
         if got.is_acquired() {
             released(listener, &lock);

@@ -56,6 +56,9 @@ fn described<'a>(
     let recursive = if how & way::RECURSIVE != 0 { Flags::RECURSIVE } else { Flags::NONE };
     let (kind, wait) = match lock.kind {
         kind::MUTEX => (ObjectKind::ToldMutex, WaitKind::MUTEX),
+        kind::RWLOCK if reads && how & way::UPGRADABLE != 0 => {
+            (ObjectKind::ToldRwLock, WaitKind::READ.upgradable())
+        }
         kind::RWLOCK if reads => (ObjectKind::ToldRwLock, WaitKind::READ),
         kind::RWLOCK => (ObjectKind::ToldRwLock, WaitKind::WRITE),
         kind::SEMAPHORE => (ObjectKind::ToldSemaphore, WaitKind::SEMAPHORE),

@@ -75,7 +75,15 @@ pub mod way {
     pub const TIMED: u32 = 8;
     /// The thread reads past a writer that waits, whatever the lock does else.
     pub const RECURSIVE: u32 = 16;
+    /// The thread reads, and wants the [right](super::RIGHT) to become the writer: it waits for who has
+    /// that as well.
+    pub const UPGRADABLE: u32 = 32;
 }
+
+/// How far behind the beginning of a reader-writer lock the right to become its writer is told to lie, as
+/// a lock of its own that who reads upgradably holds: at the last byte of its first word, where no lock
+/// begins, and which is none of those by which the listener tells the ways of asking for a lock apart.
+pub const RIGHT: usize = 7;
 
 /// The ways in which a wait has ended.
 pub mod ending {

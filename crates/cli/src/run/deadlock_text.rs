@@ -3,11 +3,11 @@
 use super::across;
 use super::scene::Scene;
 use crate::cycle_text::{self, ShownFrames};
-use lockstead_inspect::report::finding::{FindingThread, NamedLock};
+use lockstead_inspect::report::finding::{FindingHold, FindingThread, NamedLock};
 use lockstead_inspect::snapshot::Snapshot;
 use lockstead_inspect::snapshot::model::{CycleVerdict, JudgedCycle};
 use lockstead_inspect::waits::detect::FoundCycle;
-use lockstead_ledger::publish::WaitKind;
+use lockstead_ledger::publish::{Holding, WaitKind};
 
 /// Returns the members, each waiting for the next one.
 pub(super) fn parties(scene: &mut Scene, found: &FoundCycle, now: u64) -> Vec<FindingThread> {
@@ -24,11 +24,17 @@ pub(super) fn parties(scene: &mut Scene, found: &FoundCycle, now: u64) -> Vec<Fi
                     waiter.waiting.how.kind() == WaitKind::READ && next(at).holding.is_none();
             }
         }
-        FindingThread {
-            waits: Some(waits),
-            holds: member.holding.as_ref().map(|holding| scene.holds(holding, now)),
-            ..scene.party(waiter.thread)
-        }
+        let wanted = found.members[(at + count - 1) % count].lock;
+        let hold = |holding: &Holding| match wanted {
+            // Of the right to become the writer the lock itself is named.
+            Some(lock) if lock != holding.address => {
+                let hold = scene.holds(&Holding { address: lock, ..*holding }, now);
+                FindingHold { shared: true, ..hold }
+            }
+            _ => scene.holds(holding, now),
+        };
+        let holds = member.holding.as_ref().map(hold);
+        FindingThread { waits: Some(waits), holds, ..scene.party(waiter.thread) }
     };
     found.members.iter().enumerate().map(party).collect()
 }

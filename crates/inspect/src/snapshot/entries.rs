@@ -11,6 +11,7 @@ use crate::report::names::{Names, attribute_names, given_name, noun};
 use crate::stack::{CodeAddress, Stack};
 use crate::symbols::LockClues;
 use crate::waits::surroundings::joined;
+use crate::waits::surroundings::right_of;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
@@ -149,16 +150,19 @@ impl LedgerEntries {
                 return;
             }
         }
+        // Who has the right to become the writer reads.
+        let right = right_of(ledger, holding.address);
+        let address = right.unwrap_or(holding.address);
         let exact = holding.started != 0;
         let began = if exact { holding.started } else { ledger.header().time_of(holding.tick) };
         let holder = LockHolder {
-            shared: holding.flags.has(Flags::READ),
+            shared: right.is_some() || holding.flags.has(Flags::READ),
             held_ns: Some(self.now.saturating_sub(began)),
             exact,
             acquired,
             ..LockHolder::alone(part.tid)
         };
-        let lock = self.lock(looking, ledger, holding.address, ObjectKind::Unknown);
+        let lock = self.lock(looking, ledger, address, ObjectKind::Unknown);
         match &mut lock.held {
             // The first of several times that a thread holds it counts.
             LockHeld::By { holders } if holders.iter().any(|h| h.thread == part.tid) => {}

@@ -33,6 +33,12 @@ pub trait DetectionContext {
     /// Tells whether new readers of the reader-writer lock wait for waiting writers.
     fn writers_first(&self, lock: u64) -> bool;
 
+    /// Returns the reader-writer lock that who holds this reads upgradably, if it is that right.
+    fn right_of(&self, held: u64) -> Option<u64>;
+
+    /// Tells whether a thread, be it one that runs, reads upgradably under this lock.
+    fn is_read_upgradably(&self, lock: u64) -> bool;
+
     /// Tells whether this thread, whose wait on a condition variable is over, is
     /// getting its mutex back.
     fn is_taking_back(&self, waiter: &LastingWaiter) -> bool;
@@ -89,7 +95,7 @@ impl Detector {
             let members = cycle.members.iter().zip(before);
             let members = members.filter_map(|(member, before)| {
                 let waiter = *waiters.get(&member.thread)?;
-                let holding = before.wants.lock().and_then(|lock| held(waiter, lock));
+                let holding = before.wants.lock().and_then(|lock| held(waiter, lock, context));
                 let (waiter, lock) = (waiter.clone(), member.wants.lock());
                 Some(CycleMember { waiter, lock, holding: holding.copied() })
             });
@@ -176,9 +182,14 @@ fn is_for_semaphore(waiter: &LastingWaiter) -> bool {
 
 /// Returns the holding of a lock, if the thread really has it: not while it is lent out for a wait
 /// on a condition variable.
-fn held(waiter: &LastingWaiter, lock: u64) -> Option<&Holding> {
+fn held<'w>(
+    waiter: &'w LastingWaiter,
+    lock: u64,
+    context: &dyn DetectionContext,
+) -> Option<&'w Holding> {
+    let of_lock = |held: u64| held == lock || held > lock && context.right_of(held) == Some(lock);
     let mut holdings = waiter.held.iter().rev();
-    holdings.find(|holding| holding.address == lock && !holding.flags.has(Flags::LENT))
+    holdings.find(|holding| of_lock(holding.address) && !holding.flags.has(Flags::LENT))
 }
 
 fn edges(
@@ -189,12 +200,17 @@ fn edges(
     let mut exclusive = HashSet::new();
     for waiter in waiters.values() {
         for holding in waiter.held.iter().filter(|holding| !holding.flags.has(Flags::LENT)) {
-            let reads = holding.flags.has(Flags::READ);
-            if !reads {
-                exclusive.insert(holding.address);
+            let right = context.right_of(holding.address);
+            let mode = match right {
+                Some(_) => HoldMode::Upgradable,
+                None if holding.flags.has(Flags::READ) => HoldMode::Shared,
+                None => HoldMode::Alone,
+            };
+            let lock = right.unwrap_or(holding.address);
+            if mode == HoldMode::Alone {
+                exclusive.insert(lock);
             }
-            let mode = if reads { HoldMode::Shared } else { HoldMode::Alone };
-            holds.push(GraphHold { thread: waiter.thread, lock: holding.address, mode });
+            holds.push(GraphHold { thread: waiter.thread, lock, mode });
         }
     }
     let held: HashSet<u64> = holds.iter().map(|hold| hold.lock).collect();
@@ -202,8 +218,16 @@ fn edges(
     let mut waits = Vec::new();
     for waiter in waiters.values() {
         let target = waiter.waiting.target;
-        let wants = match waiter.waiting.how.kind() {
+        let how = waiter.waiting.how;
+        let upgrades =
+            GraphHold { thread: waiter.thread, lock: target, mode: HoldMode::Upgradable };
+        let wants = match how.kind() {
+            WaitKind::WRITE if holds.contains(&upgrades) => Wants::Closing(target),
             WaitKind::MUTEX | WaitKind::WRITE | WaitKind::SPIN => Wants::Exclusive(target),
+            // Else it is a writer in front that keeps it out.
+            WaitKind::READ if how.is_upgradable() && context.is_read_upgradably(target) => {
+                Wants::Upgradable(target)
+            }
             // With nobody writing, only a queue keeps a reader out.
             WaitKind::READ if exclusive.contains(&target) || context.writers_first(target) => {
                 Wants::Shared(target)
@@ -240,14 +264,16 @@ fn edges(
     let queued: HashSet<u64> = waits
         .iter()
         .filter_map(|wait| match wait.wants {
-            Wants::Shared(lock) => Some(lock),
+            Wants::Shared(lock) | Wants::Upgradable(lock) => Some(lock),
             _ => None,
         })
         .collect();
     waits.retain(|wait| {
         holders.contains(&wait.thread)
             || joined.contains(&wait.thread)
-            || matches!(wait.wants, Wants::Exclusive(lock) if queued.contains(&lock))
+            || matches!(
+                wait.wants, Wants::Exclusive(lock) | Wants::Closing(lock) if queued.contains(&lock)
+            )
     });
     (waits, holds)
 }

@@ -24,6 +24,8 @@ struct Known {
     handles: HashMap<u64, u32>,
     writers_first: bool,
     taking_back: bool,
+    /// Reader-writer locks, with the rights to become their writers.
+    rights: Vec<(u64, u64)>,
 }
 
 impl DetectionContext for Known {
@@ -32,6 +34,12 @@ impl DetectionContext for Known {
     }
     fn writers_first(&self, _: u64) -> bool {
         self.writers_first
+    }
+    fn right_of(&self, held: u64) -> Option<u64> {
+        self.rights.iter().find(|(_, right)| *right == held).map(|(lock, _)| *lock)
+    }
+    fn is_read_upgradably(&self, lock: u64) -> bool {
+        self.rights.iter().any(|(of, _)| *of == lock)
     }
     fn is_taking_back(&self, _: &LastingWaiter) -> bool {
         self.taking_back
@@ -44,6 +52,23 @@ fn find(detector: &Detector, waiters: &[LastingWaiter], known: &Known) -> Vec<Ve
 }
 
 const PLAIN: Flags = Flags::NONE;
+
+#[test]
+fn who_reads_upgradably_bars_writers_and_its_like_and_becomes_one_itself() {
+    let known = Known { rights: vec![(20, 27)], writers_first: true, ..Known::default() };
+    let find = |waiters: &[LastingWaiter]| find(&Detector::default(), waiters, &known);
+    let upgradable = WaitKind::READ.upgradable();
+    for (how, cycles) in [(WaitKind::WRITE, 1), (upgradable, 1), (WaitKind::READ, 0)] {
+        let waiters =
+            [waiter(1, WaitKind::MUTEX, 10, &[(27, PLAIN)]), waiter(2, how, 20, &[(10, PLAIN)])];
+        assert_eq!(find(&waiters).len(), cycles, "{how:?}");
+    }
+    // A plain reader is in the way of who becomes the writer, and that one in no way of itself.
+    let upgrades = waiter(1, WaitKind::WRITE, 20, &[(27, PLAIN), (10, PLAIN)]);
+    assert!(find(std::slice::from_ref(&upgrades)).is_empty());
+    let reader = waiter(2, WaitKind::MUTEX, 10, &[(20, Flags::READ)]);
+    assert_eq!(find(&[upgrades, reader]), [[1, 2]]);
+}
 
 #[test]
 fn each_member_comes_with_what_the_one_before_wants() {

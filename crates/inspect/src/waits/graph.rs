@@ -11,7 +11,8 @@
 //! - an exclusive wait stands behind every holder;
 //! - a shared wait stands behind the exclusive holders; where there are none,
 //!   it can only be there because an exclusive waiter is let in first, and
-//!   stands behind all of those, or behind the one that has closed the lock;
+//!   stands behind all of those, or behind the one that has closed the lock: that
+//!   one alone can be where somebody reads upgradably;
 //! - a wait to read upgradably stands behind the exclusive and the upgradable
 //!   holder; where there are none, behind the waiter that has closed the lock;
 //! - a waiter that has closed the lock stands behind those who read;
@@ -182,7 +183,9 @@ impl WaitsForGraph {
                 Wants::Closing(lock) => (lock, true),
                 _ => continue,
             };
-            let goes_first = has_closed || !sides.contains_key(&Wants::Closing(lock));
+            // Behind an upgradable reader nobody has closed the lock.
+            let is_open = sides.contains_key(&Wants::Closing(lock)) || upgradable.contains(&lock);
+            let goes_first = has_closed || !is_open;
             let shared = (!alone.contains(&lock) && goes_first).then_some(Wants::Shared(lock));
             let right = has_closed && !alone.contains(&lock) && !upgradable.contains(&lock);
             for wants in shared.into_iter().chain(right.then_some(Wants::Upgradable(lock))) {

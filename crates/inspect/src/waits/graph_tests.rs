@@ -128,7 +128,7 @@ fn behind(
         Wants::Closing(lock) => holds_it(lock, &[Shared]),
         Wants::Shared(lock) if held(lock, &[Alone]) => holds_it(lock, &[Alone]),
         Wants::Shared(lock) if is_closed(lock) => waits_so(Wants::Closing(lock)),
-        Wants::Shared(lock) => waits_so(Wants::Exclusive(lock)),
+        Wants::Shared(lock) => !held(lock, &[Upgradable]) && waits_so(Wants::Exclusive(lock)),
         Wants::Upgradable(lock) if held(lock, &[Alone, Upgradable]) => {
             holds_it(lock, &[Alone, Upgradable])
         }

@@ -5,7 +5,7 @@ use super::detect::DetectionContext;
 use super::observe::LastingWaiter;
 use super::verify;
 use lockstead_ledger::Ledger;
-use lockstead_ledger::lock::attribute;
+use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::thread::state;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -30,9 +30,30 @@ impl DetectionContext for WaitSurroundings<'_> {
         record.is_some_and(|record| record.shape().2 & attribute::WRITERS_FIRST != 0)
     }
 
+    fn right_of(&self, held: u64) -> Option<u64> {
+        right_of(&self.ledger, held)
+    }
+
+    fn is_read_upgradably(&self, lock: u64) -> bool {
+        let right = lock.wrapping_add(RIGHT);
+        self.ledger.threads().any(|thread| thread.stack().find(right).is_some())
+    }
+
     fn is_taking_back(&self, waiter: &LastingWaiter) -> bool {
         self.visible && verify::is_taking_back(self.pid, waiter)
     }
+}
+
+/// How far behind a reader-writer lock the right to become its writer is told to lie, as
+/// `lockstead-told` has it.
+const RIGHT: u64 = 7;
+
+/// Returns the reader-writer lock that who holds this reads upgradably, if it is that right.
+#[must_use]
+pub fn right_of(ledger: &Ledger<'_>, held: u64) -> Option<u64> {
+    let lock = held.checked_sub(RIGHT).filter(|lock| lock.is_multiple_of(8))?;
+    let record = ledger.find_lock(held).and_then(|index| ledger.lock(index))?;
+    (record.shape().0 == ObjectKind::ToldRwLock).then_some(lock)
 }
 
 /// Returns the thread that a join which began at `since` means by this `pthread_t`, by the index of
@@ -48,4 +69,13 @@ pub fn joined(ledger: &Ledger<'_>, handle: u64, since: u64) -> Option<u32> {
             && record.handle_released.load(Relaxed) == 0
     });
     position.and_then(|index| u32::try_from(index).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_right_lies_where_it_is_told_to_lie() {
+        let told = include_str!("../../../told/src/lib.rs");
+        assert!(told.contains(&format!("pub const RIGHT: usize = {};", super::RIGHT)));
+    }
 }

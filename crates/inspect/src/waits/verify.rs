@@ -63,7 +63,7 @@ pub fn verify(
             (Some(_), Some(holding)) if holding.flags.has(Flags::BY_WORD) => {
                 words.owner(&member.waiter.waiting, ledger, pid) == Some(next.waiter.tid)
             }
-            (Some(lock), Some(_)) => still_held(ledger, &next.waiter, lock),
+            (Some(_), Some(holding)) => still_held(ledger, &next.waiter, holding.address),
             _ => true,
         };
         let holds = holds && !is_handed_on(ledger, member, next);

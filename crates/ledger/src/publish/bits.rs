@@ -31,6 +31,7 @@ impl WaitKind {
     const KIND: u32 = 0xff;
     const TIMED: u32 = 1 << 8;
     const REALTIME: u32 = 1 << 9;
+    const UPGRADABLE: u32 = 1 << 10;
 
     /// Returns the same wait with a deadline on `CLOCK_MONOTONIC`.
     #[must_use]
@@ -42,6 +43,18 @@ impl WaitKind {
     #[must_use]
     pub const fn timed_realtime(self) -> WaitKind {
         WaitKind(self.0 | Self::TIMED | Self::REALTIME)
+    }
+
+    /// Returns the same wait for the right to become the writer, too.
+    #[must_use]
+    pub const fn upgradable(self) -> WaitKind {
+        WaitKind(self.0 | Self::UPGRADABLE)
+    }
+
+    /// Tells whether the thread wants the right to become the writer, too.
+    #[must_use]
+    pub const fn is_upgradable(self) -> bool {
+        self.0 & Self::UPGRADABLE != 0
     }
 
     /// Returns what is waited for, without the deadline: one of the constants.
