@@ -10,14 +10,15 @@ use std::time::Duration;
 static TWO: Barrier = Barrier::new(2);
 static THREE: Barrier = Barrier::new(3);
 
-/// How long a holder that nobody else of a ring waits for sleeps.
+/// How long who keeps another one out sleeps: so long that what is told would have been reported.
 const WORK: Duration = Duration::from_millis(600);
+const FOREVER: Duration = Duration::from_secs(3600);
 
 /// Has programs hang with the locks of one crate.
 macro_rules! programs {
     ($module:ident, $locks:ident) => {
         mod $module {
-            use super::{THREE, TWO, WORK, named, thread};
+            use super::{FOREVER, THREE, TWO, WORK, named, thread};
             use $locks::{Mutex, RwLock, RwLockUpgradableReadGuard as Upgradable};
 
             static TABLE: RwLock<u32> = RwLock::new(0);
@@ -29,7 +30,7 @@ macro_rules! programs {
                 *JOURNAL.lock() += *held;
             }
 
-            pub(super) fn act(how: &str) {
+            pub(super) fn act(how: &'static str) {
                 let threads = match how {
                     "writer" => vec![
                         named("one", reads_first),
@@ -62,10 +63,10 @@ macro_rules! programs {
                     ],
                     // A plain reader that waits in a ring with a thread that it does not keep out.
                     _ => vec![
-                        named("one", || {
+                        named("one", move || {
                             let _held = TABLE.upgradable_read();
                             THREE.wait();
-                            thread::sleep(WORK);
+                            thread::sleep(if how == "stays" { FOREVER } else { WORK });
                         }),
                         named("two", || {
                             let mut held = JOURNAL.lock();
@@ -91,6 +92,7 @@ programs!(told, lockstead_parking_lot);
 /// Does what it says, if this is the program that is to.
 fn acts() -> bool {
     let Ok(what) = std::env::var(DO) else { return false };
+    let what: &'static str = what.leak();
     match what.split_once(' ') {
         Some(("real", how)) => real::act(how),
         Some((_, how)) => told::act(how),
@@ -99,27 +101,32 @@ fn acts() -> bool {
     true
 }
 
+/// Starts this program, to hang in that way; returns what `lockstead dump` says, if it may look.
+fn dump(test: &str, how: &str, sleepers: usize) -> Option<(i32, String)> {
+    let me = std::env::current_exe().expect("a test has a file");
+    let mut command = Command::new(me);
+    let test = format!("upgradable::{test}");
+    command.args(["--exact", &test, "--test-threads=1"]).env(DO, format!("real {how}"));
+    let hung = Hung::start(&mut command);
+    hung.settle(sleepers).then(|| {
+        let outcome = hung.dump(&[]);
+        (outcome.status, plain(&outcome.stdout))
+    })
+}
+
 #[test]
 fn an_upgradable_reader_is_named_by_its_landing_pad() {
     if acts() {
         return;
     }
-    let test = "upgradable::an_upgradable_reader_is_named_by_its_landing_pad";
+    let test = "an_upgradable_reader_is_named_by_its_landing_pad";
     for (how, holds) in [
         ("writer", "would unlock it, an upgradable read"),
         ("like", "would unlock it, an upgradable read"),
         ("upgrade", "would unlock it\n"),
     ] {
-        let me = std::env::current_exe().expect("a test has a file");
-        let mut command = Command::new(me);
-        command.args(["--exact", test, "--test-threads=1"]).env(DO, format!("real {how}"));
-        let hung = Hung::start(&mut command);
-        if !hung.settle(4) {
-            return;
-        }
-        let outcome = hung.dump(&[]);
-        let text = plain(&outcome.stdout);
-        assert_eq!(outcome.status, 3, "{how}: {text}");
+        let Some((status, text)) = dump(test, how, 4) else { return };
+        assert_eq!(status, 3, "{how}: {text}");
         let (_, ring) = text.split_once("DEADLOCK: 2 threads wait for each other").expect(&text);
         assert!(ring.contains("parking_lot RwLock") && ring.contains(holds), "{how}: {text}");
     }
@@ -157,9 +164,12 @@ fn who_waits_for_an_upgradable_reader_waits_for_no_plain_one() {
         return;
     }
     let test = "who_waits_for_an_upgradable_reader_waits_for_no_plain_one";
-    for locks in ["real", "told"] {
-        let outcome = run(test, &format!("{locks} let in"));
-        assert_eq!(outcome.status, 0, "{locks}: {outcome:?}");
-        assert!(!outcome.stderr.contains("DEADLOCK"), "{locks}: {}", outcome.stderr);
+    let outcome = run(test, "told lets in");
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(!outcome.stderr.contains("DEADLOCK"), "{}", outcome.stderr);
+    let Some((status, text)) = dump(test, "stays", 4) else { return };
+    assert_eq!(status, 0, "{text}");
+    for reader in ["thread \"one\"", "thread \"three\""] {
+        assert!(text.contains(reader), "no {reader} in {text}");
     }
 }
