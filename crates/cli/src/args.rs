@@ -1,6 +1,7 @@
 //! The subcommands. The flags of each are beside its code.
 
 use crate::check::CheckCommand;
+use crate::diff::DiffFlags;
 use crate::dump::Dump;
 use crate::features::FeaturesFlags;
 #[cfg(test)]
@@ -68,6 +69,10 @@ pub(crate) enum Command {
     /// Any dynamically linked program of glibc 2.34 or newer, with no rebuild. The program behaves
     /// as without lockstead: same output, same status. What is found goes to standard error.
     Run(RunFlags),
+    /// Show what got better and worse between runs: waiting by lock and place, run time
+    ///
+    /// From reports of `lockstead run --json FILE`, one or several before and after a change.
+    Diff(DiffFlags),
     /// Show what a run with `--check` has found, from the report that it kept
     ///
     /// Applies suppressions to it, suggests some, or writes it in SARIF.

@@ -6,6 +6,7 @@ mod args;
 mod check;
 mod clock;
 mod cycle_text;
+mod diff;
 mod dump;
 #[cfg(test)]
 mod examples;
@@ -34,6 +35,7 @@ fn main() -> ExitCode {
     output::end(match Cli::parse().command {
         Command::Demo(rest) => measuring::start(&["demo"], &rest),
         Command::Bench(rest) => measuring::start(&["bench"], &rest),
+        Command::Diff(flags) => diff::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Explain(rest) => measuring::start(&["explain"], &rest),
         Command::Features(flags) => features::run(&flags),

@@ -7,6 +7,7 @@ mod check;
 mod check_report;
 mod common;
 mod demo;
+mod diff;
 mod dump;
 mod dump_evidence;
 mod dump_own;

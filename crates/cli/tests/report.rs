@@ -15,7 +15,7 @@ fn report(options: &[&str], arguments: &[&str]) -> Option<Outcome> {
     Some(outcome)
 }
 
-fn json(options: &[&str], arguments: &[&str]) -> Option<Value> {
+pub(crate) fn json(options: &[&str], arguments: &[&str]) -> Option<Value> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.json");
     report(&[options, &["--no-report", "--json", text(&file)]].concat(), arguments)?;

@@ -1,0 +1,106 @@
+//! `lockstead diff`: what got better and worse between runs.
+//!
+//! ```text
+//! reports before ─▶ recorded ─▶ side: waits of each lock, a value a run ─┐
+//! reports after ──▶ recorded ─▶ side ────────────────────────────────────┴▶ compare ─▶ text, JSON
+//!                                                              verdict: is it more than noise?
+//! ```
+
+mod compare;
+mod model;
+mod recorded;
+mod side;
+mod text;
+mod verdict;
+
+#[cfg(test)]
+pub(crate) use model::DiffReport;
+
+use clap::Args;
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
+use side::Side;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Worse or better is what several runs of each side show: by the rank test of Mann and Whitney the
+chance that runs which do not differ fall apart so far is 5 % at most. Three runs of each side are
+the fewest that can show that. With fewer the change is shown without a verdict, and --fail-on goes
+by the change alone. Of twenty locks that are the same one may seem to differ.
+
+Examples:
+  lockstead run --json before.json -- ./server
+  lockstead run --json after.json -- ./server.new
+  lockstead diff before.json after.json
+  lockstead diff before/*.json -- after/*.json           several runs of each
+  lockstead diff --fail-on +10% before/*.json -- after/*.json
+
+Exit status:
+  0    compared
+  1    something got worse by more than --fail-on allows, or a report cannot be read
+  2    wrong usage")]
+pub(crate) struct DiffFlags {
+    /// Reports of `lockstead run --json FILE` from before, and, if no -- follows, one from after
+    #[arg(value_name = "BEFORE.json", required = true)]
+    pub(crate) before: Vec<PathBuf>,
+    /// Reports from after
+    #[arg(value_name = "AFTER.json", last = true)]
+    pub(crate) after: Vec<PathBuf>,
+    /// Exit with status 1 when the run, its processor time, the waiting of a program, or of a lock
+    /// with 1 % of its threads' time got worse by more than this: +10%
+    #[arg(long, value_name = "+PERCENT", value_parser = percent, allow_hyphen_values = true)]
+    pub(crate) fail_on: Option<f64>,
+    /// Show what is not told from noise, too
+    #[arg(long)]
+    pub(crate) all: bool,
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Reads `+10%`, `10%` or `10`.
+fn percent(text: &str) -> Result<f64, String> {
+    let number = text.strip_prefix('+').unwrap_or(text);
+    let number = number.strip_suffix('%').unwrap_or(number);
+    let percent: Option<f64> = number.trim().parse().ok();
+    let more = percent.filter(|percent| percent.is_finite() && *percent >= 0.0);
+    more.ok_or_else(|| "write how much more is allowed, as +10%".into())
+}
+
+/// Compares and prints.
+///
+/// # Errors
+/// As [`Failure`]; that something got worse is one, if `--fail-on` asks for it.
+pub(crate) fn run(flags: &DiffFlags) -> Result<(), Failure> {
+    let (before, after) = match (&flags.before[..], &flags.after[..]) {
+        ([before, after], []) => (std::slice::from_ref(before), std::slice::from_ref(after)),
+        (_, []) => {
+            return Err(Failure::Usage(
+                "two reports are compared, or several: `lockstead diff BEFORE... -- AFTER...`"
+                    .into(),
+            ));
+        }
+        sides => sides,
+    };
+    let report = compare::compare(&Side::read(before)?, &Side::read(after)?, flags.fail_on);
+    if flags.json {
+        output::print_json(&report)?;
+    } else {
+        output::print(&text::render(&report, flags.all))?;
+    }
+    if report.failed { Err(Failure::Program(1)) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_is_a_share_that_is_more() {
+        assert_eq!(["+10%", "10%", "7.5", "+0 %"].map(percent), [10.0, 10.0, 7.5, 0.0].map(Ok));
+        for wrong in ["", "-10%", "ten", "inf", "10%%"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
+    }
+}

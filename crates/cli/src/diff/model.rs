@@ -1,0 +1,116 @@
+//! The report of a comparison. The JSON is these structs as they stand; `docs/json.md` has its
+//! fields.
+
+use super::verdict::ChangeVerdict;
+use serde::Serialize;
+
+/// The name of the format.
+pub(super) const SCHEMA: &str = "lockstead-diff";
+
+/// Everything that `lockstead diff` says.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(crate) struct DiffReport {
+    /// The name of this format, `lockstead-diff`.
+    pub(super) schema: &'static str,
+    /// The version of these fields; raised if one of them is removed or changes its meaning.
+    pub(super) version: u32,
+    /// The version of lockstead.
+    pub(super) lockstead: &'static str,
+    /// The reports from before.
+    pub(super) before: Vec<String>,
+    /// The reports from after.
+    pub(super) after: Vec<String>,
+    /// What makes the two sides hard to compare.
+    pub(super) notes: Vec<String>,
+    /// The run as a whole, then each program.
+    pub(super) figures: Vec<ComparedFigure>,
+    /// The locks of each program, the largest change of waiting first.
+    pub(super) locks: Vec<ComparedLock>,
+    /// How much more is allowed, `--fail-on`; null without.
+    pub(super) fail_on_percent: Option<f64>,
+    /// Whether something got worse by more than that.
+    pub(super) failed: bool,
+}
+
+/// A time before and after.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Comparison {
+    /// The time before, the median of the runs.
+    pub(super) before_ns: f64,
+    /// The time after, the median of the runs.
+    pub(super) after_ns: f64,
+    /// The change, in per cent of `before_ns`; null if that is 0.
+    pub(super) change_percent: Option<f64>,
+    /// What the runs show of the change.
+    pub(super) verdict: ChangeVerdict,
+    /// The time of each run before.
+    pub(super) before_runs_ns: Vec<u64>,
+    /// The time of each run after.
+    pub(super) after_runs_ns: Vec<u64>,
+    /// Whether `--fail-on` fails because of it.
+    pub(super) fails: bool,
+}
+
+/// A figure of the run, or of a program.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ComparedFigure {
+    /// `run time`; `processor time`; `waiting` for locks, of one program.
+    pub(super) figure: &'static str,
+    /// The program; null of the whole run.
+    pub(super) program: Option<String>,
+    /// The figure before and after.
+    #[serde(flatten)]
+    pub(super) time: Comparison,
+}
+
+/// A lock, or all locks of a program that have one name but for a number or an address.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ComparedLock {
+    /// The program.
+    pub(super) program: String,
+    /// The name of the lock.
+    pub(super) lock: String,
+    /// Its waiting before and after. A report that does not list all locks may have more of it, and
+    /// the verdict counts with that.
+    #[serde(flatten)]
+    pub(super) time: Comparison,
+    /// Whether it has less than 1 % of the time of the program's threads before and after; such a
+    /// lock does not make `--fail-on` fail.
+    pub(super) small: bool,
+    /// How often it was acquired before, the median of the runs; 0 where only waits are seen.
+    pub(super) acquisitions_before: f64,
+    /// How often it was acquired after.
+    pub(super) acquisitions_after: f64,
+    /// The places where threads waited for it, the largest change first.
+    pub(super) sites: Vec<ComparedSite>,
+}
+
+/// The waits for a lock at one place.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct ComparedSite {
+    /// The function, or the place where that has no name.
+    pub(super) place: String,
+    /// The waiting there before, the median of the runs.
+    pub(super) before_ns: f64,
+    /// The waiting there after.
+    pub(super) after_ns: f64,
+}
+
+impl ComparedSite {
+    /// How much more waiting there is.
+    pub(super) fn change(&self) -> f64 {
+        self.after_ns - self.before_ns
+    }
+}
+
+impl Comparison {
+    /// How much more time it is.
+    pub(super) fn change(&self) -> f64 {
+        self.after_ns - self.before_ns
+    }
+}

@@ -1,0 +1,91 @@
+//! What of a report of `lockstead run --json` is compared.
+
+use lockstead_inspect::report::model::SCHEMA;
+use lockstead_render::failure::Failure;
+use lockstead_render::words::clean;
+use serde::Deserialize;
+use std::fs;
+use std::path::Path;
+
+/// One run.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedRun {
+    schema: String,
+    pub(super) wall_ns: u64,
+    /// 0 if unknown.
+    pub(super) cpu_ns: u64,
+    pub(super) processors: u64,
+    pub(super) machine: RecordedMachine,
+    pub(super) processes: Vec<RecordedProcess>,
+}
+
+/// The machine of a run.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedMachine {
+    pub(super) cpu: Option<String>,
+}
+
+/// One process of a run.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedProcess {
+    pub(super) exe: Option<String>,
+    pub(super) waiting: RecordedWaiting,
+    pub(super) locks: Vec<RecordedLock>,
+    pub(super) more: RecordedMore,
+}
+
+/// Which part of a process's time was spent waiting.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedWaiting {
+    pub(super) thread_ns: u64,
+    pub(super) waited_ns: u64,
+}
+
+/// The locks of a process that are not listed.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedMore {
+    pub(super) waited_ns: u64,
+}
+
+/// One lock, or several of one origin.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedLock {
+    pub(super) name: String,
+    pub(super) acquisitions: u64,
+    pub(super) wait: RecordedDurations,
+    pub(super) waited_at: Vec<RecordedSite>,
+}
+
+/// The waits for a lock.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedDurations {
+    pub(super) total_ns: u64,
+}
+
+/// A place where threads waited for a lock.
+#[derive(Debug, Deserialize)]
+pub(super) struct RecordedSite {
+    pub(super) site: String,
+    pub(super) function: Option<String>,
+    pub(super) total_ns: u64,
+}
+
+/// Reads a report.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub(super) fn read(file: &Path) -> Result<RecordedRun, Failure> {
+    let name = file.display();
+    let text = fs::read_to_string(file)
+        .map_err(|error| Failure::Run(format!("cannot read {name}: {error}")))?;
+    let run: RecordedRun = serde_json::from_str(&text).map_err(|error| {
+        Failure::Run(format!("{name} is no report of `lockstead run --json FILE`: {error}"))
+    })?;
+    if run.schema != SCHEMA {
+        return Err(Failure::Run(format!(
+            "{name} is a report of {}, not of `lockstead run --json FILE`",
+            clean(&run.schema)
+        )));
+    }
+    Ok(run)
+}

@@ -1,0 +1,225 @@
+//! The runs of one side: of each lock the waiting in each run.
+
+use super::recorded::{self, RecordedProcess, RecordedRun};
+use super::verdict::ValueBounds;
+use lockstead_render::failure::Failure;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+/// A program and one of its locks, or all locks of one name.
+pub(super) type LockKey = (String, String);
+
+/// Runs that are taken for alike.
+#[derive(Debug)]
+pub(super) struct Side {
+    /// The files of the reports.
+    pub(super) files: Vec<String>,
+    /// How long each run took.
+    pub(super) wall: Vec<ValueBounds>,
+    /// The processor time of each run; none where one does not know it.
+    pub(super) cpu: Option<Vec<ValueBounds>>,
+    /// The processors and their number, of all runs.
+    pub(super) machines: BTreeSet<(String, u64)>,
+    /// The programs of each run.
+    runs: Vec<BTreeMap<String, ProgramFigures>>,
+}
+
+/// What all processes of one program came to in one run.
+#[derive(Debug, Default)]
+struct ProgramFigures {
+    thread_ns: u64,
+    waited_ns: u64,
+    /// How long the locks were waited for that are not listed.
+    unlisted_ns: u64,
+    locks: BTreeMap<String, LockFigures>,
+}
+
+/// What a lock came to in one run.
+#[derive(Clone, Debug, Default)]
+struct LockFigures {
+    waited_ns: u64,
+    acquisitions: u64,
+    sites: BTreeMap<String, u64>,
+}
+
+impl Side {
+    /// Reads reports.
+    ///
+    /// # Errors
+    /// One cannot be read, or is none.
+    pub(super) fn read(files: &[PathBuf]) -> Result<Side, Failure> {
+        let runs = files.iter().map(|file| recorded::read(file));
+        let runs: Vec<RecordedRun> = runs.collect::<Result<_, _>>()?;
+        Ok(Side::of(files.iter().map(|file| file.display().to_string()).collect(), &runs))
+    }
+
+    /// Takes the figures out of reports.
+    pub(super) fn of(files: Vec<String>, runs: &[RecordedRun]) -> Side {
+        let knows_cpu = runs.iter().all(|run| run.cpu_ns != 0);
+        let each = |what: fn(&RecordedRun) -> u64| {
+            runs.iter().map(|run| ValueBounds::exactly(what(run))).collect::<Vec<_>>()
+        };
+        let machine =
+            |run: &RecordedRun| (run.machine.cpu.clone().unwrap_or_default(), run.processors);
+        Side {
+            files,
+            wall: each(|run| run.wall_ns),
+            cpu: knows_cpu.then(|| each(|run| run.cpu_ns)),
+            machines: runs.iter().map(machine).collect(),
+            runs: runs.iter().map(programs).collect(),
+        }
+    }
+
+    /// The names of all programs.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &String> {
+        self.runs.iter().flat_map(BTreeMap::keys)
+    }
+
+    /// All locks that one of the reports lists.
+    pub(super) fn locks(&self) -> impl Iterator<Item = LockKey> + '_ {
+        let of_run = |(program, figures): (&String, &ProgramFigures)| {
+            let program = program.clone();
+            let names: Vec<String> = figures.locks.keys().cloned().collect();
+            names.into_iter().map(move |name| (program.clone(), name))
+        };
+        self.runs.iter().flatten().flat_map(of_run)
+    }
+
+    /// How long the threads of a program waited for locks, in each run.
+    pub(super) fn waited(&self, program: &str) -> Vec<ValueBounds> {
+        let waited = |run: &BTreeMap<String, ProgramFigures>| {
+            ValueBounds::exactly(run.get(program).map_or(0, |figures| figures.waited_ns))
+        };
+        self.runs.iter().map(waited).collect()
+    }
+
+    /// How long the threads of a program lived, in the run in the middle.
+    pub(super) fn lived(&self, program: &str) -> f64 {
+        let lived = |run: &BTreeMap<String, ProgramFigures>| {
+            run.get(program).map_or(0, |figures| figures.thread_ns)
+        };
+        median(self.runs.iter().map(lived))
+    }
+
+    /// How long a lock was waited for, in each run.
+    pub(super) fn waited_for(&self, (program, name): &LockKey) -> Vec<ValueBounds> {
+        let waited = |run: &BTreeMap<String, ProgramFigures>| {
+            let Some(program) = run.get(program) else { return ValueBounds::default() };
+            match program.locks.get(name) {
+                // Others of that name may be among those that are not listed.
+                Some(lock) => {
+                    let most = lock.waited_ns.saturating_add(program.unlisted_ns);
+                    ValueBounds { least: lock.waited_ns, most }
+                }
+                None => ValueBounds { least: 0, most: program.unlisted_ns },
+            }
+        };
+        self.runs.iter().map(waited).collect()
+    }
+
+    /// How often a lock was acquired, in the run in the middle.
+    pub(super) fn acquired(&self, (program, name): &LockKey) -> f64 {
+        let acquired = |run: &BTreeMap<String, ProgramFigures>| {
+            let lock = run.get(program).and_then(|program| program.locks.get(name));
+            lock.map_or(0, |lock| lock.acquisitions)
+        };
+        median(self.runs.iter().map(acquired))
+    }
+
+    /// How long a lock was waited for at each place, in the run in the middle.
+    pub(super) fn sites(&self, (program, name): &LockKey) -> BTreeMap<String, f64> {
+        let lists: Vec<Option<&BTreeMap<String, u64>>> =
+            self.runs.iter().map(|run| Some(&run.get(program)?.locks.get(name)?.sites)).collect();
+        let places: BTreeSet<&String> =
+            lists.iter().flatten().flat_map(|sites| sites.keys()).collect();
+        let at =
+            |place: &String| {
+                median(lists.iter().map(|sites| {
+                    sites.and_then(|sites| sites.get(place)).copied().unwrap_or_default()
+                }))
+            };
+        places.into_iter().map(|place| (place.clone(), at(place))).collect()
+    }
+}
+
+/// Returns what the programs of a run came to.
+fn programs(run: &RecordedRun) -> BTreeMap<String, ProgramFigures> {
+    let mut programs: BTreeMap<String, ProgramFigures> = BTreeMap::new();
+    for process in &run.processes {
+        let program = programs.entry(called(process)).or_default();
+        program.thread_ns += process.waiting.thread_ns;
+        program.waited_ns += process.waiting.waited_ns;
+        program.unlisted_ns += process.more.waited_ns;
+        for lock in &process.locks {
+            let figures = program.locks.entry(family(&lock.name)).or_default();
+            figures.waited_ns += lock.wait.total_ns;
+            figures.acquisitions += lock.acquisitions;
+            for site in &lock.waited_at {
+                // Its line may be another one afterwards.
+                let place = site.function.as_ref().unwrap_or(&site.site);
+                *figures.sites.entry(place.clone()).or_default() += site.total_ns;
+            }
+        }
+    }
+    programs
+}
+
+/// Returns what a process is called: the name of its file.
+fn called(process: &RecordedProcess) -> String {
+    let name = process.exe.as_deref().and_then(|exe| exe.rsplit('/').next());
+    name.unwrap_or("a process").to_owned()
+}
+
+/// Returns the part of a lock's name that is the same in each run: without the number that tells it
+/// from others of the name, and without an address.
+fn family(name: &str) -> String {
+    let numberless = match name.rsplit_once(", #") {
+        Some((front, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => front,
+        _ => name,
+    };
+    match numberless.rsplit_once(" at 0x") {
+        Some((front, address)) if address.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
+            front.to_owned()
+        }
+        _ => numberless.to_owned(),
+    }
+}
+
+/// Returns the value in the middle, or between the two there; 0 of none.
+pub(super) fn median(values: impl Iterator<Item = u64>) -> f64 {
+    let mut values: Vec<u64> = values.collect();
+    values.sort_unstable();
+    let middle = values.len() / 2;
+    match values.len() {
+        0 => 0.0,
+        odd if odd % 2 == 1 => values[middle] as f64,
+        _ => (values[middle - 1] as f64 + values[middle] as f64) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_of_one_name_are_one() {
+        for (name, same) in [
+            ("mutex first used in serve(), #2", "mutex first used in serve()"),
+            ("queue.SimpleQueue at 0x7f562f0ea6b0", "queue.SimpleQueue"),
+            ("futex at 0x10, #1", "futex"),
+            ("cache.lock", "cache.lock"),
+            ("rooms, #all", "rooms, #all"),
+            ("meet at 0xroads", "meet at 0xroads"),
+        ] {
+            assert_eq!(family(name), same);
+        }
+    }
+
+    #[test]
+    fn the_middle_is_between_two() {
+        assert_eq!(
+            [&[][..], &[3], &[1, 2], &[9, 1, 5]].map(|v| median(v.iter().copied())),
+            [0.0, 3.0, 1.5, 5.0]
+        );
+    }
+}
