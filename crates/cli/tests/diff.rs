@@ -34,7 +34,7 @@ fn side(folder: &Path, name: &str, run: &Value, factor: f64) -> Vec<PathBuf> {
     (0..RUNS).map(written).collect()
 }
 
-/// Compares sides.
+/// Compares two sides by `lockstead diff`.
 fn diff(options: &[&str], before: &[PathBuf], after: &[PathBuf]) -> Outcome {
     let text = |file: &PathBuf| file.to_str().expect("a plain name").to_owned();
     let mut words: Vec<String> = ["diff"].iter().chain(options).map(|&word| word.into()).collect();

@@ -44,7 +44,7 @@ pub(crate) struct DiffFlags {
     /// Reports of `lockstead run --json FILE` from before, and, if no -- follows, one from after
     #[arg(value_name = "BEFORE.json", required = true)]
     pub(crate) before: Vec<PathBuf>,
-    /// Reports from after
+    /// Reports of runs from after the change, behind --
     #[arg(value_name = "AFTER.json", last = true)]
     pub(crate) after: Vec<PathBuf>,
     /// Exit with status 1 when the run, its processor time, the waiting of a program, or of a lock

@@ -70,7 +70,7 @@ pub(super) struct ComparedFigure {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct ComparedLock {
-    /// The program.
+    /// The program that uses the lock.
     pub(super) program: String,
     /// The name of the lock.
     pub(super) lock: String,
@@ -102,14 +102,14 @@ pub(super) struct ComparedSite {
 }
 
 impl ComparedSite {
-    /// How much more waiting there is.
+    /// Returns how much more waiting there is.
     pub(super) fn change(&self) -> f64 {
         self.after_ns - self.before_ns
     }
 }
 
 impl Comparison {
-    /// How much more time it is.
+    /// Returns how much more time it is.
     pub(super) fn change(&self) -> f64 {
         self.after_ns - self.before_ns
     }

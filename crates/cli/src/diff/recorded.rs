@@ -7,12 +7,12 @@ use serde::Deserialize;
 use std::fs;
 use std::path::Path;
 
-/// One run.
+/// What is compared of one run.
 #[derive(Debug, Deserialize)]
 pub(super) struct RecordedRun {
     schema: String,
     pub(super) wall_ns: u64,
-    /// 0 if unknown.
+    /// The processor time; 0 if unknown.
     pub(super) cpu_ns: u64,
     pub(super) processors: u64,
     pub(super) machine: RecordedMachine,

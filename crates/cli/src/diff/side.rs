@@ -43,7 +43,7 @@ struct LockFigures {
 }
 
 impl Side {
-    /// Reads reports.
+    /// Reads the reports of one side.
     ///
     /// # Errors
     /// One cannot be read, or is none.
@@ -70,12 +70,12 @@ impl Side {
         }
     }
 
-    /// The names of all programs.
+    /// Returns the names of all programs.
     pub(super) fn programs(&self) -> impl Iterator<Item = &String> {
         self.runs.iter().flat_map(BTreeMap::keys)
     }
 
-    /// All locks that one of the reports lists.
+    /// Returns all locks that one of the reports lists.
     pub(super) fn locks(&self) -> impl Iterator<Item = LockKey> + '_ {
         let of_run = |(program, figures): (&String, &ProgramFigures)| {
             let program = program.clone();
@@ -85,7 +85,7 @@ impl Side {
         self.runs.iter().flatten().flat_map(of_run)
     }
 
-    /// How long the threads of a program waited for locks, in each run.
+    /// Returns how long the threads of a program waited for locks, in each run.
     pub(super) fn waited(&self, program: &str) -> Vec<ValueBounds> {
         let waited = |run: &BTreeMap<String, ProgramFigures>| {
             ValueBounds::exactly(run.get(program).map_or(0, |figures| figures.waited_ns))
@@ -93,7 +93,7 @@ impl Side {
         self.runs.iter().map(waited).collect()
     }
 
-    /// How long the threads of a program lived, in the run in the middle.
+    /// Returns how long the threads of a program lived, in the run in the middle.
     pub(super) fn lived(&self, program: &str) -> f64 {
         let lived = |run: &BTreeMap<String, ProgramFigures>| {
             run.get(program).map_or(0, |figures| figures.thread_ns)
@@ -101,7 +101,7 @@ impl Side {
         median(self.runs.iter().map(lived))
     }
 
-    /// How long a lock was waited for, in each run.
+    /// Returns how long a lock was waited for, in each run.
     pub(super) fn waited_for(&self, (program, name): &LockKey) -> Vec<ValueBounds> {
         let waited = |run: &BTreeMap<String, ProgramFigures>| {
             let Some(program) = run.get(program) else { return ValueBounds::default() };
@@ -117,7 +117,7 @@ impl Side {
         self.runs.iter().map(waited).collect()
     }
 
-    /// How often a lock was acquired, in the run in the middle.
+    /// Returns how often a lock was acquired, in the run in the middle.
     pub(super) fn acquired(&self, (program, name): &LockKey) -> f64 {
         let acquired = |run: &BTreeMap<String, ProgramFigures>| {
             let lock = run.get(program).and_then(|program| program.locks.get(name));
@@ -126,7 +126,7 @@ impl Side {
         median(self.runs.iter().map(acquired))
     }
 
-    /// How long a lock was waited for at each place, in the run in the middle.
+    /// Returns how long a lock was waited for at each place, in the run in the middle.
     pub(super) fn sites(&self, (program, name): &LockKey) -> BTreeMap<String, f64> {
         let lists: Vec<Option<&BTreeMap<String, u64>>> =
             self.runs.iter().map(|run| Some(&run.get(program)?.locks.get(name)?.sites)).collect();
@@ -170,19 +170,27 @@ fn called(process: &RecordedProcess) -> String {
     name.unwrap_or("a process").to_owned()
 }
 
-/// Returns the part of a lock's name that is the same in each run: without the number that tells it
-/// from others of the name, and without an address.
+/// Returns the part of a lock's name that is the same in each run, and after a change of the source:
+/// without the number that tells it from others of the name, an address, and the line of a place.
 fn family(name: &str) -> String {
-    let numberless = match name.rsplit_once(", #") {
-        Some((front, number)) if number.bytes().all(|digit| digit.is_ascii_digit()) => front,
-        _ => name,
+    let before = |name: &str, sign: &str, is: fn(&str) -> bool| {
+        let (front, back) = name.rsplit_once(sign)?;
+        is(back).then(|| front.to_owned())
     };
-    match numberless.rsplit_once(" at 0x") {
-        Some((front, address)) if address.bytes().all(|digit| digit.is_ascii_hexdigit()) => {
-            front.to_owned()
-        }
-        _ => numberless.to_owned(),
-    }
+    let name = name.to_owned();
+    let name = before(&name, ", #", is_decimal).unwrap_or(name);
+    let placeless = before(&name, " at ", |place| {
+        let is_line = place.rsplit_once(':').is_some_and(|(_, line)| is_decimal(line));
+        let is_address = place.strip_prefix("0x").is_some_and(|address| {
+            !address.is_empty() && address.bytes().all(|digit| digit.is_ascii_hexdigit())
+        });
+        is_line || is_address
+    });
+    placeless.unwrap_or(name)
+}
+
+fn is_decimal(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
 }
 
 /// Returns the value in the middle, or between the two there; 0 of none.
@@ -207,6 +215,8 @@ mod tests {
             ("mutex first used in serve(), #2", "mutex first used in serve()"),
             ("queue.SimpleQueue at 0x7f562f0ea6b0", "queue.SimpleQueue"),
             ("futex at 0x10, #1", "futex"),
+            ("mutex from open() at bank.c:12, #3", "mutex from open()"),
+            ("mutex from open() at bank.c", "mutex from open() at bank.c"),
             ("cache.lock", "cache.lock"),
             ("rooms, #all", "rooms, #all"),
             ("meet at 0xroads", "meet at 0xroads"),

@@ -32,7 +32,7 @@ pub(super) struct ValueBounds {
 }
 
 impl ValueBounds {
-    /// A value that is known.
+    /// Creates the bounds of a value that is known.
     pub(super) fn exactly(value: u64) -> Self {
         ValueBounds { least: value, most: value }
     }
