@@ -3,11 +3,13 @@
 use lockstead_inspect::check::model::{
     CycleKind, Details, HoldMode, Level, LockIdentity, LockOrder, OrderStep, ThreadIdentity,
 };
+use lockstead_inspect::python::{PythonFrame, PythonStack};
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     DurationBucket, Durations, LockReport, LockTotals, Losses, ProcessReport, ReportSite,
     RunReport, SCHEMA, SiteCaller, Sort, ThreadReport, ThreadsReport, VERSION, WaitingShare,
 };
+use lockstead_inspect::report::python::{PythonLooks, PythonPlace, PythonPlaces};
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
 /// A name with everything that needs escaping somewhere.
@@ -99,6 +101,37 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
     }
 }
 
+/// Returns places in Python: one of a strange name, and ten with a small part each.
+pub(super) fn python() -> PythonPlaces {
+    let frame = |function: &str, file: &str, line: u32| PythonFrame {
+        function: function.into(),
+        file: file.into(),
+        line: Some(line),
+    };
+    let place = |function: &str, line: u32, share_percent: f64| {
+        let frames = vec![
+            frame("Queue.get", "/usr/lib/python3.12/queue.py", 171),
+            frame(function, "/srv/app.py", line),
+        ];
+        PythonPlace {
+            site: frames[1].site(),
+            function: function.into(),
+            file: "/srv/app.py".into(),
+            line: Some(line),
+            through: Some("Queue.get".into()),
+            waits_for: Some("queue.Queue".into()),
+            seen_ns: 4000 * MS,
+            share_percent,
+            waits: 3,
+            longest_ns: 120 * MS,
+            stack: PythonStack { frames, cut: true },
+        }
+    };
+    let few = (1..=10).map(|line| place("job", line, 3.5));
+    let places = [place(NASTY, 99, 50.0)].into_iter().chain(few).collect();
+    PythonPlaces { seen_ns: 7000 * MS, unseen_percent: 15.0, places, more: 0 }
+}
+
 pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
     let totals = |locks, waited_ns| LockTotals {
         locks,
@@ -147,9 +180,18 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
             vec![]
         },
         more: totals(if busy { 1214 } else { 1216 }, 12 * MS),
-        idle: if busy { vec![lock("queue_cond", "condition", 8200 * MS)] } else { vec![] },
+        idle: if busy {
+            let queue = lock("queue_cond", "condition", 8200 * MS);
+            vec![LockReport { python: Some(python()), ..queue }]
+        } else {
+            vec![]
+        },
         more_idle: LockTotals::default(),
-        python: None,
+        python: busy.then(|| PythonLooks {
+            version: Some("3.12".into()),
+            unreadable: None,
+            looks: 67,
+        }),
         losses: Losses::default(),
         order: None,
     }

@@ -157,11 +157,7 @@ impl PythonWatch {
         let goes_on = || clock::now().saturating_sub(began) < LONGEST;
         let seen = interpreter.waiters(&memory, &asked, &goes_on);
         self.first = order.get(seen.len()).map_or(0, |waiter| waiter.id.record);
-        let sure = order.iter().zip(seen).filter(|(waiter, _)| {
-            let thread = ledger.thread(waiter.id.record as usize);
-            thread.is_some_and(|thread| is_still(thread.record, &waiter.id))
-        });
-        sure.map(|(waiter, seen)| (waiter.id, seen)).collect()
+        sure(ledger, order.iter().map(|waiter| waiter.id).zip(seen))
     }
 
     /// Looks for the interpreter, once after code was loaded.
@@ -203,6 +199,15 @@ fn waiters(ledger: &Ledger<'_>) -> Vec<MetWaiter> {
     ledger.threads().enumerate().filter_map(waiter).collect()
 }
 
+/// Returns those of the waits that last still, with what was found of them meanwhile.
+fn sure<T>(ledger: &Ledger<'_>, found: impl Iterator<Item = (WaitId, T)>) -> Vec<(WaitId, T)> {
+    let lasts = |(id, _): &(WaitId, T)| {
+        let thread = ledger.thread(id.record as usize);
+        thread.is_some_and(|thread| is_still(thread.record, id))
+    };
+    found.filter(lasts).collect()
+}
+
 /// Tells whether a record's thread is in this wait.
 fn is_still(record: &ThreadRecord, id: &WaitId) -> bool {
     record.generation.load(Relaxed) == id.claim && record.wait.is_still(id.episode)
@@ -224,5 +229,60 @@ fn stack_pointer(pid: u32, ledger: &Ledger<'_>, waiter: &MetWaiter) -> Option<u6
             Ok(TaskDoing::Call(call)) => Some(call.sp),
             _ => None,
         },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::syscalls::own_ledger::OwnLedger;
+    use super::*;
+    use lockstead_ledger::Birth;
+    use lockstead_ledger::lock::ObjectKind;
+
+    /// Makes a lock, and has a thread wait for it.
+    fn wait(ledger: &Ledger<'_>, thread: usize, address: u64) {
+        let birth = Birth {
+            address,
+            kind: ObjectKind::Semaphore,
+            attributes: 0,
+            init_stack: 0,
+            first_stack: 0,
+            module: 0,
+        };
+        ledger.init_lock(&birth).expect("room");
+        let wait = &ledger.thread(thread).expect("a record").record.wait;
+        let (how, target) = (WaitKind::SEMAPHORE, address);
+        let waiting = Waiting { how, stack: 0, target, since: 5, deadline: 0, companion: 0 };
+        wait.end();
+        wait.begin(&waiting);
+    }
+
+    #[test]
+    fn frames_count_only_for_the_wait_that_was_there_before_and_after_them() {
+        let pid = std::process::id();
+        let (own, _file) = OwnLedger::new(pid, 1).expect("a ledger");
+        let ledger = own.view();
+        let threads: Vec<usize> =
+            (0..4).map(|_| own.begin_thread(pid, pid, 1).expect("room")).collect();
+        for (&thread, address) in threads.iter().zip([0x1000, 0x2000, 0x3000]) {
+            wait(&ledger, thread, address);
+        }
+        let before = waiters(&ledger);
+        let records: Vec<usize> = before.iter().map(|waiter| waiter.id.record as usize).collect();
+        assert_eq!(records, threads[..3], "the fourth does not wait");
+        let ids = || before.iter().map(|waiter| (waiter.id, ()));
+        assert_eq!(sure(&ledger, ids()).len(), 3);
+        // The first waits again, for the same; the second record is given to another thread.
+        wait(&ledger, threads[0], 0x1000);
+        ledger.thread(threads[1]).expect("a record").record.generation.fetch_add(1, Relaxed);
+        assert_eq!(sure(&ledger, ids()), [(before[2].id, ())]);
+        ledger.thread(threads[2]).expect("a record").record.wait.end();
+        assert_eq!(sure(&ledger, ids()), []);
+        // What waits is known by the life of its lock.
+        let after = waiters(&ledger);
+        let lives: Vec<u32> = after.iter().map(|waiter| waiter.life.record).collect();
+        let locks = [0x1000, 0x2000].map(|at| ledger.find_lock(at).expect("a lock"));
+        assert_eq!(lives, locks);
+        assert_ne!(after[0].life, before[0].life, "it was made anew");
     }
 }

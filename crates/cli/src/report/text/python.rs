@@ -1,17 +1,20 @@
 //! Where threads of Python waited, under the lock that they waited for.
 
-use super::{FAINT, SHARE, SITES, TextPage};
+use super::{FAINT, SHARE, TextPage};
 use crate::report::words::python_place;
 use lockstead_inspect::report::model::{LockReport, ProcessReport};
 use lockstead_render::words::{clean, plural};
+
+/// The most places shown: a row may stand for locks of several kinds.
+const PLACES: usize = 6;
 
 impl TextPage {
     /// Adds the places in Python where threads waited for a lock, and what part has none.
     pub(super) fn python(&mut self, lock: &LockReport) {
         let Some(python) = &lock.python else { return };
-        let is_shown = |(at, share): (usize, f64)| at == 0 || share >= SHARE && at < SITES;
         let shares = python.places.iter().map(|place| place.share_percent);
-        let shown = shares.enumerate().take_while(|&share| is_shown(share)).count();
+        let large = shares.take_while(|&share| share >= SHARE).count();
+        let shown = large.clamp(1, PLACES).min(python.places.len());
         for (at, place) in python.places[..shown].iter().enumerate() {
             let label = if at == 0 { "python" } else { "" };
             let text = python_place(place, &lock.name);

@@ -1,6 +1,7 @@
 use super::*;
 use crate::report::sample::{self, NASTY};
 use lockstead_inspect::report::model::Losses;
+use lockstead_inspect::report::python::PythonLooks;
 
 fn plain(report: &RunReport, width: Option<usize>) -> String {
     anstream::adapter::strip_str(&render(report, width)).to_string()
@@ -31,6 +32,28 @@ fn the_report_says_all_that_was_asked_for() {
         assert!(text.contains(part), "{part}\n---\n{text}");
     }
     assert!(!text.contains("rare()"), "below the share that is shown");
+}
+
+#[test]
+fn places_in_python_stand_below_and_what_has_none_is_said() {
+    let report = sample::report(vec![sample::process(100, 4_710_000_000)]);
+    let text = plain(&report, None);
+    let below = text.split_once("queue_cond (recursive condition").expect("the row").1;
+    let lines: Vec<&str> = below.lines().skip(1).collect();
+    let place = "      python  50.0%  Map<int>";
+    assert!(lines[0].starts_with(place), "{text}");
+    assert!(lines[0].ends_with("at app.py:99, by Queue.get, for queue.Queue"), "{text}");
+    let rest = [
+        "              35.0%  other places in Python",
+        "              15.0%  not looked at, or not in Python",
+        "  frames of Python by 67 looks at what waited; waits between two looks have none",
+    ];
+    assert_eq!(lines[1..4], rest);
+    let mut report = report;
+    let why = "its Python is 3.8".to_owned();
+    report.processes[0].python =
+        Some(PythonLooks { version: None, unreadable: Some(why), looks: 0 });
+    assert!(plain(&report, None).contains("\n  no frames of Python: its Python is 3.8\n"));
 }
 
 #[test]

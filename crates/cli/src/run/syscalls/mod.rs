@@ -17,7 +17,7 @@
 mod desk;
 pub(super) mod filter;
 mod heir;
-mod own_ledger;
+pub(super) mod own_ledger;
 mod recorder;
 mod words;
 
