@@ -230,6 +230,9 @@ fn rows_of_ended(interpreter: &Path, seconds: f64) -> (Vec<Value>, String, Strin
         "run",
         "--top",
         "99",
+        // So that those are there, too, for which nobody waited.
+        "--sort",
+        "acquisitions",
         "--json",
         &json.to_string_lossy(),
         "--",
@@ -246,16 +249,17 @@ fn rows_of_ended(interpreter: &Path, seconds: f64) -> (Vec<Value>, String, Strin
     (rows.concat(), outcome.stdout, outcome.stderr)
 }
 
-/// Returns the function, the line and the kind of the places in Python of these rows.
+/// Returns the function, the line and the kind of the program's places in Python of these rows.
 fn places_of<'r>(rows: impl Iterator<Item = &'r Value>) -> BTreeSet<(String, u64, String)> {
     let places = rows.filter_map(|row| row["python"]["places"].as_array()).flatten();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    // A thread may wait for the GIL before its first line.
+    let is_own = |place: &&Value| text(&place["file"]).ends_with("/ended.py");
     let place = |place: &Value| {
-        assert!(text(&place["file"]).ends_with("/ended.py"), "{place}");
         let line = place["line"].as_u64().unwrap_or(0);
         (text(&place["function"]), line, text(&place["waits_for"]))
     };
-    places.map(place).collect()
+    places.filter(is_own).map(place).collect()
 }
 
 #[test]
@@ -302,7 +306,7 @@ fn the_exit_report_has_the_frames_of_python_of_waits_that_have_ended() {
         let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
         let gil: Vec<&&str> = names.iter().filter(|name| name.starts_with("the GIL of ")).collect();
         let different: BTreeSet<_> = gil.iter().collect();
-        assert!(!gil.is_empty() && different.len() == gil.len(), "{interpreter:?}: {names:?}");
+        assert!(gil.len() >= 3 && different.len() == gil.len(), "{interpreter:?}: {names:?}");
         for line in [
             "wants_recursive() at ended.py:20",
             "gets() at ended.py:30, by ",
