@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const SIZE: u64 = 1 << 32;
 
 /// A ledger in a file without a name, mapped for writing.
-pub(in crate::run) struct OwnLedger {
+pub(crate) struct OwnLedger {
     base: *mut u8,
     /// Nobody may use it for longer than this value lives.
     ledger: Ledger<'static>,
@@ -30,7 +30,7 @@ impl OwnLedger {
     ///
     /// # Errors
     /// There is no address space or no descriptor left.
-    pub(in crate::run) fn new(pid: u32, now: u64) -> io::Result<(OwnLedger, OwnedFd)> {
+    pub(crate) fn new(pid: u32, now: u64) -> io::Result<(OwnLedger, OwnedFd)> {
         let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
         // SAFETY: the name is a terminated string.
         let file = unsafe { libc::memfd_create(c"lockstead".as_ptr(), flags) };
@@ -63,13 +63,13 @@ impl OwnLedger {
     }
 
     /// Returns the ledger, to be written.
-    pub(in crate::run) fn view(&self) -> Ledger<'_> {
+    pub(crate) fn view(&self) -> Ledger<'_> {
         self.ledger
     }
 
     /// Makes the record of a thread, with what it calls itself, as the library would. Returns its
     /// index; `None` where the ledger is full, which is counted.
-    pub(in crate::run) fn begin_thread(&self, pid: u32, tid: u32, now: u64) -> Option<usize> {
+    pub(crate) fn begin_thread(&self, pid: u32, tid: u32, now: u64) -> Option<usize> {
         let ledger = self.view();
         let Some(index) = ledger.claim(LedgerPart::Threads, 1) else {
             ledger.header().losses.threads.fetch_add(1, Relaxed);
