@@ -71,15 +71,13 @@ impl<'a, P: RobustMachine> Party<'a, P> {
         // Asks however this sleep has ended: each may be short, and all of them together long, as
         // where somebody wakes everybody again and again, signals come at intervals, or the
         // machine cannot sleep on several words and looks repeatedly.
-        let (patient, over) = (deadline.is_none_or(|deadline| deadline > now), Woken::TimedOut);
-        let asks = ended == over && patient
+        let over = ended == Woken::TimedOut;
+        let asks = over && deadline.is_none_or(|deadline| deadline > now)
             || watched.first().is_some_and(|&(slot, _)| self.asks_about(slot));
-        let mut dead = false;
         for &(slot, life) in watched.iter().filter(|_| asks) {
-            dead |= self.suspect(slot, life);
+            self.suspect(slot, life);
         }
-        let looks_again = ended == over && (deadline.is_none() || dead && !patient);
-        if looks_again { Woken::Unsure } else { ended }
+        if over && deadline.is_none() { Woken::Unsure } else { ended }
     }
 
     /// Tells whether the participant from which the caller tries in vain to get a lock has died

@@ -11,16 +11,20 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use lockstead_core::{
-    Address, Atomic32, Atomic64, Awaited, Halves, LockError, Nanos, OnCpu, Ordering, Plain,
-    Platform, ShownSleep, Site, Slot, TableEntry, WaitBounds, WaitOutcome,
+    Address, Atomic32, Awaited, LockError, Nanos, OnCpu, Ordering, Platform, ShownSleep, Site,
+    Slot, TableEntry, WaitBounds, WaitOutcome,
 };
 pub(crate) mod heard;
+mod memory;
 pub(crate) mod mutexes;
+pub(crate) mod segment;
+pub(crate) mod shared;
 
-use std::cell::{Cell, RefCell, UnsafeCell};
+pub(crate) use memory::{Field, U32, U64};
+
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::panic::Location;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// The machine that has one thread.
 pub(crate) struct Alone;
@@ -103,6 +107,9 @@ const FRESH: Machine = Machine {
 
 type Action = Box<dyn FnOnce() -> WaitOutcome>;
 
+/// The address of a word, and what happens before an access there.
+type Access = (usize, Box<dyn FnOnce()>);
+
 thread_local! {
     static TABLE: &'static [TableEntry<Alone>] =
         (0..=PARTICIPANTS).map(|_| TableEntry::<Alone>::VACANT).collect::<Vec<_>>().leak();
@@ -114,6 +121,8 @@ thread_local! {
         const { RefCell::new(VecDeque::new()) };
     static EXCHANGED: RefCell<VecDeque<Box<dyn FnOnce()>>> =
         const { RefCell::new(VecDeque::new()) };
+    static ACCESSES: RefCell<Vec<Access>> =
+        const { RefCell::new(Vec::new()) };
     static EXCHANGES32: RefCell<VecDeque<Box<dyn FnOnce()>>> =
         const { RefCell::new(VecDeque::new()) };
     static RESTARTS: RefCell<VecDeque<Box<dyn FnOnce()>>> = const { RefCell::new(VecDeque::new()) };
@@ -170,6 +179,25 @@ pub(crate) fn script_restart(action: impl FnOnce() + 'static) {
     RESTARTS.with_borrow_mut(|restarts| restarts.push_back(Box::new(action)));
 }
 
+/// Says what happens just before the next access to this word that has no action yet.
+pub(crate) fn script_access<W>(word: &W, action: impl FnOnce() + 'static) {
+    let at = std::ptr::from_ref(word).addr();
+    ACCESSES.with_borrow_mut(|accesses| accesses.push((at, Box::new(action))));
+}
+
+/// Runs the action for this access, if there is one. What that does has no actions of its own.
+fn access<W>(word: &W) {
+    let at = std::ptr::from_ref(word).addr();
+    let action = ACCESSES.with_borrow_mut(|accesses| {
+        let found = accesses.iter().position(|it| it.0 == at)?;
+        Some(accesses.remove(found).1)
+    });
+    let Some(action) = action else { return };
+    let later = ACCESSES.take();
+    action();
+    assert!(ACCESSES.replace(later).is_empty());
+}
+
 type Actions = std::thread::LocalKey<RefCell<VecDeque<Box<dyn FnOnce()>>>>;
 
 /// Runs the next action. What that does has no actions of its own.
@@ -184,6 +212,7 @@ fn play(actions: &'static Actions) {
 pub(crate) fn unplayed() -> usize {
     let others = [&PAUSES, &EXCHANGES, &EXCHANGED, &EXCHANGES32, &RESTARTS];
     SCRIPT.with_borrow(VecDeque::len)
+        + ACCESSES.with_borrow(Vec::len)
         + others.into_iter().map(|actions| actions.with_borrow(VecDeque::len)).sum::<usize>()
 }
 
@@ -380,96 +409,5 @@ impl Platform for Alone {
     }
     fn wake_handoff(address: Address) {
         Self::wake(address, u32::MAX);
-    }
-}
-
-/// A real atomic of this size.
-pub(crate) struct U32(AtomicU32);
-
-impl Atomic32 for U32 {
-    const ZERO: Self = U32(AtomicU32::new(0));
-    fn load(&self, order: Ordering) -> u32 {
-        look();
-        self.0.load(order)
-    }
-    fn store(&self, value: u32, order: Ordering) {
-        self.0.store(value, order);
-    }
-    fn swap(&self, value: u32, order: Ordering) -> u32 {
-        self.0.swap(value, order)
-    }
-    fn fetch_add(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_add(value, order)
-    }
-    fn fetch_sub(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_sub(value, order)
-    }
-    fn fetch_or(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_or(value, order)
-    }
-    fn fetch_and(&self, value: u32, order: Ordering) -> u32 {
-        self.0.fetch_and(value, order)
-    }
-    fn compare_exchange(
-        &self,
-        current: u32,
-        new: u32,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u32, u32> {
-        play(&EXCHANGES32);
-        self.0.compare_exchange(current, new, success, failure)
-    }
-}
-
-/// A real atomic of this size.
-pub(crate) struct U64(AtomicU64);
-
-impl U64 {
-    fn low(&self) -> u32 {
-        self.0.load(Ordering::Relaxed) as u32
-    }
-}
-
-impl Atomic64 for U64 {
-    const ZERO: Self = U64(AtomicU64::new(0));
-    fn load(&self, order: Ordering) -> u64 {
-        look();
-        self.0.load(order)
-    }
-    fn store(&self, value: u64, order: Ordering) {
-        self.0.store(value, order);
-    }
-    fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
-        step(|| self.0.fetch_add(value, order))
-    }
-    fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
-        step(|| self.0.fetch_sub(value, order))
-    }
-    fn compare_exchange(
-        &self,
-        current: u64,
-        new: u64,
-        success: Ordering,
-        failure: Ordering,
-    ) -> Result<u64, u64> {
-        step(|| self.0.compare_exchange(current, new, success, failure))
-    }
-}
-
-impl Halves for U64 {}
-
-/// A plain field without checks.
-pub(crate) struct Field<T>(UnsafeCell<T>);
-
-impl<T> Plain<T> for Field<T> {
-    fn new(value: T) -> Self {
-        Field(UnsafeCell::new(value))
-    }
-    fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
-        f(self.0.get())
-    }
-    fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
-        f(self.0.get())
     }
 }
