@@ -68,18 +68,18 @@ fn record<P: Platform>(ticket: Ticket) -> Option<&'static ContextRecord<P>> {
         .filter(|record| ticket_of::<P>(record).is(ticket))
 }
 
-/// Makes a context look at what it waits for. Does nothing to one that has ended. Another that
-/// got the same stamp, in another class, looks in vain.
+/// Makes a context look at what it waits for. Does nothing to one that has ended, or for
+/// [`Ticket::NONE`]. Another that got the same stamp, in another class, looks in vain.
 pub(super) fn tell<P: Platform>(ticket: Ticket) {
     if let Some(record) = record::<P>(ticket) {
         alarm::<P>(record);
     }
 }
 
-/// Wounds a context. Returns false if it has ended.
-pub(super) fn wound<P: Platform>(ticket: Ticket) -> bool {
-    let Some(record) = record::<P>(ticket) else { return false };
-    let (whole, wounded) = (ticket.plain(), ticket.plain().with_wound());
+/// Wounds the context of this ticket without flags. Returns false if it has ended.
+pub(super) fn wound<P: Platform>(whole: Ticket) -> bool {
+    let Some(record) = record::<P>(whole) else { return false };
+    let wounded = whole.with_wound();
     // Relaxed: the order of this and what follows is that of `tell`.
     match record.ticket.compare_exchange(whole.0, wounded.0, Ordering::Relaxed, Ordering::Relaxed) {
         Ok(_) => {

@@ -296,7 +296,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// Tells whether the calling thread holds it in this context, which is its own.
     #[must_use]
     pub fn is_held_in(&self, context: &Context<P>) -> bool {
-        self.base.is_mine() && self.holder(Ordering::Relaxed).is(context.ticket())
+        // The calling thread alone writes and erases this ticket here, and sees what it wrote last.
+        self.holder(Ordering::Relaxed).is(context.ticket())
     }
 
     /// Returns the owner at some moment during the call.

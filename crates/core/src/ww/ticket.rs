@@ -145,6 +145,22 @@ mod tests {
     }
 
     #[test]
+    fn a_ticket_is_laid_out_as_drawn() {
+        let ticket = Ticket::new(5, slot(9), 3);
+        assert_eq!(ticket.0, 9 << 44 | 3 << 42 | 5 << 2);
+        assert_eq!(ticket.low(), 5 << 2);
+        // Each flag is there once, however often it is set.
+        for (marked, flag) in [
+            (ticket.with_wound().with_wound(), 1),
+            (ticket.with_followers().with_followers(), 1),
+            (ticket.with_mortal(true).with_mortal(true), 2),
+            (ticket.with_mortal(true).with_mortal(false), 2),
+        ] {
+            assert_eq!(marked.0, ticket.0 | flag);
+        }
+    }
+
+    #[test]
     fn what_is_no_context_has_no_slot() {
         assert_eq!(Ticket::NONE.slot(), None);
         assert_eq!(Ticket::ALONE.slot(), None);

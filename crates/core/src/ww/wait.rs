@@ -107,14 +107,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         let mine = context.ticket().with_mortal(context.mortal());
         let mut seen = self.first();
         loop {
+            // No wake-up is to be passed on then: it is consumed behind another first, and nobody
+            // puts a ticket back that was deposed.
             if seen.is(mine) {
-                if *must_pass_on
-                    && let Err(found) = self.exchange_first(seen, seen.with_followers())
-                {
-                    seen = found;
-                    continue;
-                }
-                *must_pass_on = false;
                 return QueuePlace::First;
             }
             if let Some(slot) = seen.slot() {
@@ -136,7 +131,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                 Err(found) => seen = found,
             }
         }
-        if seen != Ticket::NONE && !fault!(ww_deposed_is_not_told) {
+        if !fault!(ww_deposed_is_not_told) {
             context::tell::<P>(seen);
         }
         if !fault!(ww_first_leaves_the_fast_path_open) {
@@ -228,7 +223,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     return;
                 }
                 self.base.admit_contexts();
-            } else if context.is_some() && first.is(mine) || abandoned::<P>(first) {
+            } else if first.is(mine) || abandoned::<P>(first) {
                 first = match self.exchange_first(first, Ticket::NONE) {
                     Ok(()) => {
                         self.wake_behind(first, context.map(Context::scheme));

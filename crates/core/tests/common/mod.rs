@@ -14,6 +14,8 @@ use lockstead_core::{
     Address, Atomic32, Awaited, LockError, Nanos, OnCpu, Ordering, Platform, ShownSleep, Site,
     Slot, TableEntry, WaitBounds, WaitOutcome,
 };
+pub(crate) mod contexts;
+pub(crate) mod fences;
 pub(crate) mod heard;
 mod memory;
 pub(crate) mod mutexes;
@@ -105,7 +107,7 @@ const FRESH: Machine = Machine {
     lets_go: 0,
 };
 
-type Action = Box<dyn FnOnce() -> WaitOutcome>;
+pub(crate) type Action = Box<dyn FnOnce() -> WaitOutcome>;
 
 /// The address of a word, and what happens before an access there.
 type Access = (usize, Box<dyn FnOnce()>);
@@ -152,6 +154,16 @@ pub(crate) fn as_participant<R>(number: u32, f: impl FnOnce() -> R) -> R {
 /// Says what happens during the next sleep that has no action yet.
 pub(crate) fn script(action: impl FnOnce() -> WaitOutcome + 'static) {
     SCRIPT.with_borrow_mut(|script| script.push_back(Box::new(action)));
+}
+
+/// Takes the actions of sleeps away, so that what is done meanwhile has its own.
+pub(crate) fn take_script() -> VecDeque<Action> {
+    SCRIPT.take()
+}
+
+/// Puts them back.
+pub(crate) fn give_script(later: VecDeque<Action>) {
+    assert!(SCRIPT.replace(later).is_empty());
 }
 
 /// Says what happens during the next pause of a spinner that has no action yet.
