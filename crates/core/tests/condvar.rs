@@ -4,7 +4,7 @@
 mod common;
 
 use common::{
-    Alone, U32, U64, as_participant, here, script, script_exchange, set, sleeps, time, told,
+    Alone, U32, U64, as_participant, here, lose, script, script_exchange, set, sleeps, time, told,
     unplayed, wakes,
 };
 use lockstead_core::{
@@ -205,4 +205,19 @@ fn a_waiter_counts_itself_and_an_observer_is_told_how_its_sleep_ends() {
             assert_eq!(unplayed(), 0);
         }
     }
+}
+
+#[test]
+fn a_mutex_that_can_never_be_taken_again_is_told() {
+    let (mutex, condvar) = pair();
+    lose(5);
+    script(move || {
+        as_participant(5, || assert!(mutex.try_lock(here())));
+        WaitOutcome::Woken
+    });
+    mutex.lock(here()).expect("not held");
+    // SAFETY: this participant locked the mutex in the line above.
+    let ended = unsafe { condvar.wait(mutex, &WaitBounds::FOREVER, here()) };
+    assert_eq!((ended, unplayed()), (Err(LockError::OwnerLost), 0));
+    assert!(!mutex.is_mine());
 }

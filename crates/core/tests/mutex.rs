@@ -286,3 +286,25 @@ fn a_mutex_is_eight_bytes_and_begins_free() {
     assert_eq!(size_of::<RawMutex<Alone, Off>>(), 8);
     assert_eq!(RawMutex::<Alone>::default().peek(), Word::IDLE);
 }
+
+/// The fast paths of a platform without steps on half a word take others' changes of the high half
+/// for no reason to fail.
+#[test]
+fn the_high_half_does_not_hold_up_a_fast_path() {
+    let lock = watched();
+    for _ in 0..2 {
+        script_exchange(move || change(lock, |word| Word(word.0 ^ bits::tail(3))));
+    }
+    assert_eq!(lock.lock(here()), Ok(()));
+    assert!(heard().last().is_some_and(|last| last.starts_with("acquired Alone Fast")));
+    script_exchange(move || change(lock, |word| Word(word.0 | bits::tail(4))));
+    set(|machine| machine.lets_go = 0);
+    release(lock, 1);
+    assert_eq!((lock.peek(), machine().lets_go), (Word(bits::tail(4)), 0));
+    force(lock, Word(1 | bits::WAITERS));
+    script_exchange(move || {
+        change(lock, |word| Word(word.0 | bits::HANDOFF_ASLEEP | bits::tail(4)))
+    });
+    release(lock, 1);
+    assert_eq!((lock.peek(), wakes().len(), unplayed()), (Word(bits::tail(4)), 2, 0));
+}

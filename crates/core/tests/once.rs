@@ -38,7 +38,7 @@ fn it_is_done_once() {
         assert_eq!(done, Ok(()));
         assert!(once.is_completed());
     }
-    assert_eq!(runs.get(), 1);
+    assert_eq!((runs.get(), once.state()), (1, OnceState::Complete));
     assert_eq!(wakes(), []);
     assert_eq!(size_of::<RawOnce<Alone>>(), 4);
 }
@@ -174,7 +174,9 @@ fn an_observer_is_told_of_each_sleep_and_how_it_ends() {
             let awaited = Awaited { address, wants, name: None, deadline };
             let mut all = vec![(awaited, None)];
             all.extend(observed.then_some((awaited, Some(error))));
-            assert_eq!(told()[..all.len()], all);
+            let told = told();
+            assert_eq!(told[..all.len()], all);
+            assert_eq!(told.len(), all.len() * if error.is_none() { 2 } else { 1 });
             let first = sleeps()[0];
             let shown = ShownSleep { lock: address, wants, is_endless: false };
             assert_eq!((first.until, first.shown), (deadline, Some(shown)));
@@ -199,6 +201,27 @@ fn steps_that_others_come_before_are_made_again() {
     let ended = once.call_once(&WaitBounds::FOREVER, || unreachable!());
     assert_eq!((ended, unplayed()), (Err(OnceError::Poisoned), 0));
     assert_eq!(once.state(), OnceState::Poisoned);
+    // Another one has the turn after a panic, and panics as well.
+    script_exchange32(move || word(once).store(2, Ordering::Relaxed));
+    script_exchange32(move || word(once).store(POISONED, Ordering::Relaxed));
+    let done = once.call_once_force(&WaitBounds::FOREVER, |poisoned| assert!(poisoned));
+    assert_eq!((done, unplayed(), sleeps().len()), (Ok(()), 0, 0));
+    assert_eq!(once.state(), OnceState::Complete);
+}
+
+/// Whoever has the turn is known although others sleep.
+#[test]
+fn the_runner_is_known_while_others_sleep() {
+    let once = once();
+    word(once).store(1 | WAITERS, Ordering::Relaxed);
+    let own = Err(OnceError::NotAwaited(LockError::Recursive));
+    assert_eq!(once.call_once(&WaitBounds::FOREVER, || unreachable!()), own);
+    assert_eq!(once.state(), OnceState::Running(Slot::new(1).expect("a slot")));
+    lose(6);
+    word(once).store(6 | WAITERS, Ordering::Relaxed);
+    let lost = Err(OnceError::NotAwaited(LockError::OwnerLost));
+    assert_eq!(once.call_once(&WaitBounds::FOREVER, || unreachable!()), lost);
+    assert_eq!(sleeps(), []);
 }
 
 /// Whoever finds that others sleep already leaves the word as it is, and sleeps.

@@ -101,6 +101,25 @@ fn a_head_walks_over_those_that_have_left_and_the_queue_ends() {
     }
 }
 
+/// A head that was alone has left nothing in its node that would make the next one behind it the head.
+#[test]
+fn a_head_that_was_alone_is_followed_as_any() {
+    for _ in 0..2 {
+        let alone = lock_with(2);
+        script_pause(move || release(alone, 2));
+        assert_eq!(alone.lock(here()), Ok(()));
+        assert_eq!(alone.peek(), Word::held(1));
+        let lock = lock_with(2);
+        script_pause(move || {
+            assert_eq!(gives_up(lock, 3, 5, 1250), 5);
+            assert_eq!(lock.peek(), Word(2 | COVERED | PREPARING | tail(3)));
+            release(lock, 2);
+        });
+        assert_eq!(lock.lock(here()), Ok(()));
+        assert_eq!((lock.peek(), unplayed()), (Word(1 | WAITERS | SLOW), 0));
+    }
+}
+
 /// A release that saw the queue has woken nobody. So the last spinner, which was about to sleep,
 /// takes a lock that has come free meanwhile.
 #[test]

@@ -203,10 +203,42 @@ fn steps_that_others_come_before_are_made_again() {
     // SAFETY: the word says that somebody reads, for whom this participant stands.
     unsafe { lock.unlock_read() };
     assert_eq!((peek(lock), woken(lock)), (0, vec!["next"]));
+    // One of several goes without a word whatever came before.
+    force(lock, READ | 4);
+    script_exchange(move || force(lock, READ | 3 | next(3) | NEXT_READS));
+    // SAFETY: the word says that somebody reads, for whom this participant stands.
+    unsafe { lock.unlock_read() };
+    assert_eq!((peek(lock), woken(lock)), (READ | 2 | next(3) | NEXT_READS, vec![]));
+    // A writer that has left touches nothing any more.
+    force(lock, 1);
+    script_exchanged(move || force(lock, 2));
+    // SAFETY: the word says that this participant writes.
+    unsafe { lock.unlock_write() };
+    assert_eq!(peek(lock), 2);
+    // A reader that is about to sleep, and a next that withdraws, for neither of which there is a
+    // sleep to come.
+    force(lock, 2);
+    script_exchange(move || force(lock, 0));
+    assert_eq!(lock.read(here()), Ok(()));
+    assert_eq!((peek(lock), sleeps()), (READ | 1, vec![]));
+    force(lock, 2);
+    script(move || {
+        script_exchange(move || force(lock, 2 | ASLEEP | next(1)));
+        WaitOutcome::Interrupted
+    });
+    let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
+    assert_eq!(lock.write_lazily(|| how, 0, here()), Err(LockError::Interrupted));
+    assert_eq!((peek(lock), sleeps().len(), unplayed()), (2 | ASLEEP, 1, 0));
+    // A next that is about to say so.
+    force(lock, 2);
+    (0..2).for_each(|_| script_exchange(|| {}));
+    script_exchange(move || force(lock, 0));
+    assert_eq!(lock.write(here()), Ok(()));
+    assert_eq!((peek(lock), sleeps(), unplayed()), (1, vec![], 0));
     // A waiting reader and a waiting writer.
+    lose(5);
     for reads in [true, false] {
         force(lock, PROMISED | next(5));
-        lose(5 + u32::from(reads));
         script_exchange(move || force(lock, ASLEEP));
         if !reads {
             script_exchange(|| {});
@@ -247,9 +279,13 @@ fn a_reader_sleeps_on_the_word_until_it_insists_and_then_as_the_next() {
     let began = time();
     script(move || {
         assert_eq!((peek(lock), machine().asleep), (2 | ASLEEP, 1));
+        set(|machine| machine.exchanges = 1);
         WaitOutcome::Interrupted
     });
-    script(|| WaitOutcome::TimedOut);
+    script(|| {
+        assert_eq!(machine().exchanges, 1, "it has said so before");
+        WaitOutcome::TimedOut
+    });
     script(move || {
         // In the waiting room, past the bound: the lock is promised to it.
         assert_eq!(peek(lock), 2 | ASLEEP | next(1) | NEXT_READS | PROMISED);
@@ -398,4 +434,42 @@ fn a_call_before_the_sleep_is_not_lost() {
     // There is no action: to sleep would fail the test.
     assert_eq!(lock.write(here()), Ok(()));
     assert_eq!((peek(lock), woken(lock), unplayed()), (1, vec!["next"], 0));
+}
+
+/// A signal handler that interrupted its own thread in the waiting room finds no way through it,
+/// however long it waits.
+#[test]
+fn a_handler_of_a_next_waits_on_the_word() {
+    let lock = lock_with::<Off, NoSpin>(2);
+    script(move || {
+        sleeps();
+        script(|| {
+            pass(2 * bound(1));
+            WaitOutcome::Interrupted
+        });
+        script(move || {
+            force(lock, next(1));
+            WaitOutcome::Woken
+        });
+        assert_eq!(lock.read(here()), Ok(()));
+        assert_eq!(slept(), [(Channel::Low, None); 2]);
+        assert_eq!(peek(lock), READ | 1 | next(1));
+        // SAFETY: this participant reads since the line above.
+        unsafe { lock.unlock_read() };
+        WaitOutcome::Interrupted
+    });
+    assert_eq!(lock.write(here()), Ok(()));
+    assert_eq!((peek(lock), unplayed()), (1, 0));
+}
+
+/// A lock that is full of readers is one more that a writer waits for.
+#[test]
+fn a_writer_waits_for_a_lock_that_is_full_of_readers() {
+    let lock = lock_with::<Off, NoSpin>(READ | MOST);
+    script(move || {
+        force(lock, 0);
+        WaitOutcome::Woken
+    });
+    assert_eq!(lock.write(here()), Ok(()));
+    assert_eq!((peek(lock), unplayed()), (1, 0));
 }

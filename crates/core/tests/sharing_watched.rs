@@ -46,6 +46,7 @@ fn a_waiter_spins_shortly_where_another_processor_may_run_the_writer() {
         for (processors, on_cpu, passes, spun) in [
             (1, OnCpu::Unknown, length, 0),
             (2, OnCpu::Unknown, length, 8),
+            (2, OnCpu::Yes, length + 1, 8),
             (2, OnCpu::Yes, length - 1, 12),
             (2, OnCpu::No, length, 4),
         ] {
@@ -139,8 +140,10 @@ fn a_watcher_and_an_observer_hear_of_every_acquisition() {
             assert_eq!(sleeps()[0].shown, Some(shown));
         }
         force(lock, 1);
+        told();
         assert_eq!(take(WaitBounds::FOREVER), Err(LockError::Recursive));
         assert_eq!(heard().last(), Some(&format!("abandoned {line}")));
+        assert_eq!(told(), [], "that was no wait");
         force(lock, 0);
         told();
     }

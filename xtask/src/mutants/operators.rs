@@ -5,7 +5,8 @@
 
 use crate::mutants::sites::{Alternative, Function, Shape, Site, bytes, hash_of};
 use crate::mutants::syntax::{
-    Breaks, Markers, Tokens, binds, calls, is_fault, is_mask, is_never, is_test, makes_value,
+    Breaks, Markers, Tokens, binds, calls, is_always, is_fault, is_mask, is_never, is_test,
+    makes_value,
 };
 use crate::mutants::values::{arithmetic, comparison, default_returns, weaker};
 use std::collections::BTreeSet;
@@ -179,6 +180,9 @@ impl<'a> Finder<'a> {
     }
 
     fn method(&mut self, at: &Expr, call: &syn::ExprMethodCall) {
+        if self.is_fault(&call.receiver) {
+            return;
+        }
         let receiver = self.flat(&*call.receiver);
         let arguments: Vec<String> = call.args.iter().map(|argument| self.flat(argument)).collect();
         let name = call.method.to_string();
@@ -207,15 +211,9 @@ impl<'a> Finder<'a> {
 
     /// Weakens an ordering that is an argument of `of`.
     fn ordering(&mut self, at: &Expr, of: &str) {
-        let Expr::Path(path) = at else { return };
-        let Some(last) = path.path.segments.last() else { return };
         let text = self.flat(at);
-        let Some(prefix) = text.strip_suffix(&last.ident.to_string()) else { return };
-        if prefix != "Ordering::" {
-            return;
-        }
-        for other in weaker(&last.ident.to_string(), of) {
-            self.value(at, &format!("{prefix}{other}"));
+        for other in text.strip_prefix("Ordering::").map_or(&[][..], |name| weaker(name, of)) {
+            self.value(at, &format!("Ordering::{other}"));
         }
     }
 
@@ -402,6 +400,10 @@ impl<'ast> Visit<'ast> for Finder<'_> {
             }
             return;
         }
+        if is_always(&at.cond, &self.markers) {
+            self.visit_block(&at.then_branch);
+            return;
+        }
         self.condition(&at.cond);
         visit::visit_expr_if(self, at);
     }
@@ -433,7 +435,8 @@ impl<'ast> Visit<'ast> for Finder<'_> {
     }
 
     fn visit_expr(&mut self, at: &'ast Expr) {
-        if matches!(at, Expr::Binary(_)) && is_never(at, &self.markers) {
+        let decided = is_never(at, &self.markers) || is_always(at, &self.markers);
+        if matches!(at, Expr::Binary(_)) && decided {
             return;
         }
         match at {

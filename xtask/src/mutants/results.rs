@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// How a mutant was decided.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum State {
     /// A test fails with it.
     Killed,
@@ -84,9 +84,15 @@ impl Sources {
     fn sources_of(&self, test: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let Some(name) = test.strip_prefix("model/models ") else {
-            let package = test.split('/').next().unwrap_or_default();
+            // A program is a file, and what stands in folders beside it.
+            let program = test.split(' ').next().unwrap_or_default();
+            let (package, name) = program.split_once('/').unwrap_or((program, ""));
             let of = format!("crates/{package}/tests/");
-            return self.by_path.keys().filter(|path| path.starts_with(&of)).cloned().collect();
+            let own = format!("{name}.rs");
+            let made = |path: &&String| {
+                path.strip_prefix(&of).is_some_and(|rest| rest == own || rest.contains('/'))
+            };
+            return self.by_path.keys().filter(made).cloned().collect();
         };
         let base = "crates/model/tests/models/";
         found.insert(format!("{base}common.rs"));

@@ -32,6 +32,16 @@ impl Limits<'_> {
         self.tests.is_empty() || matches!(found.state, State::Killed | State::DoesNotCompile)
     }
 
+    /// Says that a mutant was not killed.
+    fn tell(&self, plan: &Plan, index: usize, found: &Found) {
+        let at = plan.describe(&plan.mutants[index]);
+        match found.state {
+            State::Killed => {}
+            state if self.decides(found) => eprintln!("{state:?}: {at}"),
+            state => eprintln!("{state:?}, of these tests: {at}"),
+        }
+    }
+
     fn over(&self) -> bool {
         self.until.is_some_and(|until| Instant::now() >= until)
     }
@@ -70,11 +80,39 @@ impl Kills {
     }
 }
 
-/// Builds the plan's mutants and runs those of `todo`, which are indices into it.
+/// The tests that take milliseconds, by what their names begin with. Most mutants meet no others.
+const QUICK: &[&str] = &["core/", "ledger/"];
+
+/// Builds the plan's mutants and runs those of `todo`, which are indices into it: with the quick tests
+/// first, and then what these do not kill with all, whose programs are built only then.
 ///
 /// # Errors
 /// A build that fails for no mutant's sake, or a test that fails with none.
 pub fn run(
+    plan: &mut Plan,
+    todo: &[usize],
+    results: &mut Results,
+    limits: Limits<'_>,
+) -> Result<(), String> {
+    if !limits.tests.is_empty() {
+        return run_with(plan, todo, results, limits);
+    }
+    let quick: Vec<String> = QUICK.iter().map(ToString::to_string).collect();
+    run_with(plan, todo, results, Limits { tests: &quick, ..limits })?;
+    let passes = |index: &usize| {
+        let found = results.get(&plan.mutants[*index]);
+        !found.is_some_and(|it| matches!(it.state, State::Killed | State::DoesNotCompile))
+    };
+    let left: Vec<usize> = todo.iter().copied().filter(passes).collect();
+    if left.is_empty() || limits.over() {
+        return Ok(());
+    }
+    eprintln!("mutants: {} pass the quick tests", left.len());
+    run_with(plan, &left, results, limits)
+}
+
+/// Does the same with the tests that `limits` says.
+fn run_with(
     plan: &mut Plan,
     todo: &[usize],
     results: &mut Results,
@@ -163,10 +201,7 @@ fn run_switched(
                                 shared.0.put(&plan.mutants[index], &found, &reached);
                             }
                             shared.2 += 1;
-                            if found.state != State::Killed {
-                                let at = plan.describe(&plan.mutants[index]);
-                                eprintln!("{:?}: {at}", found.state);
-                            }
+                            limits.tell(plan, index, &found);
                             if shared.1.elapsed() > Duration::from_secs(10) {
                                 eprintln!("mutants: {} of {} done", shared.2, count);
                                 shared.1 = Instant::now();
@@ -309,9 +344,7 @@ fn run_singles(
         let near: Vec<&Test> = tests.iter().filter(near).collect();
         tree.write(plan, Some(index))?;
         let found = decide_single(plan, index, &near, &mut groups, (&tree, &kills))?;
-        if found.state != State::Killed {
-            eprintln!("{:?}: {at}", found.state);
-        }
+        limits.tell(plan, index, &found);
         if limits.decides(&found) {
             results.put(mutant, &found, &everywhere);
             results.save()?;

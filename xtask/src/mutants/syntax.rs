@@ -37,6 +37,20 @@ pub fn is_never(at: &Expr, markers: &BTreeSet<String>) -> bool {
     }
 }
 
+/// Returns whether an expression is true where no fault is chosen, because of a marker in it.
+#[must_use]
+pub fn is_always(at: &Expr, markers: &BTreeSet<String>) -> bool {
+    match at {
+        Expr::Paren(inner) => is_always(&inner.expr, markers),
+        Expr::Unary(unary) => matches!(unary.op, UnOp::Not(_)) && is_never(&unary.expr, markers),
+        Expr::Binary(pair) => {
+            matches!(pair.op, syn::BinOp::Or(_))
+                && (is_always(&pair.left, markers) || is_always(&pair.right, markers))
+        }
+        _ => false,
+    }
+}
+
 /// Collects the names that a function gives to markers of wrong steps.
 #[derive(Default)]
 pub struct Markers(pub BTreeSet<String>);
@@ -44,7 +58,7 @@ pub struct Markers(pub BTreeSet<String>);
 impl<'ast> Visit<'ast> for Markers {
     fn visit_local(&mut self, local: &'ast syn::Local) {
         if let (syn::Pat::Ident(name), Some(init)) = (&local.pat, &local.init)
-            && is_fault(&init.expr, &self.0)
+            && (is_fault(&init.expr, &self.0) || is_never(&init.expr, &self.0))
         {
             self.0.insert(name.ident.to_string());
         }

@@ -131,6 +131,8 @@ fn faults_are_no_steps() {
     becomes("let s = fault!(x); if s { f(y); } else { g(y); }", "s", &[]);
     becomes("let s = fault!(x); if s { f(y); } else { g(y); }", "g(y);", &["(left out)"]);
     becomes("a &= !fault!(x);", "a &= !fault!(x);", &[]);
+    becomes("if a || !fault!(x) { f(y); }", "a", &[]);
+    becomes("let x = fault!(x).then(|| y);", "fault!(x).then(|| y)", &[]);
 }
 
 #[test]

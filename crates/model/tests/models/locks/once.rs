@@ -3,7 +3,7 @@
 
 use crate::common::depth;
 use crate::labels::missed;
-use lockstead_core::{LockError, Nanos, OnceError, Platform, RawOnce, WaitBounds};
+use lockstead_core::{LockError, Nanos, OnceError, OnceState, Platform, RawOnce, WaitBounds};
 use lockstead_model::{
     Cell, Config, Coverage, FailureKind, FutexModel, Model, Ordering, Scenario, U32, freed,
 };
@@ -211,6 +211,19 @@ fn model_once_is_freed_when_done_2t() {
             }
         })
         .verify("once, freed, 2 threads", &Config::new());
+    assert_eq!(stats.coverage, Coverage::Complete);
+}
+
+/// Whoever is told that it is complete sees what the initialiser wrote.
+#[test]
+fn model_once_publishes_by_its_state_2t() {
+    let asks = |s: &Shared| {
+        if s.once.state() == OnceState::Complete {
+            s.see();
+        }
+    };
+    let stats = scenario().thread(Shared::call).thread(asks);
+    let stats = stats.verify("once, asked for its state, 2 threads", &Config::new());
     assert_eq!(stats.coverage, Coverage::Complete);
 }
 
