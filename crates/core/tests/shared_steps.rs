@@ -272,6 +272,27 @@ fn a_writer_gives_up_at_its_deadline_and_does_not_sleep_for_who_has_gone() {
     assert!(!calls().iter().any(|call| matches!(call, Call::Sleep(..))));
 }
 
+/// One reader that has ended unnoticed does not speak for the others.
+#[test]
+fn a_try_to_write_asks_about_one_reader_after_the_other() {
+    let segment = segment();
+    let lock = &segment.rwlock;
+    let what = segment.offset(lock);
+    segment.claims(2, 0, what, 0);
+    segment.claims(3, 0, what, 0);
+    answer(|answers| (answers.trust, answers.ended) = (Some(0), 1 << 2));
+    assert_eq!(lock.try_write(&segment.party(1)), Err(RobustError::TimedOut));
+    assert_eq!((get(word(lock)), asked().len()), (0, 2));
+    // So does who tries for units; a mark that a peer has set on a claim hides nobody.
+    let semaphore = &segment.semaphore;
+    let numbers: &'static [U32; 8] = words(semaphore);
+    set(&numbers[2], 2);
+    segment.claims(4, 0, segment.offset(semaphore) | AWAITED, 2);
+    answer(|answers| answers.ended = 1 << 4);
+    let got = semaphore.try_acquire(&segment.party(1), 0, 1);
+    assert_eq!(got, Ok(Units { lost: 2 }));
+}
+
 /// A semaphore whose mutex is lost is left as it is.
 #[test]
 fn nobody_changes_a_semaphore_that_is_lost() {
