@@ -238,6 +238,7 @@ fn classic_a_sleeper_that_gives_up_wakes_the_next() {
 #[test]
 fn classic_constants_make_the_same_semaphore() {
     type Semaphore = ClassicSemaphore<Alone>;
+    assert_eq!(Semaphore::MAX_PERMITS, 1 << 30);
     assert_eq!(Semaphore::initial_word(0), Some(1 << 31));
     assert_eq!(Semaphore::initial_word(3), Some((1 << 31) + 3));
     assert_eq!(Semaphore::initial_word(Semaphore::MAX_PERMITS + 1), None);

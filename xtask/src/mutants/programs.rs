@@ -172,8 +172,9 @@ impl Test {
                 if status.success() {
                     return Ok((Outcome::Passed, spent));
                 }
-                // More executions than a search may have are a long time, not a mistake.
-                let many = std::fs::read_to_string(&told).is_ok_and(|it| it.contains("TooMany"));
+                // More executions than a search may have (`FailureKind::TooMany`) are a long time, not a
+                // mistake.
+                let many = std::fs::read_to_string(&told).is_ok_and(|it| it.contains("TooMany,"));
                 let outcome = if many { Outcome::TimedOut } else { Outcome::Failed };
                 return Ok((outcome, spent));
             }
