@@ -20,6 +20,7 @@ pub(crate) const ELSEWHERE: &[&[&str]] = &[
     &["run"],
     &["check"],
     &["why"],
+    &["diff"],
     &["top"],
     &["shm"],
     &["oncpu", "start"],
