@@ -84,13 +84,17 @@ impl Sources {
     fn sources_of(&self, test: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         let Some(name) = test.strip_prefix("model/models ") else {
-            // A program is a file, and what stands in folders beside it.
-            let program = test.split(' ').next().unwrap_or_default();
+            // A program is a file, or a folder with a file for each module and what these share.
+            let (program, test) = test.split_once(' ').unwrap_or((test, ""));
             let (package, name) = program.split_once('/').unwrap_or((program, ""));
             let of = format!("crates/{package}/tests/");
-            let own = format!("{name}.rs");
+            let module = test.split("::").next().unwrap_or_default();
+            let own = [name.to_owned(), format!("{name}/main"), format!("{name}/{module}")];
             let made = |path: &&String| {
-                path.strip_prefix(&of).is_some_and(|rest| rest == own || rest.contains('/'))
+                let rest = path.strip_prefix(&of).and_then(|rest| rest.strip_suffix(".rs"));
+                rest.is_some_and(|rest| {
+                    own.iter().any(|own| own == rest) || rest.contains("common/")
+                })
             };
             return self.by_path.keys().filter(made).cloned().collect();
         };

@@ -17,14 +17,8 @@ const PACKAGES: &[&str] = &["core", "model", "ledger", "rules", "linux", "told"]
 /// first: each group a package. The tests on real threads of the core kill nothing.
 #[must_use]
 pub fn groups() -> [Vec<String>; 3] {
-    let own = files("crates/core/tests", &["rs"]).into_iter().filter_map(|path| {
-        let name = path.file_stem()?.to_string_lossy().into_owned();
-        let program = path.parent()?.ends_with("tests") && !name.starts_with("stress_");
-        program.then_some(name)
-    });
     let of = |arguments: &[&str]| arguments.iter().map(ToString::to_string).collect::<Vec<_>>();
-    let mut core = of(&["-p", "lockstead-core", "--lib"]);
-    core.extend(own.flat_map(|name| ["--test".into(), name]));
+    let core = of(&["-p", "lockstead-core", "--lib", "--test", "steps"]);
     let ledger = of(&["-p", "lockstead-ledger", "--lib", "--tests"]);
     [core, ledger, of(&["-p", "lockstead-model", "--test", "models"])]
 }

@@ -1,8 +1,6 @@
 //! What the reader-writer lock does, step by step, on a machine with one thread.
 
-mod common;
-
-use common::{Alone, U32, as_participant, here, lose, script, time, unplayed, wakes};
+use crate::common::{Alone, U32, as_participant, here, lose, script, time, unplayed, wakes};
 use lockstead_core::{
     Atomic32, LockError, MAX_SLOTS, Ordering, Policy, RawRwLock, Standard, WaitBounds, WaitOutcome,
 };

@@ -1,13 +1,11 @@
 //! What a waiter for the mutex between processes does, step by step, on a machine with one thread:
 //! what it sleeps on, whom it wakes, and what it leaves behind.
 
-mod common;
-
-use common::segment::{Segment, get, name, rings, segment, set, words};
-use common::shared::{
+use crate::common::segment::{Segment, get, name, rings, segment, set, words};
+use crate::common::shared::{
     Call, REST, Watch, answer, at, calls, deeds, heard, named, script_sleep, unslept,
 };
-use common::{
+use crate::common::{
     Alone, U32, machine, pass, script_access, script_exchange32, script_pause, time, unplayed,
 };
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
@@ -441,7 +439,7 @@ fn an_observer_hears_of_a_wait_and_its_end() {
     let segment = segment();
     let (word, _) = parts(segment);
     for observed in [false, true] {
-        common::set(|machine| machine.observed = observed);
+        crate::common::set(|machine| machine.observed = observed);
         let ends = time().after(70);
         let told = wait(segment, Some(ends));
         set(word, name(2).bits());

@@ -1,11 +1,9 @@
 //! What contexts of a wait/wound mutex say of themselves and do to each other, step by step, on a
 //! machine with one thread: who backs off, who is wounded, and when a wound heals.
 
-mod common;
-
-use common::contexts::*;
-use common::mutexes::{bits::*, slot};
-use common::{
+use crate::common::contexts::*;
+use crate::common::mutexes::{bits::*, slot};
+use crate::common::{
     as_participant, give_script, here, machine, pass, script, script_exchange, script_exchanged,
     script_pause, set, sleeps, take_script, time, unplayed, wakes,
 };
@@ -146,7 +144,7 @@ fn a_release_erases_the_holder_before_and_wakes_whom_it_must() {
     // SAFETY: as above, and the holder is erased.
     unsafe { lock.unlock_slow() };
     assert_eq!((peek(lock), woken(lock), unplayed()), (Word(SLOW), vec![("base", 1)], 0));
-    let fresh = RawWwMutex::<common::Alone>::default();
+    let fresh = RawWwMutex::<crate::common::Alone>::default();
     assert_eq!(format!("{fresh:?}"), "RawWwMutex{0}");
 }
 
@@ -486,7 +484,7 @@ fn a_context_that_takes_the_lock_leaves_the_first_place_and_looks_at_who_came() 
 #[test]
 fn classes_begin_with_their_first_context() {
     for scheme in SCHEMES {
-        let class = Class::<common::Alone>::new(scheme);
+        let class = Class::<crate::common::Alone>::new(scheme);
         assert_eq!(as_participant(4, || Context::begin(&class)).expect("a place").stamp(), 0);
     }
 }

@@ -1,13 +1,11 @@
 //! What the reader-writer lock between processes does to its word and to claims, step by step, on a
 //! machine with one thread.
 
-mod common;
-
-use common::segment::{
+use crate::common::segment::{
     NAMES, Segment, Whom, flags, get, life, name, population, segment, set, words,
 };
-use common::shared::{Call, answer, at, calls};
-use common::{Alone, U32, script_access, script_exchange32, unplayed};
+use crate::common::shared::{Call, answer, at, calls};
+use crate::common::{Alone, U32, script_access, script_exchange32, unplayed};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};

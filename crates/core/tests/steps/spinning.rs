@@ -1,10 +1,8 @@
 //! What a spinner does step by step, on a machine with one thread: whether and how it joins the
 //! queue, how often it looks at the lock, when it leaves, and whom others take it for.
 
-mod common;
-
-use common::mutexes::{bits::*, change, force, mutex, release};
-use common::{
+use crate::common::mutexes::{bits::*, change, force, mutex, release};
+use crate::common::{
     Alone, U32, as_participant, here, lose, machine, pass, script, script_exchange, script_pause,
     set, sleeps, time, unplayed,
 };

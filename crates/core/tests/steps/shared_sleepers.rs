@@ -1,13 +1,11 @@
 //! How a participant sleeps for units of the semaphore between processes, step by step, on a machine with
 //! one thread.
 
-mod common;
-
-use common::segment::{Segment, get, life, name, rings, segment, set, words};
-use common::shared::{
+use crate::common::segment::{Segment, get, life, name, rings, segment, set, words};
+use crate::common::shared::{
     Call, Watch, acts, answer, asked, at, calls, deeds, heard, named, script_sleep, unslept,
 };
-use common::{Alone, U32, pass, script_access, script_exchange32, time, unplayed};
+use crate::common::{Alone, U32, pass, script_access, script_exchange32, time, unplayed};
 use lockstead_core::robust::semaphore::GLANCE;
 use lockstead_core::robust::word::INCONSISTENT;
 use lockstead_core::robust::{RobustError, RobustUse, RobustWait, Units, Woken};
@@ -421,7 +419,7 @@ fn an_observer_hears_of_a_wait_at_its_first_sleep() {
         let how = WaitBounds { deadline: Some(ends), ..WaitBounds::FOREVER };
         let address = at(&segment.semaphore);
         let wait = RobustWait { address, wants: RobustUse::Units, deadline: Some(ends) };
-        common::set(|machine| machine.observed = observed);
+        crate::common::set(|machine| machine.observed = observed);
         write(segment, none_free());
         script_sleep(move || {
             assert_eq!(get(&parts(segment)[0]), 0);
@@ -435,7 +433,7 @@ fn an_observer_hears_of_a_wait_at_its_first_sleep() {
         assert_eq!(acquire(segment, 1, &how), Err(RobustError::TimedOut));
         assert_eq!(heard(), expected);
     }
-    common::set(|machine| machine.observed = true);
+    crate::common::set(|machine| machine.observed = true);
     write(segment, SOME);
     assert!(acquire(segment, 1, &WaitBounds::FOREVER).is_ok());
     assert_eq!(heard(), []);

@@ -1,11 +1,9 @@
 //! How contexts stand in line for a wait/wound mutex, step by step, on a machine with one thread: who
 //! is first, who sleeps behind, and who wakes whom.
 
-mod common;
-
-use common::contexts::*;
-use common::mutexes::bits::*;
-use common::{
+use crate::common::contexts::*;
+use crate::common::mutexes::bits::*;
+use crate::common::{
     Channel, as_participant, give_script, here, lose, machine, pass, script, script_exchange, set,
     sleeps, take_script, time, told, unplayed, wakes,
 };

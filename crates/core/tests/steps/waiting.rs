@@ -1,10 +1,8 @@
 //! What a waiter of the mutex does between its sleeps, step by step, on a machine with one thread:
 //! what it writes, when it restarts releases, how long it sleeps, and what it leaves behind.
 
-mod common;
-
-use common::mutexes::{bits::*, change, force, mutex, release, release_blindly};
-use common::{
+use crate::common::mutexes::{bits::*, change, force, mutex, release, release_blindly};
+use crate::common::{
     Alone, Channel, Sleep, U32, as_participant, here, lose, machine, pass, script, script_exchange,
     script_restart, set, sleeps, time, unplayed, wakes,
 };

@@ -1,8 +1,8 @@
 //! What both semaphores do, step by step, on a machine with one thread.
 
-mod common;
-
-use common::{Alone, U32, as_participant, here, script, script_pause, time, unplayed, wakes};
+use crate::common::{
+    Alone, U32, as_participant, here, script, script_pause, time, unplayed, wakes,
+};
 use lockstead_core::{
     Atomic32, ClassicSemaphore, LockError, Off, Ordering, PermitOverflow, Policy, Slot, Standard,
     TunedSemaphore, WaitBounds, WaitOutcome,

@@ -1,11 +1,9 @@
 //! What the mutex does apart from waiting, step by step, on a machine with one thread: over all
 //! words, and what hooks, observers and the platform hear of it.
 
-mod common;
-
-use common::heard::{Heard, STATE, heard};
-use common::mutexes::{bits, change, force, mutex, release, slot};
-use common::{
+use crate::common::heard::{Heard, STATE, heard};
+use crate::common::mutexes::{bits, change, force, mutex, release, slot};
+use crate::common::{
     Alone, TICK, as_participant, here, machine, script, script_exchange, set, sleeps, time, told,
     unplayed, wakes,
 };

@@ -1,10 +1,8 @@
 //! What the reader-writer lock does beside its word, on a machine with one thread: how long a waiter
 //! spins, and what hooks and observers hear.
 
-mod common;
-
-use common::heard::{Heard, STATE, heard};
-use common::{
+use crate::common::heard::{Heard, STATE, heard};
+use crate::common::{
     Alone, U64, here, machine, pass, script, script_pause, set, sleeps, time, told, unplayed,
 };
 use lockstead_core::policy::NoSpin;

@@ -1,11 +1,11 @@
 //! What locks between processes ask of their machine where the outcome tells nothing of it, step by step,
 //! on a machine with one thread: whom they ask about, whom they tell, and what a checker hears.
 
-mod common;
-
-use common::segment::{get, life, name, segment, set, words};
-use common::shared::{Call, Watch, acts, answer, asked, at, calls, heard, script_sleep, unslept};
-use common::{U32, pass, script_access, script_exchange32, script_pause, time, unplayed};
+use crate::common::segment::{get, life, name, segment, set, words};
+use crate::common::shared::{
+    Call, Watch, acts, answer, asked, at, calls, heard, script_sleep, unslept,
+};
+use crate::common::{U32, pass, script_access, script_exchange32, script_pause, time, unplayed};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::semaphore::GLANCE;
 use lockstead_core::robust::slot::AWAITED;
@@ -107,7 +107,7 @@ fn a_reader_tells_of_a_wait_where_it_did_not_come_at_once_and_of_none_where_it_d
     let segment = segment();
     let lock = &segment.rwlock;
     let me = segment.party(1);
-    common::set(|machine| machine.observed = true);
+    crate::common::set(|machine| machine.observed = true);
     for flags in [0, WAITERS, UNTOUCHED, WAITERS | UNTOUCHED] {
         set(word(lock), flags);
         let how = WaitBounds::FOREVER;

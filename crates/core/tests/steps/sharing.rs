@@ -1,9 +1,7 @@
 //! What the reader-writer lock does to its word, step by step, on a machine with one thread: over
 //! many words, whom a release tells, how long a waiter sleeps, and what hooks and observers hear.
 
-mod common;
-
-use common::{
+use crate::common::{
     Alone, Channel, U64, as_participant, here, lose, machine, pass, script, script_exchange,
     script_exchanged, set, sleeps, time, unplayed, wakes,
 };

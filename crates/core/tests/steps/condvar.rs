@@ -1,9 +1,7 @@
 //! What the condition variable does, step by step, on a machine with one
 //! thread.
 
-mod common;
-
-use common::{
+use crate::common::{
     Alone, U32, U64, as_participant, here, lose, script, script_exchange, set, sleeps, time, told,
     unplayed, wakes,
 };

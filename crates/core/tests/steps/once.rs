@@ -1,8 +1,6 @@
 //! What `RawOnce` does, step by step, on a machine with one thread.
 
-mod common;
-
-use common::{
+use crate::common::{
     Alone, U32, as_participant, here, lose, script, script_exchange32, set, sleeps, time, told,
     unplayed, wakes,
 };

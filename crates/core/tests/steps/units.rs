@@ -1,11 +1,9 @@
 //! What both semaphores do to their words, step by step, on a machine with one thread: over many
 //! words, and what hooks and observers hear.
 
-mod common;
-
-use common::heard::{Heard, heard};
-use common::mutexes::bits::*;
-use common::{
+use crate::common::heard::{Heard, heard};
+use crate::common::mutexes::bits::*;
+use crate::common::{
     Alone, Sleep, U64, here, machine, script, script_exchange, set, sleeps, time, told, unplayed,
     wakes,
 };

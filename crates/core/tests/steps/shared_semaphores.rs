@@ -1,11 +1,9 @@
 //! What the semaphore between processes does to its numbers, step by step, on a machine with one
 //! thread: what is counted, whom it wakes, and on whom a sleeper sleeps.
 
-mod common;
-
-use common::segment::{Segment, get, name, segment, set, words};
-use common::shared::{Call, acts, at, calls, deeds, named, wakes_find};
-use common::{Alone, U32, script_access, unplayed};
+use crate::common::segment::{Segment, get, name, segment, set, words};
+use crate::common::shared::{Call, acts, at, calls, deeds, named, wakes_find};
+use crate::common::{Alone, U32, script_access, unplayed};
 use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::robust::word::{NOT_RECOVERABLE, WAITERS};
 use lockstead_core::robust::{Domain, Party, RawSharedSemaphore, RobustError, Units};

@@ -1,10 +1,8 @@
 //! How a waiter of the mutex that was barged past backs off, step by step, on a machine with one
 //! thread: when it does, for how long, and what it writes before.
 
-mod common;
-
-use common::mutexes::{bits::*, force, mutex, release, release_blindly};
-use common::{
+use crate::common::mutexes::{bits::*, force, mutex, release, release_blindly};
+use crate::common::{
     Alone, Channel, here, lose, machine, pass, script, script_exchange, script_pause,
     script_restart, set, sleeps, time, unplayed,
 };

@@ -1,10 +1,8 @@
 //! What the words of locks between processes say, bit by bit.
 
-mod common;
-
-use common::segment::{GENERATION, get, life, name, rings, segment, set, vacant};
-use common::shared::{Call, acts, at, calls};
-use common::{Alone, U32, script_access, unplayed};
+use crate::common::segment::{GENERATION, get, life, name, rings, segment, set, vacant};
+use crate::common::shared::{Call, acts, at, calls};
+use crate::common::{Alone, U32, script_access, unplayed};
 use lockstead_core::Atomic32;
 use lockstead_core::robust::life::{
     LAST_PROCESS, LIFE_ALIVE, LIFE_DEAD, LIFE_DOUBTED, LIFE_FREE, LIFE_NUMBER, LIFE_PREPARED,

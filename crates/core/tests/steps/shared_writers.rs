@@ -1,11 +1,11 @@
 //! How readers and writers of the lock between processes wait for each other, step by step, on a machine
 //! with one thread.
 
-mod common;
-
-use common::segment::{Segment, get, life, name, rings, segment, set, words};
-use common::shared::{Call, Watch, answer, at, calls, deeds, heard, named, script_sleep, unslept};
-use common::{U32, pass, script_access, script_exchange32, time, unplayed};
+use crate::common::segment::{Segment, get, life, name, rings, segment, set, words};
+use crate::common::shared::{
+    Call, Watch, answer, at, calls, deeds, heard, named, script_sleep, unslept,
+};
+use crate::common::{U32, pass, script_access, script_exchange32, time, unplayed};
 use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::robust::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::robust::{Got, Life, ReadHold, RobustError, RobustUse, RobustWait, Woken};
@@ -272,7 +272,7 @@ fn an_observer_hears_of_each_wait_once() {
     let (word, _) = parts(segment);
     let me = segment.party(1);
     let what = segment.offset(lock);
-    common::set(|machine| machine.observed = true);
+    crate::common::set(|machine| machine.observed = true);
     let ends: Nanos = time().after(70);
     let how = WaitBounds { deadline: Some(ends), ..WaitBounds::FOREVER };
     let told = |wants| {

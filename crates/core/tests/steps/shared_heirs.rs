@@ -1,11 +1,11 @@
 //! What becomes of a waiter for the mutex between processes that has waited for long, step by step, on a
 //! machine with one thread: the lock is reserved for it.
 
-mod common;
-
-use common::segment::{GENERATION, Segment, get, life, name, rings, segment, set, words};
-use common::shared::{Call, Watch, answer, at, calls, deeds, script_sleep, unslept, wakes_find};
-use common::{Alone, U32, pass, script_exchange32, time, unplayed};
+use crate::common::segment::{GENERATION, Segment, get, life, name, rings, segment, set, words};
+use crate::common::shared::{
+    Call, Watch, answer, at, calls, deeds, script_sleep, unslept, wakes_find,
+};
+use crate::common::{Alone, U32, pass, script_exchange32, time, unplayed};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, WAITERS};
 use lockstead_core::robust::{Got, Life, RobustError, Woken};

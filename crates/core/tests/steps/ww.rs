@@ -2,10 +2,8 @@
 //! machine with one thread: who may take it while contexts wait, and when they are let in and sent
 //! away.
 
-mod common;
-
-use common::mutexes::{bits::*, slot};
-use common::{
+use crate::common::mutexes::{bits::*, slot};
+use crate::common::{
     Alone, U64, as_participant, here, machine, script, script_exchange, script_restart, set,
     sleeps, unplayed, wakes,
 };

@@ -1,12 +1,10 @@
 //! What the biased mutex writes and whom it waits for, step by step, on a machine with one thread:
 //! its owner's three steps, how the bias is taken away, and what is heard of it.
 
-mod common;
-
-use common::fences::{fenced, script_fence, set_fences};
-use common::heard::{Heard, STATE, heard};
-use common::mutexes::slot;
-use common::{
+use crate::common::fences::{fenced, script_fence, set_fences};
+use crate::common::heard::{Heard, STATE, heard};
+use crate::common::mutexes::slot;
+use crate::common::{
     Alone, Channel, U32, U64, as_participant, here, lose, machine, pass, script, script_pause, set,
     sleeps, time, unplayed,
 };

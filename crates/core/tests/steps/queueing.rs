@@ -1,10 +1,8 @@
 //! What spinners do that stand in one queue, step by step, on a machine with one thread: whoever
 //! stands behind another waits there, leaves, and is walked over; and what else the queue is for.
 
-mod common;
-
-use common::mutexes::{bits::*, force, mutex, release};
-use common::{
+use crate::common::mutexes::{bits::*, force, mutex, release};
+use crate::common::{
     Alone, Channel, as_participant, here, machine, pass, script, script_pause, set, sleeps,
     unplayed,
 };
@@ -150,7 +148,7 @@ fn the_last_spinner_takes_a_lock_that_comes_free_as_it_leaves() {
     script_pause(|| {});
     script_pause(move || {
         pass(1 << 30);
-        common::script_exchange(move || force(lock, Word(3 | UNRELEASED | tail(1))));
+        crate::common::script_exchange(move || force(lock, Word(3 | UNRELEASED | tail(1))));
     });
     script(move || {
         assert_eq!(lock.peek(), Word(3 | UNRELEASED | WAITERS | SLOW));
@@ -196,8 +194,8 @@ fn a_handler_of_a_thread_that_is_about_to_join_does_not_spin() {
     let inner = mutex::<Queues>();
     force(inner, Word::held(3));
     for _ in 0..5 {
-        common::script_exchange(move || {
-            common::mutexes::change(outer, |word| Word(word.0 ^ UNRELEASED));
+        crate::common::script_exchange(move || {
+            crate::common::mutexes::change(outer, |word| Word(word.0 ^ UNRELEASED));
         });
     }
     script_pause(move || {

@@ -1,13 +1,11 @@
 //! What the mutex between processes does to its words, step by step, on a machine with one thread:
 //! from which words it is taken, and whom a release wakes.
 
-mod common;
-
-use common::segment::{
+use crate::common::segment::{
     NAMES, Segment, Whom, flags, get, life, name, population, segment, set, words,
 };
-use common::shared::{Call, acts, answer, at, calls, wakes_find};
-use common::{Alone, U32, script_access, script_exchange32, unplayed};
+use crate::common::shared::{Call, acts, answer, at, calls, wakes_find};
+use crate::common::{Alone, U32, script_access, script_exchange32, unplayed};
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::robust::{
     Got, Identity, Life, Party, RawSharedMutex, RobustError, RobustMachine,

@@ -1,10 +1,8 @@
 //! What the table of participants does, step by step, on a machine with one thread: when a slot
 //! may be taken, and what its next thread finds there.
 
-mod common;
-
-use common::mutexes::{bits::*, force, mutex, release, slot};
-use common::{
+use crate::common::mutexes::{bits::*, force, mutex, release, slot};
+use crate::common::{
     Alone, as_participant, here, pass, script, script_exchange32, script_pause, set, unplayed,
 };
 use lockstead_core::policy::{BackOff, Without};

@@ -1,10 +1,8 @@
 //! What the hand-off waiter of a mutex does, step by step, on a machine with one thread: what it
 //! writes, whom it wakes, when it restarts releases, and what it leaves behind.
 
-mod common;
-
-use common::mutexes::{bits::*, change, force, mutex, release, release_blindly};
-use common::{
+use crate::common::mutexes::{bits::*, change, force, mutex, release, release_blindly};
+use crate::common::{
     Alone, Channel, U32, here, machine, pass, script, script_exchange, script_exchanged,
     script_pause, script_restart, set, sleeps, time, unplayed, wakes,
 };

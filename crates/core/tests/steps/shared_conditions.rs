@@ -1,13 +1,11 @@
 //! What waits for a condition between processes does, and how sleepers ask whether those have ended
 //! that they wait for, step by step, on a machine with one thread.
 
-mod common;
-
-use common::segment::{Segment, get, life, name, rings, segment, set, words};
-use common::shared::{
+use crate::common::segment::{Segment, get, life, name, rings, segment, set, words};
+use crate::common::shared::{
     Call, Watch, acts, answer, asked, at, calls, deeds, heard, named, script_sleep, unslept,
 };
-use common::{Alone, U32, pass, script_access, time, unplayed};
+use crate::common::{Alone, U32, pass, script_access, time, unplayed};
 use lockstead_core::robust::condvar::ConditionWaited;
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, WAITERS};
 use lockstead_core::robust::{
@@ -164,7 +162,7 @@ fn an_observer_hears_which_mutex_is_given_back_meanwhile() {
         (true, Woken::Copied, Some(RobustError::Copied)),
         (false, Woken::At(0), None),
     ] {
-        common::set(|machine| machine.observed = observed);
+        crate::common::set(|machine| machine.observed = observed);
         script_sleep(move || woken);
         let _ = wait(segment, &how);
         let mut expected = vec![Call::Begin(told)];
