@@ -3,7 +3,7 @@
 use crate::mutants::plan::{Plan, Verdict};
 use crate::mutants::rewrite::{Mark, Rewritten, replace, rewrite};
 use crate::mutants::switch;
-use crate::{all_files, files, root, text};
+use crate::{all_files, root, text};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
