@@ -123,7 +123,18 @@ pub(crate) fn end_sleep() {
     SLEEPERS.fetch_sub(1, Relaxed);
 }
 
+/// Set before each fork, and cleared by the first handler that runs in the child: threads that join
+/// at the same moment register the handlers more than once.
+static FORKS: AtomicBool = AtomicBool::new(false);
+
+extern "C" fn before_fork() {
+    FORKS.store(true, Relaxed);
+}
+
 extern "C" fn after_fork_in_child() {
+    if !FORKS.swap(false, Relaxed) {
+        return;
+    }
     let _errno = KeepErrno::new();
     // Not zero if a handler that interrupted a sleep has forked.
     SLEEPERS.store(SLEEPS.with(|sleeps| sleeps.load(Relaxed)), Relaxed);
@@ -147,10 +158,10 @@ pub fn prepare() {
         create_key();
     }
     if !FORK_HANDLED.load(Relaxed) {
-        // A second registration by a racing thread does no harm: the handler
-        // does nothing the second time.
-        // SAFETY: the handler is a function of this library, which `stay` keeps loaded.
-        let refused = unsafe { libc::pthread_atfork(None, None, Some(after_fork_in_child)) };
+        // A racing thread may register them a second time: FORKS has them do their work once.
+        // SAFETY: the handlers are functions of this library, which `stay` keeps loaded.
+        let refused =
+            unsafe { libc::pthread_atfork(Some(before_fork), None, Some(after_fork_in_child)) };
         // Out of memory: tried again by the next thread that joins.
         FORK_HANDLED.store(refused == 0, Relaxed);
     }
@@ -169,5 +180,31 @@ fn create_key() {
     if KEY.compare_exchange(0, key + 1, Relaxed, Relaxed).is_err() {
         // SAFETY: created above, and no other thread knows the key.
         unsafe { libc::pthread_key_delete(key) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pi::PiWord;
+
+    #[test]
+    fn a_fork_handler_that_is_registered_twice_does_its_work_once() {
+        let word = PiWord::new();
+        prepare();
+        assert!(word.lock_fast() || word.try_lock_slow());
+        // SAFETY: the child makes no call that is not safe after a fork, and ends without returning.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            after_fork_in_child();
+            // SAFETY: it ends the child without running the parent's exit handlers.
+            unsafe { libc::_exit(i32::from(!word.is_mine())) };
+        }
+        let mut status = 0;
+        // SAFETY: the kernel writes how the child ended to a variable on this stack.
+        assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+        assert_eq!(status, 0, "the child does not know what it holds");
+        // SAFETY: this thread has taken the lock above.
+        unsafe { word.unlock() };
     }
 }
