@@ -15,6 +15,7 @@ mod finding_text;
 mod measuring;
 mod oncpu;
 mod preload_image;
+mod recorded;
 #[cfg(test)]
 mod reference;
 mod report;

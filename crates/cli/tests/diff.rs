@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// The number of runs of a side.
 const RUNS: u64 = 4;
 
-/// Writes reports that have the waits of `run`, times `factor` and with a little noise, and returns
-/// their files.
+/// Writes reports that have the waits of `run`, times `factor` and with a little noise. Returns the
+/// files of these reports.
 fn side(folder: &Path, name: &str, run: &Value, factor: f64) -> Vec<PathBuf> {
     let written = |number: u64| {
         let noise = 1.0 + 0.01 * number as f64;
@@ -119,7 +119,12 @@ fn what_cannot_be_compared_is_said() {
     for (words, status, said) in [
         (&["diff", other][..], 2, "two reports are compared"),
         (&["diff", other, other, other], 2, "two reports are compared"),
-        (&["diff", other, other], 1, "no report of `lockstead run --json"),
+        (
+            &["diff", other, other],
+            1,
+            "is a report of lockstead-check, not of `lockstead run --json",
+        ),
+        (&["diff", "/dev/null", other], 1, "no report of `lockstead run --json FILE`"),
         (&["diff", "/nowhere.json", other], 1, "cannot read /nowhere.json"),
         (&["diff", "--fail-on", "-5%", other, other], 2, "how much more is allowed"),
     ] {

@@ -278,8 +278,8 @@ pub trait Platform: Sized + 'static {
     fn end_sleep() {}
 
     /// Tells an observer of the process that the calling thread is about to wait. Returns whether
-    /// one has taken note: then [`Platform::wait_ends`] is owed to it. A platform without observers
-    /// does nothing.
+    /// one has taken note: only then the caller calls [`Platform::wait_ends`] afterwards. A platform
+    /// without observers returns false.
     #[inline(always)]
     fn wait_begins(_awaited: &Awaited) -> bool {
         false

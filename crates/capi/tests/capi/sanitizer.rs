@@ -49,8 +49,8 @@ fn run(command: &mut Command) -> Option<Output> {
     }
 }
 
-/// Runs a program under its sanitizer, without the randomised addresses that older sanitizers do
-/// not expect.
+/// Runs a program under its sanitizer. Older sanitizers do not expect randomised addresses, so these
+/// are switched off.
 fn sanely(program: &Path) -> Option<Output> {
     let mut command = Command::new("setarch");
     command.args(["-R", "timeout", "-k", "5", "120"]).arg(program);

@@ -1,20 +1,17 @@
 //! A report of `lockstead run --json`, read again.
 
+use crate::recorded;
 use lockstead_inspect::check::model::{Details, ThreadIdentity};
 use lockstead_inspect::check::order::RecordedOrder;
 use lockstead_inspect::report::Finding;
-use lockstead_inspect::report::model::SCHEMA;
 use lockstead_inspect::stack::Stack;
 use lockstead_render::failure::Failure;
 use serde::Deserialize;
-use std::fs;
-use std::io::{self, Read};
 use std::path::Path;
 
 /// What of a report matters here.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Report {
-    schema: String,
     /// The processes of the run.
     #[serde(default)]
     pub(crate) processes: Vec<RecordedProcess>,
@@ -103,27 +100,10 @@ impl From<&Finding> for RecordedFinding {
     }
 }
 
-/// Reads a report; `-` is standard input.
+/// Reads a report of `lockstead run --check --json FILE`; `-` is standard input.
 ///
 /// # Errors
 /// It cannot be read, or is none.
 pub(crate) fn read(file: &Path) -> Result<Report, Failure> {
-    let name = file.display();
-    let text = if file.as_os_str() == "-" {
-        let mut text = String::new();
-        io::stdin().read_to_string(&mut text).map(|_| text)
-    } else {
-        fs::read_to_string(file)
-    };
-    let text = text.map_err(|error| Failure::Run(format!("cannot read {name}: {error}")))?;
-    let report: Report = serde_json::from_str(&text).map_err(|error| {
-        Failure::Run(format!("{name} is no report of `lockstead run --check --json FILE`: {error}"))
-    })?;
-    if report.schema != SCHEMA {
-        return Err(Failure::Run(format!(
-            "{name} is a report of {}, not of `lockstead run --check --json FILE`",
-            lockstead_render::words::clean(&report.schema)
-        )));
-    }
-    Ok(report)
+    recorded::read(file, "lockstead run --check")
 }

@@ -5,23 +5,27 @@ use super::side::{LockKey, Side, median};
 use super::verdict::{ChangeVerdict, ValueBounds, judge};
 use std::collections::BTreeSet;
 
-/// The share of a program's threads' time from which on a lock matters.
+/// The share of the time of a program's threads from which on a wait matters.
 const SMALL: f64 = 0.01;
 
 /// Compares the runs after with those before. `fail_on`: how much more is allowed, in per cent.
 pub(super) fn compare(before: &Side, after: &Side, fail_on: Option<f64>) -> DiffReport {
     let time = |a: &[ValueBounds], b: &[ValueBounds], counts| times(a, b, fail_on, counts);
-    let figure = |figure, program: Option<&str>, a: &[ValueBounds], b: &[ValueBounds]| {
-        ComparedFigure { figure, program: program.map(str::to_owned), time: time(a, b, true) }
+    let of_run = |figure, a: &[ValueBounds], b: &[ValueBounds]| ComparedFigure {
+        figure,
+        program: None,
+        time: time(a, b, true),
     };
-    let mut figures = vec![figure("run time", None, &before.wall, &after.wall)];
+    let mut figures = vec![of_run("run time", &before.wall, &after.wall)];
     if let (Some(a), Some(b)) = (&before.cpu, &after.cpu) {
-        figures.push(figure("processor time", None, a, b));
+        figures.push(of_run("processor time", a, b));
     }
     let programs: BTreeSet<&String> = before.programs().chain(after.programs()).collect();
     for program in programs {
         let (a, b) = (before.waited(program), after.waited(program));
-        figures.push(figure("waiting", Some(program), &a, &b));
+        let counts = !is_small((before, &a), (after, &b), program);
+        let time = time(&a, &b, counts);
+        figures.push(ComparedFigure { figure: "waiting", program: Some(program.clone()), time });
     }
     let keys: BTreeSet<LockKey> = before.locks().chain(after.locks()).collect();
     let mut locks: Vec<ComparedLock> =
@@ -43,7 +47,20 @@ pub(super) fn compare(before: &Side, after: &Side, fail_on: Option<f64>) -> Diff
     }
 }
 
-/// Compares one lock.
+/// Tells whether waits are less than 1 % of the time of a program's threads, before and after.
+fn is_small(
+    (before, a): (&Side, &[ValueBounds]),
+    (after, b): (&Side, &[ValueBounds]),
+    program: &str,
+) -> bool {
+    let share = |side: &Side, waited: &[ValueBounds]| {
+        median(waited.iter().map(|waited| waited.least)) / side.lived(program)
+    };
+    // No share where the program did not run.
+    !(share(before, a) >= SMALL || share(after, b) >= SMALL)
+}
+
+/// Compares the waits for one lock on both sides.
 fn lock(
     before: &Side,
     after: &Side,
@@ -51,11 +68,7 @@ fn lock(
     time: &impl Fn(&[ValueBounds], &[ValueBounds], bool) -> Comparison,
 ) -> ComparedLock {
     let (a, b) = (before.waited_for(key), after.waited_for(key));
-    let share = |side: &Side, waited: &[ValueBounds]| {
-        median(waited.iter().map(|waited| waited.least)) / side.lived(&key.0)
-    };
-    // No share where the program did not run.
-    let small = !(share(before, &a) >= SMALL || share(after, &b) >= SMALL);
+    let small = is_small((before, &a), (after, &b), &key.0);
     let (here, there) = (before.sites(key), after.sites(key));
     let places: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
     let site = |place: &String| ComparedSite {
@@ -119,4 +132,69 @@ fn notes(before: &Side, after: &Side) -> Vec<String> {
         );
     }
     notes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::diff::recorded::RecordedRun;
+    use serde_json::json;
+
+    /// Makes a side of three runs in which the threads of `srv` live for a second, and two locks are
+    /// waited for so long.
+    fn side(hot: u64, cold: u64, processors: u64, cpu: u64) -> Side {
+        let run = |number: u64| {
+            let lock = |name: &str, waited: u64| {
+                json!({
+                    "name": name, "acquisitions": 5, "waited_at": [],
+                    "wait": { "total_ns": waited + number },
+                })
+            };
+            let run = json!({
+                "wall_ns": 1_000_000_000, "cpu_ns": cpu, "processors": processors,
+                "machine": { "cpu": "A" },
+                "processes": [{
+                    "exe": "/bin/srv",
+                    "waiting": { "thread_ns": 1_000_000_000, "waited_ns": hot + cold + number },
+                    "more": { "waited_ns": 0 },
+                    "locks": [lock("hot", hot), lock("cold", cold)],
+                }],
+            });
+            serde_json::from_value::<RecordedRun>(run).expect("all that is read")
+        };
+        Side::of(vec!["a".into(), "b".into(), "c".into()], &[0, 1, 2].map(run))
+    }
+
+    /// Returns the locks, and the figures, because of which it fails.
+    fn failing(report: &DiffReport) -> Vec<&str> {
+        let locks = report.locks.iter().filter(|lock| lock.time.fails).map(|lock| &*lock.lock);
+        let figures = report.figures.iter().filter(|it| it.time.fails).map(|it| it.figure);
+        figures.chain(locks).collect()
+    }
+
+    #[test]
+    fn waits_of_less_than_a_hundredth_of_the_time_fail_nothing() {
+        let base = side(100_000_000, 1_000_000, 2, 7);
+        let cold = compare(&base, &side(100_000_000, 9_000_000, 2, 7), Some(50.0));
+        assert!(!cold.failed && failing(&cold).is_empty(), "{cold:?}");
+        assert_eq!(cold.locks[0].lock, "cold");
+        assert_eq!((cold.locks[0].time.verdict, cold.locks[0].small), (ChangeVerdict::Worse, true));
+        let hot = compare(&base, &side(200_000_000, 1_000_000, 2, 7), Some(50.0));
+        assert!(hot.failed);
+        assert_eq!(failing(&hot), ["waiting", "hot"]);
+        // The waits of the program are as few.
+        let few = compare(&side(1000, 0, 2, 7), &side(3000, 0, 2, 7), Some(50.0));
+        assert!(!few.failed, "{few:?}");
+        assert!(!compare(&base, &side(200_000_000, 1_000_000, 2, 7), None).failed);
+    }
+
+    #[test]
+    fn what_makes_sides_unlike_is_said_and_an_unknown_figure_left_out() {
+        let base = side(1000, 1000, 2, 7);
+        assert!(compare(&base, &side(1000, 1000, 2, 7), None).notes.is_empty());
+        let other = compare(&base, &side(1000, 1000, 4, 0), None);
+        assert_eq!(other.notes, ["not all runs had the same processors: 2 of A; 4 of A"]);
+        let figures: Vec<_> = other.figures.iter().map(|it| it.figure).collect();
+        assert_eq!(figures, ["run time", "waiting"]);
+    }
 }

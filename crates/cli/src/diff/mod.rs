@@ -24,10 +24,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Worse or better is what several runs of each side show: by the rank test of Mann and Whitney the
-chance that runs which do not differ fall apart so far is 5 % at most. Three runs of each side are
-the fewest that can show that. With fewer the change is shown without a verdict, and --fail-on goes
-by the change alone. Of twenty locks that are the same one may seem to differ.
+Worse or better is what several runs of each side show: by the rank test of Mann and Whitney
+the chance that runs which do not differ come out so far on that side is 5 % at most. Three
+runs of each side are the fewest that can show that. With fewer the change is shown without
+a verdict, and --fail-on goes by the change alone. Of twenty locks that are the same one may
+seem worse, and one better.
 
 Examples:
   lockstead run --json before.json -- ./server
@@ -47,8 +48,8 @@ pub(crate) struct DiffFlags {
     /// Reports of runs from after the change, behind --
     #[arg(value_name = "AFTER.json", last = true)]
     pub(crate) after: Vec<PathBuf>,
-    /// Exit with status 1 when the run, its processor time, the waiting of a program, or of a lock
-    /// with 1 % of its threads' time got worse by more than this: +10%
+    /// Exit with status 1 when something got worse by more than this, as +10%: the run time, the
+    /// processor time, or waiting of 1 % of a program's time, for all its locks or for one
     #[arg(long, value_name = "+PERCENT", value_parser = percent, allow_hyphen_values = true)]
     pub(crate) fail_on: Option<f64>,
     /// Show what is not told from noise, too
@@ -68,7 +69,7 @@ fn percent(text: &str) -> Result<f64, String> {
     more.ok_or_else(|| "write how much more is allowed, as +10%".into())
 }
 
-/// Compares and prints.
+/// Compares the two sides and prints what has changed.
 ///
 /// # Errors
 /// As [`Failure`]; that something got worse is one, if `--fail-on` asks for it.

@@ -78,8 +78,8 @@ pub(super) struct ComparedLock {
     /// the verdict counts with that.
     #[serde(flatten)]
     pub(super) time: Comparison,
-    /// Whether it has less than 1 % of the time of the program's threads before and after; such a
-    /// lock does not make `--fail-on` fail.
+    /// Whether its waits are less than 1 % of the time of the program's threads before and after; such
+    /// waits do not make `--fail-on` fail.
     pub(super) small: bool,
     /// How often it was acquired before, the median of the runs; 0 where only waits are seen.
     pub(super) acquisitions_before: f64,

@@ -1,16 +1,10 @@
 //! What of a report of `lockstead run --json` is compared.
 
-use lockstead_inspect::report::model::SCHEMA;
-use lockstead_render::failure::Failure;
-use lockstead_render::words::clean;
 use serde::Deserialize;
-use std::fs;
-use std::path::Path;
 
 /// What is compared of one run.
 #[derive(Debug, Deserialize)]
 pub(super) struct RecordedRun {
-    schema: String,
     pub(super) wall_ns: u64,
     /// The processor time; 0 if unknown.
     pub(super) cpu_ns: u64,
@@ -68,24 +62,4 @@ pub(super) struct RecordedSite {
     pub(super) site: String,
     pub(super) function: Option<String>,
     pub(super) total_ns: u64,
-}
-
-/// Reads a report.
-///
-/// # Errors
-/// It cannot be read, or is none.
-pub(super) fn read(file: &Path) -> Result<RecordedRun, Failure> {
-    let name = file.display();
-    let text = fs::read_to_string(file)
-        .map_err(|error| Failure::Run(format!("cannot read {name}: {error}")))?;
-    let run: RecordedRun = serde_json::from_str(&text).map_err(|error| {
-        Failure::Run(format!("{name} is no report of `lockstead run --json FILE`: {error}"))
-    })?;
-    if run.schema != SCHEMA {
-        return Err(Failure::Run(format!(
-            "{name} is a report of {}, not of `lockstead run --json FILE`",
-            clean(&run.schema)
-        )));
-    }
-    Ok(run)
 }

@@ -1,7 +1,8 @@
 //! The runs of one side: of each lock the waiting in each run.
 
-use super::recorded::{self, RecordedProcess, RecordedRun};
+use super::recorded::{RecordedProcess, RecordedRun};
 use super::verdict::ValueBounds;
+use crate::recorded;
 use lockstead_render::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -48,7 +49,7 @@ impl Side {
     /// # Errors
     /// One cannot be read, or is none.
     pub(super) fn read(files: &[PathBuf]) -> Result<Side, Failure> {
-        let runs = files.iter().map(|file| recorded::read(file));
+        let runs = files.iter().map(|file| recorded::read(file, "lockstead run"));
         let runs: Vec<RecordedRun> = runs.collect::<Result<_, _>>()?;
         Ok(Side::of(files.iter().map(|file| file.display().to_string()).collect(), &runs))
     }

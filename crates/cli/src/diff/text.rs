@@ -44,7 +44,7 @@ pub(super) fn render(report: &DiffReport, all: bool) -> String {
     text
 }
 
-/// Adds the locks.
+/// Adds the locks whose waiting has changed.
 fn locks(text: &mut String, report: &DiffReport, all: bool) {
     let changed = |lock: &&ComparedLock| lock.time.change() != 0.0;
     let told = |lock: &&ComparedLock| lock.time.verdict != ChangeVerdict::Noise;
@@ -75,12 +75,9 @@ fn locks(text: &mut String, report: &DiffReport, all: bool) {
         }
     }
     let noise = changed.iter().filter(|lock| !told(lock)).count();
-    let cut = changed.len() - noise - shown.len().min(changed.len() - noise);
-    for (count, what) in [
-        (if all { 0 } else { cut }, "changed too, by less"),
-        (if all { 0 } else { noise }, "may differ by noise alone"),
-    ] {
-        if count > 0 {
+    let less = (changed.len() - noise).saturating_sub(LOCKS);
+    for (count, what) in [(less, "changed too, by less"), (noise, "may differ by noise alone")] {
+        if !all && count > 0 {
             let locks = plural(count as u64, "lock", "locks");
             let _ = writeln!(text, "  {locks} {what} (--all shows them)");
         }

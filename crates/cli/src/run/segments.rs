@@ -21,7 +21,7 @@ pub(super) struct SegmentHolder {
     pub(super) process: u32,
     /// The number that the thread has for itself.
     pub(super) thread: u32,
-    /// The inode of the PID namespace in which it has these numbers; 0: unknown.
+    /// The inode of the PID namespace in which it has these numbers; 0: unknown, as without `/proc`.
     pub(super) namespace: u64,
     /// How it holds the lock.
     pub(super) mode: HoldMode,
@@ -33,12 +33,13 @@ impl SegmentHolder {
         SegmentHolder { process, thread, namespace, mode }
     }
 
-    /// Tells whether it is this thread of this process.
+    /// Tells whether it is this thread of this process. Where the namespace is unknown nobody is:
+    /// another namespace may have the same numbers.
     pub(super) fn is(&self, process: &Observed, thread: u32) -> bool {
         let space = || fs::metadata(format!("/proc/{}/ns/pid", process.pid));
         self.thread == thread
             && self.process == process.pid
-            && (self.namespace == 0 || space().is_ok_and(|space| space.ino() == self.namespace))
+            && space().is_ok_and(|space| space.ino() == self.namespace)
     }
 }
 

@@ -128,8 +128,8 @@ pub trait RobustMachine: Platform {
     }
 
     /// Tells an observer of the process that the caller is about to wait. Returns whether one has taken
-    /// note: then [`shared_wait_ends`](Self::shared_wait_ends) is owed to it. A machine without
-    /// observers does nothing.
+    /// note: only then the caller calls [`shared_wait_ends`](Self::shared_wait_ends) afterwards. A
+    /// machine without observers returns false.
     #[inline(always)]
     fn shared_wait_begins(_wait: &RobustWait) -> bool {
         false
@@ -171,7 +171,7 @@ pub enum Addend {
 /// Waits by `by`, and tells the machine's observer when that begins and how it ends.
 ///
 /// # Errors
-/// Those of `by`.
+/// Returns the error of `by`, of which the observer is told.
 #[inline]
 pub(super) fn telling<P: RobustMachine, T>(
     wait: &RobustWait,

@@ -1,57 +1,15 @@
 //! What becomes of a waiter for the mutex between processes that has waited for long, step by step, on a
 //! machine with one thread: the lock is reserved for it.
 
-use crate::common::segment::{GENERATION, Segment, get, life, name, rings, segment, set, words};
-use crate::common::shared::{
-    Call, Watch, answer, at, calls, deeds, script_sleep, unslept, wakes_find,
-};
-use crate::common::{Alone, U32, pass, script_exchange32, time, unplayed};
+use crate::common::segment::{GENERATION, get, life, name, rings, segment, set};
+use crate::common::shared::{Call, answer, at, calls, deeds, script_sleep, wakes_find};
+use crate::common::shared_mutex::{forever, lock_any, parts, watches};
+use crate::common::{pass, script_exchange32, time};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, WAITERS};
 use lockstead_core::robust::{Got, Life, RobustError, Woken};
 
 const PATIENCE: u64 = 5_000_000;
-
-fn parts(segment: &'static Segment) -> (&'static U32, &'static U32) {
-    let [word, reserved_for] = words::<_, 2>(&segment.mutex);
-    (word, reserved_for)
-}
-
-fn lock(segment: &'static Segment, how: &WaitBounds<'_, Alone>) -> Result<Got, RobustError> {
-    let got = segment.mutex.lock(&segment.party(1), how);
-    assert_eq!((unplayed(), unslept()), (0, 0));
-    assert_eq!(get(&segment.record(1).waits_for), 0);
-    got
-}
-
-fn forever(segment: &'static Segment) -> Result<Got, RobustError> {
-    lock(segment, &WaitBounds::FOREVER)
-}
-
-/// Returns what a waiter sleeps on, for this word, while it waits for the end of this participant.
-fn watches(segment: &'static Segment, slot: u32, is_heir: bool, word: u32) -> Vec<Watch> {
-    let (lock, reserved_for) = parts(segment);
-    let record = segment.record(slot);
-    let life = Life(record.life.silently());
-    let channel = match is_heir {
-        true => Watch::Word(at(lock), word),
-        false => Watch::Word(at(reserved_for), get(reserved_for)),
-    };
-    vec![
-        channel,
-        Watch::Word(at(&segment.doorbell), get(&segment.doorbell)),
-        Watch::Low(at(&record.life), life.life()),
-        Watch::High(at(&record.life), life.high()),
-        Watch::Seen(at(lock), word),
-    ]
-}
-
-/// Locks, where the participant may be a copy that writes nothing in its own name.
-fn lock_any(segment: &'static Segment, how: &WaitBounds<'_, Alone>) -> Result<Got, RobustError> {
-    let got = segment.mutex.lock(&segment.party(1), how);
-    assert_eq!((unplayed(), unslept()), (0, 0));
-    got
-}
 
 /// A copy leaves what the participant has written: that it waits, and that the lock is its.
 #[test]

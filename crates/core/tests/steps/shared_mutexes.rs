@@ -1,20 +1,14 @@
 //! What the mutex between processes does to its words, step by step, on a machine with one thread:
 //! from which words it is taken, and whom a release wakes.
 
-use crate::common::segment::{
-    NAMES, Segment, Whom, flags, get, life, name, population, segment, set, words,
-};
+use crate::common::segment::{NAMES, Whom, flags, get, life, name, population, segment, set};
 use crate::common::shared::{Call, acts, answer, at, calls, wakes_find};
-use crate::common::{Alone, U32, script_access, script_exchange32, unplayed};
+use crate::common::shared_mutex::{kept_by_a_try, parts};
+use crate::common::{Alone, script_access, script_exchange32, unplayed};
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
 use lockstead_core::robust::{
     Got, Identity, Life, Party, RawSharedMutex, RobustError, RobustMachine,
 };
-
-fn parts(segment: &'static Segment) -> (&'static U32, &'static U32) {
-    let [word, reserved_for] = words::<_, 2>(&segment.mutex);
-    (word, reserved_for)
-}
 
 #[test]
 fn a_try_takes_what_is_free_or_a_dead_ones() {
@@ -29,18 +23,8 @@ fn a_try_takes_what_is_free_or_a_dead_ones() {
                 set(word, before);
                 set(reserved_for, heir);
                 let got = segment.mutex.try_lock(&me);
-                let kept = flags & (WAITERS | INCONSISTENT | RESERVED);
                 let is_reserved = whom == Whom::Nobody && flags & RESERVED != 0;
-                let has = match whom {
-                    Whom::Lives => Err(RobustError::TimedOut),
-                    Whom::Caller => Err(RobustError::Recursive),
-                    Whom::Nobody if is_reserved && heirs == Whom::Lives => {
-                        Err(RobustError::TimedOut)
-                    }
-                    Whom::Nobody => Ok(kept & !RESERVED),
-                    Whom::Dead | Whom::Left if flags & UNTOUCHED == 0 => Ok(kept | INCONSISTENT),
-                    Whom::Dead | Whom::Left => Ok(kept),
-                };
+                let has = kept_by_a_try(whom, heirs, flags);
                 let outcome = |flags| match flags & INCONSISTENT {
                     0 => Got::Clean,
                     _ => Got::OwnerDied,

@@ -5,6 +5,7 @@ use crate::common::segment::{
     NAMES, Segment, Whom, flags, get, life, name, population, segment, set, words,
 };
 use crate::common::shared::{Call, answer, at, calls};
+use crate::common::shared_mutex::kept_by_a_try;
 use crate::common::{Alone, U32, script_access, script_exchange32, unplayed};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::slot::AWAITED;
@@ -66,16 +67,7 @@ fn a_try_to_read_claims_what_nobody_owns_and_owns_what_a_dead_writer_left() {
                 set(word, before);
                 set(&claim.what, 0);
                 let alone = segment.rwlock.try_read(&me, None);
-                let kept = flags & (WAITERS | INCONSISTENT | RESERVED);
-                let reserved = whom == Whom::Nobody && flags & RESERVED != 0;
-                let has = match whom {
-                    Whom::Lives => Err(RobustError::TimedOut),
-                    Whom::Caller => Err(RobustError::Recursive),
-                    Whom::Nobody if reserved && heirs == Whom::Lives => Err(RobustError::TimedOut),
-                    Whom::Nobody => Ok(kept & !RESERVED),
-                    Whom::Dead | Whom::Left if flags & UNTOUCHED == 0 => Ok(kept | INCONSISTENT),
-                    Whom::Dead | Whom::Left => Ok(kept),
-                };
+                let has = kept_by_a_try(whom, heirs, flags);
                 let hold = |flags| match flags & INCONSISTENT {
                     0 => ReadHold::Alone,
                     _ => ReadHold::OwnerDied,

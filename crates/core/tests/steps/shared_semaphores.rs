@@ -1,48 +1,13 @@
 //! What the semaphore between processes does to its numbers, step by step, on a machine with one
 //! thread: what is counted, whom it wakes, and on whom a sleeper sleeps.
 
-use crate::common::segment::{Segment, get, name, segment, set, words};
-use crate::common::shared::{Call, acts, at, calls, deeds, named, wakes_find};
-use crate::common::{Alone, U32, script_access, unplayed};
+use crate::common::segment::{Segment, get, name, segment, set};
+use crate::common::shared::{Call, acts, at, deeds, named, wakes_find};
+use crate::common::shared_semaphore::{Numbers, SOME, numbers, parts, what, write};
+use crate::common::{Alone, script_access, unplayed};
 use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::robust::word::{NOT_RECOVERABLE, WAITERS};
 use lockstead_core::robust::{Domain, Party, RawSharedSemaphore, RobustError, Units};
-
-/// The numbers of a semaphore.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Numbers {
-    total: u32,
-    free: u32,
-    lost: u32,
-    asleep: u32,
-    on_their_way: u32,
-    channel: u32,
-}
-
-fn parts(segment: &'static Segment) -> &'static [U32; 8] {
-    words(&segment.semaphore)
-}
-
-fn write(segment: &'static Segment, numbers: Numbers) {
-    let Numbers { total, free, lost, asleep, on_their_way, channel } = numbers;
-    let all = [0, 0, total, free, lost, asleep, on_their_way, channel];
-    parts(segment).iter().zip(all).for_each(|(word, value)| set(word, value));
-    calls();
-}
-
-fn numbers(segment: &'static Segment) -> Numbers {
-    let [word, _, total, free, lost, asleep, on_their_way, channel] =
-        parts(segment).each_ref().map(get);
-    assert_eq!(word, 0, "the mutex is free");
-    Numbers { total, free, lost, asleep, on_their_way, channel }
-}
-
-const SOME: Numbers =
-    Numbers { total: 9, free: 2, lost: 0, asleep: 0, on_their_way: 0, channel: 40 };
-
-fn what(segment: &'static Segment) -> u32 {
-    segment.offset(&segment.semaphore)
-}
 
 fn held(segment: &'static Segment, slot: u32, number: usize) -> (u32, u32) {
     let claim = segment.claim(slot, number);

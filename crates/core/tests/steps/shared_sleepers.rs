@@ -1,10 +1,11 @@
 //! How a participant sleeps for units of the semaphore between processes, step by step, on a machine with
 //! one thread.
 
-use crate::common::segment::{Segment, get, life, name, rings, segment, set, words};
+use crate::common::segment::{Segment, get, life, name, rings, segment, set};
 use crate::common::shared::{
     Call, Watch, acts, answer, asked, at, calls, deeds, heard, named, script_sleep, unslept,
 };
+use crate::common::shared_semaphore::{Numbers, SOME, numbers, parts, what, write};
 use crate::common::{Alone, U32, pass, script_access, script_exchange32, time, unplayed};
 use lockstead_core::robust::semaphore::GLANCE;
 use lockstead_core::robust::word::INCONSISTENT;
@@ -12,42 +13,6 @@ use lockstead_core::robust::{RobustError, RobustUse, RobustWait, Units, Woken};
 use lockstead_core::{Atomic32, Nanos, WaitBounds};
 
 const BRIEFLY: u64 = 10_000_000;
-
-/// The numbers of a semaphore.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-struct Numbers {
-    total: u32,
-    free: u32,
-    lost: u32,
-    asleep: u32,
-    on_their_way: u32,
-    channel: u32,
-}
-
-fn parts(segment: &'static Segment) -> &'static [U32; 8] {
-    words(&segment.semaphore)
-}
-
-fn write(segment: &'static Segment, numbers: Numbers) {
-    let Numbers { total, free, lost, asleep, on_their_way, channel } = numbers;
-    let all = [0, 0, total, free, lost, asleep, on_their_way, channel];
-    parts(segment).iter().zip(all).for_each(|(word, value)| set(word, value));
-    calls();
-}
-
-fn numbers(segment: &'static Segment) -> Numbers {
-    let [word, _, total, free, lost, asleep, on_their_way, channel] =
-        parts(segment).each_ref().map(get);
-    assert_eq!(word, 0, "the mutex is free");
-    Numbers { total, free, lost, asleep, on_their_way, channel }
-}
-
-const SOME: Numbers =
-    Numbers { total: 9, free: 2, lost: 0, asleep: 0, on_their_way: 0, channel: 40 };
-
-fn what(segment: &'static Segment) -> u32 {
-    segment.offset(&segment.semaphore)
-}
 
 fn channel(segment: &'static Segment) -> usize {
     at(&parts(segment)[7])

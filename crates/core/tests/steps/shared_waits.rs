@@ -1,32 +1,17 @@
 //! What a waiter for the mutex between processes does, step by step, on a machine with one thread:
 //! what it sleeps on, whom it wakes, and what it leaves behind.
 
-use crate::common::segment::{Segment, get, name, rings, segment, set, words};
+use crate::common::segment::{Segment, get, name, rings, segment, set};
 use crate::common::shared::{
-    Call, REST, Watch, answer, at, calls, deeds, heard, named, script_sleep, unslept,
+    Call, REST, Watch, answer, at, calls, deeds, heard, named, script_sleep,
 };
+use crate::common::shared_mutex::{forever, lock, lock_any, parts, watches};
 use crate::common::{
-    Alone, U32, machine, pass, script_access, script_exchange32, script_pause, time, unplayed,
+    Alone, U32, machine, pass, script_access, script_exchange32, script_pause, time,
 };
 use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, RESERVED, UNTOUCHED, WAITERS};
-use lockstead_core::robust::{Got, Life, RobustError, RobustMachine, RobustUse, RobustWait, Woken};
+use lockstead_core::robust::{Got, RobustError, RobustMachine, RobustUse, RobustWait, Woken};
 use lockstead_core::{Atomic32, Nanos, WaitBounds};
-
-fn parts(segment: &'static Segment) -> (&'static U32, &'static U32) {
-    let [word, reserved_for] = words::<_, 2>(&segment.mutex);
-    (word, reserved_for)
-}
-
-fn lock(segment: &'static Segment, how: &WaitBounds<'_, Alone>) -> Result<Got, RobustError> {
-    let got = segment.mutex.lock(&segment.party(1), how);
-    assert_eq!((unplayed(), unslept()), (0, 0));
-    assert_eq!(get(&segment.record(1).waits_for), 0);
-    got
-}
-
-fn forever(segment: &'static Segment) -> Result<Got, RobustError> {
-    lock(segment, &WaitBounds::FOREVER)
-}
 
 fn until(deadline: Nanos) -> WaitBounds<'static, Alone> {
     WaitBounds { deadline: Some(deadline), ..WaitBounds::FOREVER }
@@ -36,33 +21,8 @@ fn interruptible() -> WaitBounds<'static, Alone> {
     WaitBounds { interruptible: true, ..WaitBounds::FOREVER }
 }
 
-/// Returns what a waiter sleeps on, for this word, while it waits for the end of this participant.
-fn watches(segment: &'static Segment, slot: u32, is_heir: bool, word: u32) -> Vec<Watch> {
-    let (lock, reserved_for) = parts(segment);
-    let record = segment.record(slot);
-    let life = Life(record.life.silently());
-    let channel = match is_heir {
-        true => Watch::Word(at(lock), word),
-        false => Watch::Word(at(reserved_for), get(reserved_for)),
-    };
-    vec![
-        channel,
-        Watch::Word(at(&segment.doorbell), get(&segment.doorbell)),
-        Watch::Low(at(&record.life), life.life()),
-        Watch::High(at(&record.life), life.high()),
-        Watch::Seen(at(lock), word),
-    ]
-}
-
 fn wait(segment: &'static Segment, deadline: Option<Nanos>) -> RobustWait {
     RobustWait { address: at(&segment.mutex), wants: RobustUse::Mutex, deadline }
-}
-
-/// Locks, where the participant may be a copy that writes nothing in its own name.
-fn lock_any(segment: &'static Segment, how: &WaitBounds<'_, Alone>) -> Result<Got, RobustError> {
-    let got = segment.mutex.lock(&segment.party(1), how);
-    assert_eq!((unplayed(), unslept()), (0, 0));
-    got
 }
 
 #[test]

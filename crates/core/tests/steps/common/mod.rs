@@ -21,6 +21,8 @@ mod memory;
 pub(crate) mod mutexes;
 pub(crate) mod segment;
 pub(crate) mod shared;
+pub(crate) mod shared_mutex;
+pub(crate) mod shared_semaphore;
 
 pub(crate) use memory::{Field, U32, U64};
 
