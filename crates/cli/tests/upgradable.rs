@@ -101,17 +101,21 @@ fn acts() -> bool {
     true
 }
 
-/// Starts this program, to hang in that way; returns what `lockstead dump` says, if it may look.
-fn dump(test: &str, how: &str, sleepers: usize) -> Option<(i32, String)> {
+/// Starts this program, to hang in that way, and returns when so many of its threads sleep; `None`
+/// where one may not look.
+fn hang(test: &str, how: &str, sleepers: usize) -> Option<Hung> {
     let me = std::env::current_exe().expect("a test has a file");
     let mut command = Command::new(me);
     let test = format!("upgradable::{test}");
     command.args(["--exact", &test, "--test-threads=1"]).env(DO, format!("real {how}"));
     let hung = Hung::start(&mut command);
-    hung.settle(sleepers).then(|| {
-        let outcome = hung.dump(&[]);
-        (outcome.status, plain(&outcome.stdout))
-    })
+    hung.settle(sleepers).then_some(hung)
+}
+
+/// Returns the exit status of `lockstead dump` of that program, and what it says.
+fn dump(hung: &Hung) -> (i32, String) {
+    let outcome = hung.dump(&[]);
+    (outcome.status, plain(&outcome.stdout))
 }
 
 #[test]
@@ -125,7 +129,8 @@ fn an_upgradable_reader_is_named_by_its_landing_pad() {
         ("like", "would unlock it, an upgradable read"),
         ("upgrade", "would unlock it\n"),
     ] {
-        let Some((status, text)) = dump(test, how, 4) else { return };
+        let Some(hung) = hang(test, how, 4) else { return };
+        let (status, text) = dump(&hung);
         assert_eq!(status, 3, "{how}: {text}");
         let (_, ring) = text.split_once("DEADLOCK: 2 threads wait for each other").expect(&text);
         assert!(ring.contains("parking_lot RwLock") && ring.contains(holds), "{how}: {text}");
@@ -167,7 +172,11 @@ fn who_waits_for_an_upgradable_reader_waits_for_no_plain_one() {
     let outcome = run(test, "told lets in");
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert!(!outcome.stderr.contains("DEADLOCK"), "{}", outcome.stderr);
-    let Some((status, text)) = dump(test, "stays", 4) else { return };
+    let Some(hung) = hang(test, "stays", 4) else { return };
+    // As many sleep while two of the three wait at the barrier.
+    hung.await_shown("thread \"two\" waits for parking_lot RwLock");
+    hung.await_shown("thread \"three\" waits for parking_lot Mutex");
+    let (status, text) = dump(&hung);
     assert_eq!(status, 0, "{text}");
     for reader in ["thread \"one\"", "thread \"three\""] {
         assert!(text.contains(reader), "no {reader} in {text}");

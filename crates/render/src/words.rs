@@ -24,12 +24,12 @@ pub fn fit(text: &str, width: usize) -> String {
     format!("{start}…{end}")
 }
 
-/// A place or a name that is longer has parameters of its types left out.
+/// A place or a name that is longer has parameters of its types left out; [`brief`] says the number.
 const LONG: usize = 100;
 
 /// Makes a place in a program or the name of a lock safe to print, and short enough to be read: of
 /// those that are long, the parameters of types become `…`, the innermost first, so many that the
-/// rest has [`LONG`] characters, or all. What a function is called, its file and its line stay.
+/// rest has at most 100 characters, or all. What a function is called, its file and its line stay.
 ///
 /// The type or the trait for which a function is implemented, `<Vec<T> as Iterator>::next`, is no
 /// parameter. A name with an operator stays whole, since its brackets may be none.
