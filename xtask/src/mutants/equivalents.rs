@@ -1,5 +1,5 @@
-//! The mutants that change nothing that matters, each with the argument for it, as
-//! `crates/core/mutants.equivalent` lists them.
+//! The mutants that change nothing that matters, each with the argument for it, as the files called
+//! `*.equivalent` of `crates/core/mutants` list them, one for each folder of the source.
 //!
 //! ```text
 //! mutant: sleep/mod.rs, orphaned
@@ -9,8 +9,8 @@
 //! because: A sentence that says why no execution differs in what the lock promises.
 //! ```
 
+use crate::mutants::parts;
 use crate::mutants::plan::Plan;
-use crate::{root, text};
 use std::collections::HashMap;
 
 /// The arguments, by the key of the mutant.
@@ -20,19 +20,28 @@ pub struct Equivalents {
     pub arguments: HashMap<String, String>,
 }
 
-/// The file, below the workspace.
-pub const FILE: &str = "crates/core/mutants.equivalent";
+/// What the names of these files end in.
+pub const EXTENSION: &str = "equivalent";
 
 impl Equivalents {
-    /// Reads the file of the project.
+    /// Reads the files of the project.
     ///
     /// # Errors
-    /// A line that means nothing, or an entry without an argument.
+    /// A line that means nothing, an entry without an argument, or one in the file of another folder.
     pub fn read() -> Result<Self, String> {
-        Self::parse(&text(&root().join(FILE)))
+        let mut all = Self::default();
+        for (part, text) in parts::read(EXTENSION) {
+            let named = |error| format!("{}: {error}", parts::file(&part, EXTENSION));
+            let Self { arguments } = Self::parse(&text).map_err(named)?;
+            if let Some(key) = arguments.keys().find(|key| parts::of(key) != part) {
+                return Err(named(format!("{key} belongs into another file")));
+            }
+            all.arguments.extend(arguments);
+        }
+        Ok(all)
     }
 
-    /// Reads such a text.
+    /// Reads the text of such a file.
     ///
     /// # Errors
     /// A line that means nothing, or an entry without an argument.
@@ -43,11 +52,11 @@ impl Equivalents {
             let mut last = "";
             for line in entry.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
                 if let Some(more) = line.strip_prefix("  ") {
-                    let field = fields.get_mut(last).ok_or(format!("{FILE}: {line}"))?;
+                    let field = fields.get_mut(last).ok_or(line.to_owned())?;
                     field.push(' ');
                     field.push_str(more.trim());
                 } else {
-                    let (name, value) = line.split_once(':').ok_or(format!("{FILE}: {line}"))?;
+                    let (name, value) = line.split_once(':').ok_or(line.to_owned())?;
                     last = name;
                     fields.insert(name, value.trim().into());
                 }
@@ -55,20 +64,19 @@ impl Equivalents {
             if fields.is_empty() {
                 continue;
             }
-            let field = |name: &str| {
-                fields.get(name).cloned().ok_or(format!("{FILE}: no {name} in:\n{entry}"))
-            };
+            let field =
+                |name: &str| fields.get(name).cloned().ok_or(format!("no {name} in:\n{entry}"));
             let mutant = field("mutant")?;
             let (file, function) =
-                mutant.split_once(", ").ok_or(format!("{FILE}: no function in: {mutant}"))?;
+                mutant.split_once(", ").ok_or(format!("no function in: {mutant}"))?;
             let nth = fields.get("nth").map_or("1", String::as_str);
             let key = format!("{file}|{function}|{}|{}|{nth}", field("was")?, field("now")?);
             let because = field("because")?;
             if because.split_whitespace().count() < 4 {
-                return Err(format!("{FILE}: no argument in:\n{entry}"));
+                return Err(format!("no argument in:\n{entry}"));
             }
             if arguments.insert(key, because).is_some() {
-                return Err(format!("{FILE}: twice:\n{entry}"));
+                return Err(format!("twice:\n{entry}"));
             }
         }
         Ok(Equivalents { arguments })

@@ -13,6 +13,7 @@ pub mod about_faults;
 pub mod equivalents;
 pub mod operators;
 pub mod options;
+pub mod parts;
 pub mod plan;
 pub mod programs;
 pub mod record;
@@ -26,7 +27,6 @@ pub mod table;
 pub mod tree;
 pub mod values;
 
-use crate::root;
 use equivalents::Equivalents;
 use options::MutantOptions;
 use plan::{Mutant, Plan};
@@ -47,7 +47,7 @@ pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
     let mut plan = Plan::read()?;
     let equivalents = Equivalents::read()?;
     if let Some(stale) = equivalents.stale(&plan).first() {
-        return Err(format!("{}: no such mutant any more: {stale}", equivalents::FILE));
+        return Err(format!("{}: no such mutant any more: {stale}", parts::FOLDER));
     }
     let mut record = Record::read()?;
     if options.changed {
@@ -89,9 +89,7 @@ pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
     if options.record {
         let whole = Plan::read()?;
         record.update(&Summary::of(&whole, &results, &equivalents, |_| true));
-        let path = root().join(record::FILE);
-        std::fs::write(&path, record.text())
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        record.write()?;
     }
     let total = summary.total();
     if options.changed && total.undecided > 0 {
@@ -100,7 +98,7 @@ pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
             "{} mutants of changed functions are not decided after {minutes} minutes: run \
              `cargo xtask mutants --changed --for 2h --record`, and commit {}",
             total.undecided,
-            record::FILE
+            parts::FOLDER
         ));
     }
     Ok(total.open == 0)

@@ -8,21 +8,21 @@ usage: cargo xtask mutants [OPTIONS]
 
 Changes each step of each protocol of the core and the ledger, one at a time, and runs the
 models and the tests on the scripted machine with it. A mutant that none of them notices is
-open, unless crates/core/mutants.equivalent has an argument that it changes nothing.
+open, unless crates/core/mutants/*.equivalent has an argument that it changes nothing.
 
   --file NAME       only of this file (mutex.rs, ww/wait.rs) or folder (sleep/); may be repeated
   --function NAME   only of this function (lock_slow, Word::closed); may be repeated
   --mutant TEXT     only those whose key has this text (see \"mutant\" in --json)
   --tests TEXT      only with tests whose name has this text (locks::, core/); may be repeated.
                     What they do not kill stays undecided
-  --changed         only of functions that have changed since crates/core/mutants.record
+  --changed         only of functions that have changed since crates/core/mutants/*.record
   --again           also those that have survived before: after new tests were written
   --for TIME        stop after so long (90s, 30m, 2h); the next run goes on from there
   --jobs NUMBER     so many tests at once: as many as there are processors
   --list            say which mutants there are, and run nothing
   --table           say what is known, and run nothing
   --json            the table and the survivors as JSON
-  --record          write crates/core/mutants.record
+  --record          write crates/core/mutants/*.record
 
 The exit status is 0 if nothing is open, 1 if something is, or went wrong.
 ";

@@ -1,17 +1,17 @@
-//! Which functions were decided, as `crates/core/mutants.record` says for everybody: what is there
-//! with the same hash need not be run again.
+//! Which functions were decided, as the files called `*.record` of `crates/core/mutants` say for
+//! everybody: what is there with the same hash need not be run again.
 //!
 //! A line is a file, a function, the hash of its tokens, and how many of its mutants were made,
 //! killed, timed out, equivalent and open. Files that no line names have not been run yet.
 
+use crate::mutants::parts;
 use crate::mutants::plan::{Mutant, Plan};
 use crate::mutants::table::{Counts, Summary};
-use crate::{root, text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The file, below the workspace.
-pub const FILE: &str = "crates/core/mutants.record";
+/// What the names of these files end in.
+pub const EXTENSION: &str = "record";
 
 const HEAD: &str = "\
 # Which functions `cargo xtask mutants` has decided. It writes this file (`--record`).
@@ -31,7 +31,22 @@ impl Record {
     /// # Errors
     /// A line that is none.
     pub fn read() -> Result<Self, String> {
-        Self::parse(&text(&root().join(FILE)))
+        let texts = parts::read(EXTENSION).into_iter().map(|(_, text)| text);
+        Self::parse(&texts.collect::<String>())
+    }
+
+    /// Writes the project's.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub fn write(&self) -> Result<(), String> {
+        let part = |(file, _, _): &(String, String, u64)| parts::of(file).to_owned();
+        let names: BTreeSet<String> = self.lines.keys().map(part).collect();
+        names.iter().try_for_each(|name| {
+            let lines = self.lines.iter().filter(|(key, _)| part(key) == *name);
+            let lines = lines.map(|(key, figures)| (key.clone(), *figures)).collect();
+            parts::write(name, EXTENSION, &Record { lines }.text())
+        })
     }
 
     /// Reads such a text.
@@ -41,7 +56,7 @@ impl Record {
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = BTreeMap::new();
         for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
-            let wrong = || format!("{FILE}: {line}");
+            let wrong = || format!("no line of a record: {line}");
             let fields: Vec<&str> = line.split('|').map(str::trim).collect();
             let [file, function, hash, figures] = fields[..] else { return Err(wrong()) };
             let hash = u64::from_str_radix(hash, 16).map_err(|_| wrong())?;
@@ -71,7 +86,7 @@ impl Record {
         }
     }
 
-    /// Returns the text of the file.
+    /// Returns the text of a file with these lines.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text = HEAD.to_owned();

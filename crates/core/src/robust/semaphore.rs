@@ -371,8 +371,9 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         let first = WatchedWord::Word(&self.channel, channel);
         let mut watches = [first; WATCHED + 3];
         watches[1] = WatchedWord::Word(party.domain.doorbell, doorbell);
-        let room = P::MOST_WATCHES.min(watches.len()) - 1;
         let mut watched = [(0, Life(0)); WATCHED];
+        // Beside the channel, the doorbell and what comes last.
+        let mut places = watches[2..].iter_mut().zip(&mut watched).take(P::MOST_WATCHES - 3);
         let (mut used, mut holders, mut held) = (2, 0usize, 0u32);
         for (slot, record, life, claims) in party.domain.all_living() {
             // ord: SHR-7 (acquire): as `count`.
@@ -382,9 +383,9 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
             held = holding.fold(held, |sum, claim| sum.saturating_add(get(&claim.units)));
             if slot != party.me.slot() && is_holder {
                 holders += 1;
-                if let Some(place) = watches[..room].get_mut(used) {
+                if let Some((place, watched)) = places.next() {
                     *place = WatchedWord::Low(&record.life, life.life());
-                    watched[used - 2] = (slot, life);
+                    *watched = (slot, life);
                     used += 1;
                 }
             }

@@ -1,0 +1,249 @@
+//! The held stack, as its thread changes it, as others take entries away, and as it is read.
+
+use crate::common::{Watched, Word, before_access, part, stores, unplayed};
+use lockstead_core::Atomic64;
+use lockstead_ledger::publish::{Flags, Full, HeldEntry, HeldStack, Holding};
+
+type Entry = HeldEntry<Watched>;
+
+/// The number of entries of these stacks.
+const ENTRIES: usize = 5;
+
+/// The words of an entry, in their order; and behind all entries the place of `top`.
+const ADDRESS: usize = 0;
+const PLACE: usize = 1;
+const HOW: usize = 2;
+const STARTED: usize = 3;
+const TOP: usize = 4 * ENTRIES;
+
+struct Thread {
+    top: &'static Word,
+    entries: &'static [Entry],
+}
+
+impl Thread {
+    fn new() -> Self {
+        Thread {
+            top: Box::leak(Box::new(Word::ZERO)),
+            entries: Box::leak(Box::new([Entry::NONE; ENTRIES])),
+        }
+    }
+
+    fn stack(&self) -> HeldStack<'static, Watched> {
+        HeldStack::new(self.top, self.entries)
+    }
+
+    /// Makes a thread that holds these, the oldest first; zero is an entry that was taken away.
+    fn holding(numbers: &[u64]) -> Self {
+        let thread = Thread::new();
+        for (index, number) in numbers.iter().enumerate() {
+            thread.stack().push(&holding(number.max(&1).to_owned())).expect("room");
+            if *number == 0 {
+                assert!(thread.stack().revoke(holding(1).address).is_some());
+                assert_eq!(thread.stack().entry(index).address(), 0);
+            }
+        }
+        thread.changes();
+        thread
+    }
+
+    /// Returns the stores since the last call: `4 * entry + word`, or [`TOP`].
+    fn changes(&self) -> Vec<(usize, u64)> {
+        let words = self.entries.iter().flat_map(|entry| (0..4).map(move |word| part(entry, word)));
+        stores(&words.chain([part(self.top, 0)]).collect::<Vec<_>>())
+    }
+
+    /// Returns what stands there, by the numbers of the locks.
+    fn held(&self) -> Vec<u64> {
+        let number = |index| {
+            self.stack().entry(index).read().map_or(0, |found| {
+                assert_eq!(found, holding(found.address >> 32));
+                found.address >> 32
+            })
+        };
+        (0..self.stack().depth()).map(number).collect()
+    }
+}
+
+/// Returns a held lock; those of even numbers have an exact time.
+fn holding(number: u64) -> Holding {
+    Holding {
+        address: number << 32 | 8,
+        lock: 0x8000_0000 | number as u32,
+        stack: 0xc000_0000 | number as u32,
+        tick: 0xa000_0000 | number as u32,
+        flags: Flags(0x7000_0000 | number as u32),
+        started: if number.is_multiple_of(2) { number << 50 } else { 0 },
+    }
+}
+
+fn place(number: u64) -> u64 {
+    (0xc000_0000 | number) << 32 | 0x8000_0000 | number
+}
+
+fn how(number: u64) -> u64 {
+    let timed = u64::from(number.is_multiple_of(2)) << 63;
+    timed | (0x7000_0000 | number) << 32 | 0xa000_0000 | number
+}
+
+/// Returns the stores that fill an entry.
+fn filled(index: usize, number: u64) -> Vec<(usize, u64)> {
+    let mut expected = vec![(4 * index + PLACE, place(number))];
+    if number.is_multiple_of(2) {
+        expected.push((4 * index + STARTED, number << 50));
+    }
+    expected.push((4 * index + HOW, how(number)));
+    expected.push((4 * index + ADDRESS, holding(number).address));
+    expected
+}
+
+/// The order is what handlers and readers rely on (LEDGER-HELD).
+#[test]
+fn an_entry_is_above_the_top_until_that_is_raised_and_has_its_address_last() {
+    let thread = Thread::new();
+    assert_eq!((thread.stack().depth(), thread.held()), (0, vec![]));
+    for index in 0..ENTRIES {
+        let number = index as u64 + 1;
+        assert_eq!(thread.stack().push(&holding(number)), Ok(()));
+        let mut expected = vec![(TOP, number)];
+        expected.extend(filled(index, number));
+        assert_eq!(thread.changes(), expected);
+    }
+    assert_eq!(thread.held(), [1, 2, 3, 4, 5]);
+    assert_eq!(thread.stack().push(&holding(6)), Err(Full));
+    assert_eq!(thread.changes(), []);
+    // A damaged count reaches no further than the entries.
+    thread.top.set(ENTRIES as u64 + 1);
+    assert_eq!(thread.stack().depth(), ENTRIES);
+    assert_eq!(thread.stack().push(&holding(6)), Err(Full));
+    assert_eq!(thread.stack().pop(holding(5).address), None);
+}
+
+#[test]
+fn an_entry_goes_before_the_top_is_lowered() {
+    let thread = Thread::holding(&[1, 2]);
+    assert_eq!(thread.stack().pop(holding(2).address), Some(holding(2)));
+    assert_eq!(thread.changes(), [(4 + ADDRESS, 0), (TOP, 1)]);
+    assert_eq!(thread.stack().pop(holding(7).address), None);
+    assert_eq!((thread.changes(), thread.held()), (vec![], vec![1]));
+    assert_eq!(thread.stack().pop(holding(1).address), Some(holding(1)));
+    assert_eq!(thread.changes(), [(ADDRESS, 0), (TOP, 0)]);
+    assert_eq!(thread.stack().pop(holding(1).address), None);
+    assert_eq!((thread.changes(), thread.held()), (vec![], vec![]));
+    // An entry without an exact time has none, whatever stood there.
+    let thread = Thread::holding(&[2]);
+    thread.stack().pop(holding(2).address);
+    thread.stack().push(&holding(1)).expect("room");
+    assert_eq!(thread.held(), [1]);
+}
+
+#[test]
+fn what_is_below_the_newest_goes_and_the_others_move_down() {
+    let thread = Thread::holding(&[1, 2, 3, 4]);
+    assert_eq!(thread.stack().pop(holding(2).address), Some(holding(2)));
+    let mut expected = vec![(4 + ADDRESS, 0)];
+    expected.extend(filled(1, 3));
+    expected.push((8 + ADDRESS, 0));
+    expected.extend(filled(2, 4));
+    expected.extend([(12 + ADDRESS, 0), (TOP, 3)]);
+    assert_eq!(thread.changes(), expected);
+    assert_eq!(thread.held(), [1, 3, 4]);
+    // Of a lock that is held twice the newest entry goes.
+    let thread = Thread::holding(&[1, 2, 1, 3]);
+    assert_eq!(thread.stack().find(holding(1).address), Some((2, holding(1))));
+    assert_eq!(thread.stack().pop(holding(1).address), Some(holding(1)));
+    assert_eq!(thread.held(), [1, 2, 3]);
+    assert_eq!(thread.stack().find(holding(1).address), Some((0, holding(1))));
+    assert_eq!(thread.stack().find(holding(9).address), None);
+}
+
+#[test]
+fn entries_that_were_taken_away_are_passed_over_and_dropped_from_the_top() {
+    let thread = Thread::holding(&[1, 2, 0, 0]);
+    assert_eq!(thread.stack().pop(holding(9).address), None);
+    assert_eq!(thread.changes(), [(TOP, 3), (TOP, 2)]);
+    let thread = Thread::holding(&[1, 2, 0, 0]);
+    assert_eq!(thread.stack().pop(holding(1).address), Some(holding(1)));
+    assert_eq!(thread.held(), [2]);
+    thread.changes();
+    let thread = Thread::holding(&[0, 0]);
+    assert_eq!(thread.stack().pop(holding(1).address), None);
+    assert_eq!(thread.changes(), [(TOP, 1), (TOP, 0)]);
+    let thread = Thread::holding(&[1, 2, 0, 3, 4]);
+    assert_eq!(thread.stack().pop(holding(1).address), Some(holding(1)));
+    assert_eq!(thread.held(), [2, 0, 3, 4]);
+}
+
+#[test]
+fn another_thread_takes_the_newest_entry_of_a_lock_away() {
+    let thread = Thread::holding(&[1, 2, 1, 3]);
+    assert_eq!(thread.stack().revoke(holding(1).address), Some(holding(1)));
+    assert_eq!(thread.changes(), [(8 + ADDRESS, 0)]);
+    assert_eq!(thread.held(), [1, 2, 0, 3]);
+    assert_eq!(thread.stack().revoke(holding(9).address), None);
+    assert_eq!(thread.changes(), []);
+    // The thread moves the entry down, or releases it, between the look and the exchange.
+    for released in [false, true] {
+        let thread = Thread::holding(&[1, 2, 3]);
+        let (stack, address) = (thread.stack(), part(stack_entry(&thread, 1), ADDRESS));
+        before_access(address, || {});
+        before_access(address, move || {
+            let gone = if released { 2 } else { 1 };
+            assert_eq!(stack.pop(holding(gone).address), Some(holding(gone)));
+        });
+        let found = stack.revoke(holding(2).address);
+        assert_eq!(found, (!released).then(|| holding(2)));
+        assert_eq!(thread.held(), if released { [1, 3] } else { [0, 3] });
+        assert_eq!(unplayed(), 0);
+        thread.changes();
+    }
+}
+
+fn stack_entry(thread: &Thread, index: usize) -> &'static Entry {
+    thread.stack().entry(index)
+}
+
+#[test]
+fn a_copy_of_what_was_taken_away_as_it_moved_goes_too() {
+    let thread = Thread::holding(&[1, 2, 3]);
+    let (stack, address) = (thread.stack(), part(stack_entry(&thread, 1), ADDRESS));
+    // The thread looks at the entry as it searches, and as it copies it; then it takes it.
+    for action in [false, false, true] {
+        before_access(address, move || {
+            if action {
+                // What another thread finds is the copy, or the entry: it takes one of the two.
+                assert_eq!(stack.entry(1).address(), holding(2).address);
+                revoked(stack);
+            }
+        });
+    }
+    assert_eq!(stack.pop(holding(1).address), Some(holding(1)));
+    assert_eq!(thread.held(), [0, 3]);
+    assert_eq!(unplayed(), 0);
+}
+
+fn revoked(stack: HeldStack<'static, Watched>) {
+    assert_eq!(stack.revoke(holding(2).address), Some(holding(2)));
+}
+
+#[test]
+fn the_holder_changes_flags_and_begins_a_hold_anew() {
+    for number in [1, 2] {
+        let thread = Thread::holding(&[number]);
+        let entry = stack_entry(&thread, 0);
+        entry.set_flags(Flags::LENT);
+        let flags = u64::from(Flags::LENT.0) << 32;
+        let kept = how(number) & (1 << 63 | 0xffff_ffff);
+        assert_eq!(thread.changes(), [(HOW, kept | flags)]);
+        let changed = Holding { flags: Flags::LENT, ..holding(number) };
+        assert_eq!((entry.read(), entry.address()), (Some(changed), changed.address));
+        entry.restart(77, Flags::READ, 0);
+        assert_eq!(thread.changes(), [(HOW, 1 << 32 | 77)]);
+        let anew = Holding { tick: 77, flags: Flags::READ, started: 0, ..holding(number) };
+        assert_eq!(entry.read(), Some(anew));
+        entry.restart(78, Flags::NONE, 1);
+        assert_eq!(thread.changes(), [(STARTED, 1), (HOW, 1 << 63 | 78)]);
+        let anew = Holding { tick: 78, flags: Flags::NONE, started: 1, ..holding(number) };
+        assert_eq!(entry.read(), Some(anew));
+    }
+}
