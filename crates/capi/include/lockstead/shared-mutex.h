@@ -78,8 +78,9 @@ LKS_INLINE__ int lks_shared_mutex_take__(lks_shared_mutex *mutex)
     if (LKS_UNLIKELY__(here == NULL))
         return 0;
     me = __atomic_load_n(&here->me, __ATOMIC_RELAXED);
+    /* Release: that the thread has its slot, before its name (SHR-1). */
     if (LKS_UNLIKELY__(me == 0 || !__atomic_compare_exchange_n(&mutex->word__, &idle, me, 0,
-                                                              __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)))
+                                                              __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)))
         return 0;
     /* The thread's alone: signal handlers give back what they take. */
     __atomic_store_n(&here->held, __atomic_load_n(&here->held, __ATOMIC_RELAXED) + 1,

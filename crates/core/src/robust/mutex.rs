@@ -56,8 +56,9 @@ impl<P: RobustMachine> RawSharedMutex<P> {
 
     #[inline(always)]
     pub(super) fn take_as(&self, owner: u32) -> bool {
-        // ord: SHR-1 (acquire): the critical sections before.
-        let (success, failure) = (Ordering::Acquire, Ordering::Relaxed);
+        // ord: SHR-1 (acq_rel): acquire: the critical sections before; release: that the caller
+        // has its slot, before its name.
+        let (success, failure) = (Ordering::AcqRel, Ordering::Relaxed);
         self.word.compare_exchange(0, owner, success, failure).is_ok()
     }
 

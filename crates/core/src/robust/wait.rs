@@ -216,10 +216,10 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
 
     /// Looks at the lock, and takes it if it is free or its owner is dead.
     fn look(&mut self, goal: Goal) -> Look<'a, P> {
-        // ord: SHR-5 (acquire): who the lock is reserved for was written before that
-        // it is.
+        // ord: SHR-5 (acquire): who the lock is reserved for, and that the owner has its slot.
         let word = self.word.load(Ordering::Acquire);
-        let reserved_for = self.reserved_for.load(Ordering::Relaxed);
+        // ord: SHR-10 (acquire): the same of the other name.
+        let reserved_for = self.reserved_for.load(Ordering::Acquire);
         if word == NOT_RECOVERABLE {
             return Look::Never(RobustError::NotRecoverable);
         }
@@ -360,7 +360,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
 
     fn exchange(&self, word: u32, new: u32) -> Result<u32, u32> {
         // ord: SHR-1 (seq_cst): acquire: the critical sections before; release: who the
-        // lock is reserved for. All of it: before an owner looks for claims (SHR-6).
+        // lock is reserved for, and that the caller has its slot. All of it: before an owner looks for claims (SHR-6).
         self.word.compare_exchange(word, new, Ordering::SeqCst, Ordering::Relaxed)
     }
 
@@ -455,9 +455,9 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
             return false;
         }
         let me = self.party.me.bits();
-        self.reserved_for
-            .compare_exchange(reserved_for, me, Ordering::Relaxed, Ordering::Relaxed)
-            .is_ok()
+        // ord: SHR-10 (release): that the caller has its slot, before its name.
+        let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+        self.reserved_for.compare_exchange(reserved_for, me, success, failure).is_ok()
     }
 
     /// Ends the caller's time as the hand-off waiter.

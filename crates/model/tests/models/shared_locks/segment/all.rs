@@ -15,7 +15,11 @@ pub(crate) struct All {
 }
 
 fn all(lives: usize) -> Scenario<All> {
-    Scenario::new(move || {
+    Scenario::new(move || All::new(lives))
+}
+
+impl All {
+    fn new(lives: usize) -> Self {
         let all = All {
             common: Common::new(),
             mutex: RawSharedMutex::new(),
@@ -25,10 +29,8 @@ fn all(lives: usize) -> Scenario<All> {
         };
         all.common.populate(lives);
         all
-    })
-}
+    }
 
-impl All {
     fn add(&self) {
         self.data.set(self.data.get() + 1);
     }
@@ -64,6 +66,23 @@ impl All {
 /// Makes the scenario in which each takes the mutex.
 pub(crate) fn lockers(number: usize) -> Scenario<All> {
     all(number).threads(number, |s| s.locks(&s.common.party()))
+}
+
+/// Makes the scenario in which each takes the mutex, one of them after it has come to the slot of a
+/// dead one.
+pub(crate) fn newcomer_and_locker() -> Scenario<All> {
+    let make = || {
+        let all = All::new(2);
+        all.common.records[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
+        all
+    };
+    Scenario::new(make)
+        .thread(|s: &All| {
+            let domain = s.common.domain();
+            let taken = domain.occupy(MOST as u32, 1, 1).expect("nobody else comes");
+            s.locks(&Party { domain, me: taken.identity(MOST as u32).expect("it lives") });
+        })
+        .thread(|s: &All| s.locks(&s.common.party()))
 }
 
 /// Makes the scenario in which one reads and one writes, so often.
