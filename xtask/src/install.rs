@@ -94,7 +94,7 @@ fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Resu
         checks,
     };
     let archive = archive.run(&cargo)?;
-    let object = options.target.join(format!("{name}.o"));
+    let object = archive.with_file_name(format!("{name}.o"));
     link_object(&archive, triple.and_then(unwinder).as_deref(), &object)?;
     make_folder(lib)?;
     let fixed = lib.join(format!("lib{name}.a"));

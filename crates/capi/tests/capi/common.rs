@@ -1,9 +1,10 @@
 //! The library, built once for all tests, and programs in C and C++ that use it.
 
 use std::collections::HashMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use xtask::library::ArchiveBuild;
 
@@ -15,6 +16,19 @@ pub(crate) fn package() -> &'static Path {
 /// Returns a folder for what tests make.
 pub(crate) fn scratch() -> &'static Path {
     Path::new(env!("CARGO_TARGET_TMPDIR"))
+}
+
+/// Returns the folder in which the library is built: that of the tests, where cargo finds most of
+/// what the library is made of.
+pub(crate) fn target() -> &'static Path {
+    scratch().parent().expect("cargo's folder for tests lies in its target directory")
+}
+
+/// Keeps others from building the library: cargo writes its variants to one file, so whoever built
+/// one copies it before the next is built.
+pub(crate) fn only_builder() -> MutexGuard<'static, ()> {
+    static BUILDS: Mutex<()> = Mutex::new(());
+    BUILDS.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
 /// Returns the archive as tests use it: of the profile `dev`, which is optimised and asserts.
@@ -31,10 +45,13 @@ pub(crate) fn checking_archive() -> &'static Path {
 
 fn build(checks: bool) -> PathBuf {
     let workspace = package().ancestors().nth(2).expect("the package lies in the workspace");
-    let target = scratch().join(if checks { "library-check" } else { "library" });
-    let (target_dir, profile) = (&target, "dev");
+    let (target_dir, profile) = (target(), "dev");
     let archive = ArchiveBuild { workspace, target_dir, profile, triple: None, checks };
-    archive.run(env!("CARGO").as_ref()).unwrap_or_else(|error| panic!("{error}"))
+    let _only = only_builder();
+    let built = archive.run(env!("CARGO").as_ref()).unwrap_or_else(|error| panic!("{error}"));
+    let kept = scratch().join(if checks { "lockstead-check.a" } else { "lockstead.a" });
+    fs::copy(&built, &kept).expect("scratch can be written");
+    kept
 }
 
 /// A compiler of the system, and the language it is for.
@@ -152,7 +169,7 @@ pub(crate) fn checked(program: &Path, case: &str, setting: Option<&str>) -> (Out
 /// Returns `FILE:LINE` of the line with this comment, in a program in C.
 pub(crate) fn marked(file: &str, comment: &str) -> String {
     let path = package().join("tests/c").join(file);
-    let source = std::fs::read_to_string(path).expect("the source");
+    let source = fs::read_to_string(path).expect("the source");
     let marked = format!("/* {comment} */");
     let line = source.lines().position(|line| line.contains(&marked));
     format!("{file}:{}", line.unwrap_or_else(|| panic!("no {marked}")) + 1)

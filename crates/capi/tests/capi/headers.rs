@@ -29,7 +29,13 @@ fn each_header_compiles_by_itself_without_warnings() {
             if compiler.command.starts_with("clang") {
                 command.arg("-Wthread-safety");
             }
-            let of_cpp = headers_of_cpp.iter().filter(|_| compiler.cpp);
+            let of_cpp = match *standard {
+                "c++20" => &headers_of_cpp[..],
+                // The one that includes the others: the newer standard library includes less by
+                // itself, so that shows what a header forgets.
+                "c++11" => &headers_of_cpp[..1],
+                _ => &[],
+            };
             for header in headers.iter().chain(of_cpp) {
                 let extension = if compiler.cpp { "cc" } else { "c" };
                 let stem = header.replace(['/', '.'], "-");

@@ -1,6 +1,6 @@
 //! A project outside builds against what `xtask install` installs.
 
-use crate::common::{compiler, ends_well, package, passes, scratch, strict};
+use crate::common::{compiler, ends_well, only_builder, package, passes, scratch, strict, target};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -39,7 +39,8 @@ fn prefix() -> PathBuf {
     let mut options = InstallOptions::new();
     options.prefix = prefix.clone();
     options.profile = "dev".into();
-    options.target = scratch().join("library");
+    options.target = target().into();
+    let _only = only_builder();
     install(&options).unwrap_or_else(|error| panic!("{error}"));
     prefix
 }
@@ -181,10 +182,12 @@ fn for_another_c_library_too() {
     let mut options = InstallOptions::new();
     options.prefix = scratch().join("a prefix for musl");
     options.profile = "dev".into();
-    options.target = scratch().join("library-musl");
+    options.target = target().into();
     options.triple = Some(TRIPLE.into());
     let _ = fs::remove_dir_all(&options.prefix);
+    let only = only_builder();
     install(&options).unwrap_or_else(|error| panic!("{error}"));
+    drop(only);
     let lib = options.prefix.join("lib");
     let shared = ["liblockstead.so", "liblockstead.so.0"].map(|name| lib.join(name).exists());
     assert_eq!(shared, [false, false]);

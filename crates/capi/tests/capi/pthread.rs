@@ -85,7 +85,7 @@ fn what_could_only_go_wrong_ends_the_program_with_a_message() {
 #[test]
 fn the_standard_library_keeps_its_own_locks() {
     for compiler in compilers().iter().filter(|compiler| compiler.cpp) {
-        for standard in ["gnu++11", "gnu++17", "gnu++20"] {
+        for standard in ["gnu++11", "gnu++20"] {
             for options in [&["-DDIRECTLY"][..], &["-DDIRECTLY", "-DSTANDARD_FIRST"], INCLUDE] {
                 passes(&program("cpp/beside.cc", compiler.command, standard, options));
             }
