@@ -5,7 +5,8 @@
 //! is read is always the newest value, as by every read-modify-write.
 
 use crate::config::AccessKind;
-use crate::world::{FREED, Handle, Item, World, world};
+use crate::shelf::{Handle, Item};
+use crate::world::{FREED, World, world};
 use std::cell::Cell;
 use std::panic::Location;
 use std::sync::atomic::Ordering;
@@ -26,18 +27,23 @@ fn ordering(world: &World, site: Site, kind: AccessKind, order: Ordering) -> Ord
 
 impl<A> Item<A> {
     /// Does `real` to loom's atomic, as an access that a thread of the scenario makes to its
-    /// memory. While a failed execution is taken down, when loom can do nothing any more, does
+    /// memory; a participant may end before one that writes. While a failed execution is taken down,
+    /// when loom can do nothing any more, and in what a scenario notes for its own checks, does
     /// `plain` to the value instead.
     fn access<R>(
         &self,
         world: &World,
+        writes: bool,
         real: impl FnOnce(&A) -> R,
         plain: impl FnOnce(&Cell<u64>) -> R,
     ) -> R {
-        if std::thread::panicking() {
+        if std::thread::panicking() || world.is_aside() {
             return plain(&self.newest);
         }
         world.signal_may_come();
+        if writes {
+            world.may_end();
+        }
         crate::section::learn(world);
         // Before the access: a release publishes itself, so whoever acquires it may free the memory.
         crate::world::about_memory(|| self.life.with(|_| ()));
@@ -71,7 +77,15 @@ macro_rules! atomic {
                 let world = world();
                 let order = ordering(&world, Location::caller(), AccessKind::Load, order);
                 let (_, item) = world.$shelf.item(world.number, &self.handle);
-                item.access(&world, |real| real.load(order), |plain| plain.get() as $value)
+                // Loom takes a sequentially consistent load for an acquiring one. One that reads
+                // the newest value, as a read-modify-write does, has its place in the order of all
+                // such accesses; that it publishes nothing makes it a load.
+                let newest = order == Ordering::SeqCst;
+                let read = |real: &loom::sync::atomic::$real| match newest {
+                    true => real.fetch_add(0, Ordering::Acquire),
+                    false => real.load(order),
+                };
+                item.access(&world, false, read, |plain| plain.get() as $value)
             }
 
             /// Writes the value.
@@ -80,7 +94,12 @@ macro_rules! atomic {
                 let world = world();
                 let order = ordering(&world, Location::caller(), AccessKind::Store, order);
                 let (_, item) = world.$shelf.item(world.number, &self.handle);
-                item.access(&world, |real| real.store(value, order), |_| ());
+                let write = |real: &loom::sync::atomic::$real| match order {
+                    // As above. (It continues a release sequence, which a store ends.)
+                    Ordering::SeqCst => _ = real.swap(value, Ordering::Release),
+                    _ => real.store(value, order),
+                };
+                item.access(&world, true, write, |_| ());
                 item.newest.set(value.into());
                 world.changed();
             }
@@ -127,7 +146,8 @@ macro_rules! atomic {
                 let world = world();
                 let order = ordering(&world, Location::caller(), AccessKind::Update, order);
                 let (_, item) = world.$shelf.item(world.number, &self.handle);
-                let old = item.access(&world, |a| real(a, order), |plain| plain.get() as $value);
+                let read = |plain: &Cell<u64>| plain.get() as $value;
+                let old = item.access(&world, true, |a| real(a, order), read);
                 item.newest.set(change(old).into());
                 world.changed();
                 old
@@ -152,6 +172,7 @@ macro_rules! atomic {
                 let (_, item) = world.$shelf.item(world.number, &self.handle);
                 let result = item.access(
                     &world,
+                    true,
                     |real| real.compare_exchange(current, new, success, failure),
                     |plain| match plain.get() as $value {
                         found if found == current => Ok(found),
@@ -166,7 +187,7 @@ macro_rules! atomic {
             }
 
             /// Looks at the newest value, in a step that has an order to every other access and
-            /// publishes nothing. No access of the thread: also of memory that is gone.
+            /// publishes nothing. The machine does it, not the thread: also to memory that is gone.
             pub(crate) fn peek(world: &World, number: usize) -> $value {
                 let item = world.$shelf.at(number);
                 let nobodys = NOBODYS as $value;
@@ -192,6 +213,28 @@ atomic!(
 const LOW: u64 = u32::MAX as u64;
 
 impl U64 {
+    /// Replaces the low half of the word with this number by `value`, as the machine does when a
+    /// participant ends: what that one did is published.
+    pub(crate) fn mark_low(world: &World, number: usize, value: u32) {
+        let item = world.words.at(number);
+        let mut seen = item.newest.get();
+        loop {
+            let marked = seen & !LOW | u64::from(value);
+            let (success, failure) = (Ordering::Release, Ordering::Relaxed);
+            let result =
+                world.visible(|| item.atomic.compare_exchange(seen, marked, success, failure));
+            match result {
+                Ok(_) => {
+                    item.newest.set(marked);
+                    return world.changed();
+                }
+                Err(found) => seen = found,
+            }
+        }
+    }
+}
+
+impl U64 {
     /// Replaces the low half, if it is `current`, by `new`. Returns whether it did.
     #[track_caller]
     pub(crate) fn compare_exchange_low(&self, current: u32, new: u32, order: Ordering) -> bool {
@@ -206,6 +249,7 @@ impl U64 {
             let written = guess & !LOW | u64::from(new);
             let result = item.access(
                 &world,
+                true,
                 |real| real.compare_exchange(guess, written, success, failure),
                 |_| Ok(guess),
             );

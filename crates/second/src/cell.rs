@@ -1,6 +1,7 @@
 //! Plain shared fields, whose data races loom finds.
 
-use crate::world::{Handle, world};
+use crate::shelf::Handle;
+use crate::world::world;
 use std::cell::UnsafeCell;
 
 /// A plain field. The checker reports a data race on it.

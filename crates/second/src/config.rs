@@ -64,12 +64,16 @@ pub struct Config {
     pub(crate) preemptions: Option<u32>,
     pub(crate) budget: Budget,
     pub(crate) jump: u64,
+    pub(crate) tick: u64,
     pub(crate) rescue: bool,
     pub(crate) processors: u32,
     pub(crate) hint: Hint,
     pub(crate) sections: bool,
     pub(crate) membarrier: Membarrier,
     pub(crate) slow_unlocks: u32,
+    pub(crate) defers_wakes: bool,
+    pub(crate) trust: Option<u64>,
+    pub(crate) subtracts: bool,
     pub(crate) max_executions: u64,
     pub(crate) fault: Option<Fault>,
     pub(crate) broken: Option<&'static str>,
@@ -84,11 +88,22 @@ pub(crate) struct Budget {
     pub(crate) interrupts: u32,
     pub(crate) signals: u32,
     pub(crate) jumps: u32,
+    pub(crate) kills: u32,
+    pub(crate) respawns: u32,
+    pub(crate) unmarked: u32,
 }
 
 impl Budget {
-    pub(crate) const NONE: Self =
-        Budget { spurious: 0, timeouts: 0, interrupts: 0, signals: 0, jumps: 0 };
+    pub(crate) const NONE: Self = Budget {
+        spurious: 0,
+        timeouts: 0,
+        interrupts: 0,
+        signals: 0,
+        jumps: 0,
+        kills: 0,
+        respawns: 0,
+        unmarked: 0,
+    };
 }
 
 impl fmt::Debug for Config {
@@ -97,12 +112,16 @@ impl fmt::Debug for Config {
             .field("preemptions", &self.preemptions)
             .field("budget", &self.budget)
             .field("jump", &self.jump)
+            .field("tick", &self.tick)
             .field("rescue", &self.rescue)
             .field("processors", &self.processors)
             .field("hint", &self.hint)
             .field("sections", &self.sections)
             .field("membarrier", &self.membarrier)
             .field("slow_unlocks", &self.slow_unlocks)
+            .field("defers_wakes", &self.defers_wakes)
+            .field("trust", &self.trust)
+            .field("subtracts", &self.subtracts)
             .field("fault", &self.fault)
             .field("broken", &self.broken)
             .finish_non_exhaustive()
@@ -123,12 +142,16 @@ impl Config {
             preemptions: None,
             budget: Budget { spurious: 1, signals: 1, ..Budget::NONE },
             jump: 1000,
+            tick: 1,
             rescue: false,
             processors: 2,
             hint: Hint::Always(OnCpu::Unknown),
             sections: true,
             membarrier: Membarrier::Works,
             slow_unlocks: 1,
+            defers_wakes: true,
+            trust: None,
+            subtracts: true,
             max_executions: 5_000_000,
             fault: None,
             broken: None,
@@ -201,6 +224,70 @@ impl Config {
     /// no such bound and explores all of them.
     #[must_use]
     pub fn stale_reads(self, _most: u32) -> Self {
+        self
+    }
+
+    /// Sets the number of participants ([`embody`](crate::embody)) that may end in one execution,
+    /// each before any of its steps.
+    #[must_use]
+    pub fn kills(mut self, most: u32) -> Self {
+        self.budget.kills = most;
+        self
+    }
+
+    /// Lets up to `most` of the participants that end in one execution do so without a trace: the
+    /// machine neither marks them nor wakes anybody. Nobody comes in the place of such a one.
+    #[must_use]
+    pub fn unmarked(mut self, most: u32) -> Self {
+        self.budget.unmarked = most;
+        self
+    }
+
+    /// Sets the number of participants that may come in one execution after one has ended, each in
+    /// its place ([`Scenario::again`](crate::Scenario::again)), at any time.
+    #[must_use]
+    pub fn respawns(mut self, most: u32) -> Self {
+        self.budget.respawns = most;
+        self
+    }
+
+    /// Has the machine promise nothing to participants that have named nothing: those that would
+    /// defer a wake-up pass it on at once.
+    #[must_use]
+    pub fn no_deferred_wakes(mut self) -> Self {
+        self.defers_wakes = false;
+        self
+    }
+
+    /// Has sleepers rely on being told of deaths for so many nanoseconds, then ask whether those
+    /// they watch have ended; for ever unless set.
+    #[must_use]
+    pub fn trust(mut self, nanos: u64) -> Self {
+        self.trust = Some(nanos);
+        self
+    }
+
+    /// Sets whether a shared mutex is released by a subtraction where it can be, or always by a
+    /// compare-exchange. On unless set.
+    #[must_use]
+    pub fn subtracts(mut self, on: bool) -> Self {
+        self.subtracts = on;
+        self
+    }
+
+    /// Is for the first checker, which tells the states of a sequentially consistent machine from
+    /// each other by what memory holds. Loom tells no states, and its memory stays weak: only
+    /// spurious wake-ups are left out, as there.
+    #[must_use]
+    pub fn merged(mut self) -> Self {
+        self.budget.spurious = 0;
+        self
+    }
+
+    /// Sets the number of nanoseconds that pass when no thread can do anything but spin.
+    #[must_use]
+    pub fn tick(mut self, ns: u64) -> Self {
+        self.tick = ns;
         self
     }
 

@@ -11,17 +11,11 @@
 //! A timer that fires looks at the word for the same reason.
 
 use crate::config::Fault;
+use crate::place::Place;
 use crate::sleeper::Sleeper;
 use crate::world::{World, world};
 use crate::{Model, U32, U64};
 use lockstead_core::{WaitBounds, WaitOutcome};
-
-/// A word on which threads sleep.
-#[derive(Clone, Copy)]
-pub(crate) enum Place {
-    Narrow(usize),
-    Low(usize),
-}
 
 /// What the hand-off waiter of a lock adds to the address at which it sleeps: it sleeps in the same
 /// word as the others, on the other half as it were.
@@ -36,23 +30,16 @@ impl Place {
         Place::Low(word.number())
     }
 
-    pub(crate) fn address(self) -> usize {
-        match self {
-            Place::Narrow(number) => 16 * (number + 1) + 8,
-            Place::Low(number) => 16 * (number + 1),
-        }
-    }
-
-    fn of(address: usize) -> Self {
-        let number = address / 16 - 1;
-        if address & 8 == 0 { Place::Low(number) } else { Place::Narrow(number) }
-    }
-
     /// Looks at the newest value.
     fn peek(self, world: &World) -> u32 {
+        self.peek_all(world) as u32
+    }
+
+    /// Looks at the newest value of the whole word.
+    pub(crate) fn peek_all(self, world: &World) -> u64 {
         match self {
-            Place::Narrow(number) => U32::peek(world, number),
-            Place::Low(number) => U64::peek(world, number) as u32,
+            Place::Narrow(number) => U32::peek(world, number).into(),
+            Place::Low(number) => U64::peek(world, number),
         }
     }
 }

@@ -10,23 +10,33 @@
 //! said at each module; `docs/checkers.md` compares the two checkers.
 //!
 //! Read in this order: `world` (what an execution has besides loom's memory), `atomic`, `futex`
-//! (how threads sleep), `section` (releases that are restarted, fences for others), `scenario`
-//! (how a search runs).
+//! (how threads sleep), `watch` and `death` (how participants of shared locks do, and how they end),
+//! `section` (releases that are restarted, fences for others), `scenario` (how a search runs).
 
 mod atomic;
 mod cell;
 mod config;
+mod death;
 mod futex;
+mod needs;
+mod notes;
+mod participants;
+mod place;
 mod platform;
 mod report;
+mod robust;
 mod scenario;
 mod section;
+mod shelf;
 mod sleeper;
+mod watch;
 mod world;
 
 pub use atomic::{U32, U64, freed};
 pub use cell::Cell;
 pub use config::{AccessKind, Config, Fault, Hint, Membarrier, Orderings};
+pub use death::{disembody, embody};
+pub use notes::{aside, forget, guard, thread};
 pub use report::{Coverage, FailureKind, SearchFailure, Stats};
 pub use scenario::Scenario;
 pub use std::sync::atomic::Ordering;

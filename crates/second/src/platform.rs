@@ -1,7 +1,8 @@
 //! This checker's machine as a platform of the core.
 
 use crate::config::Hint;
-use crate::futex::{self, HANDOFF, Place};
+use crate::futex::{self, HANDOFF};
+use crate::place::Place;
 use crate::world::world;
 use crate::{Model, U32, U64, section};
 use lockstead_core::{

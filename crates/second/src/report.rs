@@ -9,6 +9,8 @@ pub enum Coverage {
     Complete,
     /// Those with at most so many preemptions.
     Bounded(u32),
+    /// The first ones, so many as the search may have.
+    Begun,
 }
 
 /// What a search that found nothing has done.
@@ -25,6 +27,7 @@ impl fmt::Display for Stats {
         match self.coverage {
             Coverage::Complete => f.write_str("complete")?,
             Coverage::Bounded(bound) => write!(f, "bounded by {bound} preemptions")?,
+            Coverage::Begun => f.write_str("begun")?,
         }
         write!(f, ": {} executions", self.executions)
     }
@@ -38,8 +41,10 @@ pub enum FailureKind {
     Race,
     /// Every thread that has not ended sleeps, and nobody will wake it.
     Deadlock,
-    /// An execution takes more steps than a search allows: threads spin, and nothing changes.
+    /// Threads spin, and nothing changes.
     Livelock,
+    /// An execution takes more steps than a search allows.
+    TooLong,
     /// Memory was touched after it was declared freed, or without an order between the two.
     UseAfterFree,
     /// A thread panicked with this message.

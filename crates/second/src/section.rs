@@ -12,7 +12,8 @@
 
 use crate::Model;
 use crate::config::{Fault, Membarrier};
-use crate::world::{World, begin_anew, world};
+use crate::needs::begin_anew;
+use crate::world::{World, world};
 use lockstead_core::Slot;
 use lockstead_core::biased::Fences;
 use std::sync::atomic::Ordering;

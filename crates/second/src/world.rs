@@ -20,8 +20,10 @@
 //! changes, too.
 
 use crate::config::{Budget, Config};
-use crate::sleeper::Sleeper;
-use loom::cell::UnsafeCell;
+use crate::needs::{Needs, begin_anew, needs};
+use crate::participants::{Killed, Participants};
+use crate::shelf::Shelf;
+use crate::sleeper::{Sleeper, Watcher};
 use loom::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -32,8 +34,6 @@ pub(crate) const MOST_THREADS: usize = loom::MAX_THREADS - 1;
 /// How many choices the machine has for one thread in one execution.
 pub(crate) const CHOICES: usize = 16;
 
-/// What a panic says that asks for the search to begin anew, with more of something.
-pub(crate) const AGAIN: &str = "the search begins anew";
 /// What a panic says when all sleep.
 pub(crate) const DEADLOCK: &str = "deadlock: every thread sleeps or has ended";
 /// What a panic says when threads spin for ever.
@@ -44,117 +44,10 @@ pub(crate) const FREED: &str = "an access to freed memory";
 /// The number of turns of spinners for which nothing may change.
 const QUIET: u32 = 400;
 
-/// A place in an execution's memory, as a word of a lock names it.
-#[derive(Clone, Copy)]
-pub(crate) struct Handle {
-    execution: u64,
-    index: usize,
-}
-
-impl Handle {
-    /// The handle of a word that no execution has touched.
-    pub(crate) const NEW: Self = Handle { execution: 0, index: 0 };
-}
-
-/// An atomic on the shelf.
-pub(crate) struct Item<A> {
-    pub(crate) atomic: A,
-    /// What every access reads, and whoever frees the memory writes: loom then reports an access
-    /// that has no order to it.
-    pub(crate) life: UnsafeCell<()>,
-    /// The value that was written last, in the order of execution.
-    pub(crate) newest: Cell<u64>,
-    pub(crate) freed: Cell<bool>,
-    /// Where the word is that has this handle.
-    address: Cell<usize>,
-}
-
-/// The atomics or fields of one kind.
-pub(crate) struct Shelf<A> {
-    items: Vec<Rc<Item<A>>>,
-    used: Cell<usize>,
-}
-
-impl<A> Shelf<A> {
-    fn new(size: usize, make: impl Fn() -> A) -> Self {
-        let item = || Item {
-            atomic: make(),
-            life: UnsafeCell::new(()),
-            newest: Cell::new(0),
-            freed: Cell::new(false),
-            address: Cell::new(0),
-        };
-        Shelf { items: (0..size).map(|_| Rc::new(item())).collect(), used: Cell::new(0) }
-    }
-
-    /// Returns the item behind a handle; takes one from the shelf if there is none in this
-    /// execution.
-    pub(crate) fn item(&self, execution: u64, handle: &Cell<Handle>) -> (usize, Rc<Item<A>>) {
-        let address = std::ptr::from_ref(handle).addr();
-        if handle.get().execution != execution {
-            let index = self.used.get();
-            if index == self.items.len() {
-                if std::thread::panicking() {
-                    return (0, Rc::clone(&self.items[0]));
-                }
-                begin_anew(|needs| needs.shelf *= 2);
-            }
-            self.used.set(index + 1);
-            handle.set(Handle { execution, index });
-        }
-        let index = handle.get().index;
-        // Each time: a value that was set up may have moved since.
-        self.items[index].address.set(address);
-        (index, Rc::clone(&self.items[index]))
-    }
-
-    pub(crate) fn at(&self, index: usize) -> Rc<Item<A>> {
-        Rc::clone(&self.items[index])
-    }
-
-    /// Calls `f` for each item whose word lies in this memory.
-    pub(crate) fn within(&self, memory: &std::ops::Range<usize>, f: impl Fn(&Item<A>)) {
-        let used = &self.items[..self.used.get()];
-        used.iter().filter(|item| memory.contains(&item.address.get())).for_each(|item| f(item));
-    }
-}
-
-/// What a search turns out to need while it runs; it begins anew then.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Needs {
-    /// Places on each shelf.
-    pub(crate) shelf: usize,
-    /// Threads have others execute fences, which each access must then know of.
-    pub(crate) fences: bool,
-    /// A thread has a handler, which needs choices.
-    pub(crate) handlers: bool,
-}
-
-impl Needs {
-    pub(crate) const FEW: Self = Needs { shelf: 16, fences: false, handlers: false };
-}
-
 thread_local! {
-    static NEEDS: Cell<Needs> = const { Cell::new(Needs::FEW) };
     static ABOUT_MEMORY: Cell<bool> = const { Cell::new(false) };
     static EXECUTIONS: Cell<u64> = const { Cell::new(0) };
     static CURRENT: RefCell<Option<Rc<World>>> = const { RefCell::new(None) };
-}
-
-pub(crate) fn needs() -> Needs {
-    NEEDS.get()
-}
-
-pub(crate) fn set_needs(needs: Needs) {
-    NEEDS.set(needs);
-}
-
-/// Ends the execution, and has the search begin anew with other needs.
-pub(crate) fn begin_anew(change: impl FnOnce(&mut Needs)) -> ! {
-    let mut needs = NEEDS.get();
-    change(&mut needs);
-    NEEDS.set(needs);
-    panic!("{AGAIN}");
 }
 
 /// Does something in which loom can find that memory is touched and freed without an order.
@@ -182,6 +75,9 @@ pub(crate) struct World {
     pub(crate) narrow: Shelf<AtomicU32>,
     pub(crate) fields: Shelf<()>,
     pub(crate) sleepers: RefCell<Vec<Sleeper>>,
+    /// Those that sleep on several words, or are about to.
+    pub(crate) watchers: RefCell<Vec<Watcher>>,
+    pub(crate) participants: Participants,
     /// The gate of each thread: whether it is in a section, see `section`.
     pub(crate) gates: Vec<AtomicU32>,
     pub(crate) fences: bool,
@@ -202,6 +98,10 @@ pub(crate) struct World {
     dice: Vec<AtomicU32>,
     thrown: RefCell<Vec<usize>>,
     handlers: RefCell<Vec<Option<Handler>>>,
+    /// Whether the thread that runs notes something for the scenario's own checks, see `notes`.
+    aside: Cell<bool>,
+    /// What gives such notes an order.
+    pub(crate) notes: AtomicU32,
 }
 
 /// Returns the execution that runs.
@@ -217,14 +117,14 @@ pub(crate) fn leave() {
 impl World {
     /// Begins an execution. Only the main thread of loom may do so.
     pub(crate) fn enter(config: &Config, threads: usize) -> Rc<World> {
-        let Needs { shelf, fences, handlers } = needs();
+        let Needs { shelf, fences, choices, ends } = needs();
         let number = EXECUTIONS.get() + 1;
         EXECUTIONS.set(number);
         let budget = config.budget;
         let moves = budget.jumps + budget.timeouts > 0;
         let chooses = budget != Budget { signals: budget.signals, ..Budget::NONE }
             || config.hint == crate::Hint::Either
-            || handlers;
+            || choices;
         let dice = if chooses { threads * CHOICES } else { 0 };
         let gates = if config.sections || fences { threads + 1 } else { 0 };
         let world = Rc::new(World {
@@ -235,6 +135,8 @@ impl World {
             narrow: Shelf::new(shelf, || AtomicU32::new(0)),
             fields: Shelf::new(shelf, || ()),
             sleepers: RefCell::default(),
+            watchers: RefCell::default(),
+            participants: Participants::new(threads, ends),
             gates: (0..gates).map(|_| AtomicU32::new(0)).collect(),
             fences,
             bells: (0..threads).map(|_| AtomicU32::new(0)).collect(),
@@ -250,6 +152,8 @@ impl World {
             dice: (0..dice).map(|_| AtomicU32::new(0)).collect(),
             thrown: RefCell::new(vec![0; threads]),
             handlers: RefCell::new(vec![None; threads + 1]),
+            aside: Cell::new(false),
+            notes: AtomicU32::new(0),
         });
         CURRENT.replace(Some(Rc::clone(&world)));
         world
@@ -257,7 +161,7 @@ impl World {
 
     /// Gives each choice its second value. The main thread calls it after the others have begun.
     pub(crate) fn throw_dice(&self) {
-        for die in &self.dice {
+        for die in self.dice.iter().chain(&self.participants.dice) {
             die.store(1, Ordering::Relaxed);
         }
     }
@@ -281,6 +185,9 @@ impl World {
 
     /// Notes that the thread has changed memory, which may get spinners on.
     pub(crate) fn changed(&self) {
+        if self.is_aside() {
+            return;
+        }
         self.changes.set(self.changes.get() + 1);
         self.quiet.set(0);
     }
@@ -301,6 +208,7 @@ impl World {
         !self.ended.borrow()[thread]
             && self.spins.borrow()[thread] != Some(self.changes.get())
             && !self.sleepers.borrow().iter().any(|s| s.sleeps(thread))
+            && !self.watchers.borrow().iter().any(|w| w.sleeps(thread))
     }
 
     fn all_rest(&self) -> bool {
@@ -346,17 +254,18 @@ impl World {
     /// Fires the earliest timer if its time has come, or if timers may come to the rescue.
     fn fire_earliest(&self) -> bool {
         let latest = if self.config.rescue { u64::MAX - 1 } else { self.time.get() };
-        let mut sleepers = self.sleepers.borrow_mut();
-        let Some(first) = sleepers
-            .iter_mut()
-            .filter(|s| s.woken.is_none() && s.deadline.is_some_and(|deadline| deadline <= latest))
-            .min_by_key(|s| s.deadline)
+        let (mut sleepers, mut watchers) = (self.sleepers.borrow_mut(), self.watchers.borrow_mut());
+        let one = sleepers.iter_mut().filter_map(Sleeper::timer);
+        let Some(first) = one
+            .chain(watchers.iter_mut().filter_map(Watcher::timer))
+            .filter(|timer| timer.deadline <= latest)
+            .min_by_key(|timer| timer.deadline)
         else {
             return false;
         };
-        first.time_out();
-        let time = self.time.get().max(first.deadline.unwrap_or(0));
-        drop(sleepers);
+        let time = self.time.get().max(first.deadline);
+        first.fire();
+        drop((sleepers, watchers));
         self.pass_to(time);
         true
     }
@@ -374,7 +283,7 @@ impl World {
             if self.all_rest() {
                 self.quiet.set(self.quiet.get() + 1);
                 assert!(self.quiet.get() < QUIET, "{LIVELOCK}");
-                self.pass_to(self.time.get() + 1);
+                self.pass_to(self.time.get() + self.config.tick);
                 self.fire_earliest();
                 self.changes.set(self.changes.get() + 1);
             }
@@ -398,10 +307,24 @@ impl World {
             let jump = self.config.jump;
             let before = self.visible(|| clock.fetch_add(jump, Ordering::Relaxed));
             self.time.set(before + jump);
+            self.changed();
             return before + jump;
         }
         // Relaxed: two processors' clocks may differ by what one has not seen yet.
         self.visible(|| clock.load(Ordering::Relaxed))
+    }
+
+    /// Tells whether the thread that runs only notes something.
+    pub(crate) fn is_aside(&self) -> bool {
+        self.aside.get()
+    }
+
+    /// Does something that is no step of a thread: what it reads and writes is plain memory.
+    pub(crate) fn aside<R>(&self, note: impl FnOnce() -> R) -> R {
+        let before = self.aside.replace(true);
+        let result = note();
+        self.aside.set(before);
+        result
     }
 
     /// Rings the bell of a thread.
@@ -440,6 +363,27 @@ impl World {
         happens
     }
 
+    /// Ends the participant of the calling thread, if that is what the machine chooses.
+    pub(crate) fn may_end(&self) {
+        let (me, people) = (self.me(), &self.participants);
+        let may = me < self.threads && self.left.borrow().kills > 0;
+        if !may || !people.with(me, |it| it.mortal) {
+            return;
+        }
+        let die = people.die(me, self.yields.borrow()[me]);
+        if self.visible(|| die.load(Ordering::Relaxed)) == 0 {
+            return;
+        }
+        let mut left = self.left.borrow_mut();
+        // Others may have ended before the load of the choice.
+        if left.kills > 0 {
+            left.kills -= 1;
+            drop(left);
+            // No panic: nothing has gone wrong, and nobody is told.
+            std::panic::resume_unwind(Box::new(Killed));
+        }
+    }
+
     /// Lets a signal come before an access of a thread with a handler, which then runs.
     pub(crate) fn signal_may_come(&self) {
         let me = self.me();
@@ -461,8 +405,8 @@ impl World {
 /// often as [`Config::signals`] says.
 pub fn with_handler<R>(handler: impl Fn(), body: impl FnOnce() -> R) -> R {
     let world = world();
-    if !needs().handlers {
-        begin_anew(|needs| needs.handlers = true);
+    if !needs().choices {
+        begin_anew(|needs| needs.choices = true);
     }
     let me = world.me();
     let handler: &dyn Fn() = &handler;

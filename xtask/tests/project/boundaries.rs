@@ -197,12 +197,12 @@ fn the_model_never_sees_linux() {
     }
 }
 
-/// Two checkers that share code may share a mistake: they have the locks in common, and nothing
-/// else.
+/// Two checkers that share code may share a mistake: they have the locks and the ledger in common, and
+/// nothing else.
 #[test]
 fn the_second_checker_shares_nothing_with_the_first() {
     let found = dependencies("lockstead-second", &[None, Some("dev"), Some("build")]);
-    assert_eq!(found, ["lockstead-model-core", "loom"]);
+    assert_eq!(found, ["lockstead-model-core", "loom", "lockstead-model-ledger"]);
 }
 
 /// Both the program under `run` and the command link the ledger: it brings

@@ -142,6 +142,23 @@ macro_rules! missed_if_broken {
     }};
 }
 
+/// Checks that `$scene` passes where all rules are kept, and fails as `$kind` says by these `$rules`,
+/// of which the one that `$name` says is broken. The second part is left out if the locks themselves are
+/// [mutated](mutated).
+macro_rules! breaks {
+    ($scene:expr, $rules:expr, $name:ident, $kind:pat, $config:expr) => {{
+        let (name, config) = (stringify!($name), $config);
+        let stats = $scene(super::world::Rules::KEPT).check(&config).expect("correct as shipped");
+        println!("{name}: {stats}");
+        if !$crate::common::mutated() {
+            match $scene($rules).check(&config) {
+                Ok(stats) => panic!("{name}: not missed: {stats}"),
+                Err(failure) => assert!(matches!(failure.kind, $kind), "{name}: {failure}"),
+            }
+        }
+    }};
+}
+
 /// Tells whether a mutant of the locks is under test (`cargo xtask mutants`): that a fault is no
 /// longer noticed then does not mean that the mutant is.
 pub(crate) fn mutated() -> bool {

@@ -23,3 +23,32 @@ mod locks {
     #[expect(dead_code, reason = "the first checker uses more of it")]
     mod wait_wound;
 }
+
+#[path = "../../../model/tests/models/shared_locks"]
+mod shared_locks {
+    mod broken;
+    mod condvar;
+    mod mixed;
+    mod mutex;
+    mod rwlock;
+    #[expect(dead_code, reason = "the first checker has more scenarios")]
+    mod segment;
+    mod semaphore;
+    mod unmarked;
+
+    use lockstead_model::Config;
+
+    fn killing(most: u32) -> Config {
+        Config::new().merged().kills(most)
+    }
+}
+
+#[path = "../../../model/tests/models/ledger"]
+mod ledger {
+    mod broken;
+    #[expect(dead_code, reason = "the first checker has more scenes")]
+    mod scenes;
+    #[expect(dead_code, reason = "the first checker has more scenarios")]
+    mod shelf;
+    mod world;
+}

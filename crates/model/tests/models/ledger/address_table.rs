@@ -34,11 +34,3 @@ fn model_table_misses_its_ordering() {
         assert_eq!(failure.kind, FailureKind::Race, "{part:?}: {failure}");
     }
 }
-
-#[test]
-fn broken_tables_lose_keys() {
-    let config = || Config::new().preemptions(2).stale_reads(1);
-    missed!(same_hash(2), ledger_looks_into_the_newest_level_only, FailureKind::Panic(_), config());
-    missed!(same_hash(0), ledger_overwrites_a_slot, FailureKind::Panic(_), config());
-    missed!(same_hash(0), ledger_believes_its_hashes, FailureKind::Panic(_), config());
-}

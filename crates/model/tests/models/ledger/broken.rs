@@ -1,8 +1,9 @@
 //! The ledger with one step broken, or used against its rules: the models notice.
 
 use super::scenes;
-use super::world::{Rules, World};
-use lockstead_model::{Config, FailureKind, Scenario, SearchFailure};
+use super::shelf::same_hash;
+use super::world::Rules;
+use lockstead_model::{Config, FailureKind};
 
 fn calm() -> Config {
     Config::new().spurious(0).signals(0)
@@ -49,66 +50,64 @@ fn broken_a_word_that_was_woken_is_taken_for_a_lock_that_is_held() {
     missed!(scenes::slept(), ledger_remembers_what_was_woken, FailureKind::Panic(_), calm());
 }
 
-/// Checks that a scene passes, and how it fails when a rule is broken.
-fn fails(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) -> SearchFailure {
-    scene(Rules::KEPT).check(config).expect("correct as shipped");
-    match scene(rules).check(config) {
-        Ok(stats) => panic!("not missed: {stats}"),
-        Err(failure) => *failure,
-    }
-}
-
-/// Checks that a scene passes, and that an assertion fails when a rule is broken.
-fn needs(scene: fn(Rules) -> Scenario<World>, rules: Rules, config: &Config) {
-    let failure = fails(scene, rules, config);
-    assert!(matches!(failure.kind, FailureKind::Panic(_)), "{failure}");
+#[test]
+fn broken_tables_lose_keys() {
+    let config = || Config::new().preemptions(2).stale_reads(1);
+    missed!(same_hash(2), ledger_looks_into_the_newest_level_only, FailureKind::Panic(_), config());
+    missed!(same_hash(0), ledger_overwrites_a_slot, FailureKind::Panic(_), config());
+    missed!(same_hash(0), ledger_believes_its_hashes, FailureKind::Panic(_), config());
 }
 
 #[test]
 fn broken_an_entry_that_goes_after_the_release() {
     let rules = Rules { pop_first: false, ..Rules::KEPT };
-    needs(scenes::interrupted_release, rules, &bounded().preemptions(1).signals(1));
+    let config = bounded().preemptions(1).signals(1);
+    breaks!(scenes::interrupted_release, rules, rule_pop_first, FailureKind::Panic(_), config);
 }
 
 #[test]
 fn broken_a_wait_that_is_published_after_the_call() {
     let rules = Rules { begin_first: false, ..Rules::KEPT };
     let config = calm().preemptions(1).stale_reads(0);
-    let failure = fails(scenes::alone, rules, &config);
-    assert_eq!(failure.kind, FailureKind::Livelock, "{failure}");
+    breaks!(scenes::alone, rules, rule_begin_first, FailureKind::Livelock, config);
 }
 
 #[test]
 fn broken_a_wait_that_is_withdrawn_after_the_push() {
-    needs(scenes::ordered, Rules { end_first: false, ..Rules::KEPT }, &bounded());
+    let rules = Rules { end_first: false, ..Rules::KEPT };
+    breaks!(scenes::ordered, rules, rule_end_first, FailureKind::Panic(_), bounded());
 }
 
 #[test]
 fn broken_a_handler_that_records_while_its_thread_waits() {
     let rules = Rules { handlers_pass: false, ..Rules::KEPT };
-    needs(scenes::interrupted_wait, rules, &bounded().signals(1));
+    let config = bounded().signals(1);
+    breaks!(scenes::interrupted_wait, rules, rule_handlers_pass, FailureKind::Panic(_), config);
 }
 
 #[test]
 fn broken_an_entry_that_stays_when_another_thread_releases() {
     let rules = Rules { revoke: false, ..Rules::KEPT };
-    needs(scenes::handed_on, rules, &bounded().stale_reads(0));
+    breaks!(scenes::handed_on, rules, rule_revoke, FailureKind::Panic(_), bounded());
 }
 
 #[test]
 fn broken_a_mutex_that_is_not_lent_for_the_wait() {
-    needs(scenes::condition, Rules { lend: false, ..Rules::KEPT }, &bounded());
+    let rules = Rules { lend: false, ..Rules::KEPT };
+    breaks!(scenes::condition, rules, rule_lend, FailureKind::Panic(_), bounded());
 }
 
 #[test]
 fn broken_a_reader_that_looks_once() {
     let rules = Rules { confirm: false, ..Rules::KEPT };
-    needs(scenes::twice, rules, &bounded().preemptions(3).stale_reads(0));
+    let config = bounded().preemptions(3);
+    breaks!(scenes::twice, rules, rule_confirm, FailureKind::Panic(_), config);
 }
 
 /// A lock that another thread has released meanwhile is not held by a thread that waits on.
 #[test]
 fn broken_a_reader_that_trusts_in_its_first_look_at_the_holdings() {
     let rules = Rules { hold_again: false, ..Rules::KEPT };
-    needs(scenes::handed_on, rules, &bounded().preemptions(3).stale_reads(0));
+    let config = bounded().preemptions(3);
+    breaks!(scenes::handed_on, rules, rule_hold_again, FailureKind::Panic(_), config);
 }
