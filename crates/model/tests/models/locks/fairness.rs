@@ -4,8 +4,8 @@
 use super::rounds::Step::{Add, AddSlowly, Try};
 use super::rounds::{Rounds, fair_rounds};
 use crate::common::{BesideAndInsists, Insists, Mixed, depth};
-use lockstead_core::{Off, Platform, Policy, RawRwLock};
-use lockstead_model::{Config, FailureKind, Model, Scenario};
+use lockstead_core::{Off, Platform, Policy, RawRwLock, TunedSemaphore};
+use lockstead_model::{Config, ExecutionEvent, FailureKind, Model, Scenario};
 use std::cell::Cell;
 use std::panic::Location;
 use std::rc::Rc;
@@ -48,6 +48,70 @@ fn model_fair_mutex_misses_who_overtakes() {
     let config = one_insists().preemptions(1);
     missed!(scenario(), newcomer_overtakes_the_hand_off_waiter, FailureKind::Panic(_), config);
     missed!(scenario(), ww_release_lets_newcomers_in, FailureKind::Panic(_), config);
+}
+
+/// A semaphore of one permit, and whether its last holder saw that permit reserved before it gave it
+/// back.
+struct Gate<Y: Policy> {
+    semaphore: TunedSemaphore<Model, Off, Y>,
+    reserved: Cell<bool>,
+}
+
+impl<Y: Policy> Gate<Y> {
+    /// Holds the permit once, or gives up if it `tries` and there is none.
+    fn pass(&self, tries: bool) {
+        let came = Model::now();
+        if tries && !self.semaphore.try_down(Location::caller()) {
+            return;
+        }
+        if !tries {
+            self.semaphore.down(Location::caller());
+        }
+        if self.reserved.get() {
+            let waited = Model::now().since(came);
+            assert!(waited >= Y::BOUND, "a newcomer overtakes who waits past the bound");
+        }
+        if !tries {
+            Model::relax();
+        }
+        let seen = self.semaphore.peek();
+        self.reserved.set(seen.handoff() && seen.reserved());
+        self.semaphore.up().expect("room for the permit");
+    }
+}
+
+/// Makes the scenario of two that wait for the permit, one of them twice, and one that tries twice.
+fn gate<Y: Policy>() -> Scenario<Gate<Y>> {
+    let gate = || Gate {
+        semaphore: TunedSemaphore::new(1).expect("few permits"),
+        reserved: Cell::new(false),
+    };
+    let twice = |tries| {
+        move |gate: &Gate<Y>| {
+            gate.pass(tries);
+            gate.pass(tries);
+        }
+    };
+    Scenario::new(gate).thread(twice(false)).thread(|gate| gate.pass(false)).thread(twice(true))
+}
+
+#[test]
+fn model_fair_semaphore_goes_to_who_insists_3t() {
+    let insists = |event: &ExecutionEvent| event.in_file("sleep/handoff.rs");
+    let config = one_insists().watch("insists", insists);
+    let stats = gate::<Insists>().verify("semaphore, insisting, one tries", &config);
+    assert!(stats.seen("insists") > 0, "nobody waits past the bound");
+}
+
+#[test]
+fn model_fair_semaphore_misses_who_overtakes() {
+    let config = one_insists().preemptions(1);
+    missed!(
+        gate::<Insists>(),
+        newcomer_overtakes_the_hand_off_waiter,
+        FailureKind::Panic(_),
+        config
+    );
 }
 
 /// A reader-writer lock in which one thread is the guest, and the others the hosts. What the hosts
