@@ -219,8 +219,21 @@ impl World {
     ///
     /// Loom would explore threads that do so in turn, again and again, while another one can go
     /// on. An execution in which this thread has nothing new to see, more often than loom's own
-    /// fairness makes it look, is one that is explored without the look: it is not branched at any
-    /// more.
+    /// fairness makes it look, is not branched at any more.
+    ///
+    /// Nothing is lost by that. A look with nothing new to see is a yield, and no access: whatever it
+    /// could find counts as a change ([`changed`](Self::changed): memory, sleepers, jumps of the
+    /// clock, ends of threads), and dice are thrown at the first look after a change only. So an
+    /// execution with such a look has the accesses of the one without it, in their order. Loom's own
+    /// state is the same as well: a yield hides from the thread what it had read before an older one
+    /// at most, and it has read nothing since the one before. The execution without the look is
+    /// explored, too: the look came in where loom let another thread go first, and what follows that
+    /// one is explored from the same place, at which loom branches still. It takes no more
+    /// preemptions: to come to this thread costs what it costs to go on with any other, and to leave
+    /// it is free. And it is not cut sooner, for it has fewer looks; so, by induction over them, what
+    /// is cut here has been explored where there are none. (A wait at a gate, see `section`, ends by
+    /// a change that may come later than the gate is free: that is as if the thread had come to the
+    /// gate later, which is explored as well.)
     fn pause(&self, looks: &mut u64) {
         let (me, changes) = (self.me(), self.changes.get());
         self.yields.borrow_mut()[me] += 1;
