@@ -2,7 +2,8 @@
 //! may be hidden, and the lock no worse.
 //!
 //! (What first shows that a scenario passes as shipped, and asks whether a mutant is chosen, ends
-//! there if one is: `missed!` and the functions called `missed`. A test that only uses these counts.)
+//! there if one is: `missed!`, `breaks!` and the functions called `missed`. A test that only uses these
+//! counts.)
 
 use crate::{files, root, text};
 use proc_macro2::{TokenStream, TokenTree};
