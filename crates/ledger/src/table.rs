@@ -29,7 +29,7 @@
 
 use crate::cells::{Cells, Native};
 use crate::growth::{GrowingArea, Growth};
-use core::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use lockstead_core::{Atomic64, fault};
 
 /// The binary logarithm of the slots of the first level.
@@ -153,7 +153,7 @@ impl<'a, C: Cells, const START: u32> AddressTable<'a, C, START> {
                         return Inserted::New;
                     }
                     // ord: LED-7 (release): publishes the element (LEDGER-TABLE-COMPLETE).
-                    if slot.compare_exchange(0, value, AcqRel, Acquire).is_ok() {
+                    if slot.compare_exchange(0, value, Release, Relaxed).is_ok() {
                         if self.fill.fetch_add(1, Relaxed) as usize + 1 > slots.len() / 2 {
                             self.open(newest);
                         }
@@ -171,8 +171,8 @@ impl<'a, C: Cells, const START: u32> AddressTable<'a, C, START> {
         if !self.reach(newest as u32 + 1) {
             return false;
         }
-        // ord: LED-13 (acq_rel): the memory of the level, which `reach` has mapped.
-        if self.level.compare_exchange(newest, newest + 1, AcqRel, Acquire).is_ok() {
+        // ord: LED-13 (release): the memory of the level, which `reach` has mapped.
+        if self.level.compare_exchange(newest, newest + 1, Release, Relaxed).is_ok() {
             // Insertions that were counted meanwhile for the old level are
             // forgotten: the count only says when to open the next level.
             self.fill.store(0, Relaxed);

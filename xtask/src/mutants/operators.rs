@@ -8,7 +8,7 @@ use crate::mutants::syntax::{
     Breaks, Markers, Tokens, binds, calls, is_always, is_fault, is_mask, is_never, is_test,
     makes_value,
 };
-use crate::mutants::values::{arithmetic, comparison, default_returns, weaker};
+use crate::mutants::values::{arithmetic, comparison, default_returns, orderings};
 use std::collections::BTreeSet;
 use std::ops::Range;
 use syn::spanned::Spanned;
@@ -211,9 +211,8 @@ impl<'a> Finder<'a> {
 
     /// Weakens an ordering that is an argument of `of`.
     fn ordering(&mut self, at: &Expr, of: &str) {
-        let text = self.flat(at);
-        for other in text.strip_prefix("Ordering::").map_or(&[][..], |name| weaker(name, of)) {
-            self.value(at, &format!("Ordering::{other}"));
+        for weaker in orderings(&self.flat(at), of) {
+            self.value(at, &weaker);
         }
     }
 
@@ -478,6 +477,7 @@ impl<'ast> Visit<'ast> for Finder<'_> {
                 self.value(at, "continue");
             }
             Expr::Continue(jump) if jump.label.is_none() && !self.valued => self.value(at, "break"),
+            Expr::Tuple(all) => all.elems.iter().for_each(|it| self.ordering(it, "exchange")),
             Expr::Match(matching) => self.arms(&matching.arms),
             Expr::Struct(literal) => {
                 if let Some(base) = &literal.rest {

@@ -24,7 +24,7 @@ pub fn groups() -> [Vec<String>; 3] {
 }
 
 /// Returns the same for builds of one mutant, each with what the names of its programs begin with: of
-/// the core each program is a group, since most of these mutants need one.
+/// the core each program is a group, and of the ledger one, since most of these mutants need one.
 #[must_use]
 pub fn groups_of_singles() -> Vec<(String, Vec<String>)> {
     let [core, others @ ..] = groups();
@@ -34,8 +34,10 @@ pub fn groups_of_singles() -> Vec<(String, Vec<String>)> {
         (format!("core/{name}"), arguments)
     });
     let own = ("core/lockstead_core".to_owned(), core[..3].to_vec());
+    let ledger = ["-p", "lockstead-ledger", "--test", "steps"].map(ToOwned::to_owned).to_vec();
+    let own = [own, ("ledger/steps".to_owned(), ledger)];
     let others = others.into_iter().map(|of| (of[1].replace("lockstead-", "") + "/", of));
-    tests.chain([own]).chain(others).collect()
+    tests.chain(own).chain(others).collect()
 }
 
 /// Returns whether a group may have a test whose name has one of the parts `wanted`: a part that
@@ -132,7 +134,7 @@ impl Tree {
         wanted.insert(lib.into(), with.into_bytes());
         let module = switch::module(plan.mutants.len() as u32);
         wanted.insert("crates/core/src/mutant.rs".into(), module.into_bytes());
-        wanted.insert("Cargo.toml".into(), manifest(single.is_some()).into_bytes());
+        wanted.insert("Cargo.toml".into(), manifest().into_bytes());
         wanted.insert("Cargo.lock".into(), text(&root().join("Cargo.lock")).into_bytes());
         self.put(&wanted)
     }
@@ -346,9 +348,9 @@ impl Default for Tree {
 /// Packages whose tests take milliseconds however they are compiled.
 const QUICK: &[&str] = &["core", "ledger", "linux", "rules", "told"];
 
-/// Returns the manifest of the tree: the workspace's, with fewer members and no lints. Where each
-/// mutant is a build of its own, what has quick tests is compiled as fast as it can be.
-fn manifest(single: bool) -> String {
+/// Returns the manifest of the tree: the workspace's, with fewer members and no lints. What has quick
+/// tests is compiled as fast as it can be; the models compile the same sources as other packages.
+fn manifest() -> String {
     let own = text(&root().join("Cargo.toml"));
     let end = own.find("[workspace.lints.rust]").unwrap_or(own.len());
     let profiles = own.find("[profile.dev]").map_or("", |at| &own[at..]);
@@ -365,7 +367,7 @@ fn manifest(single: bool) -> String {
     let lints = "[workspace.lints.rust]\n\n";
     // Settings of packages that are not there are warnings; the first profile is the tests'.
     let ends = profiles.find("[profile.dev.package").unwrap_or(profiles.len());
-    let quick = QUICK.iter().filter(|_| single).map(|package| {
+    let quick = QUICK.iter().map(|package| {
         format!("[profile.dev.package.lockstead-{package}]\nopt-level = 0\ndebug = 0\n\n")
     });
     format!("{head}{lints}{}{}", &profiles[..ends], quick.collect::<String>())

@@ -37,7 +37,7 @@ pub fn arithmetic(operator: &BinOp) -> &'static [&'static str] {
 
 /// Returns the weaker orderings that an operation of this name may have.
 #[must_use]
-pub fn weaker(ordering: &str, operation: &str) -> &'static [&'static str] {
+fn weaker(ordering: &str, operation: &str) -> &'static [&'static str] {
     match ordering {
         "Acquire" | "Release" => &["Relaxed"],
         "AcqRel" => &["Acquire", "Release", "Relaxed"],
@@ -47,6 +47,17 @@ pub fn weaker(ordering: &str, operation: &str) -> &'static [&'static str] {
         "SeqCst" => &["AcqRel", "Relaxed"],
         _ => &[],
     }
+}
+
+/// Returns what may stand in the place of this text where it is an ordering of `operation`: each weaker
+/// one, by a path that is known where the names are.
+#[must_use]
+pub fn orderings(text: &str, operation: &str) -> Vec<String> {
+    let (path, name) = match text.strip_prefix("Ordering::") {
+        Some(name) => ("Ordering", name),
+        None => ("core::sync::atomic::Ordering", text),
+    };
+    weaker(name, operation).iter().map(|weaker| format!("{path}::{weaker}")).collect()
 }
 
 /// Returns values that a function may return in the place of what it does, by its declared type.

@@ -116,6 +116,10 @@ fn orderings_lose_each_half() {
     becomes("a.store(1, Ordering::SeqCst);", "Ordering::SeqCst", &weaker);
     becomes("P::fence(Ordering::SeqCst);", "Ordering::SeqCst", &["Ordering::AcqRel"]);
     becomes("a.load(Ordering::Relaxed);", "Ordering::Relaxed", &[]);
+    becomes("a.load(Acquire);", "Acquire", &["core::sync::atomic::Ordering::Relaxed"]);
+    becomes("a.load(Relaxed);", "Relaxed", &[]);
+    let both = "let (success, failure) = (Ordering::Release, Ordering::Relaxed);";
+    becomes(both, "Ordering::Release", &["Ordering::Relaxed"]);
 }
 
 #[test]

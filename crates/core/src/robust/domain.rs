@@ -73,12 +73,12 @@ impl<'a, P: RobustMachine> Domain<'a, P> {
     /// Has everybody who looks for claims look at this slot too, from now on.
     pub(super) fn look_up_to(&self, slot: u32) {
         let Some(first) = self.records.first() else { return };
-        // ord: SHR-8 (seq_cst): before the claim, also where another participant has done it.
-        let mut highest = first.claims.load(Ordering::SeqCst);
-        while highest < slot {
-            // ord: SHR-8 (seq_cst): the same.
-            let (success, failure) = (Ordering::SeqCst, Ordering::SeqCst);
-            match first.claims.compare_exchange(highest, slot, success, failure) {
+        let mut highest = first.claims.load(Ordering::Relaxed);
+        loop {
+            // ord: SHR-8 (seq_cst): before the claim. Also where another participant has done it:
+            // whoever looks for claims after this looks at the slot.
+            let (success, failure) = (Ordering::SeqCst, Ordering::Relaxed);
+            match first.claims.compare_exchange(highest, highest.max(slot), success, failure) {
                 Ok(_) => return,
                 Err(found) => highest = found,
             }

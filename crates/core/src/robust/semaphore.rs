@@ -372,8 +372,9 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         let mut watches = [first; WATCHED + 3];
         watches[1] = WatchedWord::Word(party.domain.doorbell, doorbell);
         let mut watched = [(0, Life(0)); WATCHED];
-        // Beside the channel, the doorbell and what comes last.
-        let mut places = watches[2..].iter_mut().zip(&mut watched).take(P::MOST_WATCHES - 3);
+        // Between the channel, the doorbell and what comes last.
+        let last = watches.len() - 1;
+        let mut places = watches[2..last].iter_mut().zip(&mut watched).take(P::MOST_WATCHES - 3);
         let (mut used, mut holders, mut held) = (2, 0usize, 0u32);
         for (slot, record, life, claims) in party.domain.all_living() {
             // ord: SHR-7 (acquire): as `count`.

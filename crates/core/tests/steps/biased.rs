@@ -6,12 +6,12 @@ use crate::common::heard::{Heard, STATE, heard};
 use crate::common::mutexes::slot;
 use crate::common::{
     Alone, Channel, U32, U64, as_participant, here, lose, machine, pass, script, script_pause, set,
-    sleeps, time, unplayed,
+    sleeps, time, told, unplayed,
 };
 use lockstead_core::policy::NoSpin;
 use lockstead_core::{
-    Atomic32, Atomic64, Hooks, LockError, Nanos, Off, OnCpu, Ordering, Policy, RawBiased,
-    WaitBounds, WaitOutcome,
+    Atomic32, Atomic64, Awaited, AwaitedUse, Hooks, LockError, Nanos, Off, OnCpu, Ordering, Policy,
+    RawBiased, WaitBounds, WaitOutcome,
 };
 
 type Lock<H = Off, Y = NoSpin> = &'static RawBiased<Alone, H, Y>;
@@ -320,6 +320,42 @@ fn whoever_gives_up_leaves_the_inner_mutex_and_its_question() {
     let how = until(time().after(5));
     assert_eq!(take(lock, how), Err(LockError::TimedOut));
     assert_eq!((words(lock), unplayed()), ((2, ASKED, 3), 0));
+}
+
+/// The question of a try is no wait.
+#[test]
+fn an_observer_is_told_of_a_wait_for_the_owner_and_how_that_ends() {
+    for observed in [false, true] {
+        let lock = lock(2, 0, 0);
+        set(|machine| machine.observed = observed);
+        let address = core::ptr::from_ref(&halves(lock)[0]).addr();
+        for deadline in [None, Some(time().after(1_000_000))] {
+            let how = WaitBounds { deadline, ..WaitBounds::FOREVER };
+            let awaited = Awaited { address, wants: AwaitedUse::BiasedMutex, name: None, deadline };
+            let expected = |error| {
+                let ends = observed.then_some((awaited, Some(error)));
+                [(awaited, None)].into_iter().chain(ends).collect::<Vec<_>>()
+            };
+            force(lock, 2, 0, 0);
+            script(move || {
+                force(lock, 2 | FREE, ASKED, 1);
+                WaitOutcome::Interrupted
+            });
+            assert_eq!((take(lock, how), told()), (Ok(true), expected(None)));
+            force(lock, 2, 0, 0);
+            if deadline.is_some() {
+                script(|| {
+                    pass(1_000_000);
+                    WaitOutcome::Interrupted
+                });
+                let late = (Err(LockError::TimedOut), expected(Some(LockError::TimedOut)));
+                assert_eq!((take(lock, how), told()), late);
+            }
+            force(lock, 2 | FREE, 0, 0);
+            assert!(lock.try_lock(here()).is_some());
+            assert_eq!((told(), words(lock)), (vec![], (2 | FREE, PLAIN, 1)));
+        }
+    }
 }
 
 /// Spins shortly: three looks at the clock, each after four turns.

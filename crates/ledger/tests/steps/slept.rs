@@ -50,6 +50,10 @@ fn a_place_is_empty_while_it_changes() {
     noted(0, slept(50, 8));
     noted(2, slept(60, 10));
     assert_eq!(known(), [50, 40, 60]);
+    // One that is free goes before the oldest, however late it was used.
+    words.forget(60);
+    stores(&all);
+    noted(2, slept(70, 11));
     words.clear();
     assert_eq!((stores(&all).len(), known()), (3, vec![]));
     SleptWords::<Watched>::new(&[]).note(&slept(1, 1));

@@ -183,15 +183,22 @@ fn who_comes_second_looks_at_what_won() {
 }
 
 #[test]
-fn an_insertion_looks_at_so_many_slots() {
-    let slots: Vec<Word> = (0..256).map(|_| Word::ZERO).collect();
-    let (level, fill) = (Word::ZERO, Word::ZERO);
-    let table = AddressTable::<Watched, 8>::new(&slots, &level, &fill);
-    for number in 1..=128 {
-        assert_eq!(table.insert(hash(1, 200), number, |_| false), Inserted::New);
+fn an_insertion_looks_at_so_many_slots_and_then_goes_to_the_next_level() {
+    for (size, last) in [(256, Inserted::Full), (256 + 512, Inserted::New)] {
+        let slots: Vec<Word> = (0..size).map(|_| Word::ZERO).collect();
+        let (level, fill) = (Word::ZERO, Word::ZERO);
+        let table = AddressTable::<Watched, 8>::new(&slots, &level, &fill);
+        for number in 1..=128 {
+            assert_eq!(table.insert(hash(1, 200), number, |_| false), Inserted::New);
+        }
+        assert_eq!((slots[71].get(), level.get()), (hash(1, 128), 0));
+        assert_eq!(table.insert(hash(1, 200), 129, |_| false), last);
+        let next = slots.get(256 + 200).map(Word::get);
+        assert_eq!(
+            (next, level.get()),
+            if size == 256 { (None, 0) } else { (Some(hash(1, 129)), 1) }
+        );
     }
-    assert_eq!(table.insert(hash(1, 200), 129, |_| false), Inserted::Full);
-    assert_eq!(slots[71].get(), hash(1, 128));
 }
 
 #[test]
@@ -257,7 +264,7 @@ fn only_what_is_mapped_is_touched() {
     assert_eq!(insert(growing(95), 5, 0), Inserted::Full);
     assert_eq!((find(growing(95), 4, 0), ASKED.take()), (Some(4), vec![]));
     for number in 5..=9 {
-        assert_eq!(insert(growing(224), number, 0), Inserted::New);
+        assert_eq!(insert(growing(225), number, 0), Inserted::New);
     }
     assert_eq!((ASKED.take(), shelf.counts()), (vec![], (2, 0)));
     // The count of levels ends with the slots.

@@ -58,6 +58,7 @@ impl Atomic32 for U32 {
         success: Ordering,
         failure: Ordering,
     ) -> Result<u32, u32> {
+        look();
         play(&EXCHANGES32);
         access(self);
         self.0.compare_exchange(current, new, success, failure)

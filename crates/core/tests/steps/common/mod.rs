@@ -40,7 +40,7 @@ const PARTICIPANTS: u32 = 8;
 pub(crate) const TICK: u64 = 100;
 
 /// Looks at words in one test: more are a loop that does not end.
-const LOOKS: u32 = 20_000_000;
+const LOOKS: u32 = 5_000_000;
 
 /// The part of a lock at which a thread sleeps.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

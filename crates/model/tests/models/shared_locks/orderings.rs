@@ -1,7 +1,10 @@
 //! Every labelled ordering of the shared locks: the models notice when it is weaker, or
 //! it is shown not to matter.
 
-use super::segment::all::{lockers, newcomer_and_locker, reader_and_writer, takers};
+use super::segment::all::{
+    lockers, newcomer_and_locker, newcomer_and_writer, reader_and_writer, reader_and_writers,
+    takers,
+};
 use crate::common::mutated;
 use crate::labels::{Part, weaker};
 use lockstead_model::{Config, FailureKind, Scenario};
@@ -72,6 +75,21 @@ fn shared_rwlock_misses_each_ordering() {
     ];
     missed(&reader_and_writer(1), &small(), &orderings);
     missed(&reader_and_writer(2), &small(), &[("robust/wait.rs", "SHR-6", Part::All)]);
+}
+
+/// A writer that has waited looks for claims after it has put itself into the word.
+#[test]
+fn shared_rwlock_misses_the_ordering_of_who_has_waited() {
+    let orderings = [("robust/wait.rs", "SHR-1", Part::All)];
+    missed(&reader_and_writers(), &small().preemptions(1), &orderings);
+}
+
+/// Somebody who comes is alive before its claims, and who looks for claims sees that.
+#[test]
+fn shared_rwlock_misses_the_ordering_of_who_comes() {
+    let orderings =
+        [("robust/domain.rs", "SHR-8", Part::All), ("robust/slot.rs", "SHR-9", Part::All)];
+    missed(&newcomer_and_writer(), &small(), &orderings);
 }
 
 /// The semaphore's numbers and the claims on it are touched under its mutex, whose

@@ -95,6 +95,33 @@ pub(crate) fn reader_and_writer(times: usize) -> Scenario<All> {
     })
 }
 
+/// Makes the scenario in which one reads and two write, so that one of these may wait.
+pub(crate) fn reader_and_writers() -> Scenario<All> {
+    let one = all(3).thread(|s| s.reads(&s.common.party()));
+    one.threads(2, |s| s.writes(&s.common.party()))
+}
+
+/// Makes the scenario in which one comes, to a slot that another one had and has left, and reads, and one
+/// writes.
+pub(crate) fn newcomer_and_writer() -> Scenario<All> {
+    let after_a_reader = || {
+        let all = All::new(2);
+        let records = &all.common.records;
+        records[0].claims.store(1, Ordering::Relaxed);
+        records[1].claims.store(1, Ordering::Relaxed);
+        records[1].life.store(Life::alive(1, 1, 1).free().0, Ordering::Relaxed);
+        all
+    };
+    let one = Scenario::new(after_a_reader).thread(|s| {
+        let domain = s.common.domain();
+        let (slot, life) = domain.take_slot(1, 1).expect("it is free");
+        let party = Party { domain, me: life.identity(slot).expect("it lives") };
+        party.arrive();
+        s.reads(&party);
+    });
+    one.thread(|s| s.writes(&s.common.party()))
+}
+
 /// Makes the scenario in which each takes the only unit.
 pub(crate) fn takers() -> Scenario<All> {
     all(2).threads(2, |s| s.takes(&s.common.party()))
