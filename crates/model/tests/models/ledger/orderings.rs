@@ -31,6 +31,7 @@ fn missed<S: 'static>(scene: &Scenario<S>, file: &'static str, labels: &[&'stati
 #[test]
 fn model_publication_misses_each_ordering() {
     missed(&scenes::story(), "publish.rs", &["LED-1", "LED-2", "LED-3", "LED-5"]);
+    missed(&scenes::out_of_order(), "publish.rs", &["LED-3"]);
     missed(&scenes::running(), "publish.rs", &["LED-4"]);
     missed(&scenes::slept(), "futexes.rs", &["LED-14"]);
 }

@@ -32,6 +32,11 @@ fn model_what_is_confirmed_is_of_one_piece_2t() {
 }
 
 #[test]
+fn model_what_is_confirmed_is_of_one_piece_after_a_release_out_of_order_2t() {
+    complete("out of order", &scenes::out_of_order(), &calm());
+}
+
+#[test]
 fn model_what_a_waiting_thread_slept_on_is_what_it_has_not_woken_2t() {
     complete("slept", &scenes::slept(), &calm());
 }

@@ -44,6 +44,29 @@ pub(super) fn story() -> Scenario<Party> {
         })
 }
 
+/// Makes the scenario in which one thread waits, releases the older of its locks and waits again.
+pub(super) fn out_of_order() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            let stack = me.stack();
+            stack.push(&holding(1)).expect("room");
+            stack.push(&holding(2)).expect("room");
+            me.wait().begin(&waiting(WaitKind::MUTEX, 11, 0));
+            me.wait().end();
+            stack.pop(1).expect("held");
+            me.wait().begin(&waiting(WaitKind::MUTEX, 12, 0));
+        })
+        .thread(|me| {
+            let Some((episode, found)) = me.wait().read() else { return };
+            let holds = me.holds();
+            if me.wait().is_still(episode) {
+                let [one, two] = [1, 2].map(|lock| Some(holding(lock)));
+                let truth = if found.target == 11 { [one, two, None] } else { [two, None, None] };
+                assert_eq!(holds, truth);
+            }
+        })
+}
+
 /// What the thread of [`slept`] shows.
 pub(super) struct Sleeper {
     party: Party,
@@ -56,10 +79,12 @@ impl Sleeper {
     }
 }
 
-/// Makes the scenario in which one thread sleeps on words, wakes the first and sleeps on. In each
+/// Makes the scenario in which one thread sleeps on words, wakes the first and sleeps on, on the second
+/// once more. In each
 /// wait that is confirmed the reader finds what the thread has slept on and not woken.
 pub(super) fn slept() -> Scenario<Sleeper> {
     let note = |word| Slept { word, stack: word as u32, at: word };
+    let again = Slept { word: 12, stack: 21, at: 31 };
     Scenario::new(Sleeper::new)
         .thread(move |me| {
             let (wait, words) = (me.party.wait(), SleptWords::new(&me.words));
@@ -71,6 +96,9 @@ pub(super) fn slept() -> Scenario<Sleeper> {
             words.note(&note(12));
             words.forget(11);
             wait.begin(&waiting(WaitKind::FUTEX, 13, 0));
+            wait.end();
+            words.note(&again);
+            wait.begin(&waiting(WaitKind::FUTEX, 14, 0));
         })
         .thread(move |me| {
             let Some((episode, found)) = me.party.wait().read() else { return };
@@ -82,7 +110,8 @@ pub(super) fn slept() -> Scenario<Sleeper> {
                 let truth = match found.target {
                     11 => None,
                     12 => Some(note(11)),
-                    _ => Some(note(12)),
+                    13 => Some(note(12)),
+                    _ => Some(again),
                 };
                 assert_eq!(seen, [truth, None]);
             }
