@@ -8,7 +8,7 @@ use crate::features::FeaturesFlags;
 pub(crate) use crate::measuring::ELSEWHERE;
 use crate::measuring::Measuring;
 use crate::oncpu::{self, OncpuCommand};
-use crate::run::RunFlags;
+use crate::run::{AttachFlags, RunFlags};
 use crate::shm::Shm;
 use crate::top::Top;
 use crate::why::WhyFlags;
@@ -69,6 +69,11 @@ pub(crate) enum Command {
     /// Any dynamically linked program of glibc 2.34 or newer, with no rebuild. The program behaves
     /// as without lockstead: same output, same status. What is found goes to standard error.
     Run(RunFlags),
+    /// Watch the locks of a process that runs already, and leave it again
+    ///
+    /// Without a restart: the report is that of `run`. The process loads a library, which is taken
+    /// out again at the end.
+    Attach(AttachFlags),
     /// Show what got better and worse between runs: waiting by lock and place, run time
     ///
     /// From reports of `lockstead run --json FILE`, one or several before and after a change.

@@ -3,6 +3,7 @@
 //! (`measuring`).
 
 mod args;
+mod attach;
 mod check;
 mod clock;
 mod cycle_text;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     output::end(match Cli::parse().command {
         Command::Demo(rest) => measuring::start(&["demo"], &rest),
         Command::Bench(rest) => measuring::start(&["bench"], &rest),
+        Command::Attach(flags) => run::attach(&flags),
         Command::Diff(flags) => diff::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Explain(rest) => measuring::start(&["explain"], &rest),

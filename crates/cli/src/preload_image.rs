@@ -61,14 +61,7 @@ impl PreloadImage {
     /// There is none for this target, or no place to put it; the message says
     /// what to do.
     pub(crate) fn install(checks: bool) -> Result<PreloadImage, String> {
-        let [observes, check] = IMAGES.ok_or_else(|| {
-            format!(
-                "this command was built without the library for `run`: it exists for \
-                 x86-64 Linux with glibc, and this is {}-{}; `lockstead dump PID` works",
-                std::env::consts::ARCH,
-                std::env::consts::OS
-            )
-        })?;
+        let [observes, check] = IMAGES.ok_or_else(without)?;
         install_in(&places(), if checks { check } else { observes })
     }
 
@@ -81,6 +74,58 @@ impl PreloadImage {
     pub(crate) fn directory(&self) -> Option<&Path> {
         if self.memory.is_some() { None } else { self.path.parent() }
     }
+}
+
+/// Returns the library that observes, for a process that runs already: nothing in it runs when it is
+/// loaded, and it does not come before the libraries that are there.
+///
+/// # Errors
+/// There is none for this target.
+pub(crate) fn to_be_loaded_late() -> Result<Vec<u8>, String> {
+    let [observes, _] = IMAGES.ok_or_else(without)?;
+    let mut bytes = observes.bytes.to_vec();
+    match be_late(&mut bytes) {
+        Some(()) => Ok(bytes),
+        None => Err("the library that this command was built with is damaged".into()),
+    }
+}
+
+/// Takes the constructor out of a library, and the wish to be the first.
+fn be_late(bytes: &mut [u8]) -> Option<()> {
+    const DYNAMIC: u64 = 2;
+    const CONSTRUCTORS_SIZE: u64 = 27;
+    const FLAGS: u64 = 0x6fff_fffb;
+    const FIRST: u64 = 0x20;
+    let word =
+        |bytes: &[u8], at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk::<8>()?));
+    let (headers, count) = (word(bytes, 32)? as usize, word(bytes, 56)? & 0xffff);
+    let headers = (0..count as usize).map(|index| headers + index * 56);
+    let mut dynamic =
+        headers.filter(|&at| word(bytes, at).is_some_and(|kind| kind & 0xffff_ffff == DYNAMIC));
+    let mut at = word(bytes, dynamic.next()? + 8)? as usize;
+    let mut found = 0;
+    loop {
+        let value = match (word(bytes, at)?, word(bytes, at + 8)?) {
+            (0, _) => return (found == 2).then_some(()),
+            (CONSTRUCTORS_SIZE, _) => Some(0),
+            (FLAGS, flags) => Some(flags & !FIRST),
+            _ => None,
+        };
+        if let Some(value) = value {
+            bytes[at + 8..at + 16].copy_from_slice(&value.to_le_bytes());
+            found += 1;
+        }
+        at += 16;
+    }
+}
+
+fn without() -> String {
+    format!(
+        "this command was built without the library for `run`: it exists for \
+         x86-64 Linux with glibc, and this is {}-{}; `lockstead dump PID` works",
+        std::env::consts::ARCH,
+        std::env::consts::OS
+    )
 }
 
 fn install_in(places: &[PathBuf], image: LibraryImage) -> Result<PreloadImage, String> {

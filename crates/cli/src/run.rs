@@ -17,6 +17,9 @@
 
 mod accountant;
 mod across;
+mod attach;
+mod attached;
+mod belongs;
 mod blocked_text;
 mod checked;
 mod checks;
@@ -66,6 +69,7 @@ use supervise::SupervisorOptions;
 use syscalls::Syscalls;
 use syscalls::filter::TellingSockets;
 
+pub(crate) use attach::{AttachFlags, attach};
 pub(crate) use flags::RunFlags;
 
 /// The status of a run whose program was ended because of a deadlock, or in which
@@ -158,7 +162,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         semaphores: flags.semaphores,
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
-    let sources = EventSources { listener, signals, syscalls };
+    let sources = EventSources { listener, signals, syscalls, attached: None };
     let outcome = supervise::supervise(child, &options, sources, (judge, copy));
     let ended_program = outcome.reports.ended_program;
     let (end, hung) = (outcome.end, outcome.hung);
@@ -171,7 +175,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         // Of a run that was cut off, what else was found is less than all there is.
         _ if hung => Err(Failure::Program(hang::HUNG)),
         _ if found => Err(Failure::Program(FOUND)),
-        ProgramEnd::Exited(0) => Ok(()),
+        ProgramEnd::Exited(0) | ProgramEnd::Left => Ok(()),
         ProgramEnd::Exited(status) => {
             Err(Failure::Program(u8::try_from(status).unwrap_or(u8::MAX)))
         }

@@ -3,6 +3,7 @@
 //!
 //! One program of tests, since linking each module alone takes longer than most of them run.
 
+mod attach;
 mod check;
 mod check_report;
 mod common;

@@ -3,11 +3,11 @@
 //! # Role
 //! Of a thread that sleeps the kernel tells the stack pointer; of one that runs
 //! it tells nothing, and its stack changes while it is read. So it is held for
-//! as long as it takes to copy registers and stack, some ten microseconds. This
-//! is the one place that stops anything: threads that run for `lockstead run`
-//! alone, whose program cannot be somebody else's; threads that sleep in a few
-//! calls that go on by themselves also for `lockstead dump`, where their registers
-//! are needed to tell who holds a lock, and it is not forbidden.
+//! as long as it takes to copy registers and stack, some ten microseconds. Beside
+//! `lockstead attach` this is the one place that stops anything: threads that run
+//! for `lockstead run` alone, whose program cannot be somebody else's; threads that
+//! sleep in a few calls that go on by themselves also for `lockstead dump`, where
+//! their registers are needed to tell who holds a lock, and it is not forbidden.
 //!
 //! # What the thread notices
 //! Nothing but the time. No signal is sent to it; one that arrives in the

@@ -20,6 +20,7 @@
 //! | [`header`], `area` | where everything lies |
 //! | [`ledger`] | the view of it all, and how room is claimed |
 //! | [`stacks`], [`witness`], [`lives`], [`semaphore`] | how stacks, edges, locks and semaphores get their records |
+//! | [`attach`] | how the library comes into a process that runs already |
 //! | [`hello`] | how the command gets a ledger |
 //!
 //! # Invariants
@@ -35,6 +36,7 @@
 #![no_std]
 
 mod area;
+pub mod attach;
 pub mod cells;
 pub mod class;
 pub mod futexes;

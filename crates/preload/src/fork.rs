@@ -62,8 +62,23 @@ pub fn watch() {
     // SAFETY: `start` has resolved the real functions; ours stay for good. libc has room for the
     // first few handlers and allocates for them only when there are dozens.
     unsafe {
-        real::call::__register_atfork()(Some(prepare), Some(in_parent), Some(in_child), null_mut());
+        real::call::__register_atfork()(Some(prepare), Some(in_parent), Some(in_child), handle());
     }
+}
+
+/// The handlers, for whoever has to know that none is about to be called.
+pub const HANDLERS: [unsafe extern "C" fn(); 3] = [prepare, in_parent, in_child];
+
+/// Has libc forget the handlers.
+pub fn unwatch() {
+    // SAFETY: `start` has resolved the real functions. By this handle nothing is registered but the
+    // handlers: the function calls nothing, and takes them out.
+    unsafe { real::call::__cxa_finalize()(handle()) };
+}
+
+/// Returns what the handlers are registered by: an address of the library's own.
+fn handle() -> *mut core::ffi::c_void {
+    (&raw const state::STATE).cast_mut().cast()
 }
 
 /// Copies what the calling thread holds, before it forks.

@@ -17,7 +17,7 @@
 //! files); [`mod@futex`] has what is done on bare words; [`fast`] does the same without Rust for what is common. [`me`] is the
 //! calling thread, [`tls`] its own few words, [`state`] whether the process
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
-//! [`environment`], and [`grow`] keeps its place; [`ending`] ends the records of threads, by
+//! [`environment`], or what [`attached`] is given in a process that runs already, and [`grow`] keeps its place; [`ending`] ends the records of threads, by
 //! the library's [`key`]. [`call`] has the words in which all of these speak of a call,
 //! [`real`] the functions that were there before us, [`sys`] the system calls that ask
 //! nobody. With the feature `check` the library also notes in which `order` locks are taken,
@@ -30,6 +30,7 @@
 #[cfg(test)]
 extern crate std;
 
+pub mod attached;
 pub mod call;
 pub mod cancel;
 pub mod chain;
@@ -42,8 +43,10 @@ pub mod grow;
 pub mod handing;
 pub mod interpose;
 pub mod key;
+pub mod late;
 pub mod me;
 pub mod modules;
+pub mod names;
 #[cfg(feature = "check")]
 pub mod order;
 pub mod real;

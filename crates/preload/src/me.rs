@@ -17,6 +17,8 @@
 //! left, by which it is told.
 
 use crate::key;
+use crate::late;
+use crate::names;
 use crate::real;
 use crate::site::CallSite;
 use crate::state::{self, STATE};
@@ -260,6 +262,14 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &ThreadWords) -> Option<M
     if words.stack_high.load(Relaxed) == 0 && sys::gettid() == sys::getpid() {
         let high = FIRST_STACK.load(Relaxed);
         me.on_stack(high.saturating_sub(first_stack_size()), high);
+    }
+    if late::is_late() {
+        names::note_if_own(me.record());
+        if words.stack_high.load(Relaxed) == 0
+            && let Some((low, high)) = late::stack()
+        {
+            me.on_stack(low, high);
+        }
     }
     Some(me)
 }

@@ -10,7 +10,11 @@
 //! and newer ones only after a look at the version.
 
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
-use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Release};
+use core::ptr::without_provenance_mut;
+use core::sync::atomic::{
+    AtomicBool, AtomicUsize,
+    Ordering::{Acquire, Relaxed, Release},
+};
 
 /// A C function's address; the type at the use says which. Zero before
 /// [`resolve`].
@@ -23,7 +27,7 @@ impl RealFunction {
     #[inline(always)]
     #[must_use]
     pub fn address(&self) -> usize {
-        self.0.load(core::sync::atomic::Ordering::Relaxed)
+        self.0.load(Relaxed)
     }
 }
 
@@ -170,6 +174,7 @@ table! {
     thrd_exit: fn(c_int);
 
     __register_atfork: fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+    __cxa_finalize: fn(*mut c_void);
     _Fork: fn() -> c_int;
     dlclose: fn(*mut c_void) -> c_int;
     prctl: fn(c_int, usize, usize, usize, usize) -> c_int;
@@ -338,8 +343,14 @@ unsafe extern "C" {
 type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 type LibcVersion = unsafe extern "C" fn() -> *const c_char;
 
-/// "The next object after the one that asks"; glibc's value.
-const RTLD_NEXT: *mut c_void = core::ptr::without_provenance_mut(usize::MAX);
+/// Where functions are looked up: after this library (glibc's `RTLD_NEXT`), or, where that was loaded when all others
+/// had been, from the program on. It is loaded for itself alone then, so that it is not found.
+static SEARCH: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// Has [`resolve`] search from the program on: 0 is glibc's `RTLD_DEFAULT`.
+pub fn search_from_the_program() {
+    SEARCH.store(0, Relaxed);
+}
 
 static RESOLVED: AtomicBool = AtomicBool::new(false);
 static FIND_OBJECT: AtomicUsize = AtomicUsize::new(0);
@@ -360,18 +371,19 @@ const OLD: &[u8] = b"GLIBC_2.2.5\0";
 /// this library.
 #[inline(never)]
 fn look_up(name: &[u8], version: &[u8]) -> usize {
+    let search = without_provenance_mut(SEARCH.load(Relaxed));
     // SAFETY: the caller passes a name that ends in a zero byte.
-    let plain = unsafe { dlsym(RTLD_NEXT, name.as_ptr().cast()) as usize };
+    let plain = unsafe { dlsym(search, name.as_ptr().cast()) as usize };
     if version.len() > 1 {
         // SAFETY: the name is a static C string.
-        let dlvsym = unsafe { dlsym(RTLD_NEXT, c"dlvsym".as_ptr()) as usize };
+        let dlvsym = unsafe { dlsym(search, c"dlvsym".as_ptr()) as usize };
         if dlvsym != 0 {
             // SAFETY: libc's function of this name has this type; the caller passes strings that
             // end in a zero byte.
             unsafe {
                 let dlvsym: Dlvsym = core::mem::transmute(dlvsym);
                 let of = |version: &[u8]| {
-                    dlvsym(RTLD_NEXT, name.as_ptr().cast(), version.as_ptr().cast()) as usize
+                    dlvsym(search, name.as_ptr().cast(), version.as_ptr().cast()) as usize
                 };
                 if plain == of(OLD) {
                     return of(version);

@@ -8,14 +8,15 @@
 //! Everything that fails leaves the process as it was and not recording. The
 //! descriptors used are closed again: the program finds the numbers it expects.
 
-use crate::interpose::{keys, threads};
+use crate::interpose::keys;
 use crate::sys::Errno;
-use crate::{environment, grow, me, real, rules, state, sys, tls};
+use crate::{environment, grow, me, names, real, rules, state, sys, tls};
 use core::cell::UnsafeCell;
 use core::ffi::{CStr, c_char, c_int};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use lockstead_ledger::attach::refusal;
 use lockstead_ledger::hello::{self, Hello, PATIENCE_MS, Settings, TOKEN};
 use lockstead_ledger::{Ledger, LedgerLayout};
 
@@ -78,7 +79,7 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
     // SAFETY: the loader passes the program's vector; `kept` is ours, as above.
     unsafe { describe_program(&mut kept.hello, argv) };
     me::note_first_stack(argv as usize);
-    threads::note_first_name();
+    names::note_first();
     // SAFETY: the loader passes the program's vector, which ends with a null pointer.
     let libraries = unsafe { environment::find(envp, b"LD_PRELOAD") }.unwrap_or_default();
     kept.beside_length = beside(libraries, &kept.token[..kept.token_length], &mut kept.beside);
@@ -241,6 +242,19 @@ fn connect_to(socket: usize, at: usize, name: &[u8], length: usize) -> bool {
 
 /// Makes a ledger and sends it to the command.
 fn share(command: usize, token: &[u8], hello: &mut Hello) -> Result<Ledger<'static>, Errno> {
+    let (ledger, file) = make(token, hello)?;
+    let sent = send(command, Some(file), hello);
+    sys::close(file);
+    if let Err(error) = sent {
+        // SAFETY: `make` has just made the mapping; nobody uses the ledger any more.
+        unsafe { grow::unmap(ledger.base().cast_mut(), ledger.layout(), grow::ALL) };
+        return Err(error);
+    }
+    Ok(ledger)
+}
+
+/// Makes a ledger, and a descriptor of its file, which is the caller's.
+fn make(token: &[u8], hello: &mut Hello) -> Result<(Ledger<'static>, usize), Errno> {
     hello.pid = sys::getpid();
     hello.parent = sys::getppid();
     hello.began = sys::now();
@@ -253,15 +267,48 @@ fn share(command: usize, token: &[u8], hello: &mut Hello) -> Result<Ledger<'stat
     // SAFETY: a new mapping of a new file: zeroes that nobody else knows, and
     // that stay (they are given back below only if this ledger goes nowhere).
     let ledger = unsafe { Ledger::create(base, layout, hello.pid, hello.began) };
-    let ledger = ledger.growing(&grow::GROWTH);
-    let sent = send(command, Some(file), hello);
-    sys::close(file);
-    if let Err(error) = sent {
-        // SAFETY: the mapping was made above; nobody uses the ledger any more.
-        unsafe { grow::unmap(base, &layout, grow::ALL) };
-        return Err(error);
+    Ok((ledger.growing(&grow::GROWTH), file))
+}
+
+/// Begins to record in a process that runs already, and returns a descriptor of the ledger's file,
+/// which the caller closes.
+///
+/// # Errors
+/// A number of [`refusal`]: the process is as it was, but for the key.
+///
+/// # Safety
+/// One thread calls it, and no program's call leads here yet. `token` is as [`Settings`] has it.
+pub unsafe fn begin_late(token: &[u8]) -> Result<usize, u32> {
+    real::search_from_the_program();
+    real::resolve();
+    if real::libc_minor() < 34 {
+        return Err(refusal::LIBC);
     }
-    Ok(ledger)
+    if !tls::learn() {
+        return Err(refusal::DESCRIPTORS);
+    }
+    if !state::wipe_on_fork() {
+        return Err(refusal::WIPE);
+    }
+    // SAFETY: `resolve` has run above; the caller is alone here.
+    if !unsafe { keys::make() } {
+        return Err(refusal::KEY);
+    }
+    // SAFETY: the caller is alone here, and nothing else refers to it.
+    let kept = unsafe { &mut *KEPT.0.get() };
+    match make(token, &mut kept.hello) {
+        Ok((ledger, file)) => {
+            crate::fork::watch();
+            // SAFETY: the ledger stays mapped until nobody uses it any more, and no other thread
+            // runs in the library (STATE-FILLED-ONCE).
+            unsafe { state::set(ledger) };
+            Ok(file)
+        }
+        Err(_) => {
+            keys::give_up();
+            Err(refusal::LEDGER)
+        }
+    }
 }
 
 /// Creates the file, named like the command's socket: the maps of a process so tell others whom

@@ -76,6 +76,15 @@ pub unsafe fn of_parent() -> Option<Ledger<'static>> {
     unsafe { *LAST.0.get() }
 }
 
+/// Forgets the ledger that was set last, and returns it.
+///
+/// # Safety
+/// Nobody else is in the library, and nobody comes.
+pub unsafe fn forget() -> Option<Ledger<'static>> {
+    // SAFETY: the caller promises that nobody else reads or writes it.
+    unsafe { (*LAST.0.get()).take() }
+}
+
 /// Returns the ledger of this process, if it records.
 #[inline(always)]
 #[must_use]

@@ -18,6 +18,7 @@ pub(crate) const ELSEWHERE: &[&[&str]] = &[
     &["features"],
     &["dump"],
     &["run"],
+    &["attach"],
     &["check"],
     &["why"],
     &["diff"],

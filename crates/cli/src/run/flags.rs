@@ -115,7 +115,7 @@ const MAX_PATIENCE: f64 = 86_400.0;
 const TIMES: &str = "a time from 10ms to 24h with ms, s, m or h";
 
 /// Returns how long a wait may last, with its unit; `off` for ever.
-fn patience(text: &str) -> Result<WatchPatience, String> {
+pub(super) fn patience(text: &str) -> Result<WatchPatience, String> {
     if text == "off" {
         return Ok(WatchPatience(None));
     }
@@ -126,7 +126,7 @@ fn patience(text: &str) -> Result<WatchPatience, String> {
 }
 
 /// Returns a time with its unit.
-fn time(text: &str) -> Result<Duration, String> {
+pub(super) fn time(text: &str) -> Result<Duration, String> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
     let unit = match unit {

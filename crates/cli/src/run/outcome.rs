@@ -3,6 +3,7 @@
 use super::accountant::Accounts;
 use super::reporter::Reports;
 use super::signals::ProgramEnd;
+use crate::attach::Remains;
 use crate::check::CheckedTotals;
 use lockstead_inspect::report::Glimpse;
 use std::time::Duration;
@@ -29,6 +30,9 @@ pub(super) struct RunOutcome {
     pub(super) glimpses: Vec<Glimpse>,
     /// The program was ended while nothing moved, and that had been reported.
     pub(super) hung: bool,
+    /// How long all threads stood still at most, of a process that was attached to, or what is left in
+    /// it.
+    pub(super) left: Option<Result<Duration, Remains>>,
 }
 
 /// Returns the processor time of all children that have been waited for, in nanoseconds.

@@ -178,6 +178,8 @@ pub(super) enum ProgramEnd {
     Exited(i32),
     /// This signal ended it.
     Killed(i32),
+    /// It was not started by this command, which leaves it.
+    Left,
 }
 
 impl ProgramEnd {
@@ -186,6 +188,7 @@ impl ProgramEnd {
         match self {
             ProgramEnd::Exited(status) => format!("exit status {status}"),
             ProgramEnd::Killed(signal) => format!("killed by signal {signal}"),
+            ProgramEnd::Left => "left".into(),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What wakes the supervisor.
 
+use super::attached::AttachedRun;
 use super::signals::CommandSignals;
 use super::syscalls::Syscalls;
 use lockstead_inspect::ledger::Listener;
@@ -12,4 +13,6 @@ pub(super) struct EventSources {
     pub(super) signals: CommandSignals,
     /// The futex calls of all processes, with `--syscalls`.
     pub(super) syscalls: Option<Syscalls>,
+    /// The process that the library has come into, with `lockstead attach`.
+    pub(super) attached: Option<AttachedRun>,
 }

@@ -8,6 +8,8 @@
 
 use super::accountant::Accountant;
 use super::across::CrossCycles;
+use super::attached::AttachedRun;
+use super::belongs::belongs;
 use super::checks::{Checks, Due};
 use super::flags::OnDeadlock;
 use super::glance::Sight;
@@ -26,7 +28,6 @@ use crate::check::Judge;
 use crate::clock::now;
 use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{CallerRequest, Listener};
-use lockstead_inspect::proc::status::StatusFile;
 use lockstead_inspect::report::{self, Glimpse};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
@@ -63,6 +64,7 @@ struct Supervisor<'a> {
     options: &'a SupervisorOptions,
     listener: Listener,
     syscalls: Option<Syscalls>,
+    attached: Option<AttachedRun>,
     live: Vec<(Arc<Observed>, ProcessWatch)>,
     /// The latest that have ended since the queue of calls was last empty: a child of
     /// theirs may have called before.
@@ -89,7 +91,7 @@ struct Supervisor<'a> {
 pub(super) fn supervise(
     child: libc::pid_t,
     options: &SupervisorOptions,
-    EventSources { listener, signals, syscalls }: EventSources,
+    EventSources { listener, signals, syscalls, attached }: EventSources,
     (judge, copy): (Judge, Option<File>),
 ) -> RunOutcome {
     let started = Instant::now();
@@ -102,6 +104,7 @@ pub(super) fn supervise(
         options,
         listener,
         syscalls,
+        attached,
         live: Vec::new(),
         departed: VecDeque::new(),
         accountant,
@@ -119,6 +122,9 @@ pub(super) fn supervise(
         look: started,
         ends: started + ENDS,
     };
+    if let Some(process) = supervisor.attached.as_mut().and_then(AttachedRun::first) {
+        supervisor.adopt(process);
+    }
     let end = loop {
         let (signalled, called) = supervisor.sleep(&signals);
         while signalled && let Some(signal) = signals.next() {
@@ -128,6 +134,11 @@ pub(super) fn supervise(
             supervisor.calls();
         }
         supervisor.tick();
+        if let Some(attached) = &mut supervisor.attached
+            && attached.is_over(supervisor.live.is_empty())
+        {
+            break ProgramEnd::Left;
+        }
         if let Some(end) = supervisor.end
             && (!options.wait_all || supervisor.interrupted || !supervisor.goes_on())
         {
@@ -146,6 +157,7 @@ pub(super) fn supervise(
         supervisor.settle(process, &watch);
     }
     let took = started.elapsed();
+    let left = supervisor.attached.take().map(AttachedRun::leave);
     // From here on signals end the command as they would any other: what it
     // writes to may be full, and nobody reads.
     drop(signals);
@@ -167,6 +179,7 @@ pub(super) fn supervise(
         checked,
         glimpses: supervisor.glimpses,
         hung,
+        left,
     }
 }
 
@@ -210,6 +223,9 @@ impl Supervisor<'_> {
     }
 
     fn signal(&mut self, signal: &Signal) {
+        if let Some(attached) = &mut self.attached {
+            return attached.signal(signal.number);
+        }
         if signal.number == libc::SIGCHLD {
             return self.reap();
         }
@@ -268,7 +284,7 @@ impl Supervisor<'_> {
         }
         for call in self.listener.calls() {
             match call {
-                CallerRequest::Hello { hello, file, peer } if self.belongs(peer.user, peer.pid) => {
+                CallerRequest::Hello { hello, file, peer } if belongs(self.child, &peer) => {
                     match Observed::new(&hello, file, peer) {
                         Ok(mut process) => {
                             let parent = process.parent;
@@ -292,11 +308,11 @@ impl Supervisor<'_> {
                 }
                 // A stranger who has found the name of the socket.
                 CallerRequest::Hello { .. } => {}
-                CallerRequest::Lost { peer, error } if self.belongs(peer.user, peer.pid) => {
+                CallerRequest::Lost { peer, error } if belongs(self.child, &peer) => {
                     let why = format!("{error}; `ulimit -n` is what lockstead may open");
                     self.lose(format!("process {}", peer.pid), why);
                 }
-                CallerRequest::Without { hello, peer } if self.belongs(peer.user, peer.pid) => {
+                CallerRequest::Without { hello, peer } if belongs(self.child, &peer) => {
                     let program = String::from_utf8_lossy(hello.program()).into_owned();
                     let error = io::Error::from_raw_os_error(hello.error.cast_signed());
                     let who = format!("process {} ({program})", hello.pid);
@@ -380,27 +396,6 @@ impl Supervisor<'_> {
         }
         self.pace.stir(Instant::now());
         self.live.push(newest);
-    }
-
-    /// Returns whether a caller is a process of this run: one of the same user, or a descendant of
-    /// the program that has become somebody else.
-    fn belongs(&self, user: u32, pid: u32) -> bool {
-        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
-        if user == unsafe { libc::geteuid() } {
-            return true;
-        }
-        let mut pid = pid;
-        for _ in 0..64 {
-            if pid == self.child.unsigned_abs() {
-                return true;
-            }
-            let Ok(status) = StatusFile::read(&format!("/proc/{pid}/status")) else { return false };
-            match status.number("PPid").and_then(|parent| u32::try_from(parent).ok()) {
-                Some(parent) if parent > 1 => pid = parent,
-                _ => return false,
-            }
-        }
-        false
     }
 
     /// Does what is due by now.

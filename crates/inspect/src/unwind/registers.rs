@@ -35,7 +35,8 @@ impl Registers {
     }
 
     /// Takes all registers of a thread that is held.
-    pub(crate) fn all(from: &libc::user_regs_struct) -> Self {
+    #[must_use]
+    pub fn all(from: &libc::user_regs_struct) -> Self {
         let known = [
             from.rax, from.rdx, from.rcx, from.rbx, from.rsi, from.rdi, from.rbp, from.rsp,
             from.r8, from.r9, from.r10, from.r11, from.r12, from.r13, from.r14, from.r15, from.rip,
@@ -47,6 +48,12 @@ impl Registers {
     #[must_use]
     pub fn stack_pointer(&self) -> Option<u64> {
         self.get(RSP)
+    }
+
+    /// Returns the frame pointer, if it is known.
+    #[must_use]
+    pub fn frame_pointer(&self) -> Option<u64> {
+        self.get(RBP)
     }
 
     pub(crate) fn with(mut self, register: Register, value: Option<u64>) -> Self {

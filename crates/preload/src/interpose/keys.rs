@@ -72,8 +72,28 @@ pub unsafe fn make() -> bool {
     };
     if made && key < INLINE {
         OURS.store(key, Relaxed);
+        return true;
     }
-    made && key < INLINE
+    if made {
+        // SAFETY: the key was made above, and nobody knows it.
+        unsafe { call::pthread_key_delete()(key) };
+    }
+    false
+}
+
+/// Deletes the library's key: it has none afterwards. Nobody else is in the library.
+pub fn give_up() {
+    let key = OURS.swap(NONE, Relaxed);
+    if key != NONE {
+        // SAFETY: `make` has made it by the real functions, and nobody uses it any more.
+        unsafe { call::pthread_key_delete()(key) };
+    }
+}
+
+/// Returns the address of the key's destructor.
+#[must_use]
+pub fn destructor() -> usize {
+    ends as unsafe extern "C" fn() as usize
 }
 
 /// Lends the key to the program, which has got none from the C library.

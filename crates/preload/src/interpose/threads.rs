@@ -1,6 +1,7 @@
 //! Stands before `pthread_create`, `thrd_create`, and the function that names threads.
 
 use crate::me::{self, enter};
+use crate::names;
 use crate::real::{self, ThrdRoutine, ThreadRoutine, call};
 use crate::site::CallSite;
 use crate::state;
@@ -8,8 +9,8 @@ use crate::sys;
 use core::ffi::{c_char, c_int, c_void};
 use core::mem::MaybeUninit;
 use core::ptr::null_mut;
+use core::sync::atomic::AtomicPtr;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicPtr, AtomicU64};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::thread::ThreadRecord;
 
@@ -233,41 +234,16 @@ unsafe extern "C" fn adopt(start: *mut ThreadStart) -> Beginning {
     me.on_stack(high - certain, high);
     // Who created it may have named it already, before its record knew it. The
     // name that it has from its creator by default is none of its own.
-    let name = name_now();
-    if name.iter().zip(&INHERITED).any(|(new, old)| *new != old.load(Relaxed)) {
-        for (word, half) in me.record().name.iter().zip(name) {
-            word.store(half, Relaxed);
-        }
-    }
+    names::note_if_own(me.record());
     begins
-}
-
-/// What the kernel called the first thread when the library came.
-static INHERITED: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
-
-/// Notes what threads are called that nobody names.
-pub fn note_first_name() {
-    for (word, half) in INHERITED.iter().zip(name_now()) {
-        word.store(half, Relaxed);
-    }
 }
 
 /// Notes the name that the calling thread has given itself.
 pub(super) fn note_own_name() {
     let Some(me) = enter() else { return };
-    for (word, half) in me.record().name.iter().zip(name_now()) {
+    for (word, half) in me.record().name.iter().zip(names::now()) {
         word.store(half, Relaxed);
     }
-}
-
-/// Returns what the kernel calls this thread: 15 bytes and a zero.
-fn name_now() -> [u64; 2] {
-    let mut name = [0; 2];
-    let place = name.as_mut_ptr() as usize;
-    // SAFETY: the kernel writes at most 16 bytes, zero-terminated, to as many on this stack.
-    let asked =
-        unsafe { sys::call(libc::SYS_prctl, [libc::PR_GET_NAME as usize, place, 0, 0, 0, 0]) };
-    if asked.is_ok() { name } else { INHERITED.each_ref().map(|word| word.load(Relaxed)) }
 }
 
 unsafe extern "C" fn set_name(thread: ThreadHandle, name: *const c_char, _: &CallSite) -> c_int {

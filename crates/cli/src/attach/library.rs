@@ -1,0 +1,216 @@
+//! The library in the process: how it comes in, and where its functions lie.
+
+use super::call::Borrowed;
+use super::memory::TargetMemory;
+use super::objects::{Object, Objects};
+use crate::preload_image;
+use lockstead_inspect::proc::status::StatusFile;
+use lockstead_ledger::attach::{self, AttachRequest, CALLED_BACK, refusal};
+use lockstead_ledger::hello;
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+
+/// Functions of the library that no call is led to here: a thread that was created through them
+/// would keep a frame of the library's, and a key of the library's is none that the program has.
+const LEFT_OUT: &[&str] = &[
+    "pthread_create",
+    "thrd_create",
+    "pthread_key_create",
+    "__pthread_key_create",
+    "pthread_key_delete",
+    "pthread_getspecific",
+    "__pthread_getspecific",
+    "pthread_setspecific",
+    "__pthread_setspecific",
+    "tss_create",
+    "tss_delete",
+    "tss_get",
+    "tss_set",
+];
+
+/// The library as it lies in the process.
+#[derive(Clone, Debug)]
+pub(super) struct Library {
+    /// The loader's record, which is the handle of `dlopen`.
+    pub(super) handle: u64,
+    /// Where its code lies.
+    pub(super) code: (u64, u64),
+    /// The functions that calls are led to, with those of the C library for which they stand.
+    pub(super) functions: BTreeMap<String, (u64, u64)>,
+    own: BTreeMap<&'static str, u64>,
+    /// The word that says whether calls are recorded.
+    pub(super) state: u64,
+    /// Functions that the C library calls.
+    pub(super) called_back: [u64; CALLED_BACK],
+}
+
+impl Library {
+    /// Finds it among the files of a process; `None` if it is not there.
+    pub(super) fn find(objects: &Objects, memory: &TargetMemory) -> Option<Library> {
+        let own = |object: &Object| {
+            let names = [attach::ATTACH, attach::LEAVE, attach::FORGET];
+            let found = names.map(|name| Some((name, object.function(memory, name)?)));
+            found.into_iter().collect::<Option<BTreeMap<_, _>>>()
+        };
+        let (object, own) = objects.iter().find_map(|object| Some((object, own(object)?)))?;
+        let libc = objects.libc()?;
+        let functions = object.all_defined(memory).into_iter().filter_map(|function| {
+            let name = function.name;
+            let is_led = !name.starts_with("lockstead") && !LEFT_OUT.contains(&&*name);
+            let real = libc.function(memory, &name).filter(|_| is_led)?;
+            Some((name, (function.address, real)))
+        });
+        Some(Library {
+            handle: object.map,
+            code: object.code_range(memory)?,
+            functions: functions.collect(),
+            own,
+            state: 0,
+            called_back: [0; CALLED_BACK],
+        })
+    }
+
+    /// Returns one of the functions that the command calls.
+    pub(super) fn function(&self, name: &str) -> u64 {
+        self.own.get(name).copied().unwrap_or(0)
+    }
+
+    /// Returns the C library's function, if this is the address of the one of the library's that
+    /// stands before it.
+    pub(super) fn behind(&self, address: u64) -> Option<u64> {
+        if !self.contains(address) {
+            return None;
+        }
+        self.functions.values().find(|&&(ours, _)| ours == address).map(|&(_, real)| real)
+    }
+
+    /// Tells whether this is an address of the library's code.
+    pub(super) fn contains(&self, address: u64) -> bool {
+        (self.code.0..self.code.1).contains(&address)
+    }
+
+    /// Has the thread load the library.
+    ///
+    /// # Errors
+    /// It could not be loaded, in words.
+    pub(super) fn load(
+        borrowed: &mut Borrowed<'_>,
+        pid: u32,
+        memory: &TargetMemory,
+    ) -> Result<Library, String> {
+        const NOW: u64 = 2;
+        const EXECUTABLE: u64 = 0x10;
+        let image = preload_image::to_be_loaded_late()?;
+        let said = |error: io::Error| error.to_string();
+        let name = borrowed.put(&[hello::LIBRARY.as_bytes(), b"\0"].concat()).map_err(said)?;
+        let close_on_exec = u64::from(libc::MFD_CLOEXEC);
+        let mut make = |flags| borrowed.system(libc::SYS_memfd_create, &[name, flags]);
+        let mut file = make(close_on_exec | EXECUTABLE).map_err(said)?;
+        // Kernels before 6.3 do not know the word.
+        if file == -i64::from(libc::EINVAL) {
+            file = make(close_on_exec).map_err(said)?;
+        }
+        let file = u64::try_from(file).map_err(|_| {
+            let error = io::Error::from_raw_os_error(i32::try_from(-file).unwrap_or(0));
+            format!("it may make no file in memory: {error}")
+        })?;
+        let path = format!("/proc/self/fd/{file}");
+        let written = OpenOptions::new()
+            .write(true)
+            .open(format!("/proc/{pid}/fd/{file}"))
+            .and_then(|mut copy| copy.write_all(&image));
+        let opened = written.and_then(|()| {
+            let path = borrowed.put(&[path.as_bytes(), b"\0"].concat())?;
+            let dlopen = Objects::of(pid, memory)
+                .and_then(|objects| objects.libc()?.function(memory, "dlopen"))
+                .ok_or(io::ErrorKind::NotFound)?;
+            borrowed.call(dlopen, &[path, NOW])
+        });
+        let refused = borrowed.refused;
+        let _ = borrowed.system(libc::SYS_close, &[file]);
+        opened.map_err(said)?;
+        let objects = Objects::of(pid, memory).ok_or("its list of files is gone")?;
+        Library::find(&objects, memory).ok_or_else(|| {
+            let why = refused.map_or(String::new(), |(number, error)| {
+                let call = lockstead_inspect::proc::calls::name(number.cast_signed());
+                let error = io::Error::from_raw_os_error(i32::try_from(-error).unwrap_or(0));
+                format!(" ({}: {error})", call.unwrap_or("a system call"))
+            });
+            format!("its loader does not load the library from memory{why}")
+        })
+    }
+
+    /// Has the library begin to record, and returns the file of its ledger. A library that has begun
+    /// before says where its parts are, and has no file.
+    ///
+    /// # Errors
+    /// Why it does not begin, in words.
+    pub(super) fn begin(
+        &mut self,
+        borrowed: &mut Borrowed<'_>,
+        pid: u32,
+        token: &str,
+        memory: &TargetMemory,
+    ) -> Result<Option<File>, String> {
+        let said = |error: io::Error| error.to_string();
+        let mut name = [0; 16];
+        let called = fs::read(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let called = called.strip_suffix(b"\n").unwrap_or(&called);
+        name.iter_mut().take(15).zip(called).for_each(|(place, byte)| *place = *byte);
+        let half = |at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| name[at * 8 + byte]));
+        let request = AttachRequest {
+            token: borrowed.put(token.as_bytes()).map_err(said)?,
+            token_length: token.len() as u64,
+            first_stack: start_of_stack(pid).unwrap_or(0),
+            name: [half(0), half(1)],
+            file: u64::MAX,
+            ..AttachRequest::default()
+        };
+        let place = borrowed.put(&request.to_bytes()).map_err(said)?;
+        borrowed.call(self.function(attach::ATTACH), &[place]).map_err(said)?;
+        let answer = memory.bytes(place, AttachRequest::BYTES).map_err(said)?;
+        let answer: [u8; AttachRequest::BYTES] =
+            answer.try_into().map_err(|_| "its answer is cut off")?;
+        let answer = AttachRequest::from_bytes(&answer);
+        if answer.refused != 0 {
+            return Err(words(answer.refused));
+        }
+        (self.state, self.called_back) = (answer.state, answer.called_back);
+        if answer.file == u64::MAX {
+            return Ok(None);
+        }
+        let path = format!("/proc/{pid}/fd/{}", answer.file);
+        let file = OpenOptions::new().read(true).write(true).open(path);
+        let _ = borrowed.system(libc::SYS_close, &[answer.file]);
+        file.map(Some).map_err(|error| format!("its ledger cannot be opened: {error}"))
+    }
+}
+
+fn words(refused: u64) -> String {
+    let text = match u32::try_from(refused).unwrap_or(0) {
+        refusal::LIBC => "its C library is none that the library knows",
+        refusal::DESCRIPTORS => "the descriptors of its threads are unlike glibc's",
+        refusal::WIPE => "its kernel does not empty memory in forked children (Linux 4.14)",
+        refusal::KEY => {
+            "it has made more than 31 keys of thread-specific values, and none is left that needs no \
+             memory of its allocator"
+        }
+        refusal::LEDGER => "the ledger finds no room in it, or it may make no file in memory",
+        _ => "the library does not begin",
+    };
+    text.to_owned()
+}
+
+/// Returns where the kernel has put the first thread's stack.
+fn start_of_stack(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (_, rest) = stat.rsplit_once(')')?;
+    rest.split_whitespace().nth(25)?.parse().ok()
+}
+
+/// Returns the number of the process in its own namespace.
+pub(super) fn own_number(pid: u32) -> u32 {
+    let status = StatusFile::read(&format!("/proc/{pid}/status"));
+    status.ok().and_then(|status| status.own_number()).unwrap_or(pid)
+}

@@ -1,0 +1,232 @@
+//! Which thread of the process can make a call for the command, and when.
+//!
+//! # Role
+//! What is called takes locks of the loader and of the allocator, so a thread that holds one of these
+//! must not make the call. One that sleeps in a call that neither of them makes holds none, and
+//! neither does one that runs code outside of the C library, if it did not come there out of the
+//! loader or the allocator. So all frames of its stack must be known, down to where it began; none may
+//! be the loader's or of a signal's handler, and the C library's only at both ends.
+
+use super::call::Borrowed;
+use super::memory::TargetMemory;
+use super::objects::Objects;
+use super::trace::{Asked, Held, Stop};
+use lockstead_inspect::maps::{Backing, Maps};
+use lockstead_inspect::modules::{CodePlace, Modules};
+use lockstead_inspect::proc::calls;
+use lockstead_inspect::proc::task::{self, TaskDoing};
+use lockstead_inspect::stack::{self, StackEnd};
+use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
+use std::io;
+use std::time::{Duration, Instant};
+
+/// The time for a thread to stand still.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The time between two rounds.
+const PAUSE: Duration = Duration::from_millis(5);
+/// The frames of the C library's with which a thread or a program begins.
+const BEGINNING: usize = 3;
+
+/// Sleeps that begin again by themselves, or go on.
+const SLEEPS: &[libc::c_long] = &[
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_pause,
+    libc::SYS_rt_sigsuspend,
+    libc::SYS_read,
+    libc::SYS_restart_syscall,
+];
+/// Sleeps that end when somebody looks.
+const ENDING: &[libc::c_long] = &[
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_semop,
+    libc::SYS_semtimedop,
+];
+/// Functions of the C library that sleep on a futex and are not the allocator's or the loader's.
+const WAITING: &[&str] = &[
+    "pthread_cond_wait",
+    "pthread_cond_timedwait",
+    "pthread_cond_clockwait",
+    "sem_wait",
+    "sem_timedwait",
+    "sem_clockwait",
+    "pthread_join",
+    "pthread_barrier_wait",
+    "syscall",
+];
+
+/// Looks for threads that can make calls.
+pub(super) struct Moments<'a> {
+    pid: u32,
+    memory: &'a TargetMemory,
+    unwinder: Unwinder,
+    /// Where the functions of [`WAITING`] lie.
+    waiting: Vec<(u64, u64)>,
+    /// Files that have an allocator of their own.
+    allocators: Vec<String>,
+}
+
+impl<'a> Moments<'a> {
+    /// Prepares to look.
+    ///
+    /// # Errors
+    /// The process has ended.
+    pub(super) fn new(pid: u32, memory: &'a TargetMemory, objects: &Objects) -> io::Result<Self> {
+        let libc = objects.libc();
+        let waiting = WAITING.iter().filter_map(|name| libc?.defined(memory, name));
+        let waiting = waiting.map(|found| (found.address, found.address + found.size)).collect();
+        let others = objects.iter().filter(|object| object.base_name() != "libc.so.6");
+        let allocators = others
+            .filter(|object| !object.is_loader() && object.function(memory, "malloc").is_some())
+            .map(|object| object.name.clone())
+            .collect();
+        let unwinder = Unwinder::new(Modules::of(pid)?);
+        Ok(Moments { pid, memory, unwinder, waiting, allocators })
+    }
+
+    /// Waits until a thread can make calls, and returns it. `None` when the time is over.
+    ///
+    /// # Errors
+    /// The process has ended, or may not be traced.
+    pub(super) fn find(&mut self, deadline: Instant) -> io::Result<Option<Held>> {
+        loop {
+            self.unwinder.update(Maps::of(self.pid)?);
+            let tids = task::numbers(self.pid)?;
+            let mut ranked: Vec<_> =
+                tids.iter().filter_map(|&tid| Some((self.rank(tid)?, tid))).collect();
+            ranked.sort_unstable();
+            for (_, tid) in ranked {
+                if let Some(held) = self.hold(tid)? {
+                    return Ok(Some(held));
+                }
+                if Instant::now() >= deadline {
+                    return Ok(None);
+                }
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Says how little a thread is disturbed; `None` if it need not be asked.
+    fn rank(&self, tid: u32) -> Option<u8> {
+        match task::doing(self.pid, tid).ok()? {
+            TaskDoing::Call(call) if SLEEPS.contains(&call.number) => Some(0),
+            TaskDoing::Call(call) if is_futex(call.number) => Some(1),
+            TaskDoing::Call(call) if ENDING.contains(&call.number) => Some(2),
+            TaskDoing::Running => Some(3),
+            _ => None,
+        }
+    }
+
+    fn hold(&mut self, tid: u32) -> io::Result<Option<Held>> {
+        let asked = match Asked::new(tid) {
+            Ok(asked) => asked,
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some((held, Stop::Asked)) = asked.stands(Instant::now() + PATIENCE)? else {
+            return Ok(None);
+        };
+        let registers = held.registers()?;
+        Ok((self.has_room(tid, &registers) && self.may_call(&registers)).then_some(held))
+    }
+
+    /// Tells whether the stack is the thread's own, with room below.
+    fn has_room(&self, tid: u32, registers: &libc::user_regs_struct) -> bool {
+        const MAPPED: u64 = 32 << 10;
+        let maps = self.unwinder.modules().maps();
+        let Some(stack) = maps.find(registers.rsp) else { return false };
+        match &stack.backing {
+            // It grows.
+            Backing::Special(name) if name == "[stack]" => {
+                tid == self.pid && registers.rsp - stack.range.start >= MAPPED
+            }
+            // The thread's descriptor lies at the end of its stack.
+            Backing::Anonymous | Backing::Special(_) => {
+                stack.writable
+                    && stack.range.contains(&registers.fs_base)
+                    && registers.rsp < registers.fs_base
+                    && Borrowed::has_room(stack.range.start, registers.rsp)
+            }
+            Backing::File { .. } => false,
+        }
+    }
+
+    fn may_call(&mut self, registers: &libc::user_regs_struct) -> bool {
+        let unwound = self.unwinder.unwind(self.memory, Registers::all(registers));
+        if !is_whole(&unwound) {
+            return false;
+        }
+        let frames = &unwound.frames;
+        let files: Option<Vec<String>> =
+            frames.iter().map(|frame| self.file(frame.lookup())).collect();
+        let Some(files) = files else { return false };
+        let of_libc = |file: &String| stack::is_glibc(file);
+        let first = files.iter().take_while(|file| of_libc(file)).count();
+        let end = files.len().saturating_sub(BEGINNING).max(first);
+        if files[first..end].iter().any(of_libc)
+            || files.iter().any(|file| file.contains("/ld-linux"))
+            || files.iter().any(|file| self.allocators.contains(file))
+        {
+            return false;
+        }
+        let Some(number) = interrupted(registers) else {
+            return first == 0 && self.allocators.is_empty();
+        };
+        let waits = |&(start, end): &(u64, u64)| {
+            frames[..first].iter().any(|frame| (start..end).contains(&frame.lookup()))
+        };
+        match number {
+            _ if first == 0 => false,
+            _ if is_futex(number) => self.allocators.is_empty() && self.waiting.iter().any(waits),
+            libc::SYS_nanosleep | libc::SYS_clock_nanosleep => self.allocators.is_empty(),
+            // A file of the loader's is read with other files open; what sleeps is a pipe or a socket,
+            // and such a call is the program's own where the next frame is.
+            libc::SYS_read => first == 1,
+            _ => SLEEPS.contains(&number) || ENDING.contains(&number),
+        }
+    }
+
+    /// Returns the file that an address of code lies in.
+    fn file(&mut self, address: u64) -> Option<String> {
+        match self.unwinder.modules_mut().place(address) {
+            CodePlace::File { path, .. } => Some(path.to_string_lossy().into_owned()),
+            CodePlace::Special(name) => Some(name),
+            CodePlace::Nowhere | CodePlace::Anonymous => None,
+        }
+    }
+}
+
+fn is_futex(number: libc::c_long) -> bool {
+    calls::name(number) == Some("futex")
+}
+
+/// Tells whether all frames of a stack are known for certain, and none is of a signal's handler.
+pub(super) fn is_whole(unwound: &Unwound) -> bool {
+    unwound.end == StackEnd::Bottom
+        && unwound.frames.iter().all(|frame| !frame.found)
+        && unwound.frames[1..].iter().all(|frame| frame.returns)
+}
+
+/// Returns the number of the system call that a thread that stands still has slept in.
+pub(super) fn interrupted(registers: &libc::user_regs_struct) -> Option<libc::c_long> {
+    let (number, answer) = (registers.orig_rax.cast_signed(), registers.rax.cast_signed());
+    let again = (-516..=-512).contains(&answer) || answer == -i64::from(libc::EINTR);
+    (number >= 0 && again).then_some(number)
+}

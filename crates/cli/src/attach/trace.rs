@@ -1,0 +1,279 @@
+//! Threads of another process, held by `ptrace`.
+//!
+//! # Role
+//! A thread that is held stands still; nothing was sent to it. It is let go when [`Held`] goes. All of
+//! it is done by one thread of this command, and with the end of that the kernel lets go of
+//! everything: no program stands still because the command was killed.
+
+use std::io;
+use std::mem::zeroed;
+use std::ptr;
+use std::time::{Duration, Instant};
+
+/// The time between two looks whether a thread stands still.
+const PAUSE: Duration = Duration::from_micros(50);
+/// The registers that the processor keeps beside the general ones, as the kernel hands them out.
+const XSTATE: libc::c_int = 0x202;
+/// The largest that these can be.
+const MOST_XSTATE: usize = 16 << 10;
+const GET_SIGMASK: libc::c_uint = 0x420a;
+const SET_SIGMASK: libc::c_uint = 0x420b;
+const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+/// The bytes of a set of signals.
+const SIGNALS: usize = 8;
+
+/// How a thread came to stand still.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stop {
+    /// It was asked to.
+    Asked,
+    /// The process is stopped by a signal such as SIGSTOP.
+    Job,
+    /// It is about to get this signal.
+    Signal(libc::c_int),
+    /// It begins a system call or comes back from one.
+    Call,
+}
+
+/// The side of a system call on which a thread stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CallSide {
+    /// It is about to make the call of this number.
+    Before(u64),
+    /// It has made one, which returned this.
+    After(i64),
+}
+
+/// A thread that stands still.
+#[derive(Debug)]
+pub(super) struct Held {
+    number: libc::pid_t,
+    /// What is delivered when it goes on.
+    signal: libc::c_int,
+    stands: bool,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if self.stands {
+            let _ = self.request(libc::PTRACE_DETACH, self.signal);
+        }
+    }
+}
+
+/// Asks a thread to stand still; [`stands`](Asked::stands) waits for it.
+#[derive(Debug)]
+pub(super) struct Asked(Held);
+
+impl Asked {
+    /// Asks the thread `tid`.
+    ///
+    /// # Errors
+    /// It has ended, another process traces it, or it is not permitted.
+    pub(super) fn new(tid: u32) -> io::Result<Asked> {
+        let number = libc::pid_t::try_from(tid).map_err(|_| io::ErrorKind::InvalidInput)?;
+        let held = Held { number, signal: 0, stands: false };
+        let options = libc::PTRACE_O_TRACESYSGOOD;
+        held.request(libc::PTRACE_SEIZE, options)?;
+        held.request(libc::PTRACE_INTERRUPT, 0)?;
+        Ok(Asked(held))
+    }
+
+    /// Waits until it stands still, at most until `deadline`. `None` if it has ended.
+    ///
+    /// # Errors
+    /// The time is over: it goes on when the calling thread ends.
+    pub(super) fn stands(self, deadline: Instant) -> io::Result<Option<(Held, Stop)>> {
+        let mut held = self.0;
+        match held.wait(deadline)? {
+            Some(stop) => Ok(Some((held, stop))),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Held {
+    /// Waits until the thread stands still. `None` if it has ended.
+    fn wait(&mut self, deadline: Instant) -> io::Result<Option<Stop>> {
+        self.stands = false;
+        loop {
+            let mut status = 0;
+            // SAFETY: asks about a thread of which this one is the tracer, into a number of this
+            // frame.
+            let found =
+                unsafe { libc::waitpid(self.number, &mut status, libc::__WALL | libc::WNOHANG) };
+            if found == self.number {
+                if !libc::WIFSTOPPED(status) {
+                    return Ok(None);
+                }
+                self.stands = true;
+                let (signal, event) = (libc::WSTOPSIG(status), status >> 16);
+                self.signal = 0;
+                return Ok(Some(match (event, signal) {
+                    (libc::PTRACE_EVENT_STOP, libc::SIGTRAP) => Stop::Asked,
+                    (libc::PTRACE_EVENT_STOP, _) => Stop::Job,
+                    (0, signal) if signal == libc::SIGTRAP | 0x80 => Stop::Call,
+                    (0, signal) => {
+                        self.signal = signal;
+                        Stop::Signal(signal)
+                    }
+                    _ => Stop::Job,
+                }));
+            }
+            if found == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                return Ok(None);
+            }
+            if Instant::now() >= deadline {
+                return Err(io::ErrorKind::TimedOut.into());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    /// Lets it go on to the next system call's beginning or end, and waits for that. `None` if it has
+    /// ended.
+    ///
+    /// # Errors
+    /// The time is over, or the system says so.
+    pub(super) fn go_to_call(&mut self, deadline: Instant) -> io::Result<Option<Stop>> {
+        let signal = std::mem::take(&mut self.signal);
+        self.request(libc::PTRACE_SYSCALL, signal)?;
+        self.wait(deadline)
+    }
+
+    /// Gives it these registers, and has it stand still anew before it comes back to its program, where
+    /// the kernel decides whether a system call that was interrupted begins again. `None` if it has
+    /// ended.
+    ///
+    /// # Errors
+    /// As [`Self::go_to_call`].
+    pub(super) fn stand_anew(
+        &mut self,
+        registers: &libc::user_regs_struct,
+        deadline: Instant,
+    ) -> io::Result<Option<Stop>> {
+        self.request(libc::PTRACE_INTERRUPT, 0)?;
+        self.set_registers(registers)?;
+        self.request(libc::PTRACE_CONT, 0)?;
+        self.wait(deadline)
+    }
+
+    /// Returns its registers.
+    pub(super) fn registers(&self) -> io::Result<libc::user_regs_struct> {
+        // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
+        let mut registers: libc::user_regs_struct = unsafe { zeroed() };
+        // SAFETY: the kernel writes the structure, which this frame borrows exclusively.
+        checked(unsafe {
+            libc::ptrace(
+                libc::PTRACE_GETREGS,
+                self.number,
+                ptr::null_mut::<libc::c_void>(),
+                ptr::from_mut(&mut registers),
+            )
+        })?;
+        Ok(registers)
+    }
+
+    /// Gives it other registers.
+    pub(super) fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
+        // SAFETY: the kernel reads the structure, which the caller borrows to this function.
+        checked(unsafe {
+            libc::ptrace(
+                libc::PTRACE_SETREGS,
+                self.number,
+                ptr::null_mut::<libc::c_void>(),
+                ptr::from_ref(registers),
+            )
+        })
+    }
+
+    /// Returns the registers that the processor keeps beside the general ones.
+    pub(super) fn extended(&self) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0_u8; MOST_XSTATE];
+        let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
+        self.extended_by(libc::PTRACE_GETREGSET, &mut part)?;
+        bytes.truncate(part.iov_len);
+        Ok(bytes)
+    }
+
+    /// Gives it others of these.
+    pub(super) fn set_extended(&self, bytes: &[u8]) -> io::Result<()> {
+        let mut part =
+            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
+        self.extended_by(libc::PTRACE_SETREGSET, &mut part)
+    }
+
+    fn extended_by(&self, what: libc::c_uint, part: &mut libc::iovec) -> io::Result<()> {
+        let kind = ptr::without_provenance_mut::<libc::c_void>(XSTATE as usize);
+        // SAFETY: the kernel reads or writes the bytes of `part`, which its maker borrows so.
+        checked(unsafe { libc::ptrace(what, self.number, kind, ptr::from_mut(part)) })
+    }
+
+    /// Returns the signals that it has blocked.
+    pub(super) fn blocked(&self) -> io::Result<u64> {
+        let mut set = 0_u64;
+        let size = ptr::without_provenance_mut::<libc::c_void>(SIGNALS);
+        // SAFETY: the kernel writes eight bytes, to a number of this frame.
+        checked(unsafe { libc::ptrace(GET_SIGMASK, self.number, size, ptr::from_mut(&mut set)) })?;
+        Ok(set)
+    }
+
+    /// Has it block these signals.
+    pub(super) fn block(&self, set: u64) -> io::Result<()> {
+        let size = ptr::without_provenance_mut::<libc::c_void>(SIGNALS);
+        // SAFETY: the kernel reads eight bytes of this frame.
+        checked(unsafe { libc::ptrace(SET_SIGMASK, self.number, size, ptr::from_ref(&set)) })
+    }
+
+    /// Says on which side of a system call it stands; `None` if on neither.
+    pub(super) fn side(&self) -> io::Result<Option<CallSide>> {
+        /// `struct ptrace_syscall_info`, of which the first part is the same for all.
+        #[repr(C)]
+        struct Info {
+            side: u8,
+            padding: [u8; 3],
+            machine: u32,
+            pc: u64,
+            sp: u64,
+            first: u64,
+            rest: [u64; 7],
+        }
+        let mut info =
+            Info { side: 0, padding: [0; 3], machine: 0, pc: 0, sp: 0, first: 0, rest: [0; 7] };
+        let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<Info>());
+        // SAFETY: the kernel writes at most so many bytes, to a structure of this frame.
+        checked(unsafe {
+            libc::ptrace(GET_SYSCALL_INFO, self.number, size, ptr::from_mut(&mut info))
+        })?;
+        Ok(match info.side {
+            1 => Some(CallSide::Before(info.first)),
+            2 => Some(CallSide::After(info.first.cast_signed())),
+            _ => None,
+        })
+    }
+
+    fn request(&self, what: libc::c_uint, number: libc::c_int) -> io::Result<()> {
+        let data = ptr::without_provenance_mut::<libc::c_void>(number.unsigned_abs() as usize);
+        // SAFETY: requests that take a number, or nothing, and touch no memory of ours.
+        checked(unsafe { libc::ptrace(what, self.number, ptr::null_mut::<libc::c_void>(), data) })
+    }
+}
+
+fn checked(answer: libc::c_long) -> io::Result<()> {
+    if answer == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Runs `work` in a thread of its own, so that nothing is held when it has come to an end, however.
+///
+/// # Errors
+/// No thread can be had, or the work has panicked.
+pub(super) fn apart<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> io::Result<R> {
+    let thread = std::thread::Builder::new().spawn(|| {
+        // Whoever stands still waits for this thread to be on a processor.
+        // SAFETY: takes numbers; on Linux it is this thread's priority, and the worst that can happen
+        // is that it stays as it is.
+        unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, -20) };
+        work()
+    })?;
+    thread.join().map_err(|_| io::Error::other("lockstead failed while it traced the process"))
+}
