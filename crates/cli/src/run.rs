@@ -29,6 +29,7 @@ mod flags;
 mod futexes;
 mod glance;
 mod hang;
+mod holders;
 mod lasting;
 mod launch;
 mod left_behind;

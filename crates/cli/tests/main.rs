@@ -16,6 +16,7 @@ mod dump_run;
 mod ending;
 mod exact;
 mod hangs;
+mod holders;
 mod linked;
 mod measuring;
 mod oncpu;

@@ -278,8 +278,9 @@ fn read_all(area: &Area, random: &mut Random, names: &mut Symbolizer) {
             facts: ProcessFacts::default(),
             names,
             python: None,
+            holders: None,
         };
-        let options = ReportOptions { top: 1000, sort, by_class };
+        let options = ReportOptions { top: 1000, sort, by_class, ..ReportOptions::default() };
         let report = describe_process(process, &options);
         assert!(report.is_none_or(|report| report.locks.len() <= 1000));
     }

@@ -1,7 +1,9 @@
 //! The report of ledgers that the writer's side filled: numbers, orders, and
 //! what is said of what had not ended.
 
+mod grip;
 mod handing;
+mod holders;
 mod python;
 
 use lockstead_inspect::report::live::{Lasting, LiveSample};
@@ -133,7 +135,8 @@ fn report_with(
 ) -> RunReport {
     let describe = |(number, area): (usize, &&Area)| {
         let facts = ProcessFacts { pid: 10 + number as u32, ..ProcessFacts::default() };
-        let process = LedgerProcess { ledger: area.ledger(), facts, names: &mut Plain, python };
+        let (ledger, names) = (area.ledger(), &mut Plain);
+        let process = LedgerProcess { ledger, facts, names, python, holders: None };
         describe_process(process, options)
     };
     let processes: Vec<_> = areas.iter().enumerate().filter_map(describe).collect();

@@ -28,6 +28,9 @@ pub(crate) struct ReportFlags {
     /// One row for all locks that were initialised at the same place
     #[arg(long)]
     pub(crate) by_class: bool,
+    /// Say of no lock what to do about it
+    #[arg(long)]
+    pub(crate) no_verdicts: bool,
     /// Write the report as JSON to a file as well
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
@@ -47,7 +50,12 @@ impl ReportFlags {
 
     /// Returns what to collect.
     pub(crate) fn options(&self) -> ReportOptions {
-        ReportOptions { top: self.top, sort: self.sort, by_class: self.by_class }
+        ReportOptions {
+            top: self.top,
+            sort: self.sort,
+            by_class: self.by_class,
+            verdicts: !self.no_verdicts,
+        }
     }
 
     /// Says before the program runs that its report could not be written.

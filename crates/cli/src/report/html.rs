@@ -7,9 +7,11 @@ use super::graph::{self, Drawing};
 use super::here::Here;
 use super::words::{
     WAITS_ONLY, exactness, how_many, late, losses, place, process_name, python_place, thread_name,
+    worst_verdicts,
 };
 use super::{cycle, svg};
 use askama::Template;
+use holders::HolderView;
 use lockstead_inspect::report::Finding;
 use lockstead_inspect::report::model::{
     Durations, LockReport, ProcessReport, ReportSite, RunReport, SiteCaller, ThreadReport,
@@ -18,6 +20,8 @@ use lockstead_inspect::report::python::PythonPlace;
 use lockstead_inspect::stack::Stack;
 use lockstead_render::table::{count, time};
 use lockstead_render::words::{clean, percent, plural};
+
+mod holders;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -46,6 +50,7 @@ struct ProcessView {
     pid: u32,
     command: String,
     exit: String,
+    verdicts: Vec<String>,
     facts: Vec<(&'static str, String)>,
     thread_time: String,
     parts: Vec<(&'static str, String)>,
@@ -78,6 +83,7 @@ struct PageLock {
     python: Vec<SiteView>,
     unseen: String,
     held_at: Vec<SiteView>,
+    holder: Option<HolderView>,
     woken_at: Vec<SiteView>,
     initialised_at: Vec<String>,
 }
@@ -186,6 +192,7 @@ fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
         pid: process.pid,
         command: process.command.iter().map(|word| clean(word)).collect::<Vec<_>>().join(" "),
         exit: process.exit.as_deref().map(clean).unwrap_or_default(),
+        verdicts: worst_verdicts(process),
         facts: vec![
             ("lived", time(process.lived_ns as f64)),
             (
@@ -310,6 +317,7 @@ fn lock_view(lock: &LockReport) -> PageLock {
         python: lock.python.iter().flat_map(|python| &python.places).map(python_site).collect(),
         unseen: lock.python.as_ref().map_or_else(String::new, |it| percent(it.unseen_percent)),
         held_at: lock.held_at.iter().map(site).collect(),
+        holder: lock.holder.as_ref().map(holders::view),
         woken_at: lock.woken_at.iter().map(site).collect(),
         initialised_at: lock.initialised_at.as_ref().map(frames).unwrap_or_default(),
     }
@@ -407,9 +415,17 @@ mod tests {
         assert!(!page.contains("Map<int>"), "and nowhere unescaped");
         assert!(!page.contains('\x1b'));
         let texts: String = document.descendants().filter_map(|node| node.text()).collect();
-        for part in
-            ["DEADLOCK of 2 threads", "4.71 s", "12.0%", "cut after 2 frames", "2 processes used"]
-        {
+        for part in [
+            "DEADLOCK of 2 threads",
+            "4.71 s",
+            "12.0%",
+            "cut after 2 frames",
+            "2 processes used",
+            "move the call out of the lock",
+            "ready, no processor",
+            "130 looks met 1.5 waiting: give or take 9 in 100",
+            "62.0% was in fsync, in ",
+        ] {
             assert!(texts.contains(part), "{part}");
         }
     }

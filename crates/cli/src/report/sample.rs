@@ -5,11 +5,15 @@ use lockstead_inspect::check::model::{
 };
 use lockstead_inspect::python::{PythonFrame, PythonStack};
 use lockstead_inspect::report::Finding;
+use lockstead_inspect::report::holders::{
+    HolderDoing, HolderPlace, HolderReport, HolderSplit, SplitSite,
+};
 use lockstead_inspect::report::model::{
     DurationBucket, Durations, LockReport, LockTotals, Losses, ProcessReport, ReportSite,
     RunReport, SCHEMA, SiteCaller, Sort, ThreadReport, ThreadsReport, VERSION, WaitingShare,
 };
 use lockstead_inspect::report::python::{PythonLooks, PythonPlace, PythonPlaces};
+use lockstead_inspect::report::verdict::{Verdict, VerdictRule};
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
 /// A name with everything that needs escaping somewhere.
@@ -96,8 +100,49 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
             site("rare() at cache.c:99", 1.0),
         ],
         held_at: vec![site(NASTY, 100.0)],
+        holder: Some(holder()),
+        verdict: Some(Verdict {
+            rule: VerdictRule::Asleep,
+            text: "its holder was in fsync for 62% of that: move the call out of the lock".into(),
+        }),
         initialised_at: Some(stack()),
         ..LockReport::default()
+    }
+}
+
+/// Returns a holder that slept in a call at a place of a strange name, ran, and let go.
+fn holder() -> HolderReport {
+    let place = |doing, call: Option<&str>, site: &str, share_percent| HolderPlace {
+        doing,
+        call: call.map(str::to_owned),
+        site: Some(site.into()),
+        acquired: call.is_none(),
+        seen_ns: 2900 * MS,
+        looks: 80,
+        share_percent,
+        stack: Some(stack()),
+        ..HolderPlace::default()
+    };
+    let split = HolderSplit {
+        running_percent: 20.0,
+        asleep_percent: 62.0,
+        free_percent: 18.0,
+        ..HolderSplit::default()
+    };
+    let at = |site: &str| SplitSite { site: site.into(), looks: 70, margin_percent: 11.7, split };
+    HolderReport {
+        looks: 130,
+        seen_ns: 4700 * MS,
+        enough: true,
+        margin_percent: Some(8.6),
+        waiters: 1.5,
+        split,
+        places: vec![
+            place(HolderDoing::Asleep, Some("fsync"), NASTY, 62.0),
+            place(HolderDoing::Running, None, "cache_put() at cache.c:90", 20.0),
+        ],
+        more: 0,
+        waited_at: vec![at(NASTY), at("cache_put() at cache.c:90")],
     }
 }
 

@@ -139,6 +139,7 @@ impl TextPage {
             facts += &format!("; {}", clean(exit));
         }
         self.line(FAINT, &facts);
+        self.verdicts(process);
         if !process.locks.is_empty() {
             self.head(process.totals.locks, report);
         }
@@ -193,6 +194,7 @@ impl TextPage {
         self.sites("waited", &lock.waited_at);
         self.python(lock);
         self.sites("held", &lock.held_at);
+        self.holder(lock);
         self.sites("woken", &lock.woken_at);
     }
 
@@ -453,6 +455,7 @@ fn annotation(lock: &LockReport, name: &str) -> String {
     if notes.is_empty() { String::new() } else { format!(" ({})", notes.join(", ")) }
 }
 
+mod holders;
 mod python;
 #[cfg(test)]
 mod tests;

@@ -1,9 +1,11 @@
 //! Names and numbers of a report in few characters.
 
+use lockstead_inspect::report::holders::{HolderDoing, HolderPlace};
 use lockstead_inspect::report::model::{
     Durations, LockReport, Losses, ProcessReport, ReportSite, ThreadReport, percent as part_of,
 };
 use lockstead_inspect::report::python::PythonPlace;
+use lockstead_inspect::report::verdict::VerdictRule;
 use lockstead_render::words::{brief, clean, percent, plural};
 
 /// Returns how many a row stands for: `4 locks`, `600 conditions`.
@@ -37,6 +39,59 @@ pub(crate) fn python_place(place: &PythonPlace, row: &str) -> String {
         text += &format!(", for {kind}");
     }
     clean(&text)
+}
+
+/// Returns what a holder did, and where.
+pub(crate) fn holder_place(place: &HolderPlace) -> String {
+    let mut text = match (place.doing, &place.call, &place.lock) {
+        (HolderDoing::Running, ..) => "ran".to_owned(),
+        (HolderDoing::Ready, ..) => "was ready, without a processor".to_owned(),
+        (HolderDoing::Stopped, ..) => "was stopped".to_owned(),
+        (HolderDoing::Asleep, Some(call), _) => format!("was in {call}"),
+        (HolderDoing::Asleep, None, _) => "slept".to_owned(),
+        (HolderDoing::Waiting, _, Some(lock)) => format!("waited for {}", brief(lock)),
+        (HolderDoing::Waiting, _, None) => "waited itself".to_owned(),
+    };
+    if let Some(site) = &place.site {
+        let what = if place.acquired { ", acquired in" } else { ", in" };
+        text += &format!("{what} {}", brief(site));
+    }
+    clean(&text)
+}
+
+/// The most verdicts at the top of a process.
+const VERDICTS: usize = 3;
+
+/// Returns the verdicts on the locks of a process that were waited for longest: of those that are not
+/// worth fixing only the first, where there is nothing else.
+pub(crate) fn worst_verdicts(process: &ProcessReport) -> Vec<String> {
+    let is_small = |lock: &&LockReport| {
+        lock.verdict.as_ref().is_none_or(|verdict| verdict.rule == VerdictRule::Small)
+    };
+    let mut worst: Vec<&LockReport> = process.locks.iter().collect();
+    worst.sort_by_key(|lock| std::cmp::Reverse(lock.wait.total_ns));
+    if worst.iter().all(is_small) {
+        worst.truncate(1);
+    } else {
+        worst.retain(|lock| !is_small(lock));
+    }
+    worst.iter().take(VERDICTS).filter_map(|lock| verdict(lock, process)).collect()
+}
+
+/// Returns what to do about a lock, with the part that waiting for it had.
+fn verdict(lock: &LockReport, process: &ProcessReport) -> Option<String> {
+    let verdict = lock.verdict.as_ref()?;
+    let share = part_of(lock.wait.total_ns, process.waiting.thread_ns);
+    let threads = match process.threads.created {
+        1 => "one thread".to_owned(),
+        many => format!("{many} threads"),
+    };
+    Some(clean(&format!(
+        "{} of the time that {threads} had went into waiting for {}; {}",
+        percent(share),
+        brief(&lock.name),
+        verdict.text
+    )))
 }
 
 /// Returns how exact times of holding are, where not all of them were timed.

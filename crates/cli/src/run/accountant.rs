@@ -130,12 +130,13 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             exit: inside(&process.exit).clone(),
             ran_ns: process.ran(),
         };
-        let python = inside(&process.python);
+        let (python, holders) = (inside(&process.python), inside(&process.holders));
         let described = LedgerProcess {
             ledger: process.ledger.view(),
             facts,
             names: &mut *names,
             python: Some(&python),
+            holders: Some(&holders),
         };
         match describe_process(described, options) {
             Some(mut report) => {

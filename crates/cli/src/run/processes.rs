@@ -6,6 +6,7 @@ use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{MappedLedger, code};
 use lockstead_inspect::maps::Maps;
+use lockstead_inspect::report::holders::HolderLooks;
 use lockstead_inspect::report::python::PythonWaits;
 use lockstead_ledger::hello::Hello;
 use lockstead_ledger::thread::ThreadRecord;
@@ -54,6 +55,8 @@ pub(super) struct Observed {
     pub(super) futexes: FutexLooks,
     /// What looks at its threads in Python have met.
     pub(super) python: Mutex<PythonWaits>,
+    /// What looks at the holders of its locks have met.
+    pub(super) holders: Mutex<HolderLooks>,
     /// The time at which it ended.
     pub(super) ended: Mutex<Option<u64>>,
     /// How it ended, where that is known.
@@ -99,6 +102,7 @@ impl Observed {
             lives: OnceLock::new(),
             futexes: FutexLooks::default(),
             python: Mutex::default(),
+            holders: Mutex::default(),
             ended: Mutex::default(),
             exit: Mutex::default(),
         };

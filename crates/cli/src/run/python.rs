@@ -13,8 +13,9 @@
 //!
 //! # Cost
 //! Nothing in the process, and nothing while no thread waits. A look at a wait that is known is a
-//! load; at a new one it reads some ten pages of the process. After a look there is none for many
-//! times as long as it used the processor, and what a look has no time for is met by the next one.
+//! load; at a new one it reads some ten pages of the process.
+//! [`LookBudget`](super::pace::LookBudget) bounds all looks together, and what a look has no time for
+//! is met by the next one.
 
 use super::processes::{Observed, inside};
 use crate::clock;
@@ -22,7 +23,8 @@ use lockstead_inspect::memory::ProcessMemory;
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::python::{FoundInterpreter, Interpreter, PythonWaiter, SeenWaiter};
-use lockstead_inspect::report::python::{MetWait, PlaceNumber, WaitedLife, WaitedPlace};
+use lockstead_inspect::report::lives::WaitedLife;
+use lockstead_inspect::report::python::{MetWait, PlaceNumber, WaitedPlace};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::publish::{Episode, WaitKind, Waiting};
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord};
@@ -31,8 +33,6 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// How long a look reads frames, in nanoseconds: whoever looks keeps the coarse clock as well.
 const LONGEST: u64 = 1_500_000;
-/// How many times as long as a look used the processor there is none.
-const REST: u64 = 40;
 
 /// One wait of one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -63,9 +63,8 @@ pub(super) struct PythonWatch {
     is_sought: bool,
     /// The waits that a look has met and that last.
     known: HashMap<WaitId, KnownWait>,
-    /// The time of the last look, and that before which there is none.
+    /// The time of the last look.
     last: u64,
-    rests_until: u64,
     /// The record at which the next look begins, for it may not have time for all.
     first: u32,
 }
@@ -76,16 +75,15 @@ impl PythonWatch {
         self.is_sought = self.interpreter.is_some();
     }
 
-    /// Looks at `now`, in nanoseconds of the ledger's clock, unless it rests.
+    /// Looks at `now`, in nanoseconds of the ledger's clock.
     pub(super) fn look(&mut self, process: &Observed, now: u64) {
         let is_in_vain = self.is_sought && self.interpreter.is_none();
-        if now < self.rests_until || is_in_vain {
+        if is_in_vain {
             return;
         }
         let last = std::mem::replace(&mut self.last, now);
         let since = if last == 0 { process.began() } else { last };
         let ledger = process.ledger.view();
-        let used = clock::used();
         let mut before = std::mem::take(&mut self.known);
         let (mut new, mut all) = (Vec::new(), Vec::new());
         for waiter in waiters(&ledger) {
@@ -124,8 +122,6 @@ impl PythonWatch {
                 is_new,
             });
         }
-        let used = clock::used().saturating_sub(used);
-        self.rests_until = clock::now().saturating_add(used.saturating_mul(REST));
     }
 
     /// Reads the frames of these waits, as many as there is time for; returns those that are sure.

@@ -17,7 +17,7 @@ use super::hang::HangOptions;
 use super::hang::hanging::Hanging;
 use super::left_behind;
 use super::outcome::{RunOutcome, children_cpu, lost};
-use super::pace::ClockPace;
+use super::pace::{self, ClockPace};
 use super::processes::{Observed, inside};
 use super::reporter::{ReportJob, Reporter, ReporterTask};
 use super::signals::{self, CommandSignals, ProgramEnd, Signal, asks_to_end};
@@ -125,6 +125,7 @@ pub(super) fn supervise(
     if let Some(process) = supervisor.attached.as_mut().and_then(AttachedRun::first) {
         supervisor.adopt(process);
     }
+    pace::wake_soon();
     let end = loop {
         let (signalled, called) = supervisor.sleep(&signals);
         while signalled && let Some(signal) = signals.next() {
@@ -440,8 +441,9 @@ impl Supervisor<'_> {
         // One that waits for a peer, or for a time, may then wake the others.
         let all_stand = self.live.iter().all(|(_, watch)| watch.glances.stands());
         let quiet = self.pace.quiet().filter(|_| all_stand);
+        self.pace.looks.begin(time);
         for (process, watch) in &mut self.live {
-            stirring |= watch.round(process, time, quiet, &mut news);
+            stirring |= watch.round(process, time, quiet, &mut self.pace.looks, &mut news);
             for news in news.drain(..) {
                 let process = process.clone();
                 self.reporter.report(match news {
@@ -459,6 +461,7 @@ impl Supervisor<'_> {
                 });
             }
         }
+        self.pace.looks.end();
         if let Some(checks) = &mut self.checks {
             let due = checks.due(&self.live);
             stirring |= checks.has_held();

@@ -3,7 +3,9 @@
 
 use super::futexes::FutexWatch;
 use super::glance::{Glances, Sight};
+use super::holders::HolderWatch;
 use super::lasting::LastingWaits;
+use super::pace::LookBudget;
 use super::processes::Observed;
 use super::python::PythonWatch;
 use lockstead_inspect::waits::blocked::WaitPatience;
@@ -30,6 +32,8 @@ pub(super) struct ProcessWatch {
     lasting: LastingWaits,
     /// Where threads of Python wait.
     python: PythonWatch,
+    /// What the holders of locks do that are waited for.
+    holders: HolderWatch,
     /// A cycle was found that is not confirmed yet.
     pending: bool,
     modules: u64,
@@ -63,6 +67,7 @@ impl ProcessWatch {
             futexes: FutexWatch::default(),
             lasting: LastingWaits::new(),
             python: PythonWatch::default(),
+            holders: HolderWatch::default(),
             pending: false,
             modules: 0,
             round: 0,
@@ -70,12 +75,14 @@ impl ProcessWatch {
     }
 
     /// Looks at the process once; `quiet`: since when no process of the run has used the processor,
-    /// if all of them stand still. Says whether to look again soon.
+    /// if all of them stand still; `looks`: what looks at threads that wait may cost. Says whether to
+    /// look again soon.
     pub(super) fn round(
         &mut self,
         process: &Observed,
         now: u64,
         quiet: Option<Instant>,
+        looks: &mut LookBudget,
         news: &mut Vec<RoundNews>,
     ) -> bool {
         let ledger = process.ledger.view();
@@ -86,6 +93,11 @@ impl ProcessWatch {
             process.read_maps();
             self.lasting.update(&process.maps());
             self.python.update();
+            self.holders.update();
+            self.words.update();
+        }
+        if process.visible {
+            looks.spend(|ns| self.holders.look(process, now, ns));
         }
         let changed = self.observer.look(&ledger);
         if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {
@@ -105,7 +117,7 @@ impl ProcessWatch {
             news.push(RoundNews::Seen(Sight::Lasting));
         }
         if process.visible && self.lasting.is_host() {
-            self.python.look(process, now);
+            looks.spend(|_| self.python.look(process, now));
         }
         let sights = self.glances.look(process, Instant::now(), quiet);
         let is_new =

@@ -14,6 +14,7 @@
 //! | [`futex`] | the waits among the system calls |
 //! | [`calls`] | names of system calls that sleep |
 //! | [`asleep`] | what the other calls wait for, and who could end that |
+//! | [`processor`] | whether a thread that does not sleep has a processor |
 //! | [`access`] | why a process does not let itself be read, and what helps |
 //! | [`status`] | the fields of `/proc/PID/status` |
 
@@ -23,5 +24,6 @@ pub mod calls;
 mod file;
 pub mod futex;
 pub mod process;
+pub mod processor;
 pub mod status;
 pub mod task;

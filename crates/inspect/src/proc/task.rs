@@ -24,7 +24,7 @@ pub enum TaskDoing {
 }
 
 /// A system call that a thread sleeps in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SleepingCall {
     /// The number that the kernel has for it.
     pub number: i64,

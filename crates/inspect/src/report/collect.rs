@@ -4,6 +4,7 @@ use super::account::Account;
 use super::detail::{Described, describe};
 use super::finding::Finding;
 use super::futexes;
+use super::holders::{HolderLooks, HoldersByRecord};
 use super::model::{
     Glimpse, LockReport, LockTotals, Losses, ProcessReport, RunReport, SCHEMA, Sort, VERSION,
 };
@@ -13,6 +14,7 @@ use super::python::{PythonLooks, PythonWaits, WaitsByRecord};
 use super::rows::{self, ReportRow, add, choose};
 use super::semaphores::model::Semaphores;
 use super::threads::{self, FutexRoles};
+use super::verdict;
 use lockstead_ledger::Ledger;
 use std::cmp::Reverse;
 use std::sync::atomic::Ordering::Relaxed;
@@ -47,6 +49,8 @@ pub struct LedgerProcess<'a> {
     pub names: &'a mut dyn Names,
     /// What looks at its threads in Python have met, if there were any.
     pub python: Option<&'a PythonWaits>,
+    /// What looks at the holders of locks have met, if there were any.
+    pub holders: Option<&'a HolderLooks>,
 }
 
 /// What a report is to list.
@@ -58,11 +62,13 @@ pub struct ReportOptions {
     pub sort: Sort,
     /// One row for all locks of one origin.
     pub by_class: bool,
+    /// Say of each lock what to do about it.
+    pub verdicts: bool,
 }
 
 impl Default for ReportOptions {
     fn default() -> Self {
-        ReportOptions { top: 10, sort: Sort::default(), by_class: false }
+        ReportOptions { top: 10, sort: Sort::default(), by_class: false, verdicts: true }
     }
 }
 
@@ -173,13 +179,18 @@ pub fn describe_process(
         }
     }
     let python = WaitsByRecord::new(&ledger, process.python);
-    let described = Described { ledger, account: &account, places: &places, python: &python };
+    let holders = HoldersByRecord::new(&ledger, process.holders);
+    let (account, places) = (&account, &places);
+    let described = Described { ledger, account, places, python: &python, holders: &holders };
     let mut describe_all = |rows: &[ReportRow], whole: u64| -> Vec<LockReport> {
         let describe = |row| describe(&described, names, row, whole);
         rows.iter().filter_map(describe).collect()
     };
     let mut locks = describe_all(&locks, totals.waited_ns);
     let idle = describe_all(&idle, idle_totals.waited_ns);
+    if options.verdicts {
+        locks.iter_mut().for_each(|lock| lock.verdict = verdict::of(lock, &waiting));
+    }
     if options.sort == Sort::Name {
         locks.sort_by(|a, b| a.name.cmp(&b.name));
     }

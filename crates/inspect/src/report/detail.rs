@@ -2,6 +2,7 @@
 //! and held.
 
 use super::account::{Account, Unfinished};
+use super::holders::HoldersByRecord;
 use super::model::{DurationBucket, Durations, LockReport, percent};
 use super::names::{
     LockFacts, Names, attribute_names, class_name, kind_name, life_name, type_name,
@@ -10,6 +11,7 @@ use super::places::Places;
 use super::python::WaitsByRecord;
 use super::rows::{ReportRow, is_over};
 use super::sites::{SharesOf, SiteShare, add_share, add_shares, site_of, sites, stack};
+use crate::waits::grip;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
 use lockstead_ledger::lock::{LockRecord, ObjectKind, RecordLife, attribute};
@@ -39,11 +41,12 @@ pub(super) struct Described<'a> {
     pub(super) account: &'a Account,
     pub(super) places: &'a Places,
     pub(super) python: &'a WaitsByRecord<'a>,
+    pub(super) holders: &'a HoldersByRecord<'a>,
 }
 
 /// Looks up everything about a row. `all_waited_ns` is what it has a share of.
 pub(super) fn describe(
-    &Described { ref ledger, account, places, python }: &Described<'_>,
+    &Described { ref ledger, account, places, python, holders }: &Described<'_>,
     names: &mut dyn Names,
     row: &ReportRow,
     all_waited_ns: u64,
@@ -105,6 +108,9 @@ pub(super) fn describe(
         },
         waited_at: sites(ledger, places, names, sum.waited_at, SharesOf::Time),
         python: python.places(members, sum.wait.total),
+        holder: (sum.wait.total != 0 && grip::is_known_of(kind))
+            .then(|| holders.report(ledger, names, places, members)),
+        verdict: None,
         held_at: match row.futex {
             Some(_) => Vec::new(),
             None => sites(ledger, places, names, sum.held_at.clone(), SharesOf::Time),

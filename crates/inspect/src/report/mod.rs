@@ -23,7 +23,9 @@ mod collect;
 mod detail;
 pub mod finding;
 mod futexes;
+pub mod holders;
 pub mod live;
+pub mod lives;
 pub mod model;
 pub mod names;
 mod places;
@@ -34,6 +36,7 @@ mod site;
 mod sites;
 mod symbolized;
 mod threads;
+pub mod verdict;
 
 pub use collect::{
     LedgerProcess, ProcessFacts, ReportOptions, RunFacts, assemble, describe_process,

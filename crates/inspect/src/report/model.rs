@@ -4,8 +4,10 @@
 //! a change of their meaning raises [`VERSION`].
 
 use super::finding::Finding;
+use super::holders::model::HolderReport;
 use super::python::{PythonLooks, PythonPlaces};
 use super::semaphores::model::Semaphores;
+use super::verdict::model::Verdict;
 use crate::check::order::RecordedOrder;
 use crate::stack::Stack;
 use serde::Serialize;
@@ -315,6 +317,12 @@ pub struct LockReport {
     pub waited_at: Vec<ReportSite>,
     /// Where threads of Python waited for it, as far as looks met them; null if none did.
     pub python: Option<PythonPlaces>,
+    /// What its holder did while others waited for it; null of a lock that nobody waited for, or of
+    /// a kind of which nothing tells who holds it.
+    pub holder: Option<HolderReport>,
+    /// What to do about it; null if nobody waited for it, of what stands in `idle`, and with
+    /// `--no-verdicts`.
+    pub verdict: Option<Verdict>,
     /// The places at which its holders had acquired it, the longest first.
     pub held_at: Vec<ReportSite>,
     /// The places from which its sleepers were woken, of a futex word, the most frequent first.

@@ -5,47 +5,19 @@
 //! gone when the wait has ended. So the command looks at the threads that wait, again and again, and
 //! adds up here what it met, by lock and by frames. A look stands for the time since the one before,
 //! so the sums are estimates; a wait between two looks is in none of them.
-//!
-//! # Which row
-//! A lock is known by its record and the number of its life. A life that has ended lies in a grave,
-//! which has that number, or in the mass grave of its class.
 
-use super::account::canonical;
+use super::lives::{LifeRecords, WaitedLife};
 use super::model::percent;
 use crate::python::PythonStack;
-use lockstead_ledger::lock::RecordLife;
-use lockstead_ledger::{Ledger, LedgerPart};
+use lockstead_ledger::Ledger;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::Ordering::Relaxed;
 
 /// The most different places of a process that are kept apart.
 const PLACES: usize = 1024;
 /// The most places of a row.
 const LISTED: usize = 32;
-
-/// One life of a lock that is waited for, as a ledger knows it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct WaitedLife {
-    /// The index of the record.
-    pub record: u32,
-    /// The number of the life among those of the record.
-    pub generation: u32,
-    /// The number of its class.
-    pub class: u32,
-}
-
-impl WaitedLife {
-    /// Returns the life that the lock with this record is in.
-    #[must_use]
-    pub fn now(ledger: &Ledger<'_>, record: u32) -> Option<WaitedLife> {
-        let lock = ledger.lock(record)?;
-        let init = lock.init_stack.load(Relaxed);
-        let class = if init != 0 { init } else { lock.first_stack.load(Relaxed) };
-        Some(WaitedLife { record, generation: lock.generation.load(Relaxed), class })
-    }
-}
 
 /// The number of a place among those of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -208,9 +180,9 @@ impl<'w> WaitsByRecord<'w> {
         let Some(waits) = waits.filter(|waits| !waits.lives.is_empty()) else {
             return WaitsByRecord { places: &[], records };
         };
-        let graves = graves(ledger);
+        let found = LifeRecords::of(ledger);
         for (life, sums) in &waits.lives {
-            if let Some(record) = record_of(ledger, life, &graves) {
+            if let Some(record) = found.find(life) {
                 records.entry(record).or_default().push(sums);
             }
         }
@@ -297,32 +269,5 @@ fn shown(place: &WaitedPlace, sum: &PlaceSum, whole: u64) -> Option<PythonPlace>
         waits: sum.waits,
         longest_ns: sum.longest,
         stack: place.stack.clone(),
-    })
-}
-
-/// Returns the graves of single lives, by address and number.
-fn graves(ledger: &Ledger<'_>) -> HashMap<(u64, u32), u32> {
-    let all = (1..ledger.used(LedgerPart::Locks) as u32).filter_map(|index| {
-        let lock = ledger.lock(index)?;
-        let of = (lock.address.load(Relaxed), lock.generation.load(Relaxed));
-        (lock.shape().1 == RecordLife::Grave).then_some((of, index))
-    });
-    all.collect()
-}
-
-/// Returns the record that has the statistics of a life.
-fn record_of(
-    ledger: &Ledger<'_>,
-    life: &WaitedLife,
-    graves: &HashMap<(u64, u32), u32>,
-) -> Option<u32> {
-    let lock = ledger.lock(life.record)?;
-    if lock.generation.load(Relaxed) == life.generation {
-        return Some(canonical(ledger, life.record));
-    }
-    let grave = graves.get(&(lock.address.load(Relaxed), life.generation));
-    grave.copied().or_else(|| {
-        let class = ledger.classes().get(life.class as usize)?;
-        Some(class.mass_grave.load(Relaxed)).filter(|&index| index != 0)
     })
 }

@@ -3,6 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`graph`] | the cycles among threads that wait, as pure data |
+//! | [`grip`] | who holds a lock at one moment |
 //! | [`modes`] | how locks are held and wanted, and what stands in the way of what |
 //! | [`observe`] | the threads of a ledger that stay in one wait |
 //! | [`detect`] | which cycles among them are news |
@@ -14,6 +15,7 @@
 pub mod blocked;
 pub mod detect;
 pub mod graph;
+pub mod grip;
 pub mod modes;
 pub mod observe;
 pub mod standstill;

@@ -34,6 +34,8 @@ const NUMBER: u32 = 0x3fff_ffff;
 #[derive(Debug, Default)]
 pub struct WordOwners {
     tables: RefCell<HashMap<String, Option<SlotTable>>>,
+    /// The same by the address of that code, as long as nothing is loaded.
+    by_code: RefCell<HashMap<u64, Option<SlotTable>>>,
 }
 
 impl WordOwners {
@@ -82,6 +84,21 @@ impl WordOwners {
     /// nobody has it alone, or it cannot be known.
     #[must_use]
     pub fn owner(&self, waiting: &Waiting, ledger: &Ledger<'_>, pid: u32) -> Option<u32> {
+        match self.owner_in_word(waiting, ledger, pid)? {
+            WordOwner::Thread(owner) => Some(owner),
+            WordOwner::None | WordOwner::Ended | WordOwner::Lost => None,
+        }
+    }
+
+    /// Returns whom the word of the awaited lock names; `None` if readers have it, or it cannot be
+    /// known.
+    #[must_use]
+    pub fn owner_in_word(
+        &self,
+        waiting: &Waiting,
+        ledger: &Ledger<'_>,
+        pid: u32,
+    ) -> Option<WordOwner> {
         let lock = record(ledger, waiting.target)?;
         let memory = ProcessMemory::new(pid);
         let mut word = [0; 4];
@@ -89,32 +106,42 @@ impl WordOwners {
         let word = read.then(|| u32::from_ne_bytes(word))?;
         let (kind, _, attributes) = lock.shape();
         if attributes & attribute::INHERIT != 0 {
-            return Some(word & NUMBER).filter(|&owner| owner != 0);
+            return Some(match word & NUMBER {
+                0 => WordOwner::None,
+                owner => WordOwner::Thread(owner),
+            });
         }
-        let counts = kind == ObjectKind::ToldRwLock && word & READERS != 0;
-        let is_free = kind == ObjectKind::ToldMutex
-            && attributes & attribute::BIASED != 0
-            && word & BIASED_FREE != 0;
-        if counts || is_free {
+        if kind == ObjectKind::ToldRwLock && word & READERS != 0 {
             return None;
         }
-        match self.table(waiting.stack, ledger, pid)?.owner(waiting.target, &memory)? {
-            WordOwner::Thread(owner) => Some(owner),
-            WordOwner::None | WordOwner::Ended | WordOwner::Lost => None,
+        let is_biased = kind == ObjectKind::ToldMutex && attributes & attribute::BIASED != 0;
+        if is_biased && word & BIASED_FREE != 0 {
+            return Some(WordOwner::None);
         }
+        self.table(waiting.stack, ledger, pid)?.owner(waiting.target, &memory)
     }
 
     /// Returns the table of the code that waits at this stack: its innermost return address is in
     /// the copy of lockstead that has the lock.
     fn table(&self, stack: u32, ledger: &Ledger<'_>, pid: u32) -> Option<SlotTable> {
         let code = ledger.stack(stack)?.returns().next()?;
+        if let Some(known) = self.by_code.borrow().get(&code) {
+            return *known;
+        }
         let maps = Maps::of(pid).ok()?;
         let Backing::File { path, .. } = &maps.find(code)?.backing else { return None };
         let path = path.display().to_string();
         let mut tables = self.tables.borrow_mut();
         let known = tables.entry(path);
         let find = |path: &String| SlotTable::find(&maps, path, &ProcessMemory::new(pid));
-        *known.or_insert_with_key(find)
+        let table = *known.or_insert_with_key(find);
+        self.by_code.borrow_mut().insert(code, table);
+        table
+    }
+
+    /// Forgets where code lies, for some was loaded or has gone.
+    pub fn update(&mut self) {
+        self.by_code.get_mut().clear();
     }
 }
 

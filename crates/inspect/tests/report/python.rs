@@ -3,8 +3,9 @@
 use super::{Area, MS, birth, lock, report_with};
 use lockstead_inspect::python::{PythonFrame, PythonStack};
 use lockstead_inspect::report::ReportOptions;
+use lockstead_inspect::report::lives::WaitedLife;
 use lockstead_inspect::report::model::LockReport;
-use lockstead_inspect::report::python::{MetWait, PythonWaits, WaitedLife, WaitedPlace};
+use lockstead_inspect::report::python::{MetWait, PythonWaits, WaitedPlace};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::ObjectKind;
 

@@ -2,6 +2,7 @@ use super::*;
 use crate::report::sample::{self, NASTY};
 use lockstead_inspect::report::model::Losses;
 use lockstead_inspect::report::python::PythonLooks;
+use lockstead_inspect::report::verdict::VerdictRule;
 
 fn plain(report: &RunReport, width: Option<usize>) -> String {
     anstream::adapter::strip_str(&render(report, width)).to_string()
@@ -22,6 +23,12 @@ fn the_report_says_all_that_was_asked_for() {
         "waited  62.0%  cache_get() at cache.c:77",
         "        37.0%  cache_put() at cache.c:90",
         "held     100%  Map<int>",
+        "12.0% of the time that 12 threads had went into waiting for cache_lock; its holder was in \
+         fsync for 62% of that: move the call out of the lock",
+        "      holder  62.0%  was in fsync, in Map<int>",
+        "              20.0%  ran, acquired in cache_put() at cache.c:90",
+        "              18.0%  free, its waiters not yet awake",
+        "              130 looks: give or take 9 in 100",
         "and 1,214 more locks: 12.0 ms of waiting, 84.2k acquisitions (--by-class",
         "48.1% of 9.80 s, waiting to the end  worker-3 (run_worker, 101)",
         "Idle waits",
@@ -75,8 +82,24 @@ fn lines_fit_the_terminal() {
         }
     }
     let wide = plain(&report, Some(200));
-    let row = wide.lines().find(|line| line.contains("cache_lock")).expect("the lock's row");
+    let row = wide.lines().find(|line| line.contains("1  cache_lock")).expect("the lock's row");
     assert!(row.contains("4.71 s") && row.contains("31.2%"), "{row}");
+}
+
+#[test]
+fn little_is_said_where_little_was_seen_or_lost() {
+    let mut process = sample::process(100, 4_710_000_000);
+    for lock in &mut process.locks {
+        lock.verdict.as_mut().expect("one").rule = VerdictRule::Small;
+        lock.holder.as_mut().expect("one").enough = false;
+    }
+    let text = plain(&sample::report(vec![process.clone()]), None);
+    assert_eq!(text.matches("went into waiting for").count(), 1, "{text}");
+    assert!(text.contains("      holder not looked at often enough (130 looks)"), "{text}");
+    assert!(!text.contains("fsync, in"), "{text}");
+    process.locks.iter_mut().for_each(|lock| (lock.verdict, lock.holder) = (None, None));
+    let text = plain(&sample::report(vec![process]), None);
+    assert!(!text.contains("went into") && !text.contains("\n      holder"), "{text}");
 }
 
 #[test]
