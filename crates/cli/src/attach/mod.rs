@@ -14,6 +14,7 @@
 //! in it records into memory that nobody reads, and [`clean`] takes it out.
 
 mod call;
+mod filters;
 mod leave;
 mod library;
 mod memory;

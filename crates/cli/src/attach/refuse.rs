@@ -1,5 +1,6 @@
 //! Which processes cannot be attached to, why, and what to do instead.
 
+use super::filters;
 use super::memory::TargetMemory;
 use super::objects::Objects;
 use lockstead_inspect::ledger;
@@ -74,17 +75,21 @@ pub(super) fn check(process: &LiveProcess) -> Result<(), AttachRefusal> {
     let of_threads = |name: &str| {
         let of = |tid: &u32| {
             let status = StatusFile::read(&format!("/proc/{pid}/task/{tid}/status")).ok()?;
-            status.text(name).map(str::to_owned)
+            Some((*tid, status.text(name)?.to_owned()))
         };
         tids.iter().filter_map(of).collect::<Vec<_>>()
     };
-    if of_threads("Seccomp").iter().any(|mode| mode != "0") {
-        return no(
-            "a seccomp filter is on it, and a call that the filter does not know may end it",
-            &format!("start it without the filter, if it is yours; {OUTSIDE}"),
-        );
+    const FILTERED: &str = "2";
+    let modes = of_threads("Seccomp");
+    if modes.iter().any(|(_, mode)| mode != "0" && mode != FILTERED) {
+        return no("it may make no calls but to read and write (strict seccomp)", OUTSIDE);
     }
-    if of_threads("x86_Thread_features").iter().any(|features| features.contains("shstk")) {
+    let filtered: Vec<u32> =
+        modes.iter().filter(|(_, mode)| mode == FILTERED).map(|&(tid, _)| tid).collect();
+    if !filtered.is_empty() {
+        filters::check(filtered)?;
+    }
+    if of_threads("x86_Thread_features").iter().any(|(_, features)| features.contains("shstk")) {
         return no(
             "it has shadow stacks, which calls from outside would not be on",
             &format!("start it without them (GLIBC_TUNABLES); {OUTSIDE}"),

@@ -19,6 +19,7 @@ const MOST_XSTATE: usize = 16 << 10;
 const GET_SIGMASK: libc::c_uint = 0x420a;
 const SET_SIGMASK: libc::c_uint = 0x420b;
 const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
+const GET_FILTER: libc::c_uint = 0x420c;
 /// The bytes of a set of signals.
 const SIGNALS: usize = 8;
 
@@ -250,6 +251,28 @@ impl Held {
             2 => Some(CallSide::After(info.first.cast_signed())),
             _ => None,
         })
+    }
+
+    /// Returns the program of one of its filters of system calls; `None` if it has no more of them.
+    ///
+    /// # Errors
+    /// The caller is not privileged, or the kernel was built without this.
+    pub(super) fn filter(&self, index: usize) -> io::Result<Option<Vec<libc::sock_filter>>> {
+        let index = ptr::without_provenance_mut::<libc::c_void>(index);
+        // SAFETY: without a place to write to the kernel only says how long the program is.
+        let length = unsafe {
+            libc::ptrace(GET_FILTER, self.number, index, ptr::null_mut::<libc::c_void>())
+        };
+        if length == -1 {
+            let error = io::Error::last_os_error();
+            return if error.raw_os_error() == Some(libc::ENOENT) { Ok(None) } else { Err(error) };
+        }
+        let empty = libc::sock_filter { code: 0, jt: 0, jf: 0, k: 0 };
+        let mut program = vec![empty; usize::try_from(length).unwrap_or(0)];
+        // SAFETY: the kernel writes so many instructions: the thread stands still, so its filters are
+        // those of before.
+        checked(unsafe { libc::ptrace(GET_FILTER, self.number, index, program.as_mut_ptr()) })?;
+        Ok(Some(program))
     }
 
     fn request(&self, what: libc::c_uint, number: libc::c_int) -> io::Result<()> {
