@@ -15,11 +15,13 @@ use std::time::{Duration, Instant};
 const DEADLINE: Duration = Duration::from_secs(60);
 const BUSY: &str = include_str!("attach/busy.c");
 const PLUGIN: &str = include_str!("attach/plugin.c");
+const RING: &str = include_str!("attach/ring.c");
 
 /// The program and what it loads, or why there is none.
 static BUILT: LazyLock<Result<tempfile::TempDir, String>> = LazyLock::new(|| {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     compile(folder.path(), "busy", BUSY, &["-pthread"])?;
+    compile(folder.path(), "ring", RING, &["-pthread"])?;
     compile(folder.path(), "plugin.so", PLUGIN, &["-shared", "-fPIC"])?;
     Ok(folder)
 });
@@ -226,6 +228,34 @@ fn what_is_loaded_later_is_seen_too() {
     assert_eq!(outcome.status, 0, "{outcome:?}");
     assert_eq!(running.traces().files, [""; 0]);
     running.ends_well();
+}
+
+#[test]
+fn a_ring_of_locks_that_were_held_before_is_a_deadlock() {
+    let Ok(folder) = &*BUILT else { return eprintln!("skipped: no C compiler") };
+    let mut running = Running::start(&mut Command::new(folder.path().join("ring")));
+    if attach(&[&running.pid(), "--for", "10ms", "--no-report"]).is_none() {
+        return;
+    }
+    // It ends by itself if it reports nothing.
+    let mut command = lockstead(&["attach", &running.pid(), "--for", "30s", "--no-report"])
+        .spawn()
+        .expect("it starts");
+    let said = BufReader::new(command.stderr.take().expect("a pipe"));
+    let mut lines = said.lines().map(|line| line.expect("text"));
+    assert!(lines.next().is_some_and(|line| line.starts_with("lockstead: attached to ")));
+    writeln!(running.input.as_mut().expect("open"), "go").expect("it reads");
+    let head = "DEADLOCK: 2 threads wait for each other";
+    assert!(lines.any(|line| line.contains(head)), "the command ends without");
+    // Of each thread: its name, what it waits for, two frames, what it holds.
+    let text = lines.take(10).collect::<Vec<_>>().join("\n");
+    for name in ["journal", "cache"] {
+        let held = format!("holds {name} (mutex), as its word says");
+        let wanted = format!("waits for {name} (mutex)");
+        assert!(text.contains(&held) && text.contains(&wanted), "{text}");
+    }
+    command.kill().expect("killed");
+    command.wait().expect("ended");
 }
 
 #[test]

@@ -113,10 +113,18 @@ pub fn grip(waiting: &Waiting, ledger: &Ledger<'_>, words: &WordOwners, pid: u32
 }
 
 fn mutex(ledger: &Ledger<'_>, memory: &ProcessMemory, address: u64, attributes: u16) -> Grip {
+    match mutex_owner(memory, address, attributes) {
+        Some(0) => Grip::Free,
+        Some(tid) => held_by(ledger, tid, address),
+        None => Grip::Unknown,
+    }
+}
+
+/// Returns the number of the thread that glibc's mutex names as its owner, 0 if it is free; `None`
+/// if it cannot be read, or says *taken* and names nobody.
+pub(super) fn mutex_owner(memory: &ProcessMemory, address: u64, attributes: u16) -> Option<u32> {
     for _ in 0..TRIES {
-        let Some([word, _, owner]) = words_of::<{ OWNER / 4 + 1 }>(memory, address) else {
-            return Grip::Unknown;
-        };
+        let [word, _, owner] = words_of::<{ OWNER / 4 + 1 }>(memory, address)?;
         let by_kernel = attributes & (attribute::INHERIT | attribute::ROBUST) != 0;
         let (taken, owner) = match (by_kernel, attributes & attribute::PROTECT != 0) {
             (true, _) => (word & NUMBER, word & NUMBER),
@@ -124,12 +132,12 @@ fn mutex(ledger: &Ledger<'_>, memory: &ProcessMemory, address: u64, attributes: 
             (false, false) => (word, owner),
         };
         match (taken, owner) {
-            (0, _) => return Grip::Free,
+            (0, _) => return Some(0),
             (_, 0) => {}
-            (_, tid) => return held_by(ledger, tid, address),
+            (_, tid) => return Some(tid),
         }
     }
-    Grip::Unknown
+    None
 }
 
 /// Returns the thread of this number as the holder.

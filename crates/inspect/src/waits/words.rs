@@ -6,6 +6,9 @@
 //! ([`SlotTable`]), or by the kernel's number. [`complete`](WordOwners::complete) puts such a
 //! lock on the held stack of a thread that waits itself, so that the detection sees it as held.
 //!
+//! A mutex of the C library's is on a held stack, unless it was acquired before the library came into
+//! the process ([`ledger::attach`](lockstead_ledger::attach)). Its word names the owner as well.
+//!
 //! # What may be concluded
 //! A thread that waits holds what it held, to the end of its wait: it gives nothing back meanwhile.
 //! So a word that named it at one moment of its wait has named it all the time since it began. Two
@@ -13,6 +16,7 @@
 //! is about to say so; and the word was read when the wait had ended. The first is left out here,
 //! the second shows when the episodes are looked at again.
 
+use super::grip::mutex_owner;
 use super::observe::LastingWaiter;
 use crate::maps::{Backing, Maps};
 use crate::memory::{ProcessMemory, ReadableMemory};
@@ -21,7 +25,7 @@ use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, Waiting};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 /// Bit 20 of a reader-writer lock's word: its low bits count readers.
 const READERS: u32 = 1 << 20;
@@ -50,9 +54,12 @@ impl WordOwners {
     ) -> Vec<LastingWaiter> {
         let mut all: Vec<LastingWaiter> = waiters.cloned().collect();
         let mut owned = Vec::new();
+        let mut asked = HashSet::new();
         for waiter in &all {
             let target = waiter.waiting.target;
-            let Some(index) = named_by_word(ledger, target) else { continue };
+            let unnoted =
+                || asked.insert(target).then(|| unnoted_mutex(ledger, &all, target)).flatten();
+            let Some(index) = named_by_word(ledger, target).or_else(unnoted) else { continue };
             if let Some(owner) = self.owner(&waiter.waiting, ledger, pid)
                 && owner != waiter.tid
             {
@@ -101,6 +108,12 @@ impl WordOwners {
     ) -> Option<WordOwner> {
         let lock = record(ledger, waiting.target)?;
         let memory = ProcessMemory::new(pid);
+        if let (ObjectKind::Mutex, _, attributes) = lock.shape() {
+            return Some(match mutex_owner(&memory, waiting.target, attributes)? {
+                0 => WordOwner::None,
+                owner => WordOwner::Thread(owner),
+            });
+        }
         let mut word = [0; 4];
         let read = memory.read(waiting.target, &mut word).ok()? == word.len();
         let word = read.then(|| u32::from_ne_bytes(word))?;
@@ -147,6 +160,16 @@ impl WordOwners {
 
 fn record<'a>(ledger: &Ledger<'a>, lock: u64) -> Option<&'a LockRecord> {
     ledger.find_lock(lock).and_then(|index| ledger.lock(index))
+}
+
+/// Returns the index of a mutex of the C library's that is on no held stack of those that wait. One
+/// that other processes share may name a thread of theirs.
+fn unnoted_mutex(ledger: &Ledger<'_>, waiters: &[LastingWaiter], lock: u64) -> Option<u32> {
+    let index = ledger.find_lock(lock)?;
+    let (kind, _, attributes) = ledger.lock(index)?.shape();
+    let is_asked = kind == ObjectKind::Mutex && attributes & attribute::SHARED == 0;
+    let has = |waiter: &LastingWaiter| waiter.held.iter().any(|one| one.address == lock);
+    (is_asked && !waiters.iter().any(has)).then_some(index)
 }
 
 /// Returns the index of a lock whose word names its owner, and whose acquisitions nobody tells.
