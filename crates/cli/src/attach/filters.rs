@@ -27,6 +27,9 @@ const MACHINE: u32 = 0xc000_003e;
 /// The number of a call that is not made: that the thread comes back is seen at one.
 const NONE: u32 = u32::MAX;
 
+/// The call by which locks sleep, which is judged here and not made.
+const FUTEX: libc::c_long = 202;
+
 /// The calls that the loader, the allocator and the library make where they come in, record and leave.
 const CALLS: &[libc::c_long] = &[
     libc::SYS_access,
@@ -36,7 +39,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_fcntl,
     libc::SYS_fstat,
     libc::SYS_ftruncate,
-    libc::SYS_futex,
+    FUTEX,
     libc::SYS_getcwd,
     libc::SYS_getpid,
     libc::SYS_getppid,
