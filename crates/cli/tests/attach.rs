@@ -157,7 +157,12 @@ impl Traces {
 /// traced.
 fn attach(arguments: &[&str]) -> Option<Outcome> {
     let outcome = run(&[&["attach"], arguments].concat());
-    let barred = ["ptrace_scope", "the kernel does not permit it", "cannot be traced"];
+    let barred = [
+        "ptrace_scope",
+        "the kernel does not permit it",
+        "cannot be traced",
+        "a seccomp filter is on",
+    ];
     if outcome.status == 125 && barred.iter().any(|word| outcome.stderr.contains(word)) {
         eprintln!("skipped: {}", outcome.stderr);
         return None;
@@ -374,7 +379,8 @@ fn a_filter_is_looked_at_before_a_call_is_made_that_it_may_not_know() {
     running.goes_on();
     running.ends_well();
     if !outcome.stderr.contains("does more about system call 27 than to refuse it") {
-        let barred = ["as root", "ptrace_scope", "does not permit"];
+        let barred =
+            ["a seccomp filter is on", "ptrace_scope", "does not permit", "cannot be traced"];
         assert!(barred.iter().any(|word| outcome.stderr.contains(word)), "{outcome:?}");
         return eprintln!("skipped: {}", outcome.stderr);
     }
