@@ -3,41 +3,15 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 use crate::common::{Outcome, finish, lockstead, run, text};
+use crate::programs;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 const DEADLINE: Duration = Duration::from_secs(60);
-const BUSY: &str = include_str!("attach/busy.c");
-const PLUGIN: &str = include_str!("attach/plugin.c");
-const RING: &str = include_str!("attach/ring.c");
-
-/// The program and what it loads, or why there is none.
-static BUILT: LazyLock<Result<tempfile::TempDir, String>> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-    compile(folder.path(), "busy", BUSY, &["-pthread"])?;
-    compile(folder.path(), "ring", RING, &["-pthread"])?;
-    compile(folder.path(), "plugin.so", PLUGIN, &["-shared", "-fPIC"])?;
-    Ok(folder)
-});
-
-fn compile(folder: &Path, name: &str, source: &str, options: &[&str]) -> Result<PathBuf, String> {
-    let (file, program) = (folder.join(format!("{name}.c")), folder.join(name));
-    fs::write(&file, source).map_err(|error| error.to_string())?;
-    let compiler = Command::new("cc")
-        .args(["-g", "-O1", "-o"])
-        .args([&program, &file])
-        .args(options)
-        .output()
-        .map_err(|error| format!("no C compiler: {error}"))?;
-    let said = String::from_utf8_lossy(&compiler.stderr);
-    if compiler.status.success() { Ok(program) } else { Err(said.into_owned()) }
-}
 
 /// A program that runs, until its input is closed.
 struct Running {
@@ -73,18 +47,10 @@ impl Running {
 
     /// Starts the busy program in some way.
     fn busy_as(threads: &str, how: impl FnOnce(&mut Command)) -> Option<Running> {
-        match &*BUILT {
-            Ok(folder) => {
-                let mut command = Command::new(folder.path().join("busy"));
-                command.arg(threads).arg(folder.path().join("plugin.so"));
-                how(&mut command);
-                Some(Running::start(&mut command))
-            }
-            Err(reason) => {
-                eprintln!("skipped: {reason}");
-                None
-            }
-        }
+        let mut command = Command::new(programs::program("attach/busy.c")?);
+        command.arg(threads).arg(programs::library("attach/plugin.c")?);
+        how(&mut command);
+        Some(Running::start(&mut command))
     }
 
     fn pid(&self) -> String {
@@ -197,7 +163,7 @@ fn it_reports_as_run_does_and_leaves_nothing_behind() {
     let file = folder.path().join("report.json");
     let arguments = [&*pid, "--for", "300ms", "--no-report", "--json", text(&file)];
     let Some(outcome) = attach(&arguments) else { return };
-    assert!(outcome.stderr.contains("lockstead: left busy"), "{outcome:?}");
+    assert!(outcome.stderr.contains("lockstead: left attach-busy"), "{outcome:?}");
     let report = fs::read_to_string(&file).expect("written");
     let report: Value = serde_json::from_str(&report).expect("JSON");
     crate::common::documented(&report);
@@ -237,8 +203,8 @@ fn what_is_loaded_later_is_seen_too() {
 
 #[test]
 fn a_ring_of_locks_that_were_held_before_is_a_deadlock() {
-    let Ok(folder) = &*BUILT else { return eprintln!("skipped: no C compiler") };
-    let mut running = Running::start(&mut Command::new(folder.path().join("ring")));
+    let Some(program) = programs::program("attach/ring.c") else { return };
+    let mut running = Running::start(&mut Command::new(program));
     if attach(&[&running.pid(), "--for", "10ms", "--no-report"]).is_none() {
         return;
     }
@@ -289,6 +255,20 @@ fn a_program_goes_on_when_the_command_is_killed() {
     running.ends_well();
 }
 
+/// The handler has interrupted a wait that began in the library, on another stack than its own.
+#[test]
+fn a_thread_that_handles_a_signal_elsewhere_is_waited_for() {
+    let Some(mut running) = Running::busy("1") else { return };
+    let before = running.traces();
+    let Some((command, _said)) = attached(&running.pid()) else { return };
+    running.tell("signal");
+    let outcome = interrupt(command);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert_eq!(running.traces(), before);
+    running.goes_on();
+    running.ends_well();
+}
+
 #[test]
 fn children_that_were_forked_meanwhile_are_left_as_well() {
     let Some(mut running) = Running::busy("1") else { return };
@@ -316,19 +296,13 @@ fn what_cannot_be_attached_to_is_refused_with_a_reason() {
         assert!(outcome.stderr.contains(reason), "{reason}: {outcome:?}");
     };
     refused("4194303", "there is no such process");
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = "#include <stdio.h>\n#include <unistd.h>\nint main(void) { puts(\"ready\"); \
-                  fflush(stdout); pause(); return 0; }\n";
     let Some(running) = Running::busy("1") else { return };
     if attach(&[&running.pid(), "--for", "10ms", "--no-report"]).is_none() {
         return;
     }
-    match compile(folder.path(), "alone", source, &["-static"]) {
-        Ok(program) => {
-            let alone = Running::start(&mut Command::new(program));
-            refused(&alone.pid(), "statically linked");
-        }
-        Err(reason) => eprintln!("skipped: nothing can be linked statically: {reason}"),
+    if let Some(program) = programs::fixed("attach/alone.c") {
+        let alone = Running::start(&mut Command::new(program));
+        refused(&alone.pid(), "statically linked");
     }
     // SAFETY: sends a signal to a child that has not been waited for.
     unsafe { libc::kill(running.child.id().cast_signed(), libc::SIGSTOP) };

@@ -5,8 +5,8 @@
 //! constructor, and call the functions here, one after the other:
 //! 1. [`lockstead_attach`]: the library begins to record. No call leads into it yet; the command then
 //!    has the program's calls lead here.
-//! 2. The command has them lead past it again, and puts zero into the word of [`state`] that says so. Whoever is in
-//!    the library finds no ledger any more, and leaves.
+//! 2. The command has them lead past it again, and puts zero into the word of [`state`] that says
+//!    whether calls are recorded. Whoever is in the library finds no ledger any more, and leaves.
 //! 3. [`lockstead_leave`], when nobody is in the library: the C library forgets the functions that
 //!    it would call.
 //! 4. [`lockstead_forget`], when nobody is in these either: the ledger's memory is given back. Then

@@ -17,8 +17,8 @@
 //! files); [`mod@futex`] has what is done on bare words; [`fast`] does the same without Rust for what is common. [`me`] is the
 //! calling thread, [`tls`] its own few words, [`state`] whether the process
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
-//! [`environment`], or what [`attached`] is given in a process that runs already, and [`grow`] keeps its place; [`ending`] ends the records of threads, by
-//! the library's [`key`]. [`call`] has the words in which all of these speak of a call,
+//! [`environment`], or what [`attached`] is given in a process that runs already, and [`grow`] keeps
+//! its place; [`ending`] ends the records of threads, by the library's [`key`]. [`call`] has the words in which all of these speak of a call,
 //! [`real`] the functions that were there before us, [`sys`] the system calls that ask
 //! nobody. With the feature `check` the library also notes in which `order` locks are taken,
 //! and which [`rules`] are broken.

@@ -343,8 +343,9 @@ unsafe extern "C" {
 type Dlvsym = unsafe extern "C" fn(*mut c_void, *const c_char, *const c_char) -> *mut c_void;
 type LibcVersion = unsafe extern "C" fn() -> *const c_char;
 
-/// Where functions are looked up: after this library (glibc's `RTLD_NEXT`), or, where that was loaded when all others
-/// had been, from the program on. It is loaded for itself alone then, so that it is not found.
+/// Where functions are looked up: after this library (glibc's `RTLD_NEXT`), or, where that was loaded
+/// when all others had been, from the program on. It is loaded for itself alone then, so that it is
+/// not found.
 static SEARCH: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// Has [`resolve`] search from the program on: 0 is glibc's `RTLD_DEFAULT`.

@@ -111,11 +111,8 @@ fn look(tids: &[u32]) -> io::Result<Option<String>> {
             if known.contains(&filter) {
                 continue;
             }
-            let numbers = CALLS.iter().map(|&call| call as u32).chain([NONE]);
-            for number in numbers {
-                if !is_harmless(&filter, number) {
-                    return Ok(Some(words(number)));
-                }
+            if let Some(number) = harmful(&filter) {
+                return Ok(Some(words(number)));
             }
             known.insert(filter);
         }
@@ -163,6 +160,12 @@ struct Way {
     a: Option<u32>,
     x: Option<u32>,
     memory: [Option<u32>; MEMORY],
+}
+
+/// Returns a call of ours for which a filter does more than to refuse it.
+fn harmful(filter: &[Instruction]) -> Option<u32> {
+    let mut numbers = CALLS.iter().map(|&call| call as u32).chain([NONE]);
+    numbers.find(|&number| !is_harmless(filter, number))
 }
 
 /// Tells whether a filter lets a call pass, or has it refused, whatever its arguments.
@@ -316,6 +319,15 @@ mod tests {
         assert!(is_harmless(&by(0, 319, REFUSE, ALLOW), 319));
         assert!(is_harmless(&by(4, MACHINE, ALLOW, KILL), 1), "this machine's calls");
         assert!(!is_harmless(&by(4, 0x4000_0003, ALLOW, KILL), 1), "another's only");
+    }
+
+    #[test]
+    fn all_calls_of_ours_are_asked_for_and_the_one_that_is_not_made() {
+        for &call in CALLS {
+            assert_eq!(harmful(&by(0, call as u32, KILL, ALLOW)), Some(call as u32));
+        }
+        assert_eq!(harmful(&by(0, NONE, KILL, ALLOW)), Some(NONE));
+        assert_eq!(harmful(&by(0, NONE, REFUSE, ALLOW)), None);
     }
 
     #[test]

@@ -37,8 +37,8 @@ const RED_ZONE: u64 = 128;
 const MOST_STACK: u64 = 64 << 20;
 const MOST_MEMORY: u64 = 8 << 30;
 
-/// What a call of `cancellable!` does when the C library's function has come back: the end of the
-/// frame follows.
+/// What a call of `cancellable!` does when the C library's function has come back, before it leaves
+/// its frame.
 const BACK_FROM_WAIT: &[u8] = &[0x48, 0x98, 0x48, 0x89, 0x44, 0x24, 0x20];
 /// The same of `syscall`.
 const BACK_FROM_CALL: &[u8] = &[0x48, 0x89, 0x44, 0x24, 0x48, 0x48, 0x8d, 0x7c, 0x24, 0x10];
@@ -55,6 +55,14 @@ struct Exits {
     ret: Option<u64>,
 }
 
+/// The words of a stack, from the stack pointer on.
+struct StackWords {
+    /// Where each lies, and what it is.
+    words: Vec<(u64, u64)>,
+    /// These are all that the thread has on any stack: it is on the one that it began on.
+    is_whole: bool,
+}
+
 /// Looks for threads that are inside the library.
 pub(super) struct Leaving<'a> {
     pid: u32,
@@ -65,7 +73,8 @@ pub(super) struct Leaving<'a> {
 }
 
 impl<'a> Leaving<'a> {
-    /// Prepares to look.
+    /// Reads the files of the process, and finds the places in the C library to which a thread can be
+    /// led past a frame of the library's.
     ///
     /// # Errors
     /// The process has ended.
@@ -142,8 +151,8 @@ impl<'a> Leaving<'a> {
             return Ok(false);
         }
         let asleep = interrupted(&r).is_some();
-        let stack = self.stack(r.rsp - RED_ZONE);
-        let stack_words = stack.iter().map(|&(_, word)| word);
+        let stack = self.stack(&r);
+        let stack_words = stack.words.iter().map(|&(_, word)| word);
         let kept = [&mut r.rbx, &mut r.rbp, &mut r.r12, &mut r.r13, &mut r.r14, &mut r.r15];
         let others = [
             &mut r.rax, &mut r.rcx, &mut r.rdx, &mut r.rsi, &mut r.rdi, &mut r.r8, &mut r.r9,
@@ -166,14 +175,16 @@ impl<'a> Leaving<'a> {
         if changed {
             held.set_registers(&r)?;
         }
-        for &(at, word) in &stack {
+        for &(at, word) in &stack.words {
             if let Some(real) = self.library.behind(word) {
                 self.memory.write_u64(at, real)?;
             }
         }
         let unwound = self.unwinder.unwind(self.memory, Registers::all(&r));
         if !is_whole(&unwound) {
-            return Ok(!stack.iter().any(|&(_, word)| self.library.contains(word)));
+            // A handler that runs on a stack of its own has interrupted something on another one.
+            let is_on_it = stack.words.iter().any(|&(_, word)| self.library.contains(word));
+            return Ok(stack.is_whole && !is_on_it);
         }
         let ours: Vec<usize> = (0..unwound.frames.len())
             .filter(|&at| self.library.contains(unwound.frames[at].lookup()))
@@ -185,14 +196,21 @@ impl<'a> Leaving<'a> {
         }
     }
 
-    /// Returns the words of the stack above an address, and where they lie.
-    fn stack(&self, from: u64) -> Vec<(u64, u64)> {
-        let maps = self.unwinder.modules().maps();
-        let Some(mapping) = maps.find(from) else { return Vec::new() };
-        let from = from & !7;
-        let size = (mapping.range.end - from).min(MOST_STACK) as usize;
-        let bytes = self.memory.bytes(from, size).unwrap_or_default();
-        (from..).step_by(8).zip(bytes.chunks_exact(8).map(word)).collect()
+    /// Returns the words of the stack that a thread is on.
+    fn stack(&self, r: &libc::user_regs_struct) -> StackWords {
+        let mut stack = StackWords { words: Vec::new(), is_whole: false };
+        let from = (r.rsp - RED_ZONE) & !7;
+        let Some(mapping) = self.unwinder.modules().maps().find(from) else { return stack };
+        let size = mapping.range.end - from;
+        let Ok(bytes) = self.memory.bytes(from, size.min(MOST_STACK) as usize) else {
+            return stack;
+        };
+        stack.words = (from..).step_by(8).zip(bytes.chunks_exact(8).map(word)).collect();
+        // The thread's descriptor lies at the end of its stack; the first one's lies elsewhere.
+        let is_its_own = mapping.range.contains(&r.fs_base)
+            || matches!(&mapping.backing, Backing::Special(name) if name == "[stack]");
+        stack.is_whole = is_its_own && size <= MOST_STACK;
+        stack
     }
 
     /// Leads a sleeping thread past a frame of the library's, to which the C library's function would

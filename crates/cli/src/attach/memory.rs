@@ -29,7 +29,7 @@ impl TargetMemory {
         self.file.write_all_at(bytes, address)
     }
 
-    /// Writes a word.
+    /// Writes a word of eight bytes at this address.
     ///
     /// # Errors
     /// There is no memory.

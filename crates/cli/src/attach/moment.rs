@@ -80,7 +80,7 @@ pub(super) struct Moments<'a> {
 }
 
 impl<'a> Moments<'a> {
-    /// Prepares to look.
+    /// Reads the files of the process, and which functions of theirs sleep without a lock.
     ///
     /// # Errors
     /// The process has ended.

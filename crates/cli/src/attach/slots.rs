@@ -42,18 +42,13 @@ impl Slots {
     ) -> io::Result<Duration> {
         let objects = Objects::of(pid, memory).ok_or(io::ErrorKind::NotFound)?;
         let mut plan = Vec::new();
-        for object in objects.iter().filter(|object| is_led(object, library)) {
-            let code = object.code_range(memory);
-            for reference in object.references(memory, |name| library.functions.contains_key(name))
-            {
-                let now = memory.read_u64(reference.at);
-                let (ours, real) = library.functions[&reference.name];
-                let Some(now) = now.filter(|&now| leads_to(now, real, &reference, code)) else {
-                    continue;
-                };
-                self.may_be_copied |= !reference.is_for_calls;
-                plan.push((reference.at, now, ours));
-            }
+        for (object, reference) in led(&objects, library, memory) {
+            let now = memory.read_u64(reference.at);
+            let (ours, real) = library.functions[&reference.name];
+            let leads = |&now: &u64| leads_to(now, real, &reference, object.code_range(memory));
+            let Some(now) = now.filter(leads) else { continue };
+            self.may_be_copied |= !reference.is_for_calls;
+            plan.push((reference.at, now, ours));
         }
         if plan.is_empty() {
             return Ok(Duration::ZERO);
@@ -84,15 +79,12 @@ impl Slots {
     ) -> io::Result<Duration> {
         let objects = Objects::of(pid, memory).ok_or(io::ErrorKind::NotFound)?;
         let mut plan = Vec::new();
-        for object in objects.iter().filter(|object| is_led(object, library)) {
-            for reference in object.references(memory, |name| library.functions.contains_key(name))
-            {
-                let (ours, real) = library.functions[&reference.name];
-                if memory.read_u64(reference.at) == Some(ours) {
-                    self.may_be_copied |= !reference.is_for_calls;
-                    let before = self.changed.get(&reference.at).copied().unwrap_or(real);
-                    plan.push((reference.at, before, ours));
-                }
+        for (_, reference) in led(&objects, library, memory) {
+            let (ours, real) = library.functions[&reference.name];
+            if memory.read_u64(reference.at) == Some(ours) {
+                self.may_be_copied |= !reference.is_for_calls;
+                let before = self.changed.get(&reference.at).copied().unwrap_or(real);
+                plan.push((reference.at, before, ours));
             }
         }
         let start = Instant::now();
@@ -121,8 +113,19 @@ impl Slots {
     }
 }
 
-fn is_led(object: &Object, library: &Library) -> bool {
-    object.map != library.handle && !object.is_loader() && object.base_name() != "libc.so.6"
+/// Returns the words through which files call functions that the library has, with these files.
+fn led<'o>(
+    objects: &'o Objects,
+    library: &'o Library,
+    memory: &'o TargetMemory,
+) -> impl Iterator<Item = (&'o Object, Reference)> {
+    let is_led = |object: &&Object| {
+        object.map != library.handle && !object.is_loader() && object.base_name() != "libc.so.6"
+    };
+    objects.iter().filter(is_led).flat_map(|object| {
+        let references = object.references(memory, |name| library.functions.contains_key(name));
+        references.into_iter().map(move |reference| (object, reference))
+    })
 }
 
 /// Tells whether a word leads to the function `real`, or to where the loader would find that on the

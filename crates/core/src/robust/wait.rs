@@ -359,8 +359,8 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
     }
 
     fn exchange(&self, word: u32, new: u32) -> Result<u32, u32> {
-        // ord: SHR-1 (seq_cst): acquire: the critical sections before; release: who the
-        // lock is reserved for, and that the caller has its slot. All of it: before an owner looks for claims (SHR-6).
+        // ord: SHR-1 (seq_cst): acquire: the critical sections before; release: who the lock is kept
+        // for, and the caller's slot; all of it: before an owner looks for claims (SHR-6).
         self.word.compare_exchange(word, new, Ordering::SeqCst, Ordering::Relaxed)
     }
 

@@ -23,6 +23,15 @@ pub mod thread;
 
 use crate::memory::ReadableMemory;
 
+/// The place where a mutex names its owner.
+pub(crate) const MUTEX_OWNER: u64 = 8;
+/// The place where a reader-writer lock names the thread that writes.
+pub(crate) const RWLOCK_WRITER: u64 = 24;
+/// The bit of its first word that says that writers have their turn.
+pub(crate) const WRITE_PHASE: u32 = 1;
+/// The place in its first word at which the count of its readers begins.
+pub(crate) const READERS_SHIFT: u32 = 3;
+
 /// Threads have numbers up to this, whatever the system's setting.
 const MOST_THREADS: u32 = 1 << 22;
 

@@ -12,14 +12,12 @@
 //! | 16, 40 | spare | 0, or a mark of the library that checks |
 //! | 48 | flags | who is preferred: 0, 1 or 2 |
 
-use super::{GlibcFields, MOST_THREADS, is_thread};
+use super::{GlibcFields, MOST_THREADS, READERS_SHIFT, WRITE_PHASE, is_thread};
 use crate::memory::ReadableMemory;
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 
-const WRITE_PHASE: u32 = 1;
 const WRITER_NEXT: u32 = 2;
 const READERS_SLEEP: u32 = 4;
-const READERS_SHIFT: u32 = 3;
 /// The value of the words slept on that says: somebody sleeps.
 const USED: u32 = 2;
 

@@ -10,6 +10,7 @@
 //! bare futex words. And of a mutex that is changing hands the word may say *taken* and name nobody.
 
 use super::words::WordOwners;
+use crate::glibc::{MUTEX_OWNER, READERS_SHIFT, RWLOCK_WRITER, WRITE_PHASE};
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::slots::WordOwner;
 use lockstead_ledger::Ledger;
@@ -22,12 +23,9 @@ use std::sync::atomic::Ordering::Relaxed;
 const NUMBER: u32 = 0x3fff_ffff;
 /// The bits of a mutex with a priority ceiling that say whether it is taken; the ceiling is above.
 const BELOW_CEILING: u32 = 0x0007_ffff;
-/// Offsets in glibc's mutex and reader-writer lock: `__owner`, `__cur_writer`.
-const OWNER: usize = 8;
-const WRITER: usize = 24;
-/// The bit of glibc's count of readers that writers have their turn, and the first bit of the count.
-const WRITERS_TURN: u32 = 1;
-const READERS_SHIFT: u32 = 3;
+/// The bytes of a lock from its beginning to the end of the word that names whoever has it alone.
+const TO_OWNER: usize = MUTEX_OWNER as usize + 4;
+const TO_WRITER: usize = RWLOCK_WRITER as usize + 4;
 /// The word of a spin lock that is free.
 const SPIN_FREE: u32 = 1;
 /// How often a word is read that says *taken* and names nobody.
@@ -80,11 +78,12 @@ pub fn grip(waiting: &Waiting, ledger: &Ledger<'_>, words: &WordOwners, pid: u32
     match kind {
         ObjectKind::Mutex => mutex(ledger, &memory, address, attributes),
         ObjectKind::RwLock => noted(ledger, address).unwrap_or_else(|| {
-            let Some([readers, .., writer]) = words_of::<7>(&memory, address) else {
+            let Some([readers, .., writer]) = words_of::<{ TO_WRITER / 4 }>(&memory, address)
+            else {
                 return Grip::Unknown;
             };
             match writer {
-                0 if readers & WRITERS_TURN == 0 && readers >> READERS_SHIFT != 0 => Grip::Unknown,
+                0 if readers & WRITE_PHASE == 0 && readers >> READERS_SHIFT != 0 => Grip::Unknown,
                 0 => Grip::Free,
                 tid => held_by(ledger, tid, address),
             }
@@ -124,7 +123,7 @@ fn mutex(ledger: &Ledger<'_>, memory: &ProcessMemory, address: u64, attributes: 
 /// if it cannot be read, or says *taken* and names nobody.
 pub(super) fn mutex_owner(memory: &ProcessMemory, address: u64, attributes: u16) -> Option<u32> {
     for _ in 0..TRIES {
-        let [word, _, owner] = words_of::<{ OWNER / 4 + 1 }>(memory, address)?;
+        let [word, _, owner] = words_of::<{ TO_OWNER / 4 }>(memory, address)?;
         let by_kernel = attributes & (attribute::INHERIT | attribute::ROBUST) != 0;
         let (taken, owner) = match (by_kernel, attributes & attribute::PROTECT != 0) {
             (true, _) => (word & NUMBER, word & NUMBER),
@@ -166,7 +165,7 @@ fn noted(ledger: &Ledger<'_>, address: u64) -> Option<Grip> {
 }
 
 fn words_of<const N: usize>(memory: &dyn ReadableMemory, address: u64) -> Option<[u32; N]> {
-    let mut bytes = [0; WRITER + 4];
+    let mut bytes = [0; TO_WRITER];
     let bytes = &mut bytes[..4 * N];
     (memory.read(address, bytes).ok()? == bytes.len()).then(|| {
         let mut words = [0; N];

@@ -9,6 +9,7 @@
 use super::detect::{CycleMember, FoundCycle};
 use super::observe::LastingWaiter;
 use super::words::WordOwners;
+use crate::glibc::{MUTEX_OWNER, READERS_SHIFT, RWLOCK_WRITER};
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::proc::futex::FutexWait;
 use crate::proc::task::{self, TaskDoing};
@@ -19,13 +20,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// Bytes of the largest lock of glibc: its futex words lie within.
 const LARGEST_LOCK: u64 = 56;
-/// The place where glibc's mutex names its owner.
-const MUTEX_OWNER: u64 = 8;
 /// The place where its reader-writer lock counts its readers, those that wait included.
 const READERS: u64 = 0;
-const READERS_SHIFT: u32 = 3;
-/// The place where that one names the thread that writes.
-const WRITER: u64 = 24;
 /// Bytes of stack in which the innermost functions of glibc have their words.
 const FRAME: u64 = 4096;
 
@@ -181,7 +177,7 @@ fn owner_agrees(
     };
     let alone = match how {
         WaitKind::MUTEX | WaitKind::CONDITION => word(MUTEX_OWNER),
-        WaitKind::WRITE | WaitKind::READ => word(WRITER),
+        WaitKind::WRITE | WaitKind::READ => word(RWLOCK_WRITER),
         WaitKind::SEMAPHORE => {
             // That it began with one token says little before somebody has given that back.
             let serves = record(ledger, lock)

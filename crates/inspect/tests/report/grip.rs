@@ -2,6 +2,7 @@
 
 use super::{Area, birth, thread};
 use lockstead_inspect::waits::grip::{Grip, Holder, grip};
+use lockstead_inspect::waits::observe::LastingWaiter;
 use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
@@ -110,4 +111,50 @@ fn of_a_spin_lock_the_ledger_has_the_holder_and_of_other_kinds_nobody() {
     known(&ledger, gate, ObjectKind::Semaphore, attribute::KNOWN);
     assert_eq!(asked(&ledger, gate, WaitKind::SEMAPHORE), Grip::Unknown);
     assert_eq!(asked(&ledger, 0xa000, WaitKind::MUTEX), Grip::Unknown, "no such lock");
+}
+
+/// The holder waits itself, and the ledger has not seen it acquire the mutex.
+#[test]
+fn a_mutex_that_was_acquired_before_is_on_the_stack_of_whom_it_names_unless_it_is_shared() {
+    for (attributes, named) in [(0, 1), (attribute::SHARED, 0)] {
+        let area = Area::new();
+        let ledger = area.ledger();
+        let mut mutex = Box::new(libc::PTHREAD_MUTEX_INITIALIZER);
+        // SAFETY: the mutex is initialised, and stays where it is until it is unlocked.
+        unsafe { libc::pthread_mutex_lock(&raw mut *mutex) };
+        let (address, other) = ((&raw const *mutex) as u64, 0x9000);
+        known(&ledger, address, ObjectKind::Mutex, attribute::KNOWN | attributes);
+        known(&ledger, other, ObjectKind::Mutex, attribute::KNOWN);
+        let waits = |tid, target| {
+            let part = thread(&ledger, tid, 0, 0);
+            let how = WaitKind::MUTEX;
+            part.record.wait.begin(&Waiting {
+                how,
+                stack: 0,
+                target,
+                since: 1,
+                deadline: 0,
+                companion: 0,
+            });
+            let (episode, waiting) = part.record.wait.read().expect("it has begun");
+            LastingWaiter { thread: 0, tid, episode, waiting, held: Vec::new() }
+        };
+        let mut waiters = [waits(71, address), waits(72, address), waits(me(), other)];
+        let complete = |waiters: &[LastingWaiter; 3]| {
+            let words = WordOwners::default();
+            let all = words.complete(waiters.iter(), &ledger, std::process::id());
+            all.into_iter().map(|waiter| waiter.held).collect::<Vec<_>>()
+        };
+        let held = complete(&waiters);
+        assert_eq!(held.iter().map(Vec::len).collect::<Vec<_>>(), [0, 0, named]);
+        let by_word = |one: &Holding| one.address == address && one.flags.has(Flags::BY_WORD);
+        assert!(held[2].iter().all(by_word), "{held:?}");
+        // What the ledger has seen stays as it is.
+        waiters[2].held.push(Holding { address, stack: 7, ..Holding::default() });
+        let held = complete(&waiters);
+        assert_eq!((held[2].len(), held[2][0].stack), (1, 7));
+        // SAFETY: this thread has locked the mutex, which is still where it was.
+        unsafe { libc::pthread_mutex_unlock(&raw mut *mutex) };
+        assert!(complete(&waiters)[0].is_empty());
+    }
 }

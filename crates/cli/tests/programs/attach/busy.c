@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,8 @@ static pthread_mutex_t of_child = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t queue_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER, soon = PTHREAD_COND_INITIALIZER;
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
-static sem_t idle;
-static long counted;
+static sem_t idle, handled;
+static long counted, rounds;
 static atomic_long did;
 static atomic_int over;
 
@@ -41,11 +42,43 @@ static void *worker(void *unused) {
 	return unused;
 }
 
+/* Handles a signal for a while, on a stack of its own. */
+static void handles(int number) {
+	(void)number;
+	sem_post(&handled);
+	nap(500000000);
+}
+
+/* Has the thread that waits wait anew, and then handle a signal. */
+static void interrupts(pthread_t waiting) {
+	struct sigaction action = { .sa_handler = handles, .sa_flags = SA_ONSTACK | SA_RESTART };
+	long before;
+	sigaction(SIGUSR1, &action, NULL);
+	pthread_mutex_lock(&queue_lock);
+	before = rounds;
+	pthread_cond_broadcast(&never);
+	while (rounds == before) {
+		pthread_mutex_unlock(&queue_lock);
+		nap(100000);
+		pthread_mutex_lock(&queue_lock);
+	}
+	/* It waits: it has given the mutex back. */
+	pthread_mutex_unlock(&queue_lock);
+	pthread_kill(waiting, SIGUSR1);
+	while (sem_wait(&handled) != 0)
+		;
+}
+
 /* Sleeps in the C library for as long as the program lasts. */
 static void *waits(void *unused) {
+	static char other[65536];
+	stack_t stack = { .ss_sp = other, .ss_size = sizeof other };
+	sigaltstack(&stack, NULL);
 	pthread_mutex_lock(&queue_lock);
-	while (!over)
+	while (!over) {
+		rounds++;
 		pthread_cond_wait(&never, &queue_lock);
+	}
 	pthread_mutex_unlock(&queue_lock);
 	return unused;
 }
@@ -88,6 +121,7 @@ int main(int count, char **words) {
 	char line[256];
 	void *loaded = NULL;
 	sem_init(&idle, 0, 0);
+	sem_init(&handled, 0, 0);
 	for (int i = 0; i < threads; i++)
 		pthread_create(&all[i], NULL, worker, NULL);
 	pthread_create(&all[threads], NULL, waits, NULL);
@@ -101,6 +135,8 @@ int main(int count, char **words) {
 			if (!loaded)
 				return 3;
 			pthread_create(&plugin, NULL, plugin_thread, dlsym(loaded, "plugin_work"));
+		} else if (strcmp(line, "signal\n") == 0) {
+			interrupts(all[threads]);
 		} else if (strcmp(line, "fork\n") == 0) {
 			if (fork() == 0) {
 				/* A child goes on alone, with all that its parent had. */
