@@ -16,6 +16,7 @@
 mod call;
 mod filters;
 mod leave;
+mod left_open;
 mod library;
 mod memory;
 mod moment;
@@ -66,6 +67,8 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Attached {
     pid: u32,
     library: Library,
+    /// The file in memory that it has the library from, which its children have too.
+    file: Option<u64>,
     slots: Slots,
     mark: (usize, u64, u64),
     /// How many more looks are taken at files that were loaded: the loader fills in their words only
@@ -128,6 +131,7 @@ pub(crate) fn attach(
     let mut attached = Attached {
         pid,
         library,
+        file: library_file(pid),
         slots: Slots::default(),
         mark: (0, 0, 0),
         looks: LOOKS,
@@ -283,19 +287,27 @@ impl Attached {
     pub(crate) fn detach(mut self, patience: Duration) -> Result<Duration, Remains> {
         /// Children may fork meanwhile.
         const GENERATIONS: usize = 8;
-        let file = library_file(self.pid);
-        self.leave(self.pid, patience)?;
-        for _ in 0..GENERATIONS {
-            let children = file.map(with_file).unwrap_or_default();
+        let mut why = self.leave(self.pid, patience).err().map(|remains| remains.why);
+        let mut seen = vec![self.pid];
+        for generation in 0.. {
+            let mut children = self.file.map(with_file).unwrap_or_default();
+            children.retain(|child| !seen.contains(child));
             if children.is_empty() {
                 break;
             }
+            if generation == GENERATIONS {
+                let number = children.len();
+                why.get_or_insert(format!("{number} of its children go on forking: try --detach"));
+                break;
+            }
             for child in children {
-                self.leave(child, patience)
-                    .map_err(|Remains { why }| Remains { why: format!("child {child}: {why}") })?;
+                seen.push(child);
+                if let Err(remains) = self.leave(child, patience) {
+                    why.get_or_insert(format!("child {child}: {}", remains.why));
+                }
             }
         }
-        Ok(self.stood)
+        why.map_or(Ok(self.stood), |why| Err(Remains { why }))
     }
 
     /// Takes everything back out of the process, or out of a copy of it.
@@ -400,7 +412,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
     std::thread::sleep(SETTLES);
     let memory = TargetMemory::open(pid).map_err(|error| failed(&error))?;
     let is_there = Maps::of(pid).is_ok_and(|maps| maps.iter().any(refuse::is_library));
-    if !is_there && left_open(pid).is_empty() {
+    if !is_there && left_open::find(pid).is_empty() {
         return Ok(false);
     }
     if matches!(lockstead_inspect::ledger::attach(pid), Ok(Some(_))) {
@@ -414,7 +426,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
     if !is_there {
         let closed = trace::apart(move || {
             let memory = TargetMemory::open(pid).map_err(|error| failed(&error))?;
-            with_thread(pid, &memory, &objects, |borrowed| close(borrowed, pid))
+            with_thread(pid, &memory, &objects, |borrowed| left_open::close(borrowed, pid))
         });
         return closed.map_err(|error| failed(&error))?.map(|()| true);
     }
@@ -432,7 +444,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
         let mut library = library;
         with_thread(pid, &memory, &objects, |borrowed| {
             library.begin(borrowed, pid, "0", &memory)?;
-            close(borrowed, pid)
+            left_open::close(borrowed, pid)
         })?;
         Ok::<_, AttachRefusal>(library)
     });
@@ -440,6 +452,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
     let attached = Attached {
         pid,
         library,
+        file: library_file(pid),
         slots: Slots::default(),
         mark: (0, 0, 0),
         looks: LOOKS,
@@ -451,24 +464,6 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
         Ok(_) => Ok(true),
         Err(Remains { why }) => Err(AttachRefusal::new(why, "try again later")),
     }
-}
-
-/// Returns the descriptors that a command has left open that was killed while it attached.
-fn left_open(pid: u32) -> Vec<u64> {
-    let all = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
-    let ours = all.filter(|file| {
-        fs::read_link(file.path()).is_ok_and(|path| {
-            let path = path.to_string_lossy().into_owned();
-            path.starts_with("/memfd:") && path.contains("lockstead")
-        })
-    });
-    ours.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
-}
-
-fn close(borrowed: &mut Borrowed<'_>, pid: u32) -> Result<(), String> {
-    left_open(pid).into_iter().try_for_each(|file| {
-        borrowed.system(libc::SYS_close, &[file]).map(drop).map_err(|error| error.to_string())
-    })
 }
 
 /// Does what [`STAND`] gives more and more time for, each time in a thread of its own: with the end of

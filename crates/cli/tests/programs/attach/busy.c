@@ -1,6 +1,7 @@
 /* A program under load: threads that lock, that wait for long, that run, and a file that it loads
  * when it is told to. `busy THREADS [PLUGIN]`: one line "ready", then one line for each line that it
  * reads. Ends with its input, with status 0 if every count is right. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -9,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +122,8 @@ int main(int count, char **words) {
 	pthread_t all[256], plugin;
 	char line[256];
 	void *loaded = NULL;
+	/* A file of the program's own, whose name is like one of the command's. */
+	memfd_create("lockstead-jobs", 0);
 	sem_init(&idle, 0, 0);
 	sem_init(&handled, 0, 0);
 	for (int i = 0; i < threads; i++)
