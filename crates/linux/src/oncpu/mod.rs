@@ -85,7 +85,9 @@ pub fn status() -> Result<Option<RunningTable>, Unreadable> {
 /// the program is at work sleeps for a moment, to be.
 fn knows_me(table: &OncpuTable) -> bool {
     /// More than two, for the kernel hangs programs in and out a little later than it says.
-    const ATTEMPTS: u32 = 4;
+    /// Many more, for one kernel was seen to tell no tracer when a certain thread of the system
+    /// leaves a processor: whoever comes after it is denied until it is switched again.
+    const ATTEMPTS: u32 = 16;
     let number = if is_nested() { None } else { Some(crate::sys::gettid()) };
     (0..ATTEMPTS).any(|attempt| {
         if attempt > 0 {
