@@ -15,6 +15,7 @@ mod dump_own;
 mod dump_run;
 mod ending;
 mod exact;
+mod groups;
 mod hangs;
 mod holders;
 mod linked;

@@ -25,6 +25,9 @@ pub(super) struct RecordedProcess {
     pub(super) exe: Option<String>,
     pub(super) waiting: RecordedWaiting,
     pub(super) locks: Vec<RecordedLock>,
+    /// The locks that are one row; none in reports of before there were any.
+    #[serde(default)]
+    pub(super) groups: Vec<RecordedLock>,
     pub(super) more: RecordedMore,
 }
 
@@ -45,6 +48,8 @@ pub(super) struct RecordedMore {
 #[derive(Debug, Deserialize)]
 pub(super) struct RecordedLock {
     pub(super) name: String,
+    /// Which of the groups it is part of.
+    pub(super) group: Option<u64>,
     pub(super) acquisitions: u64,
     pub(super) wait: RecordedDurations,
     pub(super) waited_at: Vec<RecordedSite>,

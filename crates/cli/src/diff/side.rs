@@ -3,6 +3,7 @@
 use super::recorded::{RecordedProcess, RecordedRun};
 use super::verdict::ValueBounds;
 use crate::recorded;
+use lockstead_inspect::report::family::lasting_family;
 use lockstead_render::failure::Failure;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -150,9 +151,15 @@ fn programs(run: &RecordedRun) -> BTreeMap<String, ProgramFigures> {
         let program = programs.entry(called(process)).or_default();
         program.thread_ns += process.waiting.thread_ns;
         program.waited_ns += process.waiting.waited_ns;
-        program.unlisted_ns += process.more.waited_ns;
-        for lock in &process.locks {
-            let figures = program.locks.entry(family(&lock.name)).or_default();
+        // Those of a group count with it, whether they are listed or not.
+        let grouped = process.groups.iter().fold(0, |sum: u64, lock| sum + lock.wait.total_ns);
+        let (of_groups, alone): (Vec<_>, Vec<_>) =
+            process.locks.iter().partition(|lock| lock.group.is_some());
+        let listed = of_groups.iter().fold(0, |sum: u64, lock| sum + lock.wait.total_ns);
+        let unlisted = process.more.waited_ns.saturating_sub(grouped.saturating_sub(listed));
+        program.unlisted_ns += unlisted;
+        for lock in process.groups.iter().chain(alone) {
+            let figures = program.locks.entry(lasting_family(&lock.name)).or_default();
             figures.waited_ns += lock.wait.total_ns;
             figures.acquisitions += lock.acquisitions;
             for site in &lock.waited_at {
@@ -171,29 +178,6 @@ fn called(process: &RecordedProcess) -> String {
     name.unwrap_or("a process").to_owned()
 }
 
-/// Returns the part of a lock's name that is the same in each run, and after a change of the source:
-/// without the number that tells it from others of the name, an address, and the line of a place.
-fn family(name: &str) -> String {
-    let before = |name: &str, sign: &str, is: fn(&str) -> bool| {
-        let (front, back) = name.rsplit_once(sign)?;
-        is(back).then(|| front.to_owned())
-    };
-    let name = name.to_owned();
-    let name = before(&name, ", #", is_decimal).unwrap_or(name);
-    let placeless = before(&name, " at ", |place| {
-        let is_line = place.rsplit_once(':').is_some_and(|(_, line)| is_decimal(line));
-        let is_address = place.strip_prefix("0x").is_some_and(|address| {
-            !address.is_empty() && address.bytes().all(|digit| digit.is_ascii_hexdigit())
-        });
-        is_line || is_address
-    });
-    placeless.unwrap_or(name)
-}
-
-fn is_decimal(text: &str) -> bool {
-    !text.is_empty() && text.bytes().all(|digit| digit.is_ascii_digit())
-}
-
 /// Returns the value in the middle, or between the two there; 0 of none.
 pub(super) fn median(values: impl Iterator<Item = u64>) -> f64 {
     let mut values: Vec<u64> = values.collect();
@@ -209,22 +193,6 @@ pub(super) fn median(values: impl Iterator<Item = u64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn locks_of_one_name_are_one() {
-        for (name, same) in [
-            ("mutex first used in serve(), #2", "mutex first used in serve()"),
-            ("queue.SimpleQueue at 0x7f562f0ea6b0", "queue.SimpleQueue"),
-            ("futex at 0x10, #1", "futex"),
-            ("mutex from open() at bank.c:12, #3", "mutex from open()"),
-            ("mutex from open() at bank.c", "mutex from open() at bank.c"),
-            ("cache.lock", "cache.lock"),
-            ("rooms, #all", "rooms, #all"),
-            ("meet at 0xroads", "meet at 0xroads"),
-        ] {
-            assert_eq!(family(name), same);
-        }
-    }
 
     #[test]
     fn the_middle_is_between_two() {

@@ -149,11 +149,13 @@ mod tests {
     use crate::report::sample;
 
     /// The numbers of a lock that are said in words beside its name, or not at all.
-    const NO_COLUMN: [&str; 8] = [
+    const NO_COLUMN: [&str; 10] = [
         "address",
         "contended",
+        "group",
         "locks",
         "refused",
+        "row",
         "share_percent",
         "still_held",
         "still_waiting",

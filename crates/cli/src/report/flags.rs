@@ -28,6 +28,9 @@ pub(crate) struct ReportFlags {
     /// One row for all locks that were initialised at the same place
     #[arg(long)]
     pub(crate) by_class: bool,
+    /// A row for each lock, also of those of one array or from one place
+    #[arg(long, conflicts_with = "by_class")]
+    pub(crate) each_lock: bool,
     /// Say of no lock what to do about it
     #[arg(long)]
     pub(crate) no_verdicts: bool,
@@ -54,6 +57,7 @@ impl ReportFlags {
             top: self.top,
             sort: self.sort,
             by_class: self.by_class,
+            each_lock: self.each_lock,
             verdicts: !self.no_verdicts,
         }
     }

@@ -22,6 +22,7 @@ use lockstead_render::table::{count, time};
 use lockstead_render::words::{clean, percent, plural};
 
 mod holders;
+mod spread;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -75,6 +76,7 @@ struct PageLock {
     type_name: String,
     numbers: Vec<ColumnCell>,
     notes: String,
+    spread: Option<spread::SpreadView>,
     wait_chart: String,
     hold_chart: String,
     wait_facts: String,
@@ -185,7 +187,7 @@ fn share(percent_of: f64) -> Number {
 
 fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
     let waiting = &process.waiting;
-    let more = &process.more;
+    let more = &process.more_rows;
     ProcessView {
         id: format!("p{}", process.pid),
         name: process_name(process),
@@ -243,7 +245,7 @@ fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
             .map(|part| (part.class, format!("{}, {}", part.what, time(part.ns as f64))))
             .collect(),
         bars: svg::waiting_bars(process),
-        locks: lock_views(&process.locks, process.pid, "l"),
+        locks: lock_views(process.rows(), process.pid, "l"),
         more: (more.locks != 0).then(|| {
             format!(
                 "And {}: {} of waiting, {} acquisitions.",
@@ -253,7 +255,7 @@ fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
             )
         }),
         threads: process.threads.worst.iter().map(thread).collect(),
-        idle: lock_views(&process.idle, process.pid, "i"),
+        idle: lock_views(process.idle.iter().collect(), process.pid, "i"),
         losses: losses(&process.losses)
             .into_iter()
             .chain(late(process.losses.late_acquisitions))
@@ -267,9 +269,9 @@ fn process(process: &ProcessReport, findings: &[Finding]) -> ProcessView {
     }
 }
 
-fn lock_views(locks: &[LockReport], pid: u32, prefix: &str) -> Vec<PageLock> {
+fn lock_views(locks: Vec<&LockReport>, pid: u32, prefix: &str) -> Vec<PageLock> {
     locks
-        .iter()
+        .into_iter()
         .enumerate()
         .map(|(at, lock)| PageLock { id: format!("p{pid}{prefix}{at}"), ..lock_view(lock) })
         .collect()
@@ -292,7 +294,7 @@ fn lock_view(lock: &LockReport) -> PageLock {
         notes.push(how_many(lock));
     }
     notes.extend(lock.mutex.as_ref().map(|mutex| format!("with {}", clean(mutex))));
-    if lock.life != "live" {
+    if lock.life != "live" && lock.life != "several" {
         // How many they were has just been said.
         notes.push(lock.life.trim_start_matches("several ").into());
     }
@@ -309,6 +311,7 @@ fn lock_view(lock: &LockReport) -> PageLock {
             .map(|column| (column.cell)(lock))
             .collect(),
         notes: notes.join(", "),
+        spread: lock.spread.as_ref().map(|spread| spread::view(spread, lock.locks)),
         wait_chart: svg::histogram("waiting", wait, "wait"),
         hold_chart: svg::histogram("holding", hold, "hold"),
         wait_facts: facts(wait, "wait", "waits"),
@@ -426,6 +429,17 @@ mod tests {
             "130 looks met 1.5 waiting: give or take 9 in 100",
             "62.0% was in fsync, in ",
         ] {
+            assert!(texts.contains(part), "{part}");
+        }
+    }
+
+    #[test]
+    fn the_spread_of_a_row_has_its_locks() {
+        let mut process = sample::process(1, 5);
+        process.groups.push(sample::group(3, 4));
+        let page = page(&sample::report(vec![process])).expect("a page");
+        let texts: String = parse(&page).descendants().filter_map(|node| node.text()).collect();
+        for part in ["shards[*].mutex", "Spread among its locks", "93.7% in 1 of 64", "shards[3]"] {
             assert!(texts.contains(part), "{part}");
         }
     }

@@ -13,6 +13,7 @@ use lockstead_inspect::report::model::{
     RunReport, SCHEMA, SiteCaller, Sort, ThreadReport, ThreadsReport, VERSION, WaitingShare,
 };
 use lockstead_inspect::report::python::{PythonLooks, PythonPlace, PythonPlaces};
+use lockstead_inspect::report::spread::{LockSpread, SpreadLock, SpreadOf};
 use lockstead_inspect::report::verdict::{Verdict, VerdictRule};
 use lockstead_inspect::stack::{Frame, Stack, StackEnd};
 
@@ -107,6 +108,37 @@ pub(super) fn lock(name: &str, kind: &'static str, waited_ns: u64) -> LockReport
         }),
         initialised_at: Some(stack()),
         ..LockReport::default()
+    }
+}
+
+/// Returns a row of 64 locks, one of which has the most.
+pub(super) fn group(row: u64, waited_ns: u64) -> LockReport {
+    let member = |name: &str, share_percent| SpreadLock {
+        name: name.into(),
+        address: Some(0x7f00),
+        locks: 1,
+        share_percent,
+        waited_ns,
+        max_wait_ns: 120 * MS,
+        acquisitions: 84,
+        contended: 26,
+    };
+    let spread = LockSpread {
+        of: SpreadOf::Waiting,
+        most: 1,
+        most_percent: 93.7,
+        even: false,
+        worst: vec![member("shards[17].mutex", 93.7), member("shards[3].mutex", 0.1)],
+    };
+    LockReport {
+        attributes: Vec::new(),
+        type_name: "mutex".into(),
+        address: None,
+        locks: 64,
+        row: Some(row),
+        spread: Some(spread),
+        life: "several",
+        ..lock("shards[*].mutex", "mutex", waited_ns)
     }
 }
 
@@ -220,11 +252,15 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
         },
         totals: totals(1216, waited_ns),
         locks: if busy {
-            vec![lock("cache_lock", "mutex", waited_ns), lock(NASTY, "rwlock", 1000)]
+            let rows = [lock("cache_lock", "mutex", waited_ns), lock(NASTY, "rwlock", 1000)];
+            let rows = (1..).zip(rows);
+            rows.map(|(row, lock)| LockReport { row: Some(row), ..lock }).collect()
         } else {
             vec![]
         },
         more: totals(if busy { 1214 } else { 1216 }, 12 * MS),
+        groups: Vec::new(),
+        more_rows: totals(if busy { 1214 } else { 1216 }, 12 * MS),
         idle: if busy {
             let queue = lock("queue_cond", "condition", 8200 * MS);
             vec![LockReport { python: Some(python()), ..queue }]
@@ -254,6 +290,7 @@ pub(super) fn report(processes: Vec<ProcessReport>) -> RunReport {
         sort: Sort::Wait,
         top: 10,
         by_class: false,
+        each_lock: false,
         processes,
         silent_processes: 0,
         checked: false,

@@ -84,7 +84,8 @@ pub(super) fn histogram(what: &str, times: &Durations, class: &str) -> String {
 
 /// Returns the waiting for each of the worst locks.
 pub(super) fn waiting_bars(process: &ProcessReport) -> String {
-    let rows: Vec<_> = process.locks.iter().filter(|lock| lock.wait.total_ns != 0).collect();
+    let mut rows = process.rows();
+    rows.retain(|lock| lock.wait.total_ns != 0);
     let most = rows.iter().map(|lock| lock.wait.total_ns).max().unwrap_or(0);
     if most == 0 {
         return String::new();

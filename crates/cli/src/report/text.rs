@@ -3,7 +3,7 @@
 
 use super::columns;
 use super::words::{
-    WAITS_ONLY, exactness, how_many, late, losses, place, process_name, thread_name,
+    self, WAITS_ONLY, exactness, how_many, late, losses, place, process_name, thread_name,
 };
 use anstyle::{AnsiColor, Style};
 use lockstead_inspect::check::model::Level;
@@ -140,13 +140,14 @@ impl TextPage {
         }
         self.line(FAINT, &facts);
         self.verdicts(process);
-        if !process.locks.is_empty() {
+        let rows = process.rows();
+        if !rows.is_empty() {
             self.head(process.totals.locks, report);
         }
-        for (number, lock) in process.locks.iter().enumerate() {
+        for (number, lock) in rows.into_iter().enumerate() {
             self.lock(number + 1, lock);
         }
-        self.more(&process.more, report);
+        self.more(&process.more_rows, report);
         self.threads(&process.threads.worst);
         self.idle(&process.idle, &process.more_idle);
         self.python_looks(process);
@@ -191,6 +192,9 @@ impl TextPage {
             let _ = writeln!(self.text, "{number:>3}  {NAME}{shown}{NAME:#}{FAINT}{note}{FAINT:#}");
             let _ = writeln!(self.text, "    {style}{numbers}{style:#}");
         }
+        if let Some(spread) = &lock.spread {
+            self.part("      spread ", spread.most_percent, &words::spread(spread, lock.locks));
+        }
         self.sites("waited", &lock.waited_at);
         self.python(lock);
         self.sites("held", &lock.held_at);
@@ -234,7 +238,7 @@ impl TextPage {
             time(more.waited_ns as f64),
             amount(more.acquisitions)
         );
-        if !report.by_class && more.locks > 100 && more.waited_ns != 0 {
+        if report.each_lock && more.locks > 100 && more.waited_ns != 0 {
             text += " (--by-class adds up those of one origin)";
         }
         self.line(FAINT, &text);
@@ -432,7 +436,8 @@ fn cell(text: String) -> String {
 /// Returns the type, where the name does not say it, and what else is special.
 fn annotation(lock: &LockReport, name: &str) -> String {
     let mut notes = Vec::new();
-    if !name.starts_with(&lock.type_name) && lock.address.is_some() || !lock.attributes.is_empty() {
+    let is_one_kind = lock.address.is_some() || lock.spread.is_some();
+    if !name.starts_with(&lock.type_name) && is_one_kind || !lock.attributes.is_empty() {
         notes.push(lock.type_name.clone());
     }
     if lock.locks > 1 {

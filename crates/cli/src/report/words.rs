@@ -5,7 +5,9 @@ use lockstead_inspect::report::model::{
     Durations, LockReport, Losses, ProcessReport, ReportSite, ThreadReport, percent as part_of,
 };
 use lockstead_inspect::report::python::PythonPlace;
+use lockstead_inspect::report::spread::{LockSpread, SpreadOf};
 use lockstead_inspect::report::verdict::VerdictRule;
+use lockstead_render::table::count;
 use lockstead_render::words::{brief, clean, percent, plural};
 
 /// Returns how many a row stands for: `4 locks`, `600 conditions`.
@@ -59,6 +61,28 @@ pub(crate) fn holder_place(place: &HolderPlace) -> String {
     clean(&text)
 }
 
+/// The most locks of a group that are told one by one in a line.
+const TOLD: usize = 3;
+
+/// Returns how many locks of a row have the most of what it is listed for: `in 3 of 64`.
+pub(crate) fn most(spread: &LockSpread, locks: u64) -> String {
+    let of = match spread.of {
+        SpreadOf::Waiting => "",
+        SpreadOf::Holding => "of the holding ",
+        SpreadOf::Acquisitions => "of the acquisitions ",
+        SpreadOf::Contended => "of the contended acquisitions ",
+    };
+    let even = if spread.even { ", even" } else { "" };
+    format!("{of}in {} of {}{even}", count(spread.most as f64), count(locks as f64))
+}
+
+/// Returns the same with the worst of the locks: `in 3 of 64: [17] 40.0%, …`.
+pub(crate) fn spread(spread: &LockSpread, locks: u64) -> String {
+    let worst = spread.worst.iter().take(TOLD);
+    let worst = worst.map(|lock| format!("{} {}", lock.told(), percent(lock.share_percent)));
+    clean(&format!("{}: {}", most(spread, locks), worst.collect::<Vec<_>>().join(", ")))
+}
+
 /// The most verdicts at the top of a process.
 const VERDICTS: usize = 3;
 
@@ -68,7 +92,7 @@ pub(crate) fn worst_verdicts(process: &ProcessReport) -> Vec<String> {
     let is_small = |lock: &&LockReport| {
         lock.verdict.as_ref().is_none_or(|verdict| verdict.rule == VerdictRule::Small)
     };
-    let mut worst: Vec<&LockReport> = process.locks.iter().collect();
+    let mut worst = process.rows();
     worst.sort_by_key(|lock| std::cmp::Reverse(lock.wait.total_ns));
     if worst.iter().all(is_small) {
         worst.truncate(1);

@@ -5,6 +5,7 @@ use super::detail::{Described, describe};
 use super::finding::Finding;
 use super::futexes;
 use super::holders::{HolderLooks, HoldersByRecord};
+use super::listing::{self, ListedRow, Listing, number_by_name};
 use super::model::{
     Glimpse, LockReport, LockTotals, Losses, ProcessReport, RunReport, SCHEMA, Sort, VERSION,
 };
@@ -62,13 +63,21 @@ pub struct ReportOptions {
     pub sort: Sort,
     /// One row for all locks of one origin.
     pub by_class: bool,
+    /// A row for each lock, also of those that are elements of one array or from one place.
+    pub each_lock: bool,
     /// Say of each lock what to do about it.
     pub verdicts: bool,
 }
 
 impl Default for ReportOptions {
     fn default() -> Self {
-        ReportOptions { top: 10, sort: Sort::default(), by_class: false, verdicts: true }
+        ReportOptions {
+            top: 10,
+            sort: Sort::default(),
+            by_class: false,
+            each_lock: false,
+            verdicts: true,
+        }
     }
 }
 
@@ -114,6 +123,7 @@ pub fn assemble(
         sort: options.sort,
         top: options.top,
         by_class: options.by_class,
+        each_lock: options.each_lock,
         silent_processes: whole.silent_processes,
         checked: whole.checked,
         processes,
@@ -169,10 +179,12 @@ pub fn describe_process(
     }
     let totals = sum(&locks);
     let idle_totals = sum(&idle);
-    let (locks, more) = choose(locks, options.sort, options.top);
+    let together = !options.by_class && !options.each_lock;
+    let listing = listing::choose(&ledger, names, locks, (options.sort, options.top, together));
     let (idle, more_idle) = choose(idle, Sort::Wait, options.top);
     let mut places = Places::default();
-    let members = locks.iter().flat_map(|row| row.members.all());
+    let listed = listing.groups.iter().chain(&listing.locks);
+    let members = listed.flat_map(|listed| listed.row.members.all());
     for lock in members.filter_map(|&index| ledger.lock(index)) {
         if let Some(statistics) = ledger.existing_extension(lock) {
             places.learn(&ledger, names, &statistics.held_at);
@@ -182,18 +194,26 @@ pub fn describe_process(
     let holders = HoldersByRecord::new(&ledger, process.holders);
     let (account, places) = (&account, &places);
     let described = Described { ledger, account, places, python: &python, holders: &holders };
-    let mut describe_all = |rows: &[ReportRow], whole: u64| -> Vec<LockReport> {
-        let describe = |row| describe(&described, names, row, whole);
-        rows.iter().filter_map(describe).collect()
+    let mut describe_one = |row: &ReportRow, whole| describe(&described, names, row, whole);
+    let idle: Vec<LockReport> =
+        idle.iter().filter_map(|row| describe_one(row, idle_totals.waited_ns)).collect();
+    let mut describe_all = |all: &[ListedRow]| -> Vec<LockReport> {
+        let describe = |listed: &ListedRow| {
+            let mut lock = listed.placed(describe_one(&listed.row, totals.waited_ns)?);
+            if options.verdicts {
+                lock.verdict = verdict::of(&lock, &waiting);
+            }
+            Some(lock)
+        };
+        all.iter().filter_map(describe).collect()
     };
-    let mut locks = describe_all(&locks, totals.waited_ns);
-    let idle = describe_all(&idle, idle_totals.waited_ns);
-    if options.verdicts {
-        locks.iter_mut().for_each(|lock| lock.verdict = verdict::of(lock, &waiting));
-    }
+    let mut groups = describe_all(&listing.groups);
+    let mut locks = describe_all(&listing.locks);
     if options.sort == Sort::Name {
+        number_by_name(&mut groups, &mut locks);
         locks.sort_by(|a, b| a.name.cmp(&b.name));
     }
+    let Listing { more, more_rows, .. } = listing;
     Some(ProcessReport {
         pid: facts.pid,
         parent: facts.parent,
@@ -206,6 +226,8 @@ pub fn describe_process(
         totals,
         locks,
         more,
+        groups,
+        more_rows,
         idle,
         more_idle,
         python: process.python.and_then(looks),

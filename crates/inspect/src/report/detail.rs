@@ -10,7 +10,7 @@ use super::names::{
 use super::places::Places;
 use super::python::WaitsByRecord;
 use super::rows::{ReportRow, is_over};
-use super::sites::{SharesOf, SiteShare, add_share, add_shares, site_of, sites, stack};
+use super::sites::{ShareSum, SharesOf, SiteShare, site_of, sites, stack};
 use crate::waits::grip;
 use lockstead_ledger::Ledger;
 use lockstead_ledger::histogram::{Times, bucket};
@@ -22,8 +22,8 @@ use std::sync::atomic::Ordering::Relaxed;
 struct Sum {
     wait: Times,
     hold: Times,
-    waited_at: Vec<SiteShare>,
-    held_at: Vec<SiteShare>,
+    waited_at: ShareSum,
+    held_at: ShareSum,
     /// The number of holds that were timed; `scaled`: the time that was added for the others.
     timed: u64,
     scaled: u64,
@@ -61,6 +61,7 @@ pub(super) fn describe(
     let is_semaphore = one && kind == ObjectKind::Semaphore;
     let object = is_semaphore.then(|| python.object(members[0])).flatten();
     let name = match &row.futex {
+        _ if row.called.is_some() => row.called.clone().unwrap_or_default(),
         Some(futex) => futex.name(names, &mut facts),
         None if one => object.unwrap_or_else(|| names.lock(&facts)),
         None => class_name(names, &facts),
@@ -79,10 +80,13 @@ pub(super) fn describe(
         },
         mutex: if as_lock { mutex(ledger, names, lock) } else { None },
         address: match &row.futex {
-            Some(futex) => futex.address,
+            Some(futex) => futex.address.filter(|_| one),
             None => one.then_some(facts.address),
         },
         locks: row.totals.locks,
+        row: None,
+        group: None,
+        spread: None,
         life: match life {
             _ if one => life_name(life),
             _ if over => life_name(RecordLife::MassGrave),
@@ -106,17 +110,17 @@ pub(super) fn describe(
             coarse_ns: sum.coarse_total,
             ..durations(ledger, places, names, &sum.hold)
         },
-        waited_at: sites(ledger, places, names, sum.waited_at, SharesOf::Time),
+        waited_at: sites(ledger, places, names, &sum.waited_at, SharesOf::Time),
         python: python.places(members, sum.wait.total),
         holder: (sum.wait.total != 0 && grip::is_known_of(kind))
             .then(|| holders.report(ledger, names, places, members)),
         verdict: None,
         held_at: match row.futex {
             Some(_) => Vec::new(),
-            None => sites(ledger, places, names, sum.held_at.clone(), SharesOf::Time),
+            None => sites(ledger, places, names, &sum.held_at, SharesOf::Time),
         },
         woken_at: match row.futex {
-            Some(_) => sites(ledger, places, names, sum.held_at, SharesOf::Count),
+            Some(_) => sites(ledger, places, names, &sum.held_at, SharesOf::Count),
             None => Vec::new(),
         },
         initialised_at: stack(ledger, names, initialised),
@@ -150,8 +154,8 @@ fn sum(ledger: &Ledger<'_>, account: &Account, members: &[u32]) -> Sum {
             ] {
                 *sum = sum.saturating_add(word.load(Relaxed));
             }
-            add_shares(ledger, &mut sum.waited_at, &statistics.waited_at);
-            add_shares(ledger, &mut sum.held_at, &statistics.held_at);
+            sum.waited_at.add_all(ledger, &statistics.waited_at);
+            sum.held_at.add_all(ledger, &statistics.held_at);
         }
         for wait in account.waits(index) {
             sum.still_waiting += 1;
@@ -165,16 +169,12 @@ fn sum(ledger: &Ledger<'_>, account: &Account, members: &[u32]) -> Sum {
     sum
 }
 
-fn add_unfinished(
-    times: &mut Times,
-    shares: &mut Vec<SiteShare>,
-    Unfinished { ns, stack }: Unfinished,
-) {
+fn add_unfinished(times: &mut Times, shares: &mut ShareSum, Unfinished { ns, stack }: Unfinished) {
     let Some(ns) = ns else { return };
     let mut one = Times { total: ns, max: ns, max_stack: stack, ..Times::default() };
     one.counts[bucket(ns)] = 1;
     times.absorb(&one);
-    add_share(shares, SiteShare { stack, count: 1, total: ns });
+    shares.add(SiteShare { stack, count: 1, total: ns });
 }
 
 /// Returns durations all of which were timed.

@@ -7,6 +7,7 @@ use super::finding::Finding;
 use super::holders::model::HolderReport;
 use super::python::{PythonLooks, PythonPlaces};
 use super::semaphores::model::Semaphores;
+use super::spread::model::LockSpread;
 use super::verdict::model::Verdict;
 use crate::check::order::RecordedOrder;
 use crate::stack::Stack;
@@ -114,6 +115,8 @@ pub struct RunReport {
     pub top: usize,
     /// Whether a row stands for all locks of one origin.
     pub by_class: bool,
+    /// Whether each lock has a row for itself.
+    pub each_lock: bool,
     /// Processes that used a lock, those that waited longest first.
     pub processes: Vec<ProcessReport>,
     /// How many processes acquired none, and waited for nothing else that is seen.
@@ -170,10 +173,15 @@ pub struct ProcessReport {
     pub waiting: WaitingShare,
     /// Sums over all locks.
     pub totals: LockTotals,
-    /// The locks that were worst.
+    /// The locks that were worst, each for itself; also others that have a row of their own.
     pub locks: Vec<LockReport>,
-    /// Sums over the locks that are not listed.
+    /// Sums over the locks that are not in `locks`.
     pub more: LockTotals,
+    /// Locks that are one row: elements of one array, or from one place; none with `--each-lock`
+    /// and `--by-class`.
+    pub groups: Vec<LockReport>,
+    /// Sums over the locks that are in no row.
+    pub more_rows: LockTotals,
     /// Conditions, semaphores and barriers that were waited for, the longest first.
     pub idle: Vec<LockReport>,
     /// Sums over those that are not listed.
@@ -185,6 +193,17 @@ pub struct ProcessReport {
     pub losses: Losses,
     /// What was recorded of the order in which locks were taken, with `--check`.
     pub order: Option<RecordedOrder>,
+}
+
+impl ProcessReport {
+    /// Returns the rows of the text and of the page.
+    #[must_use]
+    pub fn rows(&self) -> Vec<&LockReport> {
+        let all = self.groups.iter().chain(&self.locks);
+        let mut rows: Vec<&LockReport> = all.filter(|lock| lock.row.is_some()).collect();
+        rows.sort_by_key(|lock| lock.row);
+        rows
+    }
 }
 
 /// Sums over several locks.
@@ -286,8 +305,15 @@ pub struct LockReport {
     pub address: Option<u64>,
     /// How many locks this stands for.
     pub locks: u64,
+    /// Its row in the text and on the page, from 1; null if it has none, being part of a group that
+    /// has one, say.
+    pub row: Option<u64>,
+    /// The place in `groups`, from 0, of the row that it is part of; null of others.
+    pub group: Option<u64>,
+    /// How the whole is spread among the locks of a group; null of others.
+    pub spread: Option<LockSpread>,
     /// `live`; `destroyed`; `several destroyed` of one origin; `several` of one origin
-    /// (`--by-class`). In `idle` all `destroyed` ones of one place are one entry.
+    /// (`--by-class`, and groups). In `idle` all `destroyed` ones of one place are one entry.
     pub life: &'static str,
     /// How often it was acquired; 0 of a futex word, of which only waits are seen; of a condition that serves as a lock, how often it was signalled
     /// since it was first waited for.

@@ -49,6 +49,8 @@ pub(super) struct ReportRow {
     pub(super) idle: bool,
     /// What it is, of futex words.
     pub(super) futex: Option<FutexRow>,
+    /// What its locks are called together, if they are a group.
+    pub(super) called: Option<String>,
     /// Nanoseconds of the waiting that the threads have counted as waiting for a lock already.
     pub(super) counted: u64,
 }
@@ -79,7 +81,7 @@ impl ReportRow {
     }
 
     /// Returns what `sort` looks at first.
-    fn key(&self, sort: Sort) -> u64 {
+    pub(super) fn key(&self, sort: Sort) -> u64 {
         match sort {
             Sort::Wait | Sort::Name => self.totals.waited_ns,
             Sort::MaxWait => self.max_wait,
@@ -88,6 +90,18 @@ impl ReportRow {
             Sort::Contended => self.totals.contended,
         }
     }
+}
+
+/// Returns where a row stands among others.
+pub(super) fn rank(row: &ReportRow, sort: Sort) -> impl Ord + use<> {
+    let totals = &row.totals;
+    Reverse((
+        row.key(sort),
+        totals.waited_ns,
+        totals.contended,
+        totals.acquisitions,
+        Reverse(row.members.all()[0]),
+    ))
 }
 
 /// Adds sums to others.
@@ -192,6 +206,7 @@ fn row(ledger: &Ledger<'_>, account: &Account, index: u32, lock: &LockRecord) ->
             ObjectKind::Condition | ObjectKind::Barrier | ObjectKind::Semaphore | ObjectKind::Futex
         ),
         futex: None,
+        called: None,
         counted: 0,
     };
     if let Some(statistics) = ledger.existing_extension(lock) {
@@ -269,16 +284,7 @@ pub(super) fn choose(
     sort: Sort,
     top: usize,
 ) -> (Vec<ReportRow>, LockTotals) {
-    rows.sort_by_cached_key(|row| {
-        let totals = &row.totals;
-        Reverse((
-            row.key(sort),
-            totals.waited_ns,
-            totals.contended,
-            totals.acquisitions,
-            Reverse(row.members.all()[0]),
-        ))
-    });
+    rows.sort_by_cached_key(|row| rank(row, sort));
     let listed = rows.iter().take(top).take_while(|row| row.key(sort) != 0).count();
     let mut more = LockTotals::default();
     for row in rows.drain(listed..) {

@@ -7,6 +7,7 @@ use crate::stack::{Frame, Stack};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::shares::Shares;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 
 /// What places have their parts in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -38,22 +39,30 @@ pub(super) struct SiteShare {
     pub(super) total: u64,
 }
 
-/// Adds what a ledger has.
-pub(super) fn add_shares(ledger: &Ledger<'_>, to: &mut Vec<SiteShare>, shares: &Shares) {
-    for share in ledger.shares(shares) {
-        let (stack, _, count, total) = share.read();
-        add_share(to, SiteShare { stack, count, total });
-    }
-}
+/// The parts of stacks, added up.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ShareSum(HashMap<u32, SiteShare>);
 
-/// Adds to the part of the same stack.
-pub(super) fn add_share(to: &mut Vec<SiteShare>, share: SiteShare) {
-    match to.iter_mut().find(|other| other.stack == share.stack) {
-        Some(other) => {
-            other.count = other.count.saturating_add(share.count);
-            other.total = other.total.saturating_add(share.total);
+impl ShareSum {
+    /// Adds what a ledger has.
+    pub(super) fn add_all(&mut self, ledger: &Ledger<'_>, shares: &Shares) {
+        for share in ledger.shares(shares) {
+            let (stack, _, count, total) = share.read();
+            self.add(SiteShare { stack, count, total });
         }
-        None => to.push(share),
+    }
+
+    /// Adds to the part of the same stack.
+    pub(super) fn add(&mut self, share: SiteShare) {
+        let none = SiteShare { stack: share.stack, count: 0, total: 0 };
+        let sum = self.0.entry(share.stack).or_insert(none);
+        sum.count = sum.count.saturating_add(share.count);
+        sum.total = sum.total.saturating_add(share.total);
+    }
+
+    /// Returns the parts, in no particular order.
+    pub(super) fn parts(&self) -> impl Iterator<Item = &SiteShare> {
+        self.0.values()
     }
 }
 
@@ -62,15 +71,16 @@ pub(super) fn sites(
     ledger: &Ledger<'_>,
     places: &Places,
     names: &mut dyn Names,
-    mut shares: Vec<SiteShare>,
+    shares: &ShareSum,
     by: SharesOf,
 ) -> Vec<ReportSite> {
+    let mut shares: Vec<&SiteShare> = shares.parts().collect();
     // So the first stack of each place is that with the largest part.
     shares.sort_by_key(|share| {
         (Reverse((by.of(share.count, share.total), share.count)), share.stack)
     });
     let mut sites = Vec::new();
-    for share in &shares {
+    for share in shares {
         add_site(&mut sites, site_of(ledger, places, names, share));
     }
     share_out(&mut sites, by);

@@ -29,7 +29,7 @@ fn the_report_says_all_that_was_asked_for() {
         "              20.0%  ran, acquired in cache_put() at cache.c:90",
         "              18.0%  free, its waiters not yet awake",
         "              130 looks: give or take 9 in 100",
-        "and 1,214 more locks: 12.0 ms of waiting, 84.2k acquisitions (--by-class",
+        "and 1,214 more locks: 12.0 ms of waiting, 84.2k acquisitions\n",
         "48.1% of 9.80 s, waiting to the end  worker-3 (run_worker, 101)",
         "Idle waits",
         "queue_cond (recursive condition",
@@ -148,10 +148,32 @@ fn losses_are_always_said() {
 #[test]
 fn an_order_that_was_asked_for_shows_locks_that_nobody_waited_for() {
     let mut process = sample::process(100, 0);
-    process.locks.push(sample::lock("idle_lock", "mutex", 0));
+    let lock = sample::lock("idle_lock", "mutex", 0);
+    process.locks.push(LockReport { row: Some(1), ..lock });
     let mut report = sample::report(vec![process]);
     assert!(!plain(&report, None).contains("idle_lock"));
     report.sort = Sort::Acquisitions;
     let text = plain(&report, None);
     assert!(text.contains("idle_lock") && text.contains("by acquisitions"), "{text}");
+}
+
+#[test]
+fn locks_of_one_array_are_one_row_with_their_spread() {
+    let mut process = sample::process(100, 4_710_000_000);
+    process.groups.push(sample::group(1, 4_000_000_000));
+    process.locks[0].row = None;
+    let mut report = sample::report(vec![process]);
+    let text = plain(&report, Some(80));
+    for part in [
+        "  1  shards[*].mutex (mutex, 64 locks, 2 timed out, 1 waiting to the end)\n",
+        "      spread  93.7%  in 1 of 64: [17] 93.7%, [3] 0.1%\n",
+        "  2  Map<int>",
+    ] {
+        assert!(text.contains(part), "{part}\n---\n{text}");
+    }
+    assert!(!text.contains("cache_lock ("), "it has no row");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    assert!(plain(&report, None).contains("went into waiting for shards[*].mutex; its holder"));
+    report.each_lock = true;
+    assert!(plain(&report, None).contains("84.2k acquisitions (--by-class adds up"));
 }

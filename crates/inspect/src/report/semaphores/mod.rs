@@ -12,7 +12,7 @@ use super::account::is_running;
 use super::model::{ReportSite, percent};
 use super::names::{LockFacts, Names, class_name, thread_name};
 use super::places::Places;
-use super::sites::{SharesOf, add_shares, add_site, share_out, sites};
+use super::sites::{ShareSum, SharesOf, add_site, share_out, sites};
 use super::threads;
 use crate::stack::{Frame, Stack};
 use crate::symbols::site;
@@ -423,10 +423,10 @@ impl SemaphoreReader<'_> {
 
     fn sites(&mut self, shares: &Shares) -> Vec<ReportSite> {
         let ledger = self.process.ledger;
-        let mut parts = Vec::new();
-        add_shares(&ledger, &mut parts, shares);
+        let mut parts = ShareSum::default();
+        parts.add_all(&ledger, shares);
         // No stack of a release says which functions return with a token.
-        sites(&ledger, &Places::default(), self.process.names, parts, SharesOf::Count)
+        sites(&ledger, &Places::default(), self.process.names, &parts, SharesOf::Count)
     }
 }
 
