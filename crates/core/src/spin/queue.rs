@@ -90,6 +90,9 @@ const HEAD: u32 = 2;
 const LEFT: u32 = 3;
 /// The spinner was preempted and a walk has passed it over; it finds out when it runs again.
 const PASSED_OVER: u32 = 4;
+// Whoever looks at a state tells it from all others.
+const _: () =
+    assert!(IDLE < WAITING && WAITING < HEAD && HEAD < LEFT && LEFT < PASSED_OVER, "no two alike");
 
 /// The `next` of a node at which the spinner that links itself is the head. No slot has this
 /// number.

@@ -271,4 +271,10 @@ fn only_what_is_mapped_is_touched() {
     shelf.level.set(3);
     assert_eq!(insert(growing(1 << 40), 10, 0), Inserted::Full);
     assert_eq!(insert(shelf.table().growing(None, area), 10, 0), Inserted::Full);
+    // What is mapped is not asked for.
+    ASKED.take();
+    for reached in [224, 225] {
+        assert!(growth(reached).reach(area, 224));
+    }
+    assert_eq!(ASKED.take(), []);
 }

@@ -2,8 +2,8 @@
 //! it is shown not to matter.
 
 use super::segment::all::{
-    lockers, newcomer_and_locker, newcomer_and_writer, reader_and_writer, reader_and_writers,
-    takers,
+    lockers, newcomer_and_locker, newcomer_and_waiter, newcomer_and_writer, reader_and_writer,
+    reader_and_writers, takers,
 };
 use crate::common::mutated;
 use crate::labels::{Part, weaker};
@@ -42,6 +42,9 @@ fn shared_mutex_misses_each_ordering() {
     let orderings =
         [("robust/mutex.rs", "SHR-1", Part::All), ("robust/mutex.rs", "SHR-2", Part::All)];
     missed(&lockers(2), &small(), &orderings);
+    // The release of processors that subtract no faster.
+    let by_exchange = small().subtracts(false);
+    missed(&lockers(2), &by_exchange, &[("robust/mutex.rs", "SHR-2", Part::All)]);
     missed(&lockers(3), &small(), &[("robust/wait.rs", "SHR-1", Part::All)]);
     // What a dead owner wrote.
     missed(&lockers(2), &small().kills(1), &[("robust/slot.rs", "SHR-3", Part::All)]);
@@ -53,6 +56,14 @@ fn shared_mutex_misses_that_an_owner_lives() {
     let orderings =
         [("robust/mutex.rs", "SHR-1", Part::Release), ("robust/wait.rs", "SHR-5", Part::All)];
     missed(&newcomer_and_locker(), &small(), &orderings);
+}
+
+/// Who asks whether the hand-off waiter lives sees that before it sees its name; or there are two, of
+/// which a release wakes one, and nobody the other.
+#[test]
+fn shared_mutex_misses_that_the_handoff_waiter_lives() {
+    let config = small().spurious(1).jumps(1, 5_000_000);
+    missed(&newcomer_and_waiter(), &config, &[("robust/wait.rs", "SHR-10", Part::All)]);
 }
 
 /// A waiter that overlooks the hand-off waiter takes the lock from it, which is not fair, and

@@ -85,6 +85,29 @@ pub(crate) fn newcomer_and_locker() -> Scenario<All> {
         .thread(|s: &All| s.locks(&s.common.party()))
 }
 
+/// Makes the scenario in which two wait for a mutex that is held at the beginning, one of them after it
+/// has come to the slot of a dead one. Each of them may wait for so long that it has the mutex reserved.
+pub(crate) fn newcomer_and_waiter() -> Scenario<All> {
+    let make = || {
+        let all = All::new(3);
+        all.common.records[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
+        assert!(all.mutex.take(Identity::new(1, 1).expect("a slot")), "it is free");
+        all
+    };
+    Scenario::new(make)
+        .thread(|s: &All| {
+            let party = s.common.party();
+            s.add();
+            assert!(s.mutex.unlock(&party), "it has the mutex");
+        })
+        .thread(|s: &All| {
+            let domain = s.common.domain();
+            let taken = domain.occupy(MOST as u32, 2, 2).expect("nobody else comes");
+            s.locks(&Party { domain, me: taken.identity(MOST as u32).expect("it lives") });
+        })
+        .thread(|s: &All| s.locks(&s.common.party()))
+}
+
 /// Makes the scenario in which one reads and one writes, so often.
 pub(crate) fn reader_and_writer(times: usize) -> Scenario<All> {
     all(2).thread(|s| s.reads(&s.common.party())).thread(move |s| {
