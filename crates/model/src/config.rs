@@ -97,6 +97,7 @@ pub struct Config {
     pub(crate) merged: bool,
     pub(crate) defers_wakes: bool,
     pub(crate) trust: Option<u64>,
+    pub(crate) patience: u64,
     pub(crate) subtracts: bool,
     pub(crate) jump: u64,
     pub(crate) tick: u64,
@@ -159,6 +160,7 @@ impl Config {
             merged: false,
             defers_wakes: true,
             trust: None,
+            patience: 5_000_000,
             subtracts: true,
             jump: 1000,
             tick: 1,
@@ -287,6 +289,14 @@ impl Config {
     #[must_use]
     pub fn trust(mut self, nanos: u64) -> Self {
         self.trust = Some(nanos);
+        self
+    }
+
+    /// Sets for how many nanoseconds a waiter for a shared lock lets others barge past before it has
+    /// the lock reserved for itself; five million unless set.
+    #[must_use]
+    pub fn patience(mut self, nanos: u64) -> Self {
+        self.patience = nanos;
         self
     }
 

@@ -40,6 +40,10 @@ impl RobustMachine for Model {
         with(|engine| engine.config.trust)
     }
 
+    fn patience() -> u64 {
+        with(|engine| engine.config.patience)
+    }
+
     fn subtracts() -> bool {
         with(|engine| engine.config.subtracts)
     }

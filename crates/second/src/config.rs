@@ -73,6 +73,7 @@ pub struct Config {
     pub(crate) slow_unlocks: u32,
     pub(crate) defers_wakes: bool,
     pub(crate) trust: Option<u64>,
+    pub(crate) patience: u64,
     pub(crate) subtracts: bool,
     pub(crate) max_executions: u64,
     pub(crate) fault: Option<Fault>,
@@ -121,6 +122,7 @@ impl fmt::Debug for Config {
             .field("slow_unlocks", &self.slow_unlocks)
             .field("defers_wakes", &self.defers_wakes)
             .field("trust", &self.trust)
+            .field("patience", &self.patience)
             .field("subtracts", &self.subtracts)
             .field("fault", &self.fault)
             .field("broken", &self.broken)
@@ -151,6 +153,7 @@ impl Config {
             slow_unlocks: 1,
             defers_wakes: true,
             trust: None,
+            patience: 5_000_000,
             subtracts: true,
             max_executions: 5_000_000,
             fault: None,
@@ -264,6 +267,14 @@ impl Config {
     #[must_use]
     pub fn trust(mut self, nanos: u64) -> Self {
         self.trust = Some(nanos);
+        self
+    }
+
+    /// Sets for how many nanoseconds a waiter for a shared lock lets others barge past before it has
+    /// the lock reserved for itself; five million unless set.
+    #[must_use]
+    pub fn patience(mut self, nanos: u64) -> Self {
+        self.patience = nanos;
         self
     }
 

@@ -24,6 +24,10 @@ impl RobustMachine for Model {
         world().config.trust
     }
 
+    fn patience() -> u64 {
+        world().config.patience
+    }
+
     fn subtracts() -> bool {
         world().config.subtracts
     }

@@ -110,6 +110,13 @@ pub trait RobustMachine: Platform {
     /// How often a waiter looks at the lock before it sleeps.
     const SPINS: u32;
 
+    /// Returns how long a waiter lets others barge past before it has the lock reserved for itself,
+    /// in nanoseconds. All participants wait as long, but in models.
+    #[inline(always)]
+    fn patience() -> u64 {
+        5_000_000
+    }
+
     /// Tells whether this processor does a load and a subtraction faster than a
     /// compare-exchange, right behind another locked instruction.
     #[inline(always)]

@@ -223,6 +223,12 @@ impl<P: RobustMachine> RawSharedMutex<P> {
     pub fn peek(&self) -> u32 {
         self.word.load(Ordering::Relaxed)
     }
+
+    /// Reads the other word, which names the hand-off waiter, for reports.
+    #[must_use]
+    pub fn peek_next(&self) -> u32 {
+        self.reserved_for.load(Ordering::Relaxed)
+    }
 }
 
 impl<P: RobustMachine> Default for RawSharedMutex<P> {

@@ -240,6 +240,12 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         self.mutex.peek()
     }
 
+    /// Reads the other word, as [`RawSharedMutex::peek_next`] does.
+    #[must_use]
+    pub fn peek_next(&self) -> u32 {
+        self.mutex.peek_next()
+    }
+
     /// Notes that the caller may touch what the lock protects, from now on.
     fn touch(&self) {
         self.mutex.word.fetch_and(!UNTOUCHED, Ordering::Relaxed);
@@ -291,8 +297,15 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
             if found.slot == party.me.slot() || by_another_way {
                 break Err(RobustError::Recursive);
             }
+            let outside = fault!(shared_writer_waits_outside);
+            if outside {
+                self.mutex.unlock(party);
+            }
             if let Some(error) = found.sleep(party, how) {
                 break Err(error);
+            }
+            if outside {
+                let _ = self.mutex.seek(party, how, here).until(Goal::Own(UNTOUCHED));
             }
             if how.cancelled() {
                 break Err(RobustError::Cancelled);

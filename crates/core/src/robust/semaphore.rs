@@ -23,7 +23,7 @@
 //! end in between, those that it woke find the mutex with a dead owner, and count.
 //!
 //! A sleeper that was woken names the doorbell until it has its units or sleeps again, as in
-//! `wait`.
+//! `wait`. Units are kept for nobody: a newcomer may have them first, as often as it is faster.
 
 use super::awaited::{RobustUse, RobustWait};
 use super::life::Life;

@@ -7,7 +7,7 @@
 //! 1. names the doorbell as the word that the machine wakes at if it ends (DEATH-NAMED-WORD);
 //! 2. looks at the doorbell, then at the lock's word;
 //! 3. takes the lock if it is free or its owner is dead, and is done;
-//! 4. else sets [`WAITERS`] and sleeps on five words at once, in this order:
+//! 4. else sets [`WAITERS`] and sleeps on these words at once, in this order:
 //!
 //! | # | word | who wakes there |
 //! |---|---|---|
@@ -16,6 +16,7 @@
 //! | 2 | the owner's life word, low half | the machine, when the owner ends |
 //! | 3 | the owner's life word, high half: generation and process | nobody |
 //! | 4 | the lock's word | nobody |
+//! | 5 | the lock's other word, if nobody owns it: another one may be next by now | nobody |
 //!
 //! A death wakes it at 2, or at 1 with the doorbell unchanged. Then it *wakes everybody* in the
 //! segment by the doorbell. For the machine wakes one sleeper for each death, and that one may
@@ -32,7 +33,7 @@
 //!
 //! A reserved lock belongs to its *hand-off waiter* as if that had it: the others watch the life
 //! word of that one. A waiter becomes the hand-off waiter when it has waited longer than
-//! [`PATIENCE`] and no other one lives.
+//! [`patience`](RobustMachine::patience) and no other one lives.
 //!
 //! # Invariants
 //! - **ROBUST-WATCHED** If anybody sleeps on a lock, then one of these holds: somebody watches
@@ -53,10 +54,6 @@ use super::slot::SlotRecord;
 use super::word::{INCONSISTENT, Identity, NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED, WAITERS};
 use crate::atomic::{Atomic32, Ordering};
 use crate::platform::{Nanos, WaitBounds};
-
-/// How long a waiter lets others barge past before it has the lock reserved for itself, in
-/// nanoseconds.
-pub(super) const PATIENCE: u64 = 5_000_000;
 
 /// What an acquisition is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -160,10 +157,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
                 Look::Again => None,
                 Look::Theirs(theirs) => self.sleep(doorbell, &theirs),
             };
-            if let Some(error) = ended {
-                break Err(error);
-            }
-            if let Some(error) = self.over() {
+            if let Some(error) = ended.or_else(|| self.over()) {
                 break Err(error);
             }
         };
@@ -237,18 +231,14 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
             };
         }
         if word & RESERVED != 0
+            && !fault!(shared_newcomer_overtakes_the_handoff_waiter)
             && let Some(named) = Identity::from_bits(reserved_for)
             && named != mine
         {
+            let slot = named.slot();
             match self.fate(named, self.reserved_for, reserved_for) {
                 Fate::Lives(record, life) => {
-                    return self.theirs(LockSeen {
-                        word,
-                        reserved_for,
-                        record,
-                        slot: named.slot(),
-                        life,
-                    });
+                    return self.theirs(LockSeen { word, reserved_for, record, slot, life });
                 }
                 Fate::Died => {}
                 Fate::Left(..) => return Look::Again,
@@ -368,7 +358,7 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
     fn sleep(&mut self, doorbell: u32, theirs: &LockSeen<'a, P>) -> Option<RobustError> {
         let now = P::now();
         let since = *self.since.get_or_insert(now);
-        if !self.is_reserved && now.since(since) >= PATIENCE {
+        if !self.is_reserved && now.since(since) >= P::patience() {
             self.is_reserved = self.reserve(theirs.reserved_for);
         }
         if core::mem::take(&mut self.hot)
@@ -393,18 +383,22 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
             channel,
             WatchedWord::Word(self.party.domain.doorbell, doorbell),
             WatchedWord::Low(&theirs.record.life, theirs.life.life()),
-            if fault!(shared_waiter_compares_no_generation) {
-                WatchedWord::Low(&theirs.record.life, theirs.life.life())
-            } else {
-                WatchedWord::High(&theirs.record.life, theirs.life.high())
+            match fault!(shared_waiter_compares_no_generation) {
+                true => WatchedWord::Low(&theirs.record.life, theirs.life.life()),
+                false => WatchedWord::High(&theirs.record.life, theirs.life.high()),
             },
             WatchedWord::Seen(self.word, word),
+            WatchedWord::Seen(self.reserved_for, theirs.reserved_for),
         ];
         let waits_for = self.party.domain.offset(core::ptr::from_ref(self.word).addr());
         if let Some(record) = me {
             record.waits_for.store(waits_for.unwrap_or(0), Ordering::Relaxed);
         }
-        let compared = watches.len() - usize::from(fault!(shared_waiter_compares_the_word_first));
+        let compared = match Identity::from_bits(word) {
+            _ if fault!(shared_waiter_compares_the_word_first) => 4,
+            None if !fault!(shared_waiter_overlooks_the_next) => 6,
+            _ => 5,
+        };
         let ended = self.party.sleep(&watches[..compared], self.how, &[(theirs.slot, theirs.life)]);
         if let Some(record) = me.filter(|_| ended != Woken::Copied) {
             record.waits_for.store(0, Ordering::Relaxed);

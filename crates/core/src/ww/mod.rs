@@ -121,6 +121,7 @@ use crate::mutex::RawMutex;
 use crate::platform::{LockError, Platform, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
+use crate::word::Word;
 use ticket::Ticket;
 
 /// The reason why a context did not acquire a lock.
@@ -304,6 +305,19 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     #[must_use]
     pub fn owner(&self) -> Option<Slot> {
         self.base.owner()
+    }
+
+    /// Returns the word of `base`, for reports.
+    #[must_use]
+    pub fn peek(&self) -> Word {
+        self.base.peek()
+    }
+
+    /// Returns the [stamp](Context::stamp) of the oldest context that waits, for reports.
+    #[must_use]
+    pub fn first_stamp(&self) -> Option<u64> {
+        let first = self.first();
+        first.slot().map(|_| first.stamp())
     }
 
     #[inline(always)]

@@ -117,7 +117,8 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
                     return QueuePlace::Mine;
                 }
                 if !mine.older_than(seen) && !abandoned::<P>(seen) {
-                    return QueuePlace::Behind(seen);
+                    let beside = fault!(ww_younger_stands_beside_an_older);
+                    return if beside { QueuePlace::First } else { QueuePlace::Behind(seen) };
                 }
             }
             let inherits = seen.followed() && !fault!(ww_deposer_forgets_who_follows);
@@ -280,7 +281,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         P::wake(P::address_low(&self.first), 1);
     }
 
-    fn first(&self) -> Ticket {
+    pub(super) fn first(&self) -> Ticket {
         // ord: WW-2 acquire, pairs with the exchange below: the first's record is
         // there before its ticket is seen.
         Ticket(self.first.load(Ordering::Acquire))

@@ -34,6 +34,7 @@ mod locks {
     mod broken_rounds;
     mod broken_ww;
     mod condvar;
+    mod condvar_fair;
     mod fairness;
     mod handler;
     mod lifetime;
@@ -47,6 +48,7 @@ mod locks {
     mod wait_wound;
     mod waits;
     mod ww;
+    mod ww_fair;
 }
 
 mod shared_locks {

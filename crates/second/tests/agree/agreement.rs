@@ -104,6 +104,7 @@ const APART: &[(&str, Apart)] = &[
     ("shared_reader_overlooks_a_death", Apart::Executions),
     ("shared_woken_by_the_doorbell_wakes_nobody", Apart::Large),
     ("shared_writer_touches_at_once", Apart::Executions),
+    ("shared_writer_waits_outside", Apart::Executions),
     ("unmarked_whoever_sits_there_is_declared_dead", Apart::Unmarked),
     ("rule_confirm", Apart::Executions),
     ("rule_revoke", Apart::Executions),
@@ -125,6 +126,7 @@ const LONG: &[&str] = &[
     "shared_draining_writer_names_nothing",
     "shared_handoff_waiter_stays_when_it_leaves",
     "shared_newcomer_has_what_a_dead_one_claimed",
+    "shared_newcomer_overtakes_the_handoff_waiter",
     "shared_newcomer_wakes_nobody",
     "shared_taker_is_watched_by_nobody",
     "shared_waiter_stops_naming_before_it_passes_on",
@@ -171,6 +173,7 @@ const FREE: &[&str] = &[
     "shared_newcomer_has_what_a_dead_one_claimed",
     "shared_newcomer_keeps_units",
     "shared_waiter_compares_the_word_first",
+    "shared_writer_waits_outside",
 ];
 
 /// What scenarios passed as shipped: several faults have the same.

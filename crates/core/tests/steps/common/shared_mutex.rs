@@ -5,7 +5,7 @@ use super::shared::{Watch, at, unslept};
 use super::{Alone, U32, unplayed};
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::word::{INCONSISTENT, RESERVED, UNTOUCHED, WAITERS};
-use lockstead_core::robust::{Got, Life, RobustError};
+use lockstead_core::robust::{Got, Identity, Life, RobustError};
 
 /// Returns the word, and that of the participant for which the lock is reserved.
 pub(crate) fn parts(segment: &'static Segment) -> (&'static U32, &'static U32) {
@@ -42,13 +42,17 @@ pub(crate) fn watches(
         true => Watch::Word(at(lock), word),
         false => Watch::Word(at(reserved_for), get(reserved_for)),
     };
-    vec![
+    let mut all = vec![
         channel,
         Watch::Word(at(&segment.doorbell), get(&segment.doorbell)),
         Watch::Low(at(&record.life), life.life()),
         Watch::High(at(&record.life), life.high()),
         Watch::Seen(at(lock), word),
-    ]
+    ];
+    if Identity::from_bits(word).is_none() {
+        all.push(Watch::Seen(at(reserved_for), get(reserved_for)));
+    }
+    all
 }
 
 /// Locks, where the participant may be a copy that writes nothing in its own name.

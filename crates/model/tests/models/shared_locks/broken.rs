@@ -1,7 +1,7 @@
 //! The shared locks with one step broken: the models notice.
 
 use super::killing;
-use super::segment::mutexes::{MAYBE_AND_COMES, ONE, TWICE, come_and_go};
+use super::segment::mutexes::{MAYBE_AND_COMES, ONE, TWICE, come_and_go, locks};
 use lockstead_model::FailureKind;
 
 misses! {
@@ -52,6 +52,8 @@ misses! {
     doubt: shared_leaver_overlooks_a_doubt, FailureKind::Panic(_), killing(0), { doubted() }
     newcomers_doubt: shared_newcomer_overlooks_a_doubt, FailureKind::Panic(_), killing(0),
         { doubted_newcomer() }
+    newcomer_overtakes: shared_newcomer_overtakes_the_handoff_waiter, FailureKind::Panic(_), killing(0).patience(0).preemptions(2),
+        { locks_in_turn(&[TWICE, ONE, ONE]) }
     hand_off_waiter_abdicates_first: shared_handoff_ends_before_it_is_unmarked, FailureKind::Deadlock, killing(0).jumps(1, 5_000_000).timeouts(1),
         { locks(&[MAYBE, ONE, ONE]) }
 }
@@ -64,6 +66,10 @@ misses! {
         { readers(&[READS, READS, WRITES]) }
     late_claim: shared_reader_claims_too_late, FailureKind::Panic(_), killing(0),
         { readers(&[READS, WRITES, WRITES]) }
+    writer_lets_readers_in: shared_writer_waits_outside, FailureKind::Panic(_), killing(0),
+        { readers_in(Turns::Drained, &[READS, READS_TWICE, WRITES]) }
+    writer_overtakes: shared_newcomer_overtakes_the_handoff_waiter, FailureKind::Panic(_), killing(0).patience(0).preemptions(2),
+        { readers_in(Turns::Handed, &[WRITES_TWICE, WRITES, WRITES]) }
     writer_not_woken: shared_reader_wakes_no_writer, FailureKind::Deadlock, killing(0),
         { readers(&[READS, WRITES]) }
     touches_at_once: shared_writer_touches_at_once, FailureKind::Panic(_), killing(1),
@@ -112,6 +118,8 @@ misses! {
         { tokens(1, &[PASSES, PASSES, PUTS]) }
     condition_compares_first: shared_condition_compares_the_count_first, FailureKind::Deadlock, killing(1),
         { tokens(1, &[PASSES, PASSES, PUTS]) }
+    condition_counts_late_for_who_listens: shared_condition_counts_after_the_release, FailureKind::Deadlock, killing(0),
+        { tokens(0, &[LISTENS, RINGS]) }
     condition_counts_late: shared_condition_counts_after_the_release, FailureKind::Deadlock, killing(0),
         { tokens(0, &[TAKES, PUTS]) }
 }
@@ -127,5 +135,17 @@ fn two_hand_off_waiters() {
     let config = killing(0).jumps(2, 5_000_000).timeouts(1);
     let config = config.broken("shared_handoff_waiter_that_left_passes_for_dead");
     let failure = come_and_go(&[TWICE, MAYBE_AND_COMES, ONE]).check(&config).expect_err("missed");
+    assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
+}
+
+/// Finds it after some millions of executions: so the long searches look for it, and no others.
+#[test]
+fn a_sleeper_overlooks_the_next() {
+    if !crate::common::deep() {
+        println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
+        return;
+    }
+    let config = killing(1).patience(0).broken("shared_waiter_overlooks_the_next");
+    let failure = locks(&[TWICE, ONE, ONE]).check(&config).expect_err("missed");
     assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
 }

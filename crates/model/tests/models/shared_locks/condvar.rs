@@ -3,7 +3,7 @@
 
 use super::killing;
 use super::segment::condition::*;
-use crate::common::depth;
+use crate::common::{deep, depth};
 
 #[test]
 fn shared_condvar_2t() {
@@ -33,4 +33,13 @@ fn shared_condvar_tenants_3t() {
     tokens(1, &[COMES_TO_PASS, PASSES, PUTS]).verify("who comes is notified, and dies", &config);
     let config = killing(0).preemptions(depth(2, 3));
     tokens(0, &[COMES, LEAVES_BETWEEN, PUTS_THRICE]).verify("2 come", &config);
+}
+
+/// A notification under the mutex is had by one that waited before it, and nobody who waits later takes
+/// it away.
+#[test]
+fn shared_condvar_rings_for_who_waited() {
+    tokens(0, &[LISTENS, RINGS]).verify("one listens", &killing(0));
+    let config = if deep() { killing(0) } else { killing(0).preemptions(2) };
+    tokens(0, &[LISTENS, LISTENS, RINGS]).verify("2 listen", &config);
 }

@@ -77,6 +77,14 @@ fn shared_mutex_handoff() {
     locks(&[ONE, ONE, ONE]).verify("3 threads", &jumps(most, most));
 }
 
+/// Nobody has the lock before whom it is reserved for.
+#[test]
+fn shared_mutex_is_handed_over() {
+    locks_in_turn(&[THRICE, ONE]).verify("one comes thrice", &killing(1).patience(0));
+    let config = killing(0).patience(0).preemptions(3);
+    locks_in_turn(&[TWICE, ONE, ONE]).verify("one comes twice", &config);
+}
+
 /// Nobody dies, or some do: who comes has the name of who has left, or of the dead one's
 /// slot the next.
 #[test]

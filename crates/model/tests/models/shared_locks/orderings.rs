@@ -2,8 +2,8 @@
 //! it is shown not to matter.
 
 use super::segment::all::{
-    lockers, newcomer_and_locker, newcomer_and_waiter, newcomer_and_writer, reader_and_writer,
-    reader_and_writers, takers,
+    leaver_and_locker, lockers, newcomer_and_locker, newcomer_and_taker, newcomer_and_waiter,
+    newcomer_and_writer, reader_and_writer, reader_and_writers, takers,
 };
 use crate::common::mutated;
 use crate::labels::{Part, weaker};
@@ -56,6 +56,24 @@ fn shared_mutex_misses_that_an_owner_lives() {
     let orderings =
         [("robust/mutex.rs", "SHR-1", Part::Release), ("robust/wait.rs", "SHR-5", Part::All)];
     missed(&newcomer_and_locker(), &small(), &orderings);
+}
+
+/// A leave that is seen before the release in front of it retires a slot that need not be, and nothing
+/// else comes of it.
+#[test]
+fn shared_mutex_is_as_safe_where_a_release_is_seen_late() {
+    let config = small().preemptions(1);
+    leaver_and_locker().verify("one comes again", &config);
+    for (file, label) in [("robust/wait.rs", "SHR-3"), ("robust/slot.rs", "SHR-9")] {
+        let weaker = weaker(&config, file, &[label], Part::All);
+        leaver_and_locker().verify(&format!("one comes again, without {label}"), &weaker);
+    }
+}
+
+/// Units of somebody who comes to a dead one's slot are seen to be held.
+#[test]
+fn shared_semaphore_counts_what_a_newcomer_has() {
+    newcomer_and_taker().verify("one comes", &small());
 }
 
 /// Who asks whether the hand-off waiter lives sees that before it sees its name; or there are two, of

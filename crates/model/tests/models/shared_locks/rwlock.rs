@@ -3,7 +3,7 @@
 
 use super::killing;
 use super::segment::readers::*;
-use crate::common::depth;
+use crate::common::{deep, depth};
 
 #[test]
 fn shared_rwlock_2t() {
@@ -66,4 +66,20 @@ fn shared_rwlock_tenants_3t() {
     come_and_go(&[WRITES, WRITES_AND_LEAVES, COMES_TO_READ]).verify("a reader comes", &config);
     come_and_go(&[READS, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("a writer comes", &config);
     come_and_go(&[TRIES, WRITES_AND_LEAVES, COMES_TO_WRITE]).verify("one tries", &killing(1));
+}
+
+/// A writer that waits for readers waits for those that came before it, and no others.
+#[test]
+fn shared_rwlock_writers_do_not_starve() {
+    let config = if deep() { killing(0) } else { killing(0).preemptions(3) };
+    readers_in(Turns::Drained, &[READS, READS_TWICE, WRITES])
+        .verify("a reader comes again", &config);
+}
+
+/// Nobody has the lock before a reader or a writer for which it is reserved.
+#[test]
+fn shared_rwlock_is_handed_over() {
+    let config = killing(0).patience(0).preemptions(2);
+    readers_in(Turns::Handed, &[WRITES_TWICE, WRITES, WRITES]).verify("to a writer", &config);
+    readers_in(Turns::Handed, &[READS, WRITES_TWICE, WRITES]).verify("to either", &config);
 }

@@ -127,6 +127,15 @@ impl Common {
         party
     }
 
+    /// Returns what names this participant in words, or 0 if nobody lives that bears this name.
+    fn living(&self, bits: u32) -> u32 {
+        let lives = Identity::from_bits(bits).is_some_and(|who| {
+            let life = self.records[who.slot() as usize].current();
+            life.is_alive() && life.generation() == who.generation()
+        });
+        if lives { bits } else { 0 }
+    }
+
     /// Returns the slot of this thread, which has just died, and how words name it; `None` if it
     /// had none.
     fn dead(&self, dead: usize) -> Option<(usize, u32)> {

@@ -108,6 +108,40 @@ pub(crate) fn newcomer_and_waiter() -> Scenario<All> {
         .thread(|s: &All| s.locks(&s.common.party()))
 }
 
+/// Makes the scenario in which one takes the mutex, leaves its slot, comes again and takes the mutex
+/// again, and another one takes the mutex.
+pub(crate) fn leaver_and_locker() -> Scenario<All> {
+    let leaver = all(2).thread(|s: &All| {
+        let party = s.common.sits(false);
+        s.locks(&party);
+        s.common.records[1].vacate(Life::alive(1, 1, 1));
+        let domain = s.common.domain();
+        let (slot, life) = domain.take_slot(1, 1).expect("there are more than threads");
+        let party = Party { domain, me: life.identity(slot).expect("it lives") };
+        party.arrive();
+        s.locks(&party);
+    });
+    leaver.thread(|s: &All| s.locks(&s.common.party()))
+}
+
+/// Makes the scenario in which each takes the only unit, one of them after it has come to the slot of
+/// a dead one.
+pub(crate) fn newcomer_and_taker() -> Scenario<All> {
+    let make = || {
+        let all = All::new(2);
+        all.common.records[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
+        all
+    };
+    let newcomer = Scenario::new(make).thread(|s: &All| {
+        let domain = s.common.domain();
+        let taken = domain.occupy(MOST as u32, 1, 1).expect("nobody else comes");
+        let party = Party { domain, me: taken.identity(MOST as u32).expect("it lives") };
+        party.arrive();
+        s.takes(&party);
+    });
+    newcomer.thread(|s: &All| s.takes(&s.common.party()))
+}
+
 /// Makes the scenario in which one reads and one writes, so often.
 pub(crate) fn reader_and_writer(times: usize) -> Scenario<All> {
     all(2).thread(|s| s.reads(&s.common.party())).thread(move |s| {

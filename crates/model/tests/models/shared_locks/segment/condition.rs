@@ -1,7 +1,7 @@
 //! Models of the condition variable.
 
 use super::*;
-use lockstead_core::robust::{RawSharedCondvar, RawSharedMutex};
+use lockstead_core::robust::{RawSharedCondvar, RawSharedMutex, WatchedWord};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -23,6 +23,10 @@ pub(crate) enum Op {
     Put,
     /// Puts two tokens there, and notifies all.
     PutTwo,
+    /// Waits once, until it is notified or cancelled.
+    Listen,
+    /// Notifies one, waits until one of those that waited then is back, and cancels the others.
+    Ring,
     /// Leaves its slot. It holds nothing.
     Leave,
     /// Takes the first free slot; it may be killed from then on.
@@ -36,6 +40,10 @@ pub(crate) struct Tokens {
     mutex: RawSharedMutex<Model>,
     condition: RawSharedCondvar<Model>,
     tokens: U32,
+    /// A bit for each thread that listens.
+    listening: U32,
+    /// Those that listened when somebody rang; none, once one of them is back.
+    due: U32,
     /// What cancels a wait.
     cancel: U32,
 }
@@ -47,6 +55,8 @@ impl Tokens {
             mutex: RawSharedMutex::new(),
             condition: RawSharedCondvar::new(),
             tokens: U32::ZERO,
+            listening: U32::ZERO,
+            due: U32::ZERO,
             cancel: U32::ZERO,
         };
         tokens.common.populate(lives);
@@ -113,6 +123,35 @@ impl Tokens {
                         Model::at_death_wake(named);
                     }
                 }
+                Op::Listen => {
+                    let me = 1 << thread();
+                    self.listening.fetch_or(me, order);
+                    let how = cancelled_by(&self.cancel);
+                    let waited = self.condition.wait(party, &self.mutex, &how).expect("it has it");
+                    self.consistent(party, waited.mutex);
+                    self.listening.fetch_and(!me, order);
+                    if self.due.load(order) & me != 0 {
+                        self.due.store(0, order);
+                        Model::wake_shared(&self.due, 1);
+                    }
+                    assert!(self.mutex.unlock(party), "it has the mutex");
+                    Model::at_death_wake(waited.named);
+                }
+                Op::Ring => {
+                    self.due.store(self.listening.load(order), order);
+                    self.condition.notify_one();
+                    assert!(self.mutex.unlock(party), "it has the mutex");
+                    loop {
+                        forget(place + 8);
+                        let due = self.due.load(order);
+                        if due == 0 {
+                            break;
+                        }
+                        let watched = [WatchedWord::Word(&self.due, due)];
+                        let _ = Model::wait_any(&watched, &WaitBounds::FOREVER);
+                    }
+                    cancel(&self.cancel);
+                }
                 Op::Cancel | Op::Leave | Op::Come => {}
                 Op::Put | Op::PutTwo => {
                     let put = if op == Op::Put { 1 } else { 2 };
@@ -170,3 +209,7 @@ pub(crate) const COMES: &[Op] = &[Op::Leave, Op::Come, Op::Await];
 pub(crate) const COMES_TO_PASS: &[Op] = &[Op::Leave, Op::Come, Op::Pass];
 /// Puts three, one after the other.
 pub(crate) const PUTS_THRICE: &[Op] = &[Op::Put, Op::Put, Op::Put];
+/// Waits once for a notification.
+pub(crate) const LISTENS: &[Op] = &[Op::Listen];
+/// Notifies one of those that wait.
+pub(crate) const RINGS: &[Op] = &[Op::Ring];

@@ -2,7 +2,7 @@
 
 use super::*;
 use lockstead_core::robust::RawSharedMutex;
-use lockstead_core::robust::word::OWNER;
+use lockstead_core::robust::word::{OWNER, RESERVED};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -52,6 +52,10 @@ pub(crate) struct Locks {
     inside: [U32; 2],
     /// Whether an owner died and nobody was told.
     due: [U32; 2],
+    /// The hand-off waiter that the last owner saw the lock reserved for, as words name it.
+    promised: [U32; 2],
+    /// Whether nobody may have a lock before whom it is reserved for.
+    in_turn: bool,
     /// What the locks protect.
     data: [U32; 2],
     /// What cancels a wait.
@@ -59,12 +63,14 @@ pub(crate) struct Locks {
 }
 
 impl Locks {
-    fn new(lives: usize) -> Self {
+    fn new(lives: usize, in_turn: bool) -> Self {
         let locks = Locks {
             common: Common::new(),
             locks: [const { RawSharedMutex::new() }; 2],
             inside: [const { U32::ZERO }; 2],
             due: [const { U32::ZERO }; 2],
+            promised: [const { U32::ZERO }; 2],
+            in_turn,
             data: [const { U32::ZERO }; 2],
             cancel: U32::ZERO,
         };
@@ -72,14 +78,26 @@ impl Locks {
         locks
     }
 
-    fn entered(&self, lock: usize, got: Got) {
+    fn entered(&self, lock: usize, me: Identity, got: Got) {
         aside(|| {
+            let promised = self.promised[lock].swap(0, Ordering::Relaxed);
+            let kept = promised == 0 || promised == me.bits();
+            assert!(kept, "somebody overtakes who the lock is reserved for");
             let me = thread() as u32 + 1;
             let before = self.inside[lock].swap(me, Ordering::Relaxed);
             assert_eq!(before, 0, "two owners");
             let due = self.due[lock].swap(0, Ordering::Relaxed) != 0;
             assert_eq!(due, got == Got::OwnerDied, "a death and what is told of it");
         });
+    }
+
+    /// Takes note of who is to have the lock next, which the calling thread is about to release.
+    fn promises(&self, lock: usize) {
+        let word = self.locks[lock].peek();
+        if self.in_turn && word & RESERVED != 0 && word != u32::MAX {
+            let next = self.common.living(self.locks[lock].peek_next());
+            self.promised[lock].store(next, Ordering::Relaxed);
+        }
     }
 
     fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
@@ -115,7 +133,10 @@ impl Locks {
                         held &= !(1 << which);
                         // A step in the critical section, at which others would be seen.
                         self.data[which].load(Ordering::Relaxed);
-                        aside(|| self.inside[which].store(0, Ordering::Relaxed));
+                        aside(|| {
+                            self.inside[which].store(0, Ordering::Relaxed);
+                            self.promises(which);
+                        });
                         assert!(lock.unlock(party), "it has the lock");
                     }
                     continue;
@@ -124,7 +145,7 @@ impl Locks {
             match got {
                 Ok(got) => {
                     held |= 1 << which;
-                    self.entered(which, got);
+                    self.entered(which, party.me, got);
                     if got == Got::OwnerDied && !matches!(op, Op::Careless(_)) {
                         assert!(lock.mark_consistent(party), "it has the lock");
                     }
@@ -154,8 +175,13 @@ impl Locks {
                 self.inside[which].store(0, Ordering::Relaxed);
             }
             let word = self.locks[which].peek();
-            if word & OWNER == bits && word != u32::MAX {
+            let owned = word & OWNER == bits && word != u32::MAX;
+            if owned {
                 self.due[which].store(1, Ordering::Relaxed);
+            }
+            // Who dies with the lock does not release it.
+            if owned || self.promised[which].load(Ordering::Relaxed) == bits {
+                self.promised[which].store(0, Ordering::Relaxed);
             }
         }
     }
@@ -163,8 +189,18 @@ impl Locks {
 
 /// Makes the scenario of participants that each do one of these; equal ones must stand together.
 pub(crate) fn locks(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    with_turns(programs, false)
+}
+
+/// Makes the same scenario, in which nobody has a lock before whom it is reserved for. None of the
+/// participants gives up.
+pub(crate) fn locks_in_turn(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    with_turns(programs, true)
+}
+
+fn with_turns(programs: &'static [&'static [Op]], in_turn: bool) -> Scenario<Locks> {
     let lives = programs.len();
-    Scenario::new(move || Locks::new(lives))
+    Scenario::new(move || Locks::new(lives, in_turn))
         .mourn(Locks::mourn)
         .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
@@ -185,16 +221,16 @@ pub(crate) fn locks_again(
 /// again, to the first slot that is free then: so no two are alike.
 pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
-    let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    let all = Scenario::new(move || Locks::new(lives, false)).mourn(Locks::mourn);
     programs
         .iter()
-        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+        .fold(all, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
 /// Makes the scenario in which one leaves its slot, while another one doubts that it lives, and
 /// finds that it does.
 pub(crate) fn doubted() -> Scenario<Locks> {
-    Scenario::new(|| Locks::new(2))
+    Scenario::new(|| Locks::new(2, false))
         .thread(|s: &Locks| {
             let party = s.common.party();
             let record = &s.common.records[party.me.slot() as usize];
@@ -217,7 +253,7 @@ pub(crate) fn doubted() -> Scenario<Locks> {
 /// goes on preparing it, and finds that it does.
 pub(crate) fn doubted_newcomer() -> Scenario<Locks> {
     let make = || {
-        let locks = Locks::new(2);
+        let locks = Locks::new(2, false);
         locks.common.records[MOST].life.store(Life::ended(1).0, Ordering::Relaxed);
         locks
     };
@@ -244,7 +280,7 @@ pub(crate) fn doubted_newcomer() -> Scenario<Locks> {
 pub(crate) fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
     let make = move || {
-        let locks = Locks::new(lives);
+        let locks = Locks::new(lives, false);
         let free = Life::alive(1, 1, 1).free();
         locks.common.records[MOST].life.store(free.0, Ordering::Relaxed);
         let name = Identity::new(MOST as u32, 1).expect("a slot");
@@ -252,10 +288,10 @@ pub(crate) fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
         locks.due[0].store(1, Ordering::Relaxed);
         locks
     };
-    let fresh = Scenario::new(make).mourn(Locks::mourn);
+    let all = Scenario::new(make).mourn(Locks::mourn);
     programs
         .iter()
-        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+        .fold(all, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
 use Op::{Cancel, Cancellable, Careless, Come, Leave, Limited, Lock, Try, Unlock};
@@ -264,6 +300,8 @@ use Op::{Cancel, Cancellable, Careless, Come, Leave, Limited, Lock, Try, Unlock}
 pub(crate) const ONE: &[Op] = &[Lock(0), Unlock(0)];
 /// A program of two critical sections.
 pub(crate) const TWICE: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0)];
+/// A program of three critical sections.
+pub(crate) const THRICE: &[Op] = &[Lock(0), Unlock(0), Lock(0), Unlock(0), Lock(0), Unlock(0)];
 /// One, unless it takes too long.
 pub(crate) const MAYBE: &[Op] = &[Limited(0), Unlock(0)];
 /// One, unless it is cancelled.

@@ -1,7 +1,7 @@
 //! Models of the reader-writer lock.
 
 use super::*;
-use lockstead_core::robust::word::{NOT_RECOVERABLE, OWNER, UNTOUCHED};
+use lockstead_core::robust::word::{NOT_RECOVERABLE, OWNER, RESERVED, UNTOUCHED};
 use lockstead_core::robust::{RawSharedRwLock, ReadHold};
 use lockstead_model::Scenario;
 
@@ -28,6 +28,18 @@ pub(crate) enum Op {
     Come,
 }
 
+/// What is asserted of who has the lock before whom.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Turns {
+    /// No order is asserted.
+    Any,
+    /// Nobody has it before whom it is reserved for. Nobody gives up.
+    Handed,
+    /// The same; and no reader has it that comes when a writer is known to wait for readers. Each
+    /// writer comes once.
+    Drained,
+}
+
 /// A lock, and what is noted of it.
 #[repr(C)]
 pub(crate) struct Locks {
@@ -39,27 +51,55 @@ pub(crate) struct Locks {
     readers: U32,
     /// Whether a writer died and nobody was told.
     due: U32,
+    /// A bit for each participant that asks to read.
+    asks: U32,
+    /// The hand-off waiter that the last writer saw the lock reserved for, as words name it.
+    promised: U32,
+    /// The writer that a reader saw waiting for readers, until it writes.
+    drains: U32,
+    /// What is asserted of who comes first.
+    turns: Turns,
     /// What the lock protects.
     data: U32,
 }
 
 impl Locks {
-    fn new(lives: usize) -> Self {
+    fn new(lives: usize, turns: Turns) -> Self {
         let locks = Locks {
             common: Common::new(),
             lock: RawSharedRwLock::new(),
             writer: U32::ZERO,
             readers: U32::ZERO,
             due: U32::ZERO,
+            asks: U32::ZERO,
+            promised: U32::ZERO,
+            drains: U32::ZERO,
+            turns,
             data: U32::ZERO,
         };
         locks.common.populate(lives);
         locks
     }
 
-    fn enters(&self, writes: bool, told: bool) {
+    /// Takes note, as `by` gets the lock. A reader may be `behind` a writer.
+    fn enters(&self, by: Identity, writes: bool, told: bool, behind: u32) {
         aside(|| {
             let (me, order) = (thread() as u32, Ordering::Relaxed);
+            let promised = self.promised.load(order);
+            if promised == by.bits() {
+                self.promised.store(0, order);
+            } else if let Some(next) = Identity::from_bits(promised) {
+                // A reader that has it already may let other readers in before it says so.
+                let reads = self.asks.load(order) & bit(next) != 0;
+                assert!(!writes && reads, "somebody overtakes who the lock is reserved for");
+            }
+            if writes && self.drains.load(order) == by.bits() {
+                self.drains.store(0, order);
+            }
+            assert!(
+                behind == 0 || self.drains.load(order) != behind,
+                "a reader overtakes a writer"
+            );
             assert_eq!(self.writer.load(order), 0, "beside a writer");
             if writes {
                 assert_eq!(self.readers.load(order), 0, "beside a reader");
@@ -67,14 +107,34 @@ impl Locks {
             } else {
                 self.readers.fetch_or(1 << me, order);
             }
+            self.asks.fetch_and(!bit(by), order);
             let due = self.due.swap(0, order) != 0;
             assert_eq!(due, told, "a death and what is told of it");
         });
     }
 
+    /// Returns the writer that the calling thread, which wants to read, comes after.
+    fn behind(&self) -> u32 {
+        if self.turns != Turns::Drained {
+            return 0;
+        }
+        // The look at what is noted comes after a step, or it would be one with the last operation.
+        self.data.load(Ordering::Relaxed);
+        aside(|| self.drains.load(Ordering::Relaxed))
+    }
+
     fn leaves(&self) {
         aside(|| {
             let me = thread() as u32;
+            let word = self.lock.peek();
+            let writes = self.writer.load(Ordering::Relaxed) == me + 1;
+            if writes && word & RESERVED != 0 && self.turns != Turns::Any {
+                let next = self.common.living(self.lock.peek_next());
+                self.promised.store(next, Ordering::Relaxed);
+            }
+            if !writes && word & UNTOUCHED != 0 && self.turns == Turns::Drained {
+                self.drains.store(word & OWNER, Ordering::Relaxed);
+            }
             if self.writer.load(Ordering::Relaxed) == me + 1 {
                 self.writer.store(0, Ordering::Relaxed);
             }
@@ -95,7 +155,13 @@ impl Locks {
                 }
                 _ => &party,
             };
-            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
+            let reads = matches!(op, Op::Read | Op::LimitedRead | Op::ReadAlone);
+            let behind = if reads { self.behind() } else { 0 };
+            let late = u64::from(behind != 0) << 4;
+            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | late | held);
+            if reads && self.turns != Turns::Any {
+                aside(|| self.asks.fetch_or(bit(party.me), Ordering::Relaxed));
+            }
             let how = match op {
                 Op::LimitedRead | Op::LimitedWrite => limited(),
                 _ => WaitBounds::FOREVER,
@@ -147,7 +213,7 @@ impl Locks {
                     continue;
                 }
             };
-            self.enters(held > 2, told);
+            self.enters(party.me, held > 2, told, behind);
             if told {
                 assert!(lock.mark_consistent(party), "it has the lock");
             }
@@ -162,19 +228,34 @@ impl Locks {
             self.writer.store(0, order);
         }
         self.readers.fetch_and(!(1 << me), order);
-        let Some((_, bits)) = self.common.dead(dead) else { return };
+        let Some((slot, bits)) = self.common.dead(dead) else { return };
+        self.asks.fetch_and(!(1 << slot), order);
         let word = self.lock.peek();
         let owns = word & OWNER == bits && word != NOT_RECOVERABLE;
+        // Who dies with the lock does not release it.
+        if owns || self.promised.load(order) == bits {
+            self.promised.store(0, order);
+        }
         if owns && word & UNTOUCHED == 0 {
             self.due.store(1, order);
         }
     }
 }
 
+/// Returns the bit of a participant, by its slot.
+fn bit(who: Identity) -> u32 {
+    1 << who.slot()
+}
+
 /// Makes the scenario of participants that each do one of these; equal ones must stand together.
 pub(crate) fn readers(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
+    readers_in(Turns::Any, programs)
+}
+
+/// Makes the same scenario, of which more is asserted.
+pub(crate) fn readers_in(turns: Turns, programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
-    Scenario::new(move || Locks::new(lives))
+    Scenario::new(move || Locks::new(lives, turns))
         .mourn(Locks::mourn)
         .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
@@ -195,14 +276,16 @@ pub(crate) fn readers_again(
 /// again, to the first slot that is free then: so no two are alike.
 pub(crate) fn come_and_go(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
     let lives = programs.len();
-    let fresh = Scenario::new(move || Locks::new(lives)).mourn(Locks::mourn);
+    let all = Scenario::new(move || Locks::new(lives, Turns::Any)).mourn(Locks::mourn);
     programs
         .iter()
-        .fold(fresh, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
+        .fold(all, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
 /// A program that reads once.
 pub(crate) const READS: &[Op] = &[Op::Read, Op::Release];
+/// Reads, and reads again.
+pub(crate) const READS_TWICE: &[Op] = &[Op::Read, Op::Release, Op::Read, Op::Release];
 /// Writes, and writes again.
 pub(crate) const WRITES_TWICE: &[Op] = &[Op::Write, Op::Release, Op::Write, Op::Release];
 /// Reads, unless it takes too long.
