@@ -82,6 +82,9 @@ impl SliceWorker<'_> {
     }
 }
 
+/// What a slice's threads do.
+type SliceWork<T> = dyn Fn(&mut SliceWorker<'_>) -> T + Send + Sync;
+
 /// A counter on lines of its own, so that counting disturbs no neighbour.
 #[repr(align(128))]
 #[derive(Default)]
@@ -108,7 +111,16 @@ impl Slice {
         session: &Session<'_>,
         work: impl Fn(&mut SliceWorker<'_>) -> T + Send + Sync + 'static,
     ) -> Result<(SliceWindow, Vec<T>), Error> {
-        let work = Arc::new(work);
+        self.run_any(session, Arc::new(work))
+    }
+
+    /// Runs `work`, which each thread calls once: so the many kinds of work share this code, and
+    /// only what they do in their turns is compiled for each.
+    fn run_any<T: Send + 'static>(
+        &self,
+        session: &Session<'_>,
+        work: Arc<SliceWork<T>>,
+    ) -> Result<(SliceWindow, Vec<T>), Error> {
         let shared = Arc::new(WindowShared {
             counters: (0..self.threads).map(|_| Counter::default()).collect(),
             over: AtomicBool::new(false),

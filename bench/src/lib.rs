@@ -42,7 +42,6 @@ pub mod explain;
 mod foreign;
 mod harness;
 mod hogs;
-pub mod instructions;
 pub mod locks;
 pub mod oncpu;
 mod options;

@@ -12,11 +12,11 @@
 mod limit;
 
 use crate::clock::thread_cpu;
-use crate::instructions::count_instructions;
 use crate::locks::{BenchLock, Placed, with_lock};
 use crate::session::StepsProgress;
 use crate::{Error, LockName, Session, options, stats};
 pub(crate) use limit::LimitLock;
+use lockstead_instructions::count_instructions;
 use lockstead_render::machine::MachineFacts;
 use serde::Serialize;
 use std::sync::atomic::{Ordering, compiler_fence};

@@ -104,8 +104,8 @@ fn simulated_pair(lock: SimLockName, restart: bool) -> Steps {
 mod stepped {
     use super::{SimLockName, simulated_pair};
     use core::panic::Location;
-    use lockstead_bench::instructions::{NotCounted, count_locked};
     use lockstead_core::{ClassicSemaphore, Platform, RawMutex, TunedSemaphore};
+    use lockstead_instructions::{NotCounted, count_locked};
     use lockstead_linux::Linux;
 
     /// Counts the steps of `f`. Returns `None`, with a message, where tracing is forbidden.

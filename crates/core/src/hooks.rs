@@ -4,7 +4,7 @@
 //! # Role
 //! A lock takes a type parameter `H: Hooks`. With [`Off`] every call below is
 //! empty and inlined away, the state is zero bytes, and the fast path is the
-//! same instructions as without hooks (`bench/tests/instructions.rs` counts them). With another type
+//! same instructions as without hooks (`bench/instructions` counts them). With another type
 //! the *same* fast path still runs: a build that watches exercises the code
 //! that ships.
 //!

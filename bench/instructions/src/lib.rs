@@ -57,7 +57,7 @@ pub enum NotCounted {
 ///
 /// # Example
 /// ```
-/// use lockstead_bench::instructions::count_instructions;
+/// use lockstead_instructions::count_instructions;
 /// use std::sync::atomic::{AtomicU32, Ordering};
 ///
 /// let word = AtomicU32::new(0);

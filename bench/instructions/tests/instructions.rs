@@ -1,8 +1,8 @@
 //! Off means free: the mutex's pair in instructions, counted.
 
 use core::panic::Location;
-use lockstead_bench::instructions::{NotCounted, count_instructions};
 use lockstead_core::{Atomic64, Halves, Hooks, MAX_SLOTS, Ordering, Platform, RawMutex};
+use lockstead_instructions::{NotCounted, count_instructions};
 use lockstead_linux::{Linux, U64};
 
 /// Counts the instructions of `f`. Returns `None`, with a message, where tracing is forbidden.
