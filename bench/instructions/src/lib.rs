@@ -18,13 +18,6 @@
 //! that is stepped through would always go the other way. So before each step the
 //! parent takes the section's descriptor away; the kernel then knows of none.
 //!
-//! # Invariants
-//! What the calls of the C library in this crate rely on:
-//! - **CALL-NUMBERS** The call takes numbers and touches no memory of this process.
-//! - **CALL-LOCALS** Each pointer of the call is to a live local variable of the type that the
-//!   call reads or fills in.
-//! - **ZEROED-BITS** The structure is a plain one of C, for which all zeros are a value.
-//!
 //! # Limits
 //! The child is a copy of the calling thread alone, as after any `fork`.
 
@@ -180,6 +173,7 @@ impl StaysHere {
             let size = size_of::<libc::cpu_set_t>();
             let here = usize::try_from(libc::sched_getcpu());
             here.ok()
+                .filter(|&here| here < libc::CPU_SETSIZE as usize)
                 .filter(|&here| {
                     libc::CPU_SET(here, &mut one);
                     libc::sched_getaffinity(0, size, &raw mut before) == 0
