@@ -231,6 +231,15 @@ impl Stats {
     pub fn seen(&self, watch: &str) -> u64 {
         *self.seen.get(watch).unwrap_or_else(|| panic!("no watch is called {watch}"))
     }
+
+    /// Checks that every execution was explored.
+    ///
+    /// # Panics
+    /// If the search was bounded.
+    #[track_caller]
+    pub fn must_be_complete(&self) {
+        assert_eq!(self.coverage, Coverage::Complete);
+    }
 }
 
 impl fmt::Display for Stats {

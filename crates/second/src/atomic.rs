@@ -197,6 +197,10 @@ macro_rules! atomic {
                 });
                 found.expect_err("nobody writes that")
             }
+
+            pub(crate) fn is_freed(world: &World, number: usize) -> bool {
+                world.$shelf.at(number).freed.get()
+            }
         }
     };
 }

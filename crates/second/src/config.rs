@@ -74,6 +74,8 @@ pub struct Config {
     pub(crate) defers_wakes: bool,
     pub(crate) trust: Option<u64>,
     pub(crate) patience: u64,
+    /// Whether the scenario is one of shared locks, whose participants may end.
+    pub(crate) shared: bool,
     pub(crate) subtracts: bool,
     pub(crate) max_executions: u64,
     pub(crate) fault: Option<Fault>,
@@ -154,6 +156,7 @@ impl Config {
             defers_wakes: true,
             trust: None,
             patience: 5_000_000,
+            shared: false,
             subtracts: true,
             max_executions: 5_000_000,
             fault: None,
@@ -292,6 +295,7 @@ impl Config {
     #[must_use]
     pub fn merged(mut self) -> Self {
         self.budget.spurious = 0;
+        self.shared = true;
         self
     }
 

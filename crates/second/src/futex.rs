@@ -13,7 +13,7 @@
 use crate::config::Fault;
 use crate::place::Place;
 use crate::sleeper::Sleeper;
-use crate::world::{World, world};
+use crate::world::{FREED, World, world};
 use crate::{Model, U32, U64};
 use lockstead_core::{WaitBounds, WaitOutcome};
 
@@ -33,6 +33,17 @@ impl Place {
     /// Looks at the newest value.
     fn peek(self, world: &World) -> u32 {
         self.peek_all(world) as u32
+    }
+
+    /// Looks at the newest value for a thread that begins to wait, whose memory it must still be.
+    fn compare(self, world: &World) -> u32 {
+        let found = self.peek(world);
+        let freed = match self {
+            Place::Narrow(number) => U32::is_freed(world, number),
+            Place::Low(number) => U64::is_freed(world, number),
+        };
+        assert!(!freed, "{FREED}");
+        found
     }
 
     /// Looks at the newest value of the whole word.
@@ -59,10 +70,10 @@ pub(crate) fn wait(
     let interrupted = !spurious && how.interruptible && world.happens(|left| &mut left.interrupts);
     if how.deadline.is_some_and(|deadline| deadline.0 <= world.now()) {
         // It compares first all the same, as the kernel does.
-        let same = place.peek(&world) == expected;
+        let same = place.compare(&world) == expected;
         return if same { WaitOutcome::TimedOut } else { WaitOutcome::Changed };
     }
-    if place.peek(&world) != expected {
+    if place.compare(&world) != expected {
         return WaitOutcome::Changed;
     }
     if spurious {

@@ -144,16 +144,26 @@ impl<S: 'static> Scenario<S> {
     /// the statistics under `name`.
     ///
     /// Loom, which recognises no state that it knows, comes to no end where the first checker does:
-    /// these are the first executions of those with one preemption, few in a usual run, and with
-    /// `LOCKSTEAD_MODEL_DEEP=1` many.
+    /// these are the first executions of those with one preemption, few in a usual run. With
+    /// `LOCKSTEAD_MODEL_DEEP=1` they are many; and where no participant may end, two threads are
+    /// searched without a bound of this checker's, and three to two preemptions.
     ///
     /// # Panics
     /// If an execution fails.
     pub fn verify(&self, name: &str, config: &Config) -> Stats {
         let began = std::time::Instant::now();
         let deep = std::env::var("LOCKSTEAD_MODEL_DEEP").is_ok_and(|v| v == "1");
-        let most = if deep { 20_000 } else { 100 };
-        match self.check(&config.clone().at_most(1).max_executions(most)) {
+        let most = match (deep, config.shared) {
+            (false, true) => 100,
+            (false, false) => 30,
+            (true, _) => 20_000,
+        };
+        let bounded = match self.threads.len() {
+            0..=2 if deep && !config.shared => config.clone(),
+            _ if deep && !config.shared => config.clone().at_most(2),
+            _ => config.clone().at_most(1),
+        };
+        match self.check(&bounded.max_executions(most)) {
             Ok(stats) => {
                 println!("{name}: {stats}, {:.2} s", began.elapsed().as_secs_f64());
                 stats

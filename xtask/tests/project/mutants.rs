@@ -184,7 +184,7 @@ fn tests_that_expect_a_failure_do_not_count() {
     assert!(about.is("model/models", without));
     assert!(!about.is("model/models", "locks::orderings::model_queue_misses_each_ordering"));
     assert!(about.is("core/stress_once", "any"));
-    assert!(about.is("model/models", "shared_locks::broken::two_hand_off_waiters"));
+    assert!(about.is("model/models", "shared_locks::broken_deep::two_hand_off_waiters"));
     assert!(!about.is("model/models", "ledger::broken::broken_a_reader_that_looks_once"));
     assert!(!about.is("model/models", "locks::mutex::model_mutex_excludes_sleeping_2t"));
     assert!(!about.is("model/models", "locks::broken_mutex::model_queue_misses_broken_steps"));

@@ -49,10 +49,12 @@ mod locks {
     mod waits;
     mod ww;
     mod ww_fair;
+    mod ww_orderings;
 }
 
 mod shared_locks {
     mod broken;
+    mod broken_deep;
     mod condvar;
     mod mixed;
     mod mutex;

@@ -20,8 +20,12 @@ mod locks {
     mod broken_family;
     mod broken_mutex;
     mod broken_ww;
-    #[expect(dead_code, reason = "the first checker uses more of it")]
+    mod condvar;
+    mod condvar_fair;
+    mod lifetime;
     mod wait_wound;
+    mod ww;
+    mod ww_fair;
 }
 
 #[path = "../../../model/tests/models/shared_locks"]
@@ -45,10 +49,10 @@ mod shared_locks {
 
 #[path = "../../../model/tests/models/ledger"]
 mod ledger {
+    mod address_table;
     mod broken;
     #[expect(dead_code, reason = "the first checker has more scenes")]
     mod scenes;
-    #[expect(dead_code, reason = "the first checker has more scenarios")]
     mod shelf;
     mod world;
 }

@@ -1,7 +1,8 @@
-//! Every labelled ordering of the publication protocol: the models notice when
+//! Every labelled ordering of the publication protocol and of the table: the models notice when
 //! it is weaker.
 
 use super::scenes;
+use super::shelf::same_key;
 use crate::common::mutated;
 use crate::labels::{Part, weaker};
 use lockstead_model::{Config, FailureKind, Scenario};
@@ -34,4 +35,13 @@ fn model_publication_misses_each_ordering() {
     missed(&scenes::out_of_order(), "publish.rs", &["LED-3"]);
     missed(&scenes::running(), "publish.rs", &["LED-4"]);
     missed(&scenes::slept(), "futexes.rs", &["LED-14"]);
+}
+
+#[test]
+fn model_table_misses_its_ordering() {
+    for part in [Part::Acquire, Part::Release] {
+        let config = weaker(&Config::new(), "table.rs", &["LED-7"], part);
+        let failure = same_key(0).check(&config).expect_err("weaker");
+        assert_eq!(failure.kind, FailureKind::Race, "{part:?}: {failure}");
+    }
 }

@@ -3,9 +3,7 @@
 
 use crate::common::{Insists, Sleeps, depth};
 use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawCondvar, RawMutex, WaitBounds};
-use lockstead_model::{
-    Cell, Config, Coverage, FailureKind, Fault, Model, Ordering, Scenario, U32, freed,
-};
+use lockstead_model::{Cell, Config, FailureKind, Fault, Model, Ordering, Scenario, U32, freed};
 use std::panic::Location;
 
 const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
@@ -133,7 +131,7 @@ fn model_condvar_tells_one_2t() {
                 }
             })
             .verify("condvar, one told, 2 threads", &whole());
-        assert_eq!(stats.coverage, Coverage::Complete);
+        stats.must_be_complete();
     }
 }
 
@@ -157,14 +155,14 @@ fn model_condvar_counts_2t() {
         })
         .after(|s| assert_eq!((s.waiting(), s.things.get()), (0, 0)))
         .verify("condvar, counted, 2 threads", &whole().spurious(0));
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
     // Each wait that ends for another reason leaves at most one on it.
     let stats = Scenario::new(Store::<Sleeps>::new)
         .thread(Store::take)
         .thread(Store::put_and_tell)
         .after(|s| assert!(s.waiting() <= 2))
         .verify("condvar, counted, spurious, 2 threads", &whole().spurious(2));
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
 }
 
 #[test]
@@ -256,7 +254,7 @@ fn model_condvar_cancelled_2t() {
         })
         .after(|s| assert!(!s.lock.is_locked()))
         .verify("condvar, cancelled, 2 threads", &whole());
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
 }
 
 /// A signal that the caller does not want to know of is a return for no reason.
@@ -266,7 +264,7 @@ fn model_condvar_signalled_2t() {
         .thread(|s| lockstead_model::with_handler(|| {}, || s.take()))
         .thread(Store::put_and_tell)
         .verify("condvar, signalled, 2 threads", &whole().signals(1).spurious(0));
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
 }
 
 /// The waiter frees all of it as soon as it has what it waited for.
@@ -284,7 +282,7 @@ fn model_condvar_is_freed_by_waiter_2t() {
             s.unlock();
         })
         .verify("condvar, freed by the waiter, 2 threads", &whole());
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
 }
 
 /// Shows a limit that `condvar.rs` states: a thread that has let go of the mutex and does not sleep
@@ -307,7 +305,7 @@ fn model_condvar_is_not_freed_by_notifier_2t() {
             s.unlock();
             freed(&s.more);
         })
-        .check(&whole())
+        .check(&whole().preemptions(2))
         .expect_err("a look at freed memory");
     assert_eq!(failure.kind, FailureKind::UseAfterFree);
 }
@@ -318,7 +316,7 @@ fn model_condvar_is_not_freed_by_notifier_2t() {
 fn model_condvar_misses_a_broken_platform_2t() {
     let scenario = store::<Sleeps>().thread(Store::take).thread(Store::put_and_tell);
     let config = whole().spurious(0);
-    scenario.check(&config).expect("correct on a correct platform");
+    scenario.verify("condvar, on a correct platform, 2 threads", &config);
     for fault in [Fault::SplitWait, Fault::NoWake] {
         let failure = scenario.check(&config.clone().fault(fault)).expect_err("broken");
         assert_eq!(failure.kind, FailureKind::Deadlock, "{fault:?}");

@@ -5,11 +5,10 @@ use super::wait_wound::{
     Two, beside_one_alone, crowd, cycle, last_frees, opposite, queue, queue_with_timed_ones,
     with_a_timed_one,
 };
-use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth, mutated};
-use crate::labels::{Part, weaker};
+use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth};
 use lockstead_core::Policy;
 use lockstead_core::ww::{Context, Scheme, WwError};
-use lockstead_model::{Config, FailureKind, Scenario, Stats};
+use lockstead_model::{Config, Scenario, Stats};
 use std::panic::Location;
 
 const SCHEMES: [Scheme; 2] = [Scheme::WaitDie, Scheme::WoundWait];
@@ -108,32 +107,5 @@ fn model_ww_refuses_the_younger_only_2t() {
             })
             .verify(&format!("ww, the younger is refused, {scheme:?}"), &small());
         assert!(stats.executions > 1);
-    }
-}
-
-#[test]
-fn model_ww_judges_without_ordering() {
-    for scheme in SCHEMES {
-        let config = weaker(&small(), "ww/mod.rs", &["WW-1"], Part::All);
-        crossing::<Sleeps>("ww, holder's ticket unordered", scheme, &config);
-    }
-}
-
-#[test]
-fn model_ww_misses_each_ordering() {
-    // Where releases are restarted, that orders what the exchanges do, too.
-    let config = small().preemptions(2).stale_reads(1).sections(false);
-    let told = opposite::<Sleeps>(Scheme::WoundWait);
-    let deposed = beside_one_alone::<Sleeps>(Scheme::WaitDie);
-    if mutated() {
-        told.check(&config).expect("correct as shipped");
-        deposed.check(&config).expect("correct as shipped");
-        return;
-    }
-    let told = told.check(&weaker(&config, "ww/context.rs", &["WW-3"], Part::All));
-    let deposed = deposed.check(&weaker(&config, "ww/wait.rs", &["WW-2"], Part::All));
-    for (label, result) in [("WW-3", told), ("WW-2", deposed)] {
-        let failure = result.err().unwrap_or_else(|| panic!("{label} is not missed"));
-        assert_eq!(failure.kind, FailureKind::Deadlock, "{label}: {failure}");
     }
 }

@@ -1,7 +1,6 @@
 //! The shared locks with one step broken: the models notice.
 
 use super::killing;
-use super::segment::mutexes::{MAYBE_AND_COMES, ONE, TWICE, come_and_go, locks};
 use lockstead_model::FailureKind;
 
 misses! {
@@ -122,30 +121,4 @@ misses! {
         { tokens(0, &[LISTENS, RINGS]) }
     condition_counts_late: shared_condition_counts_after_the_release, FailureKind::Deadlock, killing(0),
         { tokens(0, &[TAKES, PUTS]) }
-}
-
-/// Finds it after three minutes, since it needs more preemptions than a bounded search has: so the
-/// long searches look for it, and no others.
-#[test]
-fn two_hand_off_waiters() {
-    if !crate::common::deep() {
-        println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
-        return;
-    }
-    let config = killing(0).jumps(2, 5_000_000).timeouts(1);
-    let config = config.broken("shared_handoff_waiter_that_left_passes_for_dead");
-    let failure = come_and_go(&[TWICE, MAYBE_AND_COMES, ONE]).check(&config).expect_err("missed");
-    assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
-}
-
-/// Finds it after some millions of executions: so the long searches look for it, and no others.
-#[test]
-fn a_sleeper_overlooks_the_next() {
-    if !crate::common::deep() {
-        println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
-        return;
-    }
-    let config = killing(1).patience(0).broken("shared_waiter_overlooks_the_next");
-    let failure = locks(&[TWICE, ONE, ONE]).check(&config).expect_err("missed");
-    assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
 }

@@ -1,0 +1,40 @@
+//! Every labelled ordering of the wait/wound mutex: the models notice when it is weaker, or it is
+//! shown not to matter.
+
+use super::wait_wound::{beside_one_alone, opposite};
+use crate::common::{Sleeps, depth, mutated};
+use crate::labels::{Part, weaker};
+use lockstead_core::ww::Scheme;
+use lockstead_model::{Config, FailureKind};
+
+fn small() -> Config {
+    Config::new().processors(4).spurious(0).preemptions(depth(2, 3)).stale_reads(depth(1, 2))
+}
+
+#[test]
+fn model_ww_judges_without_ordering() {
+    for scheme in [Scheme::WaitDie, Scheme::WoundWait] {
+        let config = weaker(&small(), "ww/mod.rs", &["WW-1"], Part::All);
+        let name = format!("ww, holder's ticket unordered, {scheme:?}");
+        opposite::<Sleeps>(scheme).verify(&name, &config);
+    }
+}
+
+#[test]
+fn model_ww_misses_each_ordering() {
+    // Where releases are restarted, that orders what the exchanges do, too.
+    let config = small().preemptions(2).stale_reads(1).sections(false);
+    let told = opposite::<Sleeps>(Scheme::WoundWait);
+    let deposed = beside_one_alone::<Sleeps>(Scheme::WaitDie);
+    if mutated() {
+        told.check(&config).expect("correct as shipped");
+        deposed.check(&config).expect("correct as shipped");
+        return;
+    }
+    let told = told.check(&weaker(&config, "ww/context.rs", &["WW-3"], Part::All));
+    let deposed = deposed.check(&weaker(&config, "ww/wait.rs", &["WW-2"], Part::All));
+    for (label, result) in [("WW-3", told), ("WW-2", deposed)] {
+        let failure = result.err().unwrap_or_else(|| panic!("{label} is not missed"));
+        assert_eq!(failure.kind, FailureKind::Deadlock, "{label}: {failure}");
+    }
+}

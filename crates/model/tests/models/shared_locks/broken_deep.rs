@@ -1,0 +1,32 @@
+//! Broken steps of the shared locks that only long searches find, those of `LOCKSTEAD_MODEL_DEEP=1`.
+//! The second checker, which would come to no end, has none of them.
+
+use super::killing;
+use super::segment::mutexes::{MAYBE_AND_COMES, ONE, TWICE, come_and_go, locks};
+use lockstead_model::FailureKind;
+
+/// Finds it after three minutes, since it needs more preemptions than a bounded search has: so the
+/// long searches look for it, and no others.
+#[test]
+fn two_hand_off_waiters() {
+    if !crate::common::deep() {
+        println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
+        return;
+    }
+    let config = killing(0).jumps(2, 5_000_000).timeouts(1);
+    let config = config.broken("shared_handoff_waiter_that_left_passes_for_dead");
+    let failure = come_and_go(&[TWICE, MAYBE_AND_COMES, ONE]).check(&config).expect_err("missed");
+    assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
+}
+
+/// Finds it after some millions of executions: so the long searches look for it, and no others.
+#[test]
+fn a_sleeper_overlooks_the_next() {
+    if !crate::common::deep() {
+        println!("skipped: LOCKSTEAD_MODEL_DEEP=1 looks for it");
+        return;
+    }
+    let config = killing(1).patience(0).broken("shared_waiter_overlooks_the_next");
+    let failure = locks(&[TWICE, ONE, ONE]).check(&config).expect_err("missed");
+    assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
+}
