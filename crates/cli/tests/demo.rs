@@ -25,8 +25,8 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
             "lockstead: DEADLOCK: 2 threads wait for each other, in transfer",
             "thread \"saver\"",
             "thread \"spender\"",
-            "waits for savings+0x10",
-            "holds current+0x10",
+            "waits for savings.lock",
+            "holds current.lock",
             "transfer() at transfer.c:",
         ],
         &["auditor", "journal"],
@@ -60,7 +60,7 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
     let (dumped, _) = rest.split_once("5. creat").expect("the measurements");
     shows(
         dumped,
-        &["lockstead: DEADLOCK: 3 threads", "\"reader\"", "\"parser\"", "\"writer\"", "stage+0x28"],
+        &["lockstead: DEADLOCK: 3 threads", "\"reader\"", "\"parser\"", "\"writer\"", "stage[1]"],
         &["heartbeat"],
     );
 }

@@ -59,8 +59,8 @@ fn a_thread_that_takes_its_own_lock() {
         "process N (hang): 2 threads, 1 wait, DEADLOCK\n\n\
          lockstead: DEADLOCK: 1 thread waits for itself\n\
          \x20 thread \"twice\"\n\
-         \x20   waits for account+0x8 (mutex), at:\n{}\
-         \x20   holds account+0x8 (mutex), as its word says\n\n{ONE_MORE}",
+         \x20   waits for account.lock (mutex), at:\n{}\
+         \x20   holds account.lock (mutex), as its word says\n\n{ONE_MORE}",
         locking("takes_twice", "lock(&account.lock)")
             .replace(&format!(":{}\n", at - 1), &format!(":{at}\n")),
     );
@@ -72,10 +72,10 @@ fn a_cycle_of_four_kinds() {
     let Some(hung) = hang("kinds", 4) else { return };
     let site = locking("one_of_cycle", "lock(&cycle[(at");
     let locks = [
-        "cycle (recursive mutex)",
-        "cycle+0x28 (error-checking mutex)",
-        "cycle+0x50 (priority-inheritance mutex)",
-        "cycle+0x78 (robust mutex)",
+        "cycle[0] (recursive mutex)",
+        "cycle[1] (error-checking mutex)",
+        "cycle[2] (priority-inheritance mutex)",
+        "cycle[3] (robust mutex)",
     ];
     let members = [0, 1, 2, 3].map(|at| {
         format!(
@@ -177,7 +177,7 @@ fn a_cycle_with_a_timed_wait_is_no_deadlock() {
     assert!(!text.contains("DEADLOCK"), "{text}");
     let title = "a cycle, but no deadlock: 2 threads wait for each other, until a wait times out";
     assert!(text.contains(title), "{text}");
-    let words = "thread \"timed\"\n    waits for account+0x8 (mutex), with a time-out, at:";
+    let words = "thread \"timed\"\n    waits for account.lock (mutex), with a time-out, at:";
     assert!(text.contains(words), "no {words:?} in {text}");
 }
 

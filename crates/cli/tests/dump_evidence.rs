@@ -25,7 +25,7 @@ fn a_once_among_the_words_of_a_condition_is_a_once() {
     let Some(hung) = hang("once", 1) else { return };
     hung.await_shown("\"preparing\" is asleep in pause()");
     let text = plain(&hung.dump(&[]).stdout);
-    let words = "waits for once dressed+0x28\n    a once has no owner in it";
+    let words = "waits for once dressed.once\n    a once has no owner in it";
     assert!(text.contains(words), "no {words:?} in {text}");
     assert!(!text.contains("condition"), "{text}");
 }

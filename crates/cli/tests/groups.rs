@@ -8,9 +8,13 @@ use std::fs::read_to_string;
 
 const SOURCE: &str = "groups.c";
 
-/// Returns the report of the program as JSON, as text and as a page.
+/// Returns the report of the program in C as JSON, as text and as a page.
 fn reported(options: &[&str]) -> Option<(Value, String, String)> {
-    let program = program(SOURCE)?;
+    reported_of(SOURCE, options)
+}
+
+fn reported_of(source: &str, options: &[&str]) -> Option<(Value, String, String)> {
+    let program = program(source)?;
     let folder = tempfile::tempdir().expect("a folder");
     let [json, page] = ["report.json", "report.html"].map(|name| folder.path().join(name));
     let files = ["--json", text(&json), "--html", text(&page)];
@@ -59,6 +63,33 @@ fn locks_from_one_place_are_one_row_that_tells_the_hot_one() {
     assert!(below[0].starts_with("      spread  ") && below[0].contains(" of 8: #4 "), "{said}");
     assert!(below[1].contains("waited   100%  worker() at groups.c:"), "{said}");
     assert!(page.contains("Spread among its locks") && page.contains(&format!("{name}, #4")));
+}
+
+#[test]
+fn locks_of_one_array_are_one_row_by_the_member_of_its_type() {
+    let Some((report, said, _)) = reported(&[]) else { return };
+    let groups = report["processes"][0]["groups"].as_array().expect("a list");
+    let group = groups.iter().find(|group| group["name"] == "shards[*].mutex").expect(&said);
+    assert_eq!((&group["locks"], &group["wait"]["count"]), (&json!(8), &json!(5)), "{group:#}");
+    assert_eq!(group["spread"]["worst"][0]["name"], "shards[3].mutex");
+    assert!(said.contains("  shards[*].mutex (mutex, 8 locks"), "{said}");
+    assert!(said.contains(" of 8: [3] "), "{said}");
+}
+
+#[test]
+fn mutexes_of_rust_in_an_array_and_in_a_vector_are_a_row_each() {
+    let Some((report, said, _)) = reported_of("shards.rs", &[]) else { return };
+    let groups = report["processes"][0]["groups"].as_array().expect("a list");
+    let used =
+        format!("Rust std::sync::Mutex used in shards::count() at {}", line("shards.rs", "counts"));
+    for (name, hot) in [("shards::SHARDS[*]", "shards::SHARDS[3]"), (&used, &used)] {
+        let group = groups.iter().find(|group| group["name"] == name).expect(&said);
+        // Locks that nobody waited for are not seen.
+        assert_eq!((&group["locks"], &group["wait"]["count"]), (&json!(3), &json!(5)), "{group:#}");
+        let worst = &group["spread"]["worst"][0];
+        assert!(worst["name"].as_str().expect("a name").starts_with(hot), "{group:#}");
+        assert!(worst["share_percent"].as_f64().expect("a number") > 50.0, "{group:#}");
+    }
 }
 
 #[test]

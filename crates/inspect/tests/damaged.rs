@@ -100,7 +100,10 @@ fn damage_makes_poorer_reports_and_no_worse() {
             walked += walk.frames.len();
             let found = symbols.stack(&walk.frames, walk.end);
             named += found.frames.iter().filter(|f| f.function.is_some()).count();
-            let _ = symbols.variable(CODE + random.below(whole.len() as u64));
+            let address = CODE + random.below(whole.len() as u64);
+            if let Some(variable) = symbols.variable(address) {
+                let _ = symbols.member(address, variable);
+            }
             let frame = FrameValues { registers: start, caller: Some(sp), memory: &memory };
             let _ = symbols.guard_variable(walk.frames[0], &frame, STACK, &mut 1000);
         }

@@ -67,6 +67,14 @@ fn variables_have_names(symbols: &mut Symbolizer, program: &Running) {
     assert_eq!(variable(symbols, u64::MAX), None);
 }
 
+/// Returns what locks at these places of a program are called.
+fn called(symbols: &mut Symbolizer, program: &Running, places: &[&str]) -> Vec<String> {
+    let name = |place: &&str| {
+        symbols.lock_name(&LockClues { serial: None, ..mutex(program.addresses[*place]) })
+    };
+    places.iter().map(name).map(|name| name.to_string()).collect()
+}
+
 #[test]
 fn static_variables_and_members_have_names() {
     for (build, flags) in [
@@ -78,6 +86,72 @@ fn static_variables_and_members_have_names() {
         variables_have_names(&mut alive(&program), &program);
         let mut symbols = ended(&mut program);
         variables_have_names(&mut symbols, &program);
+        let places = ["table_lock", "server.lock", "server.locks[2]", "last_lock"];
+        let known = match build {
+            // A symbol alone says nothing of members.
+            "names-fixed" => ["table_lock", "server+0x18", "server+0x90", "last_lock"],
+            _ => places,
+        };
+        assert_eq!(called(&mut symbols, &program, &places), known, "{build}");
+    }
+}
+
+#[test]
+fn elements_and_members_are_named_as_far_as_it_is_certain_which_they_are() {
+    let places = [
+        "grid[1][2].lock",
+        "holder.deep.inner.lock",
+        "holder.unnamed",
+        "plain[0]",
+        "plain[3]",
+        "local[1]",
+        "grid[1][2].either",
+    ];
+    for (build, flags) in [
+        ("members-pie", &["-O0", "-g"][..]),
+        ("members-4", &["-O2", "-gdwarf-4"]),
+        ("members-fixed", &["-O2", "-gdwarf-5", "-no-pie"]),
+    ] {
+        let Some(program) = started(build, "members.c", flags) else { return };
+        let mut found = called(&mut alive(&program), &program, &places);
+        // The compiler numbers what is static in a function.
+        found[5] = found[5].split_once('.').map_or_else(String::new, |(name, number)| {
+            format!("{name}{}", number.trim_start_matches(|digit: char| digit.is_ascii_digit()))
+        });
+        assert_eq!(found[..6], places[..6], "{build}");
+        // Which part of a union it is, nobody has said.
+        assert_eq!(found[6], "grid[1][2].either+0x10", "{build}");
+    }
+    let Some(program) = started("members-bare", "members.c", &["-O2"]) else { return };
+    let found = called(&mut alive(&program), &program, &["plain[0]", "plain[3]"]);
+    assert_eq!(found, ["plain", "plain+0x78"]);
+    let Some(program) = started("members-stripped", "members.c", &["-g", "-s"]) else { return };
+    let found = called(&mut alive(&program), &program, &["plain[3]"]);
+    assert!(found[0].starts_with("mutex in members-stripped+0x"), "{found:?}");
+}
+
+#[test]
+fn members_of_variables_of_cpp_and_rust_have_names() {
+    let Some(program) = started("names-members", "names.cpp", &["-O2", "-g"]) else { return };
+    let found = called(&mut alive(&program), &program, &["shards[2].lock", "counted[1]"]);
+    assert_eq!(found, ["app::shards[2].lock", "app::Counted::all[1].lock"]);
+    let flags = ["--edition=2024", "-g", "-Copt-level=2", "--crate-name=names"];
+    let Some(program) = started("names-rust", "names.rs", &flags) else { return };
+    let mut symbols = alive(&program);
+    // Where in its mutex std has the word is its own affair; what the mutex protects is not the
+    // mutex, and may have one.
+    for (place, size, name) in [
+        ("SHARDS[2]", 32, "names::SHARDS[2]"),
+        ("PADDED[1]", 16, "names::PADDED[1].0"),
+        ("PAIRS[3]", 16, "names::PAIRS[3].1"),
+        ("inside", 16, "names::OUTER.data.value.inner"),
+    ] {
+        let words = (0..size).step_by(4).map(|offset| program.addresses[place] + offset);
+        let names: Vec<String> =
+            words.map(|word| symbols.lock_name(&mutex(word)).to_string()).collect();
+        assert!(names.iter().any(|found| found == name), "{name}: {names:?}");
+        let data = format!("{name}.data.");
+        assert!(names.iter().all(|it| it == name || it.starts_with(&data)), "{name}: {names:?}");
     }
 }
 
@@ -163,6 +237,7 @@ fn a_separate_debug_file_gives_names_and_lines() {
     program.read_addresses();
     let mut symbols = alive(&program);
     variables_have_names(&mut symbols, &program);
+    assert_eq!(called(&mut symbols, &program, &["server.locks[2]"]), ["server.locks[2]"]);
     let made = [CodeAddress::return_to(program.addresses["made_at"])];
     let heap = LockClues { initialised: Some(&made), ..mutex(program.addresses["heap"]) };
     assert_eq!(symbols.lock_name(&heap).to_string(), "mutex from main() at names.c:54, #3");

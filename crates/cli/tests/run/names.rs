@@ -15,7 +15,7 @@ fn locks_are_called_by_symbol_member_and_birthplace() {
     let cache = format!("mutex from cache_new() at {}, #2", line("named.c", "cache-init"));
     let wanted = [
         ("static", "journal (mutex)"),
-        ("member", "registry+0x8 (mutex)"),
+        ("member", "registry.guard (mutex)"),
         ("heap", &cache),
         ("standard", "standard (C11 mutex)"),
     ];

@@ -18,9 +18,9 @@ use std::ops::Range;
 /// A variable, or a place inside one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Variable {
-    /// The symbol of the variable, demangled.
+    /// The symbol of the variable, demangled, and the member that is meant, where that is known.
     pub name: String,
-    /// Bytes from its start: a member of a structure, an element of an array.
+    /// Bytes from the start of what is named.
     pub offset: u64,
     /// File of the library it belongs to; `None` for the program's own.
     pub module: Option<String>,
@@ -38,6 +38,18 @@ impl fmt::Display for Variable {
         }
         Ok(())
     }
+}
+
+/// The symbol of a variable, and a place inside it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Symbol {
+    /// The symbol as the file has it.
+    pub(super) name: String,
+    /// The stated address of the variable.
+    pub(super) start: u64,
+    pub(super) size: u64,
+    /// Bytes from there to what is meant.
+    pub(super) offset: u64,
 }
 
 /// The variables of one file, by stated address.
@@ -80,8 +92,8 @@ impl DataSymbols {
         DataSymbols { symbols }
     }
 
-    /// Returns the symbol of the smallest variable around a stated address, and the offset in it.
-    pub(super) fn find(&self, stated: u64) -> Option<(&str, u64)> {
+    /// Returns the smallest variable around a stated address.
+    pub(super) fn find(&self, stated: u64) -> Option<Symbol> {
         let after = self.symbols.partition_point(|(range, ..)| range.start <= stated);
         self.symbols[..after]
             .iter()
@@ -89,7 +101,12 @@ impl DataSymbols {
             .take_while(|(.., highest)| *highest > stated)
             .filter(|(range, ..)| range.contains(&stated))
             .min_by_key(|(range, ..)| range.end - range.start)
-            .map(|(range, name, _)| (name.as_str(), stated - range.start))
+            .map(|(range, name, _)| Symbol {
+                name: name.clone(),
+                start: range.start,
+                size: range.end - range.start,
+                offset: stated - range.start,
+            })
     }
 }
 
@@ -135,12 +152,16 @@ mod tests {
         )
     }
 
+    fn found(table: &DataSymbols, stated: u64) -> Option<(String, u64)> {
+        table.find(stated).map(|symbol| (symbol.name, symbol.offset))
+    }
+
     #[test]
     fn an_address_belongs_to_what_covers_it() {
         let table = table(&[(100, 40, "a_lock"), (200, 400, "server"), (1000, 8, "count")]);
-        assert_eq!(table.find(100), Some(("a_lock", 0)));
-        assert_eq!(table.find(224), Some(("server", 24)));
-        assert_eq!(table.find(599), Some(("server", 399)));
+        assert_eq!(found(&table, 100), Some(("a_lock".into(), 0)));
+        assert_eq!(found(&table, 224), Some(("server".into(), 24)));
+        assert_eq!(found(&table, 599), Some(("server".into(), 399)));
         for outside in [0, 99, 140, 600, 999, 1008, u64::MAX] {
             assert_eq!(table.find(outside), None, "{outside}");
         }
@@ -149,14 +170,18 @@ mod tests {
     #[test]
     fn the_smallest_of_nested_variables_is_meant() {
         let table = table(&[(0, 1000, "arena"), (96, 40, "inner"), (300, 8, "other")]);
-        assert_eq!(table.find(100), Some(("inner", 4)));
-        assert_eq!(table.find(500), Some(("arena", 500)), "past the ends of smaller ones");
+        assert_eq!(found(&table, 100), Some(("inner".into(), 4)));
+        assert_eq!(
+            found(&table, 500),
+            Some(("arena".into(), 500)),
+            "past the ends of smaller ones"
+        );
     }
 
     #[test]
     fn the_plainest_of_equal_names_is_taken() {
         let names = [(8, 8, "__environ"), (8, 8, "environ"), (8, 8, "_environ")];
-        assert_eq!(table(&names).find(8), Some(("environ", 0)));
+        assert_eq!(found(&table(&names), 8), Some(("environ".into(), 0)));
     }
 
     #[test]

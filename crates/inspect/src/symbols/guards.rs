@@ -9,12 +9,12 @@
 use super::Symbolizer;
 use super::debug_file::debug_file;
 use super::quiet::quietly;
-use super::variables::{FrameValues, Part, Slice, VariableValue, Variables, text};
+use super::variables::{FrameValues, Part, VariableValue, Variables, sections, text};
 use crate::modules::CodePlace;
 use crate::stack::CodeAddress;
 use gimli::constants as dw;
 use gimli::{AttributeValue, UnitOffset};
-use object::{Object, ObjectSection};
+use object::Object;
 
 /// How deep guards are looked for in the members of a variable.
 const MOST_DEPTH: u32 = 4;
@@ -73,26 +73,15 @@ impl Symbolizer {
     }
 }
 
-fn named_in<'b>(
-    bytes: &'b [u8],
+fn named_in(
+    bytes: &[u8],
     pc: u64,
     bias: u64,
     frame: &FrameValues<'_>,
     lock: u64,
     entries: &mut usize,
 ) -> Option<String> {
-    let file = object::File::parse(bytes).ok()?;
-    let load = |id: gimli::SectionId| -> Result<Slice<'b>, gimli::Error> {
-        let section = file.section_by_name(id.name());
-        // Compressed sections have nothing that is looked for.
-        let plain = section.filter(|section| {
-            let range = section.compressed_file_range();
-            range.is_ok_and(|range| range.format == object::CompressionFormat::None)
-        });
-        let data = plain.and_then(|section| section.data().ok()).unwrap_or_default();
-        Ok(Slice::new(data, gimli::LittleEndian))
-    };
-    let variables = Variables::at(gimli::Dwarf::load(load).ok()?, pc, entries)?;
+    let variables = Variables::at(sections(bytes)?, pc, entries)?;
     // The innermost scope is the last.
     for variable in variables.all.iter().rev() {
         let Some(value) = variables.value(variable, frame, bias) else { continue };

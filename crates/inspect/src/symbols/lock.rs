@@ -2,7 +2,8 @@
 //!
 //! # Role
 //! Locks have addresses; people know them by the variable they are, or by the
-//! place that made them. In that order: a variable's symbol; the thread whose
+//! place that made them. In that order: a variable's symbol, with the member by
+//! debug information; the thread whose
 //! stack it lies on; the place that initialised it; the place that used it
 //! first, for a lock that was zeroed or copied into being; the file it is
 //! mapped from; the bare address.
@@ -131,7 +132,8 @@ impl Symbolizer {
                 CodePlace::File { path, .. } => python::gil(facts, &variable, &path),
                 _ => None,
             };
-            return LockOrigin::Variable(gil.unwrap_or(variable));
+            let named = gil.unwrap_or_else(|| self.member(facts.address, variable));
+            return LockOrigin::Variable(named);
         }
         if let Some(thread) = facts.on_stack_of {
             return LockOrigin::Stack { thread: thread.to_owned() };

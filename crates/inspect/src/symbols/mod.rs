@@ -13,6 +13,7 @@ mod data;
 mod debug_file;
 mod guards;
 mod lock;
+mod members;
 mod python;
 mod quiet;
 mod site;
@@ -27,15 +28,20 @@ pub use site::{is_lock_wrapper, program_frames, site};
 pub use variables::FrameValues;
 
 use crate::maps::Maps;
+use crate::module::Module;
 use crate::modules::{CodePlace, Modules};
 use crate::stack::{CodeAddress, Frame, Stack, StackEnd, is_libc};
 use blazesym::symbolize::source::{Elf, Source};
 use blazesym::symbolize::{CodeInfo, Input, Sym, Symbolized};
-use data::DataSymbols;
+use data::{DataSymbols, Symbol};
+use members::DebugVariables;
 use quiet::quietly;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+
+/// The size of the largest lock of the C library, its reader-writer lock.
+const LARGEST_LOCK: u64 = size_of::<libc::pthread_rwlock_t>() as u64;
 
 /// Names the code and data of one process.
 pub struct Symbolizer {
@@ -48,6 +54,8 @@ pub struct Symbolizer {
     /// Frames by the address looked up, innermost first.
     code: HashMap<u64, Rc<[Frame]>>,
     data: HashMap<PathBuf, Rc<DataSymbols>>,
+    /// The variables of a file in its debug information, read when a part of one comes up.
+    members: HashMap<PathBuf, DebugVariables>,
     /// The places of call chains: thousands of locks come from a few.
     sites: HashMap<Vec<CodeAddress>, Option<Frame>>,
 }
@@ -63,6 +71,7 @@ impl Symbolizer {
             unreadable: Vec::new(),
             code: HashMap::new(),
             data: HashMap::new(),
+            members: HashMap::new(),
             sites: HashMap::new(),
         }
     }
@@ -208,23 +217,46 @@ impl Symbolizer {
         }
     }
 
-    /// Returns the variable that `address` lies in, of the program or of a library.
+    /// Returns the variable that `address` lies in, of the program or of a library, by its symbol.
     pub fn variable(&mut self, address: u64) -> Option<Variable> {
-        let CodePlace::File { path, module: Some(module), bias, .. } = self.modules.place(address)
-        else {
-            return None;
-        };
-        let symbols = self
-            .data
-            .entry(module.path().to_owned())
-            .or_insert_with(|| Rc::new(DataSymbols::of(&module)));
-        let (name, offset) = symbols.find(address.wrapping_sub(bias))?;
+        let place = self.modules.place(address);
+        let CodePlace::File { path, module: Some(module), bias, .. } = place else { return None };
+        let symbol = self.symbols(&module).find(address.wrapping_sub(bias))?;
         let main = self.modules.is_main(&path);
         Some(Variable {
-            name: demangled(name),
-            offset,
+            name: demangled(&symbol.name),
+            offset: symbol.offset,
             module: (!main).then(|| path.display().to_string()),
         })
+    }
+
+    /// Returns a variable with the member that `address` lies in, where debug information has the
+    /// type of the variable: `shards[3].mutex`.
+    pub fn member(&mut self, address: u64, variable: Variable) -> Variable {
+        match self.way(address) {
+            Some((way, offset)) => Variable { name: variable.name + &way, offset, ..variable },
+            None => variable,
+        }
+    }
+
+    /// Returns the way from the variable around an address to what lies there.
+    fn way(&mut self, address: u64) -> Option<(String, u64)> {
+        let place = self.modules.place(address);
+        let CodePlace::File { module: Some(module), bias, .. } = place else { return None };
+        let Symbol { start, size, offset, .. } =
+            self.symbols(&module).find(address.wrapping_sub(bias))?;
+        // It is a lock, or hardly more: not worth reading all variables for.
+        if offset == 0 && size <= LARGEST_LOCK {
+            return None;
+        }
+        let file = self.members.entry(module.path().to_owned());
+        let file = file.or_insert_with(|| DebugVariables::of(&module));
+        file.member(&module, (start, size), offset)
+    }
+
+    fn symbols(&mut self, module: &Module) -> Rc<DataSymbols> {
+        let symbols = self.data.entry(module.path().to_owned());
+        symbols.or_insert_with(|| Rc::new(DataSymbols::of(module))).clone()
     }
 }
 

@@ -15,6 +15,7 @@ use gimli::{
     AttributeValue, DebuggingInformationEntry, Dwarf, EndianSlice, EvaluationResult, Expression,
     LittleEndian, Location, Register, Unit, UnitOffset, Value,
 };
+use object::{Object, ObjectSection};
 
 /// The bytes of a section.
 pub(super) type Slice<'d> = EndianSlice<'d, LittleEndian>;
@@ -284,6 +285,22 @@ fn number(memory: &dyn ReadableMemory, address: u64, size: usize) -> Option<u64>
     let mut bytes = [0; 8];
     let part = bytes.get_mut(..size)?;
     (memory.read(address, part).ok()? == size).then(|| u64::from_le_bytes(bytes))
+}
+
+/// Returns the debug information of a file.
+pub(super) fn sections(bytes: &[u8]) -> Option<Dwarf<Slice<'_>>> {
+    let file = object::File::parse(bytes).ok()?;
+    Dwarf::load(|id: gimli::SectionId| {
+        let section = file.section_by_name(id.name());
+        // Compressed sections have nothing that is looked for.
+        let plain = section.filter(|section| {
+            let range = section.compressed_file_range();
+            range.is_ok_and(|range| range.format == object::CompressionFormat::None)
+        });
+        let data = plain.and_then(|section| section.data().ok()).unwrap_or_default();
+        Ok::<_, gimli::Error>(Slice::new(data, LittleEndian))
+    })
+    .ok()
 }
 
 /// Returns the name of an entry.

@@ -15,6 +15,19 @@ class Cache {
     }
 };
 std::mutex Cache::lock_;
+struct Base {
+    long entries;
+};
+struct Shard : Base {
+    std::mutex lock;
+};
+Shard shards[4];
+struct Counted {
+    long count;
+    std::mutex lock;
+    static Counted all[3];
+};
+Counted Counted::all[3];
 } // namespace app
 
 int main()
@@ -24,6 +37,8 @@ int main()
     app::Cache::lock_.lock();
     std::thread thread([&cache] { cache.find(1); });
     std::printf("lock_ %p\n", static_cast<void *>(&app::Cache::lock_));
+    std::printf("shards[2].lock %p\n", static_cast<void *>(&app::shards[2].lock));
+    std::printf("counted[1] %p\n", static_cast<void *>(&app::Counted::all[1].lock));
     std::printf("local %p\n", static_cast<void *>(&local));
     std::printf("ready\n");
     std::fflush(stdout);

@@ -14,16 +14,21 @@ const DEADLINE: Duration = Duration::from_secs(20);
 /// Builds `source` of `tests/programs`; `None`, with the reason printed, where
 /// there is no compiler for it.
 pub(crate) fn build(name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
-    let compiler = if source.ends_with(".c") { "cc" } else { "c++" };
+    let compiler = match source.rsplit('.').next() {
+        Some("c") => "cc",
+        Some("rs") => "rustc",
+        _ => "c++",
+    };
     if Command::new(compiler).arg("--version").output().is_err() {
         println!("skipped: no compiler {compiler}");
         return None;
     }
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs").join(source);
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let threads = Some("-pthread").filter(|_| compiler != "rustc");
     let output = Command::new(compiler)
         .args(flags)
-        .arg("-pthread")
+        .args(threads)
         .arg(source)
         .arg("-o")
         .arg(&program)

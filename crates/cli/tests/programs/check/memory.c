@@ -96,13 +96,13 @@ static void wiped_before(void)
 
 /* CASE wiped-while-held
  *   RULE: held lock overwritten
- *     has: parcel+0x8 (mutex)
+ *     has: parcel.lid (mutex)
  *     has: thread "wiper"
  *     at: wipes_held() @wiped-held
- *     lacks: parcel+0x30
+ *     lacks: parcel.sides
  * CASE wiped-and-given-back
  *   RULE: held lock overwritten
- *     has: parcel+0x8 (mutex)
+ *     has: parcel.lid (mutex)
  *     at: wipes_and_gives() @wiped-gives
  */
 static void wipes_held(void)
@@ -345,12 +345,12 @@ static void stack_left_free(void)
 
 /* CASE initialised-while-held
  *   RULE: initialised while held
- *     has: parcel+0x8 (mutex)
+ *     has: parcel.lid (mutex)
  *     at: initialises_held() @init-held
  *     at: initialises_held() @init-here
  * CASE rwlock-initialised-while-held
  *   RULE: initialised while held
- *     has: parcel+0x30 (rwlock)
+ *     has: parcel.sides (rwlock)
  * CASE initialised-twice
  *   silent even with --strict
  */

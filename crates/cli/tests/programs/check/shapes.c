@@ -405,11 +405,11 @@ static void abcdbcad(void)
 
 /* CASE philosophers
  *   POTENTIAL: lock order inversion of 5 locks
- *     has: forks (mutex)
- *     has: forks+0x28 (mutex)
- *     has: forks+0x50 (mutex)
- *     has: forks+0x78 (mutex)
- *     has: forks+0xa0 (mutex)
+ *     has: forks[0] (mutex)
+ *     has: forks[1] (mutex)
+ *     has: forks[2] (mutex)
+ *     has: forks[3] (mutex)
+ *     has: forks[4] (mutex)
  *     has: thread "philosopher-0"
  *     has: thread "philosopher-4"
  *     at: eats() @fork-left
