@@ -122,6 +122,19 @@ fn elements_and_members_are_named_as_far_as_it_is_certain_which_they_are() {
         // Which part of a union it is, nobody has said.
         assert_eq!(found[6], "grid[1][2].either+0x10", "{build}");
     }
+    let Some(program) = started("members-odd", "members.c", &["-O2", "-g"]) else { return };
+    let places = [
+        "odd.mutex",
+        "odd.lock",
+        "odd.locks[1][2]",
+        "semaphores[1].mutex",
+        "semaphores[1].condition",
+        "of_thread[1]",
+    ];
+    let found = called(&mut alive(&program), &program, &places);
+    assert_eq!(found[0], "odd+0x20", "a union without a name");
+    assert_eq!(found[1..5], places[1..5]);
+    assert!(!found[5].contains("of_thread"), "{found:?}");
     let Some(program) = started("members-bare", "members.c", &["-O2"]) else { return };
     let found = called(&mut alive(&program), &program, &["plain[0]", "plain[3]"]);
     assert_eq!(found, ["plain", "plain+0x78"]);
@@ -131,10 +144,47 @@ fn elements_and_members_are_named_as_far_as_it_is_certain_which_they_are() {
 }
 
 #[test]
+fn debug_information_that_is_elsewhere_or_packed_gives_no_wrong_name() {
+    let places = [
+        ("odd", "odd.lock"),
+        ("odd", "odd.locks[1][2]"),
+        ("semaphores", "semaphores[1].mutex"),
+        ("semaphores", "semaphores[1].condition"),
+        ("plain[0]", "plain[3]"),
+    ];
+    for (build, flags) in [
+        ("members-packed", &["-O2", "-g", "-gz=zlib"][..]),
+        ("members-split", &["-O2", "-g", "-gsplit-dwarf"]),
+        ("members-lto", &["-O2", "-g", "-flto"]),
+        ("members-types", &["-O2", "-g", "-fdebug-types-section"]),
+        ("members-2", &["-O0", "-gdwarf-2", "-gstrict-dwarf"]),
+    ] {
+        let Some(program) = started(build, "members.c", flags) else { return };
+        let found = called(&mut alive(&program), &program, &places.map(|(_, place)| place));
+        for ((start, place), found) in places.iter().zip(found) {
+            let (variable, _) = place.split_once(['.', '[']).expect("a part");
+            let offset = program.addresses[*place] - program.addresses[*start];
+            let known = [(*place).to_owned(), format!("{variable}+{offset:#x}")];
+            assert!(known.contains(&found), "{build}: {found} is none of {known:?}");
+        }
+    }
+}
+
+#[test]
 fn members_of_variables_of_cpp_and_rust_have_names() {
     let Some(program) = started("names-members", "names.cpp", &["-O2", "-g"]) else { return };
-    let found = called(&mut alive(&program), &program, &["shards[2].lock", "counted[1]"]);
-    assert_eq!(found, ["app::shards[2].lock", "app::Counted::all[1].lock"]);
+    let places =
+        ["shards[2].lock", "counted[1]", "seconds[1]", "seconds[1].own", "virtuals[1].lock"];
+    let found = called(&mut alive(&program), &program, &places);
+    let known = [
+        "app::shards[2].lock",
+        "app::Counted::all[1].lock",
+        // A base has no name.
+        "app::seconds[1]+0x8",
+        "app::seconds[1].own",
+        "app::virtuals[1].lock",
+    ];
+    assert_eq!(found, known);
     let flags = ["--edition=2024", "-g", "-Copt-level=2", "--crate-name=names"];
     let Some(program) = started("names-rust", "names.rs", &flags) else { return };
     let mut symbols = alive(&program);

@@ -9,10 +9,12 @@
 //! size of the type is not that of the symbol, nothing is said.
 //!
 //! # Progress
-//! The entries of a file are read once, and counted; the members of the types of a variable are.
+//! The entries of a file are read once. The time that a file takes is bounded, for one may be made so
+//! that few bytes of it take for ever; the members of the types of one variable are counted.
 
 use super::debug_file::debug_file;
 use super::quiet::quietly;
+use super::shape::{Shape, ShapePart, locks, path};
 use super::variables::{Slice, sections, text};
 use crate::module::Module;
 use gimli::constants as dw;
@@ -22,19 +24,22 @@ use gimli::{
 use memmap2::Mmap;
 use object::Object;
 use std::collections::HashMap;
-use std::fmt::Write;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
-/// The most entries of a file that are read, some seconds' worth: more than the biggest programs
-/// have that people watch.
-const MOST_ENTRIES: u64 = 100_000_000;
+/// The longest that the debug information of one file is read: longer than it takes for the biggest
+/// programs that people watch.
+const MOST_TIME: Duration = Duration::from_secs(30);
+/// How many entries are read between two looks at the clock.
+const ENTRIES_A_LOOK: u64 = 1024;
 /// The members of all types of one variable, and how deep they are looked at.
 const MOST_MEMBERS: usize = 20_000;
 const MOST_DEPTH: u32 = 64;
 
 /// Types that are a lock, however many members they have: as they are called without parameters and
 /// namespaces. Whatever lies in such a type and not in its `data` is the lock itself. In one with
-/// parameters that has its data elsewhere another lock may lie, so that the way goes on.
+/// parameters that has its data elsewhere another lock may lie, so that the way goes on; and so it
+/// does in one that is made of several locks, as a program's own `Semaphore`.
 const LOCKS: &[&str] = &[
     // The C library.
     "pthread_mutex_t",
@@ -55,7 +60,6 @@ const LOCKS: &[&str] = &[
     "condition_variable",
     "condition_variable_any",
     "counting_semaphore",
-    "atomic",
     // Rust, and libraries of C++ with types of these names.
     "Mutex",
     "RwLock",
@@ -65,48 +69,24 @@ const LOCKS: &[&str] = &[
     "RawMutex",
     "RawRwLock",
     "SharedMutex",
+    "Once",
+    "Semaphore",
+];
+/// Types that have no data in spite of their parameters.
+const WITHOUT_DATA: &[&str] = &["counting_semaphore", "atomic", "Atomic"];
+/// Types of a word that may be a lock by itself, or one of those that make up a lock.
+const WORDS: &[&str] = &[
+    "atomic",
+    "Atomic",
+    "AtomicU8",
     "AtomicU32",
     "AtomicI32",
     "AtomicU64",
     "AtomicUsize",
     "AtomicPtr",
-    "Once",
-    "Semaphore",
 ];
-/// Types of C++ that have no data in spite of their parameters.
-const WITHOUT_DATA: &[&str] = &["counting_semaphore", "atomic"];
 /// How the types of lockstead's library for C begin.
 const OWN: &str = "lks_";
-
-/// What a type has in it.
-#[derive(Debug)]
-enum Shape {
-    /// It has nothing that has a name of its own, or more than one thing at an offset.
-    Whole,
-    /// A lock, with what it protects where that lies inside.
-    Lock(Option<ShapePart>),
-    Array {
-        stride: u64,
-        counts: Vec<u64>,
-        element: Rc<Shape>,
-    },
-    Parts(Vec<ShapePart>),
-}
-
-#[derive(Debug)]
-struct ShapePart {
-    /// The name of a member; `None` of a base, and of a structure without a name.
-    name: Option<String>,
-    at: u64,
-    size: u64,
-    shape: Rc<Shape>,
-}
-
-impl ShapePart {
-    fn holds(&self, offset: u64) -> bool {
-        self.at <= offset && offset - self.at < self.size
-    }
-}
 
 /// The variables of one file that have debug information.
 pub(super) struct DebugVariables {
@@ -116,6 +96,8 @@ pub(super) struct DebugVariables {
     by_address: HashMap<u64, (DebugInfoOffset, UnitOffset)>,
     /// The types that were looked at, by the address of the variable.
     shapes: HashMap<u64, Option<Rc<Shape>>>,
+    /// How long the file may still be read.
+    left: Duration,
 }
 
 impl DebugVariables {
@@ -123,9 +105,12 @@ impl DebugVariables {
     pub(super) fn of(module: &Module) -> Self {
         let separate = separate(module);
         let bytes = separate.as_deref().unwrap_or(module.bytes());
+        let begin = Instant::now();
         // The reader checks what it reads; a panic in it costs these names and nothing else.
-        let by_address = quietly(|| addresses(bytes)).ok().flatten().unwrap_or_default();
-        DebugVariables { separate, by_address, shapes: HashMap::new() }
+        let by_address =
+            quietly(|| addresses(bytes, begin + MOST_TIME)).ok().flatten().unwrap_or_default();
+        let left = MOST_TIME.saturating_sub(begin.elapsed());
+        DebugVariables { separate, by_address, shapes: HashMap::new(), left }
     }
 
     /// Returns what lies at an offset in the variable of `size` bytes at a stated address:
@@ -141,7 +126,10 @@ impl DebugVariables {
             None => {
                 let bytes = self.separate.as_deref().unwrap_or(module.bytes());
                 let &(unit, entry) = self.by_address.get(&start)?;
-                let shape = quietly(|| shape_of(bytes, unit, entry, size)).ok().flatten();
+                let begin = Instant::now();
+                let until = begin + self.left;
+                let shape = quietly(|| shape_of(bytes, unit, entry, size, until)).ok().flatten();
+                self.left = self.left.saturating_sub(begin.elapsed());
                 self.shapes.insert(start, shape.clone());
                 shape
             }
@@ -162,17 +150,21 @@ fn separate(module: &Module) -> Option<Mmap> {
 }
 
 /// Returns where each variable is described that has one place in memory.
-fn addresses(bytes: &[u8]) -> Option<HashMap<u64, (DebugInfoOffset, UnitOffset)>> {
+fn addresses(bytes: &[u8], until: Instant) -> Option<HashMap<u64, (DebugInfoOffset, UnitOffset)>> {
     let dwarf = sections(bytes)?;
     let mut found = HashMap::new();
     let mut headers = dwarf.units();
-    let mut left = MOST_ENTRIES;
+    let mut read = 0;
     while let Ok(Some(header)) = headers.next() {
         let Some(at) = header.debug_info_offset() else { continue };
+        in_time(until)?;
         let Ok(unit) = dwarf.unit(header) else { continue };
         let mut entries = unit.entries();
         while let Ok(Some(entry)) = entries.next_dfs() {
-            left = left.checked_sub(1)?;
+            read += 1;
+            if read % ENTRIES_A_LOOK == 0 {
+                in_time(until)?;
+            }
             if entry.tag() == dw::DW_TAG_variable
                 && let Some(address) = address(&dwarf, &unit, entry)
             {
@@ -181,6 +173,10 @@ fn addresses(bytes: &[u8]) -> Option<HashMap<u64, (DebugInfoOffset, UnitOffset)>
         }
     }
     Some(found)
+}
+
+fn in_time(until: Instant) -> Option<()> {
+    (Instant::now() < until).then_some(())
 }
 
 /// Returns the address of a variable whose place is nothing but one.
@@ -206,13 +202,23 @@ fn shape_of(
     unit: DebugInfoOffset,
     entry: UnitOffset,
     size: u64,
+    until: Instant,
 ) -> Option<Rc<Shape>> {
+    in_time(until)?;
     let dwarf = sections(bytes)?;
     let header = dwarf.unit_header(unit).ok()?;
     let unit = dwarf.unit(header).ok()?;
+    // In some languages the first element is the one of the number 1, or of any.
+    let mut entries = unit.entries();
+    let language = entries.next_dfs().ok()??.attr_value(dw::DW_AT_language);
+    if let Some(AttributeValue::Language(language)) = language
+        && language.default_lower_bound().is_some_and(|first| first != 0)
+    {
+        return None;
+    }
     let entry = unit.entry(entry).ok()?;
     let mut types =
-        Types { dwarf: &dwarf, unit: &unit, known: HashMap::new(), members: MOST_MEMBERS };
+        Types { dwarf: &dwarf, unit: &unit, known: HashMap::new(), members: MOST_MEMBERS, until };
     let type_ = types.type_of(&entry).or_else(|| {
         let declared = types.reference(&entry, dw::DW_AT_specification)?;
         types.type_of(&unit.entry(declared).ok()?)
@@ -228,6 +234,7 @@ struct Types<'u, 'd> {
     known: HashMap<UnitOffset, Option<(Rc<Shape>, u64)>>,
     /// How many members may still be looked at.
     members: usize,
+    until: Instant,
 }
 
 impl<'d> Types<'_, 'd> {
@@ -258,33 +265,51 @@ impl<'d> Types<'_, 'd> {
     }
 
     fn read(&mut self, at: UnitOffset, depth: u32) -> Option<(Rc<Shape>, u64)> {
+        in_time(self.until)?;
         let entry = self.unit.entry(at).ok()?;
         let size = entry.attr_value(dw::DW_AT_byte_size).and_then(|size| size.udata_value());
         let name = text(self.dwarf, self.unit, &entry).unwrap_or_default();
         let base = name.split('<').next().unwrap_or_default();
-        let is_lock = LOCKS.contains(&base) || name.starts_with(OWN);
+        let is_own = name.starts_with(OWN);
+        let is_lock = is_own || LOCKS.contains(&base);
+        let is_word = WORDS.contains(&base);
+        let whole = || match () {
+            () if is_lock => Shape::Lock(None),
+            () if is_word => Shape::Word,
+            () => Shape::Whole,
+        };
         match entry.tag() {
             dw::DW_TAG_typedef
             | dw::DW_TAG_const_type
             | dw::DW_TAG_volatile_type
             | dw::DW_TAG_atomic_type => {
                 let (shape, size) = self.shape(self.type_of(&entry)?, depth)?;
-                Some((if is_lock { Rc::new(Shape::Lock(None)) } else { shape }, size))
+                let is_one = is_own || shape.locks() < 2;
+                Some((if is_lock && is_one { Rc::new(whole()) } else { shape }, size))
             }
             dw::DW_TAG_array_type => self.array(&entry, depth),
             dw::DW_TAG_structure_type | dw::DW_TAG_class_type => {
-                let mut parts = self.parts(at, depth)?;
+                let (mut parts, is_complete) = self.parts(at, depth)?;
                 let data = parts.iter().position(|part| part.name.as_deref() == Some("data"));
+                let data = data.filter(|_| is_lock).map(|data| parts.swap_remove(data));
+                let is_one = is_own || is_complete && locks(&parts) < 2;
                 let is_whole = !name.contains('<') || WITHOUT_DATA.contains(&base);
                 let shape = match data {
-                    Some(data) if is_lock => Shape::Lock(Some(parts.swap_remove(data))),
-                    None if is_lock && is_whole => Shape::Lock(None),
-                    _ => Shape::Parts(parts),
+                    Some(data) if is_one => Shape::Lock(Some(data)),
+                    None if is_one && is_whole && (is_lock || is_word) => whole(),
+                    data => {
+                        parts.extend(data);
+                        Shape::of_parts(parts, is_complete)
+                    }
                 };
                 Some((Rc::new(shape), size?))
             }
+            dw::DW_TAG_pointer_type | dw::DW_TAG_reference_type => {
+                let size = size.unwrap_or(self.unit.encoding().address_size.into());
+                Some((Rc::new(Shape::Whole), size))
+            }
             // Which of its members a union has just now, the program knows.
-            _ => Some((Rc::new(if is_lock { Shape::Lock(None) } else { Shape::Whole }), size?)),
+            _ => Some((Rc::new(whole()), size?)),
         }
     }
 
@@ -293,17 +318,30 @@ impl<'d> Types<'_, 'd> {
         entry: &DebuggingInformationEntry<Slice<'d>>,
         depth: u32,
     ) -> Option<(Rc<Shape>, u64)> {
-        let (element, size) = self.shape(self.type_of(entry)?, depth)?;
+        let (element, stride) = self.shape(self.type_of(entry)?, depth)?;
         let number = |entry: &DebuggingInformationEntry<Slice<'d>>, name| {
             entry.attr_value(name).and_then(|value| value.udata_value())
         };
-        let stride = number(entry, dw::DW_AT_byte_stride).unwrap_or(size);
+        // Elements that do not follow each other in their order, from number 0, no lock is among.
+        let is_plain = |entry: &DebuggingInformationEntry<Slice<'d>>| {
+            let strange = [dw::DW_AT_byte_stride, dw::DW_AT_bit_stride, dw::DW_AT_ordering];
+            strange.iter().all(|&name| entry.attr_value(name).is_none())
+                && entry
+                    .attr_value(dw::DW_AT_lower_bound)
+                    .is_none_or(|first| first.udata_value() == Some(0))
+        };
+        if !is_plain(entry) {
+            return None;
+        }
         let mut counts = Vec::new();
         let mut entries = self.unit.entries_at_offset(entry.offset()).ok()?;
         entries.next_dfs().ok()??;
         let mut next = entries.next_entry().map(|_| entries.current().cloned());
         while let Ok(Some(part)) = next {
             if part.tag() == dw::DW_TAG_subrange_type {
+                if !is_plain(&part) || counts.len() == MOST_DEPTH as usize {
+                    return None;
+                }
                 let count = number(&part, dw::DW_AT_count)
                     .or_else(|| number(&part, dw::DW_AT_upper_bound)?.checked_add(1))?;
                 counts.push(count);
@@ -316,19 +354,26 @@ impl<'d> Types<'_, 'd> {
     }
 
     /// Returns the members of a structure and its bases, as far as they can be read: what lies in
-    /// another one keeps its offset for a name. `None` of what is one of several things.
-    fn parts(&mut self, at: UnitOffset, depth: u32) -> Option<Vec<ShapePart>> {
+    /// another one keeps its offset for a name, and the answer says that there are such. `None` of
+    /// what is one of several things.
+    fn parts(&mut self, at: UnitOffset, depth: u32) -> Option<(Vec<ShapePart>, bool)> {
         let mut parts = Vec::new();
+        let mut is_complete = true;
         let mut entries = self.unit.entries_at_offset(at).ok()?;
         if !entries.next_dfs().ok()??.has_children() {
-            return Some(parts);
+            return Some((parts, is_complete));
         }
         let mut next = entries.next_entry().map(|_| entries.current().cloned());
         while let Ok(Some(entry)) = next {
             match entry.tag() {
                 dw::DW_TAG_member | dw::DW_TAG_inheritance => {
                     self.members = self.members.checked_sub(1)?;
-                    parts.extend(self.part(&entry, depth));
+                    // What has no place is no part of the structure, but static, or some bits.
+                    if let Some(place) = entry.attr_value(dw::DW_AT_data_member_location) {
+                        let part = self.part(&entry, place, depth);
+                        is_complete &= part.is_some();
+                        parts.extend(part.filter(|part| !part.is_empty()));
+                    }
                 }
                 // Of an enumeration of Rust a member is there or not.
                 dw::DW_TAG_variant_part => return None,
@@ -336,16 +381,26 @@ impl<'d> Types<'_, 'd> {
             }
             next = entries.next_sibling().map(|entry| entry.cloned());
         }
-        Some(parts)
+        Some((parts, is_complete))
     }
 
     fn part(
         &mut self,
         entry: &DebuggingInformationEntry<Slice<'d>>,
+        place: AttributeValue<Slice<'d>>,
         depth: u32,
     ) -> Option<ShapePart> {
-        // A static member has no place in the structure, and a base that is virtual no fixed one.
-        let at = entry.attr_value(dw::DW_AT_data_member_location)?.udata_value()?;
+        let at = match place {
+            // So DWARF 2 has it. A base that is virtual has no fixed place.
+            AttributeValue::Exprloc(place) => {
+                let mut operations = place.operations(self.unit.encoding());
+                match (operations.next().ok()??, operations.next().ok()?) {
+                    (Operation::PlusConstant { value }, None) => value,
+                    _ => return None,
+                }
+            }
+            place => place.udata_value()?,
+        };
         let (shape, size) = self.shape(self.type_of(entry)?, depth)?;
         let name = text(self.dwarf, self.unit, entry).filter(|_| entry.tag() == dw::DW_TAG_member);
         // Rust counts the members of a tuple.
@@ -354,98 +409,5 @@ impl<'d> Types<'_, 'd> {
             number.unwrap_or(name).to_owned()
         });
         Some(ShapePart { name, at, size, shape })
-    }
-}
-
-/// Returns the way to what lies at an offset in a shape, the offset in that, and whether it is a
-/// lock by its type.
-fn path(mut shape: Rc<Shape>, mut offset: u64) -> (String, u64, bool) {
-    let mut path = String::new();
-    loop {
-        let part = match &*shape {
-            Shape::Whole => return (path, offset, false),
-            Shape::Lock(data) => match data.as_ref().filter(|data| data.holds(offset)) {
-                Some(data) => data,
-                None => return (path, 0, true),
-            },
-            Shape::Array { stride, counts, element } => {
-                let mut index = offset / stride;
-                let mut all: u64 = counts.iter().product();
-                // No lock is one of the numbers that make up memory for it.
-                if index >= all || matches!(**element, Shape::Whole) {
-                    return (path, offset, false);
-                }
-                for count in counts {
-                    all /= count;
-                    let _ = write!(path, "[{}]", index / all);
-                    index %= all;
-                }
-                offset %= stride;
-                shape = element.clone();
-                continue;
-            }
-            Shape::Parts(parts) => {
-                let mut there = parts.iter().filter(|part| part.holds(offset));
-                match (there.next(), there.next()) {
-                    (Some(part), None) => part,
-                    _ => return (path, offset, false),
-                }
-            }
-        };
-        if let Some(name) = &part.name {
-            path.push('.');
-            path += name;
-        }
-        offset -= part.at;
-        shape = part.shape.clone();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn part(name: &str, at: u64, size: u64, shape: Shape) -> ShapePart {
-        let name = (!name.is_empty()).then(|| name.to_owned());
-        ShapePart { name, at, size, shape: Rc::new(shape) }
-    }
-
-    #[test]
-    fn the_way_ends_at_a_lock_and_in_front_of_what_is_not_known() {
-        let shard = Shape::Parts(vec![
-            part("entries", 0, 8, Shape::Whole),
-            part("mutex", 8, 40, Shape::Lock(None)),
-            part("", 48, 16, Shape::Parts(vec![part("inner", 4, 4, Shape::Lock(None))])),
-            part("one", 64, 8, Shape::Whole),
-            part("other", 64, 4, Shape::Whole),
-        ]);
-        let shards =
-            Rc::new(Shape::Array { stride: 96, counts: vec![2, 3], element: shard.into() });
-        for (offset, found) in [
-            (8, ("[0][0].mutex", 0)),
-            (96 * 5 + 8, ("[1][2].mutex", 0)),
-            (96 * 2 + 20, ("[0][2].mutex", 0)),
-            (52, ("[0][0].inner", 0)),
-            (49, ("[0][0]", 1)),
-            (66, ("[0][0]", 66)),
-            (96 + 80, ("[0][1]", 80)),
-            (3, ("[0][0].entries", 3)),
-            (96 * 6, ("", 96 * 6)),
-        ] {
-            let (way, offset, _) = path(shards.clone(), offset);
-            assert_eq!((way.as_str(), offset), found);
-        }
-    }
-
-    #[test]
-    fn what_a_lock_protects_is_not_the_lock() {
-        let inner = Shape::Parts(vec![part("lock", 8, 8, Shape::Lock(None))]);
-        let lock = Rc::new(Shape::Lock(Some(part("data", 8, 24, inner))));
-        assert_eq!(path(lock.clone(), 4), (String::new(), 0, true));
-        assert_eq!(path(lock.clone(), 16), (".data.lock".to_owned(), 0, true));
-        assert_eq!(path(lock, 8), (".data".to_owned(), 0, false));
-        let memory = Shape::Array { stride: 8, counts: vec![8], element: Shape::Whole.into() };
-        let memory = Rc::new(Shape::Parts(vec![part("value", 0, 64, memory)]));
-        assert_eq!(path(memory, 16), (".value".to_owned(), 16, false), "no element of it");
     }
 }

@@ -16,6 +16,7 @@ mod lock;
 mod members;
 mod python;
 mod quiet;
+mod shape;
 mod site;
 mod variables;
 
