@@ -171,6 +171,14 @@ fn debug_information_that_is_elsewhere_or_packed_gives_no_wrong_name() {
 }
 
 #[test]
+fn types_that_have_no_end_end() {
+    let Some(program) = started("hostile", "hostile.c", &["-O2"]) else { return };
+    let places = ["typedefs", "itself", "arrays", "endless", "nothing"];
+    let found = called(&mut alive(&program), &program, &places);
+    assert_eq!(found, places.map(|place| format!("{place}+0x8")));
+}
+
+#[test]
 fn members_of_variables_of_cpp_and_rust_have_names() {
     let Some(program) = started("names-members", "names.cpp", &["-O2", "-g"]) else { return };
     let places =

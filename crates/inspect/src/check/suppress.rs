@@ -328,6 +328,24 @@ mod tests {
     }
 
     #[test]
+    fn a_lock_in_a_variable_is_fitted_with_debug_information_and_without() {
+        let fits = |glob: &str, name: &str| {
+            let mut all = Suppressions::default();
+            all.add("x.toml", &format!("[[suppress]]\nlocks = ['{glob}']")).unwrap();
+            let mut finding = finding();
+            let lock = LockIdentity { name: name.into(), ..LockIdentity::default() };
+            finding.violation.as_mut().expect("it is one").lock = lock;
+            all.fit(&finding, "").is_some()
+        };
+        for name in ["shards[3].mutex", "shards+0x80"] {
+            assert!(fits("shards*", name), "{name}");
+        }
+        assert!(fits("shards[*].mutex", "shards[3].mutex"));
+        assert!(!fits("shards[*].mutex", "shards[3].rwlock"));
+        assert!(!fits("shards+0x80", "shards[3].mutex"));
+    }
+
+    #[test]
     fn errors_name_file_and_line() {
         for (text, words) in [
             ("[[suppress]]\nrule = 'recursoin'", &["f:2: ", "`recursoin`", "--list-rules"][..]),

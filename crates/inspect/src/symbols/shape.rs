@@ -66,7 +66,7 @@ impl ShapePart {
         self.at <= offset && offset - self.at < self.size
     }
 
-    /// A structure without members has a byte, which another one may have as well.
+    /// Tells whether nothing lies there: what has no members has a byte, which others may have too.
     pub(super) fn is_empty(&self) -> bool {
         self.size <= 1 && matches!(&*self.shape, Shape::Parts(parts, _) if parts.is_empty())
     }
