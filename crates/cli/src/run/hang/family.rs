@@ -30,6 +30,21 @@ pub(super) fn living(roots: impl Iterator<Item = u32>) -> BTreeSet<u32> {
     found
 }
 
+/// The flag of a thread that ends by a signal, in field 9 of its `stat` (`PF_SIGNALED` of the
+/// kernel's `sched.h`).
+const ENDS_BY_SIGNAL: u32 = 0x400;
+
+/// Tells whether a signal ends a process, be it that nobody has waited for it yet.
+pub(super) fn is_killed(pid: u32) -> bool {
+    let flags = || -> Option<u32> {
+        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        // The name may hold anything; field 3 follows it.
+        let (_, after) = text.rsplit_once(')')?;
+        after.split_whitespace().nth(9 - 3)?.parse().ok()
+    };
+    flags().is_some_and(|flags| flags & ENDS_BY_SIGNAL != 0)
+}
+
 /// Returns the parent of a process, and whether it has ended itself.
 fn parent(pid: u32) -> Option<(u32, bool)> {
     let status = StatusFile::read(&format!("/proc/{pid}/status")).ok()?;
@@ -42,6 +57,27 @@ fn parent(pid: u32) -> Option<(u32, bool)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_is_killed_is_so_until_somebody_waits_for_it() {
+        let mut cat = std::process::Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("a program");
+        let pid = cat.id();
+        assert!(!is_killed(pid) && !is_killed(std::process::id()));
+        cat.kill().expect("it lives");
+        // SAFETY: `info` is plain bits of this frame, which the call fills in; it waits until the
+        // child has ended, and leaves it there.
+        let left = unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            libc::waitid(libc::P_PID, pid, &raw mut info, libc::WEXITED | libc::WNOWAIT)
+        };
+        assert_eq!(left, 0, "{}", std::io::Error::last_os_error());
+        assert!(is_killed(pid));
+        assert!(cat.wait().expect("a child").code().is_none());
+        assert!(!is_killed(pid), "it is gone");
+    }
 
     #[test]
     fn children_of_children_are_found_and_those_that_ended_are_not() {

@@ -3,7 +3,7 @@
 use super::super::signals::ProgramEnd;
 use super::ending::Ending;
 use super::watch::{Hang, HangWatch};
-use super::{HangOptions, OnHang};
+use super::{HangOptions, OnHang, family};
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -47,6 +47,11 @@ impl Hanging {
     ) -> Option<(Hang, HangTask)> {
         if let Some(ending) = &mut self.ending {
             ending.step(now);
+        }
+        // A thread that ends by a signal moves, but not on: it counts how the program stood before.
+        if now >= self.watch.next() && family::is_killed(self.program) {
+            self.watch.leave_out(now);
+            return None;
         }
         let hang = self.watch.tick(now, iter::once(self.program).chain(live))?;
         if self.ending.is_some() {

@@ -149,13 +149,20 @@ impl HangWatch {
         Some(Hang { pids: pids.into_iter().collect(), threads: self.seen.len(), since })
     }
 
+    /// Leaves out a look: the next one is due as if this one had been made.
+    pub(crate) fn leave_out(&mut self, now: Instant) {
+        self.next = now + self.period;
+    }
+
     /// Looks at all threads now.
     pub(crate) fn look(&mut self, now: Instant, roots: impl Iterator<Item = u32>) {
         let passed = now - self.looked;
         let mut before = std::mem::take(&mut self.seen);
         self.seen = standings(&family::living(roots), &before);
         let allowed = (passed / ALLOWED).max(ONE_WAKING);
-        let mut same = !self.seen.is_empty() && passed < self.period * LATE;
+        // Time in which nobody looked may not be the program's. What has lasted has lasted.
+        let counts = passed < self.period * LATE || self.is_hung();
+        let mut same = !self.seen.is_empty() && counts;
         for (key, standing) in &mut self.seen {
             let rests = before.remove(key).and_then(|then| then.rests(*standing, allowed));
             match rests {
