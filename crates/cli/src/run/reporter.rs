@@ -299,6 +299,7 @@ impl Work {
         {
             output::note(end);
         }
+        task.done.store(true, Relaxed);
     }
 
     /// Reports deadlocks through locks that no ledger has, each once.

@@ -7,6 +7,7 @@ use super::{HangOptions, OnHang, family};
 use std::iter;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
 /// What to do about a hang.
@@ -15,6 +16,8 @@ pub(crate) struct HangTask {
     pub(crate) action: OnHang,
     /// Whether the picture has been printed.
     pub(crate) told: Arc<AtomicBool>,
+    /// Whether all has been done about it.
+    pub(crate) done: Arc<AtomicBool>,
 }
 
 /// What the supervisor knows of hanging.
@@ -22,6 +25,8 @@ pub(crate) struct Hanging {
     watch: HangWatch,
     program: u32,
     ending: Option<Ending>,
+    /// Whether all has been done about the last hang; `None` when a look was made after that.
+    report: Option<Arc<AtomicBool>>,
     /// Whether the program hung when somebody first asked it to end.
     when_asked: Option<bool>,
 }
@@ -30,7 +35,7 @@ impl Hanging {
     /// Prepares to watch the run of `program`.
     pub(crate) fn new(options: HangOptions, program: u32, now: Instant) -> Self {
         let watch = HangWatch::new(options, now);
-        Hanging { watch, program, ending: None, when_asked: None }
+        Hanging { watch, program, ending: None, report: None, when_asked: None }
     }
 
     /// Returns when to come again.
@@ -53,11 +58,20 @@ impl Hanging {
             self.watch.leave_out(now);
             return None;
         }
-        let hang = self.watch.tick(now, iter::once(self.program).chain(live))?;
+        let is_due = now >= self.watch.next();
+        let is_over = self.report.as_ref().is_some_and(|done| done.load(Relaxed));
+        self.watch.set_visited(self.report.is_some());
+        let hang = self.watch.tick(now, iter::once(self.program).chain(live));
+        if is_due && is_over {
+            self.report = None;
+        }
+        let hang = hang?;
         if self.ending.is_some() {
             return None;
         }
-        let task = HangTask { action: self.watch.options().action.clone(), told: Arc::default() };
+        let action = self.watch.options().action.clone();
+        let task = HangTask { action, told: Arc::default(), done: Arc::default() };
+        self.report = Some(task.done.clone());
         if task.action == OnHang::Abort {
             self.ending = Some(Ending::new(&hang.pids, task.told.clone(), now));
         }

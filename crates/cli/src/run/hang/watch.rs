@@ -55,8 +55,9 @@ struct Standing {
 }
 
 impl Standing {
-    /// Returns how it stands now, if it has moved no more since than waiting takes.
-    fn rests(self, now: Standing, allowed: Duration) -> Option<Standing> {
+    /// Returns how it stands now, if it has moved no more since than waiting takes; `is_visited`, if
+    /// somebody who looks at the program may have stopped it meanwhile.
+    fn rests(self, now: Standing, allowed: Duration, is_visited: bool) -> Option<Standing> {
         // One that runs all the time is never taken off its processor.
         let idle = now.ran == self.ran && (now.ran.is_some() || now.place.is_some());
         if idle
@@ -65,13 +66,18 @@ impl Standing {
         {
             return Some(now);
         }
+        if is_visited && now.ran.is_none() {
+            // It is stopped, and goes on from where it was.
+            return Some(self);
+        }
         let used = now.ran?.checked_sub(self.ran?)?;
         let there = match now.place {
             // It was met on its way back.
             None => Standing { place: self.place, timed: self.timed, ..now },
             Some(_) => now,
         };
-        let same = there.place == self.place && self.timed && there.timed;
+        let wakes = self.timed && there.timed || is_visited;
+        let same = there.place == self.place && wakes;
         (same && used <= allowed).then_some(there)
     }
 }
@@ -101,6 +107,8 @@ pub(crate) struct HangWatch {
     patience: Duration,
     /// This standstill was reported.
     reported: bool,
+    /// The report of it is being made, for which the threads are stopped now and then.
+    is_visited: bool,
 }
 
 impl HangWatch {
@@ -115,7 +123,13 @@ impl HangWatch {
             seen: BTreeMap::new(),
             still: None,
             reported: false,
+            is_visited: false,
         }
+    }
+
+    /// Notes whether the report of a standstill is being made.
+    pub(crate) fn set_visited(&mut self, is_visited: bool) {
+        self.is_visited = is_visited;
     }
 
     pub(crate) fn options(&self) -> &HangOptions {
@@ -164,7 +178,8 @@ impl HangWatch {
         let counts = passed < self.period * LATE || self.is_hung();
         let mut same = !self.seen.is_empty() && counts;
         for (key, standing) in &mut self.seen {
-            let rests = before.remove(key).and_then(|then| then.rests(*standing, allowed));
+            let then = before.remove(key);
+            let rests = then.and_then(|then| then.rests(*standing, allowed, self.is_visited));
             match rests {
                 Some(rests) => *standing = rests,
                 None => same = false,
@@ -258,7 +273,7 @@ mod tests {
     #[test]
     fn only_a_wait_with_a_deadline_may_wake() {
         let allowed = Duration::from_micros(500);
-        let rests = |then: Standing, now: Standing| then.rests(now, allowed).is_some();
+        let rests = |then: Standing, now: Standing| then.rests(now, allowed, false).is_some();
         assert!(rests(at(1, false, 3, 10), at(1, false, 3, 10)));
         assert!(!rests(at(1, false, 3, 10), at(1, false, 4, 11)), "it ran");
         assert!(rests(at(1, true, 3, 10), at(1, true, 9, 510)));
@@ -268,24 +283,36 @@ mod tests {
     }
 
     #[test]
+    fn who_is_stopped_by_those_that_report_it_rests() {
+        let allowed = Duration::from_micros(500);
+        let then = at(1, false, 3, 10);
+        let visited = |now: Standing| then.rests(now, allowed, true);
+        assert_eq!(visited(at(1, false, 4, 20)), Some(at(1, false, 4, 20)), "it is back");
+        let stopped = Standing { switches: None, ran: None, ..at(0, false, 0, 0) };
+        assert_eq!(visited(stopped), Some(then));
+        assert_eq!(visited(at(2, false, 4, 20)), None, "it is elsewhere");
+        assert_eq!(visited(at(1, false, 4, 511)), None, "it ran for too long");
+    }
+
+    #[test]
     fn a_thread_that_is_met_awake_keeps_its_place() {
         let allowed = Duration::from_micros(500);
         let then = at(1, true, 3, 10);
         let awake = Standing { place: None, timed: false, ..at(0, false, 4, 20) };
-        let now = then.rests(awake, allowed).expect("it only woke");
+        let now = then.rests(awake, allowed, false).expect("it only woke");
         assert_eq!((now.place, now.timed), (then.place, true));
-        assert!(now.rests(at(1, true, 5, 30), allowed).is_some());
+        assert!(now.rests(at(1, true, 5, 30), allowed, false).is_some());
         let runs = Standing { place: None, ..at(0, false, 3, 10) };
-        assert_eq!(runs.rests(runs, allowed), Some(runs), "not on a processor since");
+        assert_eq!(runs.rests(runs, allowed, false), Some(runs), "not on a processor since");
         let on = Standing { place: None, ..at(0, false, 3, 20) };
-        assert!(runs.rests(on, allowed).is_none(), "it was on a processor all the time");
+        assert!(runs.rests(on, allowed, false).is_none(), "it was on a processor all the time");
     }
 
     #[test]
     fn what_the_kernel_does_not_count_is_no_rest() {
         let then = at(1, true, 3, 10);
         let stopped = Standing { switches: None, ran: None, ..then };
-        assert!(then.rests(stopped, ONE_WAKING).is_none());
-        assert!(stopped.rests(then, ONE_WAKING).is_none());
+        assert!(then.rests(stopped, ONE_WAKING, false).is_none());
+        assert!(stopped.rests(then, ONE_WAKING, false).is_none());
     }
 }
