@@ -82,7 +82,7 @@ fn a_child_that_is_not_watched_is_shown_too() {
 fn a_command_is_run_with_the_processes_in_its_environment() {
     let command = "echo said of $LOCKSTEAD_PID: $LOCKSTEAD_PIDS; kill $LOCKSTEAD_PID; exit 9";
     let ended = hung(&["--on-hang", command], &["cat"]).end_with_open_input();
-    assert_eq!((ended.status.code(), &*ended.stdout), (Some(4), ""));
+    assert_eq!((ended.status.code(), &*ended.stdout), (Some(4), ""), "{}", ended.stderr);
     let said = ended.stderr.find("\nsaid of ").unwrap_or_else(|| panic!("{}", ended.stderr));
     assert!(ended.stderr.find(HANG).is_some_and(|picture| picture < said), "{}", ended.stderr);
     let end = "lockstead: the command of --on-hang ended with exit status: 9";

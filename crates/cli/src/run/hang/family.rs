@@ -34,15 +34,17 @@ pub(super) fn living(roots: impl Iterator<Item = u32>) -> BTreeSet<u32> {
 /// kernel's `sched.h`).
 const ENDS_BY_SIGNAL: u32 = 0x400;
 
-/// Tells whether a signal ends a process, be it that nobody has waited for it yet.
-pub(super) fn is_killed(pid: u32) -> bool {
-    let flags = || -> Option<u32> {
-        let text = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+/// Tells whether a process is gone, or a signal ends it.
+pub(super) fn ends(pid: u32) -> bool {
+    let flags = |text: &str| -> Option<u32> {
         // The name may hold anything; field 3 follows it.
         let (_, after) = text.rsplit_once(')')?;
         after.split_whitespace().nth(9 - 3)?.parse().ok()
     };
-    flags().is_some_and(|flags| flags & ENDS_BY_SIGNAL != 0)
+    match fs::read_to_string(format!("/proc/{pid}/stat")) {
+        Ok(text) => flags(&text).is_some_and(|flags| flags & ENDS_BY_SIGNAL != 0),
+        Err(_) => true,
+    }
 }
 
 /// Returns the parent of a process, and whether it has ended itself.
@@ -59,13 +61,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_is_killed_is_so_until_somebody_waits_for_it() {
+    fn who_is_killed_ends_though_nobody_has_waited_for_it() {
         let mut cat = std::process::Command::new("cat")
             .stdin(std::process::Stdio::piped())
             .spawn()
             .expect("a program");
         let pid = cat.id();
-        assert!(!is_killed(pid) && !is_killed(std::process::id()));
+        assert!(!ends(pid) && !ends(std::process::id()));
         cat.kill().expect("it lives");
         // SAFETY: `info` is plain bits of this frame, which the call fills in; it waits until the
         // child has ended, and leaves it there.
@@ -74,9 +76,9 @@ mod tests {
             libc::waitid(libc::P_PID, pid, &raw mut info, libc::WEXITED | libc::WNOWAIT)
         };
         assert_eq!(left, 0, "{}", std::io::Error::last_os_error());
-        assert!(is_killed(pid));
+        assert!(ends(pid));
         assert!(cat.wait().expect("a child").code().is_none());
-        assert!(!is_killed(pid), "it is gone");
+        assert!(ends(pid), "it is gone");
     }
 
     #[test]

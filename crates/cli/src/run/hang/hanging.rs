@@ -27,6 +27,8 @@ pub(crate) struct Hanging {
     ending: Option<Ending>,
     /// Whether all has been done about the last hang; `None` when a look was made after that.
     report: Option<Arc<AtomicBool>>,
+    /// Whether the program hung at the last look before its end; others of the run may go on.
+    when_ended: Option<bool>,
     /// Whether the program hung when somebody first asked it to end.
     when_asked: Option<bool>,
 }
@@ -35,7 +37,7 @@ impl Hanging {
     /// Prepares to watch the run of `program`.
     pub(crate) fn new(options: HangOptions, program: u32, now: Instant) -> Self {
         let watch = HangWatch::new(options, now);
-        Hanging { watch, program, ending: None, report: None, when_asked: None }
+        Hanging { watch, program, ending: None, report: None, when_ended: None, when_asked: None }
     }
 
     /// Returns when to come again.
@@ -53,17 +55,16 @@ impl Hanging {
         if let Some(ending) = &mut self.ending {
             ending.step(now);
         }
-        // A thread that ends by a signal moves, but not on: it counts how the program stood before.
-        if now >= self.watch.next() && family::is_killed(self.program) {
-            self.watch.leave_out(now);
-            return None;
-        }
-        let is_due = now >= self.watch.next();
+        let (is_due, was_hung) = (now >= self.watch.next(), self.watch.is_hung());
         let is_over = self.report.as_ref().is_some_and(|done| done.load(Relaxed));
         self.watch.set_visited(self.report.is_some());
         let hang = self.watch.tick(now, iter::once(self.program).chain(live));
         if is_due && is_over {
             self.report = None;
+        }
+        // A program that ends moves, but not on. Asked after the look, which may have met its end.
+        if is_due && family::ends(self.program) {
+            self.when_ended.get_or_insert(was_hung);
         }
         let hang = hang?;
         if self.ending.is_some() {
@@ -92,6 +93,9 @@ impl Hanging {
     /// Returns whether the program was ended while it hung, and did not end by itself.
     pub(crate) fn ended_program(&self, end: ProgramEnd) -> bool {
         let killed = matches!(end, ProgramEnd::Killed(_));
-        self.ending.is_some() || self.when_asked.unwrap_or(killed && self.watch.is_hung())
+        self.ending.is_some()
+            || self.when_asked.unwrap_or_else(|| {
+                killed && self.when_ended.unwrap_or_else(|| self.watch.is_hung())
+            })
     }
 }

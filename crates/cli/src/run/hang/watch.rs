@@ -163,11 +163,6 @@ impl HangWatch {
         Some(Hang { pids: pids.into_iter().collect(), threads: self.seen.len(), since })
     }
 
-    /// Leaves out a look: the next one is due as if this one had been made.
-    pub(crate) fn leave_out(&mut self, now: Instant) {
-        self.next = now + self.period;
-    }
-
     /// Looks at all threads now.
     pub(crate) fn look(&mut self, now: Instant, roots: impl Iterator<Item = u32>) {
         let passed = now - self.looked;
