@@ -291,7 +291,7 @@ impl Config {
 
     /// Is for the first checker, which tells the states of a sequentially consistent machine from
     /// each other by what memory holds. Loom tells no states, and its memory stays weak: only
-    /// spurious wake-ups are left out, as there.
+    /// spurious wake-ups are left out, as there. It is the scenarios of shared locks that ask for it.
     #[must_use]
     pub fn merged(mut self) -> Self {
         self.budget.spurious = 0;

@@ -23,8 +23,9 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Is for the first checker, whose searches of these scenarios cover every execution. What this
-    /// one covers of them is said at [`Scenario::verify`](crate::Scenario::verify), and printed.
+    /// Checks nothing. The first checker, with which this one has the text of the scenarios in common,
+    /// checks here that it has searched every execution; this one searches a part of them, as
+    /// [`Scenario::verify`](crate::Scenario::verify) says and prints.
     pub fn must_be_complete(&self) {}
 }
 

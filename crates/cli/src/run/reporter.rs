@@ -299,7 +299,6 @@ impl Work {
         {
             output::note(end);
         }
-        task.done.store(true, Relaxed);
     }
 
     /// Reports deadlocks through locks that no ledger has, each once.

@@ -30,23 +30,10 @@ static pthread_mutex_t *lock_of(int number)
 static void *worker(void *argument)
 {
     int number = *(int *)argument;
-    tids[number] = gettid();
+    announce(&tids[number]);
     must(pthread_mutex_lock(lock_of(wanted[number]))); /* @waits */
     must(pthread_mutex_unlock(lock_of(wanted[number])));
     return NULL;
-}
-
-static int sleeps(int tid)
-{
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
-    FILE *file = fopen(path, "r");
-    size_t length = file ? fread(text, 1, sizeof text - 1, file) : 0;
-    if (file)
-        fclose(file);
-    text[length] = 0;
-    char *after = strrchr(text, ')');
-    return after && after[2] == 'S';
 }
 
 int main(void)
@@ -59,12 +46,11 @@ int main(void)
         for (int i = 0; i < ALL; i++)
             must(pthread_mutex_lock(lock_of(i)));
         for (int i = 0; i < WAITERS; i++) {
-            tids[i] = 0;
+            atomic_store(&tids[i], 0);
             must(pthread_create(&threads[i], NULL, worker, &numbers[i]));
         }
         for (int i = 0; i < WAITERS; i++)
-            while (!tids[i] || !sleeps(tids[i]))
-                nap(1);
+            await_state(&tids[i], 'S');
         /* Long beside what it takes them to start and to end. */
         nap(200);
         for (int i = 0; i < ALL; i++)

@@ -60,11 +60,11 @@ pub(super) fn describe(
     // A semaphore of the interpreter's is known by the object that it belongs to.
     let is_semaphore = one && kind == ObjectKind::Semaphore;
     let object = is_semaphore.then(|| python.object(members[0])).flatten();
-    let name = match &row.futex {
-        _ if row.called.is_some() => row.called.clone().unwrap_or_default(),
-        Some(futex) => futex.name(names, &mut facts),
-        None if one => object.unwrap_or_else(|| names.lock(&facts)),
-        None => class_name(names, &facts),
+    let name = match (&row.called, &row.futex) {
+        (Some(called), _) => called.clone(),
+        (None, Some(futex)) => futex.name(names, &mut facts),
+        (None, None) if one => object.unwrap_or_else(|| names.lock(&facts)),
+        (None, None) => class_name(names, &facts),
     };
     let initialised = lock.init_stack.load(Relaxed);
     let as_lock = kind == ObjectKind::Condition && !row.idle;

@@ -1,8 +1,7 @@
 //! Which locks of a process are listed, for themselves or as a group.
 
 use super::groups::{LockGroup, gather};
-use super::model::percent;
-use super::model::{LockReport, LockTotals, Sort};
+use super::model::{LockReport, LockTotals, Sort, percent};
 use super::names::{LockFacts, Names, class_name};
 use super::rows::{ReportRow, add, rank};
 use super::spread::{LockSpread, SpreadLock, SpreadOf, WORST, most};

@@ -292,7 +292,7 @@ pub(super) fn sections(bytes: &[u8]) -> Option<Dwarf<Slice<'_>>> {
     let file = object::File::parse(bytes).ok()?;
     Dwarf::load(|id: gimli::SectionId| {
         let section = file.section_by_name(id.name());
-        // Compressed sections have nothing that is looked for.
+        // What is compressed is not read: a lock then keeps the name that it has without.
         let plain = section.filter(|section| {
             let range = section.compressed_file_range();
             range.is_ok_and(|range| range.format == object::CompressionFormat::None)

@@ -55,8 +55,8 @@ struct Standing {
 }
 
 impl Standing {
-    /// Returns how it stands now, if it has moved no more since than waiting takes; `is_visited`, if
-    /// somebody who looks at the program may have stopped it meanwhile.
+    /// Returns how it stands now, if it has moved no more since than waiting takes, or than being
+    /// stopped takes where `is_visited` says that this command may have stopped it.
     fn rests(self, now: Standing, allowed: Duration, is_visited: bool) -> Option<Standing> {
         // One that runs all the time is never taken off its processor.
         let idle = now.ran == self.ran && (now.ran.is_some() || now.place.is_some());
@@ -107,7 +107,7 @@ pub(crate) struct HangWatch {
     patience: Duration,
     /// This standstill was reported.
     reported: bool,
-    /// The report of it is being made, for which the threads are stopped now and then.
+    /// The picture of it is being made, for which this command stops the threads for moments.
     is_visited: bool,
 }
 
@@ -127,7 +127,7 @@ impl HangWatch {
         }
     }
 
-    /// Notes whether the report of a standstill is being made.
+    /// Notes whether the picture of a standstill is being made.
     pub(crate) fn set_visited(&mut self, is_visited: bool) {
         self.is_visited = is_visited;
     }
@@ -169,7 +169,8 @@ impl HangWatch {
         let mut before = std::mem::take(&mut self.seen);
         self.seen = standings(&family::living(roots), &before);
         let allowed = (passed / ALLOWED).max(ONE_WAKING);
-        // Time in which nobody looked may not be the program's. What has lasted has lasted.
+        // A look that is late does not begin a standstill, for the machine may have been asleep. One
+        // that had lasted before goes on.
         let counts = passed < self.period * LATE || self.is_hung();
         let mut same = !self.seen.is_empty() && counts;
         for (key, standing) in &mut self.seen {
