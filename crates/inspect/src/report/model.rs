@@ -305,8 +305,8 @@ pub struct LockReport {
     pub address: Option<u64>,
     /// How many locks this stands for.
     pub locks: u64,
-    /// Its row in the text and on the page, from 1; null if it has none, being part of a group that
-    /// has one, say.
+    /// Its row in the text and on the page, from 1; null of a lock that has no row of its own, as one
+    /// that is part of a group.
     pub row: Option<u64>,
     /// The place in `groups`, from 0, of the row that it is part of; null of others.
     pub group: Option<u64>,

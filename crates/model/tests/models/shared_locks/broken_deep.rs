@@ -5,8 +5,7 @@ use super::killing;
 use super::segment::mutexes::{MAYBE_AND_COMES, ONE, TWICE, come_and_go, locks};
 use lockstead_model::FailureKind;
 
-/// Finds it after three minutes, since it needs more preemptions than a bounded search has: so the
-/// long searches look for it, and no others.
+/// It needs more preemptions than a bounded search has, and a search without a bound takes minutes.
 #[test]
 fn two_hand_off_waiters() {
     if !crate::common::deep() {
@@ -19,7 +18,7 @@ fn two_hand_off_waiters() {
     assert!(matches!(failure.kind, FailureKind::Deadlock), "{failure}");
 }
 
-/// Finds it after some millions of executions: so the long searches look for it, and no others.
+/// It takes the death of a second hand-off waiter: a search without a bound, which takes many seconds.
 #[test]
 fn a_sleeper_overlooks_the_next() {
     if !crate::common::deep() {
