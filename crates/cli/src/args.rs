@@ -3,6 +3,7 @@
 use crate::check::CheckCommand;
 use crate::diff::DiffFlags;
 use crate::dump::Dump;
+use crate::export::ExportFlags;
 use crate::features::FeaturesFlags;
 #[cfg(test)]
 pub(crate) use crate::measuring::ELSEWHERE;
@@ -54,6 +55,11 @@ pub(crate) enum Command {
     /// what each is worth in bytes, throughput and processor time on this machine, and whether a
     /// semaphore can have it too. A minute and a half, some seconds with --quick.
     Explain(Measuring),
+    /// Make a picture of a recording of `run --record`: for Perfetto, a flame graph, speedscope
+    ///
+    /// A trace with an arrow from each waker to its waiter, or stacks by the time for which threads
+    /// waited, of those who waited or of those who held the lock meanwhile.
+    Export(ExportFlags),
     /// Show what this kernel, C library and privilege offer, and what is in use
     ///
     /// For what is missing or not in use it says what happens instead.

@@ -11,12 +11,14 @@ mod diff;
 mod dump;
 #[cfg(test)]
 mod examples;
+mod export;
 mod features;
 mod finding_text;
 mod measuring;
 mod oncpu;
 mod preload_image;
 mod recorded;
+mod recording;
 #[cfg(test)]
 mod reference;
 mod report;
@@ -41,6 +43,7 @@ fn main() -> ExitCode {
         Command::Diff(flags) => diff::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Explain(rest) => measuring::start(&["explain"], &rest),
+        Command::Export(flags) => export::run(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Run(flags) => run::run(&flags),
         Command::Check(flags) => check::run(&flags),

@@ -33,12 +33,14 @@ mod holders;
 mod lasting;
 mod launch;
 mod left_behind;
+mod options;
 mod origin;
 mod outcome;
 mod pace;
 mod processes;
 mod program;
 mod python;
+mod record;
 mod reporter;
 mod rust;
 mod scene;
@@ -60,13 +62,14 @@ use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
+use options::SupervisorOptions;
 use outcome::RunOutcome;
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal, WatchedBy};
+use record::Recorder;
 use rust::RustBuild;
 use signals::{CommandSignals, ProgramEnd};
 use sources::EventSources;
 use std::io;
-use supervise::SupervisorOptions;
 use syscalls::Syscalls;
 use syscalls::filter::TellingSockets;
 
@@ -110,6 +113,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         sleepy: flags.check.sleepy,
         semaphores: flags.semaphores,
         told: flags.syscalls,
+        record: flags.record.file.is_some(),
     };
     let rust = if flags.rust { rust::prepare() } else { Ok(RustBuild::default()) };
     let rust = rust.map_err(|why| Failure::Refused {
@@ -138,6 +142,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         ),
     };
     let copy = flags.check.open_report_file()?;
+    let recording = record::begin(&flags.record, &flags.program)?;
     let here = Here::now();
     let signals = CommandSignals::block().map_err(|error| failed("cannot read signals", error))?;
     let started = launch::start(&program, signals.before(), telling);
@@ -152,6 +157,8 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
     let first = (by == WatchedBy::Syscalls).then_some(child.unsigned_abs());
     let syscalls = told.map(|told| Syscalls::start(told, first)).transpose();
     let syscalls = syscalls.map_err(|error| failed("--syscalls", error))?;
+    // Not before: a process that starts another one has one thread.
+    let recorder = recording.map(Recorder::start);
     let options = SupervisorOptions {
         on_deadlock: flags.on_deadlock,
         watch: flags.watch.0,
@@ -164,7 +171,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
     let sources = EventSources { listener, signals, syscalls, attached: None };
-    let outcome = supervise::supervise(child, &options, sources, (judge, copy));
+    let outcome = supervise::supervise(child, &options, sources, (judge, copy), recorder);
     let ended_program = outcome.reports.ended_program;
     let (end, hung) = (outcome.end, outcome.hung);
     let found = flags.check.check && outcome.reports.judge.tally.has_findings(flags.check.strict);
@@ -229,6 +236,14 @@ fn say(
         semaphores: flags.semaphores.then(|| semaphores::merge(accounts.semaphores)),
         glimpses: outcome.glimpses,
     };
+    let recorded = match outcome.recording {
+        Some(Ok(text)) => {
+            output::note(format_args!("lockstead: {text}"));
+            Ok(())
+        }
+        Some(Err(why)) => Err(Failure::Run(why)),
+        None => Ok(()),
+    };
     let report = assemble(accounts.processes, whole, &flags.report.options());
     let written = report::finish(&report, here, &flags.report);
     let sarif = flags.check.sarif.as_deref();
@@ -245,5 +260,5 @@ fn say(
         output::note(text.trim_end());
         flags.check.append(&text)?;
     }
-    written.and(logged)
+    written.and(logged).and(recorded)
 }

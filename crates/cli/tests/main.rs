@@ -26,6 +26,7 @@ mod places;
 mod programs;
 mod python;
 mod real;
+mod record;
 mod report;
 mod run;
 mod run_hostile;

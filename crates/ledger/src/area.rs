@@ -1,6 +1,7 @@
 //! The regions of the layout, by name: where each lies, and of what it consists.
 
 use crate::class::ClassRecord;
+use crate::events::RingRecord;
 use crate::growth::GrowingArea;
 use crate::header::{LedgerLayout, LedgerRegion};
 use crate::lock::{Extension, LockRecord};
@@ -30,6 +31,7 @@ impl GrowingArea {
             GrowingArea::Tokens => layout.tokens,
             GrowingArea::Usages => layout.usages,
             GrowingArea::Shares => layout.shares,
+            GrowingArea::Rings => layout.rings,
         }
     }
 
@@ -51,6 +53,7 @@ impl GrowingArea {
             GrowingArea::Tokens => size_of::<Token>(),
             GrowingArea::Usages => size_of::<SemaphoreUsage>(),
             GrowingArea::Shares => size_of::<ShareChunk>(),
+            GrowingArea::Rings => size_of::<RingRecord>(),
         };
         bytes as u64
     }

@@ -32,10 +32,11 @@ pub enum GrowingArea {
     Tokens,
     Usages,
     Shares,
+    Rings,
 }
 
 /// The number of areas there are.
-pub const AREAS: usize = 14;
+pub const AREAS: usize = 15;
 
 impl GrowingArea {
     /// All areas, in the order in which they lie.
@@ -54,6 +55,7 @@ impl GrowingArea {
         GrowingArea::Tokens,
         GrowingArea::Usages,
         GrowingArea::Shares,
+        GrowingArea::Rings,
     ];
 }
 

@@ -1,6 +1,7 @@
 //! The first page of a ledger: where everything lies, and the coarse clock.
 
 use crate::cells::Native;
+use crate::events::RingRecord;
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
@@ -16,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// The version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 6;
+pub const VERSION: u32 = 7;
 
 /// The most holds for which one timed hold stands.
 pub const SAMPLE: u32 = 1 << RAREST;
@@ -78,6 +79,8 @@ pub struct LedgerLayout {
     pub usages: LedgerRegion,
     /// The array of [`ShareChunk`]s. Index 0 is never used.
     pub shares: LedgerRegion,
+    /// The array of [`RingRecord`]s.
+    pub rings: LedgerRegion,
 }
 
 impl LedgerLayout {
@@ -94,9 +97,9 @@ impl LedgerLayout {
     #[must_use]
     pub fn divide(size: u64) -> LedgerLayout {
         assert!(size >= Self::SMALLEST, "a ledger of {size} bytes is too small");
-        // A quarter each for threads and for statistics, of which a sixteenth is that of
-        // further stacks, an eighth each for locks, stacks and classes, the rest for
-        // tables and modules.
+        // A quarter for threads; nearly a quarter for statistics, of which a fifth are further
+        // stacks; an eighth each for locks, stacks and classes; the rest for tables, modules, rings
+        // and what is checked.
         let size = size & !0xffff;
         let held = if size >= 1 << 32 { 16 * 1024 } else { 512 };
         let stride = thread::stride(held as usize) as u64;
@@ -124,7 +127,8 @@ impl LedgerLayout {
         let token = size_of::<Token>() as u64;
         let tokens = region(locks.capacity * token, token);
         let usages = region(size / 256, size_of::<SemaphoreUsage>() as u64);
-        let shares = region(size / 16, size_of::<ShareChunk>() as u64);
+        let shares = region(size / 64 * 3, size_of::<ShareChunk>() as u64);
+        let rings = region(size / 64, size_of::<RingRecord>() as u64);
         assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
         LedgerLayout {
             size,
@@ -143,6 +147,7 @@ impl LedgerLayout {
             tokens,
             usages,
             shares,
+            rings,
         }
     }
 
@@ -184,6 +189,8 @@ pub struct LedgerLosses {
     pub facts: AtomicU64,
     /// Semaphores whose use found no room, so that nobody knows what they were used for.
     pub usages: AtomicU64,
+    /// Events of threads for which there was no ring.
+    pub events: AtomicU64,
 }
 
 /// A word that has its cache line for itself, because others write it and everybody reads it.
@@ -240,6 +247,8 @@ pub struct LedgerHeader {
     pub usages_used: AtomicU64,
     /// The number of chunks of shares that were ever used, index 0 included.
     pub shares_used: AtomicU64,
+    /// The number of rings that are in use.
+    pub rings_used: AtomicU64,
     /// The number of threads that ever were, from which each has its serial number.
     pub serials: AtomicU32,
     spare: AtomicU32,

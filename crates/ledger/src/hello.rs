@@ -37,7 +37,7 @@ pub const TOKEN: usize = 64;
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lsHello\0");
 
 /// What the command tells the library: the value of [`VARIABLE`] is `token;option,option...`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct Settings<'a> {
     /// Tells this command from all others: letters, digits and `-`.
     pub token: &'a [u8],
@@ -49,6 +49,8 @@ pub struct Settings<'a> {
     pub semaphores: bool,
     /// Whether the kernel tells the command of each futex call of the process.
     pub told: bool,
+    /// Whether the threads of the process leave their events for the command.
+    pub record: bool,
 }
 
 impl<'a> Settings<'a> {
@@ -62,14 +64,14 @@ impl<'a> Settings<'a> {
         if token.is_empty() || token.len() > TOKEN || !token.iter().all(plain) {
             return None;
         }
-        let mut settings =
-            Settings { token, follow: true, sleepy: false, semaphores: false, told: false };
+        let mut settings = Settings { token, follow: true, ..Settings::default() };
         for option in options.split(|&byte| byte == b',').filter(|option| !option.is_empty()) {
             match option {
                 b"no-follow" => settings.follow = false,
                 b"sleepy" => settings.sleepy = true,
                 b"semaphores" => settings.semaphores = true,
                 b"told" => settings.told = true,
+                b"record" => settings.record = true,
                 _ => return None,
             }
         }
@@ -87,6 +89,7 @@ impl fmt::Display for Settings<'_> {
             (self.sleepy, "sleepy,"),
             (self.semaphores, "semaphores,"),
             (self.told, "told,"),
+            (self.record, "record,"),
         ];
         options.iter().filter(|(set, _)| *set).try_for_each(|(_, name)| f.write_str(name))
     }
@@ -200,9 +203,10 @@ mod tests {
 
     #[test]
     fn settings_survive_the_environment() {
-        for bits in 0..16 {
-            let [follow, sleepy, semaphores, told] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
-            let settings = Settings { token: b"12-ab", follow, sleepy, semaphores, told };
+        for bits in 0..32 {
+            let bits = [1, 2, 4, 8, 16].map(|bit| bits & bit != 0);
+            let [follow, sleepy, semaphores, told, record] = bits;
+            let settings = Settings { token: b"12-ab", follow, sleepy, semaphores, told, record };
             assert_eq!(Settings::parse(settings.to_string().as_bytes()), Some(settings));
         }
         let long = [b'a'; TOKEN + 1];

@@ -2,6 +2,7 @@
 
 use crate::cells::NativeWord;
 use crate::class::ClassRecord;
+use crate::events::RingRecord;
 use crate::growth::{GrowingArea, Growth};
 use crate::header::{LedgerHeader, LedgerLayout, MAGIC, VERSION};
 use crate::lock::{Extension, LockRecord};
@@ -9,7 +10,7 @@ use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::shares::ShareChunk;
 use crate::table::AddressTable;
-use crate::thread::{self, ThreadPart, ThreadRecord};
+use crate::thread::{self, ThreadPart};
 use crate::usage::{SemaphoreUsage, Token};
 use crate::violation::{SeenViolation, ViolationRecord};
 use core::fmt;
@@ -18,6 +19,8 @@ use core::sync::atomic::{
     AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
+
+pub use crate::part::{Extent, LedgerPart, PARTS};
 
 /// A view of a mapped ledger.
 #[derive(Clone, Copy)]
@@ -68,87 +71,6 @@ impl fmt::Display for NotALedger {
 
 impl core::error::Error for NotALedger {}
 
-/// A part in which room is claimed by raising a number.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LedgerPart {
-    /// The records of threads.
-    Threads,
-    /// The records of locks, and their tokens.
-    Locks,
-    /// The statistics of locks.
-    Extensions,
-    /// The words in which stacks are stored.
-    StackWords,
-    /// The records of modules.
-    Modules,
-    /// The edges between two locks.
-    Edges,
-    /// The violations of the rules.
-    Violations,
-    /// The usages of semaphores, by their origin.
-    Usages,
-    /// The chunks of further shares of stacks in the statistics of locks.
-    Shares,
-}
-
-impl LedgerPart {
-    /// Returns the areas in which an element of the part has its place.
-    fn areas(self) -> &'static [GrowingArea] {
-        match self {
-            LedgerPart::Threads => &[GrowingArea::Threads],
-            LedgerPart::Locks => &[GrowingArea::Locks, GrowingArea::Tokens],
-            LedgerPart::Extensions => &[GrowingArea::Extensions],
-            LedgerPart::StackWords => &[GrowingArea::Stacks, GrowingArea::Classes],
-            LedgerPart::Modules => &[GrowingArea::Modules],
-            LedgerPart::Edges => &[GrowingArea::Edges],
-            LedgerPart::Violations => &[GrowingArea::Violations],
-            LedgerPart::Usages => &[GrowingArea::Usages],
-            LedgerPart::Shares => &[GrowingArea::Shares],
-        }
-    }
-}
-
-/// The number of parts there are.
-pub const PARTS: usize = 9;
-
-/// How many elements of each part have been claimed, in the order of [`LedgerPart`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Extent(pub [u64; PARTS]);
-
-impl Extent {
-    /// All parts, in the order of their numbers.
-    const PARTS: [LedgerPart; PARTS] = [
-        LedgerPart::Threads,
-        LedgerPart::Locks,
-        LedgerPart::Extensions,
-        LedgerPart::StackWords,
-        LedgerPart::Modules,
-        LedgerPart::Edges,
-        LedgerPart::Violations,
-        LedgerPart::Usages,
-        LedgerPart::Shares,
-    ];
-
-    /// Returns the number of bytes of the file that exist if so many were claimed, for
-    /// whoever claims an element writes to it. The file has more if more were claimed.
-    #[must_use]
-    pub fn least_bytes(&self) -> u64 {
-        let sizes = [
-            size_of::<ThreadRecord>(),
-            size_of::<LockRecord>(),
-            size_of::<Extension>(),
-            size_of::<u64>(),
-            size_of::<ModuleRecord>(),
-            size_of::<EdgeRecord>(),
-            size_of::<ViolationRecord>(),
-            size_of::<SemaphoreUsage>(),
-            size_of::<ShareChunk>(),
-        ];
-        let all = self.0.iter().zip(sizes);
-        all.fold(0, |sum: u64, (count, size)| sum.saturating_add(count.saturating_mul(size as u64)))
-    }
-}
-
 impl<'a> Ledger<'a> {
     /// Returns how much of the ledger has been claimed.
     #[must_use]
@@ -160,7 +82,7 @@ impl<'a> Ledger<'a> {
     /// believe the counters.
     #[must_use]
     pub fn within(mut self, most: &Extent) -> Ledger<'a> {
-        let [threads, locks, extensions, words, modules, edges, violations, usages, shares] =
+        let [threads, locks, extensions, words, modules, edges, violations, usages, shares, rings] =
             most.0;
         let layout = &mut self.layout;
         for (region, most) in [
@@ -175,6 +97,7 @@ impl<'a> Ledger<'a> {
             (&mut layout.tokens, locks),
             (&mut layout.usages, usages),
             (&mut layout.shares, shares),
+            (&mut layout.rings, rings),
         ] {
             region.capacity = region.capacity.min(most);
         }
@@ -353,6 +276,12 @@ impl<'a> Ledger<'a> {
         self.part(GrowingArea::Shares)
     }
 
+    /// Returns the rings of events, used or not.
+    #[must_use]
+    pub fn rings(&self) -> &'a [RingRecord] {
+        self.part(GrowingArea::Rings)
+    }
+
     pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
         self.part(GrowingArea::Edges)
     }
@@ -435,6 +364,7 @@ impl<'a> Ledger<'a> {
             LedgerPart::Violations => (&header.violations_used, layout.violations.capacity),
             LedgerPart::Usages => (&header.usages_used, layout.usages.capacity),
             LedgerPart::Shares => (&header.shares_used, layout.shares.capacity),
+            LedgerPart::Rings => (&header.rings_used, layout.rings.capacity),
         }
     }
 

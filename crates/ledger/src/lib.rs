@@ -14,10 +14,11 @@
 //! | [`cells`], [`growth`], [`table`] | words that models can replace, how much of a ledger is mapped, from key to record |
 //! | [`publish`] | what a thread holds and waits for: the one protocol between processes, generic, so that the model checker runs it |
 //! | [`futexes`] | which words a thread has slept on, in the same way |
+//! | [`events`] | the rings of a run that is recorded, in the same way |
 //! | [`histogram`], [`shares`], [`handing`] | statistics: times, stacks, whether a condition serves as a lock |
 //! | [`thread`], [`known`], [`lock`], [`class`], [`module`] | the records of a run |
 //! | [`order`], [`violation`], [`usage`] | the records of a run that checks |
-//! | [`header`], `area` | where everything lies |
+//! | [`header`], `area`, `part` | where everything lies, and how much of it is used |
 //! | [`ledger`] | the view of it all, and how room is claimed |
 //! | [`stacks`], [`witness`], [`lives`], [`semaphore`] | how stacks, edges, locks and semaphores get their records |
 //! | [`attach`] | how the library comes into a process that runs already |
@@ -39,6 +40,7 @@ mod area;
 pub mod attach;
 pub mod cells;
 pub mod class;
+pub mod events;
 pub mod futexes;
 pub mod growth;
 pub mod handing;
@@ -51,6 +53,7 @@ pub mod lives;
 pub mod lock;
 pub mod module;
 pub mod order;
+mod part;
 pub mod publish;
 pub mod semaphore;
 pub mod shares;

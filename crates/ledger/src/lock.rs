@@ -277,6 +277,9 @@ pub struct Extension {
     pub handing: Handing,
     /// The name that the program has given the lock, as far as there is room; zeroes: none.
     pub name: [AtomicU64; NAME_WORDS],
+    /// The number of threads that wait for it now. Only kept in a run that is recorded, and too high
+    /// if a thread was killed in its wait.
+    pub waiters: AtomicU32,
 }
 
 /// The number of words of a name.

@@ -193,7 +193,7 @@ impl Me {
         known.address.store(address, Relaxed);
     }
 
-    fn generation(&self, lock: u32) -> u32 {
+    pub(crate) fn generation(&self, lock: u32) -> u32 {
         self.ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed))
     }
 

@@ -16,12 +16,15 @@
 //! Nothing says when a word is no lock any more. Its record goes on for whatever comes to lie
 //! there, and ends when that is a lock that has a kind of its own.
 
+use crate::events::EndedWait;
 use crate::me::{self, Me, enter_beneath, resume};
 use crate::site::CallSite;
 use crate::state::{PARKED_WORDS, STATE};
 use crate::sys;
+use crate::waiters::is_recorded;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::Birth;
+use lockstead_ledger::events::ending;
 use lockstead_ledger::futexes::{FutexTime, Slept, SleptWords};
 use lockstead_ledger::lock::{
     Extension, FUTEX_WORDS, ObjectKind, RecordLife, SHARED_WORDS, attribute,
@@ -78,6 +81,7 @@ pub fn wait_begins(sleep: &FutexSleep, site: &CallSite) -> SleepPlace {
         remember_parked(sleep.word, lock);
     }
     let place = SleepPlace { lock, stack, is_for_lock: sleep.is_for_lock };
+    me.will_wait(lock);
     if sleep.is_for_lock
         && let Some(statistics) = me.ledger.extension(lock)
     {
@@ -111,8 +115,22 @@ pub fn wait_ends(place: SleepPlace, end: SleepEnd, site: &CallSite) {
     }
     // The value had changed: that was no wait.
     if end == SleepEnd::Refused {
+        me.waits_no_more(place.lock);
         return;
     }
+    me.has_waited(&EndedWait {
+        how: WaitKind::FUTEX,
+        is_for_lock: place.is_for_lock,
+        ending: match end {
+            SleepEnd::Woken => ending::GRANTED,
+            SleepEnd::TimedOut => ending::TIMED_OUT,
+            SleepEnd::Interrupted | SleepEnd::Refused => ending::INTERRUPTED,
+        },
+        lock: place.lock,
+        stack: place.stack,
+        since,
+        now,
+    });
     let waited = now.saturating_sub(since);
     let total = if place.is_for_lock { &record.waited } else { &record.idled };
     total.store(total.load(Relaxed) + waited, Relaxed);
@@ -147,7 +165,11 @@ pub fn wakes(word: u64, may_be_parked: bool, site: &CallSite) {
     // The memory beside the word is the sleeper's, which may be on its way to its end.
     let beside = || me.statistics_at(parked_for(word).filter(|_| may_be_parked)?);
     if let Some(statistics) = me.statistics_of(word).or_else(beside) {
-        me.ledger.add_share(&statistics.held_at, me.stack(site), 1, 0);
+        let stack = me.stack(site);
+        me.ledger.add_share(&statistics.held_at, stack, 1, 0);
+        if is_recorded() && statistics.waiters.load(Relaxed) != 0 {
+            me.leave_wake(statistics.lock.load(Relaxed) as u32, stack, sys::now());
+        }
     }
 }
 

@@ -45,6 +45,8 @@ fn first(area: GrowingArea, layout: &LedgerLayout) -> u64 {
         GrowingArea::AddressTable | GrowingArea::StackTable | GrowingArea::EdgeTable => {
             8 << lockstead_ledger::table::FIRST
         }
+        // Most runs are not recorded.
+        GrowingArea::Rings => PAGE,
         _ => (64 << 10_u64).max(area.element(layout)),
     };
     bytes.next_multiple_of(PAGE).min(whole(area, layout))

@@ -14,7 +14,7 @@
 //! A call arrives in [`interpose`], by way of an assembler [`thunk`](mod@thunk) that notes
 //! its [`site`]; what it means goes through [`record`] into the ledger, with the
 //! [`chain`] of calls that led to it ([`unwind`] finds it, [`modules`] notes the
-//! files); [`mod@futex`] has what is done on bare words; [`fast`] does the same without Rust for what is common. [`me`] is the
+//! files); `events` leaves what happens in a run that is recorded, and `waiters` counts who waits; [`mod@futex`] has what is done on bare words; [`fast`] does the same without Rust for what is common. [`me`] is the
 //! calling thread, [`tls`] its own few words, [`state`] whether the process
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
 //! [`environment`], or what [`attached`] is given in a process that runs already, and [`grow`] keeps
@@ -36,6 +36,7 @@ pub mod cancel;
 pub mod chain;
 pub mod ending;
 pub mod environment;
+mod events;
 pub mod fast;
 pub mod fork;
 pub mod futex;
@@ -62,6 +63,7 @@ pub mod timing;
 pub mod tls;
 pub mod told;
 pub mod unwind;
+mod waiters;
 
 /// Ends the program at once, rather than unwind through frames that are not ours. Nothing in
 /// the library may panic.

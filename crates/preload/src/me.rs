@@ -24,7 +24,9 @@ use crate::site::CallSite;
 use crate::state::{self, STATE};
 use crate::sys;
 use crate::tls::{self, ThreadStage, ThreadWords};
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
+use crate::waiters;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicUsize, compiler_fence};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
@@ -225,6 +227,7 @@ fn left_by_longjmp(record: &ThreadRecord, words: &ThreadWords, at: Option<usize>
         && !on_stack_for_handlers()
         && record.tid.load(Relaxed) == sys::gettid();
     if left {
+        waiters::wait_left(record);
         record.wait.end();
     }
     left
@@ -302,7 +305,8 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
 fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
         0 => None,
-        seen => slot.compare_exchange(seen, 0, Relaxed, Relaxed).ok(),
+        // ord: PRE-9 (acquire): what its last thread has left in its ring.
+        seen => slot.compare_exchange(seen, 0, Acquire, Relaxed).ok(),
     })?;
     let thread = ledger.thread(index as usize - 1)?;
     thread.retire(&ledger.header().retired);
@@ -392,7 +396,9 @@ impl Me {
         self.stack_ends();
         self.give_up_all();
         record.wait.end();
-        record.ended.store(sys::now(), Relaxed);
+        let now = sys::now();
+        self.leave_life(now);
+        record.ended.store(now, Relaxed);
         let stack = self.thread.stack();
         let holds = (0..stack.depth()).any(|i| stack.entry(i).address() != 0);
         if holds {
@@ -429,8 +435,9 @@ impl Me {
 /// slots is free, it is not.
 fn spare_record(record: &ThreadRecord) {
     let index = record.index.load(Relaxed) + 1;
+    // ord: PRE-9 (release): what the thread has left in its ring.
     let _ =
-        STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Relaxed, Relaxed).is_ok());
+        STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Release, Relaxed).is_ok());
 }
 
 /// Notes that the first thread's stack ends at `high`, or a little above.

@@ -7,6 +7,7 @@
 //! [`timing`](crate::timing) says which times of holding are measured.
 
 use crate::call::{CallOutcome, CallPlace, LockCall, Nature};
+use crate::events::{self, EndedWait};
 use crate::me::{Me, enter, resume};
 use crate::rules;
 use crate::site::CallSite;
@@ -14,6 +15,7 @@ use crate::sys;
 use crate::timing::Measured;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::events::{Event, hold};
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 
@@ -95,6 +97,7 @@ pub fn wait_begins<N: Nature + Copy>(call: &LockCall<'_, N>) -> bool {
         if let Some(statistics) = statistics.filter(|_| is_condition(call.how)) {
             me.waits_on(call.target, call.companion, statistics);
         }
+        me.will_wait(place.lock);
         rules::waits(&me, call, place);
         #[cfg(feature = "check")]
         if leads_to_holding(call.how) {
@@ -153,11 +156,22 @@ pub fn waited<N: Nature + Copy>(
     }
     // What was not to be had by waiting has not been waited for.
     if outcome == CallOutcome::Failed {
+        me.has_not_waited(call.target, call.how, call.site, since);
         return None;
     }
     let total = if holds { &record.waited } else { &record.idled };
     total.store(total.load(Relaxed) + waited, Relaxed);
+    let ended = EndedWait {
+        how: call.how,
+        is_for_lock: false,
+        ending: events::ending_of(outcome),
+        lock: 0,
+        stack: 0,
+        since,
+        now,
+    };
     if is_join(call.how) {
+        me.has_joined(call.target, call.site, ended);
         return None;
     }
     // What is not held may have been destroyed by whoever has ended the wait: it is not
@@ -165,6 +179,7 @@ pub fn waited<N: Nature + Copy>(
     let known = if holds { None } else { me.still_known(call.target, call.site) };
     let known = known.unwrap_or_else(|| me.known_lock(call.target, call.site, call.nature));
     let place = CallPlace { lock: known.lock.load(Relaxed), stack: known.stack.load(Relaxed) };
+    me.has_waited(&EndedWait { lock: place.lock, stack: place.stack, ..ended });
     let acquired = outcome == CallOutcome::Acquired;
     if holds && acquired {
         record.contended.store(record.contended.load(Relaxed) + 1, Relaxed);
@@ -215,10 +230,12 @@ fn is_join(how: WaitKind) -> bool {
 pub fn wait_abandoned() {
     let Some(me) = resume(None) else { return };
     let record = me.record();
-    let companion = record.wait.read().map_or(0, |(_, waiting)| waiting.companion);
+    let waiting = record.wait.read().map(|(_, waiting)| waiting);
     record.wait.end();
-    if companion != 0 {
-        me.take_back(companion, sys::now());
+    let Some(waiting) = waiting else { return };
+    me.has_abandoned(&waiting);
+    if waiting.companion != 0 {
+        me.take_back(waiting.companion, sys::now());
     }
 }
 
@@ -230,27 +247,34 @@ pub struct Release {
     /// locks that it did not.
     pub was_held: bool,
     hold: Option<Measured>,
+    event: Option<Event>,
 }
 
 impl Release {
     /// Records the hold, after the call at `site` has given the lock back: before that, others
     /// would wait for the lock meanwhile.
     pub fn done(self, site: &CallSite) {
-        if let Some(hold) = self.hold
-            && let Some(me) = enter()
-        {
-            me.add_hold(&hold, Some(site));
+        if self.hold.is_none() && self.event.is_none() {
+            return;
+        }
+        let Some(me) = enter() else { return };
+        if let Some(event) = &self.event {
+            me.leave(event);
+        }
+        if let Some(hold) = &self.hold {
+            me.add_hold(hold, Some(site));
         }
     }
 }
 
 /// Takes the lock off the held stack, before the caller gives it back.
 pub fn release<N: Nature>(address: u64, nature: &N, site: &CallSite) -> Release {
-    let Some(me) = enter() else { return Release { was_held: true, hold: None } };
+    let Some(me) = enter() else { return Release { was_held: true, hold: None, event: None } };
     rules::releases(&me, address, nature, site);
     let popped = me.pop(address);
     let hold = popped.as_ref().and_then(|holding| me.measured(holding));
-    Release { was_held: popped.is_some(), hold }
+    let event = popped.as_ref().and_then(|holding| me.ended_hold(holding, hold.as_ref(), 0));
+    Release { was_held: popped.is_some(), hold, event }
 }
 
 /// Takes a lock off the held stack that the caller turns out not to hold any more.
@@ -265,7 +289,8 @@ pub fn lost(address: u64) {
 /// Takes a lock off another thread's held stack, before the caller gives it back; it may also
 /// have been acquired before the library was there.
 #[cold]
-pub fn release_of_others(address: u64) {
+pub fn release_of_others(address: u64, site: &CallSite) {
+    events::wakes(address, site);
     let Some(me) = enter() else { return };
     let Some(lock) = me.ledger.find_lock(address) else { return };
     let taken = me.ledger.threads().find_map(|thread| thread.stack().revoke(address));
@@ -342,7 +367,13 @@ impl Me {
     fn lend(&self, mutex: u64, site: &CallSite) {
         let stack = self.thread.stack();
         if let Some((index, holding)) = stack.find(mutex) {
-            self.held_until_now(&holding, Some(site));
+            let measured = self.measured(&holding);
+            if let Some(event) = self.ended_hold(&holding, measured.as_ref(), hold::LENT) {
+                self.leave(&event);
+            }
+            if let Some(measured) = &measured {
+                self.add_hold(measured, Some(site));
+            }
             stack.entry(index).set_flags(holding.flags.and(Flags::LENT));
         }
     }

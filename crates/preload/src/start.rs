@@ -48,6 +48,8 @@ static KEPT: KeptCell = KeptCell(UnsafeCell::new(Kept {
 }));
 static PREPARED: AtomicBool = AtomicBool::new(false);
 static FOLLOW: AtomicBool = AtomicBool::new(false);
+/// Whether the process and its children leave events.
+static RECORD: AtomicBool = AtomicBool::new(false);
 /// The largest ledger wanted here.
 static MOST: AtomicU64 = AtomicU64::new(LedgerLayout::LARGEST);
 
@@ -90,6 +92,7 @@ pub unsafe extern "C" fn begin(_: c_int, argv: *const *const c_char, envp: *mut 
         return;
     }
     FOLLOW.store(settings.follow, Relaxed);
+    RECORD.store(settings.record, Relaxed);
     rules::want_sleepy(settings.sleepy);
     rules::want_tokens(settings.semaphores);
     if !settings.follow {
@@ -136,6 +139,7 @@ fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
     // SAFETY: `share` has mapped the ledger for good; the callers run while there is one thread
     // (STATE-FILLED-ONCE).
     unsafe { state::set(ledger) };
+    state::STATE.recorded.store(RECORD.load(Relaxed).into(), Relaxed);
     drop(me::enter());
     true
 }

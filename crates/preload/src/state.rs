@@ -32,6 +32,8 @@ pub struct StatePage {
     pub spare: [AtomicU32; SPARE_THREADS],
     /// The number of futex words that have records of their own.
     pub futexes: AtomicU32,
+    /// Whether threads leave events: not zero in a run that is recorded.
+    pub recorded: AtomicU32,
     /// The locks of parked threads, by the words on which these sleep: see `futex.rs`.
     pub parked: [AtomicU64; PARKED_WORDS],
     /// The number of threads beside this one, as far as is known.
@@ -50,6 +52,7 @@ pub static STATE: StatePage = StatePage {
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
     futexes: AtomicU32::new(0),
+    recorded: AtomicU32::new(0),
     parked: [const { AtomicU64::new(0) }; PARKED_WORDS],
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),

@@ -224,7 +224,7 @@ impl Me {
         let ns = now.saturating_sub(started);
         // Once the lock is free it may be destroyed, and its statistics buried.
         let statistics = self.statistics(holding.lock, ns.saturating_mul(weight))?;
-        Some(Measured { stack: holding.stack, ns, weight, is_coarse, statistics })
+        Some(Measured { stack: holding.stack, ended: now, ns, weight, is_coarse, statistics })
     }
 
     /// Returns the statistics of a lock, which it has from the moment on at which it was held for
@@ -243,7 +243,7 @@ impl Me {
     /// the thread last read the real one, holding nothing. Mostly it did that shortly
     /// before, in that step, for the place is one that is used all the time; if not, the
     /// middle of the step is taken.
-    fn estimate(&self, tick: u32) -> u64 {
+    pub(crate) fn estimate(&self, tick: u32) -> u64 {
         let header = self.ledger.header();
         let earliest = header.time_of(tick);
         let before = self.record().clock_read.load(Relaxed);
@@ -257,7 +257,7 @@ impl Me {
 
     /// Has the next holds at this place timed, for one was long.
     #[cold]
-    fn is_worth_timing(&self, holding: &Holding) {
+    pub(crate) fn is_worth_timing(&self, holding: &Holding) {
         let site = self.ledger.stack(holding.stack).map_or(0, |stack| stack.site());
         let line = &self.thread.cache[line_of(holding.address, site)].known;
         core::iter::once(line)
@@ -309,12 +309,20 @@ impl TimingPace {
 pub(crate) struct Measured {
     /// The stack of the acquisition.
     stack: u32,
+    ended: u64,
     ns: u64,
     /// How many holds it stands for.
     weight: u64,
     /// Whether it is an estimate when the hold began.
     is_coarse: bool,
     statistics: &'static Extension,
+}
+
+impl Measured {
+    /// Returns when it began and when it ended.
+    pub(crate) fn span(&self) -> (u64, u64) {
+        (self.ended.saturating_sub(self.ns), self.ended)
+    }
 }
 
 fn is_due(known: &KnownLock) -> bool {

@@ -160,7 +160,7 @@ unsafe extern "C" fn releases(lock: &ToldLock, site: &CallSite) {
     if release.was_held {
         release.done(site);
     } else {
-        record::release_of_others(call.target);
+        record::release_of_others(call.target, site);
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) const ELSEWHERE: &[&[&str]] = &[
     &["check"],
     &["why"],
     &["diff"],
+    &["export"],
     &["top"],
     &["shm"],
     &["oncpu", "start"],

@@ -2,11 +2,12 @@
 
 use super::attached::AttachedRun;
 use super::flags::{OnDeadlock, WatchPatience, patience, time};
+use super::options::SupervisorOptions;
 use super::outcome::RunOutcome;
 use super::processes::Observed;
 use super::signals::CommandSignals;
 use super::sources::EventSources;
-use super::supervise::{self, SupervisorOptions};
+use super::supervise;
 use crate::attach::{self, AttachRefusal, Remains};
 use crate::check::Judge;
 use crate::report::{self, Here, ReportFlags};
@@ -18,6 +19,7 @@ use lockstead_inspect::report::{RunFacts, assemble};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::io;
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 /// How long threads have to come out of what a command has left.
@@ -57,8 +59,18 @@ pub(crate) struct AttachFlags {
     /// Take out what an attach has left in the process whose command was killed
     #[arg(long, conflicts_with_all = ["span", "until_detach"])]
     pub(crate) detach: bool,
+    /// Is refused, with what to do instead
+    #[arg(long, hide = true, value_name = "FILE", value_parser = no_recording)]
+    pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) report: ReportFlags,
+}
+
+/// Refuses to record: what the threads began before is not known.
+fn no_recording(_: &str) -> Result<PathBuf, String> {
+    Err("a process that runs already is not recorded; start it by \
+         `lockstead run --record FILE -- PROGRAM`"
+        .into())
 }
 
 /// Attaches to a process, watches it, leaves it and reports.
@@ -129,7 +141,7 @@ pub(crate) fn attach(flags: &AttachFlags) -> Result<(), Failure> {
     };
     let attached = Some(AttachedRun::new(attached, observed, until));
     let sources = EventSources { listener, signals, syscalls: None, attached };
-    let outcome = supervise::supervise(0, &options, sources, (judge, None));
+    let outcome = supervise::supervise(0, &options, sources, (judge, None), None);
     say(flags, &here, &process, outcome)
 }
 

@@ -1,6 +1,7 @@
 //! The flags of `lockstead run`.
 
 use super::hang::{self, HangOptions, OnHang};
+use super::record::RecordFlags;
 use crate::check::CheckFlags;
 use crate::report::ReportFlags;
 use clap::{Args, ValueEnum};
@@ -18,6 +19,7 @@ Examples:
   lockstead run --check -- ./tests            and the order of locks, and the rules
   lockstead run --check --rust -- cargo test  the same for Rust, with std and parking_lot
   lockstead run --semaphores -- ./server      which semaphores could be mutexes
+  lockstead run --record events -- ./server   each wait with its times
 
 A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
 lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
@@ -70,6 +72,8 @@ pub(crate) struct RunFlags {
     /// of their mutexes, reader-writer locks and conditions, in a target folder of its own
     #[arg(long)]
     pub(crate) rust: bool,
+    #[command(flatten)]
+    pub(crate) record: RecordFlags,
     #[command(flatten)]
     pub(crate) check: CheckFlags,
     #[command(flatten)]

@@ -19,6 +19,7 @@
 
 use super::processes::{Observed, inside};
 use crate::clock;
+use crate::recording::{HolderDoing, HolderSample};
 use lockstead_inspect::memory::ProcessMemory;
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::processor::{self, Looker, Processor};
@@ -112,8 +113,8 @@ impl HolderWatch {
         let of_lock = |waiter: &LockWaiter| waiter.waiting.target == lock;
         let mut waiters: Vec<LockWaiter> = waiters(ledger).filter(of_lock).collect();
         let Some(waiting) = waiters.first().map(|waiter| waiter.waiting) else { return };
-        let life = ledger.lock_of(&waiting).and_then(|record| WaitedLife::now(ledger, record));
-        let Some(life) = life else { return };
+        let Some(index) = ledger.lock_of(&waiting) else { return };
+        let Some(life) = WaitedLife::now(ledger, index) else { return };
         let moment = clock::now();
         let grip = grip::grip(&waiting, ledger, &self.words, process.pid);
         waiters.retain(|waiter| waiter.is_still(ledger));
@@ -135,15 +136,25 @@ impl HolderWatch {
                     Grip::Free | Grip::Unknown => true,
                 };
                 let mut met = Vec::new();
+                let mut samples = Vec::new();
                 for (holder, doing) in holders.iter().zip(doing) {
                     let doing = match has_let_go(holder) {
                         true => MetHolder::Running(holder.stack),
                         false => self.met(process, ledger, holder, doing, looker, asleep),
                     };
+                    samples.extend(sampled(doing).map(|doing| HolderSample {
+                        at: moment,
+                        tid: holder.tid,
+                        lock: index,
+                        doing,
+                    }));
                     met.extend(waiters.iter().map(|waiter| {
                         let is_its_own = waiter.tid == holder.tid;
                         (waiter.waiting.stack, if is_its_own { MetHolder::Free } else { doing })
                     }));
+                }
+                if process.is_recorded.load(Relaxed) {
+                    inside(&process.samples).append(&mut samples);
                 }
                 (met, holders.len())
             }
@@ -221,6 +232,18 @@ fn waiters<'l>(ledger: &Ledger<'l>) -> impl Iterator<Item = LockWaiter> + use<'l
             waiting,
         })
     })
+}
+
+/// Returns what was met as a recording has it.
+fn sampled(met: MetHolder) -> Option<HolderDoing> {
+    match met {
+        MetHolder::Running(_) => Some(HolderDoing::Runs),
+        MetHolder::Ready(_) => Some(HolderDoing::LacksProcessor),
+        MetHolder::Asleep(call, _) => Some(HolderDoing::Sleeps(call)),
+        MetHolder::Waiting(..) | MetHolder::Joining(_) => Some(HolderDoing::Waits),
+        MetHolder::Stopped(_) => Some(HolderDoing::Stopped),
+        MetHolder::Free | MetHolder::Unknown => None,
+    }
 }
 
 /// Returns the same for all who wait.

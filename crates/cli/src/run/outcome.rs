@@ -33,6 +33,8 @@ pub(super) struct RunOutcome {
     /// How long all threads stood still at most, of a process that was attached to, or what is left in
     /// it.
     pub(super) left: Option<Result<Duration, Remains>>,
+    /// What was recorded, or why it could not be written, in words.
+    pub(super) recording: Option<Result<String, String>>,
 }
 
 /// Returns the processor time of all children that have been waited for, in nanoseconds.

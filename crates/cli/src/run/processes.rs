@@ -1,6 +1,7 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
 use super::futexes::FutexLooks;
+use crate::recording::HolderSample;
 use lockstead_inspect::check::Lives;
 use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::ledger::passing::SocketPeer;
@@ -17,7 +18,7 @@ use std::iter;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 /// A process as the report and the reporter see it.
@@ -57,6 +58,11 @@ pub(super) struct Observed {
     pub(super) python: Mutex<PythonWaits>,
     /// What looks at the holders of its locks have met.
     pub(super) holders: Mutex<HolderLooks>,
+    /// What looks at the holders of its locks have met and was not written yet; only where its
+    /// events are recorded.
+    pub(super) samples: Mutex<Vec<HolderSample>>,
+    /// Its events are recorded.
+    pub(super) is_recorded: AtomicBool,
     /// The time at which it ended.
     pub(super) ended: Mutex<Option<u64>>,
     /// How it ended, where that is known.
@@ -103,6 +109,8 @@ impl Observed {
             futexes: FutexLooks::default(),
             python: Mutex::default(),
             holders: Mutex::default(),
+            samples: Mutex::default(),
+            is_recorded: AtomicBool::new(false),
             ended: Mutex::default(),
             exit: Mutex::default(),
         };

@@ -11,14 +11,14 @@ use super::across::CrossCycles;
 use super::attached::AttachedRun;
 use super::belongs::belongs;
 use super::checks::{Checks, Due};
-use super::flags::OnDeadlock;
 use super::glance::Sight;
-use super::hang::HangOptions;
 use super::hang::hanging::Hanging;
 use super::left_behind;
+use super::options::SupervisorOptions;
 use super::outcome::{RunOutcome, children_cpu, lost};
 use super::pace::{self, ClockPace};
 use super::processes::{Observed, inside};
+use super::record::Recorder;
 use super::reporter::{ReportJob, Reporter, ReporterTask};
 use super::signals::{self, CommandSignals, ProgramEnd, Signal, asks_to_end};
 use super::sources::EventSources;
@@ -28,7 +28,7 @@ use crate::check::Judge;
 use crate::clock::now;
 use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{CallerRequest, Listener};
-use lockstead_inspect::report::{self, Glimpse};
+use lockstead_inspect::report::Glimpse;
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::File;
 use std::io;
@@ -41,23 +41,6 @@ use std::time::{Duration, Instant};
 const LOOK: Duration = Duration::from_millis(7);
 /// The time between two looks for processes that have ended.
 const ENDS: Duration = Duration::from_millis(100);
-
-/// What the supervisor has to know of the flags.
-pub(super) struct SupervisorOptions {
-    pub(super) on_deadlock: OnDeadlock,
-    pub(super) watch: Option<Duration>,
-    /// When the run hangs, and what to do then.
-    pub(super) hang: Option<HangOptions>,
-    pub(super) wait_all: bool,
-    /// Whether there is the library that checks.
-    pub(super) check: bool,
-    /// Whether the report has the order of locks.
-    pub(super) order: bool,
-    /// Whether to say what semaphores are used for.
-    pub(super) semaphores: bool,
-    /// How to report on the processes, if at all.
-    pub(super) report: Option<report::ReportOptions>,
-}
 
 struct Supervisor<'a> {
     child: libc::pid_t,
@@ -73,6 +56,7 @@ struct Supervisor<'a> {
     reporter: Reporter,
     cycles: CrossCycles,
     checks: Option<Checks>,
+    recorder: Option<Recorder>,
     /// The reasons why processes are not watched: the first process of each, and how many more.
     losses: BTreeMap<String, (String, u64)>,
     recurrences: u64,
@@ -93,6 +77,7 @@ pub(super) fn supervise(
     options: &SupervisorOptions,
     EventSources { listener, signals, syscalls, attached }: EventSources,
     (judge, copy): (Judge, Option<File>),
+    recorder: Option<Recorder>,
 ) -> RunOutcome {
     let started = Instant::now();
     let accountant = Accountant::start(options.report, options.order, options.semaphores);
@@ -111,6 +96,7 @@ pub(super) fn supervise(
         reporter: Reporter::new(task, judge, copy),
         cycles: CrossCycles::new(started),
         checks,
+        recorder,
         losses: BTreeMap::new(),
         recurrences: 0,
         end: None,
@@ -181,6 +167,7 @@ pub(super) fn supervise(
         glimpses: supervisor.glimpses,
         hung,
         left,
+        recording: supervisor.recorder.map(Recorder::finish),
     }
 }
 
@@ -363,6 +350,7 @@ impl Supervisor<'_> {
         {
             inside(&process.exit).get_or_insert_with(|| end.words());
         }
+        self.recorder.iter().for_each(|recorder| recorder.end(&process));
         match &self.checks {
             // It goes on when its ledger has been read to the end.
             Some(checks) => checks.end(process),
@@ -381,6 +369,7 @@ impl Supervisor<'_> {
         if let Some(checks) = &self.checks {
             checks.begin(process.clone());
         }
+        self.recorder.iter().for_each(|recorder| recorder.begin(&process));
         let mut newest = (process, ProcessWatch::new(self.options.watch, Instant::now()));
         // The same process again: it has called exec, and its old image is gone.
         // Its calls may have come by different sockets, the later one first.

@@ -6,6 +6,7 @@
 //! likes: it must not be able to end the command, so a file that can shrink is
 //! not mapped, and what is in it is checked where it is used.
 
+use lockstead_ledger::growth::GrowingArea;
 use lockstead_ledger::ledger::{Extent, PARTS};
 use lockstead_ledger::{Ledger, LedgerLayout};
 use std::fs::File;
@@ -48,8 +49,8 @@ fn invalid(text: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> io::Err
 }
 
 impl MappedLedger {
-    /// Maps the ledger in `file`: for reading, and its first page also for
-    /// writing if this process is the one that keeps its clock.
+    /// Maps the ledger in `file`: for reading, and its first page and its rings also for
+    /// writing if this process is the one that keeps its clock and takes its events.
     ///
     /// # Errors
     /// The file is no ledger, or can shrink, or there is no address space left.
@@ -67,7 +68,7 @@ impl MappedLedger {
             return Err(invalid("the ledger's file is too small"));
         }
         let file = OwnedFd::from(file);
-        let base = map(&file, ptr::null_mut(), size, libc::PROT_READ, 0)?;
+        let base = map(&file, ptr::null_mut(), (0, size), libc::PROT_READ, 0)?;
         let mut mapped = MappedLedger {
             file,
             base,
@@ -79,12 +80,22 @@ impl MappedLedger {
         };
         if keeps_clock {
             let both = libc::PROT_READ | libc::PROT_WRITE;
-            map(&mapped.file, mapped.base.cast(), FIRST_PAGE, both, libc::MAP_FIXED)?;
+            map(&mapped.file, mapped.base.cast(), (0, FIRST_PAGE), both, libc::MAP_FIXED)?;
         }
         // SAFETY: `base` is the start of `size` bytes that were just mapped
         // shared, and stay until `mapped` is dropped, before which `ledger` is
         // not given out for longer than a borrow of it.
-        mapped.ledger = Some(unsafe { Ledger::open(mapped.base, size as u64) }.map_err(invalid)?);
+        let ledger = unsafe { Ledger::open(mapped.base, size as u64) }.map_err(invalid)?;
+        if keeps_clock {
+            // The layout was computed anew, so that the rings lie in the file.
+            let rings = GrowingArea::Rings;
+            let offset = rings.region(ledger.layout()).offset as usize;
+            let bytes = (rings.bytes(ledger.layout()) as usize).next_multiple_of(FIRST_PAGE);
+            let both = libc::PROT_READ | libc::PROT_WRITE;
+            let at = mapped.base.wrapping_add(offset).cast();
+            map(&mapped.file, at, (offset, bytes), both, libc::MAP_FIXED)?;
+        }
+        mapped.ledger = Some(ledger);
         Ok(mapped)
     }
 
@@ -156,13 +167,14 @@ impl Drop for MappedLedger {
 fn map(
     file: &OwnedFd,
     at: *mut libc::c_void,
-    size: usize,
+    (offset, size): (usize, usize),
     protection: i32,
     flags: i32,
 ) -> io::Result<*mut u8> {
     let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | flags;
     // SAFETY: without MAP_FIXED the call makes a new mapping, which replaces nothing; with it the
-    // callers replace the beginning of a mapping of their own.
-    let base = unsafe { libc::mmap(at, size, protection, flags, file.as_raw_fd(), 0) };
+    // callers replace a part of a mapping of their own.
+    let base =
+        unsafe { libc::mmap(at, size, protection, flags, file.as_raw_fd(), offset as libc::off_t) };
     if base == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(base.cast()) }
 }

@@ -10,7 +10,7 @@ use lockstead_ledger::{Ledger, lock::RecordLife};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The place where the first thread of a program begins, as far as its author knows.
-pub(super) const FIRST: &str = "main";
+pub const FIRST: &str = "main";
 
 /// What is known of a lock for the sake of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]

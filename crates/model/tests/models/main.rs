@@ -21,6 +21,7 @@ mod ledger {
     mod broken;
     mod orderings;
     mod publication;
+    mod ring;
     mod scenes;
     mod shelf;
     mod world;

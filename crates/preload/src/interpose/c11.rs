@@ -5,6 +5,7 @@ use super::condition;
 use super::mutex::ProgramMutex;
 use super::until::GivenDeadline;
 use crate::call::{CallOutcome, LockCall, Nature};
+use crate::events;
 use crate::handing;
 use crate::me::enter;
 use crate::real::{self, LockPointer, REAL, call};
@@ -137,7 +138,7 @@ unsafe extern "C" fn unlock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     let release = record::release(mutex as u64, &Mtx(mutex), site);
     if !release.was_held && !ProgramMutex(mutex).checks_owner() {
-        record::release_of_others(mutex as u64);
+        record::release_of_others(mutex as u64, site);
     }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::mtx_unlock()(mutex) };
@@ -168,6 +169,7 @@ unsafe extern "C" fn signal(condition: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
+    events::wakes(condition as u64, site);
     REAL.cnd_signal.address()
 }
 
@@ -175,6 +177,7 @@ unsafe extern "C" fn broadcast(condition: LockPointer, site: &CallSite) -> usize
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
+    events::wakes(condition as u64, site);
     REAL.cnd_broadcast.address()
 }
 

@@ -7,6 +7,7 @@
 
 use super::until::GivenDeadline;
 use crate::call::{CallOutcome, LockCall};
+use crate::events;
 use crate::handing;
 use crate::me::enter;
 use crate::real::{self, LockPointer, REAL, call};
@@ -111,6 +112,7 @@ unsafe extern "C" fn signal(condition: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
+    events::wakes(condition as u64, site);
     REAL.pthread_cond_signal.address()
 }
 
@@ -118,6 +120,7 @@ unsafe extern "C" fn broadcast(condition: LockPointer, site: &CallSite) -> usize
     real::resolve();
     rules::signals(condition as u64, site);
     handing::signals(condition as u64);
+    events::wakes(condition as u64, site);
     REAL.pthread_cond_broadcast.address()
 }
 

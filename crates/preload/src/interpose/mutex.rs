@@ -248,7 +248,7 @@ unsafe extern "C" fn unlock(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     let release = record::release(mutex as u64, &ProgramMutex(mutex), site);
     if !release.was_held && !ProgramMutex(mutex).checks_owner() {
-        record::release_of_others(mutex as u64);
+        record::release_of_others(mutex as u64, site);
     }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_unlock()(mutex) };

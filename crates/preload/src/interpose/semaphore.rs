@@ -6,6 +6,7 @@
 use super::SavedErrno;
 use super::until::GivenDeadline;
 use crate::call::{CallOutcome, LockCall};
+use crate::events;
 use crate::me::enter;
 use crate::real::{self, LockPointer, REAL, Real, call};
 use crate::record;
@@ -170,6 +171,7 @@ unsafe extern "C" fn post(semaphore: LockPointer, site: &CallSite) -> usize {
     real::resolve();
     rules::token_given(semaphore as u64, site);
     taken::posts(semaphore as u64);
+    events::wakes(semaphore as u64, site);
     REAL.sem_post.address()
 }
 

@@ -127,7 +127,7 @@ unsafe extern "C" fn unlock(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     let release = record::release(lock as u64, &NATURE, site);
     if !release.was_held {
-        record::release_of_others(lock as u64);
+        record::release_of_others(lock as u64, site);
     }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_unlock()(lock) };

@@ -223,6 +223,7 @@ impl Observed {
             follow,
             sleepy,
             semaphores: false,
+            record: false,
             told: false,
         };
         let running = Running::start(

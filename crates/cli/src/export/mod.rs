@@ -1,0 +1,77 @@
+//! `lockstead export`: a recording as other programs show it.
+//!
+//! ```text
+//! recording ─▶ wakers: who ended each wait ──▶ chrome: slices and arrows ─────────▶ Perfetto
+//!           └▶ blame: whose time it was ─▶ weights of stacks ─▶ folded, speedscope ─▶ flame graphs
+//! ```
+
+mod blame;
+mod chrome;
+mod flags;
+mod labels;
+mod speedscope;
+mod wakers;
+
+pub(crate) use flags::ExportFlags;
+
+use crate::recording::{self, Recording};
+use flags::ExportFormat;
+use lockstead_render::failure::Failure;
+use lockstead_render::output;
+use std::fs::File;
+use std::io::{self, BufWriter, ErrorKind, Write};
+use std::path::Path;
+
+/// Writes a recording in another format.
+///
+/// # Errors
+/// As [`Failure`].
+pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
+    let recording = recording::read(&flags.file)?;
+    if recording.totals.lost + recording.totals.cut != 0 {
+        output::note(format_args!(
+            "lockstead: the recording lacks {} events: {} were lost, {} had no room in the file",
+            recording.totals.lost + recording.totals.cut,
+            recording.totals.lost,
+            recording.totals.cut,
+        ));
+    }
+    let write = |to: &mut dyn Write| match flags.format {
+        ExportFormat::Chrome => chrome::write(&recording, to),
+        ExportFormat::Folded => folded(&recording, flags, to),
+        ExportFormat::Speedscope => speedscope::write(&recording, (flags.by, flags.idle), to),
+    };
+    match &flags.output {
+        Some(file) => to_file(file, write)
+            .map_err(|error| Failure::Run(format!("cannot write {}: {error}", file.display()))),
+        None => {
+            let mut out = BufWriter::new(io::stdout().lock());
+            write(&mut out).and_then(|()| out.flush()).map_err(|error| match error.kind() {
+                ErrorKind::BrokenPipe => Failure::Closed,
+                _ => Failure::Run(format!("cannot write to standard output: {error}")),
+            })
+        }
+    }
+}
+
+fn to_file(file: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(file)?);
+    write(&mut out)?;
+    out.flush()
+}
+
+/// Writes a line for each stack, outermost function first, with the nanoseconds.
+fn folded(recording: &Recording, flags: &ExportFlags, to: &mut dyn Write) -> io::Result<()> {
+    for process in &recording.processes {
+        for (stack, weight) in blame::weights(process, flags.by, flags.idle) {
+            let frames: Vec<String> = stack.iter().map(|frame| one_word(&frame.name)).collect();
+            writeln!(to, "{} {weight}", frames.join(";"))?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns a name that does not end a frame or a line.
+fn one_word(name: &str) -> String {
+    name.replace(';', ":").replace(['\n', '\r'], " ")
+}

@@ -1,0 +1,116 @@
+//! The file of a recording: what `lockstead run --record` writes and `lockstead export` reads.
+
+mod format;
+mod read;
+mod write;
+
+pub(crate) use format::{
+    Chunk, FrameNames, HolderDoing, HolderSample, LockNames, PackedEvent, ProcessFacts,
+    ProcessNames, ProcessSamples, RecordedRun, StackFrames, ThreadEvents, ThreadFacts, UNFINISHED,
+};
+pub(crate) use read::{RecordedProcess, Recording, read};
+pub(crate) use write::{RecordingFile, Written};
+
+#[cfg(test)]
+mod tests {
+    use super::format::RecordedTotals;
+    use super::*;
+    use lockstead_ledger::events::{Event, EventKind};
+    use std::io::Write;
+    use std::path::Path;
+
+    fn event(began: u64, lasted: u64) -> Event {
+        Event {
+            kind: EventKind::Wait,
+            began,
+            lasted,
+            how: 1,
+            ending: 0,
+            lock: 7,
+            generation: 1,
+            stack: 300,
+            thread: 4,
+            tid: 0,
+        }
+    }
+
+    fn run() -> RecordedRun {
+        RecordedRun { lockstead: "0".into(), command: vec!["a".into()], began: 5, date: 9 }
+    }
+
+    fn facts() -> ProcessFacts {
+        ProcessFacts { process: 0, pid: 70, program: "/bin/a".into(), began: 6 }
+    }
+
+    /// Writes a recording with three events, of which the file has room for as many as fit.
+    fn recorded(file: &Path, limit: u64) -> Written {
+        let mut writer = RecordingFile::create(file, limit).expect("a file");
+        writer.write(&Chunk::Begin(run()));
+        writer.write(&Chunk::Process(facts()));
+        let events = [event(100, 50), event(90, 80), event(400, 1)];
+        let mut last = 100;
+        let packed = events.iter().map(|event| {
+            let (packed, end) = PackedEvent::pack(event, last);
+            last = end;
+            packed
+        });
+        let events = packed.collect();
+        let events = ThreadEvents { process: 0, thread: 4, from: 100, events };
+        writer.write_events(&Chunk::Events(events), 3);
+        writer.write(&Chunk::Names(ProcessNames::default()));
+        writer.finish().expect("written")
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(bytes).expect("written");
+        read(file.path()).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn what_was_written_is_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("events");
+        let written = recorded(&file, 1 << 20);
+        assert_eq!(written.totals, RecordedTotals { events: 3, lost: 0, cut: 0 });
+        let recording = read(&file).expect("a recording");
+        assert_eq!((&recording.run, recording.totals), (&run(), written.totals));
+        assert_eq!(recording.processes.len(), 1);
+        let process = &recording.processes[0];
+        assert_eq!(process.facts, facts());
+        assert_eq!(process.events, [event(90, 80), event(100, 50), event(400, 1)], "by beginning");
+    }
+
+    #[test]
+    fn a_file_has_an_end() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("events");
+        let written = recorded(&file, 40);
+        assert_eq!(written.totals, RecordedTotals { events: 0, lost: 0, cut: 3 });
+        let recording = read(&file).expect("a recording");
+        assert!(recording.processes[0].events.is_empty());
+    }
+
+    #[test]
+    fn other_files_are_told_from_recordings() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("events");
+        recorded(&file, 1 << 20);
+        let whole = std::fs::read(&file).expect("readable");
+        for other in [&b""[..], b"{\"schema\": 1}", &whole[..7]] {
+            assert!(refused(other).contains("is no recording"), "{}", refused(other));
+        }
+        let mut newer = whole.clone();
+        newer[8] = 9;
+        assert!(refused(&newer).contains("version 9"), "{}", refused(&newer));
+        // Wherever it is cut, between two chunks or in one.
+        for length in 12..whole.len() {
+            assert!(refused(&whole[..length]).contains("is cut off"), "at {length}");
+        }
+        let mut damaged = whole.clone();
+        damaged[16] = 200;
+        assert!(refused(&damaged).contains("damaged"), "{}", refused(&damaged));
+        let longer = [&whole[..], b"more"].concat();
+        assert!(refused(&longer).contains("damaged"), "{}", refused(&longer));
+    }
+}

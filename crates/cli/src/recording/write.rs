@@ -1,0 +1,113 @@
+//! Writes the file of a recording.
+
+use super::format::{Chunk, LONGEST, MAGIC, RecordedTotals, VERSION};
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+/// The file of a recording that is being written. An error is kept until the end; what is to be
+/// written after it is left out.
+pub(crate) struct RecordingFile {
+    to: BufWriter<File>,
+    bytes: u64,
+    limit: u64,
+    totals: RecordedTotals,
+    failed: Option<io::Error>,
+}
+
+/// What was written to a file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Written {
+    /// The numbers of events.
+    pub(crate) totals: RecordedTotals,
+    /// The bytes of the file.
+    pub(crate) bytes: u64,
+}
+
+impl RecordingFile {
+    /// Creates a file in which events have so many bytes.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub(crate) fn create(path: &Path, limit: u64) -> io::Result<RecordingFile> {
+        let mut file = RecordingFile {
+            to: BufWriter::with_capacity(1 << 18, File::create(path)?),
+            bytes: 0,
+            limit,
+            totals: RecordedTotals::default(),
+            failed: None,
+        };
+        file.put(&MAGIC);
+        file.put(&VERSION.to_le_bytes());
+        Ok(file)
+    }
+
+    /// Writes a chunk that is none of events.
+    pub(crate) fn write(&mut self, chunk: &Chunk) {
+        match postcard::to_stdvec(chunk) {
+            Ok(bytes) => self.put_chunk(&bytes),
+            Err(error) => self.fail(io::Error::other(error)),
+        }
+    }
+
+    /// Writes a chunk of so many events, unless the file has no room for them; then they are counted
+    /// as cut off. Returns whether they were written.
+    pub(crate) fn write_events(&mut self, chunk: &Chunk, events: u64) -> bool {
+        let bytes = match postcard::to_stdvec(chunk) {
+            Ok(bytes) => bytes,
+            Err(error) => {
+                self.fail(io::Error::other(error));
+                return false;
+            }
+        };
+        let fits = self.bytes + bytes.len() as u64 <= self.limit && self.failed.is_none();
+        if fits {
+            self.totals.events += events;
+            self.put_chunk(&bytes);
+        } else {
+            self.totals.cut += events;
+        }
+        fits
+    }
+
+    /// Counts events that the threads could not leave.
+    pub(crate) fn lose(&mut self, events: u64) {
+        self.totals.lost += events;
+    }
+
+    /// Writes the end.
+    ///
+    /// # Errors
+    /// The first thing that went wrong.
+    pub(crate) fn finish(mut self) -> io::Result<Written> {
+        let totals = self.totals;
+        self.write(&Chunk::End(totals));
+        match self.failed.take() {
+            Some(error) => Err(error),
+            None => self.to.flush().map(|()| Written { totals, bytes: self.bytes }),
+        }
+    }
+
+    fn put_chunk(&mut self, bytes: &[u8]) {
+        match u32::try_from(bytes.len()).ok().filter(|&length| length <= LONGEST) {
+            Some(length) => {
+                self.put(&length.to_le_bytes());
+                self.put(bytes);
+            }
+            None => self.fail(io::Error::other("a chunk is too long")),
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            match self.to.write_all(bytes) {
+                Ok(()) => self.bytes += bytes.len() as u64,
+                Err(error) => self.fail(error),
+            }
+        }
+    }
+
+    fn fail(&mut self, error: io::Error) {
+        self.failed.get_or_insert(error);
+    }
+}

@@ -1,0 +1,261 @@
+//! Empties the rings of one process.
+
+use super::super::processes::{Observed, inside};
+use super::file::open;
+use crate::clock;
+use crate::recording::{
+    Chunk, PackedEvent, ProcessFacts, ProcessSamples, RecordingFile, ThreadEvents, ThreadFacts,
+    UNFINISHED,
+};
+use lockstead_inspect::report::{LockFacts, thread_name};
+use lockstead_ledger::events::{Event, EventKind, RING_EVENTS};
+use lockstead_ledger::publish::{WaitKind, Waiting};
+use lockstead_ledger::thread::{ThreadRecord, state};
+use lockstead_ledger::{Ledger, LedgerPart};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex};
+
+/// A thread whose events were met.
+#[derive(Clone, Debug, Default)]
+pub(super) struct SeenThread {
+    pub(super) facts: ThreadFacts,
+    /// The function that it began with.
+    pub(super) start: u64,
+    /// It is the first one of its process.
+    pub(super) is_first: bool,
+}
+
+/// A ring, as far as it was emptied.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeenRing {
+    /// The losses that were counted.
+    lost: u64,
+    /// The thread of the last event.
+    thread: u32,
+}
+
+/// A process whose rings are emptied, and what its events name.
+pub(super) struct Drained {
+    pub(super) process: Arc<Observed>,
+    pub(super) number: u32,
+    pub(super) ended: u64,
+    rings: Vec<SeenRing>,
+    pub(super) threads: BTreeMap<u32, SeenThread>,
+    pub(super) locks: HashMap<(u32, u8), LockFacts>,
+    pub(super) stacks: BTreeSet<u32>,
+    /// Events of threads for which there was no ring.
+    pub(super) without_ring: u64,
+    events: Vec<Event>,
+}
+
+impl Drained {
+    /// Takes in a process, the one with this number.
+    pub(super) fn new(process: Arc<Observed>, number: u32, file: &Mutex<RecordingFile>) -> Self {
+        open(file).write(&Chunk::Process(ProcessFacts {
+            process: number,
+            pid: process.pid,
+            program: process.program.to_string_lossy().into_owned(),
+            began: process.began(),
+        }));
+        Drained {
+            process,
+            number,
+            ended: 0,
+            rings: Vec::new(),
+            threads: BTreeMap::new(),
+            locks: HashMap::new(),
+            stacks: BTreeSet::new(),
+            without_ring: 0,
+            events: Vec::with_capacity(RING_EVENTS),
+        }
+    }
+
+    /// Tells whether it is this process.
+    pub(super) fn is_of(&self, process: &Arc<Observed>) -> bool {
+        Arc::ptr_eq(&self.process, process)
+    }
+
+    /// Empties the rings, and returns the number of events in the fullest one.
+    pub(super) fn drain(&mut self, file: &Mutex<RecordingFile>) -> usize {
+        let process = self.process.clone();
+        let ledger = process.ledger.view();
+        let count = ledger.used(LedgerPart::Rings);
+        if self.rings.len() < count {
+            self.rings.resize_with(count, SeenRing::default);
+        }
+        let mut fullest = 0;
+        for (index, record) in ledger.rings().iter().enumerate().take(count) {
+            let ring = record.ring();
+            let mut events = std::mem::take(&mut self.events);
+            events.clear();
+            ring.take(|words| events.extend(Event::from_words(words)));
+            fullest = fullest.max(events.len());
+            for some in events.chunk_by(|one, next| one.thread == next.thread) {
+                self.rings[index].thread = some[0].thread;
+                self.write(&ledger, some, file);
+            }
+            self.events = events;
+            let lost = ring.lost();
+            let new = lost.wrapping_sub(std::mem::replace(&mut self.rings[index].lost, lost));
+            if new != 0 {
+                let thread = self.rings[index].thread;
+                self.seen(&ledger, thread).facts.lost += new;
+                open(file).lose(new);
+            }
+        }
+        let samples = std::mem::take(&mut *inside(&self.process.samples));
+        if !samples.is_empty() {
+            open(file).write(&Chunk::Samples(ProcessSamples { process: self.number, samples }));
+        }
+        fullest
+    }
+
+    /// Empties the rings of a process of which nothing more is to be seen.
+    pub(super) fn finish(&mut self, file: &Mutex<RecordingFile>) {
+        self.drain(file);
+        let process = self.process.clone();
+        let ledger = process.ledger.view();
+        self.ended = inside(&process.ended).unwrap_or_else(clock::now);
+        for thread in ledger.threads().map(|thread| thread.record) {
+            let serial = thread.serial.load(Relaxed);
+            if thread.state.load(Relaxed) != state::LIVE {
+                continue;
+            }
+            self.seen(&ledger, serial);
+            if let Some((_, waiting)) = thread.wait.read() {
+                let event = self.unfinished(&ledger, &waiting, serial);
+                self.write(&ledger, &[event], file);
+            }
+        }
+        let without_ring = ledger.header().losses.events.load(Relaxed);
+        open(file).lose(without_ring);
+        self.without_ring = without_ring;
+        // What was told later, or changed.
+        let threads = ledger.threads().map(|thread| thread.record);
+        for record in threads.filter(|record| record.state.load(Relaxed) != state::FREE) {
+            if let Some(seen) = self.threads.get_mut(&record.serial.load(Relaxed)) {
+                seen.update(record, &ledger);
+            }
+        }
+        for (&(lock, generation), facts) in &mut self.locks {
+            if let Some(record) = ledger.lock(lock)
+                && life(record.generation.load(Relaxed)) == generation
+            {
+                *facts = LockFacts::of(&ledger, record);
+            }
+        }
+    }
+
+    /// Returns the event of a wait that lasts.
+    fn unfinished(&self, ledger: &Ledger<'_>, waiting: &Waiting, thread: u32) -> Event {
+        let lock = match waiting.how.kind() {
+            WaitKind::JOIN => 0,
+            _ => ledger.lock_of(waiting).unwrap_or(0),
+        };
+        let generation = ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed));
+        Event {
+            kind: EventKind::Wait,
+            began: waiting.since,
+            lasted: self.ended.saturating_sub(waiting.since).min(Event::LONGEST),
+            how: waiting.how.kind().0 as u8,
+            ending: UNFINISHED,
+            lock,
+            generation: life(generation),
+            stack: waiting.stack,
+            thread,
+            tid: 0,
+        }
+    }
+
+    /// Writes events of one thread.
+    fn write(&mut self, ledger: &Ledger<'_>, events: &[Event], file: &Mutex<RecordingFile>) {
+        let thread = events[0].thread;
+        let from = events[0].began;
+        let mut last = from;
+        let mut packed = Vec::with_capacity(events.len());
+        self.seen(ledger, thread);
+        for event in events {
+            if event.stack != 0 {
+                self.stacks.insert(event.stack);
+            }
+            if event.kind == EventKind::Thread {
+                self.ends(event);
+                continue;
+            }
+            let is_join = event.kind == EventKind::Wait && event.how == WaitKind::JOIN.0 as u8;
+            if is_join {
+                self.seen(ledger, event.lock);
+            } else {
+                self.meet(ledger, event);
+            }
+            let (event, end) = PackedEvent::pack(event, last);
+            packed.push(event);
+            last = end;
+        }
+        let count = packed.len() as u64;
+        if count != 0 {
+            let process = self.number;
+            let chunk = Chunk::Events(ThreadEvents { process, thread, from, events: packed });
+            if !open(file).write_events(&chunk, count) {
+                self.seen(ledger, thread).facts.cut += count;
+            }
+        }
+    }
+
+    /// Notes the lock of an event.
+    fn meet(&mut self, ledger: &Ledger<'_>, event: &Event) {
+        if let Some(lock) = ledger.lock(event.lock) {
+            let facts = || LockFacts::of(ledger, lock);
+            self.locks.entry((event.lock, event.generation)).or_insert_with(facts);
+        }
+    }
+
+    /// Notes the end of a thread.
+    fn ends(&mut self, event: &Event) {
+        let seen = self.threads.entry(event.thread).or_default();
+        seen.facts.tid = event.tid;
+        seen.facts.began = event.began;
+        seen.facts.ended = Some(event.began.saturating_add(event.lasted));
+        seen.facts.creator = event.lock;
+    }
+
+    /// Returns what is known of a thread, which is looked up once.
+    fn seen(&mut self, ledger: &Ledger<'_>, thread: u32) -> &mut SeenThread {
+        self.threads.entry(thread).or_insert_with(|| {
+            let mut seen = SeenThread::default();
+            seen.facts.thread = thread;
+            let records = ledger.threads().map(|thread| thread.record);
+            let mut records = records.filter(|record| record.serial.load(Relaxed) == thread);
+            if let Some(record) = records.next() {
+                seen.update(record, ledger);
+            }
+            seen
+        })
+    }
+}
+
+impl SeenThread {
+    /// Takes in what its record says.
+    fn update(&mut self, record: &ThreadRecord, ledger: &Ledger<'_>) {
+        let facts = &mut self.facts;
+        facts.tid = record.tid.load(Relaxed);
+        facts.began = record.began.load(Relaxed);
+        facts.name = thread_name(record).or(facts.name.take());
+        let ended = record.ended.load(Relaxed);
+        facts.ended = (ended != 0).then_some(ended).or(facts.ended);
+        if facts.creator == 0
+            && let Some(index) = record.creator.load(Relaxed).checked_sub(1)
+        {
+            let creator = ledger.thread(index as usize);
+            facts.creator = creator.map_or(0, |creator| creator.record.serial.load(Relaxed));
+        }
+        self.start = record.start_routine.load(Relaxed);
+        self.is_first = facts.tid == ledger.header().pid.load(Relaxed);
+    }
+}
+
+/// Returns the part of a lock's generation that is in events.
+fn life(generation: u32) -> u8 {
+    (generation % Event::GENERATIONS) as u8
+}
