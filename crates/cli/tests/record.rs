@@ -95,6 +95,18 @@ fn span(event: &Value) -> (u64, u64) {
     (ns(&event["ts"]), ns(&event["ts"]) + ns(&event["dur"]))
 }
 
+/// Returns the place of the slice that lies around each of a track's, in their order.
+fn outer(slices: &[&Value]) -> Vec<Option<usize>> {
+    let mut open: Vec<usize> = Vec::new();
+    let mut outer = Vec::with_capacity(slices.len());
+    for (place, slice) in slices.iter().enumerate() {
+        while open.pop_if(|last| span(slices[*last]).1 <= span(slice).0).is_some() {}
+        outer.push(open.last().copied());
+        open.push(place);
+    }
+    outer
+}
+
 impl Trace {
     fn of<'t>(&'t self, phase: &'t str) -> impl Iterator<Item = &'t Value> {
         self.0.iter().filter(move |event| event["ph"] == phase)
@@ -124,11 +136,15 @@ impl Trace {
     /// Returns the arrows: the slices from which and to which they lead.
     fn arrows(&self) -> Vec<(&Value, &Value)> {
         let tracks = self.tracks();
+        // The slice that lies around each one, so that a look does not pass all that are over.
+        let outer: BTreeMap<_, Vec<Option<usize>>> =
+            tracks.iter().map(|(track, slices)| (*track, outer(slices))).collect();
         let around = |end: &Value| {
-            let (at, slices) = (ns(&end["ts"]), &tracks[&track(end)]);
-            let before = slices.partition_point(|slice| span(slice).0 <= at);
-            let inner = slices[..before].iter().rev().find(|slice| at <= span(slice).1);
-            *inner.unwrap_or_else(|| panic!("nothing at {end}"))
+            let (at, slices, outer) = (ns(&end["ts"]), &tracks[&track(end)], &outer[&track(end)]);
+            let last = slices.partition_point(|slice| span(slice).0 <= at).checked_sub(1);
+            let mut those = std::iter::successors(last, |&inner| outer[inner]);
+            let found = those.find(|&inner| at <= span(slices[inner]).1);
+            slices[found.unwrap_or_else(|| panic!("nothing at {end}"))]
         };
         let ends: HashMap<u64, &Value> =
             self.of("f").map(|end| (end["id"].as_u64().expect("an id"), end)).collect();
