@@ -91,9 +91,12 @@ impl MappedLedger {
             let rings = GrowingArea::Rings;
             let offset = rings.region(ledger.layout()).offset as usize;
             let bytes = (rings.bytes(ledger.layout()) as usize).next_multiple_of(FIRST_PAGE);
-            let both = libc::PROT_READ | libc::PROT_WRITE;
-            let at = mapped.base.wrapping_add(offset).cast();
-            map(&mapped.file, at, (offset, bytes), both, libc::MAP_FIXED)?;
+            // A ledger of the smallest size has none.
+            if bytes != 0 {
+                let both = libc::PROT_READ | libc::PROT_WRITE;
+                let at = mapped.base.wrapping_add(offset).cast();
+                map(&mapped.file, at, (offset, bytes), both, libc::MAP_FIXED)?;
+            }
         }
         mapped.ledger = Some(ledger);
         Ok(mapped)
