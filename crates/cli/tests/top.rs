@@ -85,6 +85,24 @@ fn a_look_shows_who_waits_and_who_holds() {
 }
 
 #[test]
+fn a_filter_leaves_out_the_other_locks() {
+    let Some(running) = Running::start() else { return };
+    for (filter, is_there) in [("HOT", true), ("cold", false)] {
+        let outcome = top(&[&running.pid(), "-n", "1", "-d", "0.2", "--filter", filter]);
+        assert_eq!((outcome.status, outcome.stderr.as_str()), (0, ""));
+        let said = &outcome.stdout;
+        assert_eq!(said.contains("worker-1 ("), is_there, "{said}");
+        assert_eq!(
+            said.contains("no lock that was used has this in its name"),
+            !is_there,
+            "{said}"
+        );
+        assert!(said.lines().next().expect("a title").contains(&format!("  /{filter}")), "{said}");
+    }
+    running.end();
+}
+
+#[test]
 fn a_process_that_is_not_watched_gets_advice() {
     // Not this process: its children are watched, by other tests, and belong to it.
     let mut waits = Command::new("cat").stdin(Stdio::piped()).spawn().expect("cat starts");

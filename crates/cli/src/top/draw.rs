@@ -23,6 +23,7 @@ fn style(tone: Tone, colours: bool) -> Style {
         Tone::Facts | Tone::Plain => style,
         Tone::Head | Tone::Keys => style.add_modifier(Modifier::REVERSED),
         Tone::Hot => coloured(Color::Red).add_modifier(Modifier::BOLD),
+        Tone::Marked => style.add_modifier(Modifier::REVERSED | Modifier::BOLD),
         Tone::Faint => style.add_modifier(Modifier::DIM),
     }
 }

@@ -6,6 +6,8 @@ use std::time::Duration;
 /// A column to sort by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Column {
+    /// Name of the lock
+    Lock,
     /// Time that threads waited
     #[default]
     Waiting,
@@ -21,8 +23,14 @@ pub(crate) enum Column {
 
 impl Column {
     /// All of them, from left to right.
-    pub(super) const ALL: [Column; 5] =
-        [Column::Waiting, Column::Acquisitions, Column::Contended, Column::Waiters, Column::Held];
+    pub(super) const ALL: [Column; 6] = [
+        Column::Lock,
+        Column::Waiting,
+        Column::Acquisitions,
+        Column::Contended,
+        Column::Waiters,
+        Column::Held,
+    ];
 
     /// Returns the one `by` columns to the right, around the end.
     pub(super) fn step(self, by: isize) -> Column {
@@ -39,8 +47,10 @@ Examples:
   lockstead top $!                          the program that this `run` started
   lockstead top $(pidof server) --sort held
   lockstead top --batch -n 5 -d 2 $(pidof server) > locks.txt
+  lockstead top --filter cache $(pidof server)
 
-Keys: q quit, s and S other column, 1 to 5 column, p pause, f freeze the order, h help.
+Keys: up and down choose a lock, Enter shows its places, stacks and threads, / filters,
+s and S other column, 1 to 6 column, p pause, f freeze the order, h help, q quit.
 
 Needs a process that `lockstead run` watches. For any other process, `lockstead dump PID`
 shows who waits and who holds.")]
@@ -61,6 +71,9 @@ pub(crate) struct Top {
     /// The column to sort by
     #[arg(long, value_name = "COLUMN", default_value = "waiting")]
     pub(crate) sort: Column,
+    /// Show only locks with this in their names, in capitals or not
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    pub(crate) filter: String,
 }
 
 #[cfg(test)]
@@ -71,7 +84,7 @@ mod tests {
     fn columns_go_round() {
         let round = Column::ALL.iter().fold(Column::Held, |column, _| column.step(1));
         assert_eq!(round, Column::Held);
-        assert_eq!(Column::Waiting.step(-1), Column::Held);
-        assert_eq!(Column::Held.step(1), Column::Waiting);
+        assert_eq!(Column::Lock.step(-1), Column::Held);
+        assert_eq!(Column::Held.step(1), Column::Lock);
     }
 }

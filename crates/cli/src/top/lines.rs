@@ -17,6 +17,8 @@ pub(super) enum Tone {
     Plain,
     /// A lock that a thread waits for now.
     Hot,
+    /// The lock that was chosen.
+    Marked,
     Faint,
     /// What the keys do.
     Keys,
@@ -26,20 +28,25 @@ pub(super) enum Tone {
 pub(super) type TonedLine = (Tone, String);
 
 /// The narrowest and lowest that is drawn; on a smaller terminal it is cut.
-const LEAST: (usize, usize) = (40, 10);
+pub(super) const LEAST: (usize, usize) = (40, 10);
 /// The number of lines that are no rows: title, facts, three heads, keys.
 const FIXED: usize = 6;
 /// The columns that a lock's numbers take.
 const NUMBERS: usize = 9 + 9 + 10 + 9 + 10;
 
+const FILTERED: &str = "no lock that was used has this in its name";
+
 /// The coarse clock is set at least this often.
 const UNSHARP_NS: u64 = 100_000_000;
 
-const HELP: [&str; 14] = [
-    "q, Esc   quit",
+const HELP: [&str; 17] = [
+    "q, Esc   quit; back from help, a lock's page; Esc: without filter",
+    "↑ ↓ j k  choose a lock; also Home, End, Page up, Page down",
+    "Enter    the chosen lock: its places, stacks and threads",
+    "/        show only locks with this in their names",
     "s, S     sort by the next column, by the one before",
-    "1 to 5   sort by this column",
-    "p, Space pause: the screen stays as it is, and nothing is read",
+    "1 to 6   sort by this column",
+    "p, Space pause: the screen stays as it is",
     "f        freeze: the locks keep their places, the numbers go on",
     "h, ?     this help",
     "",
@@ -76,8 +83,12 @@ pub(super) fn of_terminal(
     } else {
         let room = room(height, screen.waiting_now + screen.idle_now, screen.held_now);
         lines.push((Tone::Head, head(choices.sort, width)));
-        let rows = screen.locks.iter().take(room.locks).map(|row| lock_row(row, width));
-        fill(&mut lines, rows, room.locks, "no lock was used");
+        let rows = screen.locks.iter().take(room.locks).enumerate().map(|(at, row)| {
+            let marked = if screen.marked == Some(at) { Tone::Marked } else { Tone::Plain };
+            lock_row(row, width, marked)
+        });
+        let none = if choices.filter.is_empty() { "no lock was used" } else { FILTERED };
+        fill(&mut lines, rows, room.locks, none);
         lines.push((Tone::Head, waiters_head(screen, room.waiters)));
         let rows = screen.waiters.iter().take(room.waiters).map(|row| thread_row(row, width));
         fill(&mut lines, rows, room.waiters, "no thread waits");
@@ -88,8 +99,16 @@ pub(super) fn of_terminal(
     let height = height.max(LEAST.1);
     lines.truncate(height - 1);
     lines.resize(height - 1, (Tone::Plain, String::new()));
-    lines.push((Tone::Keys, fit(" q quit  s sort  p pause  f freeze  h help", width)));
+    lines.push((Tone::Keys, fit(&keys(choices), width)));
     lines
+}
+
+/// Returns what the keys do, or the filter while it is typed.
+fn keys(choices: &ScreenChoices) -> String {
+    if choices.typing {
+        return format!(" filter: {}▏  Enter keep  Esc all locks", clean(&choices.filter));
+    }
+    " q quit  ↑↓ Enter lock  / filter  s sort  p pause  f freeze  h help".into()
 }
 
 /// Returns all lines for a file: nothing is filled up.
@@ -101,7 +120,10 @@ pub(super) fn of_batch(
 ) -> Vec<TonedLine> {
     let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
     lines.push((Tone::Head, head(choices.sort, width)));
-    lines.extend(screen.locks.iter().map(|row| lock_row(row, width)));
+    lines.extend(screen.locks.iter().map(|row| lock_row(row, width, Tone::Plain)));
+    if screen.locks.is_empty() && !choices.filter.is_empty() {
+        lines.push((Tone::Faint, format!(" {FILTERED}")));
+    }
     more(&mut lines, screen.all_locks, screen.locks.len());
     if !screen.waiters.is_empty() {
         lines.push((Tone::Head, waiters_head(screen, usize::MAX)));
@@ -137,7 +159,12 @@ fn fill(
     lines.resize(end, (Tone::Plain, String::new()));
 }
 
-fn title(name: &str, screen: &Screen, choices: &ScreenChoices, width: usize) -> TonedLine {
+pub(super) fn title(
+    name: &str,
+    screen: &Screen,
+    choices: &ScreenChoices,
+    width: usize,
+) -> TonedLine {
     let mut state = String::new();
     if choices.paused {
         state += "  PAUSED";
@@ -145,8 +172,11 @@ fn title(name: &str, screen: &Screen, choices: &ScreenChoices, width: usize) -> 
     if choices.frozen.is_some() {
         state += "  FROZEN";
     }
+    if !choices.filter.is_empty() && !choices.typing {
+        state += &format!("  /{}", fit(&clean(&choices.filter), width / 4));
+    }
     let interval = time(screen.interval_ns as f64);
-    let room = width.saturating_sub(state.len() + interval.chars().count() + 2);
+    let room = width.saturating_sub(state.chars().count() + interval.chars().count() + 2);
     let left = fit(&format!("lockstead top: {}{state}", fit(&clean(name), room / 2)), width);
     let pad = width.saturating_sub(left.chars().count() + interval.chars().count());
     (Tone::Title, fit(&format!("{left}{}{interval}", " ".repeat(pad)), width))
@@ -165,14 +195,14 @@ fn facts(screen: &Screen, width: usize) -> TonedLine {
 }
 
 /// Returns the titles of the columns; that which the rows are sorted by is marked.
-fn head(sort: Column, width: usize) -> String {
+pub(super) fn head(sort: Column, width: usize) -> String {
     let title = |column, text: &str, width: usize| {
         let mark = if column == sort { "▾" } else { "" };
         format!("{:>width$}", format!("{mark}{text}"))
     };
     format!(
         " {:<name$}{}{}{}{}{}",
-        "LOCK",
+        if sort == Column::Lock { "▾LOCK" } else { "LOCK" },
         title(Column::Waiting, "WAITING", 9),
         title(Column::Acquisitions, "ACQ/S", 9),
         title(Column::Contended, "CONTENDED", 10),
@@ -182,24 +212,25 @@ fn head(sort: Column, width: usize) -> String {
     )
 }
 
-fn lock_row(row: &LockRow, width: usize) -> TonedLine {
+pub(super) fn lock_row(row: &LockRow, width: usize, tone: Tone) -> TonedLine {
     let room = width.saturating_sub(NUMBERS + 1);
     let name = fit(&clean(&row.name), room);
     let dash = |text: String, is: bool| if is { text } else { "-".into() };
+    let mark = if tone == Tone::Marked { '›' } else { ' ' };
     let text = format!(
-        " {name:<room$}{:>9}{:>9}{:>10}{:>9}{:>10}",
+        "{mark}{name:<room$}{:>9}{:>9}{:>10}{:>9}{:>10}",
         dash(load(row.waiting * 100.0), row.waiting > 0.0),
         amount(row.acquisitions_per_s.round() as u64),
         percent(row.contended_percent),
         dash(row.waiters.to_string(), row.waiters != 0),
         row.held.map_or("-".into(), held),
     );
-    (if row.waiters != 0 { Tone::Hot } else { Tone::Plain }, text)
+    (if row.waiters != 0 && tone == Tone::Plain { Tone::Hot } else { tone }, text)
 }
 
 /// Returns how long something has lasted. A short hold began at some time since the coarse clock
 /// was last set.
-fn held(held: Lasting) -> String {
+pub(super) fn held(held: Lasting) -> String {
     let time = time(held.ns as f64);
     if held.exact || held.ns > UNSHARP_NS { time } else { format!("<{time}") }
 }

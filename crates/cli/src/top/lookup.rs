@@ -1,10 +1,11 @@
 //! Names of a process that runs. Asked once, remembered, and forgotten when
 //! the process loads or unloads a library.
 
-use super::screen::Lookup;
+use super::page::frames;
+use super::screen::{ChosenLock, Lookup};
 use lockstead_inspect::maps::Maps;
-use lockstead_inspect::report::{LockFacts, Names, futex_name};
-use lockstead_inspect::stack::Frame;
+use lockstead_inspect::report::{LockFacts, Names, OneLock, futex_name};
+use lockstead_inspect::stack::{Frame, Stack};
 use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::ObjectKind;
@@ -52,6 +53,13 @@ impl<'l> FileNames<'l> {
             }
         }
     }
+
+    /// Returns the stack with this id, if there is one.
+    fn named(&mut self, stack: u32) -> Option<Stack> {
+        let stored = self.ledger.stack(stack)?;
+        let returns: Vec<u64> = stored.returns().collect();
+        Some(Names::stack(&mut self.symbolizer, &returns, stored.end))
+    }
 }
 
 fn modules(ledger: &Ledger<'_>) -> (u64, u64) {
@@ -77,12 +85,8 @@ impl Lookup for FileNames<'_> {
         if let Some(known) = self.sites.get(&stack) {
             return known.clone();
         }
-        let name = self.ledger.stack(stack).and_then(|stored| {
-            let returns: Vec<u64> = stored.returns().collect();
-            let named = Names::stack(&mut self.symbolizer, &returns, stored.end);
-            site(&named).map(Frame::site)
-        });
-        let name = name.unwrap_or_default();
+        let named = self.named(stack);
+        let name = named.as_ref().and_then(site).map(Frame::site).unwrap_or_default();
         self.sites.insert(stack, name.clone());
         name
     }
@@ -101,5 +105,14 @@ impl Lookup for FileNames<'_> {
             }
         });
         named.clone()
+    }
+
+    fn stack(&mut self, stack: u32) -> Vec<String> {
+        self.named(stack).as_ref().map(frames).unwrap_or_default()
+    }
+
+    fn one(&mut self, lock: ChosenLock) -> Option<OneLock> {
+        let ChosenLock { lock, generation } = lock;
+        OneLock::read(&self.ledger, &mut self.symbolizer, lock, generation)
     }
 }

@@ -12,12 +12,16 @@
 //! | `watch` | looks, one after the other |
 //! | `screen` | rows, ordered and named |
 //! | `lines` | rows as text |
-//! | `draw`, `terminal` | text on a terminal, and the keys |
+//! | `page`, `page_lines` | one lock, looked at more closely; as text |
+//! | `draw`, `terminal`, `keys` | text on a terminal, and the keys |
 
 mod draw;
 mod flags;
+mod keys;
 mod lines;
 mod lookup;
+mod page;
+mod page_lines;
 mod screen;
 mod target;
 mod terminal;
@@ -53,7 +57,8 @@ pub(crate) fn run(flags: &Top) -> Result<(), Failure> {
     })?;
     let names = FileNames::new(target.pid, ledger, Symbolizer::new(modules));
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let choices = ScreenChoices { sort: flags.sort, ..ScreenChoices::default() };
+    let filter = flags.filter.clone();
+    let choices = ScreenChoices { sort: flags.sort, filter, ..ScreenChoices::default() };
     let mut watch =
         TopWatch { target: &target, ledger, names, choices, before: LiveSample::default() };
     watch.before = LiveSample::take(&ledger, now());

@@ -2,7 +2,8 @@
 //! Only as many rows are named as there is room for.
 
 use super::flags::Column;
-use lockstead_inspect::report::live::{Lasting, Live, LiveWaiter, LockRate};
+use lockstead_inspect::report::OneLock;
+use lockstead_inspect::report::live::{Lasting, Live, LiveHolder, LiveWaiter, LockRate};
 use lockstead_ledger::publish::WaitKind;
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -15,6 +16,24 @@ pub(super) trait Lookup {
     fn site(&mut self, stack: u32) -> String;
     /// Returns what to call a thread, whose name in the ledger is given.
     fn thread(&mut self, tid: u32, name: Option<&str>) -> String;
+    /// Returns the frames of a stack, innermost first.
+    fn stack(&mut self, stack: u32) -> Vec<String>;
+    /// Returns what a lock has come to; `None` if that life of its record is over.
+    fn one(&mut self, lock: ChosenLock) -> Option<OneLock>;
+}
+
+/// A lock that the user has chosen: the index of its record, and the life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ChosenLock {
+    pub(super) lock: u32,
+    pub(super) generation: u32,
+}
+
+impl ChosenLock {
+    /// Tells whether this rate is that of the lock.
+    pub(super) fn has(self, rate: &LockRate) -> bool {
+        (rate.lock, rate.generation) == (self.lock, self.generation)
+    }
 }
 
 /// How many rows there is room for.
@@ -36,6 +55,23 @@ pub(super) struct ScreenChoices {
     pub(super) frozen: Option<Vec<u32>>,
     /// The keys are explained.
     pub(super) help: bool,
+    /// What the names of the shown locks have in them.
+    pub(super) filter: String,
+    /// The filter is being typed.
+    pub(super) typing: bool,
+    /// The lock that is marked.
+    pub(super) chosen: Option<ChosenLock>,
+    /// The page of that lock is shown.
+    pub(super) open: bool,
+    /// The number of lines of that page that lie above the screen.
+    pub(super) scrolled: usize,
+}
+
+impl ScreenChoices {
+    /// Tells whether a lock of this name is shown.
+    fn shows(&self, name: &str) -> bool {
+        self.filter.is_empty() || name.to_lowercase().contains(&self.filter.to_lowercase())
+    }
 }
 
 /// One lock in the table.
@@ -72,6 +108,8 @@ pub(super) struct Screen {
     /// The number of threads that waited for locks, on average.
     pub(super) waiting: f64,
     pub(super) locks: Vec<LockRow>,
+    /// The place of the marked lock among `locks`.
+    pub(super) marked: Option<usize>,
     pub(super) waiters: Vec<ThreadRow>,
     pub(super) holders: Vec<ThreadRow>,
     /// How many there are of each, shown or not.
@@ -89,31 +127,40 @@ impl Screen {
         choices: &ScreenChoices,
         room: Room,
     ) -> Screen {
-        let seconds = live.interval_ns.max(1) as f64 / 1e9;
-        let per_s = |number: u64| number as f64 / seconds;
+        let per_s = per_second(live);
         let generations: HashMap<u32, u32> =
             live.locks.iter().map(|rate| (rate.lock, rate.generation)).collect();
-        let locks = order(live, choices)
-            .into_iter()
-            .take(room.locks)
-            .map(|rate| LockRow {
-                name: names.lock(rate.lock, Some(rate.generation)),
-                waiting: per_s(rate.waited_ns) / 1e9,
-                acquisitions_per_s: per_s(rate.acquisitions),
-                contended_percent: contended_percent(rate),
-                waiters: rate.waiting,
-                held: rate.held,
-            })
-            .collect();
+        let ordered = order(live, choices, names);
+        let marked = choices.chosen.and_then(|lock| ordered.iter().position(|rate| lock.has(rate)));
+        // As far down as the marked one is there.
+        let above = marked.map_or(0, |marked| (marked + 1).saturating_sub(room.locks));
+        let shown = ordered.iter().skip(above).take(room.locks);
+        let locks = shown.map(|rate| LockRow::of(rate, live, names)).collect();
         let name_of =
             |lock: u32, names: &mut dyn Lookup| names.lock(lock, generations.get(&lock).copied());
-        let waiters = live
+        let is_shown = |lock: Option<u32>, other: &dyn Fn() -> String, names: &mut dyn Lookup| {
+            choices.filter.is_empty()
+                || choices.shows(&match lock {
+                    Some(lock) => name_of(lock, names),
+                    None => other(),
+                })
+        };
+        let waiting: Vec<(&LiveWaiter, bool)> = live
             .waiters
             .iter()
             .map(|waiter| (waiter, false))
             .chain(live.idle.iter().map(|waiter| (waiter, true)))
+            .filter(|(waiter, _)| is_shown(waiter.lock, &|| target(waiter), names))
+            .collect();
+        let held: Vec<&LiveHolder> = live
+            .holders
+            .iter()
+            .filter(|holder| is_shown(Some(holder.lock), &String::new, names))
+            .collect();
+        let waiters = waiting
+            .iter()
             .take(room.waiters)
-            .map(|(waiter, idle)| ThreadRow {
+            .map(|&(waiter, idle)| ThreadRow {
                 thread: names.thread(waiter.tid, waiter.name.as_deref()),
                 time: Lasting { ns: waiter.for_ns, exact: true },
                 lock: match waiter.lock {
@@ -124,8 +171,7 @@ impl Screen {
                 idle,
             })
             .collect();
-        let holders = live
-            .holders
+        let holders = held
             .iter()
             .take(room.holders)
             .map(|holder| {
@@ -139,29 +185,66 @@ impl Screen {
                 }
             })
             .collect();
+        let idle_now = waiting.iter().filter(|(_, idle)| *idle).count();
         Screen {
             interval_ns: live.interval_ns,
             threads: live.threads,
             acquisitions_per_s: per_s(live.acquisitions),
             waiting: per_s(live.waited_ns) / 1e9,
             locks,
+            marked: marked.map(|marked| marked - above),
             waiters,
             holders,
-            all_locks: live.locks.len(),
-            waiting_now: live.waiters.len(),
-            idle_now: live.idle.len(),
-            held_now: live.holders.len(),
+            all_locks: ordered.len(),
+            waiting_now: waiting.len() - idle_now,
+            idle_now,
+            held_now: held.len(),
         }
     }
 }
 
-/// Returns the locks in the order that was chosen.
-pub(super) fn order<'l>(live: &'l Live, choices: &ScreenChoices) -> Vec<&'l LockRate> {
+impl LockRow {
+    /// Names a lock, and says what has happened to it.
+    pub(super) fn of(rate: &LockRate, live: &Live, names: &mut dyn Lookup) -> LockRow {
+        let per_s = per_second(live);
+        LockRow {
+            name: names.lock(rate.lock, Some(rate.generation)),
+            waiting: per_s(rate.waited_ns) / 1e9,
+            acquisitions_per_s: per_s(rate.acquisitions),
+            contended_percent: contended_percent(rate),
+            waiters: rate.waiting,
+            held: rate.held,
+        }
+    }
+}
+
+/// Returns what makes a number of the interval one of each second.
+fn per_second(live: &Live) -> impl Fn(u64) -> f64 + use<> {
+    let seconds = live.interval_ns.max(1) as f64 / 1e9;
+    move |number| number as f64 / seconds
+}
+
+/// Returns the locks that the filter lets through, in the order that was chosen.
+pub(super) fn order<'l>(
+    live: &'l Live,
+    choices: &ScreenChoices,
+    names: &mut dyn Lookup,
+) -> Vec<&'l LockRate> {
     let places: HashMap<u32, usize> =
         choices.frozen.iter().flatten().enumerate().map(|(place, &lock)| (lock, place)).collect();
-    let mut rates: Vec<&LockRate> = live.locks.iter().collect();
+    let mut name = |rate: &LockRate| names.lock(rate.lock, Some(rate.generation));
+    let is_shown = |rate: &&LockRate| choices.filter.is_empty() || choices.shows(&name(rate));
+    let mut rates: Vec<&LockRate> = live.locks.iter().filter(is_shown).collect();
+    if choices.sort == Column::Lock {
+        rates.sort_by_cached_key(|rate| {
+            let place = places.get(&rate.lock).copied().unwrap_or(usize::MAX);
+            (place, name(rate).to_lowercase(), rate.lock)
+        });
+        return rates;
+    }
     rates.sort_by_key(|rate| {
         let key = match choices.sort {
+            Column::Lock => 0,
             Column::Waiting => rate.waited_ns,
             Column::Acquisitions => rate.acquisitions,
             Column::Contended => (contended_percent(rate) * 1000.0) as u64,

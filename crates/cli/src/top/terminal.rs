@@ -1,33 +1,27 @@
-//! The terminal, and the keys.
+//! The terminal, and what is on it.
 //!
 //! # Invariants
 //! The terminal is as it was before whenever this process does not run on it:
 //! after the end, after a panic, after SIGTERM, while it is suspended.
 
 use super::draw::draw;
-use super::flags::{Column, Top};
-use super::lines::{of_terminal, room};
-use super::screen::{Room, Screen, ScreenChoices, order};
+use super::flags::Top;
+use super::keys::{Wish, press};
+use super::lines::{TonedLine, of_terminal, room};
+use super::page::LockPage;
+use super::page_lines::of_page;
+use super::screen::{Room, Screen};
 use super::watch::{STEP, TopWatch};
 use lockstead_inspect::report::live::Live;
 use lockstead_render::failure::Failure;
 use lockstead_render::interrupt::Interrupt;
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use signal_hook::consts::SIGTSTP;
 use signal_hook::low_level::emulate_default_handler;
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
-
-/// What a key asks for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
-    Nothing,
-    Redraw,
-    Suspend,
-    Quit,
-}
 
 /// Gives the terminal back, however this ends. A panic is caught by a hook of
 /// `ratatui` besides: its message must be readable.
@@ -70,6 +64,7 @@ fn watch_keys(
 ) -> io::Result<bool> {
     let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     let mut live = Live::default();
+    let mut page = None;
     let mut looks = 0;
     let mut next = Instant::now() + flags.delay.min(STEP * 3);
     let mut dirty = true;
@@ -81,6 +76,7 @@ fn watch_keys(
             next = Instant::now() + flags.delay;
             if !watch.choices.paused {
                 live = watch.look();
+                page = None;
                 looks += 1;
                 dirty = true;
             }
@@ -89,9 +85,7 @@ fn watch_keys(
             dirty = false;
             let size = terminal.0.size()?;
             let size = (usize::from(size.width), usize::from(size.height));
-            let screen =
-                Screen::make(&live, &mut watch.names, &watch.choices, room_for(&live, size));
-            let lines = of_terminal(&watch.target.name(), &screen, &watch.choices, size);
+            let lines = lines(watch, &live, &mut page, size);
             terminal.0.draw(|frame| draw(frame, &lines, colours))?;
         }
         if flags.count.is_some_and(|count| looks >= count) {
@@ -103,7 +97,7 @@ fn watch_keys(
         match event::read()? {
             Event::Resize(..) => dirty = true,
             Event::Key(key) if key.kind != KeyEventKind::Release => {
-                match press(key, &mut watch.choices, &live) {
+                match press(key, &mut watch.choices, &live, &mut watch.names) {
                     Wish::Nothing => {}
                     Wish::Redraw => dirty = true,
                     Wish::Quit => return Ok(false),
@@ -122,43 +116,32 @@ fn watch_keys(
     Ok(false)
 }
 
+/// Returns what is to be seen. The page of a lock is made once after each look, so that it stays as
+/// it is in a pause.
+fn lines(
+    watch: &mut TopWatch<'_>,
+    live: &Live,
+    page: &mut Option<LockPage>,
+    size: (usize, usize),
+) -> Vec<TonedLine> {
+    let screen = Screen::make(live, &mut watch.names, &watch.choices, room_for(live, size));
+    let name = watch.target.name();
+    let chosen = watch.choices.chosen.filter(|_| watch.choices.open);
+    let Some(lock) = chosen else {
+        *page = None;
+        return of_terminal(&name, &screen, &watch.choices, size);
+    };
+    if watch.choices.help {
+        return of_terminal(&name, &screen, &watch.choices, size);
+    }
+    let acquisitions = watch.before.acquisitions(lock.lock);
+    let page =
+        page.get_or_insert_with(|| LockPage::make(live, &mut watch.names, lock, acquisitions));
+    let (lines, above) = of_page(&name, &screen, page, &watch.choices, size);
+    watch.choices.scrolled = above;
+    lines
+}
+
 fn room_for(live: &Live, (_, height): (usize, usize)) -> Room {
     room(height, live.waiters.len() + live.idle.len(), live.holders.len())
-}
-
-/// Does what a key asks for.
-pub(super) fn press(key: KeyEvent, choices: &mut ScreenChoices, live: &Live) -> Wish {
-    let with_control = key.modifiers.contains(KeyModifiers::CONTROL);
-    match key.code {
-        KeyCode::Char('c') if with_control => return Wish::Quit,
-        KeyCode::Char('z') if with_control => return Wish::Suspend,
-        KeyCode::Char('l') if with_control => {}
-        _ if with_control => return Wish::Nothing,
-        // Help is left first, so that nobody quits by reading it.
-        KeyCode::Char('q') | KeyCode::Esc if choices.help => choices.help = false,
-        KeyCode::Char('q') | KeyCode::Esc => return Wish::Quit,
-        KeyCode::Char('h' | '?') => choices.help = !choices.help,
-        KeyCode::Char('p' | ' ') => choices.paused = !choices.paused,
-        KeyCode::Char('f') => {
-            choices.frozen = match choices.frozen {
-                Some(_) => None,
-                None => Some(order(live, choices).iter().map(|rate| rate.lock).collect()),
-            };
-        }
-        KeyCode::Char('s') | KeyCode::Right => sort(choices, live, choices.sort.step(1)),
-        KeyCode::Char('S') | KeyCode::Left => sort(choices, live, choices.sort.step(-1)),
-        KeyCode::Char(digit @ '1'..='5') => {
-            sort(choices, live, Column::ALL[digit as usize - '1' as usize]);
-        }
-        _ => return Wish::Nothing,
-    }
-    Wish::Redraw
-}
-
-/// Sorts by another column; frozen places are given anew.
-fn sort(choices: &mut ScreenChoices, live: &Live, column: Column) {
-    choices.sort = column;
-    if choices.frozen.take().is_some() {
-        choices.frozen = Some(order(live, choices).iter().map(|rate| rate.lock).collect());
-    }
 }

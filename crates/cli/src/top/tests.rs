@@ -2,10 +2,14 @@
 
 use super::draw::draw;
 use super::flags::Column;
+use super::keys::{self, Wish};
 use super::lines::{of_batch, of_terminal, room};
-use super::screen::{Lookup, Screen, ScreenChoices};
-use super::terminal::{Wish, press};
+use super::page::LockPage;
+use super::page_lines::of_page;
+use super::screen::{ChosenLock, Lookup, Screen, ScreenChoices};
+use lockstead_inspect::report::OneLock;
 use lockstead_inspect::report::live::{Lasting, Live, LiveHolder, LiveWaiter, LockRate};
+use lockstead_inspect::report::model::{Durations, ReportSite};
 use lockstead_ledger::publish::WaitKind;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -32,6 +36,55 @@ impl Lookup for Counting {
         self.0 += 1;
         format!("{} ({tid})", name.unwrap_or("?"))
     }
+
+    fn stack(&mut self, stack: u32) -> Vec<String> {
+        self.0 += 1;
+        vec![self.site(stack), format!("caller_{stack}() at some_file.c:9")]
+    }
+
+    fn one(&mut self, lock: ChosenLock) -> Option<OneLock> {
+        (lock.generation == 1).then(|| OneLock {
+            type_name: "recursive mutex".into(),
+            address: 0xabc0,
+            wait: Durations {
+                count: 1200,
+                total_ns: 5000 * MS,
+                p50_ns: MS,
+                p99_ns: 8 * MS,
+                max_ns: 33 * MS,
+                max_at: Some("slow() at a.c:1".into()),
+                ..Durations::default()
+            },
+            hold: Durations { count: 3, total_ns: 7 * MS, ..Durations::default() },
+            waited_at: vec![place_of("put\x1b() at a.c:5", 75.0), place_of("get() at a.c:7", 25.0)],
+            held_at: vec![place_of("put() at a.c:6", 100.0)],
+            initialised_at: None,
+        })
+    }
+}
+
+fn place_of(site: &str, share_percent: f64) -> ReportSite {
+    ReportSite {
+        site: site.into(),
+        function: None,
+        file: None,
+        line: None,
+        count: 900,
+        total_ns: 3750 * MS,
+        share_percent,
+        others: false,
+        through: None,
+        stack: None,
+        callers: Vec::new(),
+    }
+}
+
+fn press(key: KeyEvent, choices: &mut ScreenChoices, live: &Live) -> Wish {
+    keys::press(key, choices, live, &mut Counting::default())
+}
+
+fn key(code: KeyCode) -> KeyEvent {
+    KeyEvent::new(code, KeyModifiers::NONE)
 }
 
 /// Returns a second in which the lock `n` was waited for `n` ms, for `n` up to `locks`.
@@ -164,14 +217,18 @@ fn keys_do_what_the_help_says() {
     assert_eq!(type_key(&mut choices, 's'), Wish::Redraw);
     assert_eq!(choices.sort, Column::Acquisitions);
     assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_1 "));
-    type_key(&mut choices, '5');
+    type_key(&mut choices, '6');
     let longest_held = &drawn(&live, &choices, (80, 24))[3];
     assert!(longest_held.contains("lock\u{fffd}_5 "), "{longest_held}");
     assert!(longest_held.contains("<77.0 ms"), "known to the coarse clock: {longest_held}");
-    type_key(&mut choices, '4');
+    type_key(&mut choices, '5');
     assert!(drawn(&live, &choices, (80, 24))[3].contains("lock\u{fffd}_7 "));
     type_key(&mut choices, 'S');
     assert_eq!(choices.sort, Column::Contended);
+    type_key(&mut choices, '1');
+    // By name, as text: 1, 10, 11, ...
+    let lines = drawn(&live, &choices, (80, 24));
+    assert!(lines[2].contains("▾LOCK") && lines[4].contains("lock\u{fffd}_10 "), "{lines:#?}");
     type_key(&mut choices, 'p');
     assert!(drawn(&live, &choices, (80, 24))[0].contains("PAUSED"));
     type_key(&mut choices, 'h');
@@ -216,4 +273,121 @@ fn batch_output_is_plain_and_says_what_it_leaves_out() {
     assert!(text.contains("\n and 80 more\n") && text.contains("\n and 11 more\n"), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 120 && !line.ends_with(' ')));
     assert!(text.ends_with("\n\n"));
+}
+
+/// Returns the page of the chosen lock on a terminal of this size.
+fn page(live: &Live, choices: &mut ScreenChoices, size: (usize, usize)) -> Vec<String> {
+    let names = &mut Counting::default();
+    let room = room(size.1, live.waiters.len() + live.idle.len(), live.holders.len());
+    let screen = Screen::make(live, names, choices, room);
+    let lock = choices.chosen.expect("a lock is chosen");
+    let page = LockPage::make(live, names, lock, Some((2000, 500)));
+    let (lines, above) = of_page("srv (pid 42)", &screen, &page, choices, size);
+    choices.scrolled = above;
+    assert_eq!(lines.len(), size.1);
+    lines.into_iter().map(|(_, text)| text.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn a_lock_is_chosen_with_the_arrows_and_stays_the_same_when_others_pass_it() {
+    let mut live = live(100, 3);
+    let mut choices = ScreenChoices::default();
+    for _ in 0..3 {
+        press(key(KeyCode::Down), &mut choices, &live);
+    }
+    press(key(KeyCode::Up), &mut choices, &live);
+    assert!(drawn(&live, &choices, (80, 24))[4].starts_with("›lock\u{fffd}_99 "));
+    live.locks[3].waited_ns = 999 * MS;
+    let lines = drawn(&live, &choices, (80, 24));
+    assert!(lines[3].starts_with(" lock\u{fffd}_4 ") && lines[5].starts_with("›lock\u{fffd}_99 "));
+    // Below the screen: the table moves up.
+    press(key(KeyCode::End), &mut choices, &live);
+    let lines = drawn(&live, &choices, (80, 24));
+    let marked = place(&lines, "›lock\u{fffd}_1 ");
+    assert!(lines[marked + 1].starts_with(" WAITING NOW"), "{lines:#?}");
+    press(key(KeyCode::Home), &mut choices, &live);
+    assert!(drawn(&live, &choices, (80, 24))[3].starts_with("›lock\u{fffd}_4 "));
+    press(key(KeyCode::PageDown), &mut choices, &live);
+    assert!(drawn(&live, &choices, (80, 24))[13].starts_with('›'));
+}
+
+#[test]
+fn the_page_of_a_lock_has_its_threads_with_stacks_and_its_places() {
+    let live = live(20, 3);
+    let mut choices = ScreenChoices {
+        chosen: Some(ChosenLock { lock: 2, generation: 1 }),
+        ..ScreenChoices::default()
+    };
+    press(key(KeyCode::Enter), &mut choices, &live);
+    assert!(choices.open);
+    let lines = page(&live, &mut choices, (100, 60));
+    for part in [
+        "recursive mutex at 0xabc0",
+        "2.00k acquisitions, 25.0% contended",
+        "waited 1.20k times, 5.00 s in all: half ≤ 1.00 ms, 99% ≤ 8.00 ms, max 33.0 ms",
+        "the longest at slow() at a.c:1",
+        "held 3 times",
+        "WAITING NOW  1",
+        "HELD NOW  1",
+        "(read)",
+        "caller_1() at some_file.c:9",
+        "put\u{fffd}() at a.c:5",
+        "get() at a.c:7",
+    ] {
+        place(&lines, part);
+    }
+    let waiter = place(&lines, "worker-1 (1001)");
+    assert!(lines[waiter + 1].contains("function_1() at some_file.c:1"), "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("worker-0")), "of another lock: {lines:#?}");
+    // On a small terminal it scrolls, and no further than to its end.
+    let lines = page(&live, &mut choices, (80, 12));
+    assert!(lines[11].contains("more below"), "{lines:#?}");
+    press(key(KeyCode::End), &mut choices, &live);
+    let lines = page(&live, &mut choices, (80, 12));
+    assert!(lines[10].contains("put() at a.c:6") && !lines[11].contains("below"), "{lines:#?}");
+    press(key(KeyCode::Up), &mut choices, &live);
+    assert!(page(&live, &mut choices, (80, 12))[11].contains("1 more below"));
+    press(key(KeyCode::Esc), &mut choices, &live);
+    assert!(!choices.open);
+}
+
+#[test]
+fn the_page_of_a_lock_that_is_gone_says_so() {
+    let live = live(20, 3);
+    let mut choices = ScreenChoices {
+        chosen: Some(ChosenLock { lock: 2, generation: 7 }),
+        open: true,
+        ..ScreenChoices::default()
+    };
+    let lines = page(&live, &mut choices, (80, 24));
+    place(&lines, "not used in this interval");
+    place(&lines, "This lock is gone");
+    assert!(!lines.iter().any(|line| line.contains("worker")), "of its successor: {lines:#?}");
+}
+
+#[test]
+fn a_filter_shows_the_locks_with_its_text_and_their_threads() {
+    let live = live(20, 3);
+    let mut choices = ScreenChoices::default();
+    press(key(KeyCode::Char('/')), &mut choices, &live);
+    for typed in "K\u{fffd}_2xq".chars() {
+        assert_eq!(press(key(KeyCode::Char(typed)), &mut choices, &live), Wish::Redraw);
+    }
+    let lines = drawn(&live, &choices, (80, 24));
+    place(&lines, "no lock that was used has this in its name");
+    assert!(lines[23].starts_with(" filter: K\u{fffd}_2xq"), "{lines:#?}");
+    press(key(KeyCode::Backspace), &mut choices, &live);
+    press(key(KeyCode::Backspace), &mut choices, &live);
+    press(key(KeyCode::Enter), &mut choices, &live);
+    // The control character is part of the name, its replacement only of the screen.
+    choices.filter = "K\x1b_2".into();
+    let lines = drawn(&live, &choices, (80, 24));
+    assert!(lines[3].contains("_20 ") && lines[4].contains("_2 "), "{lines:#?}");
+    assert_eq!(lines[5].trim(), "", "{lines:#?}");
+    place(&lines, "WAITING NOW  1 for a lock, 0 idle");
+    place(&lines, "HELD NOW  1");
+    assert!(lines[0].contains("  /K\u{fffd}_2"), "{lines:#?}");
+    press(key(KeyCode::Esc), &mut choices, &live);
+    assert_eq!(choices.filter, "");
+    assert_eq!(press(key(KeyCode::Esc), &mut choices, &live), Wish::Quit);
 }

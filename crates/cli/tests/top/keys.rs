@@ -63,7 +63,7 @@ fn everything_is_there_in_80_columns_and_24_lines() {
     }
     assert_eq!(lines[waiting + 4], " HELD NOW  1", "{lines:#?}");
     assert!(lines[waiting + 5].ends_with(&format!("run() at worst.c:{}", line("holds"))));
-    assert_eq!(lines[23], " q quit  s sort  p pause  f freeze  h help");
+    assert_eq!(lines[23], " q quit  ↑↓ Enter lock  / filter  s sort  p pause  f freeze  h help");
     screen.press("q");
     screen.end();
     running.end();
@@ -73,19 +73,19 @@ fn everything_is_there_in_80_columns_and_24_lines() {
 fn the_columns_are_sorted_by_in_both_directions_and_by_number() {
     let Some(running) = Running::start() else { return };
     let mut screen = shown(&running);
-    let columns = ["▾WAITING", "▾ACQ/S", "▾CONTENDED", "▾WAITERS", "▾HELD"];
+    let columns = ["▾LOCK", "▾WAITING", "▾ACQ/S", "▾CONTENDED", "▾WAITERS", "▾HELD"];
     let mut check = |key: &str, column: &str| {
         screen.press(key);
         let lines = screen.expect(column);
         assert_eq!(lines.join("").matches('▾').count(), 1, "{lines:#?}");
     };
-    for column in columns.iter().cycle().skip(1).take(5) {
+    for column in columns.iter().cycle().skip(2).take(6) {
         check("s", column);
     }
-    for column in columns.iter().rev() {
+    for column in columns.iter().rev().cycle().skip(5).take(6) {
         check("S", column);
     }
-    for number in [5, 2, 4, 1, 3] {
+    for number in [6, 2, 4, 1, 3] {
         check(&number.to_string(), columns[number - 1]);
     }
     check("\x1b[C", columns[3]);
@@ -113,6 +113,56 @@ fn a_pause_keeps_the_screen_and_a_freeze_keeps_the_places_only() {
 }
 
 #[test]
+fn a_lock_can_be_looked_at_more_closely() {
+    let Some(running) = Running::start() else { return };
+    let mut screen = shown(&running);
+    screen.press("\x1b[B");
+    screen.expect("›hot ");
+    screen.press("\r");
+    // The last line is drawn last.
+    let lines = screen.see("page", |lines| lines[23].starts_with(" Esc back"));
+    assert!(lines.iter().any(|line| line.starts_with(" mutex at 0x")), "{lines:#?}");
+    let waits = format!("worker() at worst.c:{}", line("waits"));
+    let holds = format!("run() at worst.c:{}", line("holds"));
+    let waiting = lines.iter().position(|line| line == " WAITING NOW  3");
+    let waiting = waiting.unwrap_or_else(|| panic!("{lines:#?}"));
+    // The longest wait first, each with its stack.
+    assert!(lines[waiting + 1].starts_with(" worker-"), "{lines:#?}");
+    assert_eq!(lines[waiting + 2].trim(), waits, "{lines:#?}");
+    screen.press("\x1b[F");
+    let lines = screen.see("end of the page", |lines| !lines[23].contains("below"));
+    assert!(lines.iter().any(|line| line == " HELD NOW  1"), "{lines:#?}");
+    assert!(lines.iter().any(|line| line.trim() == holds), "{lines:#?}");
+    // It is looked at again and again, but not in a pause.
+    pause_page(&mut screen);
+    screen.press("\x1b");
+    screen.expect("›hot ");
+    screen.press("/nothing like it");
+    screen.expect("no lock that was used has this in its name");
+    screen.press("\x1b");
+    screen.expect("›hot ");
+    screen.press("/HO\r");
+    let lines = screen.see("filtered table", |lines| {
+        lines[0].contains("  /HO") && lines[23].starts_with(" q quit")
+    });
+    assert!(lines[3].starts_with("›hot "), "{lines:#?}");
+    screen.press("\x1b");
+    screen.see("all locks", |lines| !lines[0].contains("/HO"));
+    screen.press("\x1b");
+    screen.end();
+    running.end();
+}
+
+/// Sees a page stay as it is while it is paused, and go on afterwards.
+fn pause_page(screen: &mut Screen) {
+    screen.press("p");
+    screen.expect("PAUSED");
+    let paused = screen.at_rest(WHILE);
+    screen.press("p");
+    screen.see("longer hold", |lines| !lines[0].contains("PAUSED") && lines[1..] != paused[1..]);
+}
+
+#[test]
 fn the_help_covers_the_tables_and_is_left_before_the_program() {
     let Some(running) = Running::start() else { return };
     let mut screen = shown(&running);
@@ -122,7 +172,7 @@ fn the_help_covers_the_tables_and_is_left_before_the_program() {
             let has = |part| lines.iter().any(|line| line.contains(part));
             has("freeze: the locks keep their places") && !has("HELD NOW")
         });
-        for part in ["q, Esc   quit", "s, S ", "1 to 5 ", "p, Space", "h, ?"] {
+        for part in ["q, Esc   quit", "s, S ", "1 to 6 ", "Enter ", "/  ", "p, Space", "h, ?"] {
             assert!(help.iter().any(|line| line.contains(part)), "{part}: {help:#?}");
         }
         screen.press(leave);

@@ -178,7 +178,7 @@ fn add_unfinished(times: &mut Times, shares: &mut ShareSum, Unfinished { ns, sta
 }
 
 /// Returns durations all of which were timed.
-fn durations(
+pub(super) fn durations(
     ledger: &Ledger<'_>,
     places: &Places,
     names: &mut dyn Names,

@@ -228,6 +228,14 @@ impl LiveSample {
         }
     }
 
+    /// Returns how often a lock was acquired up to this moment, and how often of that it was found
+    /// taken; `None` of a lock of which the sample has nothing.
+    #[must_use]
+    pub fn acquisitions(&self, lock: u32) -> Option<(u64, u64)> {
+        let sums = self.locks.get(&lock)?;
+        Some((sums.as_lock.unwrap_or(sums.acquisitions), sums.contended))
+    }
+
     /// Returns what happened since `before`.
     #[must_use]
     pub fn since(&self, before: &LiveSample, ledger: &Ledger<'_>) -> Live {
