@@ -53,7 +53,7 @@ impl GrowingArea {
             GrowingArea::Tokens => size_of::<Token>(),
             GrowingArea::Usages => size_of::<SemaphoreUsage>(),
             GrowingArea::Shares => size_of::<ShareChunk>(),
-            GrowingArea::Rings => size_of::<RingRecord>(),
+            GrowingArea::Rings => RingRecord::stride(layout.ring_slots as usize),
         };
         bytes as u64
     }

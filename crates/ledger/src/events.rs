@@ -7,8 +7,8 @@
 //! its length: one that is lost leaves no other without its other half.
 //!
 //! # Protocol
-//! A ring has one producer: the thread whose record names it, and when that has ended, the thread
-//! that gets the record. A signal handler leaves events where the thread is not at it (`me` of the
+//! A ring has one producer: the thread whose record names it, and when that has ended, another one
+//! that gets it. A signal handler leaves events where the thread is not at it (`me` of the
 //! preload library). It has one consumer, the command.
 //! 1. *leaves*: [`EventRing::leave`]: if `written` is a whole ring ahead of `taken`, there is no
 //!    room, and a loss is counted. Else the slot is filled, and then `written` goes up.
@@ -21,7 +21,7 @@
 //! - **RING-WHOLE** From `taken` up to `written` each slot holds one whole event, and nobody
 //!   writes to it.
 //! - **RING-COUNTED** Each event is taken once, in the order of its ring, or counted as lost. Of a
-//!   thread that is killed while it leaves one, that one is neither.
+//!   thread that is killed, or jumps out of it, while it leaves one, that one is neither.
 //! - **RING-UNTRUSTED** The command takes no more events than there are slots, whatever the program
 //!   has written to the numbers.
 //!
@@ -35,8 +35,11 @@ use crate::cells::{Cells, Native, NativeWord};
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use lockstead_core::{Atomic64, fault};
 
-/// The number of events that a ring has room for, a power of two: 256 KiB.
-pub const RING_EVENTS: usize = 8192;
+/// The number of events that a ring of a large ledger has room for: 1 MiB. It takes a million events
+/// a second for the 30 ms that the command may lack a processor.
+pub const RING_EVENTS: usize = 32 * 1024;
+/// The number in a ledger for which there is little address space.
+pub const FEW_RING_EVENTS: usize = 4096;
 
 /// The place of one event in a ring.
 #[repr(C)]
@@ -110,8 +113,10 @@ impl<C: Cells> EventRing<'_, C> {
             }
             each(event);
         }
-        // ord: LED-16 (release): the slots have been read.
-        self.taken.store(taken.wrapping_add(count), Release);
+        if count != 0 {
+            // ord: LED-16 (release): the slots have been read.
+            self.taken.store(taken.wrapping_add(count), Release);
+        }
         count
     }
 
@@ -122,9 +127,9 @@ impl<C: Cells> EventRing<'_, C> {
     }
 }
 
-/// A ring as it lies in the ledger. What the thread writes and what the command writes are in
-/// cache lines of their own.
-#[repr(C, align(4096))]
+/// The beginning of a ring as it lies in the ledger; its slots follow. What the thread writes and
+/// what the command writes are in cache lines of their own.
+#[repr(C, align(64))]
 #[derive(Debug)]
 pub struct RingRecord {
     written: NativeWord,
@@ -132,20 +137,31 @@ pub struct RingRecord {
     spare_thread: [NativeWord; 6],
     taken: NativeWord,
     spare_command: [NativeWord; 7],
-    slots: [EventSlot<Native>; RING_EVENTS],
 }
 
 impl RingRecord {
-    /// Returns the ring.
+    /// Returns the number of bytes from a ring with so many slots to the next one, whole pages.
+    #[must_use]
+    pub const fn stride(slots: usize) -> usize {
+        (size_of::<RingRecord>() + slots * size_of::<EventSlot<Native>>()).next_multiple_of(4096)
+    }
+
+    /// Returns the ring of the record at `base`.
+    ///
+    /// # Safety
+    /// [`RingRecord::stride`] of `slots` bytes from `base` on are mapped for `'a`, and `base` is
+    /// aligned to a page. `slots` is a power of two.
     #[inline]
     #[must_use]
-    pub fn ring(&self) -> EventRing<'_, Native> {
-        EventRing {
-            written: &self.written,
-            lost: &self.lost,
-            taken: &self.taken,
-            slots: &self.slots,
-        }
+    pub(crate) unsafe fn at<'a>(base: *const u8, slots: usize) -> EventRing<'a, Native> {
+        // SAFETY: the caller promises the bytes. Record and slots consist of atomics, for which
+        // every bit pattern is valid (LEDGER-ZERO).
+        let record = unsafe { &*base.cast::<RingRecord>() };
+        // SAFETY: as above; the slots lie behind the record, whose size is a multiple of their
+        // alignment.
+        let slots =
+            unsafe { core::slice::from_raw_parts(base.add(size_of::<RingRecord>()).cast(), slots) };
+        EventRing { written: &record.written, lost: &record.lost, taken: &record.taken, slots }
     }
 }
 
@@ -230,6 +246,13 @@ impl Event {
     const INDEX: u32 = 27;
     /// The number of generations that are told apart.
     pub const GENERATIONS: u32 = 1 << (32 - Self::INDEX);
+
+    /// Returns the part of a lock's generation that is in events.
+    #[inline]
+    #[must_use]
+    pub const fn life(generation: u32) -> u8 {
+        (generation % Self::GENERATIONS) as u8
+    }
 
     /// Returns the words in which it travels.
     #[inline]

@@ -1,7 +1,7 @@
 //! The first page of a ledger: where everything lies, and the coarse clock.
 
 use crate::cells::Native;
-use crate::events::RingRecord;
+use crate::events::{FEW_RING_EVENTS, RING_EVENTS, RingRecord};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
@@ -79,8 +79,10 @@ pub struct LedgerLayout {
     pub usages: LedgerRegion,
     /// The array of [`ShareChunk`]s. Index 0 is never used.
     pub shares: LedgerRegion,
-    /// The array of [`RingRecord`]s.
+    /// The rings, [`RingRecord::stride`] of `ring_slots` bytes apart.
     pub rings: LedgerRegion,
+    /// The number of events that each ring has room for, a power of two.
+    pub ring_slots: u64,
 }
 
 impl LedgerLayout {
@@ -88,6 +90,11 @@ impl LedgerLayout {
     pub const SMALLEST: u64 = 1 << 24;
     /// The largest ledger that is asked for, in bytes of address space, not of memory.
     pub const LARGEST: u64 = 1 << 36;
+    /// The part of a ledger that is rings of events, as a divisor.
+    const RINGS_SHARE: u64 = 32;
+    /// The most rings of events that a ledger has.
+    pub const MOST_RINGS: u64 =
+        Self::LARGEST / Self::RINGS_SHARE / RingRecord::stride(RING_EVENTS) as u64;
 
     /// Divides `size` bytes of address space, a power of two.
     ///
@@ -97,11 +104,14 @@ impl LedgerLayout {
     #[must_use]
     pub fn divide(size: u64) -> LedgerLayout {
         assert!(size >= Self::SMALLEST, "a ledger of {size} bytes is too small");
-        // A quarter for threads; nearly a quarter for statistics, of which a fifth are further
+        // A quarter for threads; somewhat less for statistics, of which a seventh are further
         // stacks; an eighth each for locks, stacks and classes; the rest for tables, modules, rings
         // and what is checked.
         let size = size & !0xffff;
-        let held = if size >= 1 << 32 { 16 * 1024 } else { 512 };
+        let (held, ring_slots) = match size >= 1 << 32 {
+            true => (16 * 1024, RING_EVENTS),
+            false => (512, FEW_RING_EVENTS),
+        };
         let stride = thread::stride(held as usize) as u64;
         let mut at = 4096;
         let mut region = |bytes: u64, element: u64| {
@@ -127,8 +137,8 @@ impl LedgerLayout {
         let token = size_of::<Token>() as u64;
         let tokens = region(locks.capacity * token, token);
         let usages = region(size / 256, size_of::<SemaphoreUsage>() as u64);
-        let shares = region(size / 64 * 3, size_of::<ShareChunk>() as u64);
-        let rings = region(size / 64, size_of::<RingRecord>() as u64);
+        let shares = region(size / 32, size_of::<ShareChunk>() as u64);
+        let rings = region(size / Self::RINGS_SHARE, RingRecord::stride(ring_slots) as u64);
         assert!(at <= size, "the regions are larger than the ledger: {at} of {size}");
         LedgerLayout {
             size,
@@ -148,6 +158,7 @@ impl LedgerLayout {
             usages,
             shares,
             rings,
+            ring_slots: ring_slots as u64,
         }
     }
 

@@ -1,8 +1,8 @@
 //! A mapped ledger: its parts as slices, and how room is claimed in them.
 
-use crate::cells::NativeWord;
+use crate::cells::{Native, NativeWord};
 use crate::class::ClassRecord;
-use crate::events::RingRecord;
+use crate::events::{EventRing, RingRecord};
 use crate::growth::{GrowingArea, Growth};
 use crate::header::{LedgerHeader, LedgerLayout, MAGIC, VERSION};
 use crate::lock::{Extension, LockRecord};
@@ -10,7 +10,7 @@ use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::shares::ShareChunk;
 use crate::table::AddressTable;
-use crate::thread::{self, ThreadPart};
+use crate::thread::{self, ThreadPart, ThreadRecord};
 use crate::usage::{SemaphoreUsage, Token};
 use crate::violation::{SeenViolation, ViolationRecord};
 use core::fmt;
@@ -276,10 +276,23 @@ impl<'a> Ledger<'a> {
         self.part(GrowingArea::Shares)
     }
 
-    /// Returns the rings of events, used or not.
+    /// Returns the ring of events with this index, used or not. `None` if there is none.
+    #[inline]
     #[must_use]
-    pub fn rings(&self) -> &'a [RingRecord] {
-        self.part(GrowingArea::Rings)
+    pub fn ring(&self, index: usize) -> Option<EventRing<'a, Native>> {
+        let slots = self.layout.ring_slots as usize;
+        let stride = RingRecord::stride(slots);
+        let end = (index as u64).saturating_add(1).saturating_mul(stride as u64);
+        if index as u64 >= self.layout.rings.capacity
+            || self.growth.is_some_and(|growth| end > growth.reached(GrowingArea::Rings))
+        {
+            return None;
+        }
+        let at = self.layout.rings.offset as usize + index * stride;
+        // SAFETY: the index is below the capacity, so the layout has room for the ring with so many
+        // slots, and `Growth` says that it is mapped (GROWTH-MAPPED). Base and offset are multiples
+        // of a page.
+        Some(unsafe { RingRecord::at(self.base.add(at), slots) })
     }
 
     pub(crate) fn edges(&self) -> &'a [EdgeRecord] {
@@ -350,6 +363,18 @@ impl<'a> Ledger<'a> {
     pub fn threads(&self) -> impl Iterator<Item = ThreadPart<'a>> + use<'a> {
         let ledger = *self;
         (0..self.used(LedgerPart::Threads)).filter_map(move |index| ledger.thread(index))
+    }
+
+    /// Returns the serial number of the thread that has this handle, or had it last; 0 if none is
+    /// known.
+    #[must_use]
+    pub fn thread_of(&self, handle: u64) -> u32 {
+        let of = |record: &&ThreadRecord| {
+            record.handle.load(Relaxed) == handle && record.handle_released.load(Relaxed) == 0
+        };
+        let threads = self.threads().map(|thread| thread.record).filter(of);
+        let serials = threads.map(|record| record.serial.load(Relaxed));
+        serials.max().unwrap_or(0)
     }
 
     fn counter(&self, part: LedgerPart) -> (&'a AtomicU64, u64) {

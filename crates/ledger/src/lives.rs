@@ -62,6 +62,15 @@ impl<'a> Ledger<'a> {
         own.or_else(|| self.find_lock(SHARED_WORDS | u64::from(waiting.stack)))
     }
 
+    /// Tells whether a wait that has not ended sleeps on a futex word as threads do that wait for a
+    /// lock. `lock` is the index of its record.
+    #[must_use]
+    pub fn sleeps_for_lock(&self, waiting: &Waiting, lock: u32) -> bool {
+        let statistics = || self.existing_extension(self.lock(lock)?);
+        waiting.how.kind() == WaitKind::FUTEX
+            && statistics().is_some_and(|those| those.handing.counted.load(Relaxed) != 0)
+    }
+
     #[inline]
     fn is_at(&self, index: u32, address: u64) -> bool {
         let lock = self.locks().get(index as usize);

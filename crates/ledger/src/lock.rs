@@ -254,6 +254,10 @@ pub struct Extension {
     pub timed_out: AtomicU64,
     /// Trylocks that found the lock taken.
     pub refused: AtomicU64,
+    /// The number of threads that wait for it now, beside what each wait writes anyway. Only kept in
+    /// a run that is recorded, and too high while a thread that has left its wait by `longjmp` has
+    /// not called anything since.
+    pub waiters: AtomicU32,
     /// The times of waiting, in nanoseconds.
     pub wait: Histogram,
     /// The times of holding, in nanoseconds. Each that was timed counts for [`Flags::weight`]
@@ -277,9 +281,6 @@ pub struct Extension {
     pub handing: Handing,
     /// The name that the program has given the lock, as far as there is room; zeroes: none.
     pub name: [AtomicU64; NAME_WORDS],
-    /// The number of threads that wait for it now. Only kept in a run that is recorded, and too high
-    /// if a thread was killed in its wait.
-    pub waiters: AtomicU32,
 }
 
 /// The number of words of a name.

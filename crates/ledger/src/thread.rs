@@ -100,8 +100,8 @@ pub struct ThreadRecord {
     /// The function it began with; 0 for the first thread and for threads that
     /// were not created through `pthread_create`.
     pub start_routine: AtomicU64,
-    /// The number of the ring in which the thread leaves events, plus one; 0 when it has none yet. It
-    /// stays that of the record when another thread gets that.
+    /// The number of the ring in which the thread leaves events, plus one; 0 when it has none yet, or
+    /// no more.
     pub ring: AtomicU32,
     spare_ring: AtomicU32,
     /// The index of the creator's record plus one; 0 when it is not known.

@@ -23,15 +23,16 @@
 use crate::call::CallOutcome;
 use crate::me::{Me, enter};
 use crate::site::CallSite;
+use crate::state;
 use crate::sys;
 use crate::timing::Measured;
 use crate::waiters::{is_recorded, one_waiter_less};
 use core::sync::atomic::Ordering::Relaxed;
-use lockstead_ledger::events::{Event, EventKind, FOR_LOCK, RingRecord, ending, hold};
+use lockstead_ledger::cells::Native;
+use lockstead_ledger::events::{Event, EventKind, EventRing, FOR_LOCK, ending, hold};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::lock::Extension;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
-use lockstead_ledger::thread::ThreadRecord;
 
 /// A wait that is over.
 #[derive(Clone, Copy, Debug)]
@@ -107,7 +108,7 @@ impl Me {
     #[inline]
     pub(crate) fn has_joined(&self, handle: u64, site: &CallSite, wait: EndedWait) {
         if is_recorded() {
-            let (lock, stack) = (self.thread_of(handle), self.stack(site));
+            let (lock, stack) = (self.ledger.thread_of(handle), self.stack(site));
             self.leave_wait(&EndedWait { lock, stack, ..wait });
         }
     }
@@ -147,16 +148,17 @@ impl Me {
         });
     }
 
-    /// Leaves the event of a wait that the thread is thrown out of.
+    /// Leaves the event of a wait that the thread does not come back to: it is thrown out of it, has
+    /// left it by `longjmp`, or ends in it.
     pub(crate) fn has_abandoned(&self, waiting: &Waiting) {
         if is_recorded() {
             let lock = match waiting.how.kind() {
-                WaitKind::JOIN => self.thread_of(waiting.target),
+                WaitKind::JOIN => self.ledger.thread_of(waiting.target),
                 _ => self.ledger.lock_of(waiting).unwrap_or(0),
             };
             self.leave_wait(&EndedWait {
                 how: waiting.how,
-                is_for_lock: false,
+                is_for_lock: self.ledger.sleeps_for_lock(waiting, lock),
                 ending: ending::ABANDONED,
                 lock,
                 stack: waiting.stack,
@@ -164,17 +166,6 @@ impl Me {
                 now: sys::now(),
             });
         }
-    }
-
-    /// Returns the serial number of the thread that has this handle, or had it last; 0 if none is
-    /// known.
-    pub(crate) fn thread_of(&self, handle: u64) -> u32 {
-        let of = |record: &&ThreadRecord| {
-            record.handle.load(Relaxed) == handle && record.handle_released.load(Relaxed) == 0
-        };
-        let threads = self.ledger.threads().map(|thread| thread.record).filter(of);
-        let serials = threads.map(|record| record.serial.load(Relaxed));
-        serials.max().unwrap_or(0)
     }
 
     /// Tells whether threads wait for the lock, in a run that is recorded.
@@ -286,23 +277,32 @@ impl Me {
         let record = self.record();
         let ring = match record.ring.load(Relaxed) {
             0 => self.new_ring(),
-            number => self.ledger.rings().get(number as usize - 1),
+            number => self.ledger.ring(number as usize - 1),
         };
         let event = Event { thread: record.serial.load(Relaxed), ..*event };
         match ring {
-            Some(ring) => ring.ring().leave(event.to_words()),
+            Some(ring) => ring.leave(event.to_words()),
             None => {
                 self.ledger.header().losses.events.fetch_add(1, Relaxed);
             }
         }
     }
 
+    /// Gets the ring of a thread that has ended, or one that was never used.
     #[cold]
-    fn new_ring(&self) -> Option<&'static RingRecord> {
-        let index = self.ledger.claim(LedgerPart::Rings, 1)?;
-        let ring = self.ledger.rings().get(index)?;
+    fn new_ring(&self) -> Option<EventRing<'static, Native>> {
+        let fresh = || self.ledger.claim(LedgerPart::Rings, 1);
+        let index = state::take_spare_ring().or_else(fresh)?;
+        let ring = self.ledger.ring(index)?;
         self.record().ring.store(index as u32 + 1, Relaxed);
         Some(ring)
+    }
+
+    /// Leaves the thread's ring, in which it leaves no more events, to the next one.
+    pub(crate) fn gives_ring_back(&self) {
+        if let Some(index) = self.record().ring.swap(0, Relaxed).checked_sub(1) {
+            state::spare_ring(index as usize);
+        }
     }
 
     fn statistics_of_lock(&self, lock: u32) -> Option<&'static Extension> {
@@ -310,6 +310,6 @@ impl Me {
     }
 
     fn life(&self, lock: u32) -> u8 {
-        (self.generation(lock) % Event::GENERATIONS) as u8
+        Event::life(self.generation(lock))
     }
 }

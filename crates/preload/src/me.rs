@@ -25,8 +25,7 @@ use crate::state::{self, STATE};
 use crate::sys;
 use crate::tls::{self, ThreadStage, ThreadWords};
 use crate::waiters;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicUsize, compiler_fence};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
@@ -93,7 +92,7 @@ fn entered(beneath: Option<usize>) -> Option<Me> {
     // forked child has an empty state page until its handler has cleared the
     // pointer (STATE-OWN-LEDGER, kept by `state`).
     let thread = unsafe { ThreadPart::at(base, STATE.held.load(Relaxed)) };
-    if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(thread.record, words, beneath) {
+    if thread.record.busy.load(Relaxed) != 0 && !left_by_longjmp(ledger, thread, words, beneath) {
         let skipped = &thread.record.skipped;
         if beneath.is_none() || thread.record.busy.load(Relaxed) != BLOCKED {
             skipped.store(skipped.load(Relaxed) + 1, Relaxed);
@@ -221,13 +220,19 @@ pub fn waits_in(frame: usize) {
 /// and so can we. A child that shares the memory and the thread pointer, on a stack
 /// of its own, has not left what the thread is in.
 #[cold]
-fn left_by_longjmp(record: &ThreadRecord, words: &ThreadWords, at: Option<usize>) -> bool {
+fn left_by_longjmp(
+    ledger: &'static Ledger<'static>,
+    thread: ThreadPart<'static>,
+    words: &ThreadWords,
+    at: Option<usize>,
+) -> bool {
+    let record = thread.record;
     let here = at.unwrap_or(&raw const words as usize + HANDLERS_FRAME - 1);
     let left = here >= words.busy_at.load(Relaxed)
         && !on_stack_for_handlers()
         && record.tid.load(Relaxed) == sys::gettid();
     if left {
-        waiters::wait_left(record);
+        waiters::wait_left(ledger, thread);
         record.wait.end();
     }
     left
@@ -305,8 +310,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
 fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
         0 => None,
-        // ord: PRE-9 (acquire): what its last thread has left in its ring.
-        seen => slot.compare_exchange(seen, 0, Acquire, Relaxed).ok(),
+        seen => slot.compare_exchange(seen, 0, Relaxed, Relaxed).ok(),
     })?;
     let thread = ledger.thread(index as usize - 1)?;
     thread.retire(&ledger.header().retired);
@@ -395,9 +399,14 @@ impl Me {
         #[cfg(feature = "check")]
         self.stack_ends();
         self.give_up_all();
+        // A handler may have ended the thread while it waited.
+        if let Some((_, waiting)) = record.wait.read() {
+            self.has_abandoned(&waiting);
+        }
         record.wait.end();
         let now = sys::now();
         self.leave_life(now);
+        self.gives_ring_back();
         record.ended.store(now, Relaxed);
         let stack = self.thread.stack();
         let holds = (0..stack.depth()).any(|i| stack.entry(i).address() != 0);
@@ -435,9 +444,8 @@ impl Me {
 /// slots is free, it is not.
 fn spare_record(record: &ThreadRecord) {
     let index = record.index.load(Relaxed) + 1;
-    // ord: PRE-9 (release): what the thread has left in its ring.
     let _ =
-        STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Release, Relaxed).is_ok());
+        STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Relaxed, Relaxed).is_ok());
 }
 
 /// Notes that the first thread's stack ends at `high`, or a little above.

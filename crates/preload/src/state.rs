@@ -11,11 +11,15 @@
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
-use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering::Relaxed, Ordering::Release};
-use lockstead_ledger::Ledger;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize};
+use lockstead_ledger::{Ledger, LedgerLayout};
 
 /// The number of records of ended threads that are remembered for their next use.
 pub const SPARE_THREADS: usize = 64;
+
+/// The number of words with a bit for each ring of events that a ledger can have.
+const SPARE_RING_WORDS: usize = (LedgerLayout::MOST_RINGS as usize).div_ceil(32);
 
 /// The number of words of parked threads that are remembered, a power of two.
 pub const PARKED_WORDS: usize = 256;
@@ -34,6 +38,8 @@ pub struct StatePage {
     pub futexes: AtomicU32,
     /// Whether threads leave events: not zero in a run that is recorded.
     pub recorded: AtomicU32,
+    /// The rings of events whose threads have ended, a bit each.
+    pub spare_rings: [AtomicU32; SPARE_RING_WORDS],
     /// The locks of parked threads, by the words on which these sleep: see `futex.rs`.
     pub parked: [AtomicU64; PARKED_WORDS],
     /// The number of threads beside this one, as far as is known.
@@ -53,6 +59,7 @@ pub static STATE: StatePage = StatePage {
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
     futexes: AtomicU32::new(0),
     recorded: AtomicU32::new(0),
+    spare_rings: [const { AtomicU32::new(0) }; SPARE_RING_WORDS],
     parked: [const { AtomicU64::new(0) }; PARKED_WORDS],
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),
@@ -124,6 +131,31 @@ pub unsafe fn set_aside(ledger: Ledger<'static>) {
     // SAFETY: the caller promises that no other thread writes it; none reads it while the base
     // is zero.
     unsafe { (*STATE.ledger.get()).write(ledger) };
+}
+
+/// Notes that the ring of events with this index is free: its thread leaves no more events.
+pub fn spare_ring(index: usize) {
+    if let Some(word) = STATE.spare_rings.get(index / 32) {
+        // ord: PRE-9 (release): how far the thread has written the ring.
+        word.fetch_or(1 << (index % 32), Release);
+    }
+}
+
+/// Returns the index of a ring of events whose thread has ended, and which is the caller's now.
+#[must_use]
+pub fn take_spare_ring() -> Option<usize> {
+    for (place, word) in STATE.spare_rings.iter().enumerate() {
+        let mut free = word.load(Relaxed);
+        while free != 0 {
+            let first = free.trailing_zeros();
+            // ord: PRE-9 (acquire): how far its last thread has written the ring.
+            match word.compare_exchange_weak(free, free & (free - 1), Acquire, Relaxed) {
+                Ok(_) => return Some(place * 32 + first as usize),
+                Err(now) => free = now,
+            }
+        }
+    }
+    None
 }
 
 /// Asks the kernel to empty the page in forked children. False where it cannot:

@@ -2,12 +2,15 @@
 //!
 //! # Role
 //! By the number, which lies beside the lock's statistics, a thread that gives the lock back knows
-//! whether somebody waits. It may be too high, by threads that were killed in their waits.
+//! whether somebody waits. It is too high while a thread that has left a wait by `longjmp` has not
+//! called anything since.
 
-use crate::state::{self, STATE};
+use crate::me::Me;
+use crate::state::STATE;
 use core::sync::atomic::Ordering::Relaxed;
+use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::Extension;
-use lockstead_ledger::thread::ThreadRecord;
+use lockstead_ledger::thread::ThreadPart;
 
 /// Tells whether threads leave events.
 #[inline(always)]
@@ -21,15 +24,13 @@ pub(crate) fn one_waiter_less(statistics: &Extension) {
     let _ = statistics.waiters.fetch_update(Relaxed, Relaxed, |waiters| waiters.checked_sub(1));
 }
 
-/// Notes that a thread has left a wait without coming back from it.
+/// Notes that the calling thread has left a wait without coming back from it, as its next call
+/// shows.
 #[cold]
-pub(crate) fn wait_left(record: &ThreadRecord) {
+pub(crate) fn wait_left(ledger: &'static Ledger<'static>, thread: ThreadPart<'static>) {
     if is_recorded()
-        && let Some(ledger) = state::ledger()
-        && let Some((_, waiting)) = record.wait.read()
-        && let Some(lock) = ledger.lock_of(&waiting).and_then(|index| ledger.lock(index))
-        && let Some(statistics) = ledger.existing_extension(lock)
+        && let Some((_, waiting)) = thread.record.wait.read()
     {
-        one_waiter_less(statistics);
+        Me::work(ledger, thread).has_abandoned(&waiting);
     }
 }

@@ -37,7 +37,8 @@ pub(super) fn weights(
         let lock = (wait.lock, generation);
         examples.entry(lock).or_insert(wait);
         let mut add = |stack: Option<u32>, ns: u64| {
-            *numbers.entry((lock.0, lock.1, stack)).or_default() += ns;
+            let sum = numbers.entry((lock.0, lock.1, stack)).or_default();
+            *sum = sum.saturating_add(ns);
         };
         match by {
             BlameBy::Waiter => add(Some(wait.stack), wait.lasted),
@@ -60,7 +61,8 @@ pub(super) fn weights(
         }
         frames.push(plain(format!("[{verb} {name}]")));
         let key = frames.iter().map(|frame| frame.name.clone()).collect();
-        stacks.entry(key).or_insert_with(|| (frames, 0)).1 += ns;
+        let sum = &mut stacks.entry(key).or_insert_with(|| (frames, 0)).1;
+        *sum = sum.saturating_add(ns);
     }
     stacks.into_values().filter(|&(_, ns)| ns != 0).collect()
 }

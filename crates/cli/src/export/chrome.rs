@@ -132,7 +132,7 @@ impl Trace<'_> {
                 self.arrow(process, (&waking, from), (event, to))?;
             }
         }
-        self.samples(process)
+        self.samples(process, &labels)
     }
 
     fn slice(
@@ -188,7 +188,7 @@ impl Trace<'_> {
         Ok(())
     }
 
-    fn samples(&mut self, process: &RecordedProcess) -> io::Result<()> {
+    fn samples(&mut self, process: &RecordedProcess, labels: &Labels<'_>) -> io::Result<()> {
         for sample in &process.samples {
             let met = match sample.doing {
                 HolderDoing::Runs => "has a processor".into(),
@@ -197,7 +197,6 @@ impl Trace<'_> {
                 HolderDoing::Waits => "waits itself".into(),
                 HolderDoing::Stopped => "is stopped".to_owned(),
             };
-            let lock = process.names.locks.iter().find(|lock| lock.lock == sample.lock);
             self.put(&json!({
                 "ph": "i",
                 "s": "t",
@@ -206,7 +205,7 @@ impl Trace<'_> {
                 "pid": process.facts.pid,
                 "tid": sample.tid,
                 "ts": self.micros(sample.at),
-                "args": { "holds": lock.map(|lock| &lock.name) },
+                "args": { "holds": labels.lock_in(sample.lock, sample.generation) },
             }))?;
         }
         Ok(())

@@ -36,7 +36,12 @@ impl<'r> Labels<'r> {
                 thread => format!("the end of {}", self.thread(thread)),
             };
         }
-        match self.locks.get(&(event.lock, event.generation)) {
+        self.lock_in(event.lock, event.generation)
+    }
+
+    /// Returns what the lock with this index is called, in the life with this generation.
+    pub(super) fn lock_in(&self, lock: u32, generation: u8) -> String {
+        match self.locks.get(&(lock, generation)) {
             Some(lock) => lock.name.clone(),
             None => "a lock without a name".into(),
         }

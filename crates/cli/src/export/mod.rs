@@ -28,12 +28,11 @@ use std::path::Path;
 /// As [`Failure`].
 pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
     let recording = recording::read(&flags.file)?;
-    if recording.totals.lost + recording.totals.cut != 0 {
+    let missing = recording.totals.lost.saturating_add(recording.totals.cut);
+    if missing != 0 {
         output::note(format_args!(
             "lockstead: the recording lacks {} events: {} were lost, {} had no room in the file",
-            recording.totals.lost + recording.totals.cut,
-            recording.totals.lost,
-            recording.totals.cut,
+            missing, recording.totals.lost, recording.totals.cut,
         ));
     }
     let write = |to: &mut dyn Write| match flags.format {

@@ -84,7 +84,7 @@ pub(super) fn write(
             name: name.clone(),
             unit: "nanoseconds",
             start_value: 0,
-            end_value: weights.iter().sum(),
+            end_value: weights.iter().fold(0, |sum, &ns| sum.saturating_add(ns)),
             samples,
             weights,
         });

@@ -120,7 +120,8 @@ impl PackedEvent {
         (packed, end)
     }
 
-    /// Returns the event of this thread, behind one that ended at `last`. `None` if its kind is none.
+    /// Returns the event of this thread, behind one that ended at `last`. `None` if its kind is none,
+    /// or it lasted longer than an event can say.
     pub(crate) fn unpack(&self, thread: u32, last: u64) -> Option<Event> {
         let kind = match self.kind {
             1 => EventKind::Wait,
@@ -128,6 +129,9 @@ impl PackedEvent {
             3 => EventKind::Wake,
             _ => return None,
         };
+        if self.lasted > Event::LONGEST {
+            return None;
+        }
         let end = last.wrapping_add(self.after.cast_unsigned());
         Some(Event {
             kind,
@@ -162,6 +166,8 @@ pub(crate) struct HolderSample {
     pub(crate) tid: u32,
     /// The index of the lock.
     pub(crate) lock: u32,
+    /// The low bits of the lock's generation.
+    pub(crate) generation: u8,
     /// What the holder did.
     pub(crate) doing: HolderDoing,
 }

@@ -9,7 +9,7 @@ pub(crate) use format::{
     ProcessNames, ProcessSamples, RecordedRun, StackFrames, ThreadEvents, ThreadFacts, UNFINISHED,
 };
 pub(crate) use read::{RecordedProcess, Recording, read};
-pub(crate) use write::{RecordingFile, Written};
+pub(crate) use write::{EncodedChunk, RecordingFile, Written};
 
 #[cfg(test)]
 mod tests {
@@ -45,8 +45,8 @@ mod tests {
     /// Writes a recording with three events, of which the file has room for as many as fit.
     fn recorded(file: &Path, limit: u64) -> Written {
         let mut writer = RecordingFile::create(file, limit).expect("a file");
-        writer.write(&Chunk::Begin(run()));
-        writer.write(&Chunk::Process(facts()));
+        writer.write(&EncodedChunk::new(&Chunk::Begin(run())));
+        writer.write(&EncodedChunk::new(&Chunk::Process(facts())));
         let events = [event(100, 50), event(90, 80), event(400, 1)];
         let mut last = 100;
         let packed = events.iter().map(|event| {
@@ -56,8 +56,8 @@ mod tests {
         });
         let events = packed.collect();
         let events = ThreadEvents { process: 0, thread: 4, from: 100, events };
-        writer.write_events(&Chunk::Events(events), 3);
-        writer.write(&Chunk::Names(ProcessNames::default()));
+        writer.write_events(&EncodedChunk::new(&Chunk::Events(events)), 3);
+        writer.write(&EncodedChunk::new(&Chunk::Names(ProcessNames::default())));
         writer.finish().expect("written")
     }
 

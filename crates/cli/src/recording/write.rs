@@ -5,15 +5,29 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+/// A chunk as it goes to the file. It is made before the file is locked.
+pub(crate) struct EncodedChunk(io::Result<Vec<u8>>);
+
+impl EncodedChunk {
+    /// Encodes a chunk.
+    pub(crate) fn new(chunk: &Chunk) -> EncodedChunk {
+        EncodedChunk(postcard::to_stdvec(chunk).map_err(io::Error::other))
+    }
+}
+
 /// The file of a recording that is being written. An error is kept until the end; what is to be
 /// written after it is left out.
 pub(crate) struct RecordingFile {
     to: BufWriter<File>,
     bytes: u64,
-    limit: u64,
+    /// The bytes that events may still take; `None` once some had no room.
+    room: Option<u64>,
     totals: RecordedTotals,
     failed: Option<io::Error>,
 }
+
+/// The bytes in front of each chunk.
+const LENGTH: usize = size_of::<u32>();
 
 /// What was written to a file.
 #[derive(Clone, Copy, Debug)]
@@ -33,7 +47,7 @@ impl RecordingFile {
         let mut file = RecordingFile {
             to: BufWriter::with_capacity(1 << 18, File::create(path)?),
             bytes: 0,
-            limit,
+            room: Some(limit),
             totals: RecordedTotals::default(),
             failed: None,
         };
@@ -42,28 +56,24 @@ impl RecordingFile {
         Ok(file)
     }
 
-    /// Writes a chunk that is none of events.
-    pub(crate) fn write(&mut self, chunk: &Chunk) {
-        match postcard::to_stdvec(chunk) {
-            Ok(bytes) => self.put_chunk(&bytes),
-            Err(error) => self.fail(io::Error::other(error)),
+    /// Writes a chunk that is none of events or samples.
+    pub(crate) fn write(&mut self, chunk: &EncodedChunk) {
+        match &chunk.0 {
+            Ok(bytes) => self.put_chunk(bytes),
+            Err(error) => self.fail(io::Error::other(error.to_string())),
         }
     }
 
-    /// Writes a chunk of so many events, unless the file has no room for them; then they are counted
-    /// as cut off. Returns whether they were written.
-    pub(crate) fn write_events(&mut self, chunk: &Chunk, events: u64) -> bool {
-        let bytes = match postcard::to_stdvec(chunk) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                self.fail(io::Error::other(error));
-                return false;
-            }
-        };
-        let fits = self.bytes + bytes.len() as u64 <= self.limit && self.failed.is_none();
+    /// Writes a chunk with so many events, or of samples, unless the file has no room for it; then
+    /// the events are counted as cut off, and so is all that comes later: what is in the file has no
+    /// gap. Returns whether it was written.
+    pub(crate) fn write_events(&mut self, chunk: &EncodedChunk, events: u64) -> bool {
+        let length = chunk.0.as_ref().map_or(0, |bytes| bytes.len() + LENGTH) as u64;
+        self.room = self.room.and_then(|room| room.checked_sub(length));
+        let fits = self.room.is_some() && self.failed.is_none();
         if fits {
             self.totals.events += events;
-            self.put_chunk(&bytes);
+            self.write(chunk);
         } else {
             self.totals.cut += events;
         }
@@ -81,7 +91,7 @@ impl RecordingFile {
     /// The first thing that went wrong.
     pub(crate) fn finish(mut self) -> io::Result<Written> {
         let totals = self.totals;
-        self.write(&Chunk::End(totals));
+        self.write(&EncodedChunk::new(&Chunk::End(totals)));
         match self.failed.take() {
             Some(error) => Err(error),
             None => self.to.flush().map(|()| Written { totals, bytes: self.bytes }),

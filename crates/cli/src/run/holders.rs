@@ -30,6 +30,7 @@ use lockstead_inspect::unwind::{Registers, Unwinder};
 use lockstead_inspect::waits::grip::{self, Grip, Holder};
 use lockstead_inspect::waits::words::WordOwners;
 use lockstead_ledger::Ledger;
+use lockstead_ledger::events::Event;
 use lockstead_ledger::publish::{Episode, WaitKind, Waiting};
 use lockstead_ledger::thread::state;
 use std::collections::{BTreeSet, HashMap};
@@ -115,6 +116,7 @@ impl HolderWatch {
         let Some(waiting) = waiters.first().map(|waiter| waiter.waiting) else { return };
         let Some(index) = ledger.lock_of(&waiting) else { return };
         let Some(life) = WaitedLife::now(ledger, index) else { return };
+        let generation = ledger.lock(index).map_or(0, |lock| lock.generation.load(Relaxed));
         let moment = clock::now();
         let grip = grip::grip(&waiting, ledger, &self.words, process.pid);
         waiters.retain(|waiter| waiter.is_still(ledger));
@@ -146,6 +148,7 @@ impl HolderWatch {
                         at: moment,
                         tid: holder.tid,
                         lock: index,
+                        generation: Event::life(generation),
                         doing,
                     }));
                     met.extend(waiters.iter().map(|waiter| {

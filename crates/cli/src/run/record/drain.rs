@@ -2,13 +2,15 @@
 
 use super::super::processes::{Observed, inside};
 use super::file::open;
+use super::lives;
+use super::lives::SeenLock;
 use crate::clock;
 use crate::recording::{
-    Chunk, PackedEvent, ProcessFacts, ProcessSamples, RecordingFile, ThreadEvents, ThreadFacts,
-    UNFINISHED,
+    Chunk, EncodedChunk, PackedEvent, ProcessFacts, ProcessSamples, RecordingFile, ThreadEvents,
+    ThreadFacts, UNFINISHED,
 };
-use lockstead_inspect::report::{LockFacts, thread_name};
-use lockstead_ledger::events::{Event, EventKind, RING_EVENTS};
+use lockstead_inspect::report::thread_name;
+use lockstead_ledger::events::{Event, EventKind, FOR_LOCK};
 use lockstead_ledger::publish::{WaitKind, Waiting};
 use lockstead_ledger::thread::{ThreadRecord, state};
 use lockstead_ledger::{Ledger, LedgerPart};
@@ -31,7 +33,7 @@ pub(super) struct SeenThread {
 struct SeenRing {
     /// The losses that were counted.
     lost: u64,
-    /// The thread of the last event.
+    /// The thread of the last event, for which losses are counted.
     thread: u32,
 }
 
@@ -42,7 +44,7 @@ pub(super) struct Drained {
     pub(super) ended: u64,
     rings: Vec<SeenRing>,
     pub(super) threads: BTreeMap<u32, SeenThread>,
-    pub(super) locks: HashMap<(u32, u8), LockFacts>,
+    pub(super) locks: HashMap<(u32, u8), SeenLock>,
     pub(super) stacks: BTreeSet<u32>,
     /// Events of threads for which there was no ring.
     pub(super) without_ring: u64,
@@ -52,12 +54,13 @@ pub(super) struct Drained {
 impl Drained {
     /// Takes in a process, the one with this number.
     pub(super) fn new(process: Arc<Observed>, number: u32, file: &Mutex<RecordingFile>) -> Self {
-        open(file).write(&Chunk::Process(ProcessFacts {
+        let began = EncodedChunk::new(&Chunk::Process(ProcessFacts {
             process: number,
             pid: process.pid,
             program: process.program.to_string_lossy().into_owned(),
             began: process.began(),
         }));
+        open(file).write(&began);
         Drained {
             process,
             number,
@@ -67,7 +70,7 @@ impl Drained {
             locks: HashMap::new(),
             stacks: BTreeSet::new(),
             without_ring: 0,
-            events: Vec::with_capacity(RING_EVENTS),
+            events: Vec::new(),
         }
     }
 
@@ -76,7 +79,7 @@ impl Drained {
         Arc::ptr_eq(&self.process, process)
     }
 
-    /// Empties the rings, and returns the number of events in the fullest one.
+    /// Empties the rings, and returns how full the fullest one was, in 64ths.
     pub(super) fn drain(&mut self, file: &Mutex<RecordingFile>) -> usize {
         let process = self.process.clone();
         let ledger = process.ledger.view();
@@ -85,12 +88,11 @@ impl Drained {
             self.rings.resize_with(count, SeenRing::default);
         }
         let mut fullest = 0;
-        for (index, record) in ledger.rings().iter().enumerate().take(count) {
-            let ring = record.ring();
+        for (index, ring) in (0..count).map_while(|index| ledger.ring(index)).enumerate() {
             let mut events = std::mem::take(&mut self.events);
             events.clear();
             ring.take(|words| events.extend(Event::from_words(words)));
-            fullest = fullest.max(events.len());
+            fullest = fullest.max(events.len() * 64 / ring.slots.len());
             for some in events.chunk_by(|one, next| one.thread == next.thread) {
                 self.rings[index].thread = some[0].thread;
                 self.write(&ledger, some, file);
@@ -106,7 +108,11 @@ impl Drained {
         }
         let samples = std::mem::take(&mut *inside(&self.process.samples));
         if !samples.is_empty() {
-            open(file).write(&Chunk::Samples(ProcessSamples { process: self.number, samples }));
+            for sample in &samples {
+                self.meet(&ledger, sample.lock, sample.generation);
+            }
+            let samples = ProcessSamples { process: self.number, samples };
+            open(file).write_events(&EncodedChunk::new(&Chunk::Samples(samples)), 0);
         }
         fullest
     }
@@ -138,30 +144,28 @@ impl Drained {
                 seen.update(record, &ledger);
             }
         }
-        for (&(lock, generation), facts) in &mut self.locks {
-            if let Some(record) = ledger.lock(lock)
-                && life(record.generation.load(Relaxed)) == generation
-            {
-                *facts = LockFacts::of(&ledger, record);
-            }
-        }
+        lives::look_again(&ledger, &mut self.locks);
     }
 
     /// Returns the event of a wait that lasts.
     fn unfinished(&self, ledger: &Ledger<'_>, waiting: &Waiting, thread: u32) -> Event {
         let lock = match waiting.how.kind() {
-            WaitKind::JOIN => 0,
+            WaitKind::JOIN => ledger.thread_of(waiting.target),
             _ => ledger.lock_of(waiting).unwrap_or(0),
         };
-        let generation = ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed));
+        let generation = match waiting.how.kind() {
+            WaitKind::JOIN => 0,
+            _ => ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed)),
+        };
+        let is_for_lock = ledger.sleeps_for_lock(waiting, lock);
         Event {
             kind: EventKind::Wait,
             began: waiting.since,
             lasted: self.ended.saturating_sub(waiting.since).min(Event::LONGEST),
-            how: waiting.how.kind().0 as u8,
+            how: waiting.how.kind().0 as u8 | if is_for_lock { FOR_LOCK } else { 0 },
             ending: UNFINISHED,
             lock,
-            generation: life(generation),
+            generation: Event::life(generation),
             stack: waiting.stack,
             thread,
             tid: 0,
@@ -184,10 +188,11 @@ impl Drained {
                 continue;
             }
             let is_join = event.kind == EventKind::Wait && event.how == WaitKind::JOIN.0 as u8;
-            if is_join {
-                self.seen(ledger, event.lock);
-            } else {
-                self.meet(ledger, event);
+            match is_join {
+                // Whom it waits for is not always known.
+                true if event.lock == 0 => {}
+                true => drop(self.seen(ledger, event.lock)),
+                false => self.meet(ledger, event.lock, event.generation),
             }
             let (event, end) = PackedEvent::pack(event, last);
             packed.push(event);
@@ -197,17 +202,18 @@ impl Drained {
         if count != 0 {
             let process = self.number;
             let chunk = Chunk::Events(ThreadEvents { process, thread, from, events: packed });
+            let chunk = EncodedChunk::new(&chunk);
             if !open(file).write_events(&chunk, count) {
                 self.seen(ledger, thread).facts.cut += count;
             }
         }
     }
 
-    /// Notes the lock of an event.
-    fn meet(&mut self, ledger: &Ledger<'_>, event: &Event) {
-        if let Some(lock) = ledger.lock(event.lock) {
-            let facts = || LockFacts::of(ledger, lock);
-            self.locks.entry((event.lock, event.generation)).or_insert_with(facts);
+    /// Notes a lock of an event, in the life with this generation.
+    fn meet(&mut self, ledger: &Ledger<'_>, lock: u32, generation: u8) {
+        if let Some(record) = ledger.lock(lock) {
+            let seen = || SeenLock::met(ledger, record, generation);
+            self.locks.entry((lock, generation)).or_insert_with(seen);
         }
     }
 
@@ -253,9 +259,4 @@ impl SeenThread {
         self.start = record.start_routine.load(Relaxed);
         self.is_first = facts.tid == ledger.header().pid.load(Relaxed);
     }
-}
-
-/// Returns the part of a lock's generation that is in events.
-fn life(generation: u32) -> u8 {
-    (generation % Event::GENERATIONS) as u8
 }

@@ -3,15 +3,16 @@
 //!
 //! # Role
 //! Two threads beside the one that watches. One empties the rings, again and again, and writes what
-//! it finds; it never waits for the other one, which looks up the names of processes that have ended.
-//! Rings are emptied more often the fuller they were.
+//! it finds. The other one looks up the names of processes that have ended; the first waits for it
+//! only while it writes what is encoded already. Rings are emptied more often the fuller they were.
 //!
 //! # Cost
-//! While no ring has anything, two loads a ring each [`SLOWEST`].
+//! While no ring has anything, three loads a ring each [`SLOWEST`].
 
 mod drain;
 mod file;
 mod flags;
+mod lives;
 mod names;
 
 pub(super) use flags::RecordFlags;
@@ -19,10 +20,9 @@ pub(super) use flags::RecordFlags;
 use super::pace;
 use super::processes::Observed;
 use crate::clock;
-use crate::recording::{Chunk, RecordedRun, RecordingFile, Written};
+use crate::recording::{Chunk, EncodedChunk, RecordedRun, RecordingFile, Written};
 use drain::Drained;
 use file::SharedFile;
-use lockstead_ledger::events::RING_EVENTS;
 use lockstead_render::failure::Failure;
 use lockstead_render::table::count;
 use lockstead_render::words::{clean, plural};
@@ -74,12 +74,12 @@ pub(super) fn begin(
     let created = RecordingFile::create(&path, flags.limit);
     let mut file = created.map_err(|e| Failure::option("--record", path.display(), e))?;
     let date = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    file.write(&Chunk::Begin(RecordedRun {
+    file.write(&EncodedChunk::new(&Chunk::Begin(RecordedRun {
         lockstead: env!("CARGO_PKG_VERSION").into(),
         command: command.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
         began: clock::now(),
         date: u64::try_from(date.as_nanos()).unwrap_or(u64::MAX),
-    }));
+    })));
     Ok(Some(BegunRecording { path, file }))
 }
 
@@ -190,10 +190,10 @@ fn work(told: &Receiver<Told>, file: RecordingFile) -> io::Result<RecordingOutco
         }
         let fullest = live.iter_mut().map(|drained| drained.drain(&file)).max().unwrap_or(0);
         pause = match fullest {
-            most if most > RING_EVENTS / 2 => FASTEST,
-            most if most > RING_EVENTS / 4 => (pause / 2).max(FASTEST),
-            most if most < RING_EVENTS / 16 => (pause * 2).min(SLOWEST),
-            _ => pause,
+            17.. => FASTEST,
+            5..=16 => (pause / 2).max(FASTEST),
+            0 => (pause * 2).min(SLOWEST),
+            1..=4 => pause,
         };
     }
     for mut drained in live {

@@ -2,8 +2,10 @@
 
 use super::drain::{Drained, SeenThread};
 use super::file::open;
+use super::lives::SeenLock;
 use crate::recording::{
-    Chunk, FrameNames, LockNames, ProcessNames, RecordingFile, StackFrames, ThreadFacts,
+    Chunk, EncodedChunk, FrameNames, LockNames, ProcessNames, RecordingFile, StackFrames,
+    ThreadFacts,
 };
 use lockstead_inspect::modules::Modules;
 use lockstead_inspect::report::Names;
@@ -38,7 +40,8 @@ pub(super) fn work(ended: &Receiver<Drained>, file: &Mutex<RecordingFile>) -> Ve
         if table.without_ring != 0 {
             losses.push((format!("threads without a ring of {program}"), table.without_ring));
         }
-        open(file).write(&Chunk::Names(table));
+        let table = EncodedChunk::new(&Chunk::Names(table));
+        open(file).write(&table);
     }
     losses
 }
@@ -58,12 +61,12 @@ fn describe(drained: &Drained, names: &mut Symbolizer) -> ProcessNames {
     let mut locks: Vec<LockNames> = drained
         .locks
         .iter()
-        .map(|(&(lock, generation), facts)| LockNames {
+        .map(|(&(lock, generation), seen)| LockNames {
             lock,
             generation,
-            name: Names::lock(names, facts),
-            kind: type_name(facts.kind, facts.attributes),
-            address: facts.address,
+            name: lock_name(seen, names),
+            kind: type_name(seen.facts.kind, seen.facts.attributes),
+            address: seen.facts.address,
         })
         .collect();
     locks.sort_by_key(|lock| (lock.lock, lock.generation));
@@ -77,6 +80,11 @@ fn describe(drained: &Drained, names: &mut Symbolizer) -> ProcessNames {
         frames: frames.list,
         without_ring: drained.without_ring,
     }
+}
+
+fn lock_name(seen: &SeenLock, names: &mut Symbolizer) -> String {
+    let name = Names::lock(names, &seen.facts);
+    if seen.may_be_later { format!("{name}, or an earlier lock at its address") } else { name }
 }
 
 fn named(seen: &SeenThread, drained: &Drained, names: &mut Symbolizer) -> ThreadFacts {
