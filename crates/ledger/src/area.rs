@@ -1,12 +1,12 @@
 //! The regions of the layout, by name: where each lies, and of what it consists.
 
 use crate::class::ClassRecord;
-use crate::events::RingRecord;
 use crate::growth::GrowingArea;
 use crate::header::{LedgerLayout, LedgerRegion};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
+use crate::ring::RingRecord;
 use crate::shares::ShareChunk;
 use crate::thread;
 use crate::usage::{SemaphoreUsage, Token};

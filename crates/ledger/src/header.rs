@@ -1,11 +1,11 @@
 //! The first page of a ledger: where everything lies, and the coarse clock.
 
 use crate::cells::Native;
-use crate::events::{FEW_RING_EVENTS, RING_EVENTS, RingRecord};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
 use crate::publish::{HeldEntry, RAREST};
+use crate::ring::{FEW_RING_EVENTS, RING_EVENTS, RingRecord};
 use crate::shares::ShareChunk;
 use crate::table;
 use crate::thread::{self, Retired};

@@ -2,12 +2,12 @@
 
 use crate::cells::{Native, NativeWord};
 use crate::class::ClassRecord;
-use crate::events::{EventRing, RingRecord};
 use crate::growth::{GrowingArea, Growth};
 use crate::header::{LedgerHeader, LedgerLayout, MAGIC, VERSION};
 use crate::lock::{Extension, LockRecord};
 use crate::module::ModuleRecord;
 use crate::order::EdgeRecord;
+use crate::ring::{EventRing, RingRecord};
 use crate::shares::ShareChunk;
 use crate::table::AddressTable;
 use crate::thread::{self, ThreadPart, ThreadRecord};

@@ -14,7 +14,7 @@
 //! | [`cells`], [`growth`], [`table`] | words that models can replace, how much of a ledger is mapped, from key to record |
 //! | [`publish`] | what a thread holds and waits for: the one protocol between processes, generic, so that the model checker runs it |
 //! | [`futexes`] | which words a thread has slept on, in the same way |
-//! | [`events`] | the rings of a run that is recorded, in the same way |
+//! | [`ring`], [`events`] | the rings of a run that is recorded, in the same way, and what is in them |
 //! | [`histogram`], [`shares`], [`handing`] | statistics: times, stacks, whether a condition serves as a lock |
 //! | [`thread`], [`known`], [`lock`], [`class`], [`module`] | the records of a run |
 //! | [`order`], [`violation`], [`usage`] | the records of a run that checks |
@@ -55,6 +55,7 @@ pub mod module;
 pub mod order;
 mod part;
 pub mod publish;
+pub mod ring;
 pub mod semaphore;
 pub mod shares;
 pub mod stacks;

@@ -16,7 +16,7 @@
 //! they can be timed.
 //!
 //! # Protocol
-//! That of [`lockstead_ledger::events`]. All events are left by a thread that is marked busy
+//! That of [`lockstead_ledger::ring`]. All events are left by a thread that is marked busy
 //! ([`Me`]), so that a handler that interrupts leaves none. An event of a hold is left when the lock
 //! has been given back: before that, others would wait for it.
 
@@ -29,10 +29,11 @@ use crate::timing::Measured;
 use crate::waiters::{is_recorded, one_waiter_less};
 use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::cells::Native;
-use lockstead_ledger::events::{Event, EventKind, EventRing, FOR_LOCK, ending, hold};
+use lockstead_ledger::events::{Event, EventKind, FOR_LOCK, ending, hold};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::lock::Extension;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
+use lockstead_ledger::ring::EventRing;
 
 /// A wait that is over.
 #[derive(Clone, Copy, Debug)]

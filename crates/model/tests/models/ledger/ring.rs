@@ -6,7 +6,7 @@
 
 use crate::common::{depth, mutated};
 use crate::labels::{Part, weaker};
-use lockstead_ledger::events::{EventRing, EventSlot};
+use lockstead_ledger::ring::{EventRing, EventSlot};
 use lockstead_model::with_handler;
 use lockstead_model::{Cell, Config, Coverage, FailureKind, Model, Ordering, Scenario, U32, U64};
 

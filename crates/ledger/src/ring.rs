@@ -1,0 +1,164 @@
+//! The rings in which threads leave what happens to them, and the command finds it.
+//!
+//! # Role
+//! Of a run that is recorded each thread leaves its [events](crate::events), of four words each, in
+//! a ring of its own. The command takes them out while the program runs.
+//!
+//! # Protocol
+//! A ring has one producer: the thread whose record names it, and when that has ended, another one
+//! that gets it. A signal handler leaves events where the thread is not at it (`me` of the
+//! preload library). It has one consumer, the command.
+//! 1. *leaves*: [`EventRing::leave`]: if `written` is a whole ring ahead of `taken`, there is no
+//!    room, and a loss is counted. Else the slot is filled, and then `written` goes up.
+//! 2. *takes*: [`EventRing::take`]: the slots from `taken` up to `written` are copied, and then
+//!    `taken` goes up.
+//!
+//! Both numbers only go up; the slot of an event is its number modulo the slots.
+//!
+//! # Invariants
+//! - **RING-WHOLE** From `taken` up to `written` each slot holds one whole event, and nobody
+//!   writes to it.
+//! - **RING-COUNTED** Each event is taken once, in the order of its ring, or counted as lost. Of a
+//!   thread that is killed, or jumps out of it, while it leaves one, that one is neither.
+//! - **RING-UNTRUSTED** The command takes no more events than there are slots, whatever the program
+//!   has written to the numbers.
+//!
+//! # Ordering
+//! Labels LED-15 and LED-16 in `docs/memory-ordering.md`.
+//!
+//! # Progress
+//! No loop on the producer's side.
+
+use crate::cells::{Cells, Native, NativeWord};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use lockstead_core::{Atomic64, fault};
+
+/// The number of events that a ring of a large ledger has room for: 1 MiB. It takes a million events
+/// a second for the 30 ms that the command may lack a processor.
+pub const RING_EVENTS: usize = 32 * 1024;
+/// The number in a ledger for which there is little address space.
+pub const FEW_RING_EVENTS: usize = 4096;
+
+/// The place of one event in a ring.
+#[repr(C)]
+#[derive(Debug)]
+pub struct EventSlot<C: Cells> {
+    words: [C::Word; 4],
+}
+
+impl<C: Cells> EventSlot<C> {
+    /// A place in which nothing was left yet.
+    pub const EMPTY: Self = EventSlot { words: [const { C::Word::ZERO }; 4] };
+}
+
+/// The ring of one thread: a view of its numbers and its slots.
+#[derive(Debug)]
+pub struct EventRing<'a, C: Cells> {
+    /// The number of events that were left.
+    pub written: &'a C::Word,
+    /// The number of events that found no room.
+    pub lost: &'a C::Word,
+    /// The number of events that the command has taken.
+    pub taken: &'a C::Word,
+    /// The places of the events; a power of two of them.
+    pub slots: &'a [EventSlot<C>],
+}
+
+impl<C: Cells> EventRing<'_, C> {
+    /// Returns the slot of the event with this number.
+    fn slot(&self, number: u64) -> &EventSlot<C> {
+        &self.slots[number as usize & (self.slots.len() - 1)]
+    }
+
+    /// Leaves an event, or counts it as lost. Only the ring's thread calls this.
+    #[inline]
+    pub fn leave(&self, event: [u64; 4]) {
+        let written = self.written.load(Relaxed);
+        // ord: LED-16 (acquire): the command has read the slot.
+        let waiting = written.wrapping_sub(self.taken.load(Acquire));
+        if waiting >= self.slots.len() as u64 && !fault!(ring_overwrites_what_was_not_taken) {
+            if !fault!(ring_counts_no_losses) {
+                self.lost.store(self.lost.load(Relaxed) + 1, Relaxed);
+            }
+            return;
+        }
+        if fault!(ring_publishes_before_it_writes) {
+            self.written.store(written + 1, Release); // ord: LED-15
+        }
+        let slot = self.slot(written);
+        for (word, value) in slot.words.iter().zip(event) {
+            word.store(value, Relaxed);
+        }
+        // ord: LED-15 (release): the event.
+        self.written.store(written + 1, Release);
+    }
+
+    /// Takes all events that are there, oldest first, and returns their number. Only the command
+    /// calls this, one thread at a time.
+    pub fn take(&self, mut each: impl FnMut([u64; 4])) -> u64 {
+        let taken = self.taken.load(Relaxed);
+        // ord: LED-15 (acquire): the events.
+        let written = self.written.load(Acquire);
+        let count = written.wrapping_sub(taken).min(self.slots.len() as u64);
+        if fault!(ring_frees_before_it_reads) {
+            self.taken.store(taken.wrapping_add(count), Release); // ord: LED-16
+        }
+        for number in 0..count {
+            let slot = self.slot(taken.wrapping_add(number));
+            let mut event = [0; 4];
+            for (value, word) in event.iter_mut().zip(&slot.words) {
+                *value = word.load(Relaxed);
+            }
+            each(event);
+        }
+        if count != 0 {
+            // ord: LED-16 (release): the slots have been read.
+            self.taken.store(taken.wrapping_add(count), Release);
+        }
+        count
+    }
+
+    /// Returns how many events found no room so far.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.lost.load(Relaxed)
+    }
+}
+
+/// The beginning of a ring as it lies in the ledger; its slots follow. What the thread writes and
+/// what the command writes are in cache lines of their own.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct RingRecord {
+    written: NativeWord,
+    lost: NativeWord,
+    spare_thread: [NativeWord; 6],
+    taken: NativeWord,
+    spare_command: [NativeWord; 7],
+}
+
+impl RingRecord {
+    /// Returns the number of bytes from a ring with so many slots to the next one, whole pages.
+    #[must_use]
+    pub const fn stride(slots: usize) -> usize {
+        (size_of::<RingRecord>() + slots * size_of::<EventSlot<Native>>()).next_multiple_of(4096)
+    }
+
+    /// Returns the ring of the record at `base`.
+    ///
+    /// # Safety
+    /// [`RingRecord::stride`] of `slots` bytes from `base` on are mapped for `'a`, and `base` is
+    /// aligned to a page. `slots` is a power of two.
+    #[inline]
+    #[must_use]
+    pub(crate) unsafe fn at<'a>(base: *const u8, slots: usize) -> EventRing<'a, Native> {
+        // SAFETY: the caller promises the bytes. Record and slots consist of atomics, for which
+        // every bit pattern is valid (LEDGER-ZERO).
+        let record = unsafe { &*base.cast::<RingRecord>() };
+        // SAFETY: as above; the slots lie behind the record, whose size is a multiple of their
+        // alignment.
+        let slots =
+            unsafe { core::slice::from_raw_parts(base.add(size_of::<RingRecord>()).cast(), slots) };
+        EventRing { written: &record.written, lost: &record.lost, taken: &record.taken, slots }
+    }
+}
