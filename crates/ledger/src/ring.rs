@@ -155,10 +155,11 @@ impl RingRecord {
         // SAFETY: the caller promises the bytes. Record and slots consist of atomics, for which
         // every bit pattern is valid (LEDGER-ZERO).
         let record = unsafe { &*base.cast::<RingRecord>() };
+        // SAFETY: the record is within those bytes.
+        let first = unsafe { base.add(size_of::<RingRecord>()) }.cast::<EventSlot<Native>>();
         // SAFETY: as above; the slots lie behind the record, whose size is a multiple of their
         // alignment.
-        let slots =
-            unsafe { core::slice::from_raw_parts(base.add(size_of::<RingRecord>()).cast(), slots) };
+        let slots = unsafe { core::slice::from_raw_parts(first, slots) };
         EventRing { written: &record.written, lost: &record.lost, taken: &record.taken, slots }
     }
 }
