@@ -338,6 +338,56 @@ fn children_and_processes_that_are_killed_are_recorded() {
 }
 
 #[test]
+fn a_process_that_is_killed_in_a_join_has_no_threads_but_its_own() {
+    let Some(killed) = Recorded::new(&[], &["joins"]) else { return };
+    let trace = killed.trace();
+    let child = trace.slices("thread killer");
+    let child = track(child.first().expect("the thread that kills")).0;
+    let lives = trace.of("X").filter(|slice| slice["cat"] == "thread" && track(slice).0 == child);
+    assert_eq!(lives.count(), 3, "the first one, and two more");
+    let joins = trace.slices("waits for the end of waiter");
+    assert_eq!(joins.len(), 1, "{:?}", killed.outcome);
+    assert_eq!(joins[0]["args"]["ended"], "lasts");
+}
+
+#[test]
+fn waits_that_a_handler_leaves_are_abandoned_and_nobody_waits_then() {
+    let Some(recorded) = Recorded::new(&[], &["leaves"]) else { return };
+    let trace = recorded.trace();
+    let waits = trace.slices("wait: hot");
+    assert_eq!(waits.len(), 2, "{:?}", recorded.outcome);
+    assert!(waits.iter().all(|wait| wait["args"]["ended"] == "abandoned"), "{waits:#?}");
+    assert!(trace.slices("hold: hot").is_empty(), "nobody waited when it ended");
+}
+
+#[test]
+fn threads_leave_their_rings_to_others() {
+    let Some(recorded) = Recorded::new(&[], &["limited"]) else { return };
+    assert_eq!(recorded.said()[1..], [0, 0], "{:?}", recorded.outcome);
+    assert_eq!(recorded.trace().slices("wait: wanted").len(), 40);
+}
+
+#[test]
+fn what_finds_no_room_in_a_ring_is_counted() {
+    let Some(recorded) = Recorded::new(&[], &["full", "40000"]) else { return };
+    assert_eq!(recorded.said(), [32_768, 40_000 - 32_768, 0], "{:?}", recorded.outcome);
+    assert_eq!(recorded.trace().slices("wait: wanted").len(), 32_768);
+}
+
+#[test]
+fn locks_at_one_address_are_told_apart() {
+    let Some(recorded) = Recorded::new(&[], &["lives"]) else { return };
+    let trace = recorded.trace();
+    let waits =
+        trace.of("X").filter(|slice| slice["cat"] == "wait" && slice["args"]["way"] != "join");
+    let kinds: Vec<(&str, &str)> = waits
+        .map(|wait| ["way", "kind"].map(|key| wait["args"][key].as_str().unwrap_or("none")))
+        .map(|[way, kind]| (way, kind))
+        .collect();
+    assert_eq!(kinds, [("mutex", "mutex"), ("read", "rwlock")], "{:?}", recorded.outcome);
+}
+
+#[test]
 fn what_is_no_recording_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("text");

@@ -92,6 +92,37 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_after_the_end_of_the_room_is_cut_off_even_if_it_would_fit() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("events");
+        let mut writer = RecordingFile::create(&file, 100).expect("a file");
+        let (packed, _) = PackedEvent::pack(&event(100, 50), 100);
+        let chunk = |events: Vec<PackedEvent>| {
+            let events = ThreadEvents { process: 0, thread: 4, from: 100, events };
+            EncodedChunk::new(&Chunk::Events(events))
+        };
+        writer.write(&EncodedChunk::new(&Chunk::Begin(run())));
+        writer.write(&EncodedChunk::new(&Chunk::Process(facts())));
+        // Names of a process that has ended take none of the room.
+        let frame = FrameNames { name: "f".repeat(200), file: None, line: None };
+        let names = ProcessNames { frames: vec![frame], ..ProcessNames::default() };
+        writer.write(&EncodedChunk::new(&Chunk::Names(names)));
+        assert!(writer.write_events(&chunk(vec![packed]), 1));
+        assert!(!writer.write_events(&chunk(vec![packed; 50]), 50));
+        assert!(!writer.write_events(&chunk(vec![packed]), 1));
+        let written = writer.finish().expect("written");
+        assert_eq!(written.totals, RecordedTotals { events: 1, lost: 0, cut: 51 });
+    }
+
+    #[test]
+    fn events_that_no_thread_can_have_left_are_damage() {
+        let (packed, _) = PackedEvent::pack(&event(100, 50), 100);
+        assert!(packed.unpack(4, 100).is_some());
+        let endless = PackedEvent { lasted: Event::LONGEST + 1, ..packed };
+        assert_eq!(endless.unpack(4, 100), None);
+    }
+
+    #[test]
     fn other_files_are_told_from_recordings() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("events");

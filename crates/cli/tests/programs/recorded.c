@@ -1,5 +1,7 @@
 /* What a recording has: each part of the program makes events of which a test knows the number. */
 #include "common.h"
+#include <setjmp.h>
+#include <sys/resource.h>
 
 pthread_mutex_t wanted = PTHREAD_MUTEX_INITIALIZER;
 pthread_mutex_t other = PTHREAD_MUTEX_INITIALIZER;
@@ -9,6 +11,7 @@ static sem_t units;
 static pthread_barrier_t meeting;
 static atomic_int id, is_ready, met;
 static long rounds;
+static sigjmp_buf outside;
 
 static void enter(void)
 {
@@ -113,8 +116,180 @@ static void killed(void)
     raise(SIGKILL);
 }
 
+static void leave(int unused)
+{
+    (void)unused;
+    pthread_exit(NULL);
+}
+
+static void jump(int unused)
+{
+    (void)unused;
+    siglongjmp(outside, 1);
+}
+
+static void *left(void *unused)
+{
+    if (sigsetjmp(outside, 1) == 0) {
+        announce(&id);
+        pthread_mutex_lock(&hot);
+        abort();
+    }
+    return unused;
+}
+
+/* Threads leave their waits for `hot` by handlers, the first by ending, the second by a jump. Later
+ * nobody waits for it. */
+static void leaves(void)
+{
+    pthread_mutex_lock(&hot);
+    for (int i = 0; i < 2; i++) {
+        must(signal(SIGUSR1, i == 0 ? leave : jump) == SIG_ERR);
+        atomic_store(&id, getpid());
+        pthread_t thread = start(left, NULL, "left");
+        while (atomic_load(&id) == getpid())
+            nap(1);
+        await_state(&id, 'S');
+        must(pthread_kill(thread, SIGUSR1));
+        must(pthread_join(thread, NULL));
+    }
+    pthread_mutex_unlock(&hot);
+}
+
+static void *killer(void *unused)
+{
+    atomic_int first = getpid();
+    await_state(&first, 'S');
+    raise(SIGKILL);
+    return unused;
+}
+
+/* Ends while the first thread waits for the end of another one. */
+static void joins(void)
+{
+    pthread_mutex_lock(&wanted);
+    pthread_t thread = start(waiter, NULL, "waiter");
+    start(killer, NULL, "killer");
+    pthread_join(thread, NULL);
+}
+
+/* Forty threads wait, one after the other, in an address space that has room for few rings. */
+static void limited(char **arguments)
+{
+    struct rlimit limit = {(rlim_t)4 << 30, (rlim_t)4 << 30};
+    must(setrlimit(RLIMIT_AS, &limit));
+    arguments[1] = "crowd";
+    execv("/proc/self/exe", arguments);
+    must(errno);
+}
+
+static void crowd(void)
+{
+    for (int i = 0; i < 40; i++) {
+        pthread_t threads[1];
+        hold(threads, 1);
+        must(pthread_join(threads[0], NULL));
+    }
+}
+
+/* Stops the command, which takes no events until it is told to go on. */
+static void stop_command(void)
+{
+    char path[64];
+    int stopped = 0;
+    must(kill(getppid(), SIGSTOP));
+    while (!stopped) {
+        snprintf(path, sizeof path, "/proc/%d/task", getppid());
+        DIR *tasks = opendir(path);
+        must(tasks == NULL);
+        stopped = 1;
+        for (struct dirent *entry; (entry = readdir(tasks)) != NULL;) {
+            char text[512], *end;
+            snprintf(path, sizeof path, "/proc/%d/task/%ld/stat", getppid(), atol(entry->d_name));
+            if (atol(entry->d_name) == 0)
+                continue;
+            read_proc(path, text, sizeof text);
+            end = strrchr(text, ')');
+            stopped &= end == NULL || end[2] == 'T';
+        }
+        closedir(tasks);
+    }
+}
+
+/* Waits more often than a ring has room, while nobody takes the events. */
+static void full(void)
+{
+    struct timespec over = {-1, 0};
+    stop_command();
+    pthread_mutex_lock(&wanted);
+    for (long i = 0; i < rounds; i++)
+        must(pthread_mutex_timedlock(&wanted, &over) != ETIMEDOUT);
+    pthread_mutex_unlock(&wanted);
+    must(kill(getppid(), SIGCONT));
+}
+
+static union {
+    pthread_mutex_t mutex;
+    pthread_rwlock_t lock;
+} place;
+
+static void *mutex_waiter(void *unused)
+{
+    announce(&id);
+    pthread_mutex_lock(&place.mutex);
+    pthread_mutex_unlock(&place.mutex);
+    return unused;
+}
+
+static void *lock_waiter(void *unused)
+{
+    announce(&id);
+    pthread_rwlock_rdlock(&place.lock);
+    pthread_rwlock_unlock(&place.lock);
+    return unused;
+}
+
+/* A mutex and a lock for readers and writers lie at one address, one after the other, before the
+ * command meets an event of the first. */
+static void lives(void)
+{
+    stop_command();
+    for (int i = 0; i < 2; i++) {
+        must(i == 0 ? pthread_mutex_init(&place.mutex, NULL) : pthread_rwlock_init(&place.lock, NULL));
+        must(i == 0 ? pthread_mutex_lock(&place.mutex) : pthread_rwlock_wrlock(&place.lock));
+        atomic_store(&id, getpid());
+        pthread_t thread = start(i == 0 ? mutex_waiter : lock_waiter, NULL, "waiter");
+        while (atomic_load(&id) == getpid())
+            nap(1);
+        await_state(&id, 'S');
+        must(i == 0 ? pthread_mutex_unlock(&place.mutex) : pthread_rwlock_unlock(&place.lock));
+        must(pthread_join(thread, NULL));
+        must(i == 0 ? pthread_mutex_destroy(&place.mutex) : pthread_rwlock_destroy(&place.lock));
+    }
+    must(kill(getppid(), SIGCONT));
+}
+
 int main(int count, char **arguments)
 {
+    const struct {
+        const char *name;
+        void (*part)(void);
+    } parts[] = {{"leaves", leaves}, {"crowd", crowd}, {"full", full}, {"lives", lives}};
+    rounds = count > 2 ? atol(arguments[2]) : 0;
+    for (size_t i = 0; count > 1 && i < sizeof parts / sizeof *parts; i++)
+        if (strcmp(arguments[1], parts[i].name) == 0) {
+            parts[i].part();
+            return 0;
+        }
+    if (count > 1 && strcmp(arguments[1], "limited") == 0)
+        limited(arguments);
+    if (count > 1 && strcmp(arguments[1], "joins") == 0) {
+        pid_t child = fork();
+        if (child == 0)
+            joins();
+        must(waitpid(child, NULL, 0) != child);
+        return 0;
+    }
     if (count > 2 && strcmp(arguments[1], "storm") == 0) {
         rounds = atol(arguments[2]);
         storm();

@@ -23,7 +23,7 @@ struct Recorded {
     slots: [EventSlot<Model>; SLOTS],
     /// The word that is not zero while the thread works in the library.
     busy: U32,
-    /// The word that is not zero when the first thread has ended, so that its record may be another's.
+    /// The word that is not zero when the first thread has ended, so that its ring may be another's.
     ended: U32,
     /// How many events each thread was to leave.
     left: [Cell<u64>; 2],
@@ -116,8 +116,8 @@ fn interrupted(keeps: bool) -> Scenario<Recorded> {
         .after(Recorded::settle)
 }
 
-/// Makes the scenario in which a thread ends, another gets its record, and goes on with its ring:
-/// told of the end with this ordering.
+/// Makes the scenario in which a thread ends, another gets its ring, and goes on with it: told of the
+/// end with this ordering.
 fn inherited(told: Ordering) -> Scenario<Recorded> {
     Scenario::new(Recorded::new)
         .thread(|ring| {
@@ -150,7 +150,7 @@ fn model_a_handler_leaves_events_beside_those_of_its_thread_2t() {
 }
 
 #[test]
-fn model_a_ring_goes_on_with_its_record_3t() {
+fn model_a_ring_goes_on_with_another_thread_3t() {
     let config = calm().preemptions(depth(2, 3)).stale_reads(2);
     inherited(Ordering::Acquire).verify("ring, inherited", &config);
 }
