@@ -85,7 +85,7 @@ mod tests {
     fn a_file_has_an_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("events");
-        let written = recorded(&file, 40);
+        let written = recorded(&file, 20);
         assert_eq!(written.totals, RecordedTotals { events: 0, lost: 0, cut: 3 });
         let recording = read(&file).expect("a recording");
         assert!(recording.processes[0].events.is_empty());
