@@ -163,3 +163,20 @@ impl RingRecord {
         EventRing { written: &record.written, lost: &record.lost, taken: &record.taken, slots }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_is_taken_than_there_are_slots() {
+        let slots = [const { EventSlot::<Native>::EMPTY }; 4];
+        let [written, lost, taken] = [const { NativeWord::ZERO }; 3];
+        let ring = EventRing { written: &written, lost: &lost, taken: &taken, slots: &slots };
+        for (is, was) in [(u64::MAX, 0), (0, 1), (5, 0)] {
+            written.store(is, Relaxed);
+            taken.store(was, Relaxed);
+            assert_eq!(ring.take(|_| {}), 4, "{is} after {was}");
+        }
+    }
+}
