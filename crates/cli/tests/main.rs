@@ -23,6 +23,7 @@ mod measuring;
 mod oncpu;
 mod own_run;
 mod places;
+mod pprof;
 mod programs;
 mod python;
 mod real;

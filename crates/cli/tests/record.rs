@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 /// A run that was recorded, and its report.
-struct Recorded {
-    folder: TempDir,
+pub(crate) struct Recorded {
+    pub(crate) folder: TempDir,
     outcome: Outcome,
-    report: Value,
+    pub(crate) report: Value,
 }
 
 impl Recorded {
     /// Records `recorded ARGUMENTS` with these flags; `None`, with a message, without a compiler.
-    fn new(flags: &[&str], arguments: &[&str]) -> Option<Recorded> {
+    pub(crate) fn new(flags: &[&str], arguments: &[&str]) -> Option<Recorded> {
         let program = program("recorded.c")?;
         let folder = tempfile::tempdir().expect("a folder");
         let [events, json] = ["events", "report.json"].map(|name| folder.path().join(name));
@@ -30,12 +30,12 @@ impl Recorded {
         Some(Recorded { folder, outcome, report })
     }
 
-    fn file(&self) -> PathBuf {
+    pub(crate) fn file(&self) -> PathBuf {
         self.folder.path().join("events")
     }
 
     /// Returns the numbers of events that were recorded, lost, and cut off, as the command says them.
-    fn said(&self) -> [u64; 3] {
+    pub(crate) fn said(&self) -> [u64; 3] {
         let stderr = &self.outcome.stderr;
         let line = stderr.lines().find(|line| line.starts_with("lockstead: recorded "));
         let line = line.unwrap_or_else(|| panic!("{stderr}"));
@@ -48,7 +48,7 @@ impl Recorded {
         [after("recorded "), after("lost "), cut].map(|number| number.expect("a number"))
     }
 
-    fn export(&self, flags: &[&str]) -> Outcome {
+    pub(crate) fn export(&self, flags: &[&str]) -> Outcome {
         let file = self.file();
         succeed(&[&["export", text(&file)], flags].concat())
     }
@@ -62,7 +62,7 @@ impl Recorded {
     }
 
     /// Returns what the report says of a lock or, of a thing that is waited for otherwise, of that.
-    fn lock(&self, name: &str) -> &Value {
+    pub(crate) fn lock(&self, name: &str) -> &Value {
         let processes = self.report["processes"].as_array().expect("processes");
         let locks = processes.iter().flat_map(|process| {
             ["locks", "idle"].iter().flat_map(|list| process[*list].as_array().expect("a list"))
@@ -392,7 +392,7 @@ fn what_is_no_recording_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("text");
     std::fs::write(&file, "no recording").expect("written");
-    for format in ["chrome", "folded", "speedscope"] {
+    for format in ["chrome", "folded", "speedscope", "pprof"] {
         let refused = run(&["export", text(&file), "--format", format]);
         assert_eq!((refused.status, &*refused.stdout), (1, ""), "{refused:?}");
         let why = format!("{} is no recording of `lockstead run --record FILE`", file.display());

@@ -3,7 +3,8 @@
 //! # By holder
 //! The time of a wait belongs to those who held the lock meanwhile, as far as they left events: of
 //! several at once to the one that held it longest. What nobody is known to have held is shown as
-//! that, so that the sum is what was waited.
+//! that, so that the sum is what was waited. The wait itself counts once, for whom most of its time
+//! belongs to.
 
 use super::flags::BlameBy;
 use super::labels::{Labels, is_for_lock};
@@ -26,31 +27,21 @@ pub(super) fn weights(
     idle: bool,
 ) -> Vec<(WeighedStack, u64)> {
     let labels = Labels::of(process);
-    let holders = Holders::of(process);
     // Many waits have one stack: they are told apart by numbers first.
-    let mut numbers: HashMap<(u32, u8, Option<u32>), u64> = HashMap::new();
-    let mut examples: HashMap<(u32, u8), &Event> = HashMap::new();
-    let waits = process.events.iter().filter(|event| event.kind == EventKind::Wait);
-    for wait in waits.filter(|wait| idle || is_for_lock(wait)) {
-        // What is joined is none of the locks.
-        let generation = if super::labels::is_join(wait) { u8::MAX } else { wait.generation };
-        let lock = (wait.lock, generation);
+    let mut numbers: HashMap<(AwaitedThing, Option<u32>), u64> = HashMap::new();
+    let mut examples: HashMap<AwaitedThing, &Event> = HashMap::new();
+    each(process, by, idle, |wait, share| {
+        let lock = awaited(wait);
         examples.entry(lock).or_insert(wait);
-        let mut add = |stack: Option<u32>, ns: u64| {
-            let sum = numbers.entry((lock.0, lock.1, stack)).or_default();
-            *sum = sum.saturating_add(ns);
-        };
-        match by {
-            BlameBy::Waiter => add(Some(wait.stack), wait.lasted),
-            BlameBy::Holder => holders.share(wait, &mut add),
-        }
-    }
+        let sum = numbers.entry((lock, share.who.map(|who| who.stack))).or_default();
+        *sum = sum.saturating_add(share.ns);
+    });
     let program = Path::new(&process.facts.program);
     let program = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let root = plain(format!("{program} (pid {})", process.facts.pid));
     let mut stacks: BTreeMap<Vec<String>, (WeighedStack, u64)> = BTreeMap::new();
-    for ((lock, generation, stack), ns) in numbers {
-        let name = labels.lock(examples[&(lock, generation)]);
+    for ((lock, stack), ns) in numbers {
+        let name = labels.lock(examples[&lock]);
         let verb = if by == BlameBy::Waiter { "waits for" } else { "holds" };
         let mut frames = vec![root.clone()];
         match stack {
@@ -68,8 +59,67 @@ pub(super) fn weights(
 }
 
 /// Returns a frame that is no code.
-fn plain(name: String) -> FrameNames {
-    FrameNames { name, file: None, line: None }
+pub(super) fn plain(name: String) -> FrameNames {
+    FrameNames { name, file: None, line: None, module: None }
+}
+
+/// What is waited for: the index of a lock or the number of a thread, and the generation.
+pub(super) type AwaitedThing = (u32, u8);
+
+/// Returns what an event waits for.
+pub(super) fn awaited(wait: &Event) -> AwaitedThing {
+    // What is joined is none of the locks.
+    (wait.lock, if super::labels::is_join(wait) { u8::MAX } else { wait.generation })
+}
+
+/// A thread that has some of the time of a wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct BlamedThread {
+    /// The serial number of the thread.
+    pub(super) thread: u32,
+    /// The id of the stack with which it waited or held.
+    pub(super) stack: u32,
+}
+
+/// A part of the time of a wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WaitShare {
+    /// The thread that has it; `None`: nobody is known to have held the lock.
+    pub(super) who: Option<BlamedThread>,
+    /// How long it is.
+    pub(super) ns: u64,
+    /// Whether the wait itself counts here: of all its parts in one, the longest.
+    pub(super) counts: bool,
+}
+
+/// Calls `add` with all parts of the waits of a process, with `idle` of all waits, else of those for
+/// locks.
+pub(super) fn each<'r>(
+    process: &'r RecordedProcess,
+    by: BlameBy,
+    idle: bool,
+    mut add: impl FnMut(&'r Event, WaitShare),
+) {
+    let holders = Holders::of(process);
+    let waits = process.events.iter().filter(|event| event.kind == EventKind::Wait);
+    let mut parts: Vec<(Option<BlamedThread>, u64)> = Vec::new();
+    for wait in waits.filter(|wait| idle || is_for_lock(wait)) {
+        parts.clear();
+        match by {
+            BlameBy::Waiter => {
+                let who = BlamedThread { thread: wait.thread, stack: wait.stack };
+                parts.push((Some(who), wait.lasted));
+            }
+            BlameBy::Holder => holders.share(wait, &mut |who, ns| parts.push((who, ns))),
+        }
+        if parts.is_empty() {
+            parts.push((None, wait.lasted));
+        }
+        let longest = (0..parts.len()).rev().max_by_key(|&place| parts[place].1);
+        for (place, &(who, ns)) in parts.iter().enumerate() {
+            add(wait, WaitShare { who, ns, counts: Some(place) == longest });
+        }
+    }
 }
 
 /// One hold of a lock.
@@ -99,7 +149,7 @@ impl Holders {
     }
 
     /// Shares a wait out among the stacks of those who held the lock.
-    fn share(&self, wait: &Event, add: &mut impl FnMut(Option<u32>, u64)) {
+    fn share(&self, wait: &Event, add: &mut impl FnMut(Option<BlamedThread>, u64)) {
         let end = wait.began.saturating_add(wait.lasted);
         let holds = self.0.get(&(wait.lock, wait.generation)).map_or(&[][..], Vec::as_slice);
         let first = holds.partition_point(|hold| hold.latest <= wait.began);
@@ -120,7 +170,7 @@ impl Holders {
             match current.filter(|hold| hold.ended > at) {
                 Some(hold) => {
                     let until = hold.ended.min(end);
-                    add(Some(hold.stack), until - at);
+                    add(Some(BlamedThread { thread: hold.thread, stack: hold.stack }), until - at);
                     at = until;
                 }
                 None => {
@@ -167,8 +217,39 @@ mod tests {
             RecordedProcess { facts, names: ProcessNames::default(), events, samples: Vec::new() };
         let mut shares = Vec::new();
         let wait = event(EventKind::Wait, 1, wait, 9);
-        Holders::of(&process).share(&wait, &mut |stack, ns| shares.push((stack, ns)));
+        Holders::of(&process)
+            .share(&wait, &mut |who, ns| shares.push((who.map(|who| who.stack), ns)));
         shares
+    }
+
+    #[test]
+    fn a_wait_counts_once_where_most_of_its_time_is() {
+        let mut events: Vec<Event> = [(2, 0..40, 20), (3, 40..90, 30), (4, 90..95, 40)]
+            .into_iter()
+            .map(|(thread, span, stack)| event(EventKind::Hold, thread, span, stack))
+            .collect();
+        events.push(event(EventKind::Wait, 1, 10..95, 9));
+        events.push(event(EventKind::Wait, 1, 200..200, 9));
+        let facts = ProcessFacts { process: 0, pid: 1, program: "/bin/a".into(), began: 0 };
+        let process =
+            RecordedProcess { facts, names: ProcessNames::default(), events, samples: Vec::new() };
+        let counted = |by| {
+            let mut shares = Vec::new();
+            each(&process, by, false, |_, share| {
+                shares.push((share.who.map(|who| (who.thread, who.stack)), share.ns, share.counts));
+            });
+            shares
+        };
+        assert_eq!(
+            counted(BlameBy::Holder),
+            [
+                (Some((2, 20)), 30, false),
+                (Some((3, 30)), 50, true),
+                (Some((4, 40)), 5, false),
+                (None, 0, true),
+            ],
+        );
+        assert_eq!(counted(BlameBy::Waiter), [(Some((1, 9)), 85, true), (Some((1, 9)), 0, true)],);
     }
 
     #[test]

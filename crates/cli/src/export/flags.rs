@@ -12,6 +12,8 @@ Examples:
   lockstead export events --format folded --by holder
                                            whose critical sections cost time
   lockstead export events --format speedscope -o waiting.json
+  lockstead export events --format pprof -o waiting.pb.gz
+                                           for `go tool pprof` and its like
 
 Exit status:
   0    written
@@ -24,11 +26,12 @@ pub(crate) struct ExportFlags {
     /// The format in which it is written
     #[arg(long, value_name = "FORMAT", default_value = "chrome")]
     pub(crate) format: ExportFormat,
-    /// The threads whose stacks have the time, in folded stacks and for speedscope
+    /// The threads whose stacks have the time, in folded stacks, for speedscope
+    /// and for pprof
     #[arg(long, value_name = "WHO", default_value = "waiter")]
     pub(crate) by: BlameBy,
-    /// Count waits for conditions, semaphores, barriers and ends of threads too, in folded stacks and
-    /// for speedscope; a thread without work spends its time there
+    /// Count waits for conditions, semaphores, barriers and ends of threads too, in folded stacks,
+    /// for speedscope and for pprof; a thread without work spends its time there
     #[arg(long)]
     pub(crate) idle: bool,
     /// Write to this file and not to standard output
@@ -45,6 +48,8 @@ pub(crate) enum ExportFormat {
     Folded,
     /// Stacks as JSON for speedscope
     Speedscope,
+    /// Stacks with `contentions` and `delay`, compressed, for pprof
+    Pprof,
 }
 
 /// The threads whose stacks have the time for which was waited.

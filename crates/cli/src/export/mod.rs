@@ -3,12 +3,14 @@
 //! ```text
 //! recording ─▶ wakers: who ended each wait ──▶ chrome: slices and arrows ─────────▶ Perfetto
 //!           └▶ blame: whose time it was ─▶ weights of stacks ─▶ folded, speedscope ─▶ flame graphs
+//!                                      └▶ pprof, with labels ────────────────────▶ go tool pprof
 //! ```
 
 mod blame;
 mod chrome;
 mod flags;
 mod labels;
+mod pprof;
 mod speedscope;
 mod wakers;
 
@@ -19,7 +21,7 @@ use flags::ExportFormat;
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::fs::File;
-use std::io::{self, BufWriter, ErrorKind, Write};
+use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
 use std::path::Path;
 
 /// Writes a recording in another format.
@@ -27,6 +29,14 @@ use std::path::Path;
 /// # Errors
 /// As [`Failure`].
 pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
+    let is_binary = flags.format == ExportFormat::Pprof;
+    if is_binary && flags.output.is_none() && io::stdout().is_terminal() {
+        return Err(Failure::Usage(
+            "a profile for pprof is no text for a terminal: name a file for it with -o FILE, or \
+             lead the output into another program"
+                .into(),
+        ));
+    }
     let recording = recording::read(&flags.file)?;
     let missing = recording.totals.lost.saturating_add(recording.totals.cut);
     if missing != 0 {
@@ -38,6 +48,7 @@ pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
     let write = |to: &mut dyn Write| match flags.format {
         ExportFormat::Chrome => chrome::write(&recording, to),
         ExportFormat::Folded => folded(&recording, flags, to),
+        ExportFormat::Pprof => pprof::write(&recording, (flags.by, flags.idle), to),
         ExportFormat::Speedscope => speedscope::write(&recording, (flags.by, flags.idle), to),
     };
     match &flags.output {

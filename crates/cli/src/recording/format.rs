@@ -260,6 +260,8 @@ pub(crate) struct FrameNames {
     pub(crate) file: Option<String>,
     /// The number of the line in `file`.
     pub(crate) line: Option<u32>,
+    /// The program or library that has the function.
+    pub(crate) module: Option<String>,
 }
 
 /// What a recording came to.

@@ -117,6 +117,7 @@ impl Frames {
             name: function.unwrap_or_else(|| frame.site()),
             file: frame.file.clone(),
             line: frame.line.filter(|_| frame.file.is_some()),
+            module: frame.module.clone(),
         };
         let next = self.list.len() as u32;
         *self.places.entry(named).or_insert_with_key(|named| {
