@@ -33,6 +33,7 @@ mod holders;
 mod lasting;
 mod launch;
 mod left_behind;
+mod metrics;
 mod options;
 mod origin;
 mod outcome;
@@ -62,6 +63,7 @@ use lockstead_inspect::report::{RunFacts, assemble, semaphores};
 use lockstead_ledger::hello::{Settings, VARIABLE};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
+use metrics::Metrics;
 use options::SupervisorOptions;
 use outcome::RunOutcome;
 use program::{NOT_EXECUTABLE, NOT_FOUND, REFUSED, StartRefusal, WatchedBy};
@@ -142,6 +144,7 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         ),
     };
     let copy = flags.check.open_report_file()?;
+    let metrics = metrics::prepare(&flags.metrics)?;
     let recording = record::begin(&flags.record, &flags.program)?;
     let here = Here::now();
     let signals = CommandSignals::block().map_err(|error| failed("cannot read signals", error))?;
@@ -170,7 +173,8 @@ pub(crate) fn run(flags: &RunFlags) -> Result<(), Failure> {
         semaphores: flags.semaphores,
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
-    let sources = EventSources { listener, signals, syscalls, attached: None };
+    let metrics = metrics.map(Metrics::start);
+    let sources = EventSources { listener, signals, syscalls, attached: None, metrics };
     let outcome = supervise::supervise(child, &options, sources, (judge, copy), recorder);
     let ended_program = outcome.reports.ended_program;
     let (end, hung) = (outcome.end, outcome.hung);

@@ -20,6 +20,7 @@ mod hangs;
 mod holders;
 mod linked;
 mod measuring;
+mod metrics;
 mod oncpu;
 mod own_run;
 mod places;

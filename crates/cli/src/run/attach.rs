@@ -2,6 +2,7 @@
 
 use super::attached::AttachedRun;
 use super::flags::{OnDeadlock, WatchPatience, patience, time};
+use super::metrics::{self, Metrics, MetricsFlags};
 use super::options::SupervisorOptions;
 use super::outcome::RunOutcome;
 use super::processes::Observed;
@@ -63,6 +64,8 @@ pub(crate) struct AttachFlags {
     #[arg(long, hide = true, value_name = "FILE", value_parser = no_recording)]
     pub(crate) record: Option<PathBuf>,
     #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
+    #[command(flatten)]
     pub(crate) report: ReportFlags,
 }
 
@@ -106,6 +109,7 @@ pub(crate) fn attach(flags: &AttachFlags) -> Result<(), Failure> {
     }
     super::origin::raise_descriptors();
     let listener = Listener::new().map_err(|error| failed("cannot listen", error))?;
+    let metrics = metrics::prepare(&flags.metrics)?;
     let judge = Judge::default();
     let here = Here::now();
     // From here on a signal has the process left.
@@ -140,7 +144,8 @@ pub(crate) fn attach(flags: &AttachFlags) -> Result<(), Failure> {
         report: flags.report.is_wanted().then(|| flags.report.options()),
     };
     let attached = Some(AttachedRun::new(attached, observed, until));
-    let sources = EventSources { listener, signals, syscalls: None, attached };
+    let metrics = metrics.map(Metrics::start);
+    let sources = EventSources { listener, signals, syscalls: None, attached, metrics };
     let outcome = supervise::supervise(0, &options, sources, (judge, None), None);
     say(flags, &here, &process, outcome)
 }

@@ -1,6 +1,7 @@
 //! The flags of `lockstead run`.
 
 use super::hang::{self, HangOptions, OnHang};
+use super::metrics::MetricsFlags;
 use super::record::RecordFlags;
 use crate::check::CheckFlags;
 use crate::report::ReportFlags;
@@ -20,6 +21,7 @@ Examples:
   lockstead run --check --rust -- cargo test  the same for Rust, with std and parking_lot
   lockstead run --semaphores -- ./server      which semaphores could be mutexes
   lockstead run --record events -- ./server   each wait with its times
+  lockstead run --metrics 9464 -- ./server    figures of its locks for Prometheus
 
 A deadlock is reported on a line that begins with `lockstead: DEADLOCK`, a wait that
 lasts with `lockstead: BLOCKED`, each with the threads, locks, call sites and stacks;
@@ -74,6 +76,8 @@ pub(crate) struct RunFlags {
     pub(crate) rust: bool,
     #[command(flatten)]
     pub(crate) record: RecordFlags,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsFlags,
     #[command(flatten)]
     pub(crate) check: CheckFlags,
     #[command(flatten)]

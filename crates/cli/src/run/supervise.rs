@@ -14,6 +14,7 @@ use super::checks::{Checks, Due};
 use super::glance::Sight;
 use super::hang::hanging::Hanging;
 use super::left_behind;
+use super::metrics::Metrics;
 use super::options::SupervisorOptions;
 use super::outcome::{RunOutcome, children_cpu, lost};
 use super::pace::{self, ClockPace};
@@ -57,6 +58,7 @@ struct Supervisor<'a> {
     cycles: CrossCycles,
     checks: Option<Checks>,
     recorder: Option<Recorder>,
+    metrics: Option<Metrics>,
     /// The reasons why processes are not watched: the first process of each, and how many more.
     losses: BTreeMap<String, (String, u64)>,
     recurrences: u64,
@@ -75,7 +77,7 @@ struct Supervisor<'a> {
 pub(super) fn supervise(
     child: libc::pid_t,
     options: &SupervisorOptions,
-    EventSources { listener, signals, syscalls, attached }: EventSources,
+    EventSources { listener, signals, syscalls, attached, metrics }: EventSources,
     (judge, copy): (Judge, Option<File>),
     recorder: Option<Recorder>,
 ) -> RunOutcome {
@@ -97,6 +99,7 @@ pub(super) fn supervise(
         cycles: CrossCycles::new(started),
         checks,
         recorder,
+        metrics,
         losses: BTreeMap::new(),
         recurrences: 0,
         end: None,
@@ -153,6 +156,7 @@ pub(super) fn supervise(
         supervisor.report(due);
         checked
     });
+    supervisor.metrics.into_iter().for_each(Metrics::finish);
     let reports = supervisor.reporter.finish();
     let hung = supervisor.hanging.is_some_and(|hanging| hanging.ended_program(end));
     RunOutcome {
@@ -351,6 +355,7 @@ impl Supervisor<'_> {
             inside(&process.exit).get_or_insert_with(|| end.words());
         }
         self.recorder.iter().for_each(|recorder| recorder.end(&process));
+        self.metrics.iter().for_each(|metrics| metrics.end(&process));
         match &self.checks {
             // It goes on when its ledger has been read to the end.
             Some(checks) => checks.end(process),
@@ -370,6 +375,7 @@ impl Supervisor<'_> {
             checks.begin(process.clone());
         }
         self.recorder.iter().for_each(|recorder| recorder.begin(&process));
+        self.metrics.iter().for_each(|metrics| metrics.begin(&process));
         let mut newest = (process, ProcessWatch::new(self.options.watch, Instant::now()));
         // The same process again: it has called exec, and its old image is gone.
         // Its calls may have come by different sockets, the later one first.

@@ -39,6 +39,7 @@ pub mod semaphores;
 mod site;
 mod sites;
 pub mod spread;
+pub mod sums;
 mod symbolized;
 mod threads;
 pub mod verdict;

@@ -105,7 +105,7 @@ fn samples_of(
         examples.entry(lock).or_insert(wait);
         let (count, ns) = sums.entry((lock, share.who)).or_default();
         *count += u64::from(share.counts);
-        *ns += share.ns;
+        *ns = ns.saturating_add(share.ns);
     });
     let mut sums: Vec<_> = sums.into_iter().collect();
     sums.sort_by_key(|&((lock, who), (count, ns))| {
