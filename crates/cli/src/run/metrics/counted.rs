@@ -21,7 +21,7 @@ pub(super) struct SeriesLock {
     pub(super) id: u32,
     /// What it is called.
     pub(super) name: String,
-    /// What it is.
+    /// What kind of lock it is.
     pub(super) kind: String,
     /// What has come to it.
     pub(super) sums: LockSums,
@@ -35,7 +35,7 @@ pub(super) struct SeriesLock {
 
 /// A process, up to the last look.
 pub(super) struct CountedProcess {
-    /// Its number.
+    /// The number of the process.
     pub(super) pid: u32,
     /// The name of the program.
     pub(super) program: String,
