@@ -14,6 +14,8 @@ Examples:
   lockstead export events --format speedscope -o waiting.json
   lockstead export events --format pprof -o waiting.pb.gz
                                            for `go tool pprof` and its like
+  lockstead export events --format html -o page.html
+                                           timeline and flame graphs in a page
 
 Exit status:
   0    written
@@ -26,12 +28,13 @@ pub(crate) struct ExportFlags {
     /// The format in which it is written
     #[arg(long, value_name = "FORMAT", default_value = "chrome")]
     pub(crate) format: ExportFormat,
-    /// The threads whose stacks have the time, in folded stacks, for speedscope
-    /// and for pprof
+    /// The threads whose stacks have the time, in folded stacks, for speedscope and for pprof, and at
+    /// first in the page's flame graph
     #[arg(long, value_name = "WHO", default_value = "waiter")]
     pub(crate) by: BlameBy,
-    /// Count waits for conditions, semaphores, barriers and ends of threads too, in folded stacks,
-    /// for speedscope and for pprof; a thread without work spends its time there
+    /// Count waits for conditions, semaphores, barriers and ends of threads too, in folded stacks, for
+    /// speedscope and for pprof, and at first in the page's flame graph; a thread without work spends
+    /// its time there
     #[arg(long)]
     pub(crate) idle: bool,
     /// Write to this file and not to standard output
@@ -50,6 +53,8 @@ pub(crate) enum ExportFormat {
     Speedscope,
     /// Stacks with `contentions` and `delay`, compressed, for pprof
     Pprof,
+    /// A page with a timeline and flame graphs, which fetches nothing
+    Html,
 }
 
 /// The threads whose stacks have the time for which was waited.

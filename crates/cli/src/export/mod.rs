@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! recording ─▶ wakers: who ended each wait ──▶ chrome: slices and arrows ─────────▶ Perfetto
-//!           └▶ blame: whose time it was ─▶ weights of stacks ─▶ folded, speedscope ─▶ flame graphs
-//!                                      └▶ pprof, with labels ────────────────────▶ go tool pprof
+//!           ├▶ blame: whose time it was ─▶ weights of stacks ─▶ folded, speedscope ─▶ flame graphs
+//!           │                          └▶ pprof, with labels ────────────────────▶ go tool pprof
+//!           └▶ page: both, drawn in one page ─────────────────────────────────────▶ a browser
 //! ```
 
 mod blame;
@@ -11,6 +12,7 @@ mod chrome;
 mod flags;
 mod labels;
 mod pprof;
+mod page;
 mod speedscope;
 mod wakers;
 
@@ -49,6 +51,7 @@ pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
         ExportFormat::Chrome => chrome::write(&recording, to),
         ExportFormat::Folded => folded(&recording, flags, to),
         ExportFormat::Pprof => pprof::write(&recording, (flags.by, flags.idle), to),
+        ExportFormat::Html => page::write(&recording, (flags.by, flags.idle), to),
         ExportFormat::Speedscope => speedscope::write(&recording, (flags.by, flags.idle), to),
     };
     match &flags.output {
