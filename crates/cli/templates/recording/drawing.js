@@ -105,7 +105,7 @@ function drawLane(context, lane, view, [top, height], colour, strength, gap) {
 function drawWakes(context, lane, view, [top, height], colour, strength) {
   context.fillStyle = colour;
   context.globalAlpha = strength;
-  lane.paint(view, left => context.fillRect(view.left + left - 1, top, 2, height));
+  lane.paint(view, left => context.fillRect(view.left + Math.floor(left), top, 1, height));
   context.globalAlpha = 1;
 }
 
@@ -162,7 +162,7 @@ function drawOverview(canvas, { view, whole, curve, isIdle, colour, width, curso
   context.font = font;
   if (view.left > 0) {
     context.fillStyle = colour.faint;
-    fitted(context, `waiting: up to ${most < 9.95 ? most.toFixed(1) : Math.round(most)} at once`, 8, CURVE / 2, view.left - 16);
+    fitted(context, `up to ${most < 9.95 ? most.toFixed(1) : Math.round(most)} waiting`, 8, CURVE / 2, view.left - 16);
   }
   const tick = roundStep(view.until - view.from, view.width / 110);
   const scale = view.width / (view.until - view.from);

@@ -245,9 +245,11 @@ class Timeline {
       const room = chart.clientWidth - this.tip.offsetWidth - 4;
       const beside = x + 16 > room && x > this.tip.offsetWidth + 16 ? x - this.tip.offsetWidth - 16 : x + 16;
       this.tip.style.left = Math.max(4, Math.min(room, beside)) + "px";
-      const below = offset + y + 18;
-      const fits = below + this.tip.offsetHeight < chart.clientHeight;
-      this.tip.style.top = Math.max(4, fits ? below : offset + y - this.tip.offsetHeight - 14) + "px";
+      // Below the pointer, unless the window ends there and there is room above.
+      const { offsetHeight } = this.tip;
+      const pointer = chart.getBoundingClientRect().top + offset + y;
+      const isAbove = pointer + 18 + offsetHeight > innerHeight && pointer > offsetHeight + 14;
+      this.tip.style.top = offset + y + (isAbove ? -offsetHeight - 14 : 18) + "px";
     }
     this.redraw();
   }

@@ -39,9 +39,15 @@ impl PageColumn {
         let bytes = BASE64_STANDARD.decode(&self.data).expect("base64");
         match self.width {
             "u8" => bytes.into_iter().map(u64::from).collect(),
-            "u16" => bytes.as_chunks().0.iter().map(|&two| u16::from_le_bytes(two).into()).collect(),
-            "u32" => bytes.as_chunks().0.iter().map(|&four| u32::from_le_bytes(four).into()).collect(),
-            _ => bytes.as_chunks().0.iter().map(|&eight| f64::from_le_bytes(eight) as u64).collect(),
+            "u16" => {
+                bytes.as_chunks().0.iter().map(|&two| u16::from_le_bytes(two).into()).collect()
+            }
+            "u32" => {
+                bytes.as_chunks().0.iter().map(|&four| u32::from_le_bytes(four).into()).collect()
+            }
+            _ => {
+                bytes.as_chunks().0.iter().map(|&eight| f64::from_le_bytes(eight) as u64).collect()
+            }
         }
     }
 }

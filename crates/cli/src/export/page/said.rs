@@ -68,12 +68,21 @@ fn worst(recording: &Recording, of: impl Fn(&crate::recording::ThreadFacts) -> u
         .take(NAMED)
         .map(|thread| {
             let name = thread.name.clone().unwrap_or_else(|| format!("thread {}", thread.thread));
-            format!("{} (tid {}): {}", clean(&name), thread.tid, plural(of(thread), "event", "events"))
+            format!(
+                "{} (tid {}): {}",
+                clean(&name),
+                thread.tid,
+                plural(of(thread), "event", "events")
+            )
         })
         .collect();
     let more = match worst.len().saturating_sub(NAMED) {
         0 => String::new(),
         more => format!(", and {}", plural(more as u64, "thread more", "threads more")),
     };
-    if named.is_empty() { String::new() } else { format!(" Most of all {}{more}.", named.join(", ")) }
+    if named.is_empty() {
+        String::new()
+    } else {
+        format!(" Most of all {}{more}.", named.join(", "))
+    }
 }

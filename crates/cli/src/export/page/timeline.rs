@@ -143,12 +143,7 @@ impl Timeline {
         timeline
     }
 
-    fn process(
-        &mut self,
-        process: &RecordedProcess,
-        zero: u64,
-        frames: &mut PageFrames,
-    ) {
+    fn process(&mut self, process: &RecordedProcess, zero: u64, frames: &mut PageFrames) {
         let labels = Labels::of(process);
         let place = self.processes.len();
         let program = clean(&process.facts.program);
@@ -199,9 +194,8 @@ impl Timeline {
         debug_assert!(all < ENDED, "a ledger has no more events");
         for sample in &process.samples {
             let thing = process.names.locks.iter().find(|lock| lock.lock == sample.lock);
-            let thing = thing.and_then(|lock| {
-                numbers.things.get(&(false, lock.lock, lock.generation)).copied()
-            });
+            let thing = thing
+                .and_then(|lock| numbers.things.get(&(false, lock.lock, lock.generation)).copied());
             let doing = self.doing(sample.doing);
             let row = rows.tids[&sample.tid];
             self.rows[row].samples += 1;
