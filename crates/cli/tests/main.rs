@@ -29,6 +29,7 @@ mod programs;
 mod python;
 mod real;
 mod record;
+mod record_page;
 mod report;
 mod run;
 mod run_hostile;

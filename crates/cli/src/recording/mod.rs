@@ -4,6 +4,8 @@ mod format;
 mod read;
 mod write;
 
+#[cfg(test)]
+pub(crate) use format::RecordedTotals;
 pub(crate) use format::{
     Chunk, FrameNames, HolderDoing, HolderSample, LockNames, PackedEvent, ProcessFacts,
     ProcessNames, ProcessSamples, RecordedRun, StackFrames, ThreadEvents, ThreadFacts, UNFINISHED,

@@ -8,9 +8,9 @@ const BANDS = { [WAIT]: [0, 13], [IDLE]: [4, 6], [HOLD]: [14, 8], [WAKE]: [14, 8
 const WIDE = 640, GUTTER = 190;
 /** The heights of the overview's curve and of the axis below it. */
 const CURVE = 32, AXIS = 24;
-/** So many degrees of filling are told apart in one pixel. */
-const SHADES = 8;
-/** A sentence's worth of arrows from one hold, and no more. */
+/** How strong a pixel is at least in which something happened. */
+const FAINTEST = 0.35;
+/** The most arrows that are drawn from one event; how many waits it ended is said beside. */
 const MOST_ARROWS = 64;
 
 /** The colours of the page, which change with the scheme and on paper. */
@@ -65,47 +65,57 @@ function fitted(context, text, x, y, room) {
   context.fillText(shown, x, y);
 }
 
-/** Draws one lane: neighbouring pixels that are as full become one rectangle. */
-function drawLane(context, lane, view, [top, height], colour, strength, gap) {
+/** A picture one pixel high: what lies within one pixel of a lane, drawn at once and stretched. */
+const strip = document.createElement("canvas").getContext("2d");
+
+/** Returns red, green and blue of a colour as `#rrggbb`. */
+function parts(colour) {
+  return [1, 3, 5].map(at => Number.parseInt(colour.slice(at, at + 2), 16));
+}
+
+/**
+ * Draws one lane: what is too short to be seen by itself as pixels that are as strong as they are
+ * full, a call that wakes as one pixel, the rest as rectangles.
+ */
+function drawLane(context, lane, view, [top, height], colour, strength, gap, faintest = FAINTEST) {
+  if (lane.size === 0) {
+    return;
+  }
+  const width = Math.ceil(view.width);
+  const pixels = new ImageData(width, 1);
+  const [red, green, blue] = parts(colour);
+  let isStrip = false;
   context.fillStyle = colour;
-  let from = 0, until = 0, shade = 0;
-  const flush = () => {
-    if (until > from) {
-      context.globalAlpha = strength * (0.3 + 0.7 * shade / SHADES);
-      context.fillRect(view.left + from, top, until - from, height);
-    }
-    from = until = shade = 0;
-  };
+  context.globalAlpha = strength;
   lane.paint(view, (left, right, share) => {
-    if (share === 1 && right - left >= 2) {
-      flush();
-      context.globalAlpha = strength;
-      context.fillRect(view.left + left, top, Math.max(1, right - left), height);
+    if (right - left > 1) {
+      context.fillRect(view.left + left, top, right - left, height);
       if (right - left >= 4) {
         // Tells events apart that follow each other, and those within others.
         context.globalAlpha = 0.75;
         context.fillStyle = gap;
         context.fillRect(view.left + left, top, 1, height);
         context.fillStyle = colour;
+        context.globalAlpha = strength;
       }
       return;
     }
-    const degree = Math.max(1, Math.round(share * SHADES));
-    if (degree !== shade || left > until) {
-      flush();
-      [from, shade] = [left, degree];
-    }
-    until = Math.max(until, right);
+    isStrip = true;
+    const at = 4 * Math.floor(left);
+    pixels.data[at] = red;
+    pixels.data[at + 1] = green;
+    pixels.data[at + 2] = blue;
+    pixels.data[at + 3] = Math.max(pixels.data[at + 3], 255 * (faintest + (1 - faintest) * share));
   });
-  flush();
-  context.globalAlpha = 1;
-}
-
-/** Draws calls that wake, as ticks. */
-function drawWakes(context, lane, view, [top, height], colour, strength) {
-  context.fillStyle = colour;
-  context.globalAlpha = strength;
-  lane.paint(view, left => context.fillRect(view.left + Math.floor(left), top, 1, height));
+  if (isStrip) {
+    if (strip.canvas.width !== width) {
+      strip.canvas.width = width;
+      strip.canvas.height = 1;
+    }
+    strip.putImageData(pixels, 0, 0);
+    context.imageSmoothingEnabled = false;
+    context.drawImage(strip.canvas, view.left, top, width, height);
+  }
   context.globalAlpha = 1;
 }
 
@@ -226,7 +236,7 @@ function drawRows(context, state) {
       drawLane(context, of[IDLE], view, band(IDLE), colour.idle, alpha, colour.paper);
       drawLane(context, of[WAIT], view, band(WAIT), grey ? colour.faint : colour.wait, alpha, colour.paper);
       drawLane(context, of[HOLD], view, band(HOLD), grey ? colour.faint : colour.hold, alpha, colour.paper);
-      drawWakes(context, of[WAKE], view, band(WAKE), grey ? colour.faint : colour.wake, alpha);
+      drawLane(context, of[WAKE], view, band(WAKE), grey ? colour.faint : colour.wake, alpha, colour.paper, 1);
     }
     drawSamples(context, place.row, view, band(HOLD), colour.ink);
     context.fillStyle = state.row === place.row ? colour.ink : colour.faint;

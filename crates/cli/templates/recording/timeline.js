@@ -28,6 +28,9 @@ class Timeline {
     this.cursor = null;
     this.view = { from: 0, until: this.whole, left: 0, width: 1 };
     this.drawn = false;
+    /** The rows as they were drawn last, and whether they are that still. */
+    this.picture = document.createElement("canvas");
+    this.isCurrent = false;
     this.pointers = new Map();
     this.showBusy();
     this.measure();
@@ -97,8 +100,9 @@ class Timeline {
     }
   }
 
-  /** Draws at the next frame. */
-  redraw() {
+  /** Draws at the next frame; the rows too, unless only the pointer has moved. */
+  redraw(isPointer = false) {
+    this.isCurrent &&= isPointer;
     if (!this.drawn) {
       this.drawn = true;
       requestAnimationFrame(() => this.draw());
@@ -113,8 +117,12 @@ class Timeline {
       top: this.scroller.scrollTop, woken: this.woken,
     };
     drawOverview(this.overview, { ...state, whole: this.whole, curve: this.curve, isIdle: this.isIdle, cursor: this.cursor });
+    if (!this.isCurrent) {
+      drawRows(prepared(this.picture, this.width, this.height), state);
+      this.isCurrent = true;
+    }
     const context = prepared(this.canvas, this.width, this.height);
-    drawRows(context, state);
+    context.drawImage(this.picture, 0, 0, this.width, this.height);
     if (this.cursor !== null) {
       const x = this.view.left + (this.cursor - this.view.from) * this.view.width / (this.view.until - this.view.from);
       context.fillStyle = this.colour.faint;
@@ -251,13 +259,13 @@ class Timeline {
       const isAbove = pointer + 18 + offsetHeight > innerHeight && pointer > offsetHeight + 14;
       this.tip.style.top = offset + y + (isAbove ? -offsetHeight - 14 : 18) + "px";
     }
-    this.redraw();
+    this.redraw(true);
   }
 
   leave() {
     this.cursor = null;
     this.tip.hidden = true;
-    this.redraw();
+    this.redraw(true);
   }
 
   /** Chooses the next or the previous event of the chosen thread, in their order by time. */

@@ -70,6 +70,6 @@ mod tests {
             let column = PageColumn::of("began", &[0, largest, 7]);
             assert_eq!((column.width, column.numbers()), (width, vec![0, largest, 7]));
         }
-        assert_eq!(PageColumn::of("began", &[]).numbers(), []);
+        assert_eq!(PageColumn::of("began", &[]).numbers(), Vec::<u64>::new());
     }
 }
