@@ -97,10 +97,16 @@ fn what_is_no_recording_is_refused() {
     assert!(!page.exists());
 }
 
+/// Has the page draw by a timer: a browser that writes a page out draws no further frames once it has
+/// drawn one.
+const TIMER: &str =
+    "<script>window.requestAnimationFrame = then => setTimeout(then, 0);</script></head>";
+
 /// Does to the page what a user does, and writes down what became of it. Each step waits for the
 /// page to draw.
 const USER: &str = r##"<script>
 onerror = message => document.body.setAttribute("data-error", message);
+onunhandledrejection = event => onerror(String(event.reason));
 (async () => {
   const by = id => document.getElementById(id);
   const frame = () => new Promise(then => requestAnimationFrame(() => requestAnimationFrame(then)));
@@ -170,7 +176,8 @@ fn a_browser_draws_the_page_and_does_what_a_user_asks() {
     let Some(page) = Page::new(&["--by", "holder"]) else { return };
     let file = page.folder.path().join("used.html");
     // The page forbids what comes from elsewhere, not what stands in it.
-    std::fs::write(&file, page.text.replace("</body>", USER)).expect("written");
+    let used = page.text.replace("</head>", TIMER).replace("</body>", USER);
+    std::fs::write(&file, used).expect("written");
     for size in ["1280,900", "390,844"] {
         let body = browse(&browser, &file, size).replace("&quot;", "\"");
         assert!(!body.contains("data-error"), "{body}");

@@ -3,7 +3,9 @@
 /** The heights of what rows are made of, in pixels. */
 const ROW = 30, LABELLED_ROW = 44, HEAD = 26;
 /** The lanes in a row: their top, from that of the lanes, and their height. */
-const BANDS = { [WAIT]: [0, 13], [IDLE]: [4, 6], [HOLD]: [14, 8], [WAKE]: [14, 8] };
+const BANDS = { [WAIT]: [0, 13], [IDLE]: [4, 6], [HOLD]: [14, 6], [WAKE]: [21, 3] };
+/** The height of all lanes together. */
+const LANES_HEIGHT = 24;
 /** From this width on, names stand left of the lanes, and not above them. */
 const WIDE = 640, GUTTER = 190;
 /** The heights of the overview's curve and of the axis below it. */
@@ -227,7 +229,7 @@ function drawRows(context, state) {
     context.globalAlpha = 1;
     const [born, died] = [row.began, row.ended].map(at => Math.min(view.width, Math.max(0, (at - view.from) * scale)));
     context.fillStyle = colour.life;
-    context.fillRect(view.left + born, above + 4, Math.max(1, died - born), 22);
+    context.fillRect(view.left + born, above + 4, Math.max(1, died - born), LANES_HEIGHT);
     const band = lane => [above + 4 + BANDS[lane][0], BANDS[lane][1]];
     const strength = chosen ? 0.22 : 1;
     const layers = chosen ? [[lanes, strength, true], [chosen, 1, false]] : [[lanes, 1, false]];

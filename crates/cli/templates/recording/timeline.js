@@ -218,8 +218,10 @@ class Timeline {
     const time = this.timeAt(x);
     const reach = (this.timeAt(x + REACH) - time) / (this.finger ? 0.4 : 1);
     const [begin, end] = facts.rows[place.row].sampled;
-    const lower = sheetY - place.y - this.layout.label > 4 + BANDS[HOLD][0] - 1;
-    const order = lower ? [WAKE, HOLD, WAIT, IDLE] : [WAIT, IDLE, HOLD, WAKE];
+    const down = sheetY - place.y - this.layout.label - 4;
+    const lower = down >= BANDS[HOLD][0] - 1;
+    const order = down >= BANDS[WAKE][0] - 1 ? [WAKE, HOLD, WAIT, IDLE]
+      : lower ? [HOLD, WAKE, WAIT, IDLE] : [WAIT, IDLE, HOLD, WAKE];
     const lanes = (this.chosen ?? this.lanes)[place.row];
     if (lower) {
       const sample = lowerBound(samples.at, time - reach, begin, end);

@@ -235,11 +235,11 @@ impl Timeline {
             self.row(place, clean(&labels.thread(thread)), tid, (began, ended));
         }
         for sample in &process.samples {
-            if !rows.tids.contains_key(&sample.tid) {
-                rows.tids.insert(sample.tid, self.rows.len());
+            rows.tids.entry(sample.tid).or_insert_with(|| {
                 let life = (process.facts.began.saturating_sub(zero), end.saturating_sub(zero));
                 self.row(place, format!("thread with tid {}", sample.tid), sample.tid, life);
-            }
+                self.rows.len() - 1
+            });
         }
         rows
     }
