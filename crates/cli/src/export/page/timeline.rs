@@ -93,7 +93,7 @@ pub(super) struct PageEvent {
     /// The place of what it is about.
     pub(super) thing: usize,
     stack: usize,
-    /// Of a wait the place of its way, of a hold its facts.
+    /// The place of the way of a wait, or the facts of a hold.
     how: u8,
     ending: u8,
     /// 0: nobody is known to have ended it. Up to the number of events: one more than the place of
@@ -325,7 +325,7 @@ struct Rows {
 
 /// The places of what one process has numbers for.
 struct Numbers {
-    /// By whether it is the end of a thread, index and generation.
+    /// What is waited for, by whether it is the end of a thread, index and generation.
     things: HashMap<(bool, u32, u8), usize>,
     stacks: HashMap<u32, usize>,
 }
