@@ -11,8 +11,8 @@ mod blame;
 mod chrome;
 mod flags;
 mod labels;
-mod pprof;
 mod page;
+mod pprof;
 mod speedscope;
 mod wakers;
 
