@@ -38,11 +38,11 @@ pub(super) type PageFlame = Vec<(Vec<usize>, u64)>;
 /// The flame graphs of a page.
 #[derive(Debug, Serialize)]
 pub(super) struct PageFlames {
-    /// By those who waited, waits for locks only.
+    /// The stacks that waited, with waits for locks only.
     pub(super) waiter: PageFlame,
     /// The same with all waits.
     pub(super) waiter_idle: PageFlame,
-    /// By those who held the lock meanwhile.
+    /// The stacks that held the lock meanwhile, with waits for locks only.
     pub(super) holder: PageFlame,
     /// The same with all waits.
     pub(super) holder_idle: PageFlame,

@@ -69,7 +69,7 @@ pub(super) struct Timeline {
     pub(super) things: Vec<PageThing>,
     /// The stacks: places in the list of frames, innermost first. The first one has none.
     pub(super) stacks: Vec<Vec<usize>>,
-    /// The lanes' events.
+    /// The events of all lanes, by row, lane and time.
     pub(super) events: Vec<PageEvent>,
     /// The looks at holders, by row and time.
     pub(super) samples: Vec<PageSample>,
@@ -86,7 +86,7 @@ pub(super) struct Timeline {
 pub(super) struct PageEvent {
     /// The place of its thread.
     pub(super) row: usize,
-    /// Its lane.
+    /// The lane in which it is drawn.
     pub(super) lane: Lane,
     pub(super) began: u64,
     pub(super) lasted: u64,
