@@ -84,6 +84,45 @@ mod tests {
     }
 
     #[test]
+    fn a_process_that_becomes_another_program_has_ended_when_that_begins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("events");
+        let mut writer = RecordingFile::create(&file, 1 << 20).expect("a file");
+        let mut write = |chunk: Chunk| writer.write(&EncodedChunk::new(&chunk));
+        write(Chunk::Begin(run()));
+        for (process, pid, began) in [(0, 70, 6), (1, 70, 500), (2, 71, 50)] {
+            write(Chunk::Process(ProcessFacts { process, pid, began, ..facts() }));
+        }
+        // The first thread of the second began before the command was told of the process.
+        for (process, began) in [(0, 0), (1, 450), (2, 50)] {
+            for ending in [0, UNFINISHED] {
+                let (packed, _) = PackedEvent::pack(&Event { ending, ..event(100, 900) }, 100);
+                let events = vec![packed];
+                write(Chunk::Events(ThreadEvents { process, thread: 4, from: 100, events }));
+            }
+            let threads = [Some(400), Some(800), None].map(|ended| ThreadFacts {
+                began,
+                ended,
+                ..ThreadFacts::default()
+            });
+            let threads = threads.to_vec();
+            let names = ProcessNames { process, ended: 1000, threads, ..ProcessNames::default() };
+            write(Chunk::Names(names));
+        }
+        writer.finish().expect("written");
+        let recording = read(&file).expect("a recording");
+        let ends = recording.processes.iter().map(|process| {
+            let threads: Vec<_> = process.names.threads.iter().map(|thread| thread.ended).collect();
+            let of = |ending| process.events.iter().find(|event| event.ending == ending);
+            let lasted = [0, UNFINISHED].map(|ending| of(ending).expect("both").lasted);
+            (process.names.ended, threads, lasted)
+        });
+        let whole = || (1000, vec![Some(400), Some(800), None], [900, 900]);
+        let cut = (450, vec![Some(400), Some(450), None], [900, 350]);
+        assert_eq!(ends.collect::<Vec<_>>(), [cut, whole(), whole()]);
+    }
+
+    #[test]
     fn a_file_has_an_end() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("events");
@@ -106,7 +145,7 @@ mod tests {
         writer.write(&EncodedChunk::new(&Chunk::Begin(run())));
         writer.write(&EncodedChunk::new(&Chunk::Process(facts())));
         // Names of a process that has ended take none of the room.
-        let frame = FrameNames { name: "f".repeat(200), file: None, line: None };
+        let frame = FrameNames { name: "f".repeat(200), file: None, line: None, module: None };
         let names = ProcessNames { frames: vec![frame], ..ProcessNames::default() };
         writer.write(&EncodedChunk::new(&Chunk::Names(names)));
         assert!(writer.write_events(&chunk(vec![packed]), 1));

@@ -2,10 +2,11 @@
 
 use super::format::{
     Chunk, HolderSample, LONGEST, MAGIC, ProcessFacts, ProcessNames, RecordedRun, RecordedTotals,
-    VERSION,
+    UNFINISHED, VERSION,
 };
 use lockstead_ledger::events::Event;
 use lockstead_render::failure::Failure;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, BufReader, ErrorKind, Read};
 use std::path::Path;
@@ -149,11 +150,33 @@ fn read_all(path: &Path) -> Result<Recording, Unreadable> {
                     return Err(Unreadable::Damaged(at));
                 }
                 let Some(run) = run else { return Err(Unreadable::Damaged(at)) };
+                end_before_successors(&mut processes);
                 for process in &mut processes {
                     process.events.sort_by_key(|event| (event.began, event.lasted));
                 }
                 return Ok(Recording { run, processes, totals });
             }
+        }
+    }
+}
+
+/// Ends each process that became another program when that began: that it had ended was seen only
+/// afterwards.
+fn end_before_successors(processes: &mut [RecordedProcess]) {
+    let mut successors: HashMap<u32, u64> = HashMap::new();
+    for process in processes.iter_mut().rev() {
+        // Of the process itself it is known when the command was told of it.
+        let threads = process.names.threads.iter().map(|thread| thread.began);
+        let began = threads.filter(|&began| began != 0).fold(process.facts.began, u64::min);
+        let Some(latest) = successors.insert(process.facts.pid, began) else {
+            continue;
+        };
+        process.names.ended = process.names.ended.min(latest);
+        for thread in &mut process.names.threads {
+            thread.ended = thread.ended.map(|ended| ended.min(latest));
+        }
+        for event in process.events.iter_mut().filter(|event| event.ending == UNFINISHED) {
+            event.lasted = event.lasted.min(latest.saturating_sub(event.began));
         }
     }
 }

@@ -42,7 +42,12 @@ fn recording(name: &str) -> Recording {
             address: 16,
         }],
         stacks: vec![StackFrames { stack: 7, frames: vec![0] }],
-        frames: vec![FrameNames { name: name.into(), file: Some(name.into()), line: Some(4) }],
+        frames: vec![FrameNames {
+            name: name.into(),
+            file: Some(name.into()),
+            line: Some(4),
+            module: Some(name.into()),
+        }],
         ..ProcessNames::default()
     };
     let events = vec![
@@ -50,8 +55,13 @@ fn recording(name: &str) -> Recording {
         event(EventKind::Wait, 2, 3_000, 6_000_000_500, 1),
         event(EventKind::Wait, 2, 7_000_000_000, 40, 1),
     ];
-    let samples =
-        vec![HolderSample { at: 5_000, tid: 71, lock: 3, doing: HolderDoing::LacksProcessor }];
+    let samples = vec![HolderSample {
+        at: 5_000,
+        tid: 71,
+        lock: 3,
+        generation: 1,
+        doing: HolderDoing::LacksProcessor,
+    }];
     let facts = ProcessFacts { process: 0, pid: 70, program: name.into(), began: 1_000 };
     Recording {
         run: RecordedRun {

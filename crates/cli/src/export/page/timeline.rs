@@ -193,9 +193,7 @@ impl Timeline {
         }
         debug_assert!(all < ENDED, "a ledger has no more events");
         for sample in &process.samples {
-            let thing = process.names.locks.iter().find(|lock| lock.lock == sample.lock);
-            let thing = thing
-                .and_then(|lock| numbers.things.get(&(false, lock.lock, lock.generation)).copied());
+            let thing = numbers.things.get(&(false, sample.lock, sample.generation)).copied();
             let doing = self.doing(sample.doing);
             let row = rows.tids[&sample.tid];
             self.rows[row].samples += 1;
