@@ -166,10 +166,13 @@ fn who_asks_gets_counters_that_go_on() {
     let address = line.trim_end().strip_prefix("lockstead: metrics at http://");
     let address = address.and_then(|at| at.strip_suffix("/metrics")).expect("an address");
     assert!(address.starts_with("127.0.0.1:"), "{address}");
+    // As long as a question may be, and not over.
+    let endless = format!("{:a<8192}", "GET /metrics HTTP/1.1\r\nX: ");
     for (request, status) in [
         ("GET / HTTP/1.1\r\n\r\n", "404 "),
         ("POST /metrics HTTP/1.1\r\n\r\n", "405 "),
         ("nonsense\r\n\r\n", "400 "),
+        (&endless, "431 "),
     ] {
         let answer = get(address, request);
         assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");

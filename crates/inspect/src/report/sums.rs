@@ -24,11 +24,14 @@ pub struct LockSums {
     pub held_ns: u64,
 }
 
+/// The index of a lock's record and the number of this life of the record, which tell it from others.
+pub type LockId = (u32, u32);
+
 /// A lock and its sums.
 #[derive(Clone, Debug)]
 pub struct SummedLock {
-    /// The index of its record and the number of this life of the record, which tell it from others.
-    pub id: (u32, u32),
+    /// What tells it from others.
+    pub id: LockId,
     /// What it is called.
     pub name: String,
     /// What it is: `recursive mutex`.
@@ -48,6 +51,8 @@ pub struct ProcessSums {
     pub threads: u64,
     /// The worst locks by the time that threads waited for them, the worst first.
     pub worst: Vec<SummedLock>,
+    /// The sums of each lock that lives, by its id.
+    pub each: HashMap<LockId, LockSums>,
     /// The sums of all locks, of those too that are gone.
     pub all: LockSums,
     /// The threads that wait for any lock now.
@@ -58,7 +63,7 @@ pub struct ProcessSums {
 
 /// The names of locks that were looked up.
 #[derive(Debug, Default)]
-pub struct KnownNames(HashMap<(u32, u32), (String, String)>);
+pub struct KnownNames(HashMap<LockId, (String, String)>);
 
 impl ProcessSums {
     /// Reads a ledger, whose process is taken to end at `end`, and names at most `top` locks.
@@ -83,11 +88,12 @@ impl ProcessSums {
             sums.waiting += row.totals.still_waiting;
             let index = row.members.all()[0];
             let record = ledger.lock(index).filter(|lock| !rows::is_over(lock));
-            let Some(record) = record.filter(|_| sums.worst.len() < top) else {
+            let id = record.map(|record| (index, record.generation.load(Relaxed)));
+            sums.each.extend(id.map(|id| (id, of)));
+            let Some(id) = id.filter(|_| sums.worst.len() < top) else {
                 sums.others += row.totals.locks;
                 continue;
             };
-            let id = (index, record.generation.load(Relaxed));
             let (name, kind) = match known.0.remove(&id) {
                 Some(known) => known,
                 None => describe(ledger, names, row, index),

@@ -10,6 +10,7 @@
 //! ask.
 
 mod counted;
+mod counters;
 mod flags;
 mod http;
 mod text;

@@ -1,6 +1,7 @@
 //! Figures in Prometheus' text format, version 0.0.4.
 
-use super::counted::{CountedProcess, SeriesLock};
+use super::counted::CountedProcess;
+use super::counters::SeriesLock;
 use std::fmt::Write;
 
 /// What the sums are called of all locks that have none of their own.
@@ -65,21 +66,21 @@ pub(super) fn render(processes: &[&CountedProcess], dropped: u64) -> String {
     for family in &FAMILIES {
         head(&mut text, family.name, family.kind, family.help);
         for process in processes {
-            for lock in process.locks() {
+            for lock in &process.counters.worst {
                 let (pid, program) = (process.pid, escaped(&process.program));
                 let (name, kind) = (escaped(&lock.name), escaped(&lock.kind));
                 let value = (family.value)(lock);
                 let _ = writeln!(
                     text,
                     "{}{{process=\"{program}\",pid=\"{pid}\",lock=\"{name}\",kind=\"{kind}\",\
-                     id=\"{}\"}} {value}",
-                    family.name, lock.id,
+                     id=\"{}.{}\"}} {value}",
+                    family.name, lock.id.0, lock.id.1,
                 );
             }
             // Of the others no longest wait is known.
             if family.name != "lockstead_lock_longest_wait_seconds" {
                 let (pid, program) = (process.pid, escaped(&process.program));
-                let value = (family.value)(&process.others);
+                let value = (family.value)(&process.counters.others);
                 let _ = writeln!(
                     text,
                     "{}{{process=\"{program}\",pid=\"{pid}\",lock=\"{OTHERS}\",kind=\"\",id=\"\"}} \

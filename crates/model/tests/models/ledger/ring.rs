@@ -161,7 +161,7 @@ fn model_ring_misses_each_ordering() {
         return;
     }
     for part in [Part::Acquire, Part::Release] {
-        let config = weaker(&calm(), "events.rs", &["LED-15"], part);
+        let config = weaker(&calm(), "ring.rs", &["LED-15"], part);
         let failure = taken_meanwhile().check(&config).expect_err("weaker");
         assert!(matches!(failure.kind, FailureKind::Panic(_)), "{part:?}: {failure}");
     }
