@@ -367,13 +367,22 @@ fn decide_single(
     let place = (file.short(), file.sites[mutant.site].function.as_str());
     let mut progress = Progress::default();
     let mut reaching = Vec::new();
+    let unbuildable = Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() };
+    // What no test comes to is built all the same, since it may be no mutant.
+    if near.is_empty() {
+        for (_, group) in groups.iter() {
+            if tree.build_single(group)?.is_none() {
+                return Ok(unbuildable);
+            }
+        }
+    }
     for at in 0..groups.len() {
         let (name, group) = &groups[at];
         if !near.iter().any(|test| test.name.starts_with(name.as_str())) {
             continue;
         }
         let Some(programs) = tree.build_single(group)? else {
-            return Ok(Found { state: State::DoesNotCompile, by: None, reaching: Vec::new() });
+            return Ok(unbuildable);
         };
         let own: Vec<Test> = near.iter().filter_map(|test| test.moved(&programs)).collect();
         let mut own: Vec<&Test> = own.iter().collect();
