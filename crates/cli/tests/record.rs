@@ -404,6 +404,10 @@ fn what_is_no_recording_is_refused() {
         let why = format!("{} is no recording of `lockstead run --record FILE`", file.display());
         assert!(refused.stderr.contains(&why), "{refused:?}");
     }
+    let itself = run(&["export", text(&file), "-o", text(&file)]);
+    assert_eq!((itself.status, itself.stdout.as_str()), (2, ""), "{itself:?}");
+    assert!(itself.stderr.contains("name another file with -o"), "{itself:?}");
+    assert_eq!(std::fs::read_to_string(&file).expect("readable"), "no recording", "it is left");
     let absent = run(&["export", text(&folder.path().join("absent"))]);
     assert_eq!(absent.status, 1);
     assert!(absent.stderr.contains("cannot read "), "{absent:?}");

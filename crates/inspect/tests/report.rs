@@ -4,6 +4,7 @@
 mod grip;
 mod handing;
 mod holders;
+mod one;
 mod python;
 
 use lockstead_inspect::report::live::{Lasting, LiveSample};

@@ -173,3 +173,19 @@ pub fn wipe_on_fork() -> bool {
 }
 
 const _: () = assert!(size_of::<StatePage>() == 4096);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_that_was_given_back_is_given_to_one_thread() {
+        let rings = [0, 31, 32, LedgerLayout::MOST_RINGS as usize - 1];
+        assert_eq!(take_spare_ring(), None);
+        rings.into_iter().for_each(spare_ring);
+        assert_eq!(rings.map(|_| take_spare_ring()), rings.map(Some), "the lowest first");
+        assert_eq!(take_spare_ring(), None);
+        spare_ring(rings[1]);
+        assert_eq!([take_spare_ring(), take_spare_ring()], [Some(rings[1]), None]);
+    }
+}

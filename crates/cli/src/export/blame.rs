@@ -2,7 +2,7 @@
 //!
 //! # By holder
 //! The time of a wait belongs to those who held the lock meanwhile, as far as they left events: of
-//! several at once to the one that held it longest. What nobody is known to have held is shown as
+//! several at once to the one that gave it back last. What nobody is known to have held is shown as
 //! that, so that the sum is what was waited. The wait itself counts once, for whom most of its time
 //! belongs to.
 
@@ -68,7 +68,7 @@ pub(super) type AwaitedThing = (u32, u8);
 
 /// Returns what an event waits for.
 pub(super) fn awaited(wait: &Event) -> AwaitedThing {
-    // What is joined is none of the locks.
+    // What is joined is none of the locks, of which none has this generation.
     (wait.lock, if super::labels::is_join(wait) { u8::MAX } else { wait.generation })
 }
 
@@ -151,7 +151,7 @@ impl Holders {
     /// Shares a wait out among the stacks of those who held the lock.
     fn share(&self, wait: &Event, add: &mut impl FnMut(Option<BlamedThread>, u64)) {
         let end = wait.began.saturating_add(wait.lasted);
-        let holds = self.0.get(&(wait.lock, wait.generation)).map_or(&[][..], Vec::as_slice);
+        let holds = self.0.get(&awaited(wait)).map_or(&[][..], Vec::as_slice);
         let first = holds.partition_point(|hold| hold.latest <= wait.began);
         let holds = &holds[first..];
         let holds = &holds[..holds.partition_point(|hold| hold.began < end)];
@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn of_readers_at_once_the_one_counts_that_held_longest() {
+    fn of_readers_at_once_the_one_counts_that_gave_it_back_last() {
         let holds = [(2, 0..50, 20), (3, 10..90, 30), (4, 20..40, 40), (5, 95..99, 50)];
         assert_eq!(shared(&holds, 30..100), [(Some(30), 60), (None, 5), (Some(50), 4), (None, 1)]);
     }

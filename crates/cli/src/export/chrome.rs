@@ -10,9 +10,9 @@
 //! "Trace Event Format", Google: complete events, flow events, instant events, metadata. Times are
 //! microseconds, here from the beginning of the run.
 
-use super::labels::{Labels, is_join, way};
+use super::labels::{Labels, doing, is_join, way};
 use super::wakers::{Wakers, Waking};
-use crate::recording::{HolderDoing, RecordedProcess, Recording, UNFINISHED};
+use crate::recording::{RecordedProcess, Recording, UNFINISHED};
 use lockstead_ledger::events::{Event, EventKind, ending, hold};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashMap};
@@ -190,13 +190,7 @@ impl Trace<'_> {
 
     fn samples(&mut self, process: &RecordedProcess, labels: &Labels<'_>) -> io::Result<()> {
         for sample in &process.samples {
-            let met = match sample.doing {
-                HolderDoing::Runs => "has a processor".into(),
-                HolderDoing::LacksProcessor => "could run, has no processor".into(),
-                HolderDoing::Sleeps(call) => format!("sleeps in system call {call}"),
-                HolderDoing::Waits => "waits itself".into(),
-                HolderDoing::Stopped => "is stopped".to_owned(),
-            };
+            let met = doing(sample.doing);
             self.put(&json!({
                 "ph": "i",
                 "s": "t",

@@ -1,7 +1,9 @@
 //! What the numbers of a process are called, looked up once.
 
-use crate::recording::{FrameNames, LockNames, RecordedProcess, ThreadFacts};
-use lockstead_ledger::events::Event;
+use crate::recording::{FrameNames, HolderDoing, LockNames, RecordedProcess, ThreadFacts};
+use lockstead_inspect::proc::calls;
+use lockstead_inspect::report::{self, names::way_name};
+use lockstead_ledger::events::{Event, EventKind, FOR_LOCK};
 use lockstead_ledger::publish::WaitKind;
 use std::collections::HashMap;
 
@@ -72,32 +74,35 @@ impl<'r> Labels<'r> {
 
 /// Tells whether an event is the wait for the end of a thread.
 pub(super) fn is_join(event: &Event) -> bool {
-    event.kind == lockstead_ledger::events::EventKind::Wait
-        && WaitKind(event.how.into()).kind() == WaitKind::JOIN
+    event.kind == EventKind::Wait && kind(event) == WaitKind::JOIN
+}
+
+/// Returns the kind of a wait.
+fn kind(event: &Event) -> WaitKind {
+    WaitKind((event.how & !FOR_LOCK).into())
 }
 
 /// Returns a way of waiting in words.
 pub(super) fn way(event: &Event) -> &'static str {
-    match WaitKind((event.how & !lockstead_ledger::events::FOR_LOCK).into()) {
-        WaitKind::MUTEX => "mutex",
-        WaitKind::WRITE => "write",
-        WaitKind::READ => "read",
-        WaitKind::SPIN => "spin",
-        WaitKind::JOIN => "join",
-        WaitKind::CONDITION => "condition",
-        WaitKind::SEMAPHORE => "semaphore",
-        WaitKind::BARRIER => "barrier",
-        WaitKind::FUTEX => "futex",
-        _ => "unknown",
-    }
+    way_name(kind(event))
 }
 
 /// Tells whether a wait was one for a lock, and not for something to happen.
 pub(super) fn is_for_lock(event: &Event) -> bool {
-    let how = event.how & !lockstead_ledger::events::FOR_LOCK;
-    match WaitKind(how.into()) {
-        WaitKind::MUTEX | WaitKind::WRITE | WaitKind::READ | WaitKind::SPIN => true,
-        WaitKind::FUTEX => event.how & lockstead_ledger::events::FOR_LOCK != 0,
-        _ => false,
+    let kind = kind(event);
+    report::is_for_lock(kind) || kind == WaitKind::FUTEX && event.how & FOR_LOCK != 0
+}
+
+/// Returns what a look has met in words.
+pub(super) fn doing(doing: HolderDoing) -> String {
+    match doing {
+        HolderDoing::Runs => "has a processor".into(),
+        HolderDoing::LacksProcessor => "could run, has no processor".into(),
+        HolderDoing::Sleeps(call) => match calls::name(call) {
+            Some(name) => format!("sleeps in {name}"),
+            None => format!("sleeps in system call {call}"),
+        },
+        HolderDoing::Waits => "waits itself".into(),
+        HolderDoing::Stopped => "is stopped".into(),
     }
 }

@@ -24,6 +24,7 @@ use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Writes a recording in another format.
@@ -38,6 +39,12 @@ pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
              lead the output into another program"
                 .into(),
         ));
+    }
+    if flags.output.as_deref().is_some_and(|output| is_same_file(output, &flags.file)) {
+        return Err(Failure::Usage(format!(
+            "{} is the recording itself, which would be lost: name another file with -o",
+            flags.file.display()
+        )));
     }
     let recording = recording::read(&flags.file)?;
     let missing = recording.totals.lost.saturating_add(recording.totals.cut);
@@ -65,6 +72,11 @@ pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
             })
         }
     }
+}
+
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let id = |file: &Path| file.metadata().ok().map(|found| (found.dev(), found.ino()));
+    id(one).is_some_and(|found| Some(found) == id(other))
 }
 
 fn to_file(file: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

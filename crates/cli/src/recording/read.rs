@@ -53,7 +53,7 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// Reads a recording.
+/// Reads a whole recording into memory; an event takes some 60 bytes there.
 ///
 /// # Errors
 /// The file cannot be read, is no recording, was cut off or damaged, or another version of

@@ -9,7 +9,7 @@ use std::path::Path;
 pub(crate) struct EncodedChunk(io::Result<Vec<u8>>);
 
 impl EncodedChunk {
-    /// Encodes a chunk.
+    /// Encodes a chunk, without the length that stands before it in the file.
     pub(crate) fn new(chunk: &Chunk) -> EncodedChunk {
         EncodedChunk(postcard::to_stdvec(chunk).map_err(io::Error::other))
     }
@@ -82,10 +82,10 @@ impl RecordingFile {
 
     /// Counts events that the threads could not leave.
     pub(crate) fn lose(&mut self, events: u64) {
-        self.totals.lost += events;
+        self.totals.lost = self.totals.lost.saturating_add(events);
     }
 
-    /// Writes the end.
+    /// Writes the totals, behind which nothing comes, and all that was not written yet.
     ///
     /// # Errors
     /// The first thing that went wrong.

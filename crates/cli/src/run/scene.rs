@@ -13,7 +13,7 @@ use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::report::finding::{
     FindingHold, FindingThread, FindingWait, HolderActivity, NamedLock,
 };
-use lockstead_inspect::report::names::type_name;
+use lockstead_inspect::report::names::{type_name, way_name};
 use lockstead_inspect::report::{LockFacts, Names, thread_name, thread_start};
 use lockstead_inspect::runtimes;
 use lockstead_inspect::snapshot::model::HolderEvidence;
@@ -195,18 +195,7 @@ impl Scene {
     pub(super) fn waits(&mut self, waiting: &Waiting, lock: Option<u64>, now: u64) -> FindingWait {
         let kind = waiting.how.kind();
         FindingWait {
-            how: match kind {
-                WaitKind::MUTEX => "mutex",
-                WaitKind::WRITE => "write",
-                WaitKind::READ => "read",
-                WaitKind::SPIN => "spin",
-                WaitKind::JOIN => "join",
-                WaitKind::CONDITION => "condition",
-                WaitKind::SEMAPHORE => "semaphore",
-                WaitKind::BARRIER => "barrier",
-                WaitKind::FUTEX => "futex",
-                _ => "unknown",
-            },
+            how: way_name(kind),
             lock: lock.map(|lock| self.lock(lock)),
             thread: None,
             behind_writer: false,

@@ -77,7 +77,7 @@ pub(super) fn of_terminal(
     (width, height): (usize, usize),
 ) -> Vec<TonedLine> {
     let width = width.max(LEAST.0);
-    let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
+    let mut lines = vec![title(name, screen.interval_ns, choices, width), facts(screen, width)];
     if choices.help {
         lines.extend(HELP.iter().map(|text| (Tone::Plain, format!(" {text}"))));
     } else {
@@ -118,7 +118,7 @@ pub(super) fn of_batch(
     choices: &ScreenChoices,
     width: usize,
 ) -> Vec<TonedLine> {
-    let mut lines = vec![title(name, screen, choices, width), facts(screen, width)];
+    let mut lines = vec![title(name, screen.interval_ns, choices, width), facts(screen, width)];
     lines.push((Tone::Head, head(choices.sort, width)));
     lines.extend(screen.locks.iter().map(|row| lock_row(row, width, Tone::Plain)));
     if screen.locks.is_empty() && !choices.filter.is_empty() {
@@ -161,7 +161,7 @@ fn fill(
 
 pub(super) fn title(
     name: &str,
-    screen: &Screen,
+    interval_ns: u64,
     choices: &ScreenChoices,
     width: usize,
 ) -> TonedLine {
@@ -175,7 +175,7 @@ pub(super) fn title(
     if !choices.filter.is_empty() && !choices.typing {
         state += &format!("  /{}", fit(&clean(&choices.filter), width / 4));
     }
-    let interval = time(screen.interval_ns as f64);
+    let interval = time(interval_ns as f64);
     let room = width.saturating_sub(state.chars().count() + interval.chars().count() + 2);
     let left = fit(&format!("lockstead top: {}{state}", fit(&clean(name), room / 2)), width);
     let pad = width.saturating_sub(left.chars().count() + interval.chars().count());

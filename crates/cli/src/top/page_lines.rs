@@ -2,7 +2,7 @@
 
 use super::lines::{LEAST, Tone, TonedLine, head, held, lock_row, title};
 use super::page::{LockPage, PageThread, PageThreads, frames};
-use super::screen::{Screen, ScreenChoices};
+use super::screen::ScreenChoices;
 use lockstead_inspect::report::OneLock;
 use lockstead_inspect::report::model::{Durations, ReportSite};
 use lockstead_render::table::{amount, count, time};
@@ -14,8 +14,7 @@ const FIXED: usize = 2;
 /// Returns all lines for a terminal of this size, and how many lines of the page lie above it: no
 /// more than there are.
 pub(super) fn of_page(
-    name: &str,
-    screen: &Screen,
+    (name, interval_ns): (&str, u64),
     page: &LockPage,
     choices: &ScreenChoices,
     (width, height): (usize, usize),
@@ -25,7 +24,7 @@ pub(super) fn of_page(
     let room = height - FIXED;
     let above = choices.scrolled.min(body.len().saturating_sub(room));
     let below = body.len().saturating_sub(above + room);
-    let mut lines = vec![title(name, screen, choices, width)];
+    let mut lines = vec![title(name, interval_ns, choices, width)];
     lines.extend(body.into_iter().skip(above).take(room));
     lines.resize(height - 1, (Tone::Plain, String::new()));
     let more = if below == 0 { String::new() } else { format!("  {below} more below") };
@@ -53,8 +52,8 @@ fn body(page: &LockPage, choices: &ScreenChoices, width: usize) -> Vec<TonedLine
     threads(&mut lines, "WAITING NOW", &page.waiters, width);
     threads(&mut lines, "HELD NOW", &page.holders, width);
     sites(&mut lines, "WAITED FOR AT", &one.waited_at, width);
-    let held_at = if one.hold.count == 0 { "WOKEN OR TAKEN AT" } else { "HELD FROM" };
-    sites(&mut lines, held_at, &one.held_at, width);
+    sites(&mut lines, "HELD FROM", &one.held_at, width);
+    sites(&mut lines, "WAITERS WOKEN AT", &one.woken_at, width);
     if let Some(stack) = &one.initialised_at {
         lines.push((Tone::Head, " INITIALISED AT".into()));
         lines.extend(frames(stack).iter().map(|frame| indented(frame, 1, Tone::Plain, width)));

@@ -124,20 +124,20 @@ fn lines(
     page: &mut Option<LockPage>,
     size: (usize, usize),
 ) -> Vec<TonedLine> {
-    let screen = Screen::make(live, &mut watch.names, &watch.choices, room_for(live, size));
     let name = watch.target.name();
-    let chosen = watch.choices.chosen.filter(|_| watch.choices.open);
-    let Some(lock) = chosen else {
+    let open = watch.choices.chosen.filter(|_| watch.choices.open);
+    if open.is_none() {
         *page = None;
+    }
+    let Some(lock) = open.filter(|_| !watch.choices.help) else {
+        let room = room_for(live, size);
+        let screen = Screen::make(live, &mut watch.names, &watch.choices, room);
         return of_terminal(&name, &screen, &watch.choices, size);
     };
-    if watch.choices.help {
-        return of_terminal(&name, &screen, &watch.choices, size);
-    }
     let acquisitions = watch.before.acquisitions(lock.lock);
-    let page =
-        page.get_or_insert_with(|| LockPage::make(live, &mut watch.names, lock, acquisitions));
-    let (lines, above) = of_page(&name, &screen, page, &watch.choices, size);
+    let make = || LockPage::make(live, &mut watch.names, lock, acquisitions);
+    let page = page.get_or_insert_with(make);
+    let (lines, above) = of_page((&name, live.interval_ns), page, &watch.choices, size);
     watch.choices.scrolled = above;
     lines
 }

@@ -58,6 +58,7 @@ impl Lookup for Counting {
             hold: Durations { count: 3, total_ns: 7 * MS, ..Durations::default() },
             waited_at: vec![place_of("put\x1b() at a.c:5", 75.0), place_of("get() at a.c:7", 25.0)],
             held_at: vec![place_of("put() at a.c:6", 100.0)],
+            woken_at: Vec::new(),
             initialised_at: None,
         })
     }
@@ -278,11 +279,9 @@ fn batch_output_is_plain_and_says_what_it_leaves_out() {
 /// Returns the page of the chosen lock on a terminal of this size.
 fn page(live: &Live, choices: &mut ScreenChoices, size: (usize, usize)) -> Vec<String> {
     let names = &mut Counting::default();
-    let room = room(size.1, live.waiters.len() + live.idle.len(), live.holders.len());
-    let screen = Screen::make(live, names, choices, room);
     let lock = choices.chosen.expect("a lock is chosen");
     let page = LockPage::make(live, names, lock, Some((2000, 500)));
-    let (lines, above) = of_page("srv (pid 42)", &screen, &page, choices, size);
+    let (lines, above) = of_page(("srv (pid 42)", live.interval_ns), &page, choices, size);
     choices.scrolled = above;
     assert_eq!(lines.len(), size.1);
     lines.into_iter().map(|(_, text)| text.trim_end().to_owned()).collect()

@@ -186,6 +186,7 @@ impl LiveSample {
         let for_ns = self.at_ns.saturating_sub(wait.since);
         let joins = wait.how.kind() == WaitKind::JOIN;
         let lock = if joins { None } else { ledger.lock_of(&wait) };
+        let lock = lock.map(|index| canonical(ledger, index));
         if let Some(index) = lock {
             let sums = self.sums(ledger, index);
             sums.waited_ns = sums.waited_ns.saturating_add(for_ns);

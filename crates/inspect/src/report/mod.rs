@@ -53,4 +53,4 @@ pub use model::{Glimpse, RunReport, Sort};
 pub use names::{LockFacts, Names, thread_name};
 pub use one::OneLock;
 pub use symbolized::end_of;
-pub use threads::thread_start;
+pub use threads::{is_for_lock, thread_start};

@@ -5,6 +5,7 @@ use super::account::is_running;
 use crate::stack::{Frame, Stack};
 use crate::symbols::{python_lock, site};
 use lockstead_ledger::lock::{LockRecord, ObjectKind, attribute};
+use lockstead_ledger::publish::WaitKind;
 use lockstead_ledger::thread::ThreadRecord;
 use lockstead_ledger::{Ledger, lock::RecordLife};
 use std::sync::atomic::Ordering::Relaxed;
@@ -200,6 +201,23 @@ pub fn noun(kind: ObjectKind) -> &'static str {
         ObjectKind::Spin => "spin lock",
         ObjectKind::Unknown => "lock",
         named => kind_name(named),
+    }
+}
+
+/// Returns what a way of waiting is called in findings and exports.
+#[must_use]
+pub fn way_name(how: WaitKind) -> &'static str {
+    match how.kind() {
+        WaitKind::MUTEX => "mutex",
+        WaitKind::WRITE => "write",
+        WaitKind::READ => "read",
+        WaitKind::SPIN => "spin",
+        WaitKind::JOIN => "join",
+        WaitKind::CONDITION => "condition",
+        WaitKind::SEMAPHORE => "semaphore",
+        WaitKind::BARRIER => "barrier",
+        WaitKind::FUTEX => "futex",
+        _ => "unknown",
     }
 }
 

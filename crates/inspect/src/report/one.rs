@@ -19,14 +19,15 @@ pub struct OneLock {
     pub address: u64,
     /// The times of waiting.
     pub wait: Durations,
-    /// The times of holding, estimated as far as they were not timed; none of a futex word, of
-    /// which nobody knows who holds it.
+    /// The times of holding, estimated as far as they were not timed.
     pub hold: Durations,
     /// The places that waited, the longest time first.
     pub waited_at: Vec<ReportSite>,
-    /// The places that took it and held it, the longest time first; of a futex word those that woke
-    /// its waiters, the most frequent first.
+    /// The places that took it and held it, the longest time first; none of a futex word, of which
+    /// nobody knows who holds it.
     pub held_at: Vec<ReportSite>,
+    /// Of a futex word the places that woke its waiters, the most frequent first.
+    pub woken_at: Vec<ReportSite>,
     /// The stack of its initialisation.
     pub initialised_at: Option<Stack>,
 }
@@ -53,6 +54,7 @@ impl OneLock {
             hold: Durations::default(),
             waited_at: Vec::new(),
             held_at: Vec::new(),
+            woken_at: Vec::new(),
             initialised_at: stack(ledger, names, record.init_stack.load(Relaxed)),
         };
         // A lock that never cost anything has none.
@@ -61,17 +63,18 @@ impl OneLock {
         waited_at.add_all(ledger, &statistics.waited_at);
         held_at.add_all(ledger, &statistics.held_at);
         let mut places = Places::default();
-        let by = match kind {
-            ObjectKind::Futex => SharesOf::Count,
-            _ => {
-                places.learn(ledger, names, &statistics.held_at);
-                SharesOf::Time
-            }
-        };
+        let is_futex = kind == ObjectKind::Futex;
+        if !is_futex {
+            places.learn(ledger, names, &statistics.held_at);
+        }
         one.wait = durations(ledger, &places, names, &statistics.wait.read());
         one.hold = durations(ledger, &places, names, &statistics.hold.read());
         one.waited_at = sites(ledger, &places, names, &waited_at, SharesOf::Time);
-        one.held_at = sites(ledger, &places, names, &held_at, by);
+        if is_futex {
+            one.woken_at = sites(ledger, &places, names, &held_at, SharesOf::Count);
+        } else {
+            one.held_at = sites(ledger, &places, names, &held_at, SharesOf::Time);
+        }
         Some(one)
     }
 }

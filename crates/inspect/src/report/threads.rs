@@ -163,7 +163,8 @@ fn one(thread: &ThreadPart<'_>, names: &mut dyn Names, first: u32, end: u64) -> 
 }
 
 /// Tells whether this is a wait for a lock, not for work or for a thread's end.
-pub(super) fn is_for_lock(how: WaitKind) -> bool {
+#[must_use]
+pub fn is_for_lock(how: WaitKind) -> bool {
     matches!(how.kind(), WaitKind::MUTEX | WaitKind::READ | WaitKind::WRITE | WaitKind::SPIN)
 }
 

@@ -5,12 +5,11 @@
 //! time, so that the page needs no more than the number of events of each lane to find those of a
 //! moment by binary search.
 
-use super::super::labels::{Labels, is_for_lock, is_join, way};
+use super::super::labels::{self, Labels, is_for_lock, is_join, way};
 use super::super::wakers::Wakers;
 use super::columns::PageColumn;
 use super::frames::PageFrames;
 use crate::recording::{HolderDoing, RecordedProcess, Recording};
-use lockstead_inspect::proc::calls;
 use lockstead_ledger::events::{Event, EventKind};
 use lockstead_render::words::clean;
 use serde::Serialize;
@@ -182,7 +181,7 @@ impl Timeline {
             self.ended = self.ended.max(event.began.saturating_add(event.lasted));
             self.events.push(event);
         }
-        let all: usize = self.events.len();
+        debug_assert!(self.events.len() < ENDED, "a ledger has no more events");
         let wakers = Wakers::of(process);
         for (number, event) in process.events.iter().enumerate() {
             let Some(waking) = wakers.waker(event) else { continue };
@@ -191,7 +190,6 @@ impl Timeline {
                 None => rows.threads.get(&waking.thread).map_or(0, |row| ENDED + row),
             };
         }
-        debug_assert!(all < ENDED, "a ledger has no more events");
         for sample in &process.samples {
             let thing = numbers.things.get(&(false, sample.lock, sample.generation)).copied();
             let doing = self.doing(sample.doing);
@@ -259,16 +257,14 @@ impl Timeline {
 
     /// Returns the place of what a look has met.
     fn doing(&mut self, doing: HolderDoing) -> usize {
-        let met = match doing {
-            HolderDoing::Runs => ("runs", "has a processor".to_owned()),
-            HolderDoing::LacksProcessor => ("lacks", "could run, has no processor".to_owned()),
-            HolderDoing::Sleeps(call) => match calls::name(call) {
-                Some(name) => ("sleeps", format!("sleeps in {name}")),
-                None => ("sleeps", format!("sleeps in system call {call}")),
-            },
-            HolderDoing::Waits => ("waits", "waits itself".to_owned()),
-            HolderDoing::Stopped => ("stopped", "is stopped".to_owned()),
+        let mark = match doing {
+            HolderDoing::Runs => "runs",
+            HolderDoing::LacksProcessor => "lacks",
+            HolderDoing::Sleeps(_) => "sleeps",
+            HolderDoing::Waits => "waits",
+            HolderDoing::Stopped => "stopped",
         };
+        let met = (mark, labels::doing(doing));
         place_of(&mut self.doings, met)
     }
 

@@ -2,8 +2,7 @@
 
 use super::super::processes::{Observed, inside};
 use super::file::open;
-use super::lives;
-use super::lives::SeenLock;
+use super::lives::{self, SeenLock};
 use crate::clock;
 use crate::recording::{
     Chunk, EncodedChunk, PackedEvent, ProcessFacts, ProcessSamples, RecordingFile, ThreadEvents,
@@ -91,7 +90,11 @@ impl Drained {
         for (index, ring) in (0..count).map_while(|index| ledger.ring(index)).enumerate() {
             let mut events = std::mem::take(&mut self.events);
             events.clear();
-            ring.take(|words| events.extend(Event::from_words(words)));
+            let mut foreign = 0;
+            ring.take(|words| match Event::from_words(words) {
+                Some(event) => events.push(event),
+                None => foreign += 1,
+            });
             fullest = fullest.max(events.len() * 64 / ring.slots.len());
             for some in events.chunk_by(|one, next| one.thread == next.thread) {
                 self.rings[index].thread = some[0].thread;
@@ -99,10 +102,13 @@ impl Drained {
             }
             self.events = events;
             let lost = ring.lost();
-            let new = lost.wrapping_sub(std::mem::replace(&mut self.rings[index].lost, lost));
+            let before = std::mem::replace(&mut self.rings[index].lost, lost);
+            // What no thread leaves, but a program that writes where it should not, is lost too.
+            let new = lost.wrapping_sub(before).saturating_add(foreign);
             if new != 0 {
                 let thread = self.rings[index].thread;
-                self.seen(&ledger, thread).facts.lost += new;
+                let lost = &mut self.seen(&ledger, thread).facts.lost;
+                *lost = lost.saturating_add(new);
                 open(file).lose(new);
             }
         }
@@ -149,13 +155,13 @@ impl Drained {
 
     /// Returns the event of a wait that lasts.
     fn unfinished(&self, ledger: &Ledger<'_>, waiting: &Waiting, thread: u32) -> Event {
-        let lock = match waiting.how.kind() {
-            WaitKind::JOIN => ledger.thread_of(waiting.target),
-            _ => ledger.lock_of(waiting).unwrap_or(0),
-        };
-        let generation = match waiting.how.kind() {
-            WaitKind::JOIN => 0,
-            _ => ledger.lock(lock).map_or(0, |lock| lock.generation.load(Relaxed)),
+        let (lock, generation) = match waiting.how.kind() {
+            WaitKind::JOIN => (ledger.thread_of(waiting.target), 0),
+            _ => {
+                let lock = ledger.lock_of(waiting).unwrap_or(0);
+                let record = ledger.lock(lock);
+                (lock, record.map_or(0, |record| record.generation.load(Relaxed)))
+            }
         };
         let is_for_lock = ledger.sleeps_for_lock(waiting, lock);
         Event {
@@ -188,11 +194,11 @@ impl Drained {
                 continue;
             }
             let is_join = event.kind == EventKind::Wait && event.how == WaitKind::JOIN.0 as u8;
-            match is_join {
+            if !is_join {
+                self.meet(ledger, event.lock, event.generation);
+            } else if event.lock != 0 {
                 // Whom it waits for is not always known.
-                true if event.lock == 0 => {}
-                true => drop(self.seen(ledger, event.lock)),
-                false => self.meet(ledger, event.lock, event.generation),
+                self.seen(ledger, event.lock);
             }
             let (event, end) = PackedEvent::pack(event, last);
             packed.push(event);
