@@ -229,8 +229,11 @@ pub(super) fn lock_row(row: &LockRow, width: usize, tone: Tone) -> TonedLine {
 }
 
 /// Returns how long something has lasted. A short hold began at some time since the coarse clock
-/// was last set.
+/// was last set; one that began after the look did has no length yet.
 pub(super) fn held(held: Lasting) -> String {
+    if held.ns == 0 {
+        return "just now".into();
+    }
     let time = time(held.ns as f64);
     if held.exact || held.ns > UNSHARP_NS { time } else { format!("<{time}") }
 }

@@ -148,6 +148,13 @@ fn place(lines: &[String], part: &str) -> usize {
 }
 
 #[test]
+fn a_hold_that_began_after_the_look_is_no_shorter_than_nothing() {
+    let held = |ns, exact| super::lines::held(Lasting { ns, exact });
+    assert_eq!([held(0, false), held(0, true)], ["just now"; 2]);
+    assert_eq!([held(900, false), held(900, true)], ["<900 ns", "900 ns"]);
+}
+
+#[test]
 fn everything_is_on_a_small_and_on_a_large_terminal() {
     for size in [(80, 24), (200, 50)] {
         let lines = drawn(&live(100, 30), &ScreenChoices::default(), size);

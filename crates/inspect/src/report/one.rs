@@ -26,7 +26,7 @@ pub struct OneLock {
     /// The places that took it and held it, the longest time first; none of a futex word, of which
     /// nobody knows who holds it.
     pub held_at: Vec<ReportSite>,
-    /// Of a futex word the places that woke its waiters, the most frequent first.
+    /// The places that woke the waiters of a futex word, the most frequent first; none of other locks.
     pub woken_at: Vec<ReportSite>,
     /// The stack of its initialisation.
     pub initialised_at: Option<Stack>,
