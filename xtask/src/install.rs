@@ -78,9 +78,10 @@ pub fn install(options: &InstallOptions) -> Result<(), String> {
             (format!("pkgconfig/{name}.pc"), pkg_config(&prefix, options, name, checks));
         write(&lib.join(pc), &text)?;
     }
-    let cmake = lib.join("cmake/Lockstead");
-    write(&cmake.join("LocksteadConfig.cmake"), &cmake_config(options))?;
-    write(&cmake.join("LocksteadConfigVersion.cmake"), &cmake_version())
+    // In lower case CMake finds them whatever the case of the name that a project asks for.
+    let cmake = lib.join("cmake/lockstead");
+    write(&cmake.join("lockstead-config.cmake"), &cmake_config(options))?;
+    write(&cmake.join("lockstead-config-version.cmake"), &cmake_version())
 }
 
 fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Result<(), String> {
@@ -216,11 +217,11 @@ fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
     Ok(())
 }
 
-fn write(path: &Path, text: &str) -> Result<(), String> {
+pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
     make_folder(path.parent().expect("a file lies in a folder"))?;
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-fn make_folder(path: &Path) -> Result<(), String> {
+pub(crate) fn make_folder(path: &Path) -> Result<(), String> {
     fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,8 +1,9 @@
-//! `cargo xtask install`: the library for C and C++, its headers and pages. `cargo xtask mutants`:
-//! whether the models notice each change of a protocol.
+//! `cargo xtask install`: the library for C and C++, its headers and pages. `cargo xtask dist`: the
+//! command, packed. `cargo xtask mutants`: whether the models notice each change of a protocol.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use xtask::dist;
 use xtask::install::{InstallOptions, install};
 use xtask::mutants::mutants;
 use xtask::mutants::options::{MutantOptions, USAGE as MUTANTS};
@@ -11,6 +12,7 @@ const USAGE: &str = "\
 usage: cargo xtask mutants [OPTIONS]          (see cargo xtask mutants --help)
        cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
                             [--target TRIPLE]
+       cargo xtask dist [--out DIR] [--programs DIR]
 
 install builds the library for C and C++ and installs it, its headers, manual pages and what
 pkg-config and CMake want to know, below the prefix.
@@ -21,6 +23,12 @@ pkg-config and CMake want to know, below the prefix.
   --profile NAME  of cargo: preload, which is a release without unwinding
   --target TRIPLE another C library than this system's: x86_64-unknown-linux-musl, for which
                   `rustup target add` gets what it takes; no shared library then
+
+dist builds the command as a release and packs it, with manual pages and completions: an archive
+with an installer, and a Debian package where dpkg-deb is.
+
+  --out DIR       for what is made: target/dist
+  --programs DIR  where lockstead and lockstead-bench lie already; nothing is built then
 ";
 
 fn main() -> ExitCode {
@@ -37,6 +45,7 @@ fn main() -> ExitCode {
 fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     match arguments.next().as_deref() {
         Some("install") => {}
+        Some("dist") => return dist(arguments),
         Some("mutants") => {
             let Some(options) = MutantOptions::parse(arguments)? else {
                 print!("{MUTANTS}");
@@ -82,5 +91,29 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     };
     let compiler = if triple.contains("musl") { "musl-gcc" } else { "cc" };
     println!("            {compiler} program.c $(pkg-config --cflags --static --libs lockstead)");
+    Ok(true)
+}
+
+fn dist(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
+    let (mut out, mut programs) = (xtask::root().join("target/dist"), None);
+    while let Some(name) = arguments.next() {
+        if name == "--help" {
+            print!("{USAGE}");
+            return Ok(true);
+        }
+        let value = arguments.next().ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;
+        match name.as_str() {
+            "--out" => out = value.into(),
+            "--programs" => programs = Some(PathBuf::from(value)),
+            _ => return Err(format!("{name} means nothing\n\n{USAGE}")),
+        }
+    }
+    let programs = match programs {
+        Some(programs) => programs,
+        None => dist::build()?,
+    };
+    for made in dist::package(&programs, &out)? {
+        println!("{}", made.display());
+    }
     Ok(true)
 }

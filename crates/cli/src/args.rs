@@ -5,6 +5,7 @@ use crate::diff::DiffFlags;
 use crate::dump::Dump;
 use crate::export::ExportFlags;
 use crate::features::FeaturesFlags;
+use crate::installing::{CompletionsFlags, ManFlags};
 #[cfg(test)]
 pub(crate) use crate::measuring::ELSEWHERE;
 use crate::measuring::Measuring;
@@ -14,6 +15,7 @@ use crate::shm::Shm;
 use crate::top::Top;
 use crate::why::WhyFlags;
 use clap::{Parser, Subcommand};
+use lockstead_render::shell::ColorFlag;
 
 const EXIT: &str = "\
 Exit status:
@@ -26,13 +28,16 @@ Exit status:
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 
-Results go to standard output, all else to standard error. NO_COLOR is honoured.";
+Results go to standard output, all else to standard error. NO_COLOR is honoured
+where --color says nothing.";
 
 /// Locks in any program: who holds what, deadlocks, waiting; and locks measured and compared.
 #[derive(Debug, Parser)]
 #[command(name = "lockstead", version, after_help = EXIT, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) color: ColorFlag,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -119,6 +124,13 @@ pub(crate) enum Command {
     ///
     /// Which of the three benchmarks it is from is known by its content.
     Plot(Measuring),
+    /// Print the script by which a shell completes the words of this command
+    ///
+    /// The shell asks the command itself what may come next, so the script stays right when the
+    /// command gets a newer version.
+    Completions(CompletionsFlags),
+    /// Write the manual pages: one for the command, one for each subcommand
+    Man(ManFlags),
 }
 
 #[cfg(test)]

@@ -14,6 +14,7 @@ mod examples;
 mod export;
 mod features;
 mod finding_text;
+mod installing;
 mod measuring;
 mod oncpu;
 mod preload_image;
@@ -28,22 +29,28 @@ mod top;
 mod why;
 
 use args::{Cli, Command};
-use clap::Parser;
-use lockstead_render::output;
+use clap::{CommandFactory, Parser};
+use lockstead_render::{output, shell};
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    measuring::complete();
+    shell::complete(Cli::command);
     if let Some(failure) = measuring::help() {
         return output::end(Err(failure));
     }
-    output::end(match Cli::parse().command {
+    let cli = Cli::parse();
+    cli.color.apply();
+    output::end(match cli.command {
         Command::Demo(rest) => measuring::start(&["demo"], &rest),
         Command::Bench(rest) => measuring::start(&["bench"], &rest),
         Command::Attach(flags) => run::attach(&flags),
+        Command::Completions(flags) => installing::completions(&flags),
         Command::Diff(flags) => diff::run(&flags),
         Command::Dump(flags) => dump::run(&flags),
         Command::Explain(rest) => measuring::start(&["explain"], &rest),
         Command::Export(flags) => export::run(&flags),
+        Command::Man(flags) => installing::man(&flags),
         Command::Features(flags) => features::run(&flags),
         Command::Run(flags) => run::run(&flags),
         Command::Check(flags) => check::run(&flags),

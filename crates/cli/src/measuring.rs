@@ -7,9 +7,11 @@
 
 use clap::Args;
 use lockstead_render::failure::Failure;
+use lockstead_render::shell::{self, ColorFlag};
 use serde::{Deserialize, Serialize};
 use std::env;
 use std::ffi::OsString;
+use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -52,6 +54,34 @@ pub(crate) fn help() -> Option<Failure> {
     Some(become_it(asked.iter().cloned().chain(["--help".into()])))
 }
 
+/// Has `lockstead-bench` answer a shell that wants to have the words of one of its subcommands
+/// completed. Returns if none does, or if that program is not there.
+pub(crate) fn complete() {
+    let Some(words) = shell::asked() else { return };
+    let theirs = |name: &&[&str]| {
+        name.len() + 1 < words.len() && name.iter().zip(&words[1..]).all(|(a, b)| a == b)
+    };
+    if let Some(program) = find().filter(|_| ELSEWHERE.iter().any(theirs)) {
+        // Where it does not start, the shell gets what is known here.
+        let _ = Command::new(program).args(env::args_os().skip(1)).exec();
+    }
+}
+
+/// Has `lockstead-bench` write its manual pages into a folder. Says whether that program is there.
+///
+/// # Errors
+/// It failed; what it said is in the message.
+pub(crate) fn man(folder: &Path) -> Result<bool, Failure> {
+    let Some(program) = find() else { return Ok(false) };
+    let output = Command::new(&program).arg("man").arg(folder).output();
+    let output = output.map_err(|error| cannot_start(&program, &error))?;
+    if output.status.success() {
+        return Ok(true);
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    Err(Failure::Run(format!("{PROGRAM} wrote no manual pages: {}", said.trim())))
+}
+
 /// The locks that `lockstead-bench` knows.
 #[derive(Deserialize)]
 pub(crate) struct MeasurableLocks {
@@ -90,7 +120,11 @@ fn become_it(arguments: impl Iterator<Item = OsString>) -> Failure {
             ),
         };
     };
-    let error = Command::new(&program).args(arguments).exec();
+    let error = Command::new(&program).args(ColorFlag::applied()).args(arguments).exec();
+    cannot_start(&program, &error)
+}
+
+fn cannot_start(program: &Path, error: &io::Error) -> Failure {
     Failure::Refused { status: 126, text: format!("cannot start {}: {error}", program.display()) }
 }
 

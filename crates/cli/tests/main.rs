@@ -18,6 +18,7 @@ mod exact;
 mod groups;
 mod hangs;
 mod holders;
+mod installing;
 mod linked;
 mod measuring;
 mod metrics;

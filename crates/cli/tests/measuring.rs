@@ -31,6 +31,7 @@ fn its_arguments_and_status_are_handed_on() {
     for (args, expected) in [
         (&["bench", "vfs", "--json", "-x=1"][..], "<bench><vfs><--json><-x=1>"),
         (&["bench"], "<bench>"),
+        (&["--color", "never", "sim", "--list"], "<--color=never><sim><--list>"),
         (&["plot", "-", "-o", "-"], "<plot><-><-o><->"),
         (&["sim", "--help"], "<sim><--help>"),
         (&["oncpu", "check", "--seconds", "1"], "<oncpu><check><--seconds><1>"),

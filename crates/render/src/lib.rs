@@ -10,6 +10,7 @@
 //! | [`output`] | standard output and standard error |
 //! | [`failure`] | why a command stops, and its exit status |
 //! | [`interrupt`] | SIGINT and SIGTERM |
+//! | [`shell`] | completions and manual pages |
 //! | [`values`] | values of flags from their text |
 //! | [`machine`] | where and when a report was made |
 
@@ -19,6 +20,7 @@ pub mod html;
 pub mod interrupt;
 pub mod machine;
 pub mod output;
+pub mod shell;
 pub mod table;
 pub mod values;
 pub mod words;

@@ -1,6 +1,6 @@
 //! Standard output carries the result and nothing else; standard error carries
 //! the rest. Colour is dropped by `anstream` where it is not wanted: no
-//! terminal, or `NO_COLOR`.
+//! terminal, `NO_COLOR`, or `--color`.
 
 use crate::failure::Failure;
 use crate::machine::MachineFacts;

@@ -1,8 +1,9 @@
 //! What the project checks of itself: crate boundaries, system calls, layers, ordering labels, invariants,
-//! sentences, documents, what each lock has, what mutates the locks. Code is read as Rust (`reading.rs`), so that no
+//! sentences, documents, what each lock has, what mutates the locks, what is packed. Code is read as Rust (`reading.rs`), so that no
 //! import, alias or macro walks around a rule.
 
 mod boundaries;
+mod dist;
 mod documents;
 mod family;
 mod faults;

@@ -11,6 +11,8 @@ use crate::sim::SimCommand;
 use crate::uncontended::UncontendedFlags;
 use crate::vfs::VfsFlags;
 use clap::{Parser, Subcommand};
+use lockstead_render::shell::ColorFlag;
+use std::path::PathBuf;
 
 /// Subcommands of `lockstead` that are its own, and unknown here.
 #[cfg(test)]
@@ -25,6 +27,8 @@ pub(crate) const ELSEWHERE: &[&[&str]] = &[
     &["export"],
     &["top"],
     &["shm"],
+    &["completions"],
+    &["man"],
     &["oncpu", "start"],
     &["oncpu", "stop"],
     &["oncpu", "status"],
@@ -38,7 +42,8 @@ Exit status:
   130  ended by SIGINT or SIGTERM; temporary files are removed, nothing
        half-measured is reported (a second signal ends at once)
 
-Results go to standard output, all else to standard error. NO_COLOR is honoured.";
+Results go to standard output, all else to standard error. NO_COLOR is honoured
+where --color says nothing.";
 
 /// Locks measured, compared and simulated: what `lockstead` starts for `bench`, `demo`,
 /// `explain`, `oncpu check`, `plot` and `sim`
@@ -47,6 +52,8 @@ Results go to standard output, all else to standard error. NO_COLOR is honoured.
 #[command(version, after_help = EXIT, max_term_width = 100)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) color: ColorFlag,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -86,6 +93,12 @@ pub(crate) enum Command {
     /// List the locks that can be measured here, and why others cannot, as JSON
     #[command(hide = true)]
     Locks,
+    /// Write the manual pages of these subcommands into a folder
+    #[command(hide = true)]
+    Man {
+        /// The folder that gets them
+        folder: PathBuf,
+    },
 }
 
 /// The part of `lockstead oncpu` that measures.

@@ -29,9 +29,9 @@ mod values;
 mod vfs;
 
 use args::{BenchCommand, Cli, Command, OncpuMeasured};
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use lockstead_bench::locks;
-use lockstead_render::{failure, files, html, interrupt, output};
+use lockstead_render::{failure, files, html, interrupt, output, shell};
 use serde_json::json;
 use std::process::ExitCode;
 
@@ -39,7 +39,10 @@ fn main() -> ExitCode {
     if let Some(status) = lockstead_bench::shared::serve() {
         return status;
     }
-    output::end(match Cli::parse().command {
+    shell::complete(Cli::command);
+    let cli = Cli::parse();
+    cli.color.apply();
+    output::end(match cli.command {
         Command::Demo(flags) => demo::run(&flags),
         Command::Bench(BenchCommand::Vfs(flags)) => vfs::run(&flags),
         Command::Bench(BenchCommand::Uncontended(flags)) => uncontended::run(&flags),
@@ -56,6 +59,9 @@ fn main() -> ExitCode {
         Command::Sim(sim) => sim::run(&sim),
         Command::Plot(flags) => plot::run(&flags),
         Command::Oncpu(OncpuMeasured::Check(flags)) => oncpu::run(&flags),
+        Command::Man { folder } => shell::manual(Cli::command(), &folder, &|command| {
+            command.get_display_name() != Some("lockstead")
+        }),
         Command::Locks => output::print_json(&json!({
             "locks": locks::available(),
             "locks_absent": locks::unavailable()

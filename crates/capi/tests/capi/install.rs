@@ -26,6 +26,8 @@ const LISTS: &str = "\
 cmake_minimum_required(VERSION 3.13)
 project(outside C CXX)
 find_package(Lockstead 0.1 REQUIRED)
+find_package(lockstead 0.1 REQUIRED)
+find_package(LOCKSTEAD 0.1 REQUIRED)
 foreach(kind lockstead lockstead_static check check_static)
   add_executable(with_${kind} program.c)
   target_link_libraries(with_${kind} Lockstead::${kind})

@@ -62,7 +62,7 @@ fn watch_keys(
     flags: &Top,
     interrupt: &Interrupt,
 ) -> io::Result<bool> {
-    let colours = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colours = anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never;
     let mut live = Live::default();
     let mut page = None;
     let mut looks = 0;

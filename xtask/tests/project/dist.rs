@@ -1,0 +1,135 @@
+//! What `cargo xtask dist` packs can be installed, and taken away again. The programs here are scripts,
+//! so that nothing has to be built.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use xtask::dist::package;
+use xtask::library::said_by;
+use xtask::root;
+
+/// Writes a program that answers what is asked of the command while it is packed.
+fn programs(folder: &Path, version: &str) {
+    let script = format!(
+        "#!/bin/sh\ncase $1 in\n\
+         man) mkdir -p \"$2\"; echo page > \"$2/lockstead.1\"; echo page > \"$2/lockstead-run.1\" ;;\n\
+         completions) echo \"for $2\" ;;\n\
+         --version) echo lockstead {version} ;;\nesac\n"
+    );
+    for name in ["lockstead", "lockstead-bench"] {
+        let file = folder.join(name);
+        fs::write(&file, &script).expect("a script");
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
+    }
+}
+
+/// Returns a new folder for a test, among the build's files.
+fn scratch(name: &str) -> PathBuf {
+    let folder = root().join("target/dist-test").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// Returns the files below a folder, by their paths from there.
+fn files(folder: &Path) -> Vec<String> {
+    let listed = said_by(Command::new("find").args([".", "-type", "f"]).current_dir(folder));
+    let mut files: Vec<_> = listed.expect("find runs").lines().map(|at| at[2..].into()).collect();
+    files.sort();
+    files
+}
+
+fn installer(tree: &Path, args: &[&str]) -> Output {
+    let mut command = Command::new(tree.join("install.sh"));
+    command.args(args).output().expect("the installer starts")
+}
+
+const INSTALLED: [&str; 10] = [
+    "bin/lockstead",
+    "bin/lockstead-bench",
+    "share/bash-completion/completions/lockstead",
+    "share/doc/lockstead/CHANGELOG.md",
+    "share/doc/lockstead/LICENSE-APACHE",
+    "share/doc/lockstead/LICENSE-MIT",
+    "share/fish/vendor_completions.d/lockstead.fish",
+    "share/man/man1/lockstead-run.1",
+    "share/man/man1/lockstead.1",
+    "share/zsh/site-functions/_lockstead",
+];
+
+#[test]
+fn the_archive_installs_replaces_and_removes() {
+    let folder = scratch("archive");
+    let (out, prefix) = (folder.join("out"), folder.join("a prefix"));
+    for version in ["1", "2"] {
+        programs(&folder, version);
+        let made = package(&folder, &out).expect("packed");
+        said_by(Command::new("tar").arg("-xzf").arg(&made[0]).current_dir(&folder)).expect("whole");
+        assert!(files(&out).iter().all(|file| !file.contains(".dist")), "{:?}", files(&out));
+    }
+    let tree = fs::read_dir(&folder)
+        .expect("the folder")
+        .map(|entry| entry.expect("an entry").path())
+        .find(|path| path.join("install.sh").is_file())
+        .expect("the tree of the archive");
+    let prefix_text = prefix.to_str().expect("text");
+    for _ in 0..2 {
+        let output = installer(&tree, &["--prefix", prefix_text]);
+        assert!(output.status.success(), "{output:?}");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.starts_with("lockstead 2\n"), "{said}");
+        assert!(said.contains(&format!("{prefix_text}/bin is not in PATH")), "{said}");
+        assert_eq!(files(&prefix), INSTALLED);
+    }
+    let script = fs::read_to_string(prefix.join(INSTALLED[2])).expect("completions");
+    assert_eq!(script, "for bash\n");
+    let other = prefix.join("bin/other");
+    fs::write(&other, "").expect("another program");
+    let output = installer(&tree, &[&format!("--prefix={prefix_text}"), "--uninstall"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(files(&prefix), ["bin/other"]);
+    assert!(!prefix.join("share/doc/lockstead").exists());
+}
+
+#[test]
+fn the_installer_says_what_is_wrong() {
+    let folder = scratch("wrong");
+    programs(&folder, "1");
+    let made = package(&folder, &folder.join("out")).expect("packed");
+    said_by(Command::new("tar").arg("-xzf").arg(&made[0]).current_dir(&folder)).expect("whole");
+    let name = made[0].file_name().and_then(|name| name.to_str()).expect("text");
+    let tree = folder.join(name.trim_end_matches(".tar.gz"));
+    for (args, status, word) in [
+        (&["--prefix"][..], 2, "wants a folder"),
+        (&["--perfix=x"], 2, "means nothing"),
+        (&["--prefix", "/dev/null/below"], 1, "cannot write to /dev/null/below"),
+    ] {
+        let output = installer(&tree, args);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {output:?}");
+        assert!(String::from_utf8_lossy(&output.stderr).contains(word), "{args:?}: {output:?}");
+    }
+    fs::remove_file(folder.join("lockstead-bench")).expect("it is there");
+    let failure = package(&folder, &folder.join("out")).expect_err("a program is missing");
+    assert!(failure.contains("lockstead-bench"), "{failure}");
+}
+
+#[test]
+fn the_debian_package_has_what_policy_asks_for() {
+    let folder = scratch("debian");
+    programs(&folder, "1");
+    let made = package(&folder, &folder.join("out")).expect("packed");
+    let Some(package) = made.get(1) else { return eprintln!("skipped: there is no dpkg-deb") };
+    let listed = said_by(Command::new("dpkg-deb").arg("--contents").arg(package)).expect("whole");
+    for file in [
+        "./usr/bin/lockstead",
+        "./usr/share/man/man1/lockstead-run.1.gz",
+        "./usr/share/doc/lockstead/copyright",
+        "./usr/share/doc/lockstead/CHANGELOG.md.gz",
+        "./usr/share/zsh/vendor-completions/_lockstead",
+    ] {
+        assert!(listed.lines().any(|line| line.ends_with(file)), "no {file} in {listed}");
+    }
+    assert!(listed.lines().all(|line| line.contains(" root/root ")), "{listed}");
+    assert!(!listed.contains("install.sh"), "{listed}");
+}
