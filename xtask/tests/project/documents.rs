@@ -193,18 +193,19 @@ fn blocks<'a>(document: &'a str, language: &str) -> Vec<&'a str> {
 }
 
 #[test]
-fn the_readme_s_rust_is_that_of_examples() {
+fn the_rust_that_is_shown_is_that_of_examples() {
     let examples: Vec<String> =
         files("crates/lockstead/examples", &["rs"]).iter().map(|path| text(path)).collect();
-    for block in blocks(&text(&root().join("README.md")), "rust") {
+    let shown = ["README.md", "docs/library.md"].map(|file| text(&root().join(file)));
+    for block in shown.iter().flat_map(|text| blocks(text, "rust")) {
         let shown = examples.iter().any(|example| example.contains(block));
         assert!(shown, "no crates/lockstead/examples/*.rs contains\n{block}");
     }
 }
 
 #[test]
-fn the_readme_s_c_is_accepted() {
-    for block in blocks(&text(&root().join("README.md")), "c") {
+fn the_c_that_is_shown_is_accepted() {
+    for block in blocks(&text(&root().join("docs/library.md")), "c") {
         let compiler = Command::new("cc")
             .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"])
             .arg("-I")
