@@ -166,17 +166,66 @@ impl RingRecord {
 
 #[cfg(test)]
 mod tests {
+    extern crate std;
+
     use super::*;
+    use std::vec::Vec;
+
+    const SLOTS: usize = 4;
+
+    /// The memory of a ring.
+    struct Memory {
+        written: NativeWord,
+        lost: NativeWord,
+        taken: NativeWord,
+        slots: [EventSlot<Native>; SLOTS],
+    }
+
+    impl Memory {
+        fn new() -> Memory {
+            let [written, lost, taken] = [const { NativeWord::ZERO }; 3];
+            Memory { written, lost, taken, slots: [const { EventSlot::EMPTY }; SLOTS] }
+        }
+
+        fn ring(&self) -> EventRing<'_, Native> {
+            let Memory { written, lost, taken, slots } = self;
+            EventRing { written, lost, taken, slots }
+        }
+
+        fn take(&self) -> Vec<[u64; 4]> {
+            let mut events = Vec::new();
+            let count = self.ring().take(|event| events.push(event));
+            assert_eq!(count, events.len() as u64);
+            events
+        }
+    }
 
     #[test]
     fn no_more_is_taken_than_there_are_slots() {
-        let slots = [const { EventSlot::<Native>::EMPTY }; 4];
-        let [written, lost, taken] = [const { NativeWord::ZERO }; 3];
-        let ring = EventRing { written: &written, lost: &lost, taken: &taken, slots: &slots };
+        let memory = Memory::new();
         for (is, was) in [(u64::MAX, 0), (0, 1), (5, 0)] {
-            written.store(is, Relaxed);
-            taken.store(was, Relaxed);
-            assert_eq!(ring.take(|_| {}), 4, "{is} after {was}");
+            memory.written.store(is, Relaxed);
+            memory.taken.store(was, Relaxed);
+            assert_eq!(memory.take().len(), SLOTS, "{is} after {was}");
         }
+    }
+
+    #[test]
+    fn a_full_ring_counts_what_it_has_no_room_for() {
+        let memory = Memory::new();
+        let events =
+            |numbers: core::ops::Range<u64>| numbers.map(|at| [at, at + 1, at + 2, at + 3]);
+        for round in 0..3 {
+            events(round..round + SLOTS as u64 + 2).for_each(|event| memory.ring().leave(event));
+            assert_eq!(memory.take(), Vec::from_iter(events(round..round + SLOTS as u64)));
+            assert_eq!(memory.ring().lost(), 2 * (round + 1));
+        }
+        assert_eq!(memory.take(), [[0; 4]; 0]);
+    }
+
+    #[test]
+    fn rings_lie_behind_each_other_in_whole_pages() {
+        assert_eq!(RingRecord::stride(FEW_RING_EVENTS), 4096 + FEW_RING_EVENTS * 32);
+        assert_eq!(RingRecord::stride(RING_EVENTS), 4096 + (1 << 20));
     }
 }
