@@ -79,9 +79,11 @@ pub(crate) fn duration(ns: u64) -> String {
 }
 
 fn waits_for(text: &mut String, waits: &FindingWait, next: &FindingThread, shown: ShownFrames) {
-    let timed = if waits.timed { ", with a time-out" } else { "" };
-    let since = waits.waited_ns.map(|ns| format!(", since {}", duration(ns))).unwrap_or_default();
-    let _ = writeln!(text, "    waits {}{since}{timed}, at:", what_for(waits, next));
+    let how = match &waits.lock {
+        Some(lock) => waits_how(waits, &brief(&lock.text())),
+        None => format!("waits for the end of {}", called(next)),
+    };
+    let _ = writeln!(text, "    {how}{}, at:", since(waits));
     stacks(text, waits.stack.as_ref(), waits.python.as_ref(), shown);
 }
 
@@ -107,16 +109,22 @@ fn held(text: &mut String, holds: &FindingHold, shown: ShownFrames) {
     }
 }
 
-fn what_for(waits: &FindingWait, next: &FindingThread) -> String {
-    let Some(lock) = &waits.lock else { return format!("for the end of {}", called(next)) };
-    let lock = brief(&lock.text());
+/// Says how a thread waits for a lock of this name.
+pub(crate) fn waits_how(waits: &FindingWait, lock: &str) -> String {
     match waits.how {
-        "read" if waits.behind_writer => format!("to read {lock}, behind a waiting writer"),
-        "read" => format!("to read {lock}"),
-        "write" => format!("to write {lock}"),
-        "condition" => format!("for {lock}, to have it back after a condition"),
-        _ => format!("for {lock}"),
+        "read" if waits.behind_writer => format!("waits to read {lock}, behind a waiting writer"),
+        "read" => format!("waits to read {lock}"),
+        "write" => format!("waits to write {lock}"),
+        "condition" => format!("waits for {lock}, to have it back after a condition"),
+        _ => format!("waits for {lock}"),
     }
+}
+
+/// Says how long a wait has lasted and whether it ends by itself, as far as that is known.
+pub(crate) fn since(waits: &FindingWait) -> String {
+    let since = waits.waited_ns.map(|ns| format!(", since {}", duration(ns))).unwrap_or_default();
+    let timed = if waits.timed { ", with a time-out" } else { "" };
+    format!("{since}{timed}")
 }
 
 /// Adds a stack; where its frames of Python are known, native ones only as far as the

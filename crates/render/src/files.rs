@@ -21,6 +21,14 @@ pub fn can_write(file: &Path) -> Result<(), String> {
         .map_err(|error| format!("cannot write in {}: {error}", folder.display()))
 }
 
+/// Tells whether two names lead to one file that is there.
+#[must_use]
+pub fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let id = |file: &Path| file.metadata().ok().map(|found| (found.dev(), found.ino()));
+    id(one).is_some_and(|found| Some(found) == id(other))
+}
+
 /// Gives the folder that a path leads to.
 fn folder_of(file: &Path) -> &Path {
     file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))

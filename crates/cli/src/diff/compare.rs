@@ -69,14 +69,18 @@ fn lock(
 ) -> ComparedLock {
     let (a, b) = (before.waited_for(key), after.waited_for(key));
     let small = is_small((before, &a), (after, &b), &key.0);
-    let (here, there) = (before.sites(key), after.sites(key));
-    let places: BTreeSet<&String> = here.keys().chain(there.keys()).collect();
-    let site = |place: &String| ComparedSite {
-        place: place.clone(),
-        before_ns: here.get(place).copied().unwrap_or_default(),
-        after_ns: there.get(place).copied().unwrap_or_default(),
+    let site = |place: &&String| {
+        let (here, there) = (before.waited_at(key, place), after.waited_at(key, place));
+        ComparedSite {
+            place: (*place).clone(),
+            before_ns: median(here.iter().copied()),
+            after_ns: median(there.iter().copied()),
+            before_runs_ns: here,
+            after_runs_ns: there,
+        }
     };
-    let mut sites: Vec<ComparedSite> = places.into_iter().map(site).collect();
+    let places = &before.places(key) | &after.places(key);
+    let mut sites: Vec<ComparedSite> = places.iter().map(site).collect();
     sites.sort_by(|a, b| b.change().abs().total_cmp(&a.change().abs()));
     ComparedLock {
         program: key.0.clone(),

@@ -2,14 +2,16 @@
 //!
 //! ```text
 //! reports before ─▶ recorded ─▶ side: waits of each lock, a value a run ─┐
-//! reports after ──▶ recorded ─▶ side ────────────────────────────────────┴▶ compare ─▶ text, JSON
+//! reports after ──▶ recorded ─▶ side ────────────────────────────────────┴▶ compare ─▶ text, JSON, page
 //!                                                              verdict: is it more than noise?
 //! ```
 
 mod compare;
 mod model;
+mod page;
 mod recorded;
 mod side;
+mod strip;
 mod text;
 mod verdict;
 
@@ -18,17 +20,14 @@ pub(crate) use model::DiffReport;
 
 use clap::Args;
 use lockstead_render::failure::Failure;
-use lockstead_render::output;
+use lockstead_render::{files, output};
 use side::Side;
-use std::path::PathBuf;
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
-#[command(after_help = "\
-Worse or better is what several runs of each side show: by the rank test of Mann and Whitney
-the chance that runs which do not differ come out so far on that side is 5 % at most. Three
-runs of each side are the fewest that can show that. With fewer the change is shown without
-a verdict, and --fail-on goes by the change alone. Of twenty locks that are the same one may
-seem worse, and one better.
+#[command(after_help = concat!(verdict::rule!(), "
 
 Examples:
   lockstead run --json before.json -- ./server
@@ -36,11 +35,12 @@ Examples:
   lockstead diff before.json after.json
   lockstead diff before/*.json -- after/*.json           several runs of each
   lockstead diff --fail-on +10% before/*.json -- after/*.json
+  lockstead diff --html change.html before/*.json -- after/*.json
 
 Exit status:
   0    compared
   1    something got worse by more than --fail-on allows, or a report cannot be read
-  2    wrong usage")]
+  2    wrong usage"))]
 pub(crate) struct DiffFlags {
     /// Reports of `lockstead run --json FILE` from before, and, if no -- follows, one from after
     #[arg(value_name = "BEFORE.json", required = true)]
@@ -58,6 +58,9 @@ pub(crate) struct DiffFlags {
     /// Write JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
+    /// Write the comparison as one HTML page, with each run, as well
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
 }
 
 /// Reads `+10%`, `10%` or `10`.
@@ -84,13 +87,37 @@ pub(crate) fn run(flags: &DiffFlags) -> Result<(), Failure> {
         }
         sides => sides,
     };
+    if let Some(file) = &flags.html {
+        can_write_page(file, before.iter().chain(after))?;
+    }
     let report = compare::compare(&Side::read(before)?, &Side::read(after)?, flags.fail_on);
+    if let Some(file) = &flags.html {
+        let page = page::render(&report).map_err(io::Error::other);
+        page.and_then(|page| files::write(file, &page)).map_err(|error| {
+            Failure::Run(format!("cannot write the page to {}: {error}", file.display()))
+        })?;
+    }
     if flags.json {
         output::print_json(&report)?;
     } else {
         output::print(&text::render(&report, flags.all))?;
     }
     if report.failed { Err(Failure::Program(1)) } else { Ok(()) }
+}
+
+/// Says before the work that the page could not be written, or would replace a report.
+fn can_write_page<'a>(
+    page: &Path,
+    mut reports: impl Iterator<Item = &'a PathBuf>,
+) -> Result<(), Failure> {
+    let refused = |why: &str| Err(Failure::option("--html", page.display(), why));
+    if page.as_os_str() == OsStr::new("-") {
+        return refused("standard output has the comparison as text; name a file");
+    }
+    if reports.any(|report| files::is_same(page, report)) {
+        return refused("this is one of the reports, which would be lost; name another file");
+    }
+    files::can_write(page).or_else(|why| refused(&why))
 }
 
 #[cfg(test)]

@@ -99,6 +99,12 @@ pub(super) struct ComparedSite {
     pub(super) before_ns: f64,
     /// The waiting there after.
     pub(super) after_ns: f64,
+    /// The waiting there in each run before; 0 in one that does not list the place. For the page alone.
+    #[serde(skip)]
+    pub(super) before_runs_ns: Vec<u64>,
+    /// The same of the runs after.
+    #[serde(skip)]
+    pub(super) after_runs_ns: Vec<u64>,
 }
 
 impl ComparedSite {

@@ -128,19 +128,19 @@ impl Side {
         median(self.runs.iter().map(acquired))
     }
 
-    /// Returns how long a lock was waited for at each place, in the run in the middle.
-    pub(super) fn sites(&self, (program, name): &LockKey) -> BTreeMap<String, f64> {
-        let lists: Vec<Option<&BTreeMap<String, u64>>> =
-            self.runs.iter().map(|run| Some(&run.get(program)?.locks.get(name)?.sites)).collect();
-        let places: BTreeSet<&String> =
-            lists.iter().flatten().flat_map(|sites| sites.keys()).collect();
-        let at =
-            |place: &String| {
-                median(lists.iter().map(|sites| {
-                    sites.and_then(|sites| sites.get(place)).copied().unwrap_or_default()
-                }))
-            };
-        places.into_iter().map(|place| (place.clone(), at(place))).collect()
+    /// Returns the places at which a lock was waited for.
+    pub(super) fn places(&self, (program, name): &LockKey) -> BTreeSet<&String> {
+        let locks = self.runs.iter().filter_map(|run| run.get(program)?.locks.get(name));
+        locks.flat_map(|lock| lock.sites.keys()).collect()
+    }
+
+    /// Returns how long a lock was waited for at a place, in each run.
+    pub(super) fn waited_at(&self, (program, name): &LockKey, place: &str) -> Vec<u64> {
+        let waited = |run: &BTreeMap<String, ProgramFigures>| {
+            let lock = run.get(program).and_then(|program| program.locks.get(name));
+            lock.and_then(|lock| lock.sites.get(place)).copied().unwrap_or_default()
+        };
+        self.runs.iter().map(waited).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The comparison as people read it.
 
-use super::model::{ComparedLock, Comparison, DiffReport};
+use super::model::{ComparedFigure, ComparedLock, Comparison, DiffReport};
 use super::verdict::ChangeVerdict;
 use lockstead_render::table::{TextTable, amount, time};
 use lockstead_render::words::{brief, clean, plural};
@@ -23,12 +23,8 @@ pub(super) fn render(report: &DiffReport, all: bool) -> String {
     }
     let mut table = TextTable::new(&["", "before", "after", "change", ""]);
     for figure in &report.figures {
-        let what = match &figure.program {
-            Some(program) => format!("{} for locks in {}", figure.figure, clean(program)),
-            None => figure.figure.to_owned(),
-        };
         table.row([
-            what,
+            what(figure),
             time(figure.time.before_ns),
             time(figure.time.after_ns),
             percent(&figure.time),
@@ -87,8 +83,16 @@ fn locks(text: &mut String, report: &DiffReport, all: bool) {
     }
 }
 
+/// Names a figure: `waiting for locks in srv`.
+pub(super) fn what(figure: &ComparedFigure) -> String {
+    match &figure.program {
+        Some(program) => format!("{} for locks in {}", figure.figure, clean(program)),
+        None => figure.figure.to_owned(),
+    }
+}
+
 /// Writes the change: `+21.3%`, `-4.0%`, `new`.
-fn percent(time: &Comparison) -> String {
+pub(super) fn percent(time: &Comparison) -> String {
     match time.change_percent {
         Some(percent) => format!("{percent:+.1}%"),
         None if time.after_ns > 0.0 => "new".into(),
@@ -97,7 +101,7 @@ fn percent(time: &Comparison) -> String {
 }
 
 /// Says what the runs show.
-fn word(time: &Comparison) -> &'static str {
+pub(super) fn word(time: &Comparison) -> &'static str {
     match (time.verdict, time.fails) {
         (ChangeVerdict::Worse | ChangeVerdict::TooFewRuns, true) => "WORSE",
         (ChangeVerdict::Worse, _) => "worse",

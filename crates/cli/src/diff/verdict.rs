@@ -6,6 +6,22 @@
 
 use serde::Serialize;
 
+/// The rule of the verdict, as the help and the page say it.
+macro_rules! rule {
+    () => {
+        "\
+Worse or better is what several runs of each side show: by the rank test of Mann and Whitney
+the chance that runs which do not differ come out so far on that side is 5 % at most. Three
+runs of each side are the fewest that can show that. With fewer the change is shown without
+a verdict, and --fail-on goes by the change alone. Of twenty locks that are the same one may
+seem worse, and one better."
+    };
+}
+pub(super) use rule;
+
+/// The rule of the verdict.
+pub(super) const RULE: &str = rule!();
+
 /// What several runs show of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

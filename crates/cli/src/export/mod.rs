@@ -21,10 +21,10 @@ pub(crate) use flags::ExportFlags;
 use crate::recording::{self, Recording};
 use flags::ExportFormat;
 use lockstead_render::failure::Failure;
+use lockstead_render::files::is_same;
 use lockstead_render::output;
 use std::fs::File;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// Writes a recording in another format.
@@ -40,7 +40,7 @@ pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
                 .into(),
         ));
     }
-    if flags.output.as_deref().is_some_and(|output| is_same_file(output, &flags.file)) {
+    if flags.output.as_deref().is_some_and(|output| is_same(output, &flags.file)) {
         return Err(Failure::Usage(format!(
             "{} is the recording itself, which would be lost: name another file with -o",
             flags.file.display()
@@ -72,11 +72,6 @@ pub(crate) fn run(flags: &ExportFlags) -> Result<(), Failure> {
             })
         }
     }
-}
-
-fn is_same_file(one: &Path, other: &Path) -> bool {
-    let id = |file: &Path| file.metadata().ok().map(|found| (found.dev(), found.ino()));
-    id(one).is_some_and(|found| Some(found) == id(other))
 }
 
 fn to_file(file: &Path, write: impl Fn(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {

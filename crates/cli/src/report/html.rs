@@ -5,11 +5,12 @@
 use super::columns::{ColumnCell, ColumnGroup, GROUPS};
 use super::graph::{self, Drawing};
 use super::here::Here;
+use super::ring::Ring;
+use super::svg;
 use super::words::{
     WAITS_ONLY, exactness, how_many, late, losses, place, process_name, python_place, thread_name,
     worst_verdicts,
 };
-use super::{cycle, svg};
 use askama::Template;
 use holders::HolderView;
 use lockstead_inspect::report::Finding;
@@ -40,8 +41,8 @@ struct HtmlPage {
 
 struct FindingView {
     title: String,
-    /// The cycle of a deadlock, drawn.
-    cycle: Option<String>,
+    /// The cycle, of those that are one.
+    ring: Option<Ring>,
     text: String,
 }
 
@@ -141,7 +142,7 @@ pub(super) fn render(report: &RunReport, here: &Here) -> Result<String, askama::
                     finding.pid,
                     time(finding.at_ns as f64)
                 ),
-                cycle: cycle::draw(finding),
+                ring: Ring::of(finding),
                 text: lines(&finding.text),
             })
             .collect(),

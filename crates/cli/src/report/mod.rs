@@ -2,11 +2,11 @@
 //! and HTML in files. Standard output belongs to the program that was run.
 
 mod columns;
-mod cycle;
 mod flags;
 mod graph;
 mod here;
 mod html;
+mod ring;
 mod semaphores;
 mod svg;
 mod text;

@@ -1,0 +1,104 @@
+//! Who was seen to take two locks in an order, where, and how.
+
+use crate::finding_text::{called, limit};
+use lockstead_inspect::check::model::{HoldMode, LockIdentity, OrderStep, ThreadIdentity};
+use lockstead_inspect::check::order::{RecordedEdge, RecordedOrder};
+use lockstead_inspect::stack::Stack;
+use lockstead_inspect::symbols::program_frames;
+use lockstead_render::words::{brief, clean};
+
+/// The most gates that are named.
+const GATES: usize = 3;
+
+/// One order as it was seen, in words.
+#[derive(Debug, Default)]
+pub(crate) struct OrderWitness {
+    /// The thread.
+    pub(crate) who: String,
+    /// The place at which it acquired the lock that it held.
+    pub(crate) acquired: String,
+    /// How: `for reading`, `by trylock`; empty of what is usual.
+    pub(crate) held_how: String,
+    /// The place at which it asked for the other one.
+    pub(crate) asked: String,
+    /// How: `to read`, `until a deadline`; empty of what is usual.
+    pub(crate) asked_how: String,
+    /// The further locks that it held, in words.
+    pub(crate) gates: String,
+}
+
+/// An order as a report or a finding has it.
+struct Seen<'a> {
+    thread: Option<&'a ThreadIdentity>,
+    held: (HoldMode, bool, Option<&'a Stack>),
+    asked: (HoldMode, bool, Option<&'a Stack>),
+    gates: Vec<&'a LockIdentity>,
+    alone: bool,
+}
+
+impl OrderWitness {
+    pub(super) fn of_edge(order: &RecordedOrder, edge: &RecordedEdge) -> OrderWitness {
+        let stack = |at: Option<usize>| at.and_then(|at| order.stacks.get(at));
+        OrderWitness::of(Seen {
+            thread: order.threads.get(edge.thread),
+            held: (edge.from_how, edge.tried, stack(edge.acquired)),
+            asked: (edge.to_how, edge.timed, stack(edge.asked)),
+            gates: edge.gates.iter().filter_map(|&at| order.locks.get(at)).collect(),
+            alone: edge.alone,
+        })
+    }
+
+    pub(super) fn of_step(step: &OrderStep) -> OrderWitness {
+        OrderWitness::of(Seen {
+            thread: Some(&step.thread),
+            held: (step.holds_how, step.tried, step.acquired.as_ref()),
+            asked: (step.asks_how, step.timed, step.asked.as_ref()),
+            gates: step.gates.iter().collect(),
+            alone: step.alone,
+        })
+    }
+
+    fn of(seen: Seen<'_>) -> OrderWitness {
+        let ((held, tried, acquired), (asked, timed, asked_at)) = (seen.held, seen.asked);
+        let how = |words: &[(bool, &'static str)]| {
+            let said = words.iter().filter(|(is, _)| *is).map(|&(_, word)| word);
+            said.collect::<Vec<_>>().join(", ")
+        };
+        let mut gates: Vec<String> =
+            seen.gates.iter().take(GATES).map(|gate| brief(&gate.name)).collect();
+        if seen.gates.len() > GATES {
+            gates.push(format!("{} more", seen.gates.len() - GATES));
+        }
+        let who = seen.thread.map_or_else(|| "a thread".into(), called);
+        OrderWitness {
+            who: if seen.alone { format!("{who}, the only one then") } else { who },
+            acquired: place(acquired),
+            held_how: how(&[(held != HoldMode::Write, "for reading"), (tried, "by trylock")]),
+            asked: place(asked_at),
+            asked_how: how(&[
+                (asked != HoldMode::Write, "to read"),
+                (timed, limit(true).trim_start_matches(", ")),
+            ]),
+            gates: gates.join(", "),
+        }
+    }
+
+    /// Returns how both are had, for an arrow.
+    pub(super) fn how(&self) -> String {
+        let mut how = Vec::new();
+        if !self.held_how.is_empty() {
+            how.push(format!("held {}", self.held_how));
+        }
+        if !self.asked_how.is_empty() {
+            how.push(format!("asked {}", self.asked_how));
+        }
+        how.join("; ")
+    }
+}
+
+/// Returns the innermost place of the program in a stack.
+fn place(stack: Option<&Stack>) -> String {
+    let Some(stack) = stack else { return "a place that was not recorded".into() };
+    let frames = program_frames(stack);
+    frames.first().map_or_else(|| clean(&stack.end.to_string()), |frame| brief(&frame.site()))
+}
