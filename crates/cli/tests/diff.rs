@@ -1,7 +1,8 @@
 //! `lockstead diff` on reports of a real run, and on ones in which its times are changed.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
-use crate::common::{Outcome, documented, run};
+use crate::browser::{Browser, with_user};
+use crate::common::{Outcome, documented, run, text};
 use crate::report::json as report_of;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ fn side(folder: &Path, name: &str, run: &Value, factor: f64) -> Vec<PathBuf> {
 
 /// Compares two sides by `lockstead diff`.
 fn diff(options: &[&str], before: &[PathBuf], after: &[PathBuf]) -> Outcome {
-    let text = |file: &PathBuf| file.to_str().expect("a plain name").to_owned();
+    let text = |file: &PathBuf| text(file).to_owned();
     let mut words: Vec<String> = ["diff"].iter().chain(options).map(|&word| word.into()).collect();
     words.extend(before.iter().map(text));
     words.push("--".into());
@@ -108,6 +109,92 @@ fn a_lock_that_a_report_may_have_left_out_is_not_called_new() {
     let most = hidden["wait"]["total_ns"].as_u64().expect("a time") * 2;
     report["processes"][0]["more"]["waited_ns"] = Value::from(most);
     assert_eq!(verdict(&side(folder.path(), "short", &report, 1.0)), "noise");
+}
+
+/// Sorts the locks by their change, to and fro, opens what is folded, and measures the page.
+const USER: &str = r##"
+const seen = { wide: document.documentElement.scrollWidth - document.documentElement.clientWidth };
+const locks = document.querySelector("table.sortable");
+const order = () => Array.from(locks.tBodies[0].rows).map(row => Number(row.cells[3].dataset.value));
+const head = Array.from(locks.tHead.querySelectorAll("button")).find(one => one.textContent === "change");
+head.click();
+seen.falling = order();
+head.click();
+seen.rising = order();
+seen.dots = document.querySelectorAll("table.sortable tbody tr:first-child circle").length;
+const link = document.querySelector("details.noise td a");
+seen.folded = link.getBoundingClientRect().height === 0;
+location.hash = link.getAttribute("href");
+addEventListener("hashchange", () => {
+  seen.opened = link.getBoundingClientRect().height !== 0;
+  document.body.setAttribute("data-seen", JSON.stringify(seen));
+});
+"##;
+
+#[test]
+fn the_page_shows_each_run_and_a_browser_sorts_it() {
+    let Some(report) = report_of(&[], &[]) else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    // Locks that get worse, better, and neither, with names that would end a page.
+    let of = |name: &str, factors: [f64; 3]| {
+        let mut report = report.clone();
+        let process = &mut report["processes"][0];
+        process["groups"] = Value::Array(Vec::new());
+        let hot = process["locks"][0].clone();
+        let lock = |(number, factor): (usize, f64)| {
+            let mut lock = hot.clone();
+            lock["group"] = Value::Null;
+            let letter = ["a", "b", "c"][number];
+            lock["name"] = Value::from(format!("{letter}</script><b>\"'&{}", "x".repeat(3000)));
+            lock["wait"]["total_ns"] = Value::from((factor * 1e8) as u64);
+            lock
+        };
+        process["locks"] = factors.into_iter().enumerate().map(lock).collect();
+        side(folder.path(), name, &report, 1.0)
+    };
+    let (before, after) = (of("before", [1.0, 3.0, 1.0]), of("after", [2.0, 1.0, 1.001]));
+    let [page, used] = ["page.html", "used.html"].map(|name| folder.path().join(name));
+    let outcome = diff(&["--html", text(&page), "--fail-on", "10%"], &before, &after);
+    assert_eq!(outcome.status, 1, "{outcome:?}");
+    assert!(outcome.stdout.contains("something got worse"), "the text comes as well: {outcome:?}");
+    let written = std::fs::read_to_string(&page).expect("the page was written, all the same");
+    assert!(!written.contains("</script><b>"));
+    let Some(browser) = Browser::find() else { return };
+    std::fs::write(&used, with_user(&written, USER)).expect("written");
+    for size in ["1280,900", "390,844"] {
+        let seen = browser.seen(&used, size);
+        let changes = |order: &str| -> Vec<i64> {
+            let all = seen[order].as_array().expect("a list").iter();
+            all.map(|change| change.as_i64().expect("a number")).collect()
+        };
+        let (falling, rising) = (changes("falling"), changes("rising"));
+        assert!(falling.len() == 2 && falling[0] > 0 && falling[1] < 0, "{seen}");
+        assert_eq!(rising, [falling[1], falling[0]]);
+        assert_eq!(seen["dots"], 2 * RUNS, "{seen}");
+        assert_eq!((&seen["folded"], &seen["opened"]), (&true.into(), &true.into()), "{seen}");
+        assert_eq!(seen["wide"], 0, "{size}: {seen}");
+    }
+}
+
+#[test]
+fn a_page_that_cannot_be_written_is_refused_before_the_work() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let report = folder.path().join("report.json");
+    std::fs::write(&report, "{}").expect("the folder can be written");
+    let report = text(&report);
+    for (page, said) in [
+        ("-", "standard output has the comparison as text; name a file"),
+        (report, "this is one of the reports, which would be lost"),
+        ("/nowhere/page.html", "cannot write in /nowhere"),
+    ] {
+        let outcome = run(&["diff", "--html", page, report, report]);
+        assert_eq!(outcome.status, 2, "{page}: {outcome:?}");
+        let why = format!("invalid value '{page}' for '--html': ");
+        for words in [&*why, said] {
+            assert!(outcome.stderr.contains(words), "{words}: {outcome:?}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(report).expect("it is there"), "{}");
 }
 
 #[test]

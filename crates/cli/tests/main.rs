@@ -4,6 +4,7 @@
 //! One program of tests, since linking each module alone takes longer than most of them run.
 
 mod attach;
+mod browser;
 mod check;
 mod check_report;
 mod common;

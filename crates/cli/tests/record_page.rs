@@ -1,17 +1,12 @@
 //! `lockstead export --format html`: the page has what was recorded, and a browser draws it.
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+use crate::browser::{Browser, with_user};
 use crate::common::{finish, lockstead, run, succeed, text};
-use crate::programs::{program, skip};
+use crate::programs::program;
 use roxmltree::{Document, ParsingOptions};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use tempfile::TempDir;
-
-/// The names under which there is a browser that draws without a screen.
-const BROWSERS: [&str; 4] =
-    ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// A run of `recorded storm`, and its page.
 struct Page {
@@ -104,9 +99,7 @@ const TIMER: &str =
 
 /// Does to the page what a user does, and writes down what became of it. Each step waits for the
 /// page to draw.
-const USER: &str = r##"<script>
-onerror = message => document.body.setAttribute("data-error", message);
-onunhandledrejection = event => onerror(String(event.reason));
+const USER: &str = r##"
 (async () => {
   const by = id => document.getElementById(id);
   const frame = () => new Promise(then => requestAnimationFrame(() => requestAnimationFrame(then)));
@@ -137,53 +130,18 @@ onunhandledrejection = event => onerror(String(event.reason));
   seen.wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
   document.body.setAttribute("data-seen", JSON.stringify(seen));
 })();
-</script></body>"##;
-
-/// Returns the page's element `body` after a browser of this size has run its scripts.
-fn browse(browser: &Path, file: &Path, size: &str) -> String {
-    let profile = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new(browser);
-    command
-        .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-        .args(["--virtual-time-budget=10000", &format!("--window-size={size}")])
-        .arg(format!("--user-data-dir={}", profile.path().display()))
-        .arg(format!("file://{}", file.display()))
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    let outcome = finish(command.spawn().expect("the browser starts"));
-    assert_eq!(outcome.status, 0, "{}", outcome.stderr);
-    let body = outcome.stdout.find("<body").expect("a body");
-    let end = outcome.stdout[body..].find('>').expect("its end");
-    outcome.stdout[body..=body + end].to_owned()
-}
-
-/// Returns the first browser on the path.
-fn browser() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
-    let all = BROWSERS.iter().flat_map(|name| folders.iter().map(move |folder| folder.join(name)));
-    let found = all.into_iter().find(|file| file.is_file());
-    if found.is_none() {
-        skip("there is no chromium");
-    }
-    found
-}
+"##;
 
 #[test]
 fn a_browser_draws_the_page_and_does_what_a_user_asks() {
-    let Some(browser) = browser() else { return };
+    let Some(browser) = Browser::find() else { return };
     let Some(page) = Page::new(&["--by", "holder"]) else { return };
     let file = page.folder.path().join("used.html");
     // The page forbids what comes from elsewhere, not what stands in it.
-    let used = page.text.replace("</head>", TIMER).replace("</body>", USER);
-    std::fs::write(&file, used).expect("written");
+    let used = page.text.replace("</head>", TIMER);
+    std::fs::write(&file, with_user(&used, USER)).expect("written");
     for size in ["1280,900", "390,844"] {
-        let body = browse(&browser, &file, size).replace("&quot;", "\"");
-        assert!(!body.contains("data-error"), "{body}");
-        let seen = body.split("data-seen=\"").nth(1).and_then(|rest| rest.split("}\"").next());
-        let seen = format!("{}}}", seen.unwrap_or_else(|| panic!("{body}")));
-        let seen: Value = serde_json::from_str(&seen).unwrap_or_else(|why| panic!("{why}: {seen}"));
+        let seen = browser.seen(&file, size);
         // The event that was chosen takes a third of the width, in the colour of its kind.
         assert!(seen["waits"] == true || seen["holds"] == true, "{seen}");
         assert_eq!(seen["flame"], page.folded("holder").to_string());

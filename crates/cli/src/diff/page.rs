@@ -202,7 +202,7 @@ fn of_medians(
 ) -> ChangeView {
     let value = |ns: f64| Value { by: ns as i64, text: time(ns) };
     let change = after - before;
-    let sign = if change > 0.0 { "+" } else { "−" };
+    let sign = if change > 0.0 { "+" } else { "-" };
     let said = if change == 0.0 { "0".into() } else { format!("{sign}{}", time(change.abs())) };
     let of_run =
         |runs: &[u64], at: usize| runs.get(at).map(|&ns| time(ns as f64)).unwrap_or_default();

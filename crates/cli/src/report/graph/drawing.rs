@@ -3,7 +3,7 @@
 use super::layout::{HEIGHT, LaidArrow, OrderLayout, lay_out};
 use super::{Arrow, OrderPicture};
 use lockstead_render::html::{escape, open};
-use lockstead_render::words::{clean, fit, plural};
+use lockstead_render::words::{fit, plural};
 use std::fmt::Write;
 
 /// The size of a box, but for its text, and of a character.
@@ -75,15 +75,10 @@ fn width(graph: &OrderPicture, at: usize) -> f64 {
 /// Returns the words of an arrow, a line each: where, and how, if not as usual.
 fn words(arrow: &Arrow) -> Vec<String> {
     let Some(number) = arrow.number else { return Vec::new() };
-    let asked = clean(&arrow.witness.asked);
-    let how = arrow.witness.how();
-    let (function, file) = match asked.rsplit_once(" at ") {
-        Some((function, file)) => (function.to_owned(), Some(file.to_owned())),
-        None => (asked, None),
-    };
-    let first = fit(&format!("{number}  {function}"), WORDS);
-    let rest = file.into_iter().chain((!how.is_empty()).then_some(how));
-    [first].into_iter().chain(rest.map(|line| fit(&line, WORDS))).collect()
+    let how = Some(arrow.witness.how()).filter(|how| !how.is_empty());
+    let mut lines: Vec<String> = arrow.witness.asked.iter().cloned().chain(how).collect();
+    lines[0] = format!("{number}: {}", lines[0]);
+    lines.iter().map(|line| fit(line, WORDS)).collect()
 }
 
 /// Says what the picture shows to whom cannot see it.

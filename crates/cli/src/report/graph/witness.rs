@@ -10,17 +10,20 @@ use lockstead_render::words::{brief, clean};
 /// The most gates that are named.
 const GATES: usize = 3;
 
+/// The number of frames of a place.
+const PLACES: usize = 2;
+
 /// One order as it was seen, in words.
 #[derive(Debug, Default)]
 pub(crate) struct OrderWitness {
     /// The thread.
     pub(crate) who: String,
-    /// The place at which it acquired the lock that it held.
-    pub(crate) acquired: String,
+    /// The place at which it acquired the lock that it held, and its callers'.
+    pub(crate) acquired: Vec<String>,
     /// How: `for reading`, `by trylock`; empty of what is usual.
     pub(crate) held_how: String,
-    /// The place at which it asked for the other one.
-    pub(crate) asked: String,
+    /// The place at which it asked for the other one, and its callers'.
+    pub(crate) asked: Vec<String>,
     /// How: `to read`, `until a deadline`; empty of what is usual.
     pub(crate) asked_how: String,
     /// The further locks that it held, in words.
@@ -72,9 +75,9 @@ impl OrderWitness {
         let who = seen.thread.map_or_else(|| "a thread".into(), called);
         OrderWitness {
             who: if seen.alone { format!("{who}, the only one then") } else { who },
-            acquired: place(acquired),
+            acquired: places(acquired),
             held_how: how(&[(held != HoldMode::Write, "for reading"), (tried, "by trylock")]),
-            asked: place(asked_at),
+            asked: places(asked_at),
             asked_how: how(&[
                 (asked != HoldMode::Write, "to read"),
                 (timed, limit(true).trim_start_matches(", ")),
@@ -96,9 +99,13 @@ impl OrderWitness {
     }
 }
 
-/// Returns the innermost place of the program in a stack.
-fn place(stack: Option<&Stack>) -> String {
-    let Some(stack) = stack else { return "a place that was not recorded".into() };
+/// Returns the innermost places of the program in a stack: the first may be in a function that only
+/// takes the lock, for many callers.
+fn places(stack: Option<&Stack>) -> Vec<String> {
+    let Some(stack) = stack else { return vec!["a place that was not recorded".into()] };
     let frames = program_frames(stack);
-    frames.first().map_or_else(|| clean(&stack.end.to_string()), |frame| brief(&frame.site()))
+    if frames.is_empty() {
+        return vec![clean(&stack.end.to_string())];
+    }
+    frames.iter().take(PLACES).map(|frame| brief(&frame.site())).collect()
 }
