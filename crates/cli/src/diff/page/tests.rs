@@ -99,18 +99,20 @@ fn each_run_of_each_time_is_shown() {
     let (before, after) = (side("b", 4, &[("hot", 1000)]), side("a", 3, &[("hot", 9000)]));
     let page = page(&before, &after, None);
     let document = parse(&page);
-    // Three figures of the run, the lock, and its place.
+    // Of three figures of the run, the lock, and its place.
     let strips = document.descendants().filter(|node| {
-        node.tag_name().name() == "desc"
-            || node.attribute("aria-label").is_some_and(|label| label.starts_with("before: "))
+        node.attribute("aria-label").is_some_and(|label| label.starts_with("before: "))
     });
+    let mut drawn = 0;
     for strip in strips {
         let dots = |side| {
             let all = strip.descendants();
             all.filter(|node| node.attribute("class") == Some(side)).count()
         };
         assert_eq!((dots("before"), dots("after")), (4, 3), "{strip:?}");
+        drawn += 1;
     }
+    assert_eq!(drawn, 5);
     let labels = document.descendants().filter_map(|node| node.attribute("aria-label"));
     let wanted = "before: 1.00 us, 1.01 us, 1.02 us, 1.03 us; after: 9.00 us, 9.09 us, 9.18 us";
     assert_eq!(labels.filter(|label| *label == wanted).count(), 2, "{page}");

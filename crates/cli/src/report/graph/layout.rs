@@ -25,13 +25,14 @@ pub(super) struct LaidArrow {
     pub(super) words: Option<(f64, f64)>,
 }
 
-/// The middles of boxes, and of each arrow with words the points between its boxes, the first of which
-/// is not always that of the words.
+/// Where everything lies.
 #[derive(Debug)]
 pub(super) struct OrderLayout {
+    /// The middle of each box.
     pub(super) boxes: Vec<(f64, f64)>,
+    /// The points between its two boxes through which each arrow goes; none of one without words.
     pub(super) routes: Vec<Vec<(f64, f64)>>,
-    /// The middle of the words of each arrow.
+    /// The middle of the words of each arrow, which is one of those points.
     pub(super) words: Vec<Option<(f64, f64)>>,
 }
 
