@@ -121,12 +121,12 @@ head.click();
 seen.falling = order();
 head.click();
 seen.rising = order();
-seen.dots = document.querySelectorAll("table.sortable tbody tr:first-child circle").length;
+seen.dots = locks.querySelectorAll("tbody tr:first-child circle").length;
 const link = document.querySelector("details.noise td a");
-seen.folded = link.getBoundingClientRect().height === 0;
+seen.folded = !link.checkVisibility();
 location.hash = link.getAttribute("href");
 addEventListener("hashchange", () => {
-  seen.opened = link.getBoundingClientRect().height !== 0;
+  seen.opened = link.checkVisibility();
   document.body.setAttribute("data-seen", JSON.stringify(seen));
 });
 "##;

@@ -75,8 +75,8 @@ fn width(graph: &OrderPicture, at: usize) -> f64 {
 /// Returns the words of an arrow, a line each: where, and how, if not as usual.
 fn words(arrow: &Arrow) -> Vec<String> {
     let Some(number) = arrow.number else { return Vec::new() };
-    let how = Some(arrow.witness.how()).filter(|how| !how.is_empty());
-    let mut lines: Vec<String> = arrow.witness.asked.iter().cloned().chain(how).collect();
+    let places = arrow.witness.asked.iter().cloned();
+    let mut lines: Vec<String> = places.chain(arrow.witness.how()).collect();
     lines[0] = format!("{number}: {}", lines[0]);
     lines.iter().map(|line| fit(line, WORDS)).collect()
 }

@@ -86,16 +86,10 @@ impl OrderWitness {
         }
     }
 
-    /// Returns how both are had, for an arrow.
-    pub(super) fn how(&self) -> String {
-        let mut how = Vec::new();
-        if !self.held_how.is_empty() {
-            how.push(format!("held {}", self.held_how));
-        }
-        if !self.asked_how.is_empty() {
-            how.push(format!("asked {}", self.asked_how));
-        }
-        how.join("; ")
+    /// Returns how the one lock was held and the other one asked for, where that is not as usual.
+    pub(super) fn how(&self) -> impl Iterator<Item = String> {
+        let all = [("held", &self.held_how), ("asked", &self.asked_how)].into_iter();
+        all.filter(|(_, how)| !how.is_empty()).map(|(what, how)| format!("{what} {how}"))
     }
 }
 
