@@ -188,7 +188,8 @@ fn of_time(report: &DiffReport, what: String, compared: &Comparison) -> ChangeVi
     }
 }
 
-/// Of a place there is no verdict: a report lists the worst places of a lock, not all.
+/// Returns the waiting at a place, which has no verdict: a report lists the worst places of a lock,
+/// not all.
 fn of_site(report: &DiffReport, site: &ComparedSite) -> ChangeView {
     let runs = (&site.before_runs_ns[..], &site.after_runs_ns[..]);
     of_medians(report, brief(&site.place), (site.before_ns, site.after_ns), runs)

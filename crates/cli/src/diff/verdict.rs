@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-/// The rule of the verdict, as the help and the page say it.
+/// Returns the rule of the verdict, as the help and the page say it.
 macro_rules! rule {
     () => {
         "\

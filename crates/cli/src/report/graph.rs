@@ -69,7 +69,7 @@ struct Arrow {
     in_cycle: bool,
     /// The number of an arrow that has words.
     number: Option<usize>,
-    /// Who was first seen to do so; of a cycle, who did it there.
+    /// The thread that was first seen to do so; of a cycle, the one that did it there.
     witness: OrderWitness,
     /// The pairs of locks.
     pairs: BTreeSet<(usize, usize)>,

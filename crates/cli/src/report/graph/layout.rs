@@ -25,7 +25,7 @@ pub(super) struct LaidArrow {
     pub(super) words: Option<(f64, f64)>,
 }
 
-/// Where everything lies.
+/// The places of boxes, of words, and of the points through which arrows go.
 #[derive(Debug)]
 pub(super) struct OrderLayout {
     /// The middle of each box.

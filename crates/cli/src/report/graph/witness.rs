@@ -16,7 +16,7 @@ const PLACES: usize = 2;
 /// One order as it was seen, in words.
 #[derive(Debug, Default)]
 pub(crate) struct OrderWitness {
-    /// The thread.
+    /// The name of the thread that did so.
     pub(crate) who: String,
     /// The place at which it acquired the lock that it held, and its callers'.
     pub(crate) acquired: Vec<String>,
