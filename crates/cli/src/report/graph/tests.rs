@@ -93,9 +93,12 @@ fn of_many_arrows_those_of_cycles_have_words() {
     assert!(drawing.svg.contains("In cycles: lock_3 before lock_4; lock_4 before lock_3"));
 }
 
-/// Returns whether no two of these lie on each other.
-fn are_apart(placed: &[((f64, f64), (f64, f64))]) -> bool {
-    let apart = |(a, b): (f64, f64), (c, d): (f64, f64)| (a - b).abs() >= (c + d) / 2.0 - 0.1;
+/// A place, or a width and a height.
+type Pair = (f64, f64);
+
+/// Returns whether no two of these middles and sizes lie on each other.
+fn are_apart(placed: &[(Pair, Pair)]) -> bool {
+    let apart = |(a, b): Pair, (c, d): Pair| (a - b).abs() >= (c + d) / 2.0 - 0.1;
     (0..placed.len()).all(|one| {
         (0..one).all(|other| {
             let ((x, y), (width, height)) = placed[one];
