@@ -24,6 +24,7 @@ mod blocked_text;
 mod checked;
 mod checks;
 mod deadlock_text;
+mod earlier;
 mod elf;
 mod flags;
 mod futexes;

@@ -2,12 +2,15 @@
 
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
+mod filters;
+mod namespaces;
+mod waits;
+
 use crate::common::{Outcome, finish, lockstead, run, text};
 use crate::programs;
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -314,60 +317,6 @@ fn what_cannot_be_attached_to_is_refused_with_a_reason() {
     running.ends_well();
     let usage = run(&["attach", "1", "--for", "soon"]);
     assert_eq!(usage.status, 2, "{usage:?}");
-}
-
-/// Puts a filter on a program that answers so to one call, and lets all others pass.
-fn filter(command: &mut Command, number: libc::c_long, answer: u32) {
-    let op = |code, k, jf| libc::sock_filter { code, jt: 0, jf, k };
-    let filter = [
-        op(0x20, 0, 0),
-        op(0x15, number as u32, 1),
-        op(0x06, answer, 0),
-        op(0x06, libc::SECCOMP_RET_ALLOW, 0),
-    ];
-    let install = move || {
-        let program = libc::sock_fprog { len: 4, filter: filter.as_ptr().cast_mut() };
-        // SAFETY: the kernel reads the program, which lives in this frame.
-        let answers = unsafe {
-            [
-                libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0),
-                libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program),
-            ]
-        };
-        if answers == [0, 0] { Ok(()) } else { Err(std::io::Error::last_os_error()) }
-    };
-    // SAFETY: between fork and exec it makes system calls only.
-    unsafe { command.pre_exec(install) };
-}
-
-#[test]
-fn a_filter_is_looked_at_before_a_call_is_made_that_it_may_not_know() {
-    let attach =
-        |running: &Running| run(&["attach", &running.pid(), "--for", "50ms", "--no-report"]);
-    let filtered =
-        |number, answer| Running::busy_as("1", move |command| filter(command, number, answer));
-    let kills = libc::SECCOMP_RET_KILL_PROCESS;
-    let Some(mut running) = filtered(libc::SYS_mincore, kills) else { return };
-    let outcome = attach(&running);
-    assert_eq!(outcome.status, 125, "{outcome:?}");
-    running.goes_on();
-    running.ends_well();
-    if !outcome.stderr.contains("does more about system call 27 than to refuse it") {
-        let barred =
-            ["a seccomp filter is on", "ptrace_scope", "does not permit", "cannot be traced"];
-        assert!(barred.iter().any(|word| outcome.stderr.contains(word)), "{outcome:?}");
-        return eprintln!("skipped: {}", outcome.stderr);
-    }
-    let refuses = libc::SECCOMP_RET_ERRNO | libc::EPERM.cast_unsigned();
-    let mut running = filtered(libc::SYS_process_vm_readv, refuses).expect("it was built before");
-    let before = running.traces();
-    for _ in 0..3 {
-        let outcome = attach(&running);
-        assert_eq!(outcome.status, 0, "{outcome:?}");
-        assert_eq!(running.traces(), before);
-    }
-    running.goes_on();
-    running.ends_well();
 }
 
 #[test]

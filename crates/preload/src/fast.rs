@@ -95,9 +95,11 @@ const _: () = assert!(offset_of!(crate::tls::ThreadWords, record) == 0);
 /// `fast_acquire! { name: real_try, flags => slow, tried; ... }`: exports `name`,
 /// a function of one lock. `real_try` is the field of [`Real`](crate::real::Real)
 /// of the function that tries, `flags` (`NONE`, `READ`
-/// or `TRIED`) those of what is held. `slow(lock, &Site)`
-/// does all; `tried(lock, &Site, answer)` goes on after the real function has
-/// answered, other than 0 or too late for the fast path. Both return what the program gets.
+/// or `TRIED`) those of what is held. `slow(lock)`
+/// does all; `tried(lock, answer)` goes on after the real function has
+/// answered, other than 0 or too late for the fast path. Both are jumped to, and return to the
+/// program what it gets: a [`thunk_frame!`](crate::thunk_frame) or a
+/// [`waiting_frame!`](crate::waiting_frame).
 /// `unless 16 & 8` after the flags leaves locks to `slow` that have a bit of 8 in
 /// their byte 16; `marked 24 shared 16 "js"`, in the library that checks, those whose cookie at
 /// byte 24 is not the lock's own (see [`rules::cookie`](crate::rules)), unless processes share it:
@@ -264,26 +266,10 @@ macro_rules! fast_acquire {
                     $crate::may_lack_mark!($shared, $is_shared),
                 )?
                 "2:",
-                "push rbp",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbp, 0",
-                "mov rsi, rsp",
-                "call {slow}",
-                "pop rbp",
-                ".cfi_adjust_cfa_offset -8",
-                ".cfi_restore rbp",
-                "ret",
+                "jmp {slow}",
                 "3:",
-                "push rbp",
-                ".cfi_adjust_cfa_offset 8",
-                ".cfi_rel_offset rbp, 0",
-                "mov rsi, rsp",
-                "mov edx, eax",
-                "call {tried}",
-                "pop rbp",
-                ".cfi_adjust_cfa_offset -8",
-                ".cfi_restore rbp",
-                "ret",
+                "mov esi, eax",
+                "jmp {tried}",
                 ".cfi_endproc",
                 state = sym $crate::state::STATE,
                 guard = sym $crate::tls::GUARD,

@@ -1,7 +1,7 @@
 //! Leaves in the ledger what a lock call did.
 //!
 //! # Role
-//! The interposed functions call these around the real ones: [`acquire`] for
+//! The interposed functions call these around the real ones: [`acquisition_begins`] for
 //! whatever a thread then holds, [`release`] before it gives it back,
 //! [`wait_begins`] and [`wait_ends`] for waits that end in holding nothing.
 //! [`timing`](crate::timing) says which times of holding are measured.
@@ -12,6 +12,7 @@ use crate::me::{Me, enter, resume};
 use crate::rules;
 use crate::site::CallSite;
 use crate::sys;
+use crate::thunk::Passage;
 use crate::timing::Measured;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering::Relaxed;
@@ -19,34 +20,48 @@ use lockstead_ledger::events::{Event, hold};
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 
-/// Acquires in a way that may block: tries first with `attempt`, and publishes the
-/// wait before `block` if the lock is not to be had at once. Each is the real
-/// function's call; the answer of one of them is the program's.
-pub fn acquire<N: Nature + Copy>(
-    call: &LockCall<'_, N>,
-    attempt: impl FnOnce() -> c_int,
-    block: impl FnOnce() -> c_int,
-    meaning: impl Fn(c_int) -> CallOutcome,
-) -> c_int {
-    acquire_tried(call, attempt(), block, meaning)
-}
+/// What stands in a passage in the place of a way of waiting.
+const UNRECORDED: usize = 0;
 
-/// Does the rest of [`acquire`] when the attempt has come to `answer`.
-pub fn acquire_tried<N: Nature + Copy>(
+/// Acquires in a way that may block, in a [frame](crate::waiting_frame): the attempt has come to
+/// `answer`, which is the program's if the lock was to be had at once. If not, publishes the wait,
+/// and returns `block`, the address of the real function that waits; [`acquisition_ends`] comes
+/// after that.
+pub fn acquisition_begins<N: Nature + Copy>(
+    passage: &mut Passage,
     call: &LockCall<'_, N>,
-    answer: c_int,
-    block: impl FnOnce() -> c_int,
-    meaning: impl Fn(c_int) -> CallOutcome,
-) -> c_int {
-    if meaning(answer) == CallOutcome::Acquired {
+    (answer, outcome): (c_int, CallOutcome),
+    block: usize,
+) -> usize {
+    if outcome == CallOutcome::Acquired {
         acquired(call, Flags::NONE);
-        return answer;
+        passage.result = answer as isize;
+        return 0;
     }
     // Whatever the attempt did not like, the blocking call says in its own way.
     wait_begins(call);
-    let answer = block();
-    wait_ends(call, meaning(answer));
-    answer
+    passage.notes[0] = call.how.0 as usize;
+    block
+}
+
+/// Returns `block`, the address of a real function that refuses what it is given: nothing is
+/// recorded of the call.
+pub fn unrecorded(passage: &mut Passage, block: usize) -> usize {
+    passage.notes[0] = UNRECORDED;
+    block
+}
+
+/// Ends what [`acquisition_begins`] began, when the real function has come back. Of `call` the way
+/// of waiting is not looked at: the passage has it.
+pub fn acquisition_ends<N: Nature + Copy>(
+    passage: &Passage,
+    call: LockCall<'_, N>,
+    outcome: CallOutcome,
+) {
+    let [how, ..] = passage.notes;
+    if how != UNRECORDED {
+        wait_ends(&LockCall { how: WaitKind(how as u32), ..call }, outcome);
+    }
 }
 
 /// Records that an acquisition that never blocks has come to `outcome`.

@@ -5,7 +5,7 @@
 //! |---|---|---|
 //! | [`thunk!`](crate::thunk!) | functions at which no thread is cancelled | a Rust function that calls the real one |
 //! | [`passing!`](crate::passing) | functions that need a look first and none after | nothing: a jump |
-//! | [`cancellable!`](crate::cancellable) | functions at which a thread may be cancelled | the trampoline's frame, which the unwinder can leave |
+//! | [`cancellable!`](crate::cancellable) | functions at which a thread may be cancelled, or that wait | the trampoline's frame, which the unwinder can leave, and `lockstead attach` |
 //!
 //! A cancelled thread unwinds its stack. No Rust frame may be in the way, and
 //! the published wait must be withdrawn: that is what the trampoline's
@@ -57,13 +57,26 @@ macro_rules! site_register {
 #[macro_export]
 macro_rules! thunk {
     ($($name:ident($arity:tt) => $implementation:path;)*) => { $(
-        /// Stands before glibc's function of this name.
-        ///
-        /// # Safety
-        /// As of the function of this name.
-        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+        $crate::thunk_frame! {
+            /// Stands before glibc's function of this name.
+            ///
+            /// # Safety
+            /// As of the function of this name.
+            #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+            pub $name($arity) => $implementation
+        }
+    )* };
+}
+
+/// `thunk_frame! { /// what it does
+/// pub name(2) => implementation }`: the function of [`thunk!`](crate::thunk), with these attributes.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! thunk_frame {
+    ($(#[$attribute:meta])* $visible:vis $name:ident($arity:tt) => $implementation:path) => {
+        $(#[$attribute])*
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        $visible unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
                 "push rbp",
@@ -79,7 +92,7 @@ macro_rules! thunk {
                 implementation = sym $implementation,
             )
         }
-    )* };
+    };
 }
 
 /// `passing! { name(1) => before; ... }`: exports `name`, which calls `before`
@@ -125,7 +138,9 @@ macro_rules! passing {
 }
 
 /// `cancellable! { name => before, after; ... }`: exports `name`, a function of
-/// up to four arguments. `before(&mut Passage, &Site) -> usize` returns the
+/// up to four arguments, around whose real function nothing of ours is live but a
+/// [frame](crate::waiting_frame): at which threads are cancelled, or that waits.
+/// `before(&mut Passage, &Site) -> usize` returns the
 /// address of the real function, or 0 if `result` is to be returned as it is;
 /// `after(&mut Passage, &Site)` may change `result`, and does not run if the
 /// thread is cancelled in the real function.
@@ -135,13 +150,32 @@ macro_rules! passing {
 #[macro_export]
 macro_rules! cancellable {
     ($($name:ident $(after $test:path)? => $before:path, $after:path;)*) => { $(
-        /// Stands before glibc's function of this name.
-        ///
-        /// # Safety
-        /// As of the function of this name.
-        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+        $crate::waiting_frame! {
+            /// Stands before glibc's function of this name.
+            ///
+            /// # Safety
+            /// As of the function of this name.
+            #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+            pub $name $(after $test)? => $before, $after
+        }
+    )* };
+}
+
+/// `waiting_frame! { /// what it does
+/// pub name => before, after }`: the function of [`cancellable!`](crate::cancellable), with these
+/// attributes.
+///
+/// `lockstead attach` knows the frame by the instructions behind the call of the real function, and
+/// leads a thread past it that sleeps there when the library is to go: what comes after is only our
+/// bookkeeping.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! waiting_frame {
+    ($(#[$attribute:meta])* $visible:vis $name:ident $(after $test:path)?
+        => $before:path, $after:path) => {
+        $(#[$attribute])*
         #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
+        $visible unsafe extern "C" fn $name() {
             core::arch::naked_asm!(
                 ".cfi_startproc",
                 // An indirect pointer relative to its place, of four bytes.
@@ -185,7 +219,7 @@ macro_rules! cancellable {
                 size = const size_of::<$crate::thunk::Passage>(),
             )
         }
-    )* };
+    };
 }
 
 const _: () = assert!(size_of::<Passage>() == 64);

@@ -3,6 +3,7 @@
 use super::call::Borrowed;
 use super::memory::TargetMemory;
 use super::objects::{Object, Objects};
+use super::watched::Watched;
 use crate::preload_image;
 use lockstead_inspect::proc::status::StatusFile;
 use lockstead_ledger::attach::{self, AttachRequest, CALLED_BACK, refusal};
@@ -10,6 +11,7 @@ use lockstead_ledger::hello;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// Functions of the library that no call is led to here: a thread that was created through them
 /// would keep a frame of the library's, and a key of the library's is none that the program has.
@@ -43,6 +45,8 @@ pub(super) struct Library {
     pub(super) state: u64,
     /// Functions that the C library calls.
     pub(super) called_back: [u64; CALLED_BACK],
+    /// What says to other commands that this one watches.
+    watched: Option<Arc<Watched>>,
 }
 
 impl Library {
@@ -68,6 +72,7 @@ impl Library {
             own,
             state: 0,
             called_back: [0; CALLED_BACK],
+            watched: None,
         })
     }
 
@@ -181,7 +186,8 @@ impl Library {
             return Ok(None);
         }
         let path = format!("/proc/{pid}/fd/{}", answer.file);
-        let file = OpenOptions::new().read(true).write(true).open(path);
+        let file = OpenOptions::new().read(true).write(true).open(&path);
+        self.watched = Watched::mark(&path).map(Arc::new);
         let _ = borrowed.system(libc::SYS_close, &[answer.file]);
         file.map(Some).map_err(|error| format!("its ledger cannot be opened: {error}"))
     }

@@ -24,6 +24,7 @@ mod objects;
 mod refuse;
 mod slots;
 mod trace;
+mod watched;
 
 pub(crate) use refuse::AttachRefusal;
 
@@ -415,7 +416,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
     if !is_there && left_open::find(pid).is_empty() {
         return Ok(false);
     }
-    if matches!(lockstead_inspect::ledger::attach(pid), Ok(Some(_))) {
+    if refuse::is_watched(pid) {
         return Err(AttachRefusal::new(
             "a command of lockstead watches it",
             "end that with Ctrl-C or SIGTERM: it takes everything out",

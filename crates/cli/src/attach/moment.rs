@@ -75,6 +75,9 @@ pub(super) struct Moments<'a> {
     unwinder: Unwinder,
     /// Where the functions of [`WAITING`] lie.
     waiting: Vec<(u64, u64)>,
+    /// Where the functions begin that the calls of these end in: the slow path of a semaphore's wait,
+    /// which has no name.
+    ends: Vec<u64>,
     /// Files that have an allocator of their own.
     allocators: Vec<String>,
 }
@@ -87,14 +90,17 @@ impl<'a> Moments<'a> {
     pub(super) fn new(pid: u32, memory: &'a TargetMemory, objects: &Objects) -> io::Result<Self> {
         let libc = objects.libc();
         let waiting = WAITING.iter().filter_map(|name| libc?.defined(memory, name));
-        let waiting = waiting.map(|found| (found.address, found.address + found.size)).collect();
+        let waiting: Vec<(u64, u64)> =
+            waiting.map(|found| (found.address, found.address + found.size)).collect();
         let others = objects.iter().filter(|object| object.base_name() != "libc.so.6");
         let allocators = others
             .filter(|object| !object.is_loader() && object.function(memory, "malloc").is_some())
             .map(|object| object.name.clone())
             .collect();
-        let unwinder = Unwinder::new(Modules::of(pid)?);
-        Ok(Moments { pid, memory, unwinder, waiting, allocators })
+        let mut unwinder = Unwinder::new(Modules::of(pid)?);
+        let ends = waiting.iter().flat_map(|&waiting| jumps_out(memory, waiting));
+        let ends = ends.filter(|&at| unwinder.function(memory, at) == Some(at)).collect();
+        Ok(Moments { pid, memory, unwinder, waiting, ends, allocators })
     }
 
     /// Waits until a thread can make calls, and returns it. `None` when the time is over.
@@ -192,9 +198,15 @@ impl<'a> Moments<'a> {
         let waits = |&(start, end): &(u64, u64)| {
             frames[..first].iter().any(|frame| (start..end).contains(&frame.lookup()))
         };
+        let ends = frames[..first].iter().any(|frame| {
+            let function = self.unwinder.function(self.memory, frame.lookup());
+            function.is_some_and(|function| self.ends.contains(&function))
+        });
         match number {
             _ if first == 0 => false,
-            _ if is_futex(number) => self.allocators.is_empty() && self.waiting.iter().any(waits),
+            _ if is_futex(number) => {
+                self.allocators.is_empty() && (ends || self.waiting.iter().any(waits))
+            }
             libc::SYS_nanosleep | libc::SYS_clock_nanosleep => self.allocators.is_empty(),
             // A file of the loader's is read with other files open; what sleeps is a pipe or a socket,
             // and such a call is the program's own where the next frame is.
@@ -211,6 +223,20 @@ impl<'a> Moments<'a> {
             CodePlace::Nowhere | CodePlace::Anonymous => None,
         }
     }
+}
+
+/// Returns where the jumps lead by which the code of a function is left, and perhaps other places: what
+/// looks like such a jump may be a part of something else.
+fn jumps_out(memory: &TargetMemory, (start, end): (u64, u64)) -> Vec<u64> {
+    /// The code of a jump to a distance of four bytes.
+    const JUMP: u8 = 0xe9;
+    let code = memory.bytes(start, (end - start) as usize).unwrap_or_default();
+    let jumps = code.windows(5).enumerate().filter(|(_, bytes)| bytes[0] == JUMP);
+    let leads = jumps.map(|(at, bytes)| {
+        let distance = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
+        (start + at as u64 + 5).wrapping_add_signed(distance.into())
+    });
+    leads.filter(|at| !(start..end).contains(at)).collect()
 }
 
 fn is_futex(number: libc::c_long) -> bool {

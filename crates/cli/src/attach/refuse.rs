@@ -3,6 +3,7 @@
 use super::filters;
 use super::memory::TargetMemory;
 use super::objects::Objects;
+use super::watched;
 use lockstead_inspect::ledger;
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::proc::access::Barrier;
@@ -53,17 +54,18 @@ pub(super) fn check(process: &LiveProcess) -> Result<(), AttachRefusal> {
         return Err(barred(pid, status));
     }
     if maps.iter().any(is_library) {
-        return Err(match ledger::attach(pid) {
-            Ok(Some(_)) => AttachRefusal::new(
+        return if is_watched(pid) {
+            no(
                 "it is under lockstead already",
                 "`lockstead top PID` and `lockstead dump PID` show what is recorded",
-            ),
-            _ => AttachRefusal::new(
+            )
+        } else {
+            no(
                 "lockstead's library is in it, from a run or an attach whose command has gone",
                 "`lockstead attach --detach PID` takes out what an attach has left; what a run has \
                  brought in stays to the end",
-            ),
-        });
+            )
+        };
     }
     if other_libc(&maps) {
         return no(
@@ -96,6 +98,12 @@ pub(super) fn check(process: &LiveProcess) -> Result<(), AttachRefusal> {
         );
     }
     Ok(())
+}
+
+/// Tells whether a command watches the process, in this network namespace or another.
+pub(super) fn is_watched(pid: u32) -> bool {
+    matches!(ledger::attach(pid), Ok(Some(_)))
+        || Maps::of(pid).is_ok_and(|maps| watched::is_watched(pid, &maps))
 }
 
 fn barred(pid: u32, status: &StatusFile) -> AttachRefusal {

@@ -60,12 +60,14 @@ pub(super) struct FutexWatch {
 
 impl FutexWatch {
     /// Tells whether to look now. `waiters`: all threads that stay in one wait; `counts`: tells of a
-    /// reader-writer lock whether its readers are in no ledger.
+    /// reader-writer lock whether its readers are in no ledger; `earlier`: whether a thread is in a wait
+    /// that began before there was a ledger, which may be a part of a cycle with any other.
     pub(super) fn is_due<'w>(
         &mut self,
         looks: &FutexLooks,
         waiters: impl Iterator<Item = &'w LastingWaiter>,
         counts: impl Fn(u64) -> bool,
+        earlier: impl FnOnce() -> bool,
         now: u64,
     ) -> bool {
         let mut waits = BTreeSet::new();
@@ -86,12 +88,13 @@ impl FutexWatch {
                 waits.insert((waiter.thread, waiter.episode));
             }
         }
-        if !any || now < looks.rests_until.load(Relaxed) {
+        if waits.is_empty() || now < looks.rests_until.load(Relaxed) {
             return false;
         }
         let is_new = !waits.is_subset(&self.seen);
         let again = AGAIN.get(self.looks.wrapping_sub(1));
         let is_due = is_new || again.is_some_and(|&after| now.saturating_sub(self.last) >= after);
+        let is_due = is_due && (any || earlier());
         if is_due {
             self.looks = if is_new { 1 } else { self.looks + 1 };
             (self.seen, self.last) = (waits, now);
@@ -115,7 +118,7 @@ mod tests {
         let (looks, mut watch) = (FutexLooks::default(), FutexWatch::default());
         let one = waiter(1, WaitKind::FUTEX, 0);
         let mut due = |waiters: &[&LastingWaiter], now| {
-            watch.is_due(&looks, waiters.iter().copied(), |_| false, now)
+            watch.is_due(&looks, waiters.iter().copied(), |_| false, || false, now)
         };
         assert!(!due(&[&one], AGE - 1));
         assert!(due(&[&one], AGE));
@@ -132,9 +135,19 @@ mod tests {
     fn who_waits_to_write_is_a_reason_where_readers_are_only_counted() {
         let (looks, waiting) = (FutexLooks::default(), waiter(1, WaitKind::WRITE, 0));
         let due = |counts: bool| {
-            FutexWatch::default().is_due(&looks, [&waiting].into_iter(), |_| counts, AGE)
+            FutexWatch::default().is_due(&looks, [&waiting].into_iter(), |_| counts, || false, AGE)
         };
         assert!(due(true) && !due(false));
+    }
+
+    #[test]
+    fn a_wait_from_before_makes_every_wait_for_a_lock_a_reason() {
+        let looks = FutexLooks::default();
+        let (lock, event) = (waiter(1, WaitKind::MUTEX, 0), waiter(2, WaitKind::CONDITION, 0));
+        let due = |waiter: &LastingWaiter, earlier: bool| {
+            FutexWatch::default().is_due(&looks, [waiter].into_iter(), |_| false, || earlier, AGE)
+        };
+        assert!(due(&lock, true) && !due(&lock, false) && !due(&event, true));
     }
 
     #[test]
@@ -147,13 +160,14 @@ mod tests {
             waiter(3, WaitKind::MUTEX, 0),
             waiter(4, WaitKind::CONDITION, 0),
         ];
-        assert!(!watch.is_due(&looks, waiters.iter(), |_| true, 10 * AGE));
+        assert!(!watch.is_due(&looks, waiters.iter(), |_| true, || false, 10 * AGE));
         let one = waiter(5, WaitKind::FUTEX, 0);
         looks.note(9 * AGE, 10 * AGE, []);
         assert!(
-            !watch.is_due(&looks, waiters.iter().chain([&one]), |_| true, 10 * AGE),
+            !watch.is_due(&looks, waiters.iter().chain([&one]), |_| true, || false, 10 * AGE),
             "it rests"
         );
-        assert!(watch.is_due(&looks, waiters.iter().chain([&one]), |_| true, (10 + REST) * AGE));
+        let all = waiters.iter().chain([&one]);
+        assert!(watch.is_due(&looks, all, |_| true, || false, (10 + REST) * AGE));
     }
 }

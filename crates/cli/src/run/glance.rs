@@ -41,6 +41,8 @@ const LOOKS: u32 = 8;
 
 /// What a look found.
 pub(super) enum Sight {
+    /// The command has just attached: threads may be in waits that began before.
+    Earlier,
     /// Waits last that the ledger knows, and whose holders only memory can tell.
     Lasting,
     /// A thread has waited for longer than the limit, and the ledger does not know it.
@@ -237,6 +239,14 @@ impl Glances {
             // Of a wait on a futex word the ledger does not know who could end it.
             if recorded.get(&tid).is_some_and(|&kind| kind != WaitKind::FUTEX) {
                 continue;
+            }
+            if seen.told.is_none()
+                && let Some((lock, since)) = process.earlier.lock(tid, &seen.call)
+            {
+                seen.since = since;
+                seen.told = Some(ToldWait::Lock(format!(
+                    "for {lock}; it began before the command came, and is in no figure here"
+                )));
             }
             let lasted = now - seen.since;
             if lasted >= self.period && seen.told.is_none() && left != 0 {

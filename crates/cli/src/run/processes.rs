@@ -1,5 +1,6 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
+use super::earlier::EarlierWaits;
 use super::futexes::FutexLooks;
 use crate::recording::HolderSample;
 use lockstead_inspect::check::Lives;
@@ -54,6 +55,8 @@ pub(super) struct Observed {
     pub(super) lives: OnceLock<Lives>,
     /// What looks for owners of futex words have shown.
     pub(super) futexes: FutexLooks,
+    /// The waits that had begun before the command attached to it.
+    pub(super) earlier: EarlierWaits,
     /// What looks at its threads in Python have met.
     pub(super) python: Mutex<PythonWaits>,
     /// What looks at the holders of its locks have met.
@@ -107,6 +110,7 @@ impl Observed {
             used: AtomicU64::new(0),
             lives: OnceLock::new(),
             futexes: FutexLooks::default(),
+            earlier: EarlierWaits::default(),
             python: Mutex::default(),
             holders: Mutex::default(),
             samples: Mutex::default(),

@@ -9,6 +9,7 @@ use super::across;
 use super::blocked_text;
 use super::checked::{self, ReportedDeadlocks};
 use super::deadlock_text;
+use super::earlier;
 use super::flags::OnDeadlock;
 use super::glance::Sight;
 use super::hang::hanging::HangTask;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 /// How many processes are kept after they have ended, so that names need not be looked up twice.
 const SCENES: usize = 32;
@@ -256,9 +258,13 @@ impl Work {
     /// Looks at what the ledger does not have, and says it if it is still so.
     fn seen(&mut self, process: &Arc<Observed>, sight: &Sight) {
         let whole = matches!(sight, Sight::Standstill { .. });
-        let began = now();
+        let (began, since) = (now(), Instant::now());
+        let calls = matches!(sight, Sight::Earlier).then(|| earlier::calls(process.pid));
         let Some(found) = standstill_text::snapshot(process, whole) else { return };
         self.cycles_in_memory(process, &found);
+        if let Some(calls) = calls {
+            return process.earlier.note(&found, &calls, since);
+        }
         if matches!(sight, Sight::Futexes) {
             let events = self.scene(process, ThreadNames::new()).events();
             return process.futexes.note(began, now(), events);
@@ -276,14 +282,15 @@ impl Work {
                 self.print("stuck", process.pid, text, threads, Details::default());
             }
             Sight::Unrecorded { tid, since } if !standstill_text::is_in_cycle(&found, *tid) => {
-                let Some(text) = standstill_text::blocked(&program, &found, *tid, *since) else {
-                    return;
-                };
+                let before = process.earlier.has(process.pid, *tid);
+                let text = standstill_text::blocked(&program, &found, *tid, (*since, before));
+                let Some(text) = text else { return };
                 let threads = standstill_text::party(&found, *tid).into_iter().collect();
                 self.print("blocked", process.pid, text, threads, Details::default());
             }
             Sight::Standstill { .. }
             | Sight::Unrecorded { .. }
+            | Sight::Earlier
             | Sight::Futexes
             | Sight::Lasting => {}
         }

@@ -114,9 +114,14 @@ fn waits_for_ever(thread: &SnapshotThread) -> bool {
     }
 }
 
-/// Renders a report of a wait for what others hold. Returns `None` if the wait is over, or for
-/// something else.
-pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant) -> Option<String> {
+/// Renders a report of a wait for what others hold, which was seen first at `since`; `before`: it had
+/// begun before the command came. Returns `None` if the wait is over, or for something else.
+pub(super) fn blocked(
+    program: &str,
+    found: &Snapshot,
+    tid: u32,
+    (since, before): (Instant, bool),
+) -> Option<String> {
     let thread = found.thread(tid)?;
     let (what, limited) = match (thread.kernel_lock(), thread.wait()) {
         (Some(on), _) => (on.what.clone()?, on.timed),
@@ -133,9 +138,10 @@ pub(super) fn blocked(program: &str, found: &Snapshot, tid: u32, since: Instant)
     };
     let lasted = duration(u64::try_from(since.elapsed().as_nanos()).unwrap_or(u64::MAX));
     let limit = if limited { ", with a time-out" } else { "" };
+    let before = if before { ", and before the command came" } else { "" };
     let who = format!("thread \"{}\" (tid {tid})", clean(&thread.name));
     let mut text = format!(
-        "lockstead: BLOCKED: {who} of {program} waits for {}, since {lasted}{limit}\n",
+        "lockstead: BLOCKED: {who} of {program} waits for {}, since {lasted}{before}{limit}\n",
         clean(&what)
     );
     let lines = plain(&dump::one_waiter(found, tid));

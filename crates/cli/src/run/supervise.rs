@@ -112,7 +112,9 @@ pub(super) fn supervise(
         ends: started + ENDS,
     };
     if let Some(process) = supervisor.attached.as_mut().and_then(AttachedRun::first) {
-        supervisor.adopt(process);
+        // Nobody has told of the waits that have begun before.
+        supervisor.adopt(process.clone());
+        supervisor.reporter.report(ReportJob::Seen { process, sight: Sight::Earlier });
     }
     pace::wake_soon();
     let end = loop {

@@ -110,7 +110,8 @@ impl ProcessWatch {
         }
         let counts = |lock| words::named_by_word(&ledger, lock).is_some();
         let waiters = self.observer.waiters();
-        if process.visible && self.futexes.is_due(&process.futexes, waiters, counts, now) {
+        let earlier = || process.earlier.any_lasts(process.pid);
+        if process.visible && self.futexes.is_due(&process.futexes, waiters, counts, earlier, now) {
             news.push(RoundNews::Seen(Sight::Futexes));
         }
         if process.visible && self.lasting.is_due(self.observer.waiters(), now) {

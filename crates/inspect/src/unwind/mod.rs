@@ -294,6 +294,12 @@ impl Unwinder {
         self.table(memory, at.lookup())?.landing(at.lookup())
     }
 
+    /// Returns where the function begins, or the part of it, in which this instruction stands; `None`
+    /// where no table tells.
+    pub fn function(&mut self, memory: &dyn ReadableMemory, instruction: u64) -> Option<u64> {
+        self.row(memory, instruction).ok().map(|row| row.function)
+    }
+
     fn is_code(&self, address: u64) -> bool {
         self.modules.maps().find(address).is_some_and(|m| m.executable)
     }

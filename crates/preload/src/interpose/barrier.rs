@@ -1,11 +1,12 @@
 //! Stands before `pthread_barrier_*`.
 
 use super::until::GivenDeadline;
-use crate::call::CallOutcome;
+use crate::call::{CallOutcome, LockCall};
 use crate::me::enter;
-use crate::real::{self, LockPointer, call};
+use crate::real::{self, LockPointer, REAL, call};
 use crate::record;
 use crate::site::CallSite;
+use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
 use lockstead_ledger::lock::{ObjectKind, attribute};
 use lockstead_ledger::publish::WaitKind;
@@ -13,7 +14,10 @@ use lockstead_ledger::publish::WaitKind;
 crate::thunk! {
     pthread_barrier_init(3) => init;
     pthread_barrier_destroy(1) => destroy;
-    pthread_barrier_wait(1) => wait;
+}
+
+crate::cancellable! {
+    pthread_barrier_wait => wait, waited;
 }
 
 unsafe extern "C" {
@@ -55,17 +59,19 @@ unsafe extern "C" fn destroy(barrier: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-unsafe extern "C" fn wait(barrier: LockPointer, site: &CallSite) -> c_int {
+fn waiting(barrier: usize, site: &CallSite) -> LockCall<'_, (ObjectKind, u16)> {
+    GivenDeadline::NEVER.call(barrier as u64, (ObjectKind::Barrier, 0), WaitKind::BARRIER, site)
+}
+
+unsafe extern "C" fn wait(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
-    let waiting = GivenDeadline::NEVER.call(
-        barrier as u64,
-        (ObjectKind::Barrier, 0),
-        WaitKind::BARRIER,
-        site,
-    );
-    record::wait_begins(&waiting);
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let answer = unsafe { call::pthread_barrier_wait()(barrier) };
+    record::wait_begins(&waiting(passage.arguments[0], site));
+    REAL.pthread_barrier_wait.address()
+}
+
+unsafe extern "C" fn waited(passage: &mut Passage, site: &CallSite) {
+    let waiting = waiting(passage.arguments[0], site);
+    let answer = passage.result as c_int;
     if answer == libc::PTHREAD_BARRIER_SERIAL_THREAD {
         // This thread came last: it has not waited.
         record::wait_ends(&waiting, CallOutcome::Failed);
@@ -73,5 +79,4 @@ unsafe extern "C" fn wait(barrier: LockPointer, site: &CallSite) -> c_int {
     } else {
         record::wait_ends(&waiting, CallOutcome::of_posix(answer));
     }
-    answer
 }

@@ -20,9 +20,7 @@ use lockstead_ledger::publish::WaitKind;
 crate::thunk! {
     mtx_init(2) => init;
     mtx_destroy(1) => destroy;
-    mtx_lock(1) => lock;
     mtx_trylock(1) => trylock;
-    mtx_timedlock(2) => timedlock;
     mtx_unlock(1) => unlock;
     cnd_init(1) => condition_init;
     cnd_destroy(1) => condition_destroy;
@@ -34,6 +32,8 @@ crate::passing! {
 }
 
 crate::cancellable! {
+    mtx_lock => lock, locked;
+    mtx_timedlock => timedlock, locked;
     cnd_wait => wait, waited;
     cnd_timedwait => timed_wait, waited;
 }
@@ -94,16 +94,32 @@ unsafe extern "C" fn destroy(mutex: LockPointer, site: &CallSite) {
     }
 }
 
-unsafe extern "C" fn lock(mutex: LockPointer, site: &CallSite) -> c_int {
+/// Acquires the mutex, or publishes that the caller waits for it in `block`.
+///
+/// # Safety
+/// The first argument is the program's.
+unsafe fn begins(
+    passage: &mut Passage,
+    until: GivenDeadline,
+    site: &CallSite,
+    block: usize,
+) -> usize {
+    let mutex = passage.arguments[0] as LockPointer;
+    // SAFETY: the caller promises that the mutex is the program's.
+    let tried = unsafe { call::mtx_trylock()(mutex) };
+    let call = waiting(mutex, until, site);
+    record::acquisition_begins(passage, &call, (tried, outcome(tried)), block)
+}
+
+unsafe extern "C" fn lock(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
-    record::acquire(
-        &waiting(mutex, GivenDeadline::NEVER, site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        || unsafe { call::mtx_trylock()(mutex) },
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        || unsafe { call::mtx_lock()(mutex) },
-        outcome,
-    )
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the mutex is the program's.
+    unsafe { begins(passage, GivenDeadline::NEVER, site, REAL.mtx_lock.address()) }
+}
+
+unsafe extern "C" fn locked(passage: &mut Passage, site: &CallSite) {
+    let call = waiting(passage.arguments[0] as LockPointer, GivenDeadline::NEVER, site);
+    record::acquisition_ends(passage, call, outcome(passage.result as c_int));
 }
 
 unsafe extern "C" fn trylock(mutex: LockPointer, site: &CallSite) -> c_int {
@@ -114,24 +130,15 @@ unsafe extern "C" fn trylock(mutex: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-unsafe extern "C" fn timedlock(
-    mutex: LockPointer,
-    time: *const libc::timespec,
-    site: &CallSite,
-) -> c_int {
+unsafe extern "C" fn timedlock(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::mtx_timedlock()(mutex, time) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
+    let time = passage.arguments[1] as *const libc::timespec;
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the time is null or the program's.
     let until = unsafe { GivenDeadline::new(libc::CLOCK_REALTIME, time) };
-    record::acquire(
-        // A time that is refused is not waited for.
-        &waiting(mutex, until.unwrap_or(GivenDeadline::PAST), site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        || unsafe { call::mtx_trylock()(mutex) },
-        block,
-        outcome,
-    )
+    // A time that is refused is not waited for.
+    let until = until.unwrap_or(GivenDeadline::PAST);
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the mutex is the program's.
+    unsafe { begins(passage, until, site, REAL.mtx_timedlock.address()) }
 }
 
 unsafe extern "C" fn unlock(mutex: LockPointer, site: &CallSite) -> c_int {

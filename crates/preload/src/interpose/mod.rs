@@ -5,14 +5,15 @@
 //! function through [`real::call`](crate::real::call), and around it what
 //! [`record`](crate::record) offers:
 //!
-//! - a lock: [`acquire`](crate::record::acquire) with the trying and the
-//!   blocking form of the real function; [`release`](crate::record::release)
-//!   **before** the real release;
+//! - a lock: the trying form of the real function, then
+//!   [`acquisition_begins`](crate::record::acquisition_begins), which names the blocking form if that
+//!   is needed, in the two halves of [`cancellable!`](crate::cancellable);
+//!   [`release`](crate::record::release) **before** the real release;
 //! - a try: the real function, then [`tried`](crate::record::tried);
 //! - a wait that ends in holding nothing:
 //!   [`wait_begins`](crate::record::wait_begins), the real function,
-//!   [`wait_ends`](crate::record::wait_ends); if threads are cancelled there,
-//!   the two halves of [`cancellable!`](crate::cancellable);
+//!   [`wait_ends`](crate::record::wait_ends), in such halves too: a thread may be cancelled
+//!   there, or `lockstead attach` may want to leave;
 //! - initialisation and destruction: [`Me::initialised`](crate::me::Me::initialised)
 //!   after the real one, [`Me::destroyed`](crate::me::Me::destroyed) before it.
 //!

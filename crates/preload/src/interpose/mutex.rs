@@ -3,10 +3,11 @@
 use super::until::{deadline, timed};
 use crate::call::{CallOutcome, LockCall, Nature};
 use crate::me::enter;
-use crate::real::{self, LockPointer, call};
+use crate::real::{self, LockPointer, REAL, call};
 use crate::record;
 use crate::rules;
 use crate::site::CallSite;
+use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use lockstead_ledger::lock::{ObjectKind, attribute};
@@ -15,8 +16,31 @@ use lockstead_ledger::publish::{Flags, WaitKind};
 crate::thunk! {
     pthread_mutex_init(2) => init;
     pthread_mutex_destroy(1) => destroy;
-    pthread_mutex_timedlock(2) => timedlock;
-    pthread_mutex_clocklock(3) => clocklock;
+}
+
+crate::cancellable! {
+    pthread_mutex_timedlock => timedlock, locked;
+    pthread_mutex_clocklock => clocklock, locked;
+}
+
+crate::waiting_frame! {
+    /// Acquires a mutex that the fast path does not.
+    lock => lock_begins, locked
+}
+
+crate::waiting_frame! {
+    /// Acquires the mutex, when the trying form has given the second argument.
+    lock_tried => lock_goes_on, locked
+}
+
+crate::thunk_frame! {
+    /// Tries to acquire a mutex that the fast path does not.
+    try_lock(1) => try_lock_begins
+}
+
+crate::thunk_frame! {
+    /// Goes on when the trying form has given the second argument.
+    try_lock_tried(2) => try_lock_goes_on
 }
 
 crate::fast_acquire! {
@@ -24,7 +48,7 @@ crate::fast_acquire! {
     pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 marked 24 shared 16 "js"
         => lock, lock_tried;
     pthread_mutex_trylock: pthread_mutex_trylock, TRIED marked 24 shared 16 "js"
-        => trylock, trylock_tried;
+        => try_lock, try_lock_tried;
 }
 
 crate::fast_release! {
@@ -143,12 +167,12 @@ unsafe extern "C" fn destroy(mutex: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-unsafe extern "C" fn lock(mutex: LockPointer, site: &CallSite) -> c_int {
+unsafe extern "C" fn lock_begins(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    unsafe { lock_tried(mutex, site, attempt(mutex)) }
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the mutex is the program's.
+    let tried = unsafe { attempt(passage.arguments[0] as LockPointer) };
+    begins(passage, (WaitKind::MUTEX, 0), tried, site, REAL.pthread_mutex_lock.address())
 }
-
 /// Acquires without waiting, if that can be: what can be had at once, the trying
 /// form gives just as the others do.
 ///
@@ -172,76 +196,69 @@ unsafe fn attempt(mutex: LockPointer) -> c_int {
     }
 }
 
-/// Acquires the mutex, when the trying form has given `answer`.
-unsafe extern "C" fn lock_tried(mutex: LockPointer, site: &CallSite, answer: c_int) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_mutex_lock()(mutex) };
-    acquire(&waiting(mutex, WaitKind::MUTEX, 0, site), answer, block)
+unsafe extern "C" fn lock_goes_on(passage: &mut Passage, site: &CallSite) -> usize {
+    let tried = passage.arguments[1] as c_int;
+    begins(passage, (WaitKind::MUTEX, 0), tried, site, REAL.pthread_mutex_lock.address())
 }
 
-fn acquire(
-    call: &LockCall<'_, ProgramMutex>,
+fn begins(
+    passage: &mut Passage,
+    (how, until): (WaitKind, u64),
     tried: c_int,
-    block: impl FnOnce() -> c_int,
-) -> c_int {
+    site: &CallSite,
+    block: usize,
+) -> usize {
+    let call = waiting(passage.arguments[0] as LockPointer, how, until, site);
     if call.nature.has_the_last_word(tried) {
-        rules::fails(call);
-        return tried;
+        rules::fails(&call);
+        passage.result = tried as isize;
+        return 0;
     }
-    record::acquire_tried(call, tried, block, CallOutcome::of_posix)
+    record::acquisition_begins(passage, &call, (tried, CallOutcome::of_posix(tried)), block)
 }
 
-unsafe extern "C" fn trylock(mutex: LockPointer, site: &CallSite) -> c_int {
+unsafe extern "C" fn locked(passage: &mut Passage, site: &CallSite) {
+    let call = waiting(passage.arguments[0] as LockPointer, WaitKind::MUTEX, 0, site);
+    record::acquisition_ends(passage, call, CallOutcome::of_posix(passage.result as c_int));
+}
+
+unsafe extern "C" fn try_lock_begins(mutex: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_mutex_trylock()(mutex) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    unsafe { trylock_tried(mutex, site, answer) }
+    unsafe { try_lock_goes_on(mutex, answer, site) }
 }
 
-unsafe extern "C" fn trylock_tried(mutex: LockPointer, site: &CallSite, answer: c_int) -> c_int {
+unsafe extern "C" fn try_lock_goes_on(mutex: LockPointer, answer: c_int, site: &CallSite) -> c_int {
     record::tried(&waiting(mutex, WaitKind::MUTEX, 0, site), CallOutcome::of_posix(answer));
     answer
 }
 
-unsafe extern "C" fn timedlock(
-    mutex: LockPointer,
-    time: *const libc::timespec,
-    site: &CallSite,
-) -> c_int {
+unsafe extern "C" fn timedlock(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    let until = unsafe { deadline(time) };
-    acquire(
-        &waiting(mutex, timed(WaitKind::MUTEX, libc::CLOCK_REALTIME), until, site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        unsafe { attempt(mutex) },
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        || unsafe { call::pthread_mutex_timedlock()(mutex, time) },
-    )
+    let [mutex, time, ..] = passage.arguments;
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the time is null or the program's.
+    let until = unsafe { deadline(time as *const libc::timespec) };
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the mutex is the program's.
+    let tried = unsafe { attempt(mutex as LockPointer) };
+    let how = timed(WaitKind::MUTEX, libc::CLOCK_REALTIME);
+    begins(passage, (how, until), tried, site, REAL.pthread_mutex_timedlock.address())
 }
 
-unsafe extern "C" fn clocklock(
-    mutex: LockPointer,
-    clock: c_int,
-    time: *const libc::timespec,
-    site: &CallSite,
-) -> c_int {
+unsafe extern "C" fn clocklock(passage: &mut Passage, site: &CallSite) -> usize {
     real::resolve();
+    let [mutex, clock, time, _] = passage.arguments;
+    let (clock, block) = (clock as c_int, REAL.pthread_mutex_clocklock.address());
     if clock != libc::CLOCK_REALTIME && clock != libc::CLOCK_MONOTONIC {
         // glibc refuses the clock whatever the mutex is, so that nothing may be tried first.
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        return unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) };
+        return record::unrecorded(passage, block);
     }
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the time is null or the program's.
-    let until = unsafe { deadline(time) };
-    acquire(
-        &waiting(mutex, timed(WaitKind::MUTEX, clock), until, site),
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        unsafe { attempt(mutex) },
-        // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-        || unsafe { call::pthread_mutex_clocklock()(mutex, clock, time) },
-    )
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the time is null or the program's.
+    let until = unsafe { deadline(time as *const libc::timespec) };
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the mutex is the program's.
+    let tried = unsafe { attempt(mutex as LockPointer) };
+    begins(passage, (timed(WaitKind::MUTEX, clock), until), tried, site, block)
 }
 
 unsafe extern "C" fn unlock(mutex: LockPointer, site: &CallSite) -> c_int {

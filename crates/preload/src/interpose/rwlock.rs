@@ -3,10 +3,11 @@
 use super::until::GivenDeadline;
 use crate::call::{CallOutcome, LockCall, Nature};
 use crate::me::enter;
-use crate::real::{self, LockPointer, call};
+use crate::real::{self, LockPointer, REAL, RealFunction, call};
 use crate::record;
 use crate::rules;
 use crate::site::CallSite;
+use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use lockstead_ledger::lock::{ObjectKind, attribute};
@@ -15,12 +16,35 @@ use lockstead_ledger::publish::{Flags, WaitKind};
 crate::thunk! {
     pthread_rwlock_init(2) => init;
     pthread_rwlock_destroy(1) => destroy;
-    pthread_rwlock_timedrdlock(2) => timed_read;
-    pthread_rwlock_clockrdlock(3) => clock_read;
-    pthread_rwlock_timedwrlock(2) => timed_write;
-    pthread_rwlock_clockwrlock(3) => clock_write;
     pthread_rwlock_tryrdlock(1) => try_read;
     pthread_rwlock_trywrlock(1) => try_write;
+}
+
+crate::cancellable! {
+    pthread_rwlock_timedrdlock => timed_read, has_read;
+    pthread_rwlock_clockrdlock => clock_read, has_read;
+    pthread_rwlock_timedwrlock => timed_write, has_written;
+    pthread_rwlock_clockwrlock => clock_write, has_written;
+}
+
+crate::waiting_frame! {
+    /// Acquires a lock for reading that the fast path does not.
+    read => read_begins, has_read
+}
+
+crate::waiting_frame! {
+    /// Acquires the lock for reading, when the trying form has given the second argument.
+    read_tried => read_goes_on, has_read
+}
+
+crate::waiting_frame! {
+    /// Acquires a lock for writing that the fast path does not.
+    write => write_begins, has_written
+}
+
+crate::waiting_frame! {
+    /// Acquires the lock for writing, when the trying form has given the second argument.
+    write_tried => write_goes_on, has_written
 }
 
 crate::fast_acquire! {
@@ -103,45 +127,61 @@ unsafe extern "C" fn destroy(lock: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-unsafe extern "C" fn read(lock: LockPointer, site: &CallSite) -> c_int {
-    real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk. What reading can be had at once, the trying
-    // form gives just the same.
-    let answer = unsafe { call::pthread_rwlock_tryrdlock()(lock) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    unsafe { read_tried(lock, site, answer) }
-}
-
-/// Acquires the lock for reading, when the trying form has given `answer`.
-unsafe extern "C" fn read_tried(lock: LockPointer, site: &CallSite, answer: c_int) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_rwlock_rdlock()(lock) };
-    acquire(&waiting(lock, WaitKind::READ, GivenDeadline::NEVER, site), answer, block)
-}
-
-unsafe extern "C" fn write(lock: LockPointer, site: &CallSite) -> c_int {
-    real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock is the program's.
-    let answer = unsafe { call::pthread_rwlock_trywrlock()(lock) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    unsafe { write_tried(lock, site, answer) }
-}
-
-/// Acquires the lock for writing, when the trying form has given `answer`.
-unsafe extern "C" fn write_tried(lock: LockPointer, site: &CallSite, answer: c_int) -> c_int {
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_rwlock_wrlock()(lock) };
-    acquire(&waiting(lock, WaitKind::WRITE, GivenDeadline::NEVER, site), answer, block)
-}
-
-/// Waits for the lock: what the trying form refused, the other one gives or refuses in its own way:
-/// it also finds out that the caller itself is the writer.
-fn acquire(
-    call: &LockCall<'_, ProgramRwLock>,
+/// What the trying form refused, the other one gives or refuses in its own way: it also finds out
+/// that the caller itself is the writer.
+fn begins(
+    passage: &mut Passage,
+    (how, until): (WaitKind, GivenDeadline),
     tried: c_int,
-    block: impl FnOnce() -> c_int,
-) -> c_int {
-    record::acquire_tried(call, tried, block, CallOutcome::of_posix)
+    site: &CallSite,
+    block: usize,
+) -> usize {
+    let call = waiting(passage.arguments[0] as LockPointer, how, until, site);
+    record::acquisition_begins(passage, &call, (tried, CallOutcome::of_posix(tried)), block)
+}
+
+unsafe extern "C" fn read_begins(passage: &mut Passage, site: &CallSite) -> usize {
+    real::resolve();
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame. What reading can be had at once, the trying
+    // form gives just the same.
+    let tried = unsafe { call::pthread_rwlock_tryrdlock()(passage.arguments[0] as LockPointer) };
+    passage.arguments[1] = tried as usize;
+    // SAFETY: as of this function; the trying form's answer is the second argument now.
+    unsafe { read_goes_on(passage, site) }
+}
+
+unsafe extern "C" fn read_goes_on(passage: &mut Passage, site: &CallSite) -> usize {
+    let tried = passage.arguments[1] as c_int;
+    let block = REAL.pthread_rwlock_rdlock.address();
+    begins(passage, (WaitKind::READ, GivenDeadline::NEVER), tried, site, block)
+}
+
+unsafe extern "C" fn write_begins(passage: &mut Passage, site: &CallSite) -> usize {
+    real::resolve();
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the lock is the program's.
+    let tried = unsafe { call::pthread_rwlock_trywrlock()(passage.arguments[0] as LockPointer) };
+    passage.arguments[1] = tried as usize;
+    // SAFETY: as of this function; the trying form's answer is the second argument now.
+    unsafe { write_goes_on(passage, site) }
+}
+
+unsafe extern "C" fn write_goes_on(passage: &mut Passage, site: &CallSite) -> usize {
+    let tried = passage.arguments[1] as c_int;
+    let block = REAL.pthread_rwlock_wrlock.address();
+    begins(passage, (WaitKind::WRITE, GivenDeadline::NEVER), tried, site, block)
+}
+
+fn ended(passage: &Passage, how: WaitKind, site: &CallSite) {
+    let call = waiting(passage.arguments[0] as LockPointer, how, GivenDeadline::NEVER, site);
+    record::acquisition_ends(passage, call, CallOutcome::of_posix(passage.result as c_int));
+}
+
+unsafe extern "C" fn has_read(passage: &mut Passage, site: &CallSite) {
+    ended(passage, WaitKind::READ, site);
+}
+
+unsafe extern "C" fn has_written(passage: &mut Passage, site: &CallSite) {
+    ended(passage, WaitKind::WRITE, site);
 }
 
 unsafe extern "C" fn try_read(lock: LockPointer, site: &CallSite) -> c_int {
@@ -166,64 +206,47 @@ unsafe extern "C" fn try_write(lock: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-type TimePointer = *const libc::timespec;
-
-unsafe extern "C" fn timed_read(lock: LockPointer, time: TimePointer, site: &CallSite) -> c_int {
-    real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_rwlock_timedrdlock()(lock, time) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, WaitKind::READ, libc::CLOCK_REALTIME, time, site, block) }
+unsafe extern "C" fn timed_read(passage: &mut Passage, site: &CallSite) -> usize {
+    let block = &REAL.pthread_rwlock_timedrdlock;
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the lock and the time are the program's.
+    unsafe { timed(passage, WaitKind::READ, libc::CLOCK_REALTIME, 1, site, block) }
 }
 
-unsafe extern "C" fn clock_read(
-    lock: LockPointer,
-    clock: c_int,
-    time: TimePointer,
-    site: &CallSite,
-) -> c_int {
-    real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_rwlock_clockrdlock()(lock, clock, time) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, WaitKind::READ, clock, time, site, block) }
+unsafe extern "C" fn clock_read(passage: &mut Passage, site: &CallSite) -> usize {
+    let (clock, block) = (passage.arguments[1] as c_int, &REAL.pthread_rwlock_clockrdlock);
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the lock and the time are the program's.
+    unsafe { timed(passage, WaitKind::READ, clock, 2, site, block) }
 }
 
-unsafe extern "C" fn timed_write(lock: LockPointer, time: TimePointer, site: &CallSite) -> c_int {
-    real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_rwlock_timedwrlock()(lock, time) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, WaitKind::WRITE, libc::CLOCK_REALTIME, time, site, block) }
+unsafe extern "C" fn timed_write(passage: &mut Passage, site: &CallSite) -> usize {
+    let block = &REAL.pthread_rwlock_timedwrlock;
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the lock and the time are the program's.
+    unsafe { timed(passage, WaitKind::WRITE, libc::CLOCK_REALTIME, 1, site, block) }
 }
 
-unsafe extern "C" fn clock_write(
-    lock: LockPointer,
-    clock: c_int,
-    time: TimePointer,
-    site: &CallSite,
-) -> c_int {
-    real::resolve();
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    let block = || unsafe { call::pthread_rwlock_clockwrlock()(lock, clock, time) };
-    // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the lock and the time are the program's.
-    unsafe { timed(lock, WaitKind::WRITE, clock, time, site, block) }
+unsafe extern "C" fn clock_write(passage: &mut Passage, site: &CallSite) -> usize {
+    let (clock, block) = (passage.arguments[1] as c_int, &REAL.pthread_rwlock_clockwrlock);
+    // SAFETY: INTERPOSE-ARGUMENTS, kept by the frame: the lock and the time are the program's.
+    unsafe { timed(passage, WaitKind::WRITE, clock, 2, site, block) }
 }
 
-/// Acquires the lock, or gives up at the deadline.
+/// Acquires the lock, or gives up at the deadline, which is the argument number `time`.
 ///
 /// # Safety
-/// `lock` and `time` are the program's.
+/// The first argument and the time are the program's.
 unsafe fn timed(
-    lock: LockPointer,
+    passage: &mut Passage,
     how: WaitKind,
     clock: c_int,
-    time: TimePointer,
+    time: usize,
     site: &CallSite,
-    block: impl FnOnce() -> c_int,
-) -> c_int {
+    block: &RealFunction,
+) -> usize {
+    real::resolve();
+    let (lock, time) = (passage.arguments[0] as LockPointer, passage.arguments[time]);
     // SAFETY: the caller promises that the time is the program's, or null.
-    let Some(until) = (unsafe { GivenDeadline::new(clock, time) }) else { return block() };
+    let until = unsafe { GivenDeadline::new(clock, time as *const libc::timespec) };
+    let Some(until) = until else { return record::unrecorded(passage, block.address()) };
     // SAFETY: the caller promises that the lock is the program's; the real function takes the same
     // one.
     let tried = unsafe {
@@ -232,7 +255,7 @@ unsafe fn timed(
             _ => call::pthread_rwlock_trywrlock()(lock),
         }
     };
-    acquire(&waiting(lock, how, until, site), tried, block)
+    begins(passage, (how, until), tried, site, block.address())
 }
 
 /// Releases the lock: glibc does not check who unlocks, so that a thread other than the one that

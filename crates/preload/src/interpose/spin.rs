@@ -22,6 +22,16 @@ crate::thunk! {
     pthread_spin_trylock(1) => trylock;
 }
 
+crate::thunk_frame! {
+    /// Acquires a lock that the fast path does not.
+    lock(1) => lock_begins
+}
+
+crate::thunk_frame! {
+    /// Acquires the lock, when the first try has given the second argument.
+    lock_tried(2) => lock_goes_on
+}
+
 crate::fast_acquire! {
     pthread_spin_lock: pthread_spin_trylock, NONE => lock, lock_tried;
 }
@@ -70,16 +80,15 @@ unsafe extern "C" fn destroy(lock: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-unsafe extern "C" fn lock(lock: LockPointer, site: &CallSite) -> c_int {
+unsafe extern "C" fn lock_begins(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::pthread_spin_trylock()(lock) };
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
-    unsafe { lock_tried(lock, site, answer) }
+    unsafe { lock_goes_on(lock, answer, site) }
 }
 
-/// Acquires the lock, when the first try has given `answer`.
-unsafe extern "C" fn lock_tried(lock: LockPointer, site: &CallSite, answer: c_int) -> c_int {
+unsafe extern "C" fn lock_goes_on(lock: LockPointer, answer: c_int, site: &CallSite) -> c_int {
     let call = waiting(lock, NATURE, site);
     if answer == 0 {
         record::acquired(&call, Flags::NONE);

@@ -1,0 +1,41 @@
+//! The mark that a command watches a process, for commands of other network namespaces.
+//!
+//! # Role
+//! Commands find each other by a socket, which is seen in one network namespace. The ledger's file is
+//! the same wherever one stands: who watches the process has it locked, and with the end of that
+//! command, however it comes, the lock is gone. The kernel shows the files that a process has mapped to
+//! the privileged only; for others there is the socket alone.
+
+use lockstead_inspect::maps::{Backing, Maps, MapsLine};
+use std::fs::{File, TryLockError};
+
+/// The name that a ledger's file has in the maps of a process.
+const LEDGER: &str = "/memfd:lockstead-";
+
+/// The lock of a ledger's file, held as long as this lives.
+#[derive(Debug)]
+pub(super) struct Watched(#[expect(dead_code, reason = "it is held, and closed at the end")] File);
+
+impl Watched {
+    /// Locks the file of the ledger that is at `path`, where that can be. It is opened anew, for a copy
+    /// of the other descriptor may be given to commands that outlive this one.
+    pub(super) fn mark(path: &str) -> Option<Watched> {
+        let file = File::open(path).ok()?;
+        file.try_lock().ok()?;
+        Some(Watched(file))
+    }
+}
+
+/// Tells whether a command watches the process of these maps, as far as may be seen.
+pub(super) fn is_watched(pid: u32, maps: &Maps) -> bool {
+    let is_ledger = |mapping: &&MapsLine| {
+        let Backing::File { path, .. } = &mapping.backing else { return false };
+        mapping.shared && path.to_string_lossy().starts_with(LEDGER)
+    };
+    maps.iter().filter(is_ledger).any(|mapping| {
+        let range = &mapping.range;
+        let path = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
+        let locked = File::open(path).map(|file| file.try_lock());
+        matches!(locked, Ok(Err(TryLockError::WouldBlock)))
+    })
+}

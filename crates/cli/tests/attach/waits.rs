@@ -1,0 +1,96 @@
+//! Threads that wait when the command comes, and threads that wait when it goes.
+
+use super::{Running, attach, attached, interrupt};
+use crate::common::{Outcome, lockstead};
+use crate::programs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::Command;
+
+/// Each waits in another function; there is one that waits in vain.
+#[test]
+fn threads_that_wait_for_locks_do_not_keep_the_library() {
+    let Some(program) = programs::program("attach/held.c") else { return };
+    let mut running = Running::start(&mut Command::new(program));
+    let before = running.traces();
+    let Some((command, _said)) = attached(&running.pid()) else { return };
+    let say = |running: &mut Running| {
+        running.input.as_mut().expect("open").write_all(b"!").expect("it reads");
+    };
+    say(&mut running);
+    assert_eq!(running.line(), "waiting");
+    assert!(!running.traces().files.is_empty());
+    let outcome = interrupt(command);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let left = running.traces();
+    assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
+    // Waits that were led past the library, and are attached to again.
+    attach(&[&running.pid(), "--for", "10ms", "--no-report"]).expect("it was permitted before");
+    say(&mut running);
+    running.ends_well();
+}
+
+/// Nobody else sleeps in the program than one thread, in a wait for a semaphore.
+#[test]
+fn a_thread_that_waits_for_a_semaphore_makes_the_calls() {
+    let Some(program) = programs::program("attach/posted.c") else { return };
+    let running = Running::start(&mut Command::new(program));
+    let before = running.traces();
+    for _ in 0..2 {
+        let Some(_) = attach(&[&running.pid(), "--for", "10ms", "--no-report"]) else { return };
+        assert_eq!(running.traces(), before);
+    }
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(running.child.id().cast_signed(), libc::SIGUSR1) };
+    running.ends_well();
+}
+
+/// Runs `attach` on the program that crosses locks, told so, until it has said `wanted`. Returns what it
+/// says then, to its end; `None`, and a reason, where that cannot be.
+fn says_of_crossed(how: &str, wanted: &str) -> Option<Outcome> {
+    let program = programs::program("attach/crossed.c")?;
+    let mut running = Running::start(Command::new(program).arg(how));
+    let pid = running.pid();
+    attach(&[&pid, "--for", "10ms", "--no-report"])?;
+    let arguments = ["attach", &pid, "--for", "60s", "--watch", "500ms"];
+    let mut command = lockstead(&arguments).spawn().expect("it starts");
+    let mut said = BufReader::new(command.stderr.take().expect("a pipe"));
+    let mut text = String::new();
+    while !text.contains(wanted) {
+        if text.contains("lockstead: attached to ") && running.input.is_some() {
+            drop(running.input.take());
+        }
+        assert_ne!(said.read_line(&mut text).expect("text"), 0, "without {wanted:?}: {text}");
+    }
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(command.id().cast_signed(), libc::SIGINT) };
+    said.read_to_string(&mut text).expect("text");
+    let status = command.wait().expect("it ends").code().expect("not killed");
+    Some(Outcome { status, stdout: String::new(), stderr: text })
+}
+
+#[test]
+fn a_deadlock_from_before_is_reported() {
+    let Some(outcome) = says_of_crossed("before", "holds cache (mutex), as its word says") else {
+        return;
+    };
+    assert_eq!(outcome.status, 0, "the waits are led past the library: {outcome:?}");
+    assert_eq!(outcome.stderr.matches("DEADLOCK: 2 threads wait").count(), 1, "{outcome:?}");
+}
+
+#[test]
+fn a_wait_from_before_closes_a_ring() {
+    let Some(outcome) = says_of_crossed("half", "holds cache (mutex), as its word says") else {
+        return;
+    };
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(outcome.stderr.contains("DEADLOCK: 2 threads wait"), "{outcome:?}");
+}
+
+#[test]
+fn a_wait_from_before_is_said() {
+    let Some(outcome) = says_of_crossed("never", "BLOCKED") else { return };
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(outcome.stderr.contains("and before the command came"), "{outcome:?}");
+    assert!(outcome.stderr.contains("for cache (mutex); it began before"), "{outcome:?}");
+    assert!(!outcome.stderr.contains("DEADLOCK"), "{outcome:?}");
+}
