@@ -317,6 +317,9 @@ fn what_cannot_be_attached_to_is_refused_with_a_reason() {
     running.ends_well();
     let usage = run(&["attach", "1", "--for", "soon"]);
     assert_eq!(usage.status, 2, "{usage:?}");
+    let usage = run(&["attach", "1", "--check"]);
+    assert_eq!(usage.status, 2, "{usage:?}");
+    assert!(usage.stderr.contains("`lockstead run --check -- PROGRAM`"), "{usage:?}");
 }
 
 #[test]

@@ -27,8 +27,8 @@ const MACHINE: u32 = 0xc000_003e;
 /// The number of a call that is not made: that the thread comes back is seen at one.
 const NONE: u32 = u32::MAX;
 
-/// The call by which locks sleep, which is judged here and not made.
-const FUTEX: libc::c_long = 202;
+/// The call by which locks sleep, which the command looks at and does not make.
+pub(super) const FUTEX: libc::c_long = 202;
 
 /// The calls that the loader, the allocator and the library make where they come in, record and leave.
 const CALLS: &[libc::c_long] = &[

@@ -5,6 +5,10 @@
 //! a pointer by which it could be entered again. Threads are looked at one by one: once calls lead past
 //! the library, a thread that is out of it stays out. A pointer to one of its functions that a program
 //! has read, into a register, on its stack or elsewhere, is made one to the C library's function.
+//! Handlers of forks and destructors of keys are called by the C library, which has the address of the
+//! next one in memory of its own at that moment, when it has been told to forget it already: nobody
+//! stays out who is in a fork, or has no frames but the C library's and does not sleep, as a thread
+//! that ends.
 //!
 //! A thread that sleeps in a function of the C library, called by one of the library's assembler
 //! frames, may sleep for hours. It is led past that frame: where it would return to the library it
@@ -70,6 +74,8 @@ pub(super) struct Leaving<'a> {
     library: &'a Library,
     unwinder: Unwinder,
     exits: Exits,
+    /// Where `fork` lies, which calls the handlers.
+    fork: (u64, u64),
 }
 
 impl<'a> Leaving<'a> {
@@ -85,6 +91,8 @@ impl<'a> Leaving<'a> {
     ) -> io::Result<Leaving<'a>> {
         let mut unwinder = Unwinder::new(Modules::of(pid)?);
         let objects = Objects::of(pid, memory).ok_or(io::ErrorKind::NotFound)?;
+        let fork = objects.libc().and_then(|libc| libc.defined(memory, "fork"));
+        let fork = fork.map_or((0, 0), |fork| (fork.address, fork.address + fork.size));
         let code = objects.libc().and_then(|libc| libc.code(memory));
         let exits = code.map_or(Exits { leave: None, ret: None }, |(start, code)| {
             let mut find = |bytes: &[u8], skip: u64, is: fn(&mut Unwinder, u64, u64) -> bool| {
@@ -94,7 +102,7 @@ impl<'a> Leaving<'a> {
             };
             Exits { leave: find(LEAVE, 0, leaves_frame), ret: find(RETURN, 2, returns) }
         });
-        Ok(Leaving { pid, memory, library, unwinder, exits })
+        Ok(Leaving { pid, memory, library, unwinder, exits, fork })
     }
 
     /// Waits until no thread is inside. Returns the threads that still are when the time is over.
@@ -181,10 +189,16 @@ impl<'a> Leaving<'a> {
             }
         }
         let unwound = self.unwinder.unwind(self.memory, Registers::all(&r));
+        let forks = |&word: &u64| (self.fork.0..self.fork.1).contains(&word);
         if !is_whole(&unwound) {
             // A handler that runs on a stack of its own has interrupted something on another one.
-            let is_on_it = stack.words.iter().any(|&(_, word)| self.library.contains(word));
-            return Ok(stack.is_whole && !is_on_it);
+            let keeps = |&(_, word): &(u64, u64)| self.library.contains(word) || forks(&word);
+            return Ok(stack.is_whole && !stack.words.iter().any(keeps));
+        }
+        let mut places = unwound.frames.iter().map(|frame| frame.lookup());
+        let is_about_to_call = !asleep && places.clone().all(|at| self.is_of_libc(at));
+        if is_about_to_call || places.any(|at| forks(&at)) {
+            return Ok(false);
         }
         let ours: Vec<usize> = (0..unwound.frames.len())
             .filter(|&at| self.library.contains(unwound.frames[at].lookup()))

@@ -69,7 +69,7 @@ pub(crate) struct Attached {
     pid: u32,
     library: Library,
     /// The file in memory that it has the library from, which its children have too.
-    file: Option<u64>,
+    file: Option<LibraryFile>,
     slots: Slots,
     mark: (usize, u64, u64),
     /// How many more looks are taken at files that were loaded: the loader fills in their words only
@@ -352,14 +352,18 @@ impl Attached {
     }
 }
 
+/// The device and the number of a file.
+type LibraryFile = ((u32, u32), u64);
+
 /// Returns the file in memory from which a process has the library.
-fn library_file(pid: u32) -> Option<u64> {
+fn library_file(pid: u32) -> Option<LibraryFile> {
     let maps = Maps::of(pid).ok()?;
-    maps.iter().find(|mapping| refuse::is_library(mapping)).map(|mapping| mapping.inode)
+    let library = maps.iter().find(|mapping| refuse::is_library(mapping))?;
+    Some((library.device, library.inode))
 }
 
 /// Returns the processes that have the library from this file.
-fn with_file(file: u64) -> Vec<u32> {
+fn with_file(file: LibraryFile) -> Vec<u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     numbers.filter(|&pid| library_file(pid) == Some(file)).collect()

@@ -8,12 +8,12 @@
 //! be the loader's or of a signal's handler, and the C library's only at both ends.
 
 use super::call::Borrowed;
+use super::filters::FUTEX;
 use super::memory::TargetMemory;
 use super::objects::Objects;
 use super::trace::{Asked, Held, Stop};
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::modules::{CodePlace, Modules};
-use lockstead_inspect::proc::calls;
 use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::stack::{self, StackEnd};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
@@ -240,7 +240,7 @@ fn jumps_out(memory: &TargetMemory, (start, end): (u64, u64)) -> Vec<u64> {
 }
 
 fn is_futex(number: libc::c_long) -> bool {
-    calls::name(number) == Some("futex")
+    number == FUTEX
 }
 
 /// Tells whether all frames of a stack are known for certain, and none is of a signal's handler.

@@ -112,10 +112,11 @@ fn barred(pid: u32, status: &StatusFile) -> AttachRefusal {
     AttachRefusal::new(barrier.reason(), advice)
 }
 
-/// Tells whether a mapping is of the library.
+/// Tells whether a mapping is of the library, as the loader maps it: commands of lockstead map the same
+/// file to read its symbols, and share it.
 pub(super) fn is_library(mapping: &lockstead_inspect::maps::MapsLine) -> bool {
     match &mapping.backing {
-        Backing::File { path, .. } => {
+        Backing::File { path, .. } if !mapping.shared => {
             path.file_name().is_some_and(|name| name.to_string_lossy().contains(hello::LIBRARY))
         }
         _ => false,

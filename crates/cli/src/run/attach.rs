@@ -63,6 +63,9 @@ pub(crate) struct AttachFlags {
     /// Is refused, with what to do instead
     #[arg(long, hide = true, value_name = "FILE", value_parser = no_recording)]
     pub(crate) record: Option<PathBuf>,
+    /// Is refused, with what to do instead
+    #[arg(long, hide = true)]
+    pub(crate) check: bool,
     #[command(flatten)]
     pub(crate) metrics: MetricsFlags,
     #[command(flatten)]
@@ -82,6 +85,13 @@ fn no_recording(_: &str) -> Result<PathBuf, String> {
 /// As [`Failure`].
 pub(crate) fn attach(flags: &AttachFlags) -> Result<(), Failure> {
     flags.report.check()?;
+    if flags.check {
+        return Err(Failure::Usage(
+            "--check: a process that runs already is not checked, for the checks need all that its \
+             locks and threads did before; start it by `lockstead run --check -- PROGRAM`"
+                .into(),
+        ));
+    }
     let process = LiveProcess::open(flags.pid).map_err(|why| Failure::Refused {
         status: super::REFUSED,
         text: format!("process {}: {why}", flags.pid),

@@ -240,7 +240,7 @@ impl Glances {
             if recorded.get(&tid).is_some_and(|&kind| kind != WaitKind::FUTEX) {
                 continue;
             }
-            if seen.told.is_none()
+            if !matches!(seen.told, Some(ToldWait::Lock(_)))
                 && let Some((lock, since)) = process.earlier.lock(tid, &seen.call)
             {
                 seen.since = since;
