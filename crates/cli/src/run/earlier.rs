@@ -5,12 +5,11 @@
 //! `lockstead dump` shows, which is taken as soon as the command has come. A thread that is in the
 //! same system call with the same arguments and the same stack as then is in the same wait.
 
-use super::processes::inside;
 use lockstead_inspect::proc::task::{self, SleepingCall, TaskDoing};
 use lockstead_inspect::snapshot::Snapshot;
 use lockstead_inspect::snapshot::model::{LockHeld, SnapshotLock, ThreadWait, WaitTarget};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// The calls in which threads sleep, by their numbers.
@@ -41,6 +40,11 @@ pub(super) fn calls(pid: u32) -> SleepingCalls {
 }
 
 impl EarlierWaits {
+    fn waits(&self) -> MutexGuard<'_, BTreeMap<u32, EarlierWait>> {
+        // Nobody leaves them half-changed.
+        self.waits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Notes the waits for what others hold that a snapshot shows and no ledger has; `calls`: those
     /// in which threads slept at `since`, before it was taken.
     pub(super) fn note(&self, found: &Snapshot, calls: &SleepingCalls, since: Instant) {
@@ -49,12 +53,12 @@ impl EarlierWaits {
             let call = *calls.get(&thread.tid)?;
             Some((thread.tid, EarlierWait { call, lock, since }))
         });
-        *inside(&self.waits) = waits.collect();
+        *self.waits() = waits.collect();
     }
 
     /// Tells whether one of them still lasts.
     pub(super) fn any_lasts(&self, pid: u32) -> bool {
-        let mut waits = inside(&self.waits);
+        let mut waits = self.waits();
         waits.retain(|&tid, wait| {
             task::doing(pid, tid).is_ok_and(|doing| doing == TaskDoing::Call(wait.call))
         });
@@ -64,7 +68,7 @@ impl EarlierWaits {
     /// Returns the lock for which a thread has waited in this call since before the command came, and
     /// when that was.
     pub(super) fn lock(&self, tid: u32, call: &SleepingCall) -> Option<(String, Instant)> {
-        let waits = inside(&self.waits);
+        let waits = self.waits();
         let wait = waits.get(&tid).filter(|wait| wait.call == *call)?;
         Some((wait.lock.clone()?, wait.since))
     }

@@ -99,7 +99,7 @@ fn of_containers() -> Vec<libc::sock_filter> {
     for number in refused {
         all.extend([op(EQUAL, number as u32, 0, 1), op(ANSWER, REFUSE, 0, 0)]);
     }
-    for number in [libc::SYS_close_range, libc::SYS_faccessat2, libc::SYS_futex_waitv] {
+    for number in [libc::SYS_close_range, libc::SYS_faccessat2] {
         all.extend([op(EQUAL, number as u32, 0, 1), op(ANSWER, ALLOW, 0, 0)]);
     }
     let last = libc::SYS_rseq as u32;

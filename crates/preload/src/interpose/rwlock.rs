@@ -127,8 +127,8 @@ unsafe extern "C" fn destroy(lock: LockPointer, site: &CallSite) -> c_int {
     answer
 }
 
-/// What the trying form refused, the other one gives or refuses in its own way: it also finds out
-/// that the caller itself is the writer.
+/// Begins an acquisition. What the trying form refused, the other one gives or refuses in its own way:
+/// it also finds out that the caller itself is the writer.
 fn begins(
     passage: &mut Passage,
     (how, until): (WaitKind, GivenDeadline),
