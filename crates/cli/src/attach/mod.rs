@@ -315,14 +315,23 @@ impl Attached {
     fn leave(&mut self, pid: u32, patience: Duration) -> Result<(), Remains> {
         let has_ended = || fs::read_link(format!("/proc/{pid}/exe")).is_err();
         let (library, slots) = (self.library.clone(), self.slots.clone());
-        let past = tried(move |time| {
-            let (library, mut slots) = (library.clone(), slots.clone());
-            move || {
-                let memory = TargetMemory::open(pid)?;
-                let stood = slots.lead_past(pid, &memory, &library, time)?;
-                Ok((slots.may_be_copied, stood))
+        let end = Instant::now() + patience;
+        let past = loop {
+            let (library, slots) = (library.clone(), slots.clone());
+            let past = tried(move |time| {
+                let (library, mut slots) = (library.clone(), slots.clone());
+                move || {
+                    let memory = TargetMemory::open(pid)?;
+                    let stood = slots.lead_past(pid, &memory, &library, time)?;
+                    Ok((slots.may_be_copied, stood))
+                }
+            });
+            // A thread that gets no processor stands still when it has got one.
+            match past {
+                Err(error) if error.kind() == io::ErrorKind::TimedOut && Instant::now() < end => {}
+                past => break past,
             }
-        });
+        };
         let (copied, stood) = match past {
             Ok(past) => past,
             Err(_) if has_ended() => return Ok(()),
