@@ -105,13 +105,13 @@ pub(crate) fn worst_verdicts(process: &ProcessReport) -> Vec<String> {
 /// Returns what to do about a lock, with the part that waiting for it had.
 fn verdict(lock: &LockReport, process: &ProcessReport) -> Option<String> {
     let verdict = lock.verdict.as_ref()?;
-    let share = part_of(lock.wait.total_ns, process.waiting.thread_ns);
+    let share = part_of(lock.wait.total_ns, process.waiting.busy_ns());
     let threads = match process.threads.created {
-        1 => "one thread".to_owned(),
-        many => format!("{many} threads"),
+        1 => "one thread was".to_owned(),
+        many => format!("{many} threads were"),
     };
     Some(clean(&format!(
-        "{} of the time that {threads} had went into waiting for {}; {}",
+        "{} of the time that {threads} not idle went into waiting for {}; {}",
         percent(share),
         brief(&lock.name),
         verdict.text

@@ -80,15 +80,16 @@ impl HolderWatch {
         self.words.update();
     }
 
-    /// Looks at `now`, in nanoseconds of the ledger's clock. The look stands for `ns` nanoseconds.
-    pub(super) fn look(&mut self, process: &Observed, now: u64, ns: u64) {
+    /// Looks at `now`, in nanoseconds of the ledger's clock. The look stands for `ns` nanoseconds; the
+    /// thread had used `used_before` nanoseconds of its processor when it last slept.
+    pub(super) fn look(&mut self, process: &Observed, now: u64, ns: u64, used_before: u64) {
         let ns = ns.min(now.saturating_sub(process.began()));
         let ledger = process.ledger.view();
         let locks: BTreeSet<u64> = waiters(&ledger).map(|waiter| waiter.waiting.target).collect();
         if locks.is_empty() {
             return self.asleep.clear();
         }
-        let looker = Looker::here(clock::now().saturating_sub(now));
+        let looker = Looker::here(used_before);
         let mut asleep = HashMap::new();
         let first = std::mem::take(&mut self.first);
         for &lock in locks.range(first..).chain(locks.range(..first)) {

@@ -135,6 +135,8 @@ pub(super) struct LookBudget {
     /// The time that was to pass since the last looks, in nanoseconds. A look that comes late, since
     /// processors are scarce, would meet that scarcity more often if it weighed more for it.
     planned: u64,
+    /// The processor time that the thread had used when it last went to sleep, in nanoseconds.
+    pub(super) used_before_sleep: u64,
 }
 
 impl LookBudget {

@@ -26,7 +26,7 @@ use super::sources::EventSources;
 use super::syscalls::Syscalls;
 use super::watch::{ProcessWatch, RoundNews};
 use crate::check::Judge;
-use crate::clock::now;
+use crate::clock::{self, now};
 use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{CallerRequest, Listener};
 use lockstead_inspect::report::Glimpse;
@@ -180,7 +180,7 @@ pub(super) fn supervise(
 impl Supervisor<'_> {
     /// Sleeps until a signal or a call, and says which, or until the clock is due. It is never due
     /// if there is no process to keep it for.
-    fn sleep(&self, signals: &CommandSignals) -> (bool, bool) {
+    fn sleep(&mut self, signals: &CommandSignals) -> (bool, bool) {
         let wanted = |fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
         let mut wake: Vec<_> =
             self.listener.descriptors().map(|open| wanted(open.as_raw_fd())).collect();
@@ -200,6 +200,7 @@ impl Supervisor<'_> {
             tv_nsec: i64::from(left.subsec_nanos()),
         });
         let timeout = timeout.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+        self.pace.looks.used_before_sleep = clock::used();
         // SAFETY: the entries are borrowed exclusively, the timeout is null or
         // lives in this frame, no mask is given.
         unsafe {

@@ -97,7 +97,8 @@ impl ProcessWatch {
             self.words.update();
         }
         if process.visible {
-            looks.spend(|ns| self.holders.look(process, now, ns));
+            let before = looks.used_before_sleep;
+            looks.spend(|ns| self.holders.look(process, now, ns, before));
         }
         let changed = self.observer.look(&ledger);
         if changed || self.pending || self.round.is_multiple_of(ASKING) && self.has_conditions() {

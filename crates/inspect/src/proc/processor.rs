@@ -39,16 +39,19 @@ pub struct Looker {
 }
 
 impl Looker {
-    /// Notes where the calling thread is, which woke so many nanoseconds ago in order to look.
+    /// Notes where the calling thread is, which had used so many nanoseconds of processor time
+    /// (`CLOCK_THREAD_CPUTIME_ID`) when it went to sleep, and woke in order to look.
+    ///
+    /// What it has used since then is the time for which it has had the processor. A time of the
+    /// wake-up that it took itself would be late by all that it did before.
     #[must_use]
-    pub fn here(awake_ns: u64) -> Looker {
+    pub fn here(used_before: u64) -> Looker {
         // SAFETY: both calls take and return numbers only, and touch no memory of ours.
         let (processor, tid) = unsafe { (libc::sched_getcpu(), libc::gettid()) };
-        let counted = departures(&format!("/proc/self/task/{tid}")).map_or(0, |(_, at)| at);
-        Looker {
-            processor: i64::from(processor),
-            came: counted.saturating_sub(awake_ns).saturating_sub(SWITCH),
-        }
+        let came = own_times(&format!("/proc/self/task/{tid}")).map_or(0, |(counted, used)| {
+            counted.saturating_sub(used.saturating_sub(used_before)).saturating_sub(SWITCH)
+        });
+        Looker { processor: i64::from(processor), came }
     }
 }
 
@@ -84,6 +87,15 @@ fn departures(folder: &str) -> Option<(u64, u64)> {
     let text = String::from_utf8_lossy(&text);
     let switches = field(&text, "nr_switches")?.parse().ok()?;
     Some((switches, field(&text, "se.exec_start").and_then(nanoseconds).unwrap_or(0)))
+}
+
+/// Returns when the time of a thread was last counted, in nanoseconds of the scheduler's clock, and how
+/// much processor time it had used by then; `None` where the kernel does not tell.
+fn own_times(folder: &str) -> Option<(u64, u64)> {
+    let text = file::read(&format!("{folder}/sched")).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let time = |name| field(&text, name).and_then(nanoseconds);
+    Some((time("se.exec_start")?, time("se.sum_exec_runtime")?))
 }
 
 fn field<'t>(text: &'t str, name: &str) -> Option<&'t str> {
@@ -178,5 +190,51 @@ mod tests {
         stop.store(true, Relaxed);
         let stayed = threads.into_iter().all(|thread| thread.join().expect("it spins"));
         assert!(!stayed || unknown != 0 || has != 0 && lacks != 0, "{has} {lacks} {unknown}");
+    }
+
+    /// Returns the processor time that this thread has used, in nanoseconds.
+    fn used() -> u64 {
+        let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+        // SAFETY: the kernel writes into `time`, which is borrowed exclusively.
+        unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+        time.tv_sec.unsigned_abs() * 1_000_000_000 + time.tv_nsec.unsigned_abs()
+    }
+
+    #[test]
+    fn who_lost_its_processor_to_the_looker_has_lent_it_though_that_did_something_else_first() {
+        let (stop, tid) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+        let spinner = {
+            let (stop, tid) = (stop.clone(), tid.clone());
+            thread::spawn(move || {
+                let stays = stay(0);
+                // SAFETY: the call returns a number only.
+                tid.store(unsafe { libc::gettid() } as u32, Relaxed);
+                while stays && !stop.load(Relaxed) {
+                    std::hint::spin_loop();
+                }
+            })
+        };
+        let knows = own_times("/proc/thread-self").is_some();
+        let end = Instant::now() + Duration::from_secs(60);
+        let mut met = Vec::new();
+        while knows && stay(0) && met.last() != Some(&Processor::Lent) {
+            assert!(Instant::now() < end, "never lent in {} looks", met.len());
+            let before = used();
+            thread::sleep(Duration::from_millis(1));
+            while used() - before < 10 * SWITCH {
+                std::hint::spin_loop();
+            }
+            let looker = Looker::here(before);
+            if tid.load(Relaxed) != 0 {
+                met.push(of(std::process::id(), tid.load(Relaxed), &looker));
+            }
+        }
+        stop.store(true, Relaxed);
+        spinner.join().expect("it spins");
+        if met.is_empty() {
+            eprintln!(
+                "skipped: the kernel does not tell, or the thread may not choose a processor"
+            );
+        }
     }
 }

@@ -246,6 +246,14 @@ pub struct WaitingShare {
     pub ran_ns: Option<u64>,
 }
 
+impl WaitingShare {
+    /// Returns the time that threads were not idle, as far as that is known, in nanoseconds.
+    #[must_use]
+    pub fn busy_ns(&self) -> u64 {
+        self.thread_ns.saturating_sub(self.idled_ns).max(self.waited_ns)
+    }
+}
+
 /// The threads of a process.
 #[derive(Clone, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -13,7 +13,8 @@ use super::holders::{HolderDoing, HolderPlace, HolderReport};
 use super::model::{LockReport, WaitingShare, percent};
 use std::borrow::Cow;
 
-/// The part of the threads' time, in per cent, below which a lock is not worth fixing.
+/// The part of the time that threads were not idle, in per cent, below which a lock is not worth
+/// fixing.
 const SMALL: f64 = 1.0;
 /// The part of a lock's waiting, in per cent, from which on something is its cause.
 const HALF: f64 = 50.0;
@@ -31,7 +32,7 @@ pub fn of(lock: &LockReport, waiting: &WaitingShare) -> Option<Verdict> {
         let text = cause.map_or_else(|| advice.to_owned(), |cause| format!("{cause}: {advice}"));
         Some(Verdict { rule, text })
     };
-    if percent(waited, waiting.thread_ns) < SMALL {
+    if percent(waited, waiting.busy_ns()) < SMALL {
         return verdict(VerdictRule::Small, None);
     }
     let Some(holder) = &lock.holder else { return verdict(VerdictRule::Unseen, None) };

@@ -9,6 +9,7 @@ use lockstead_inspect::report::model::ProcessReport;
 use lockstead_inspect::report::verdict::VerdictRule;
 use lockstead_inspect::report::{LedgerProcess, ProcessFacts, ReportOptions, describe_process};
 use lockstead_ledger::Ledger;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Adds so many looks that met one waiter, which stands in the place with the address `site`.
 fn meet(looks: &mut HolderLooks, ledger: &Ledger<'_>, of: u32, site: u64, met: MetHolder, n: u64) {
@@ -159,7 +160,8 @@ fn a_verdict_follows_from_the_largest_cause() {
             &[(ran, 45), (fsync, 15), (asleep(libc::SYS_read), 15), (free, 25)],
             500 * MS,
             VerdictRule::Mixed,
-            "its holder ran 45%, slept 30%, it was free 25%: no single cause",
+            "its holder ran 45%, slept 30%, it was free 25%: no single cause; to do less under \
+             it, or to split it, helps with each",
         ),
         (
             &[(MetHolder::Unknown, 60), (ran, 40)],
@@ -170,6 +172,22 @@ fn a_verdict_follows_from_the_largest_cause() {
     ] {
         assert_eq!(verdict(met, waited), (rule, text.to_owned()));
     }
+}
+
+#[test]
+fn threads_that_were_idle_make_no_lock_small() {
+    let area = Area::new();
+    let ledger = area.ledger();
+    // A thread that lived for a second, and waited for work for all of it but 50 ms.
+    let thread = thread(&ledger, 10, 0, 0);
+    lock(&ledger, 0x1000, 0x40, 1, &[9 * MS]);
+    let rule = || {
+        let process = process(&area, &HolderLooks::default(), &ReportOptions::default());
+        process.locks[0].verdict.as_ref().map(|verdict| verdict.rule)
+    };
+    assert_eq!(rule(), Some(VerdictRule::Small));
+    thread.record.idled.store(950 * MS, Relaxed);
+    assert_eq!(rule(), Some(VerdictRule::FewLooks));
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn the_report_says_all_that_was_asked_for() {
         "waited  62.0%  cache_get() at cache.c:77",
         "        37.0%  cache_put() at cache.c:90",
         "held     100%  Map<int>",
-        "12.0% of the time that 12 threads had went into waiting for cache_lock; its holder was in \
+        "31.0% of the time that 12 threads were not idle went into waiting for cache_lock; its holder was in \
          fsync for 62% of that: move the call out of the lock",
         "      holder  62.0%  was in fsync, in Map<int>",
         "              20.0%  ran, acquired in cache_put() at cache.c:90",

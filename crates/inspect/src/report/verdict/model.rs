@@ -17,7 +17,7 @@ pub struct Verdict {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum VerdictRule {
-    /// The waiting was less than 1 % of the threads' time.
+    /// The waiting was less than 1 % of the time that threads were not idle.
     Small,
     /// Nothing tells who holds locks of this kind.
     Unseen,
@@ -65,7 +65,9 @@ impl VerdictRule {
                 "take it less often, for waking took longer than what was done under it"
             }
             VerdictRule::Running => "do less under it, or split it",
-            VerdictRule::Mixed => "no single cause",
+            VerdictRule::Mixed => {
+                "no single cause; to do less under it, or to split it, helps with each"
+            }
         }
     }
 }
