@@ -1,8 +1,13 @@
 //! Names of the system calls in which threads commonly sleep.
 
+use super::futex::FUTEX;
+
 /// Returns the name of a call; `None` for one that is not in the list.
 #[must_use]
 pub fn name(number: i64) -> Option<&'static str> {
+    if number == FUTEX {
+        return Some("futex");
+    }
     CALLS.iter().find(|(known, _)| *known == number).map(|(_, name)| *name)
 }
 
@@ -22,8 +27,7 @@ calls! {
     #[cfg(target_arch = "x86_64")] SYS_pause "pause",
     SYS_ppoll "ppoll", SYS_pselect6 "pselect6", SYS_epoll_pwait "epoll_pwait",
     SYS_epoll_pwait2 "epoll_pwait2",
-    SYS_futex "futex", SYS_nanosleep "nanosleep",
-    SYS_clock_nanosleep "clock_nanosleep",
+    SYS_nanosleep "nanosleep", SYS_clock_nanosleep "clock_nanosleep",
     SYS_rt_sigsuspend "rt_sigsuspend", SYS_rt_sigtimedwait "rt_sigtimedwait",
     SYS_wait4 "wait4", SYS_waitid "waitid", SYS_accept "accept", SYS_accept4 "accept4",
     SYS_connect "connect", SYS_recvfrom "recvfrom", SYS_recvmsg "recvmsg",
@@ -51,6 +55,7 @@ mod tests {
         for (number, known) in CALLS {
             assert_eq!(name(*number), Some(*known));
         }
+        assert_eq!(name(FUTEX), Some("futex"));
         assert_eq!(name(-1), None);
     }
 }
