@@ -23,8 +23,9 @@ use super::trace::{Asked, Held};
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::memory::{ReadableMemory, SavedMemory};
 use lockstead_inspect::modules::Modules;
+use lockstead_inspect::owners::lsda::Landing;
 use lockstead_inspect::proc::task;
-use lockstead_inspect::stack;
+use lockstead_inspect::stack::{self, CodeAddress};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
 use std::collections::HashSet;
 use std::fs::File;
@@ -190,12 +191,21 @@ impl<'a> Leaving<'a> {
         }
         let unwound = self.unwinder.unwind(self.memory, Registers::all(&r));
         let forks = |&word: &u64| (self.fork.0..self.fork.1).contains(&word);
-        if !is_whole(&unwound) {
-            // A handler that runs on a stack of its own has interrupted something on another one.
-            let keeps = |&(_, word): &(u64, u64)| self.library.contains(word) || forks(&word);
-            return Ok(stack.is_whole && !stack.words.iter().any(keeps));
-        }
         let mut places = unwound.frames.iter().map(|frame| frame.lookup());
+        if places.clone().any(|at| self.is_taken(at)) {
+            return Ok(false);
+        }
+        if !is_whole(&unwound) {
+            // A handler that runs on a stack of its own has interrupted something on another one, which
+            // may lie below.
+            let is_below = |pair: &[Registers]| pair[1].stack_pointer() < pair[0].stack_pointer();
+            let keeps = |&(_, word): &(u64, u64)| {
+                self.library.contains(word) || forks(&word) || self.is_taken(word)
+            };
+            return Ok(stack.is_whole
+                && !unwound.registers.windows(2).any(is_below)
+                && !stack.words.iter().any(keeps));
+        }
         let is_about_to_call = !asleep && places.clone().all(|at| self.is_of_libc(at));
         if is_about_to_call || places.any(|at| forks(&at)) {
             return Ok(false);
@@ -221,7 +231,7 @@ impl<'a> Leaving<'a> {
         };
         stack.words = (from..).step_by(8).zip(bytes.chunks_exact(8).map(word)).collect();
         // The thread's descriptor lies at the end of its stack; the first one's lies elsewhere.
-        let is_its_own = mapping.range.contains(&r.fs_base)
+        let is_its_own = mapping.range.contains(&r.fs_base) && r.rsp < r.fs_base
             || matches!(&mapping.backing, Backing::Special(name) if name == "[stack]");
         stack.is_whole = is_its_own && size <= MOST_STACK;
         stack
@@ -265,6 +275,15 @@ impl<'a> Leaving<'a> {
             return Ok(true);
         }
         Ok(false)
+    }
+
+    /// Tells whether a return address is that by which the kernel has replaced another one, for a
+    /// uretprobe: where it leads is known to the kernel alone.
+    fn is_taken(&self, address: u64) -> bool {
+        let maps = self.unwinder.modules().maps();
+        maps.find(address).is_some_and(
+            |mapping| matches!(&mapping.backing, Backing::Special(name) if name == "[uprobes]"),
+        )
     }
 
     fn is_of_libc(&self, address: u64) -> bool {
@@ -361,7 +380,10 @@ fn leads(
     let memory = SavedMemory::new(STACK, bytes);
     let unwound = unwinder.unwind(&memory, Registers::all(&registers));
     let caller = unwound.registers.get(1)?;
-    (!unwound.frames[1].found).then_some(*caller)
+    // A thread that is cancelled would clean up for whoever has called from here.
+    let landing = unwinder.landing(&memory, CodeAddress::return_to(instruction));
+    let passes = matches!(landing, None | Some(Landing::Passes));
+    (passes && !unwound.frames[1].found).then_some(*caller)
 }
 
 fn leaves_frame(unwinder: &mut Unwinder, instruction: u64, code: u64) -> bool {

@@ -97,12 +97,10 @@ fn a_wait_from_before_is_said() {
     assert!(!outcome.stderr.contains("DEADLOCK"), "{outcome:?}");
 }
 
-/// The C library has the address of the next handler in hand while it calls one. The thread is looked at
-/// again and again, which each time has it run.
-#[test]
-fn a_thread_in_a_fork_keeps_the_library() {
-    let Some(program) = programs::program("attach/forked.c") else { return };
-    let mut running = Running::start(&mut Command::new(program));
+/// Has the program wait in a thread, and tells the command to leave: it looks at the thread again and
+/// again, which each time has that run, until the wait is over.
+fn keeps_the_library(program: &mut Command) {
+    let mut running = Running::start(program);
     let before = running.traces();
     let pid = running.pid();
     let Some((mut command, _said)) = attached(&pid) else { return };
@@ -111,6 +109,10 @@ fn a_thread_in_a_fork_keeps_the_library() {
     };
     say(&mut running);
     let thread = running.line();
+    if thread == "refused" {
+        drop(interrupt(command));
+        return eprintln!("skipped: no uretprobe can be had");
+    }
     let switches = || {
         let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
         let status = status.expect("it runs");
@@ -128,6 +130,28 @@ fn a_thread_in_a_fork_keeps_the_library() {
     say(&mut running);
     let outcome = finish(command);
     assert_eq!(outcome.status, 0, "{outcome:?}");
-    assert_eq!(running.traces(), before);
+    let left = running.traces();
+    assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
     running.ends_well();
+}
+
+/// The C library has the address of the next handler in hand while it calls one.
+#[test]
+fn a_thread_in_a_fork_keeps_the_library() {
+    let Some(program) = programs::program("attach/forked.c") else { return };
+    keeps_the_library(&mut Command::new(program));
+}
+
+/// What the handler has interrupted lies below its stack, and returns to the library.
+#[test]
+fn a_thread_that_handles_a_signal_above_its_wait_keeps_the_library() {
+    let Some(program) = programs::program("attach/kept.c") else { return };
+    keeps_the_library(Command::new(program).arg("above"));
+}
+
+/// The kernel alone knows that the wait returns to the library.
+#[test]
+fn a_thread_whose_return_address_is_taken_keeps_the_library() {
+    let Some(program) = programs::program("attach/kept.c") else { return };
+    keeps_the_library(Command::new(program).arg("probed"));
 }
