@@ -156,7 +156,7 @@ impl<'a> Leaving<'a> {
 
     fn has_left(&mut self, held: &Held) -> io::Result<bool> {
         let mut r = held.registers()?;
-        if self.library.contains(r.rip) {
+        if self.library.contains(r.rip) || self.is_taken(r.rip) {
             return Ok(false);
         }
         let asleep = interrupted(&r).is_some();
@@ -191,10 +191,6 @@ impl<'a> Leaving<'a> {
         }
         let unwound = self.unwinder.unwind(self.memory, Registers::all(&r));
         let forks = |&word: &u64| (self.fork.0..self.fork.1).contains(&word);
-        let mut places = unwound.frames.iter().map(|frame| frame.lookup());
-        if places.clone().any(|at| self.is_taken(at)) {
-            return Ok(false);
-        }
         if !is_whole(&unwound) {
             // A handler that runs on a stack of its own has interrupted something on another one, which
             // may lie below.
@@ -206,6 +202,7 @@ impl<'a> Leaving<'a> {
                 && !unwound.registers.windows(2).any(is_below)
                 && !stack.words.iter().any(keeps));
         }
+        let mut places = unwound.frames.iter().map(|frame| frame.lookup());
         let is_about_to_call = !asleep && places.clone().all(|at| self.is_of_libc(at));
         if is_about_to_call || places.any(|at| forks(&at)) {
             return Ok(false);
@@ -277,8 +274,8 @@ impl<'a> Leaving<'a> {
         Ok(false)
     }
 
-    /// Tells whether a return address is that by which the kernel has replaced another one, for a
-    /// uretprobe: where it leads is known to the kernel alone.
+    /// Tells whether this is the address by which the kernel has replaced one that is returned to, for
+    /// a uretprobe: where it leads is known to the kernel alone.
     fn is_taken(&self, address: u64) -> bool {
         let maps = self.unwinder.modules().maps();
         maps.find(address).is_some_and(

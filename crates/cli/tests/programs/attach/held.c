@@ -4,6 +4,7 @@
  * that it had. */
 #define _GNU_SOURCE
 #include <errno.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -19,9 +20,10 @@ static pthread_mutex_t recursive, checking, robust, inheriting;
 static pthread_rwlock_t table = PTHREAD_RWLOCK_INITIALIZER;
 static pthread_barrier_t barrier;
 static mtx_t c11;
+static _Atomic int word;
 static struct timespec late, soon, late_monotonic;
 
-enum way { LOCK, TIMED, CLOCK, C11, C11_TIMED, READ, WRITE, TIMED_READ, TIMED_WRITE, CLOCK_READ, CLOCK_WRITE, MEET, GIVE_UP };
+enum way { LOCK, TIMED, CLOCK, C11, C11_TIMED, READ, WRITE, TIMED_READ, TIMED_WRITE, CLOCK_READ, CLOCK_WRITE, MEET, GIVE_UP, WORD };
 
 struct job {
 	enum way way;
@@ -46,6 +48,7 @@ static int waits(const struct job *job) {
 	case CLOCK_WRITE: return pthread_rwlock_clockwrlock(job->lock, CLOCK_MONOTONIC, &late_monotonic);
 	case MEET: return pthread_barrier_wait(job->lock) > 0 ? -2 : 0;
 	case GIVE_UP: return pthread_mutex_timedlock(job->lock, &soon);
+	case WORD: return syscall(SYS_futex, job->lock, FUTEX_WAIT, 0, NULL, NULL, 0) == 0 || errno == EAGAIN ? 0 : errno;
 	}
 	return -1;
 }
@@ -54,7 +57,7 @@ static void releases(const struct job *job) {
 	switch (job->way) {
 	case LOCK: case TIMED: case CLOCK: pthread_mutex_unlock(job->lock); break;
 	case C11: case C11_TIMED: mtx_unlock(job->lock); break;
-	case MEET: case GIVE_UP: break;
+	case MEET: case GIVE_UP: case WORD: break;
 	default: pthread_rwlock_unlock(job->lock);
 	}
 }
@@ -108,7 +111,7 @@ int main(void) {
 		{ TIMED, &plain }, { TIMED, &robust }, { TIMED, &inheriting }, { CLOCK, &plain }, { C11, &c11 },
 		{ C11_TIMED, &c11 }, { READ, &table }, { WRITE, &table }, { TIMED_READ, &table }, { TIMED_WRITE, &table },
 		{ CLOCK_READ, &table }, { CLOCK_WRITE, &table }, { MEET, &barrier }, { MEET, &barrier },
-		{ GIVE_UP, &kept, ETIMEDOUT },
+		{ GIVE_UP, &kept, ETIMEDOUT }, { WORD, &word },
 	};
 	enum { COUNT = sizeof jobs / sizeof *jobs };
 	pthread_t threads[COUNT];
@@ -150,6 +153,8 @@ int main(void) {
 			pthread_mutex_unlock(mutexes[i]);
 	mtx_unlock(&c11);
 	pthread_rwlock_unlock(&table);
+	word = 1;
+	syscall(SYS_futex, &word, FUTEX_WAKE, 1);
 	pthread_barrier_wait(&barrier);
 	for (int i = 0; i < COUNT; i++) {
 		pthread_join(threads[i], NULL);
