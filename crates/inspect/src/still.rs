@@ -18,8 +18,8 @@
 //!
 //! A sleep on a futex word without a limit begins anew, with the same arguments,
 //! and finds out by itself if it was woken meanwhile. One with a limit would go on
-//! as another system call, which the next look would not know; `nanosleep` does so
-//! too, but nobody waits for a sleeper's sleep.
+//! as another system call, whose own number is not known wherever it is made
+//! ([`task::doing`]); `nanosleep` does so too, but nobody waits for a sleeper's sleep.
 //!
 //! # Progress
 //! A thread that cannot be held within a second is let go. Who holds it is a

@@ -195,8 +195,10 @@ impl<'a> Leaving<'a> {
             // A handler that runs on a stack of its own has interrupted something on another one, which
             // may lie below.
             let is_below = |pair: &[Registers]| pair[1].stack_pointer() < pair[0].stack_pointer();
+            // What leads to the first byte of `fork` is a pointer to it, and no return.
             let keeps = |&(_, word): &(u64, u64)| {
-                self.library.contains(word) || forks(&word) || self.is_taken(word)
+                let returns_to_fork = word != self.fork.0 && forks(&word);
+                self.library.contains(word) || returns_to_fork || self.is_taken(word)
             };
             return Ok(stack.is_whole
                 && !unwound.registers.windows(2).any(is_below)

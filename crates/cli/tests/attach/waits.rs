@@ -69,6 +69,20 @@ fn says_of_crossed(how: &str, wanted: &str) -> Option<Outcome> {
     Some(Outcome { status, stdout: String::new(), stderr: text })
 }
 
+/// A stop has the kernel go on with a wait that has a limit, as another call.
+#[test]
+fn a_wait_with_a_limit_is_one_after_an_attach_too() {
+    let Some(program) = programs::program("attach/crossed.c") else { return };
+    let running = Running::start(Command::new(program).arg("timed"));
+    let pid = running.pid();
+    for _ in 0..2 {
+        let outcome = finish(lockstead(&["dump", &pid]).spawn().expect("it starts"));
+        let cycle = "2 threads wait for each other, until a wait times out";
+        assert!(outcome.stdout.contains(cycle), "{outcome:?}");
+        let Some(_) = attach(&[&pid, "--for", "10ms", "--no-report"]) else { return };
+    }
+}
+
 #[test]
 fn a_deadlock_from_before_is_reported() {
     let Some(outcome) = says_of_crossed("before", "holds cache (mutex), as its word says") else {

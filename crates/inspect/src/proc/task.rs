@@ -3,6 +3,7 @@
 use super::file;
 use super::futex::FutexWait;
 use super::status::StatusFile;
+use crate::memory::{ProcessMemory, ReadableMemory};
 use std::io;
 
 /// What a thread is doing, as far as the kernel tells.
@@ -34,6 +35,28 @@ pub struct SleepingCall {
     pub sp: u64,
     /// The value of the program counter.
     pub pc: u64,
+}
+
+impl SleepingCall {
+    /// Returns the call that the thread goes on with. One with a limit of time that a stop has interrupted, a
+    /// tracer's say, has the number of `restart_syscall` from then on, with the arguments that it had; its
+    /// own number is in the instruction that loaded it, before that of the call. Where another
+    /// instruction stands there the call remains what it is.
+    fn before_restart(self, memory: &dyn ReadableMemory) -> SleepingCall {
+        /// The calls that the kernel goes on with so.
+        const GO_ON: [i64; 4] =
+            [libc::SYS_futex, libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_poll];
+        if self.number != libc::SYS_restart_syscall || !cfg!(target_arch = "x86_64") {
+            return self;
+        }
+        let code = self.pc.checked_sub(8).and_then(|at| memory.read_u64(at));
+        // mov $number, %eax; syscall
+        let Some([_, 0xb8, a, b, c, d, 0x0f, 0x05]) = code.map(u64::to_le_bytes) else {
+            return self;
+        };
+        let number = i64::from(i32::from_le_bytes([a, b, c, d]));
+        if GO_ON.contains(&number) { SleepingCall { number, ..self } } else { self }
+    }
 }
 
 impl TaskDoing {
@@ -177,8 +200,12 @@ pub fn read_all(pid: u32, tids: &[u32], nested: bool) -> Vec<TaskMoment> {
 /// It has ended.
 pub fn doing(pid: u32, tid: u32) -> io::Result<TaskDoing> {
     match file::read(&format!("/proc/{pid}/task/{tid}/syscall")) {
-        Ok(text) => TaskDoing::parse(&String::from_utf8_lossy(&text))
-            .ok_or_else(|| io::ErrorKind::InvalidData.into()),
+        Ok(text) => match TaskDoing::parse(&String::from_utf8_lossy(&text)) {
+            Some(TaskDoing::Call(call)) => {
+                Ok(TaskDoing::Call(call.before_restart(&ProcessMemory::new(pid))))
+            }
+            other => other.ok_or_else(|| io::ErrorKind::InvalidData.into()),
+        },
         Err(error) if matches!(error.raw_os_error(), Some(libc::EPERM | libc::EACCES)) => {
             Ok(TaskDoing::Refused)
         }
@@ -223,6 +250,9 @@ fn stat_name_and_state(stat: &str) -> Option<(String, char)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::SavedMemory;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
 
     #[test]
     fn names_may_look_like_fields() {
@@ -245,6 +275,63 @@ mod tests {
         );
         assert_eq!(TaskDoing::parse(""), None);
         assert_eq!(TaskDoing::parse("202 0x10"), None);
+    }
+
+    #[test]
+    fn a_call_that_goes_on_has_the_number_that_it_began_with() {
+        let asleep = |code: &[u8]| {
+            let memory = SavedMemory::new(0x1000, code.to_vec());
+            let number = libc::SYS_restart_syscall;
+            let call = SleepingCall { number, arguments: [7; 6], sp: 0x70, pc: 0x1008 };
+            (call.before_restart(&memory).number, call.before_restart(&memory).arguments)
+        };
+        let futex = libc::SYS_futex as u8;
+        let code = [0x90, 0xb8, futex, 0, 0, 0, 0x0f, 0x05];
+        let of = |at: usize, byte| {
+            let mut code = code;
+            code[at] = byte;
+            asleep(&code).0
+        };
+        assert_eq!(asleep(&code), (libc::SYS_futex, [7; 6]));
+        assert_eq!(of(2, libc::SYS_poll as u8), libc::SYS_poll);
+        // Not a call that goes on, another instruction, another call, nothing to read.
+        for (at, byte) in [(2, libc::SYS_read as u8), (5, 1), (1, 0xb9), (7, 0x34)] {
+            assert_eq!(of(at, byte), libc::SYS_restart_syscall, "{byte:#x} at {at}");
+        }
+        assert_eq!(asleep(&code[..7]).0, libc::SYS_restart_syscall);
+    }
+
+    #[test]
+    fn a_sleep_that_was_stopped_is_the_sleep_that_it_was() {
+        let mut program = Command::new("sleep").arg("1000").spawn().expect("a program");
+        let pid = program.id();
+        let end = Instant::now() + Duration::from_secs(60);
+        let until = |reached: &dyn Fn(&TaskMoment) -> bool| loop {
+            let task = TaskMoment::read(pid, pid, false).expect("it runs");
+            if reached(&task) {
+                break task.doing;
+            }
+            assert!(Instant::now() < end, "{task:?}");
+            std::thread::sleep(Duration::from_millis(1));
+        };
+        let sleeps = |task: &TaskMoment| task.state == 'S' && task.doing.is_sleep();
+        let before = until(&sleeps);
+        let signal = |signal| {
+            // SAFETY: the call takes numbers only; the child has not been waited for, so that its
+            // number is its own.
+            assert_eq!(unsafe { libc::kill(pid as i32, signal) }, 0);
+        };
+        signal(libc::SIGSTOP);
+        until(&|task| task.state == 'T');
+        signal(libc::SIGCONT);
+        let after = until(&sleeps);
+        let raw = std::fs::read_to_string(format!("/proc/{pid}/syscall")).expect("it sleeps");
+        program.kill().and_then(|()| program.wait().map(drop)).expect("it ends");
+        let restarted = libc::SYS_restart_syscall.to_string();
+        assert!(raw.starts_with(&restarted), "not what is asked about: {raw}");
+        if cfg!(target_arch = "x86_64") {
+            assert_eq!(after, before);
+        }
     }
 
     #[test]

@@ -1,10 +1,12 @@
 /* Two threads and two mutexes: one line "ready" when the first thread waits. `crossed before`: both hold
  * one and wait for the other's. `crossed half`: the second begins to wait when the input has ended.
- * `crossed never`: it does not. Does not end by itself. */
+ * `crossed never`: it does not. `crossed timed`: as before, and the first waits for an hour at most. Does
+ * not end by itself. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t journal = PTHREAD_MUTEX_INITIALIZER, cache = PTHREAD_MUTEX_INITIALIZER;
@@ -20,7 +22,14 @@ static void until_wanted(pthread_mutex_t *mutex) {
 static void *first(void *unused) {
 	pthread_mutex_lock(&journal);
 	pthread_barrier_wait(&both);
-	pthread_mutex_lock(&cache); /* the wait from before */
+	if (strcmp(when, "timed") == 0) {
+		struct timespec limit;
+		clock_gettime(CLOCK_REALTIME, &limit);
+		limit.tv_sec += 3600;
+		pthread_mutex_timedlock(&cache, &limit);
+	} else {
+		pthread_mutex_lock(&cache); /* the wait from before */
+	}
 	return unused;
 }
 
@@ -28,7 +37,7 @@ static void *second(void *unused) {
 	char byte;
 	pthread_mutex_lock(&cache);
 	pthread_barrier_wait(&both);
-	if (strcmp(when, "before") != 0)
+	if (strcmp(when, "half") == 0 || strcmp(when, "never") == 0)
 		while (read(0, &byte, 1) > 0)
 			;
 	if (strcmp(when, "never") != 0)
@@ -45,7 +54,7 @@ int main(int count, char **words) {
 	pthread_create(&threads[0], NULL, first, NULL);
 	pthread_create(&threads[1], NULL, second, NULL);
 	until_wanted(&cache);
-	if (strcmp(when, "before") == 0)
+	if (strcmp(when, "before") == 0 || strcmp(when, "timed") == 0)
 		until_wanted(&journal);
 	puts("ready");
 	fflush(stdout);
