@@ -1,7 +1,7 @@
 //! One thread as `/proc/PID/task/TID` shows it.
 
 use super::file;
-use super::futex::FutexWait;
+use super::futex::{self, FutexWait};
 use super::status::StatusFile;
 use crate::memory::{ProcessMemory, ReadableMemory};
 use std::io;
@@ -44,8 +44,13 @@ impl SleepingCall {
     /// instruction stands there the call remains what it is.
     fn before_restart(self, memory: &dyn ReadableMemory) -> SleepingCall {
         /// The calls that the kernel goes on with so.
-        const GO_ON: [i64; 4] =
-            [libc::SYS_futex, libc::SYS_nanosleep, libc::SYS_clock_nanosleep, libc::SYS_poll];
+        const GO_ON: &[i64] = &[
+            futex::FUTEX,
+            libc::SYS_nanosleep,
+            libc::SYS_clock_nanosleep,
+            #[cfg(target_arch = "x86_64")]
+            libc::SYS_poll,
+        ];
         if self.number != libc::SYS_restart_syscall || !cfg!(target_arch = "x86_64") {
             return self;
         }
@@ -277,6 +282,7 @@ mod tests {
         assert_eq!(TaskDoing::parse("202 0x10"), None);
     }
 
+    #[cfg(target_arch = "x86_64")]
     #[test]
     fn a_call_that_goes_on_has_the_number_that_it_began_with() {
         let asleep = |code: &[u8]| {
@@ -285,15 +291,15 @@ mod tests {
             let call = SleepingCall { number, arguments: [7; 6], sp: 0x70, pc: 0x1008 };
             (call.before_restart(&memory).number, call.before_restart(&memory).arguments)
         };
-        let futex = libc::SYS_futex as u8;
-        let code = [0x90, 0xb8, futex, 0, 0, 0, 0x0f, 0x05];
+        let number = futex::FUTEX as u8;
+        let code = [0x90, 0xb8, number, 0, 0, 0, 0x0f, 0x05];
         let of = |at: usize, byte| {
             let mut code = code;
             code[at] = byte;
             asleep(&code).0
         };
-        assert_eq!(asleep(&code), (libc::SYS_futex, [7; 6]));
-        assert_eq!(of(2, libc::SYS_poll as u8), libc::SYS_poll);
+        assert_eq!(asleep(&code), (futex::FUTEX, [7; 6]));
+        assert_eq!(of(2, libc::SYS_nanosleep as u8), libc::SYS_nanosleep);
         // Not a call that goes on, another instruction, another call, nothing to read.
         for (at, byte) in [(2, libc::SYS_read as u8), (5, 1), (1, 0xb9), (7, 0x34)] {
             assert_eq!(of(at, byte), libc::SYS_restart_syscall, "{byte:#x} at {at}");
