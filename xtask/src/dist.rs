@@ -71,10 +71,10 @@ fn stage(programs: &Path, tree: &Path) -> Result<(), String> {
         let (from, to) = (programs.join(program), bin.join(program));
         fs::copy(&from, &to).map_err(|error| format!("{}: {error}", from.display()))?;
     }
-    let command = bin.join(PROGRAMS[0]);
+    let program = programs.join(PROGRAMS[0]);
     // Not as cargo starts it, for which it would build the other program.
     let asked = || {
-        let mut command = Command::new(&command);
+        let mut command = Command::new(&program);
         command.env_remove("CARGO");
         command
     };

@@ -2,9 +2,11 @@
 //! so that nothing has to be built.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 use xtask::dist::package;
 use xtask::library::said_by;
 use xtask::root;
@@ -21,6 +23,12 @@ fn programs(folder: &Path, version: &str) {
         let file = folder.join(name);
         fs::write(&file, &script).expect("a script");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
+        // A child that another test has just forked may have it open for writing until it is a program.
+        let end = Instant::now() + Duration::from_secs(60);
+        while let Err(busy) = Command::new(&file).output() {
+            assert_eq!(busy.kind(), ErrorKind::ExecutableFileBusy, "{busy}");
+            assert!(Instant::now() < end, "still {busy}");
+        }
     }
 }
 
