@@ -8,14 +8,12 @@
 use std::env;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 include!("../preload/shared_object.rs");
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(preload_image)");
     println!("cargo::rerun-if-changed=build.rs");
-    carry_the_unwinder();
     let package = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     let Some(workspace) = package.ancestors().nth(2) else { return };
     if !is_supported() {
@@ -43,32 +41,6 @@ fn main() {
     println!("cargo::rustc-cfg=preload_image");
     build(workspace, "preload", false);
     build(workspace, "check", true);
-}
-
-/// Has the command carry the compiler's unwinder where std would load it: there are systems with a C
-/// library and without `libgcc_s.so.1`.
-///
-/// std asks the linker for `gcc_s`. The linker finds a script of that name first, which names the
-/// archives; where the compiler has none, the shared library is taken.
-fn carry_the_unwinder() {
-    if variable("CARGO_CFG_TARGET_ENV") != "gnu" || variable("HOST") != variable("TARGET") {
-        return;
-    }
-    let asked = Command::new("cc").arg("-print-file-name=libgcc_eh.a").output();
-    let answer = asked.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
-    // A name alone says that there is no such file.
-    if !answer.is_ok_and(|file| Path::new(&file).is_absolute()) {
-        return;
-    }
-    let folder = PathBuf::from(variable("OUT_DIR")).join("unwinder");
-    let script = "GROUP(-l:libgcc_eh.a -l:libgcc.a)\n";
-    let written = std::fs::create_dir_all(&folder)
-        .and_then(|()| std::fs::write(folder.join("libgcc_s.so"), script));
-    if let Err(error) = written {
-        eprintln!("{}: {error}", folder.display());
-        std::process::exit(1);
-    }
-    println!("cargo::rustc-link-search=native={}", folder.display());
 }
 
 /// Builds one of them, in a directory `name`, and tells the command where it is.

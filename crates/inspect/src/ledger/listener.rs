@@ -8,7 +8,7 @@
 use super::passing::{self, SocketPeer};
 use lockstead_ledger::hello::{self, Hello};
 use std::fs::{self, File};
-use std::io::{self, Read};
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -102,15 +102,26 @@ impl WaitingCaller {
     }
 }
 
+/// Returns a number that nobody can guess, also where there is no `/dev`.
+fn random() -> io::Result<u64> {
+    let mut bytes = [0; 8];
+    // SAFETY: the kernel writes at most that many bytes into `bytes`, which are borrowed exclusively.
+    let got = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
+    // So few come whole, or none.
+    if usize::try_from(got) == Ok(bytes.len()) {
+        Ok(u64::from_ne_bytes(bytes))
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
 impl Listener {
     /// Listens under a name that nobody else has.
     ///
     /// # Errors
     /// No random number or no socket can be had.
     pub fn new() -> io::Result<Listener> {
-        let mut random = [0; 8];
-        File::open("/dev/urandom")?.read_exact(&mut random)?;
-        let token = format!("{:016x}", u64::from_ne_bytes(random));
+        let token = format!("{:016x}", random()?);
         let (name, length) = hello::socket_name(token.as_bytes());
         let socket = passing::listen(&name[..length])?;
         Ok(Listener { beside: None, socket, token, open: Vec::new(), spare: spare() })
