@@ -51,7 +51,7 @@ pub fn build() -> Result<PathBuf, String> {
 /// # Errors
 /// What could not be read, written or started.
 pub fn package(programs: &Path, out: &Path) -> Result<Vec<PathBuf>, String> {
-    let name = format!("lockstead-{VERSION}-x86_64-linux-gnu");
+    let name = format!("lockstead-{VERSION}-{}-linux-gnu", std::env::consts::ARCH);
     make_folder(out)?;
     let scratch = out.join(".dist");
     let _ = fs::remove_dir_all(&scratch);
@@ -135,11 +135,17 @@ fn debian(tree: &Path, root: &Path, out: &Path) -> Result<Option<PathBuf>, Strin
     }
     said_by(Command::new("gzip").arg("-9n").args(&pages))?;
     let zsh = usr.join("share/zsh");
-    let _ = fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"));
+    fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))
+        .map_err(|error| format!("{}: {error}", zsh.display()))?;
     let kilobytes = said_by(Command::new("du").arg("-sk").arg(&usr))?;
-    let kilobytes = kilobytes.split_whitespace().next().unwrap_or("0");
+    let kilobytes = kilobytes.split_whitespace().next().ok_or("du: no size")?;
+    let machine = match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => return Err(format!("what Debian calls {other} is not known here")),
+    };
     let control = format!(
-        "Package: lockstead\nVersion: {VERSION}\nArchitecture: amd64\nSection: devel\n\
+        "Package: lockstead\nVersion: {VERSION}\nArchitecture: {machine}\nSection: devel\n\
          Priority: optional\nMaintainer: The maintainers of lockstead\n\
          Installed-Size: {kilobytes}\nDepends: libc6 (>= 2.34), libgcc-s1\n\
          Description: who holds and who waits for which lock, in any program\n \
@@ -147,7 +153,7 @@ fn debian(tree: &Path, root: &Path, out: &Path) -> Result<Option<PathBuf>, Strin
          close, lock-order inversions, and the locks that cost the most time.\n"
     );
     write(&root.join("DEBIAN/control"), &control)?;
-    let file = out.join(format!("lockstead_{VERSION}_amd64.deb"));
+    let file = out.join(format!("lockstead_{VERSION}_{machine}.deb"));
     said_by(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(root).arg(&file))?;
     Ok(Some(file))
 }

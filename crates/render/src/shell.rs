@@ -55,7 +55,8 @@ const NAME: &str = "lockstead";
 /// first; `None` if this process was not started for that.
 #[must_use]
 pub fn asked() -> Option<Vec<OsString>> {
-    env::var_os(ASKED)?;
+    // Those two values turn it off.
+    env::var_os(ASKED).filter(|shell| !shell.is_empty() && shell != "0")?;
     Some(env::args_os().skip_while(|word| word != "--").skip(1).collect())
 }
 

@@ -6,9 +6,9 @@
 //! the library, a thread that is out of it stays out. A pointer to one of its functions that a program
 //! has read, into a register, on its stack or elsewhere, is made one to the C library's function.
 //! Handlers of forks and destructors of keys are called by the C library, which has the address of the
-//! next one in memory of its own at that moment, when it has been told to forget it already: nobody
-//! stays out who is in a fork, or has no frames but the C library's and does not sleep, as a thread
-//! that ends.
+//! next one in memory of its own at that moment, when it has been told to forget it already. So a
+//! thread that is in a fork counts as one that is inside, and so does one that runs and has no frames
+//! but the C library's, as a thread has that ends.
 //!
 //! A thread that sleeps in a function of the C library, called by one of the library's assembler
 //! frames, may sleep for hours. It is led past that frame: where it would return to the library it

@@ -8,6 +8,11 @@
 
 use lockstead_inspect::maps::{Backing, Maps, MapsLine};
 use std::fs::{File, TryLockError};
+use std::time::Duration;
+
+/// How often the lock is asked for, and the time in between.
+const TRIES: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// The name that a ledger's file has in the maps of a process.
 const LEDGER: &str = "/memfd:lockstead-";
@@ -21,8 +26,15 @@ impl Watched {
     /// of the other descriptor may be given to commands that outlive this one.
     pub(super) fn mark(path: &str) -> Option<Watched> {
         let file = File::open(path).ok()?;
-        file.try_lock().ok()?;
-        Some(Watched(file))
+        for _ in 0..TRIES {
+            match file.try_lock() {
+                Ok(()) => return Some(Watched(file)),
+                // Another command asks just now, by locking the file, whether somebody watches.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(PAUSE),
+                Err(TryLockError::Error(_)) => return None,
+            }
+        }
+        None
     }
 }
 
@@ -38,4 +50,25 @@ pub(super) fn is_watched(pid: u32, maps: &Maps) -> bool {
         let locked = File::open(path).map(|file| file.try_lock());
         matches!(locked, Ok(Err(TryLockError::WouldBlock)))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_marked_though_somebody_asks_meanwhile() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_str().expect("text").to_owned();
+        let asks = File::open(&path).expect("it is there");
+        asks.try_lock().expect("nobody has it");
+        std::thread::scope(|scope| {
+            let marks = scope.spawn(|| Watched::mark(&path));
+            // The other one comes for it before or after this: it gets it either way.
+            drop(asks);
+            let marked = marks.join().expect("no panic");
+            assert!(marked.is_some());
+            assert!(Watched::mark(&path).is_none(), "one command alone");
+        });
+    }
 }

@@ -173,6 +173,7 @@ unsafe extern "C" fn lock_begins(passage: &mut Passage, site: &CallSite) -> usiz
     let tried = unsafe { attempt(passage.arguments[0] as LockPointer) };
     begins(passage, (WaitKind::MUTEX, 0), tried, site, REAL.pthread_mutex_lock.address())
 }
+
 /// Acquires without waiting, if that can be: what can be had at once, the trying
 /// form gives just as the others do.
 ///
