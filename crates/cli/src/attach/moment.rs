@@ -14,7 +14,7 @@ use super::objects::Objects;
 use super::trace::{Asked, Held, Stop};
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::modules::{CodePlace, Modules};
-use lockstead_inspect::proc::task::{self, TaskDoing};
+use lockstead_inspect::proc::task::{self, SleepingCall, TaskDoing};
 use lockstead_inspect::stack::{self, StackEnd};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
 use std::io;
@@ -44,7 +44,6 @@ const SLEEPS: &[libc::c_long] = &[
     libc::SYS_pause,
     libc::SYS_rt_sigsuspend,
     libc::SYS_read,
-    libc::SYS_restart_syscall,
 ];
 /// Sleeps that end when somebody looks.
 const ENDING: &[libc::c_long] = &[
@@ -195,6 +194,9 @@ impl<'a> Moments<'a> {
         let Some(number) = interrupted(registers) else {
             return first == 0 && self.allocators.is_empty();
         };
+        let (arguments, sp, pc) = ([0; 6], registers.rsp, registers.rip);
+        let call = SleepingCall { number, arguments, sp, pc };
+        let number = call.before_restart(self.memory).number;
         let waits = |&(start, end): &(u64, u64)| {
             frames[..first].iter().any(|frame| (start..end).contains(&frame.lookup()))
         };
@@ -239,8 +241,10 @@ fn jumps_out(memory: &TargetMemory, (start, end): (u64, u64)) -> Vec<u64> {
     leads.filter(|at| !(start..end).contains(at)).collect()
 }
 
+/// Tells whether the call may be one on a futex word: one that goes on after a stop does not always say
+/// what it is.
 fn is_futex(number: libc::c_long) -> bool {
-    number == FUTEX
+    number == FUTEX || number == libc::SYS_restart_syscall
 }
 
 /// Tells whether all frames of a stack are known for certain, and none is of a signal's handler.

@@ -42,7 +42,8 @@ impl SleepingCall {
     /// tracer's say, has the number of `restart_syscall` from then on, with the arguments that it had; its
     /// own number is in the instruction that loaded it, before that of the call. Where another
     /// instruction stands there the call remains what it is.
-    fn before_restart(self, memory: &dyn ReadableMemory) -> SleepingCall {
+    #[must_use]
+    pub fn before_restart(self, memory: &dyn ReadableMemory) -> SleepingCall {
         /// The calls that the kernel goes on with so.
         const GO_ON: &[i64] = &[
             futex::FUTEX,
