@@ -39,6 +39,13 @@ pub const RING_EVENTS: usize = 32 * 1024;
 /// The number in a ledger for which there is little address space.
 pub const FEW_RING_EVENTS: usize = 4096;
 
+// The place of an event is found by a mask, and rings lie behind each other in whole pages.
+const _: () = {
+    assert!(RING_EVENTS.is_power_of_two() && FEW_RING_EVENTS.is_power_of_two());
+    assert!(RingRecord::stride(RING_EVENTS) == 4096 + (1 << 20));
+    assert!(RingRecord::stride(FEW_RING_EVENTS) == 4096 + FEW_RING_EVENTS * 32);
+};
+
 /// The place of one event in a ring.
 #[repr(C)]
 #[derive(Debug)]
@@ -105,11 +112,7 @@ impl<C: Cells> EventRing<'_, C> {
         }
         for number in 0..count {
             let slot = self.slot(taken.wrapping_add(number));
-            let mut event = [0; 4];
-            for (value, word) in event.iter_mut().zip(&slot.words) {
-                *value = word.load(Relaxed);
-            }
-            each(event);
+            each(core::array::from_fn(|at| slot.words[at].load(Relaxed)));
         }
         if count != 0 {
             // ord: LED-16 (release): the slots have been read.
@@ -224,8 +227,29 @@ mod tests {
     }
 
     #[test]
-    fn rings_lie_behind_each_other_in_whole_pages() {
-        assert_eq!(RingRecord::stride(FEW_RING_EVENTS), 4096 + FEW_RING_EVENTS * 32);
-        assert_eq!(RingRecord::stride(RING_EVENTS), 4096 + (1 << 20));
+    fn a_thread_writes_over_nothing_though_the_command_has_taken_what_was_never_left() {
+        let memory = Memory::new();
+        memory.taken.store(1, Relaxed);
+        memory.ring().leave([7; 4]);
+        assert_eq!((memory.ring().lost(), memory.written.load(Relaxed)), (1, 0));
+    }
+
+    #[test]
+    fn the_slots_of_a_ring_lie_behind_its_numbers() {
+        const SLOTS: usize = 128;
+        #[repr(C, align(4096))]
+        struct Bytes([u8; RingRecord::stride(SLOTS)]);
+        let bytes = std::boxed::Box::new(Bytes([0; RingRecord::stride(SLOTS)]));
+        // SAFETY: so many bytes, of zero and aligned to a page, that nothing else uses and that
+        // live as long as the ring.
+        let ring = unsafe { RingRecord::at(bytes.0.as_ptr(), SLOTS) };
+        let events = |round: u64| (0..SLOTS as u64).map(move |at| [round, at, u64::MAX, at]);
+        for round in 1..3 {
+            events(round).for_each(|event| ring.leave(event));
+            let mut taken = Vec::new();
+            ring.take(|event| taken.push(event));
+            assert_eq!(taken, Vec::from_iter(events(round)));
+        }
+        assert_eq!(ring.lost(), 0);
     }
 }
