@@ -55,6 +55,7 @@ pub mod mutex;
 // The rest of the family.
 pub mod biased;
 pub mod condvar;
+pub mod fifo;
 pub mod once;
 pub mod rwlock;
 pub mod semaphore;
@@ -66,6 +67,7 @@ pub mod robust;
 pub use atomic::{Atomic32, Atomic64, Halves, Ordering, Plain};
 pub use biased::RawBiased;
 pub use condvar::RawCondvar;
+pub use fifo::{RawExactCondvar, RawFairMutex};
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};

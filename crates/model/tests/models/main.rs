@@ -37,6 +37,7 @@ mod locks {
     mod condvar;
     mod condvar_fair;
     mod fairness;
+    mod fifo;
     mod handler;
     mod lifetime;
     mod mutex;

@@ -1,0 +1,247 @@
+//! Locks that keep who waits in a line: a mutex that is granted in the order of asking, and a
+//! condition variable that wakes exactly whom it notifies.
+//!
+//! # Role
+//! The other locks of the crate keep no list of their waiters: the kernel's queue is theirs, and
+//! whoever looks first may be first. That is faster, and what two promises cannot be kept
+//! with: *strictly in turn*, and *nobody returns who was not notified*. This module keeps them,
+//! for more bytes and a dearer slow path.
+//!
+//! # State
+//! A line is a list of its waiters, each on its own stack, and a mutex, the *gate*, that threads
+//! hold while they change the list, never while they wait or hold a lock.
+//!
+//! ```text
+//!  gate ─▶ last ──▶ first ──▶ second ──▶ ... ──▶ last      (a ring: one pointer finds both ends)
+//! ```
+//!
+//! # Protocol
+//! Waiter: joins the end under the gate; sleeps until that is *granted*. If it gives up it takes the
+//! gate and looks whether it is still in the line: then it leaves it; otherwise it has been called,
+//! and the grant is under way: it waits for that, and has not given up.
+//!
+//! Caller: takes the first (or all) out of the line under the gate, leaves the gate, then grants and
+//! wakes.
+//!
+//! # Invariants
+//! - **LINE-GATE** The list, and whether a waiter is in it, change under the gate alone.
+//! - **LINE-ALIVE** A waiter's place is not left before it is out of the line and, if a caller
+//!   took it out, *granted* is set in it. After that the caller touches nothing of it: it wakes by
+//!   address alone.
+//!
+//! # Ordering
+//! Labels `LINE-*` in `docs/memory-ordering.md`.
+//!
+//! # Progress
+//! The gate is a mutex with its bound. A waiter is called after those before it.
+//!
+//! # Lifetime
+//! A caller leaves the gate before it grants. So a thread that has been granted may free the line.
+//! A child of `fork` must not use a line in which threads waited that it does not have: their
+//! stacks may have been given to others.
+//!
+//! # Source
+//! parking_lot's queues, without its table: each lock has its own.
+
+mod condvar;
+mod mutex;
+
+pub use condvar::RawExactCondvar;
+pub use mutex::RawFairMutex;
+
+use crate::atomic::{Atomic32, Atomic64, Ordering};
+use crate::give_up::Reasons;
+use crate::hooks::Off;
+use crate::mutex::RawMutex;
+use crate::platform::{LockError, Platform, ShownSleep, WaitBounds};
+use crate::policy::{Policy, Standard};
+use crate::slot::Slot;
+use core::panic::Location;
+use core::ptr;
+
+/// It stands in the line.
+const WAITING: u32 = 0;
+/// A caller has taken it out, and is about to grant.
+const CALLED: u32 = 1;
+/// It may go on.
+const GRANTED: u32 = 2;
+
+/// A thread in a line, on its stack.
+struct Place<P: Platform> {
+    slot: Slot,
+    /// The address of the one behind it in the ring; of those that a caller has taken out, of the
+    /// next to grant.
+    behind: P::U64,
+    state: P::U32,
+}
+
+impl<P: Platform> Place<P> {
+    fn new(slot: Slot) -> Self {
+        Place { slot, behind: P::U64::ZERO, state: P::U32::ZERO }
+    }
+
+    fn state(&self) -> u32 {
+        // ord: LINE-1 acquire, pairs with LINE-2.
+        self.state.load(Ordering::Acquire)
+    }
+}
+
+/// Reads the address of a place.
+fn place_at<P: Platform>(word: &P::U64) -> *const Place<P> {
+    ptr::with_exposed_provenance(word.load(Ordering::Relaxed) as usize)
+}
+
+/// Writes the address of a place. The caller is at the gate.
+fn set_place<P: Platform>(word: &P::U64, place: *const Place<P>) {
+    word.store(place.expose_provenance() as u64, Ordering::Relaxed);
+}
+
+/// The waiters of one lock, in the order of their coming.
+struct Line<P: Platform, Y: Policy = Standard> {
+    gate: RawMutex<P, Off, Y>,
+    /// The address of the last place in the ring, 0 if the line is empty. Changed under the gate.
+    last: P::U64,
+}
+
+impl<P: Platform, Y: Policy> Line<P, Y> {
+    const fn new() -> Self {
+        Line { gate: RawMutex::new(), last: P::U64::ZERO }
+    }
+
+    /// Tells whether nobody stood in the line at some moment during the call.
+    fn is_empty(&self) -> bool {
+        self.last().is_null()
+    }
+
+    fn last(&self) -> *const Place<P> {
+        place_at(&self.last)
+    }
+
+    /// Does something under the gate.
+    ///
+    /// # Errors
+    /// Those of [`RawMutex::lock`]: a signal handler has interrupted its own thread under the gate,
+    /// or `fork` has left the thread behind that was there.
+    fn at_the_gate<R>(&self, inside: impl FnOnce() -> R) -> Result<R, LockError> {
+        self.gate.lock(Location::caller())?;
+        let result = inside();
+        // SAFETY: this thread has locked the gate above.
+        unsafe { self.gate.unlock() };
+        Ok(result)
+    }
+
+    /// Joins the end. The caller is at the gate, and keeps the place as LINE-ALIVE says.
+    fn join(&self, place: &Place<P>) {
+        let last = self.last();
+        if last.is_null() {
+            set_place(&place.behind, ptr::from_ref(place));
+        } else {
+            // SAFETY: LINE-ALIVE: `last` stands in the line, and the caller is at the gate.
+            let last = unsafe { &*last };
+            set_place(&place.behind, place_at::<P>(&last.behind));
+            set_place(&last.behind, ptr::from_ref(place));
+            if fault!(line_newcomer_stands_first) {
+                return;
+            }
+        }
+        set_place(&self.last, place);
+    }
+
+    /// Takes the first out, if there is one. The caller is at the gate, and grants afterwards.
+    fn take_first(&self) -> Option<*const Place<P>> {
+        let last = self.last();
+        // SAFETY: LINE-ALIVE: what is in the line lives, and the caller is at the gate.
+        let first = place_at(&unsafe { last.as_ref() }?.behind);
+        // SAFETY: LINE-ALIVE, as above.
+        unsafe { self.take_behind(&*last, &*first) };
+        Some(first)
+    }
+
+    /// Takes `place` out, which stands behind `ahead`. The caller is at the gate.
+    fn take_behind(&self, ahead: &Place<P>, place: &Place<P>) {
+        place.state.store(CALLED, Ordering::Relaxed);
+        if ptr::eq(ahead, place) {
+            set_place::<P>(&self.last, ptr::null());
+            return;
+        }
+        set_place(&ahead.behind, place_at(&place.behind));
+        if ptr::eq(self.last(), place) {
+            set_place(&self.last, ahead);
+        }
+    }
+
+    /// Takes `place` out if it still stands in the line, and returns whether it did. The caller is at
+    /// the gate.
+    fn take_out(&self, place: &Place<P>) -> bool {
+        if place.state() != WAITING {
+            return false;
+        }
+        let mut ahead = self.last();
+        loop {
+            // SAFETY: LINE-ALIVE: the ring of the line, in which `place` stands, and the caller is
+            // at the gate.
+            let here = unsafe { &*ahead };
+            let behind = place_at(&here.behind);
+            if ptr::eq(behind, place) {
+                self.take_behind(here, place);
+                return true;
+            }
+            ahead = behind;
+        }
+    }
+
+    /// Waits until the place is granted. `left` is called under the gate if the thread leaves the
+    /// line before.
+    ///
+    /// # Errors
+    /// The reasons in `how`, and [`LockError::OwnerLost`] after `fork`.
+    fn wait(
+        &self,
+        place: &Place<P>,
+        how: &WaitBounds<'_, P>,
+        shown: &ShownSleep,
+        left: impl FnOnce(),
+    ) -> Result<(), LockError> {
+        let mut reasons = Reasons::new(how);
+        loop {
+            let state = place.state();
+            if state == GRANTED {
+                return Ok(());
+            }
+            if let Some(error) = reasons.given_up() {
+                let in_line = self.at_the_gate(|| {
+                    let in_line = self.take_out(place);
+                    if in_line {
+                        left();
+                    }
+                    in_line
+                })?;
+                if in_line || fault!(line_leaver_ignores_a_call) {
+                    return Err(error);
+                }
+                // Called: the caller is about to grant.
+                while place.state() != GRANTED {
+                    P::wait32_shown(&place.state, CALLED, &WaitBounds::FOREVER, shown);
+                }
+                return Ok(());
+            }
+            P::begin_sleep();
+            let outcome = P::wait32_shown(&place.state, state, how, shown);
+            P::end_sleep();
+            reasons.heard(outcome);
+        }
+    }
+}
+
+/// Lets the thread at `place` go on.
+///
+/// # Safety
+/// LINE-ALIVE: the caller has taken the place out of its line, and has not granted it.
+unsafe fn grant<P: Platform>(place: *const Place<P>) {
+    // SAFETY: the caller keeps LINE-ALIVE.
+    let state = unsafe { &(*place).state };
+    let address = P::address32(state);
+    // ord: LINE-2 release, pairs with LINE-1: what the caller did before.
+    state.store(GRANTED, Ordering::Release);
+    P::wake(address, 1);
+}
