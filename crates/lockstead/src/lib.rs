@@ -91,6 +91,7 @@ mod compile_fail;
 mod condvar;
 mod dec_and_lock;
 mod error;
+mod fifo;
 mod guard;
 pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]
@@ -99,6 +100,8 @@ mod mutex;
 mod named;
 mod once;
 mod owner;
+#[cfg(feature = "parking_lot")]
+pub mod parking_lot;
 pub mod poison;
 mod refusal;
 pub mod rt;

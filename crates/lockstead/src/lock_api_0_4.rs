@@ -1,6 +1,10 @@
 //! The locks of [`lockstead::lock_api`](crate::lock_api) behind the traits of
 //! `lock_api` 0.4, for crates that have not moved to 0.5.
 
+mod fair;
+mod recursive;
+mod upgradable;
+
 use crate::lock_api::{RawMutex, RawRwLock};
 use crate::time;
 use ::lock_api_0_4::GuardNoSend;

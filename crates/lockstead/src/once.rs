@@ -138,6 +138,11 @@ impl Once {
         }
     }
 
+    #[cfg(feature = "parking_lot")]
+    pub(crate) fn raw(&self) -> &RawOnce<Linux> {
+        &self.raw
+    }
+
     #[track_caller]
     fn settle(&self, outcome: Result<(), OnceError>) {
         if let Err(error) = outcome {

@@ -164,7 +164,7 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
             set_place::<P>(&self.last, ptr::null());
             return;
         }
-        set_place(&ahead.behind, place_at(&place.behind));
+        set_place(&ahead.behind, place_at::<P>(&place.behind));
         if ptr::eq(self.last(), place) {
             set_place(&self.last, ahead);
         }

@@ -2,9 +2,9 @@
 //! in front of it.
 //!
 //! # Role
-//! Many readers or one writer. Read acquisitions do not nest safely: a thread
-//! that reads may wait for ever when it asks to read again, for a writer may
-//! have been promised the lock in between.
+//! Many readers or one writer. Read acquisitions do not nest safely, but for those of
+//! `recursive.rs`: a thread that reads may wait for ever when it asks to read again, for a writer
+//! may have been promised the lock in between.
 //!
 //! # State
 //! The word of `state`, and a mutex, the *waiting room*, that threads hold
@@ -65,6 +65,7 @@
 //! they keep while they write; leaving it before the section is ours, since a
 //! release must not touch two words.
 
+mod recursive;
 mod state;
 mod waiter;
 

@@ -129,6 +129,13 @@ impl RwLockState {
         !promised && self.allows(mode)
     }
 
+    /// Tells whether a reader may take the lock that may have it already, past a promise.
+    #[inline(always)]
+    pub(crate) fn admits_beside(self) -> bool {
+        let waits = self.promised() && fault!(rwlock_recursive_reader_waits_for_next);
+        !waits && self.allows(RwLockMode::Read)
+    }
+
     /// Returns the word after `me` takes the lock. Only where the holders leave room.
     #[inline(always)]
     pub(crate) const fn take(self, mode: RwLockMode, me: Slot) -> Self {

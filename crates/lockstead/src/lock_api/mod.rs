@@ -5,9 +5,10 @@
 //! the traits of 0.4 as well, and the module `lock_api_0_4` the aliases.
 //!
 //! [`Mutex`], [`RwLock`] and [`Condvar`] have the same names and sizes here as
-//! at the root of the crate. Timed forms and downgrading are there; upgradable
-//! reads and the fair unlocks are not (handing over past the bound is what
-//! keeps these locks fair).
+//! at the root of the crate. Timed forms, recursive reads and downgrading are there. Upgradable reads
+//! are in a raw type of their own, [`RawUpgradableRwLock`], since its writers pay for them, and so is a
+//! mutex that is granted strictly in turn, [`RawFairMutex`]. A fair unlock of the others is an
+//! ordinary one: handing over past the bound is what keeps them fair.
 //!
 //! ```
 //! use lockstead::lock_api::{Mutex, RwLock};
@@ -26,10 +27,13 @@
 mod condvar;
 mod mutex;
 mod rwlock;
+mod upgradable;
 
 pub use condvar::RawCondvar;
 pub use mutex::RawMutex;
+pub use crate::fifo::RawFairMutex;
 pub use rwlock::RawRwLock;
+pub use upgradable::RawUpgradableRwLock;
 
 /// `lock_api`'s mutex over lockstead's.
 pub type Mutex<T> = ::lock_api::Mutex<RawMutex, T>;

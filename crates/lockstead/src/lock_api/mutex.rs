@@ -4,7 +4,7 @@ use crate::refusal::{AbortOnUnwind, RefusedLock, refuse};
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, WaitBounds};
+use lockstead_core::{LockError, Platform, Policy, Standard, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -55,6 +55,26 @@ impl RawMutex {
     pub(crate) unsafe fn release(&self) {
         // SAFETY: LOCK-API-STATE: the calling thread holds the mutex; the caller keeps it.
         unsafe { self.raw.unlock() }
+    }
+
+    /// Releases the mutex and acquires it again, and lets others have it in between: if any are near,
+    /// it waits until one has taken it, for a bound at most.
+    ///
+    /// # Safety
+    /// LOCK-API-STATE: the calling thread holds the mutex.
+    #[track_caller]
+    pub(crate) unsafe fn step_aside(&self) {
+        let near = self.raw.peek();
+        if !(near.waiters() || near.handoff() || near.tail().is_some()) {
+            return;
+        }
+        // SAFETY: LOCK-API-STATE: the calling thread holds the mutex; the caller keeps it.
+        unsafe { self.release() };
+        let until = Linux::now().after(Standard::BOUND);
+        while !self.is_held() && Linux::now() < until {
+            std::thread::yield_now();
+        }
+        self.acquire();
     }
 
     pub(crate) fn is_held(&self) -> bool {

@@ -65,6 +65,39 @@ impl RawRwLock {
         self.raw.try_read(Location::caller())
     }
 
+    /// Acquires for reading, and passes those that wait if the lock is being read: by the caller, who
+    /// would wait for them in vain.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_shared_again(&self) {
+        let again = self.raw.read_recursive_lazily(|| WaitBounds::FOREVER, Location::caller());
+        if let Err(error) = again {
+            self.refuse(error);
+        }
+    }
+
+    /// Does what [`acquire_shared_again`](Self::acquire_shared_again) does. Returns false if the
+    /// deadline passed.
+    #[inline]
+    #[track_caller]
+    pub(crate) fn acquire_shared_again_by(
+        &self,
+        how: impl FnOnce() -> WaitBounds<'static, Linux>,
+    ) -> bool {
+        self.settle(self.raw.read_recursive_lazily(how, Location::caller()))
+    }
+
+    #[inline]
+    #[track_caller]
+    pub(crate) fn try_acquire_shared_again(&self) -> bool {
+        self.raw.try_read_recursive(Location::caller())
+    }
+
+    /// Tells whether more than one reader holds the lock, at some moment during the call.
+    pub(crate) fn is_shared_by_several(&self) -> bool {
+        self.raw.readers() > 1
+    }
+
     #[inline]
     #[track_caller]
     pub(crate) fn try_acquire_exclusive(&self) -> bool {

@@ -297,6 +297,50 @@ fn model_rwlock_withdraws_a_promise_3t() {
     assert!(stats.seen("withdrawn") > 0);
 }
 
+/// Makes the scenario of a reader that reads again, recursively, beside a writer that has the lock
+/// promised to itself.
+fn reads_again<Y: Policy>() -> Scenario<Book<Y>> {
+    Scenario::new(Book::<Y>::new)
+        .thread(|b| {
+            b.lock.read(Location::caller()).expect("not recursive");
+            b.lock.read_recursive_lazily(|| FOREVER, Location::caller()).expect("not recursive");
+            let text = b.text.get();
+            // SAFETY: this thread has two holds for reading.
+            unsafe { b.lock.unlock_read() };
+            assert_eq!(b.text.get(), text, "the outer hold");
+            b.section_read();
+        })
+        .thread(Book::write)
+}
+
+#[test]
+fn model_rwlock_reads_recursively_3t() {
+    let config = three().timeouts(1).spurious(0).stale_reads(depth(0, 1));
+    let stats = reads_again::<Insists>().verify(
+        "rwlock, a recursive reader, 2 threads",
+        &config.clone().watch("promised", promises),
+    );
+    assert!(stats.seen("promised") > 0);
+    reads_again::<Sleeps>()
+        .thread(|b| {
+            if b.lock.try_read_recursive(Location::caller()) {
+                b.section_read();
+            }
+        })
+        .verify("rwlock, recursive readers, 3 threads", &config);
+}
+
+#[test]
+fn model_rwlock_misses_a_recursive_reader_that_waits() {
+    let config = three().timeouts(1).spurious(0).stale_reads(0);
+    missed!(
+        reads_again::<Insists>(),
+        rwlock_recursive_reader_waits_for_next,
+        FailureKind::Deadlock,
+        config
+    );
+}
+
 #[test]
 fn model_rwlock_downgrades_3t() {
     fn downgrades<Y: Policy>(config: &Config) {
