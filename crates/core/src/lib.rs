@@ -67,7 +67,7 @@ pub mod robust;
 pub use atomic::{Atomic32, Atomic64, Halves, Ordering, Plain};
 pub use biased::RawBiased;
 pub use condvar::RawCondvar;
-pub use fifo::{RawExactCondvar, RawFairMutex};
+pub use fifo::{Place, RawExactCondvar, RawFairMutex};
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};

@@ -1,6 +1,7 @@
 //! The locks that keep their waiters in a line, without data: for
 //! [`lock_api`](crate::lock_api) and [`parking_lot`](crate::parking_lot).
 
+use crate::lock_api::sent;
 use crate::refusal::{AbortOnUnwind, RefusedLock, refuse};
 use core::panic::Location;
 use lockstead_core::{LockError, RawExactCondvar, WaitBounds};
@@ -23,18 +24,25 @@ impl RawFairMutex {
     #[inline]
     #[track_caller]
     pub(crate) fn acquire(&self) {
-        if let Err(error) = self.raw.lock_lazily(|| WaitBounds::FOREVER) {
-            self.refuse(error);
-        }
+        self.acquire_by(|| WaitBounds::FOREVER);
     }
 
     /// Acquires the mutex; returns false if the deadline passed.
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_by(&self, how: impl FnOnce() -> WaitBounds<'static, Linux>) -> bool {
+        let mut deadline = None;
+        let how = || {
+            let how = how();
+            deadline = how.deadline;
+            how
+        };
         match self.raw.lock_lazily(how) {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
+            Err(error) if sent::may_be_elsewhere(error) => {
+                sent::take_in_time(deadline, || self.try_acquire())
+            }
             Err(error) => self.refuse(error),
         }
     }

@@ -7,8 +7,12 @@ mod upgradable;
 
 use crate::lock_api::{RawMutex, RawRwLock};
 use crate::time;
-use ::lock_api_0_4::GuardNoSend;
 use std::time::{Duration, Instant};
+
+#[cfg(not(feature = "send_guard"))]
+use ::lock_api_0_4::GuardNoSend as GuardMarker;
+#[cfg(feature = "send_guard")]
+use ::lock_api_0_4::GuardSend as GuardMarker;
 
 /// `lock_api` 0.4's mutex over lockstead's.
 pub type Mutex<T> = ::lock_api_0_4::Mutex<RawMutex, T>;
@@ -27,7 +31,7 @@ pub type RwLockWriteGuard<'a, T> = ::lock_api_0_4::RwLockWriteGuard<'a, RawRwLoc
 // SAFETY: the core's mutex is exclusive, as of the traits of version 0.5.
 unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
     const INIT: Self = Self::free();
-    type GuardMarker = GuardNoSend;
+    type GuardMarker = GuardMarker;
 
     #[inline]
     #[track_caller]
@@ -74,7 +78,7 @@ unsafe impl ::lock_api_0_4::RawMutexTimed for RawMutex {
 // SAFETY: the core's lock keeps the writer apart from everybody, as of the traits of version 0.5.
 unsafe impl ::lock_api_0_4::RawRwLock for RawRwLock {
     const INIT: Self = Self::free();
-    type GuardMarker = GuardNoSend;
+    type GuardMarker = GuardMarker;
 
     #[inline]
     #[track_caller]

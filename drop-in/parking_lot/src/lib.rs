@@ -13,11 +13,4 @@ compile_error!(
      Leave parking_lot's feature `deadlock_detection` out"
 );
 
-#[cfg(feature = "send_guard")]
-compile_error!(
-    "a lock of lockstead belongs to the thread that acquired it, and so does its guard: find out \
-     which crate asks for parking_lot's feature `send_guard` (cargo tree -e features -i \
-     parking_lot), and leave it out"
-);
-
 pub use lockstead::parking_lot::*;

@@ -48,8 +48,22 @@ impl<P: Platform, Y: Policy> RawExactCondvar<P, Y> {
         release: impl FnOnce(),
         how: &WaitBounds<'_, P>,
     ) -> Result<(), LockError> {
-        let place = Place::new(P::me());
-        self.line.at_the_gate(|| self.line.join(&place))?;
+        self.wait_at(&Place::new(), release, how)
+    }
+
+    /// Waits like [`wait`](Self::wait), standing at `place`. Nothing refers to the place any more when it
+    /// returns.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub fn wait_at(
+        &self,
+        place: &Place<P>,
+        release: impl FnOnce(),
+        how: &WaitBounds<'_, P>,
+    ) -> Result<(), LockError> {
+        let me = P::me();
+        self.line.at_the_gate(|| self.line.join(place, me))?;
         release();
         let awaited = Awaited {
             address: ptr::from_ref(self).addr(),
@@ -57,7 +71,7 @@ impl<P: Platform, Y: Policy> RawExactCondvar<P, Y> {
             name: None,
             deadline: how.deadline,
         };
-        telling::<P, _>(&awaited, || self.line.wait(&place, how, &awaited.shown(how), || {}))
+        telling::<P, _>(&awaited, || self.line.wait(place, how, &awaited.shown(how), || {}))
     }
 
     /// Wakes the thread that has waited longest. Returns whether there was one.

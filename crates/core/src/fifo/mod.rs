@@ -8,7 +8,7 @@
 //! for more bytes and a dearer slow path.
 //!
 //! # State
-//! A line is a list of its waiters, each on its own stack, and a mutex, the *gate*, that threads
+//! A line is a list of its waiters, each in a place on its own stack, and a mutex, the *gate*, that threads
 //! hold while they change the list, never while they wait or hold a lock.
 //!
 //! ```text
@@ -66,23 +66,41 @@ const CALLED: u32 = 1;
 /// It may go on.
 const GRANTED: u32 = 2;
 
-/// A thread in a line, on its stack.
-struct Place<P: Platform> {
-    slot: Slot,
+/// Where a thread stands in a line: on its stack, unless the caller has another place for it.
+pub struct Place<P: Platform> {
     /// The address of the one behind it in the ring; of those that a caller has taken out, of the
     /// next to grant.
     behind: P::U64,
+    slot: P::U32,
     state: P::U32,
 }
 
 impl<P: Platform> Place<P> {
-    fn new(slot: Slot) -> Self {
-        Place { slot, behind: P::U64::ZERO, state: P::U32::ZERO }
+    /// Makes a place outside of any line.
+    #[must_use]
+    pub const fn new() -> Self {
+        Place { behind: P::U64::ZERO, slot: P::U32::ZERO, state: P::U32::ZERO }
+    }
+
+    fn slot(&self) -> u32 {
+        self.slot.load(Ordering::Relaxed)
     }
 
     fn state(&self) -> u32 {
         // ord: LINE-1 acquire, pairs with LINE-2.
         self.state.load(Ordering::Acquire)
+    }
+}
+
+impl<P: Platform> Default for Place<P> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<P: Platform> core::fmt::Debug for Place<P> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "Place{{slot={} state={}}}", self.slot(), self.state.load(Ordering::Relaxed))
     }
 }
 
@@ -130,8 +148,10 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         Ok(result)
     }
 
-    /// Joins the end. The caller is at the gate, and keeps the place as LINE-ALIVE says.
-    fn join(&self, place: &Place<P>) {
+    /// Joins the end as `me`. The caller is at the gate, and keeps the place as LINE-ALIVE says.
+    fn join(&self, place: &Place<P>, me: Slot) {
+        place.slot.store(me.get(), Ordering::Relaxed);
+        place.state.store(WAITING, Ordering::Relaxed);
         let last = self.last();
         if last.is_null() {
             set_place(&place.behind, ptr::from_ref(place));
@@ -190,7 +210,7 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         }
     }
 
-    /// Waits until the place is granted. `left` is called under the gate if the thread leaves the
+    /// Waits until the place, which the caller has joined with, is granted. `left` is called under the gate if the thread leaves the
     /// line before.
     ///
     /// # Errors

@@ -63,7 +63,7 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
         &self,
         how: impl FnOnce() -> WaitBounds<'a, P>,
     ) -> Result<(), LockError> {
-        if self.take(P::me_or_zero()) { Ok(()) } else { self.lock_slow(&how()) }
+        if self.take(P::me_or_zero()) { Ok(()) } else { self.lock_at(&Place::new(), &how()) }
     }
 
     /// Acquires if that needs no waiting.
@@ -104,9 +104,14 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
         me != 0 && self.word.compare_exchange(0, me.into(), order, Ordering::Relaxed).is_ok()
     }
 
+    /// Acquires like [`lock_lazily`](Self::lock_lazily), standing at `place` if it has to wait. Nothing
+    /// refers to the place any more when it returns.
+    ///
+    /// # Errors
+    /// As [`lock_lazily`](Self::lock_lazily).
     #[cold]
     #[inline(never)]
-    fn lock_slow(&self, how: &WaitBounds<'_, P>) -> Result<(), LockError> {
+    pub fn lock_at(&self, place: &Place<P>, how: &WaitBounds<'_, P>) -> Result<(), LockError> {
         let me = P::me();
         let owner = self.owner();
         if owner == Some(me) {
@@ -122,18 +127,17 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
             deadline: how.deadline,
         };
         telling::<P, _>(&awaited, || {
-            let place = Place::new(me);
-            if self.line.at_the_gate(|| self.takes_or_joins(&place))? {
+            if self.line.at_the_gate(|| self.takes_or_joins(place, me))? {
                 return Ok(());
             }
-            self.line.wait(&place, how, &awaited.shown(how), || self.settle())
+            self.line.wait(place, how, &awaited.shown(how), || self.settle())
         })
     }
 
     /// Takes the mutex if it is free, and says so; otherwise joins the line. The caller is at the gate.
-    fn takes_or_joins(&self, place: &Place<P>) -> bool {
+    fn takes_or_joins(&self, place: &Place<P>, me: Slot) -> bool {
         loop {
-            if self.take(place.slot.get()) {
+            if self.take(me.get()) {
                 return true;
             }
             let seen = self.word.load(Ordering::Relaxed);
@@ -144,7 +148,7 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
             let queued =
                 self.word.compare_exchange(seen, seen | QUEUED, Ordering::Relaxed, Ordering::Relaxed);
             if queued.is_ok() {
-                self.line.join(place);
+                self.line.join(place, me);
                 return false;
             }
         }
@@ -165,7 +169,7 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
         let next = self.line.at_the_gate(|| {
             let next = self.line.take_first();
             // SAFETY: LINE-ALIVE: it has just been taken out.
-            let owner = next.map_or(0, |next| u64::from(unsafe { &*next }.slot.get()));
+            let owner = next.map_or(0, |next| u64::from(unsafe { &*next }.slot()));
             let queued = if self.line.is_empty() { 0 } else { QUEUED };
             // ord: FAIR-2 release, pairs with FAIR-1: the last of the line may have left just now.
             self.word.store(owner | queued, Ordering::Release);

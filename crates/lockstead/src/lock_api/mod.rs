@@ -22,11 +22,13 @@
 //!
 //! # Invariants
 //! - **LOCK-API-STATE** Whoever calls an unlocking function of the traits has the hold that the
-//!   function ends. `lock_api` keeps it by its guards, which do not leave their thread.
+//!   function ends. `lock_api` keeps it by its guards, which do not leave their thread, or by `send_guard`
+//!   with their hold.
 
 mod condvar;
 mod mutex;
 mod rwlock;
+pub(crate) mod sent;
 mod upgradable;
 
 pub use condvar::RawCondvar;

@@ -1,10 +1,11 @@
 //! The mutex without data.
 
+use super::sent;
 use crate::refusal::{AbortOnUnwind, RefusedLock, refuse};
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, Platform, Policy, Standard, WaitBounds};
+use lockstead_core::{LockError, Nanos, Platform, Policy, Standard, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -26,7 +27,7 @@ impl RawMutex {
     #[track_caller]
     pub(crate) fn acquire(&self) {
         if let Err(error) = self.raw.lock(Location::caller()) {
-            self.refuse(error);
+            self.refused(error, None);
         }
     }
 
@@ -34,11 +35,29 @@ impl RawMutex {
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_by(&self, how: impl FnOnce() -> WaitBounds<'static, Linux>) -> bool {
+        let mut deadline = None;
+        let how = || {
+            let how = how();
+            deadline = how.deadline;
+            how
+        };
         match self.raw.lock_lazily(how, 0, Location::caller()) {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
-            Err(error) => self.refuse(error),
+            Err(error) => self.refused(error, deadline),
         }
+    }
+
+    /// Acquires the mutex in another way than by waiting, or panics. Returns false if the deadline
+    /// passed.
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refused(&self, error: LockError, deadline: Option<Nanos>) -> bool {
+        if !sent::may_be_elsewhere(error) {
+            self.refuse(error)
+        }
+        sent::take_in_time(deadline, || self.try_acquire())
     }
 
     #[inline]

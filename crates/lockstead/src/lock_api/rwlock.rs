@@ -1,10 +1,11 @@
 //! The reader-writer lock without data.
 
+use super::sent;
 use crate::refusal::{RefusedLock, refuse};
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, WaitBounds};
+use lockstead_core::{LockError, Nanos, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -26,17 +27,13 @@ impl RawRwLock {
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_shared(&self) {
-        if let Err(error) = self.raw.read(Location::caller()) {
-            self.refuse(error);
-        }
+        self.acquire_shared_by(|| WaitBounds::FOREVER);
     }
 
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_exclusive(&self) {
-        if let Err(error) = self.raw.write(Location::caller()) {
-            self.refuse(error);
-        }
+        self.acquire_exclusive_by(|| WaitBounds::FOREVER);
     }
 
     /// Acquires for reading. Returns false if the deadline passed.
@@ -46,7 +43,9 @@ impl RawRwLock {
         &self,
         how: impl FnOnce() -> WaitBounds<'static, Linux>,
     ) -> bool {
-        self.settle(self.raw.read_lazily(how, 0, Location::caller()))
+        let mut deadline = None;
+        let outcome = self.raw.read_lazily(noted(how, &mut deadline), 0, Location::caller());
+        self.settle(outcome, deadline, Self::try_acquire_shared)
     }
 
     /// Acquires for writing. Returns false if the deadline passed.
@@ -56,7 +55,9 @@ impl RawRwLock {
         &self,
         how: impl FnOnce() -> WaitBounds<'static, Linux>,
     ) -> bool {
-        self.settle(self.raw.write_lazily(how, 0, Location::caller()))
+        let mut deadline = None;
+        let outcome = self.raw.write_lazily(noted(how, &mut deadline), 0, Location::caller());
+        self.settle(outcome, deadline, Self::try_acquire_exclusive)
     }
 
     #[inline]
@@ -70,10 +71,7 @@ impl RawRwLock {
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_shared_again(&self) {
-        let again = self.raw.read_recursive_lazily(|| WaitBounds::FOREVER, Location::caller());
-        if let Err(error) = again {
-            self.refuse(error);
-        }
+        self.acquire_shared_again_by(|| WaitBounds::FOREVER);
     }
 
     /// Does what [`acquire_shared_again`](Self::acquire_shared_again) does. Returns false if the
@@ -84,7 +82,9 @@ impl RawRwLock {
         &self,
         how: impl FnOnce() -> WaitBounds<'static, Linux>,
     ) -> bool {
-        self.settle(self.raw.read_recursive_lazily(how, Location::caller()))
+        let mut deadline = None;
+        let outcome = self.raw.read_recursive_lazily(noted(how, &mut deadline), Location::caller());
+        self.settle(outcome, deadline, Self::try_acquire_shared_again)
     }
 
     #[inline]
@@ -143,12 +143,22 @@ impl RawRwLock {
         self.raw.writer().is_some()
     }
 
+    /// Tells how an acquisition ended: false if the deadline passed. Panics if it was refused, unless
+    /// `take` may have the lock some time.
     #[inline]
     #[track_caller]
-    fn settle(&self, outcome: Result<(), LockError>) -> bool {
+    fn settle(
+        &self,
+        outcome: Result<(), LockError>,
+        deadline: Option<Nanos>,
+        take: fn(&Self) -> bool,
+    ) -> bool {
         match outcome {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
+            Err(error) if sent::may_be_elsewhere(error) => {
+                sent::take_in_time(deadline, || take(self))
+            }
             Err(error) => self.refuse(error),
         }
     }
@@ -167,6 +177,19 @@ impl RawRwLock {
                 acquired_at: None,
             },
         )
+    }
+}
+
+/// Returns `how` as it is, with a note of its deadline once it is asked for.
+#[inline]
+fn noted<'a>(
+    how: impl FnOnce() -> WaitBounds<'static, Linux>,
+    deadline: &'a mut Option<Nanos>,
+) -> impl FnOnce() -> WaitBounds<'static, Linux> {
+    move || {
+        let how = how();
+        *deadline = how.deadline;
+        how
     }
 }
 

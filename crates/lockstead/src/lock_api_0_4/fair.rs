@@ -2,15 +2,15 @@
 
 use crate::fifo::RawFairMutex;
 use crate::lock_api::{RawMutex, RawRwLock};
+use super::GuardMarker;
 use crate::time;
-use ::lock_api_0_4::GuardNoSend;
 use std::time::{Duration, Instant};
 
 // SAFETY: the core's fair mutex is exclusive, acquires and releases. A lock operation that unwinds
 // has acquired nothing.
 unsafe impl ::lock_api_0_4::RawMutex for RawFairMutex {
     const INIT: Self = Self::free();
-    type GuardMarker = GuardNoSend;
+    type GuardMarker = GuardMarker;
 
     #[inline]
     #[track_caller]

@@ -1,14 +1,14 @@
 //! The reader-writer lock with upgradable reads.
 
 use crate::lock_api::RawUpgradableRwLock;
+use super::GuardMarker;
 use crate::time;
-use ::lock_api_0_4::GuardNoSend;
 use std::time::{Duration, Instant};
 
 // SAFETY: the core's lock keeps the writer apart from everybody.
 unsafe impl ::lock_api_0_4::RawRwLock for RawUpgradableRwLock {
     const INIT: Self = Self::free();
-    type GuardMarker = GuardNoSend;
+    type GuardMarker = GuardMarker;
 
     #[inline]
     #[track_caller]

@@ -34,7 +34,8 @@
 //!   with one condition variable. A thread that waits with a mutex that it does not hold any more
 //!   (after `fork`) ends the process.
 //! - `check_deadlock` does not exist: `lockstead run` finds deadlocks, of all locks.
-//! - Guards do not leave their thread: there is no `send_guard`.
+//! - With the feature `send_guard` a thread that asks for what it has acquired itself is not refused,
+//!   for the guard may be elsewhere; it looks again every millisecond.
 
 mod condvar;
 mod once;

@@ -1,11 +1,14 @@
 //! The locks with a line: exclusion, turns, notifications that are counted, giving up, and a call
 //! that is the last touch.
+//!
+//! The places in the line are in what the threads share, since the checker gives each thread its stack
+//! only while it runs.
 
 use crate::common::depth;
 use crate::labels;
 use lockstead_core::policy::NoSpin;
 use lockstead_core::{
-    LockError, Nanos, Off, Platform, RawExactCondvar, RawFairMutex, RawMutex, WaitBounds,
+    LockError, Nanos, Off, Place, Platform, RawExactCondvar, RawFairMutex, RawMutex, WaitBounds,
 };
 use lockstead_model::{Cell, Config, Coverage, FailureKind, Model, Ordering, Scenario, U32, freed};
 use std::panic::Location;
@@ -21,20 +24,39 @@ fn three() -> Config {
     two().processors(4).preemptions(depth(2, 3)).stale_reads(depth(0, 1))
 }
 
+/// One timer fires, and reads are fresh: each would be a thousand times as many executions.
+fn hurried() -> Config {
+    two().preemptions(depth(2, 3)).stale_reads(depth(0, 1)).timeouts(1)
+}
+
 /// A number that holders of the mutex change, and a way for threads to meet.
 struct Desk {
     lock: RawFairMutex<Model, NoSpin>,
     number: Cell<u32>,
     flag: U32,
+    places: [Place<Model>; 4],
+}
+
+fn places() -> [Place<Model>; 4] {
+    [const { Place::new() }; 4]
+}
+
+/// Returns the place of the calling thread.
+fn mine(places: &[Place<Model>; 4]) -> &Place<Model> {
+    &places[Model::me().get() as usize - 1]
 }
 
 impl Desk {
     fn new() -> Self {
-        Desk { lock: RawFairMutex::new(), number: Cell::new(0), flag: U32::ZERO }
+        Desk { lock: RawFairMutex::new(), number: Cell::new(0), flag: U32::ZERO, places: places() }
     }
 
     fn lock(&self) {
-        self.lock.lock_lazily(|| FOREVER).expect("not recursive");
+        self.lock_or(&FOREVER).expect("not recursive");
+    }
+
+    fn lock_or(&self, how: &WaitBounds<'_, Model>) -> Result<(), LockError> {
+        if self.lock.try_lock() { Ok(()) } else { self.lock.lock_at(mine(&self.places), how) }
     }
 
     fn unlock(&self) {
@@ -52,7 +74,7 @@ impl Desk {
     }
 
     fn visit_or(&self, how: &WaitBounds<'_, Model>, error: LockError) {
-        match self.lock.lock_lazily(|| *how) {
+        match self.lock_or(how) {
             Ok(()) => {
                 self.number.set(self.number.get() + 1);
                 self.unlock();
@@ -126,7 +148,10 @@ fn reaches(flag: &U32, value: u32) {
 /// Makes the scenario in which the second of two visitors frees the mutex.
 fn last_visitor_frees() -> Scenario<Desk> {
     Scenario::new(Desk::new).threads(2, |desk| {
-        if desk.visit() == 1 {
+        let before = desk.visit();
+        // Where the thread stood is its stack, which it uses for other things now.
+        freed(mine(&desk.places));
+        if before == 1 {
             freed(&desk.lock);
         }
     })
@@ -161,9 +186,9 @@ fn model_fair_mutex_goes_in_turn_3t() {
 
 #[test]
 fn model_fair_mutex_gives_up_3t() {
-    impatient().verify("fair mutex, one gives up, 2 threads", &two().timeouts(1));
+    impatient().verify("fair mutex, one gives up, 2 threads", &hurried());
     let many = desk_of_three_impatient();
-    many.verify("fair mutex, two give up, 3 threads", &three().timeouts(2));
+    many.verify("fair mutex, two give up, 3 threads", &hurried().processors(4).timeouts(2));
 }
 
 fn desk_of_three_impatient() -> Scenario<Desk> {
@@ -189,6 +214,7 @@ struct Store {
     /// Who waits, and who was notified, as the callers count.
     waiting: Cell<u32>,
     told: Cell<u32>,
+    places: [Place<Model>; 4],
 }
 
 impl Store {
@@ -199,6 +225,7 @@ impl Store {
             things: Cell::new(0),
             waiting: Cell::new(0),
             told: Cell::new(0),
+            places: places(),
         }
     }
 
@@ -218,9 +245,10 @@ impl Store {
 
     fn take_or(&self, how: &WaitBounds<'_, Model>) {
         self.lock();
-        if self.things.get() == 0 {
+        // A thing for each that was told is not for others.
+        if self.things.get() <= self.told.get() {
             self.waiting.set(self.waiting.get() + 1);
-            let ended = self.more.wait(|| self.unlock(), how);
+            let ended = self.more.wait_at(mine(&self.places), || self.unlock(), how);
             self.lock();
             match ended {
                 // The notifier has taken this thread off.
@@ -316,16 +344,16 @@ fn gives_up() -> Scenario<Store> {
 
 #[test]
 fn model_exact_condvar_gives_up_2t() {
-    gives_up().verify("exact condvar, one gives up, 2 threads", &two().timeouts(1));
+    gives_up().verify("exact condvar, one gives up, 2 threads", &hurried());
 }
 
 #[test]
 fn model_fifo_misses_broken_variants() {
     missed!(in_turn(), line_newcomer_stands_first, FailureKind::Panic(_), three());
-    missed!(impatient(), line_leaver_ignores_a_call, FailureKind::Deadlock, two().timeouts(1));
+    missed!(impatient(), line_leaver_ignores_a_call, FailureKind::Deadlock, hurried());
     let gives_up = gives_up();
-    missed!(gives_up, line_leaver_ignores_a_call, FailureKind::Panic(_), two().timeouts(1));
-    missed!(impatient(), fair_leaver_forgets_queued, FailureKind::Panic(_), two().timeouts(1));
+    missed!(gives_up, line_leaver_ignores_a_call, FailureKind::Panic(_), hurried());
+    missed!(impatient(), fair_leaver_forgets_queued, FailureKind::Panic(_), hurried());
     let frees = last_visitor_frees();
     missed!(frees, line_grants_under_the_gate, FailureKind::UseAfterFree, two());
 }
