@@ -34,7 +34,7 @@ fi
 # Leaves a copy of the published source of crate $1, version $2, in $3.
 fetch() {
     [ -f "$3/Cargo.toml" ] && return
-    local list=$work/fetch/$1-$2
+    local list=$work/fetch/of-$1-$2
     mkdir -p "$list/src"
     : >"$list/src/lib.rs"
     printf '[package]\nname = "fetch"\nversion = "0.0.0"\nedition = "2021"\n[workspace]\n[dependencies]\n%s = "=%s"\n' \

@@ -155,14 +155,15 @@ impl<P: Platform> RawCondvar<P> {
         ended
     }
 
-    /// Wakes one of the threads that wait, if any do.
-    pub fn notify_one(&self) {
-        self.notify(1, |waiting| waiting - 1);
+    /// Wakes one of the threads that wait, if any do. Returns how many notifications found somebody
+    /// counted as waiting: 0 or 1.
+    pub fn notify_one(&self) -> u64 {
+        self.notify(1, |waiting| waiting - 1)
     }
 
-    /// Wakes all threads that wait.
-    pub fn notify_all(&self) {
-        self.notify(u32::MAX, |_| 0);
+    /// Wakes all threads that wait. Returns how many were counted as waiting (*waiting*).
+    pub fn notify_all(&self) -> u64 {
+        self.notify(u32::MAX, |_| 0)
     }
 
     fn join(&self) -> CondvarState {
@@ -175,18 +176,20 @@ impl<P: Platform> RawCondvar<P> {
         }
     }
 
-    fn notify(&self, count: u32, left: impl Fn(u64) -> u64) {
+    fn notify(&self, count: u32, left: impl Fn(u64) -> u64) -> u64 {
         let address = P::address_low(&self.word);
         let mut seen = CondvarState(self.word.load(Ordering::Relaxed));
         while seen.waiting() != 0 {
-            match self.exchange(seen, seen.notified(left(seen.waiting()))) {
+            let left = left(seen.waiting());
+            match self.exchange(seen, seen.notified(left)) {
                 Ok(_) => {
                     P::wake(address, count);
-                    return;
+                    return seen.waiting() - left;
                 }
                 Err(found) => seen = found,
             }
         }
+        0
     }
 
     /// Replaces `from` by `to`. Fails with the state that was found in its place.

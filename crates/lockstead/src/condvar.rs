@@ -9,6 +9,25 @@ use lockstead_core::{LockError, RawCondvar, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
+/// Tells whether a wait ended by its time, and not by a notification.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct WaitTimeoutResult {
+    timed_out: bool,
+}
+
+impl WaitTimeoutResult {
+    pub(crate) const fn new(timed_out: bool) -> Self {
+        WaitTimeoutResult { timed_out }
+    }
+
+    /// Tells whether the time was over before a notification came.
+    #[inline]
+    #[must_use]
+    pub fn timed_out(&self) -> bool {
+        self.timed_out
+    }
+}
+
 /// Lets the holder of a [`Mutex`](crate::Mutex) sleep until another thread
 /// says that the data has changed. 8 bytes.
 ///
@@ -86,18 +105,57 @@ impl Condvar {
         self.sleep(guard, &time::within(timeout)).map_err(|_| TimedOut)
     }
 
-    /// Waits for a notification, until `deadline` at most. May return without
-    /// one.
+    /// Waits for a notification, until `deadline` at most. May return without one.
     ///
-    /// # Errors
-    /// [`TimedOut`], not before the deadline.
+    /// ```
+    /// use lockstead::{Condvar, Mutex};
+    /// use std::time::Instant;
+    ///
+    /// let (mutex, never) = (Mutex::new(()), Condvar::new());
+    /// let mut guard = mutex.lock();
+    /// while !never.wait_until(&mut guard, Instant::now()).timed_out() {}
+    /// ```
     #[track_caller]
     pub fn wait_until<T: ?Sized, H: Hooks>(
         &self,
         guard: &mut MutexGuard<'_, T, H>,
         deadline: Instant,
-    ) -> Result<(), TimedOut> {
-        self.sleep(guard, &time::until(deadline)).map_err(|_| TimedOut)
+    ) -> WaitTimeoutResult {
+        WaitTimeoutResult::new(self.sleep(guard, &time::until(deadline)).is_err())
+    }
+
+    /// Does what [`wait_timeout`](Self::wait_timeout) does, and says it as
+    /// [`wait_until`](Self::wait_until).
+    #[track_caller]
+    pub fn wait_for<T: ?Sized, H: Hooks>(
+        &self,
+        guard: &mut MutexGuard<'_, T, H>,
+        timeout: Duration,
+    ) -> WaitTimeoutResult {
+        WaitTimeoutResult::new(self.wait_timeout(guard, timeout).is_err())
+    }
+
+    /// Waits as long as `condition` is true of the data, at most `timeout` in all; see
+    /// [`wait_timeout_while`](Self::wait_timeout_while).
+    #[track_caller]
+    pub fn wait_while_for<T: ?Sized, H: Hooks>(
+        &self,
+        guard: &mut MutexGuard<'_, T, H>,
+        condition: impl FnMut(&mut T) -> bool,
+        timeout: Duration,
+    ) -> WaitTimeoutResult {
+        WaitTimeoutResult::new(self.wait_timeout_while(guard, timeout, condition).is_err())
+    }
+
+    /// Waits as long as `condition` is true of the data, until `deadline` at most.
+    #[track_caller]
+    pub fn wait_while_until<T: ?Sized, H: Hooks>(
+        &self,
+        guard: &mut MutexGuard<'_, T, H>,
+        condition: impl FnMut(&mut T) -> bool,
+        deadline: Instant,
+    ) -> WaitTimeoutResult {
+        self.wait_while_for(guard, condition, deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Waits as long as `condition` is true of the data, at most `timeout` in
@@ -163,13 +221,17 @@ impl Condvar {
 
     /// Wakes one of the threads that wait, if any do. With or without the
     /// mutex held; what the waiters look at must be changed under it.
-    pub fn notify_one(&self) {
-        self.raw.notify_one();
+    ///
+    /// Returns whether there was one to wake, as far as is known: a thread that has stopped waiting
+    /// without a notification may be taken for one, once.
+    pub fn notify_one(&self) -> bool {
+        self.raw.notify_one() > 0
     }
 
-    /// Wakes all threads that wait.
-    pub fn notify_all(&self) {
-        self.raw.notify_all();
+    /// Wakes all threads that wait. Returns how many, as far as is known; see
+    /// [`notify_one`](Self::notify_one).
+    pub fn notify_all(&self) -> usize {
+        self.raw.notify_all() as usize
     }
 
     /// Waits in all the ways there are, and returns with the mutex held.

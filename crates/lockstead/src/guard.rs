@@ -8,6 +8,7 @@
 //! - **GUARD-SOLE** A guard that gives exclusive access is the one way to the data while it
 //!   lives; one that gives shared access is there with its like only.
 
+use crate::refusal::AbortOnUnwind;
 use crate::{Hooks, Mutex, Unnamed};
 use core::marker::PhantomData;
 use core::mem::ManuallyDrop;
@@ -79,6 +80,20 @@ macro_rules! guards {
                 let guard = ManuallyDrop::new(guard);
                 $mapped { raw: &guard.mutex.raw, data, part: PhantomData, not_send: PhantomData }
             }
+
+            /// Narrows the guard to a part of the data, if `part` finds one.
+            ///
+            /// # Errors
+            /// The guard as it was, if `part` returned `None`.
+            pub fn try_map<U: ?Sized>(
+                mut guard: Self,
+                part: impl FnOnce(&mut T) -> Option<&mut U>,
+            ) -> Result<$mapped<'a, U, H>, Self> {
+                let Some(data) = part(&mut *guard).map(NonNull::from) else { return Err(guard) };
+                let guard = ManuallyDrop::new(guard);
+                let (part, not_send) = (PhantomData, PhantomData);
+                Ok($mapped { raw: &guard.mutex.raw, data, part, not_send })
+            }
         }
 
         impl<T: ?Sized, H: Hooks> Deref for $guard<'_, T, H> {
@@ -128,6 +143,20 @@ macro_rules! guards {
                 let data = NonNull::from(part(&mut *guard));
                 let guard = ManuallyDrop::new(guard);
                 $mapped { raw: guard.raw, data, part: PhantomData, not_send: PhantomData }
+            }
+
+            #[doc = concat!("Narrows the guard further, if `part` finds a part. See [`", stringify!($guard), "::try_map`].")]
+            ///
+            /// # Errors
+            /// The guard as it was, if `part` returned `None`.
+            pub fn try_map<U: ?Sized>(
+                mut guard: Self,
+                part: impl FnOnce(&mut T) -> Option<&mut U>,
+            ) -> Result<$mapped<'a, U, H>, Self> {
+                let Some(data) = part(&mut *guard).map(NonNull::from) else { return Err(guard) };
+                let guard = ManuallyDrop::new(guard);
+                let (part, not_send) = (PhantomData, PhantomData);
+                Ok($mapped { raw: guard.raw, data, part, not_send })
             }
         }
 
@@ -192,6 +221,44 @@ guards! {
 }
 
 impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
+    /// Returns the mutex that the guard holds.
+    pub fn mutex(guard: &Self) -> &'a Mutex<T, H> {
+        guard.mutex
+    }
+
+    /// Releases the mutex, runs `f`, and acquires the mutex again.
+    ///
+    /// ```
+    /// use lockstead::{Mutex, MutexGuard};
+    ///
+    /// let mutex = Mutex::new(1);
+    /// let mut guard = mutex.lock();
+    /// MutexGuard::unlocked(&mut guard, || *mutex.lock() += 1);
+    /// assert_eq!(*guard, 2);
+    /// ```
+    ///
+    /// # Panics
+    /// If `f` does; the mutex is acquired again before. The process ends where that is refused.
+    #[track_caller]
+    pub fn unlocked<R>(guard: &mut Self, f: impl FnOnce() -> R) -> R {
+        /// Acquires again, also when `f` unwinds.
+        struct Again<'a, T: ?Sized, H: Hooks>(&'a Mutex<T, H>);
+
+        impl<T: ?Sized, H: Hooks> Drop for Again<'_, T, H> {
+            fn drop(&mut self) {
+                let bomb = AbortOnUnwind;
+                core::mem::forget(self.0.lock());
+                core::mem::forget(bomb);
+            }
+        }
+
+        // SAFETY: GUARD-HOLDS: this thread holds the mutex; the guard is borrowed exclusively, so it
+        // lends nobody the data until the mutex is acquired again (GUARD-SOLE).
+        unsafe { guard.mutex.raw.unlock() };
+        let _again = Again(guard.mutex);
+        f()
+    }
+
     /// Returns the lock behind the guard.
     pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H> {
         &guard.mutex.raw

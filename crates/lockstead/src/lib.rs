@@ -82,6 +82,7 @@
 //! are checked while the program runs, as the kernel's lockdep does. The locks
 //! are larger then, and slower; without it nothing of this exists.
 
+mod aliases;
 mod biased;
 mod cancel;
 #[cfg(feature = "check")]
@@ -93,6 +94,7 @@ mod dec_and_lock;
 mod error;
 mod fifo;
 mod guard;
+mod lazy;
 pub mod lock_api;
 #[cfg(feature = "lock_api_0_4")]
 pub mod lock_api_0_4;
@@ -108,23 +110,31 @@ pub mod rt;
 mod rwlock;
 mod rwlock_guard;
 mod semaphore;
+#[cfg(feature = "serde")]
+mod serialize;
 pub mod shared;
+pub mod sync;
 mod time;
+mod unwind;
 pub mod ww;
 
+pub use aliases::{FairMutex, FairMutexGuard, const_mutex, const_rwlock};
 pub use biased::{BiasedMutex, BiasedMutexGuard};
 pub use cancel::CancelToken;
-pub use condvar::Condvar;
+pub use condvar::{Condvar, WaitTimeoutResult};
 pub use dec_and_lock::{Counter, dec_and_lock};
 pub use error::{Cancelled, Interrupted, TimedOut};
 pub use guard::{MappedMutexGuard, MutexGuard};
+pub use lazy::LazyLock;
 pub use lockstead_core::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::Mutex;
 pub use named::{Label, Named, NamedMutex, NamedRwLock};
-pub use once::{Once, OnceLock};
+pub use once::{Once, OnceLock, OnceState};
 pub use owner::Owner;
 pub use rwlock::RwLock;
-pub use rwlock_guard::{RwLockReadGuard, RwLockWriteGuard};
+pub use rwlock_guard::{
+    MappedRwLockReadGuard, MappedRwLockWriteGuard, RwLockReadGuard, RwLockWriteGuard,
+};
 /// The hooks of locks without a name: nothing, or with the feature `check` what
 /// checks their use.
 #[cfg(not(feature = "check"))]

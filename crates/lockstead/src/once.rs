@@ -15,6 +15,35 @@ use lockstead_core::{LockError, OnceError, RawOnce, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::Duration;
 
+/// How far a [`Once`] has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OnceState {
+    /// No initialiser has begun.
+    New,
+    /// The last initialiser panicked.
+    Poisoned,
+    /// A thread runs an initialiser.
+    InProgress,
+    /// An initialiser has ended well.
+    Done,
+}
+
+impl OnceState {
+    /// Tells whether the last initialiser panicked.
+    #[inline]
+    #[must_use]
+    pub fn poisoned(self) -> bool {
+        self == OnceState::Poisoned
+    }
+
+    /// Tells whether an initialiser has ended well.
+    #[inline]
+    #[must_use]
+    pub fn done(self) -> bool {
+        self == OnceState::Done
+    }
+}
+
 /// Something that is done once: the first caller runs the initialiser, the
 /// others wait for it. 4 bytes, one load when it is done.
 ///
@@ -52,6 +81,27 @@ impl Once {
         self.raw.is_completed()
     }
 
+    /// Returns how far it has come, at some moment during the call.
+    ///
+    /// ```
+    /// use lockstead::{Once, OnceState};
+    ///
+    /// let once = Once::new();
+    /// assert_eq!(once.state(), OnceState::New);
+    /// once.call_once(|| {});
+    /// assert!(once.state().done());
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn state(&self) -> OnceState {
+        match self.raw.state() {
+            lockstead_core::OnceState::Incomplete => OnceState::New,
+            lockstead_core::OnceState::Running(_) => OnceState::InProgress,
+            lockstead_core::OnceState::Complete => OnceState::Done,
+            lockstead_core::OnceState::Poisoned => OnceState::Poisoned,
+        }
+    }
+
     /// Runs `f`, unless that was done; waits if another thread is at it.
     ///
     /// # Panics
@@ -65,14 +115,15 @@ impl Once {
     }
 
     /// Does what [`call_once`](Self::call_once) does, but runs `f` also when an earlier initialiser
-    /// panicked, and tells it by `true`.
+    /// panicked, and tells it: the state is `New` or `Poisoned`.
     ///
     /// # Panics
     /// On recursion and on a runner lost in `fork`.
     #[inline]
     #[track_caller]
-    pub fn call_once_force(&self, f: impl FnOnce(bool)) {
+    pub fn call_once_force(&self, f: impl FnOnce(OnceState)) {
         if !self.is_completed() {
+            let f = |poisoned| f(if poisoned { OnceState::Poisoned } else { OnceState::New });
             self.settle(self.raw.call_once_force(&WaitBounds::FOREVER, f));
         }
     }
@@ -136,11 +187,6 @@ impl Once {
                 Ok(())
             }
         }
-    }
-
-    #[cfg(feature = "parking_lot")]
-    pub(crate) fn raw(&self) -> &RawOnce<Linux> {
-        &self.raw
     }
 
     #[track_caller]

@@ -1,4 +1,4 @@
-//! Poisoning, for those who want it: a mutex that tells the next holder that
+//! Poisoning, for those who want it: a mutex and a reader-writer lock that tell the next holder that
 //! a thread panicked in the middle of a critical section.
 //!
 //! The ordinary [`Mutex`](crate::Mutex) does not poison: a panic releases it
@@ -13,6 +13,9 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+mod rwlock;
+
+pub use rwlock::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 pub use std::sync::{LockResult, PoisonError, TryLockError, TryLockResult};
 
 /// A [`crate::Mutex`] that is poisoned by a panic of its holder, at the cost of
@@ -195,6 +198,18 @@ pub struct MutexGuard<'a, T: ?Sized> {
     /// The thread was unwinding already when it locked: that panic is not from
     /// this critical section.
     began_panicking: bool,
+}
+
+impl<'a, T: ?Sized> MutexGuard<'a, T> {
+    /// Returns the guard without poison, for a condition variable.
+    pub(crate) fn inner_mut(&mut self) -> &mut crate::MutexGuard<'a, T> {
+        &mut self.guard
+    }
+
+    /// Tells whether a holder of the mutex has panicked.
+    pub(crate) fn is_poisoned(&self) -> bool {
+        self.poisoned.load(Ordering::Relaxed)
+    }
 }
 
 impl<T: ?Sized> Deref for MutexGuard<'_, T> {

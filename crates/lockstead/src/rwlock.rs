@@ -203,7 +203,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
 
     #[inline]
     #[track_caller]
-    fn settle_read(&self, outcome: Result<(), LockError>) -> RwLockReadGuard<'_, T, H> {
+    pub(crate) fn settle_read(&self, outcome: Result<(), LockError>) -> RwLockReadGuard<'_, T, H> {
         match outcome {
             // SAFETY: GUARD-HOLDS: this call has just acquired the lock.
             Ok(()) => unsafe { RwLockReadGuard::new(self) },

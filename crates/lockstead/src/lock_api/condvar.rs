@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 /// The raw condition variable of the `lock_api` back end: 8 bytes.
 ///
-/// Waits may end for no reason, and notifications do not say whom they reached:
-/// they return `false` and 0.
+/// Waits may end for no reason, and a notification may count a thread that has stopped waiting
+/// without one.
 #[derive(Debug)]
 pub struct RawCondvar {
     raw: lockstead_core::RawCondvar<Linux>,
@@ -47,13 +47,11 @@ unsafe impl ::lock_api::RawCondvar for RawCondvar {
     }
 
     fn notify_one(&self) -> bool {
-        self.raw.notify_one();
-        false
+        self.raw.notify_one() > 0
     }
 
     fn notify_all(&self) -> usize {
-        self.raw.notify_all();
-        0
+        self.raw.notify_all() as usize
     }
 }
 

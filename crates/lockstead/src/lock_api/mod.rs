@@ -26,6 +26,7 @@
 //!   with their hold.
 
 mod condvar;
+mod fair;
 mod mutex;
 mod rwlock;
 pub(crate) mod sent;

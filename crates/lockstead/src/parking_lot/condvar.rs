@@ -2,24 +2,11 @@
 
 use super::MutexGuard;
 use crate::fifo::ExactCondvar;
-use crate::time;
+use crate::{WaitTimeoutResult, time};
 use core::fmt;
 use lockstead_core::WaitBounds;
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
-
-/// Tells whether a wait ended by its time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct WaitTimeoutResult(bool);
-
-impl WaitTimeoutResult {
-    /// Tells whether the time was over before a notification came.
-    #[inline]
-    #[must_use]
-    pub fn timed_out(self) -> bool {
-        self.0
-    }
-}
 
 /// Lets the holder of a [`Mutex`](super::Mutex) sleep until another thread says that the data has
 /// changed. 16 bytes.
@@ -148,7 +135,7 @@ impl Condvar {
         // SAFETY: the guard holds the mutex, whose raw part is released and acquired again below;
         // the guard is borrowed exclusively, so nobody has the data meanwhile.
         let notified = unsafe { self.raw.wait(MutexGuard::mutex(guard).raw(), how) };
-        WaitTimeoutResult(!notified)
+        WaitTimeoutResult::new(!notified)
     }
 
     #[track_caller]
@@ -158,7 +145,7 @@ impl Condvar {
         mut condition: impl FnMut(&mut T) -> bool,
         how: &WaitBounds<'_, Linux>,
     ) -> WaitTimeoutResult {
-        let mut result = WaitTimeoutResult(false);
+        let mut result = WaitTimeoutResult::new(false);
         while !result.timed_out() && condition(guard) {
             result = self.sleep(guard, how);
         }

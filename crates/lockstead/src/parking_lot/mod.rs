@@ -38,13 +38,12 @@
 //!   for the guard may be elsewhere; it looks again every millisecond.
 
 mod condvar;
-mod once;
 
 pub use crate::fifo::RawFairMutex;
+pub use crate::{Once, OnceState, WaitTimeoutResult};
 pub use crate::lock_api::{RawMutex, RawUpgradableRwLock as RawRwLock};
 pub use ::lock_api_0_4 as lock_api;
-pub use condvar::{Condvar, WaitTimeoutResult};
-pub use once::{Once, OnceState};
+pub use condvar::Condvar;
 
 use lockstead_core::Platform;
 use lockstead_linux::Linux;

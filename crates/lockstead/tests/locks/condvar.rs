@@ -80,7 +80,7 @@ fn waits_time_out_with_the_mutex_held() {
     while condvar.wait_timeout(&mut guard, wait).is_ok() {}
     assert!(began.elapsed() >= wait);
     let deadline = Instant::now() + wait;
-    while condvar.wait_until(&mut guard, deadline).is_ok() {}
+    while !condvar.wait_until(&mut guard, deadline).timed_out() {}
     assert!(Instant::now() >= deadline);
 
     *guard += 1;

@@ -4,6 +4,7 @@
 mod cancel;
 mod condvar;
 mod dec_and_lock;
+mod drop_in;
 mod forms;
 mod kernel_pattern;
 mod lock_api;
@@ -15,4 +16,5 @@ mod rwlock;
 mod semaphore;
 mod signals;
 mod support;
+mod sync_shape;
 mod traits;

@@ -77,8 +77,8 @@ fn each_form_runs_the_initialiser_if_nobody_has() {
     assert_eq!(Once::new().call_once_timeout(Duration::ZERO, run), Ok(()));
     assert_eq!(Once::new().call_once_interruptible(run), Ok(()));
     assert_eq!(Once::default().call_once_killable(&token, run), Ok(()));
-    Once::new().call_once_force(|failed| {
-        assert!(!failed);
+    Once::new().call_once_force(|state| {
+        assert!(!state.poisoned());
         run();
     });
     assert_eq!(ran.into_inner(), 4);
