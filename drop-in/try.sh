@@ -65,6 +65,8 @@ while read -r name version flags; do
         [ $with = lockstead ] && printf 'parking_lot = { path = "%s/parking_lot" }\n' "$here"
         true
     } >"$copy/Cargo.toml"
+    # A lock file may name a version that the patch does not have.
+    [ $with = lockstead ] && (cd "$copy" && cargo update -q parking_lot) >/dev/null 2>&1 || true
     result=ok
     # shellcheck disable=SC2086 # the flags are words
     (cd "$copy" && CARGO_TARGET_DIR=$work/build timeout "${DROP_IN_LIMIT:-3000}" \

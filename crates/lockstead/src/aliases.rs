@@ -185,10 +185,7 @@ impl<T: ?Sized, H: Hooks> RwLock<T, H> {
     /// # Panics
     /// See the type.
     #[track_caller]
-    pub fn try_read_recursive_until(
-        &self,
-        deadline: Instant,
-    ) -> Option<RwLockReadGuard<'_, T, H>> {
+    pub fn try_read_recursive_until(&self, deadline: Instant) -> Option<RwLockReadGuard<'_, T, H>> {
         self.try_read_recursive_for(deadline.saturating_duration_since(Instant::now()))
     }
 

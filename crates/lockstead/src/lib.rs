@@ -43,15 +43,18 @@
 //! | [`Mutex`] | 8 | exclusion, one owner |
 //! | [`BiasedMutex`] | 16 | data that one thread uses all but always: no atomic instruction until another one comes |
 //! | [`NamedMutex`], [`NamedRwLock`] | 32, 40 | the same with a name and the place of the latest acquisition |
-//! | [`poison::Mutex`] | 16 | a mutex that remembers a panic of its holder |
+//! | [`poison::Mutex`], [`poison::RwLock`] | 16, 24 | the same for those who want to know of a holder's panic |
 //! | [`RwLock`] | 16 | many readers or one writer |
 //! | [`Condvar`] | 8 | waiting, with a mutex, for its data to change |
 //! | [`Semaphore`] | 8 | counting permits; the kernel's `down` and `up` |
 //! | [`classic::Semaphore`] | 8 | the semaphore of 2005, for comparison |
-//! | [`Once`], [`OnceLock`] | 4 | initialising once |
+//! | [`Once`], [`OnceLock`], [`LazyLock`] | 4 | initialising once |
+//! | [`FairMutex`] | 24 | a mutex that is granted in the order of asking |
 //! | [`CancelToken`] | 4 | ending other threads' waits |
 //! | [`ww::WwMutex`] | 24 | several locks at a time, in any order, without deadlock |
 //! | [`rt::RtMutex`], [`rt::RtRecursiveMutex`] | 8, 16 | threads with real-time priorities: who waits lends its priority |
+//! | [`sync`] | | the shape of [`std::sync`], with poison |
+//! | `parking_lot` | | the shape of parking_lot 0.12, by the feature of that name |
 //! | [`lock_api`] | | the locks behind the traits of the crate `lock_api` 0.5 |
 //! | [`shared`] | 8 | mutex, reader-writer lock, semaphore, condition variable in memory that processes share |
 //!
@@ -77,6 +80,10 @@
 //!
 //! `lock_api_0_4`, off by default: the traits of `lock_api` 0.4 as well, for
 //! crates that have not moved to 0.5.
+//!
+//! `parking_lot`, off by default: the module of that name, for code that was written for
+//! parking_lot 0.12. With it `arc_lock`, `owning_ref`, `serde` and `send_guard` are as there; `serde`
+//! serves the types at the root of the crate, too.
 //!
 //! `check`, off by default, for tests and development: lock order and lock rules
 //! are checked while the program runs, as the kernel's lockdep does. The locks

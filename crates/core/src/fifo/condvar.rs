@@ -43,11 +43,7 @@ impl<P: Platform, Y: Policy> RawExactCondvar<P, Y> {
     /// The reasons in `how`: the thread was not notified. [`LockError::Recursive`] in a signal
     /// handler that has interrupted its own thread in a call of this condition variable,
     /// [`LockError::OwnerLost`] after `fork`: `release` may not have been called.
-    pub fn wait(
-        &self,
-        release: impl FnOnce(),
-        how: &WaitBounds<'_, P>,
-    ) -> Result<(), LockError> {
+    pub fn wait(&self, release: impl FnOnce(), how: &WaitBounds<'_, P>) -> Result<(), LockError> {
         self.wait_at(&Place::new(), release, how)
     }
 

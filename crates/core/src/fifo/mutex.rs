@@ -145,8 +145,12 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
                 continue;
             }
             // Relaxed: the owner's release fails from now on, and comes to the gate.
-            let queued =
-                self.word.compare_exchange(seen, seen | QUEUED, Ordering::Relaxed, Ordering::Relaxed);
+            let queued = self.word.compare_exchange(
+                seen,
+                seen | QUEUED,
+                Ordering::Relaxed,
+                Ordering::Relaxed,
+            );
             if queued.is_ok() {
                 self.line.join(place, me);
                 return false;
@@ -173,7 +177,9 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
             let queued = if self.line.is_empty() { 0 } else { QUEUED };
             // ord: FAIR-2 release, pairs with FAIR-1: the last of the line may have left just now.
             self.word.store(owner | queued, Ordering::Release);
-            if fault!(line_grants_under_the_gate) && let Some(next) = next {
+            if fault!(line_grants_under_the_gate)
+                && let Some(next) = next
+            {
                 // SAFETY: LINE-ALIVE: it has just been taken out.
                 unsafe { grant(next) };
             }

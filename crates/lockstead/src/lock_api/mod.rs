@@ -32,9 +32,9 @@ mod rwlock;
 pub(crate) mod sent;
 mod upgradable;
 
+pub use crate::fifo::RawFairMutex;
 pub use condvar::RawCondvar;
 pub use mutex::RawMutex;
-pub use crate::fifo::RawFairMutex;
 pub use rwlock::RawRwLock;
 pub use upgradable::RawUpgradableRwLock;
 

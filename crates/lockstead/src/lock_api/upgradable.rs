@@ -141,9 +141,7 @@ impl RawUpgradableRwLock {
     ) -> bool {
         let mut once = None;
         let got_right = self.right.acquire_by(|| *once.get_or_insert_with(&how));
-        self.with_right(got_right, |lock| {
-            lock.acquire_shared_by(|| *once.get_or_insert_with(&how))
-        })
+        self.with_right(got_right, |lock| lock.acquire_shared_by(|| *once.get_or_insert_with(&how)))
     }
 
     /// Releases the upgradable hold.

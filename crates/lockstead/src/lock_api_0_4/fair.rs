@@ -1,8 +1,8 @@
 //! The fair mutex, and the fair unlocks of the others.
 
+use super::GuardMarker;
 use crate::fifo::RawFairMutex;
 use crate::lock_api::{RawMutex, RawRwLock};
-use super::GuardMarker;
 use crate::time;
 use std::time::{Duration, Instant};
 

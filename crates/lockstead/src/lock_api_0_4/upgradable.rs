@@ -1,7 +1,7 @@
 //! The reader-writer lock with upgradable reads.
 
-use crate::lock_api::RawUpgradableRwLock;
 use super::GuardMarker;
+use crate::lock_api::RawUpgradableRwLock;
 use crate::time;
 use std::time::{Duration, Instant};
 

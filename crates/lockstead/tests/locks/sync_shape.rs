@@ -1,9 +1,7 @@
 //! What programs that were written for `std::sync` rely on.
 
 use crate::support::{Watchdog, panic_of};
-use lockstead::sync::{
-    Arc, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, TryLockError,
-};
+use lockstead::sync::{Arc, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock, TryLockError};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
@@ -14,8 +12,8 @@ macro_rules! shape {
     ($name:ident, $sync:path) => {
         mod $name {
             use std::time::Duration;
-            use $sync as sync;
             use sync::{Arc, Condvar, LazyLock, Mutex, Once, OnceLock, RwLock};
+            use $sync as sync;
 
             static LAZY: LazyLock<Vec<u32>> = LazyLock::new(|| vec![1]);
             static CELL: OnceLock<u32> = OnceLock::new();
@@ -107,9 +105,11 @@ fn a_wait_tells_of_poison() {
         let mut waited = pair.1.wait(guard);
         // A wait may end for no reason.
         while let Ok(guard) = waited {
-            waited = pair.1.wait_timeout(guard, Duration::from_millis(1)).map(|(guard, _)| guard).map_err(
-                |poisoned| std::sync::PoisonError::new(poisoned.into_inner().0),
-            );
+            waited = pair
+                .1
+                .wait_timeout(guard, Duration::from_millis(1))
+                .map(|(guard, _)| guard)
+                .map_err(|poisoned| std::sync::PoisonError::new(poisoned.into_inner().0));
         }
         drop(waited);
         assert!(spoils.join().is_err());
