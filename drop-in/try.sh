@@ -71,7 +71,7 @@ while read -r name version flags; do
     # shellcheck disable=SC2086 # the flags are words
     (cd "$copy" && CARGO_TARGET_DIR=$work/build timeout "${DROP_IN_LIMIT:-3000}" \
         cargo test -j "$jobs" $flags --no-fail-fast) >"$log" 2>&1 </dev/null || result=failed
-    # Counted by the harness: what was compiled in the place of what is said in the log.
+    # cargo only warns of a patch that it does not use.
     if [ $with = lockstead ] && ! (cd "$copy" && cargo tree -e normal -i parking_lot 2>/dev/null) |
         grep -q '^parking_lot.*drop-in'; then
         result="not patched"
