@@ -3,9 +3,9 @@
 //!
 //! # Role
 //! The other locks of the crate keep no list of their waiters: the kernel's queue is theirs, and
-//! whoever looks first may be first. That is faster, and what two promises cannot be kept
-//! with: *strictly in turn*, and *nobody returns who was not notified*. This module keeps them,
-//! for more bytes and a dearer slow path.
+//! whoever looks first may be first. That is faster, but two promises cannot be kept so: *strictly in
+//! turn*, and *nobody returns who was not notified*. This module keeps them, for more bytes and a
+//! dearer slow path.
 //!
 //! # State
 //! A line is a list of its waiters, each in a place on its own stack, and a mutex, the *gate*, that threads
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! # Protocol
-//! Waiter: joins the end under the gate; sleeps until that is *granted*. If it gives up it takes the
+//! Waiter: joins the end under the gate; sleeps until its place is *granted*. If it gives up it takes the
 //! gate and looks whether it is still in the line: then it leaves it; otherwise it has been called,
 //! and the grant is under way: it waits for that, and has not given up.
 //!
@@ -53,10 +53,9 @@ use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::give_up::Reasons;
 use crate::hooks::Off;
 use crate::mutex::RawMutex;
-use crate::platform::{LockError, Platform, ShownSleep, WaitBounds};
+use crate::platform::{AwaitedUse, LockError, Platform, ShownSleep, WaitBounds};
 use crate::policy::{Policy, Standard};
 use crate::slot::Slot;
-use core::panic::Location;
 use core::ptr;
 
 /// It stands in the line.
@@ -141,7 +140,10 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
     /// Those of [`RawMutex::lock`]: a signal handler has interrupted its own thread under the gate,
     /// or `fork` has left the thread behind that was there.
     fn at_the_gate<R>(&self, inside: impl FnOnce() -> R) -> Result<R, LockError> {
-        self.gate.lock(Location::caller())?;
+        let gate = ptr::from_ref(&self.gate).addr();
+        let shown = ShownSleep { lock: gate, wants: AwaitedUse::Mutex, is_endless: true };
+        // A part of waiting for the lock, or of its release: no observer is told of a wait of its own.
+        self.gate.lock_within(&WaitBounds::FOREVER, &shown)?;
         let result = inside();
         // SAFETY: this thread has locked the gate above.
         unsafe { self.gate.unlock() };
@@ -210,8 +212,8 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         }
     }
 
-    /// Waits until the place, which the caller has joined with, is granted. `left` is called under the gate if the thread leaves the
-    /// line before.
+    /// Waits until the place, at which the caller stands in the line, is granted. `left` is called under
+    /// the gate if the thread leaves the line before.
     ///
     /// # Errors
     /// The reasons in `how`, and [`LockError::OwnerLost`] after `fork`.
