@@ -1,10 +1,8 @@
-//! The locks that keep their waiters in a line, without data: for
-//! [`lock_api`](crate::lock_api) and [`parking_lot`](crate::parking_lot).
+//! The mutex that keeps its waiters in a line, without data.
 
 use crate::lock_api::sent;
-use crate::refusal::{AbortOnUnwind, RefusedLock, refuse};
-use core::panic::Location;
-use lockstead_core::{LockError, RawExactCondvar, WaitBounds};
+use crate::refusal::{RefusedLock, refuse};
+use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 
 /// The raw fair mutex of the `lock_api` back end: granted in the order of asking. 24 bytes.
@@ -80,70 +78,5 @@ impl RawFairMutex {
                 acquired_at: None,
             },
         )
-    }
-}
-
-/// A condition variable that wakes exactly whom it notifies.
-#[cfg(feature = "parking_lot")]
-pub(crate) struct ExactCondvar {
-    raw: RawExactCondvar<Linux>,
-}
-
-#[cfg(feature = "parking_lot")]
-impl ExactCondvar {
-    pub(crate) const fn new() -> Self {
-        ExactCondvar { raw: RawExactCondvar::new() }
-    }
-
-    /// Releases `mutex`, waits, and takes `mutex` again. Returns false if the deadline ended the wait.
-    ///
-    /// # Safety
-    /// The calling thread holds `mutex`.
-    #[track_caller]
-    pub(crate) unsafe fn wait(
-        &self,
-        mutex: &crate::lock_api::RawMutex,
-        how: &WaitBounds<'_, Linux>,
-    ) -> bool {
-        // SAFETY: the caller holds the mutex.
-        let ended = self.raw.wait(|| unsafe { mutex.release() }, how);
-        // The caller's guard would release a mutex that is not held.
-        let bomb = AbortOnUnwind;
-        let notified = match ended {
-            Ok(()) => true,
-            Err(LockError::TimedOut) => false,
-            Err(error) => self.refuse(error),
-        };
-        mutex.acquire();
-        core::mem::forget(bomb);
-        notified
-    }
-
-    #[track_caller]
-    pub(crate) fn notify_one(&self) -> bool {
-        self.raw.notify_one().unwrap_or_else(|error| self.refuse(error))
-    }
-
-    #[track_caller]
-    pub(crate) fn notify_all(&self) -> usize {
-        self.raw.notify_all().unwrap_or_else(|error| self.refuse(error))
-    }
-
-    #[cold]
-    #[inline(never)]
-    #[track_caller]
-    fn refuse(&self, error: LockError) -> ! {
-        let address = core::ptr::from_ref(self).addr();
-        let here = Location::caller();
-        match error {
-            LockError::OwnerLost => panic!(
-                "lost waiter: the condition variable at {address:#x}, used at {here}, was in use by \
-                 a thread that fork left behind in the parent process"
-            ),
-            _ => panic!(
-                "the condition variable at {address:#x} was used at {here} in a signal handler that \
-                 interrupted its own thread in a call of it: notify outside of handlers"
-            ),
-        }
     }
 }

@@ -31,6 +31,7 @@ mod mutex;
 mod rwlock;
 pub(crate) mod sent;
 mod upgradable;
+mod upgrades;
 
 pub use crate::fifo::RawFairMutex;
 pub use condvar::RawCondvar;

@@ -68,6 +68,7 @@ impl RawRwLock {
 
     /// Acquires for reading, and passes those that wait if the lock is being read: by the caller, who
     /// would wait for them in vain.
+    #[cfg(feature = "lock_api_0_4")]
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_shared_again(&self) {
@@ -76,6 +77,7 @@ impl RawRwLock {
 
     /// Does what [`acquire_shared_again`](Self::acquire_shared_again) does. Returns false if the
     /// deadline passed.
+    #[cfg(feature = "lock_api_0_4")]
     #[inline]
     #[track_caller]
     pub(crate) fn acquire_shared_again_by(
@@ -87,6 +89,7 @@ impl RawRwLock {
         self.settle(outcome, deadline, Self::try_acquire_shared_again)
     }
 
+    #[cfg(feature = "lock_api_0_4")]
     #[inline]
     #[track_caller]
     pub(crate) fn try_acquire_shared_again(&self) -> bool {

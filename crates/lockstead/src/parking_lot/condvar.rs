@@ -1,10 +1,11 @@
 //! The condition variable: it says whom it notified, and nobody returns who was not.
 
-use super::MutexGuard;
-use crate::fifo::ExactCondvar;
+use super::{MutexGuard, RawMutex};
+use crate::refusal::AbortOnUnwind;
 use crate::{WaitTimeoutResult, time};
 use core::fmt;
-use lockstead_core::WaitBounds;
+use core::panic::Location;
+use lockstead_core::{LockError, RawExactCondvar, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -162,5 +163,64 @@ impl Default for Condvar {
 impl fmt::Debug for Condvar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad("Condvar { .. }")
+    }
+}
+
+/// A condition variable that wakes exactly whom it notifies.
+struct ExactCondvar {
+    raw: RawExactCondvar<Linux>,
+}
+
+impl ExactCondvar {
+    const fn new() -> Self {
+        ExactCondvar { raw: RawExactCondvar::new() }
+    }
+
+    /// Releases `mutex`, waits, and takes `mutex` again. Returns false if the deadline ended the wait.
+    ///
+    /// # Safety
+    /// The calling thread holds `mutex`.
+    #[track_caller]
+    unsafe fn wait(&self, mutex: &RawMutex, how: &WaitBounds<'_, Linux>) -> bool {
+        // SAFETY: the caller holds the mutex.
+        let ended = self.raw.wait(|| unsafe { mutex.release() }, how);
+        // The caller's guard would release a mutex that is not held.
+        let bomb = AbortOnUnwind;
+        let notified = match ended {
+            Ok(()) => true,
+            Err(LockError::TimedOut) => false,
+            Err(error) => self.refuse(error),
+        };
+        mutex.acquire();
+        core::mem::forget(bomb);
+        notified
+    }
+
+    #[track_caller]
+    fn notify_one(&self) -> bool {
+        self.raw.notify_one().unwrap_or_else(|error| self.refuse(error))
+    }
+
+    #[track_caller]
+    fn notify_all(&self) -> usize {
+        self.raw.notify_all().unwrap_or_else(|error| self.refuse(error))
+    }
+
+    #[cold]
+    #[inline(never)]
+    #[track_caller]
+    fn refuse(&self, error: LockError) -> ! {
+        let address = core::ptr::from_ref(self).addr();
+        let here = Location::caller();
+        match error {
+            LockError::OwnerLost => panic!(
+                "lost waiter: the condition variable at {address:#x}, used at {here}, was in use by \
+                 a thread that fork left behind in the parent process"
+            ),
+            _ => panic!(
+                "the condition variable at {address:#x} was used at {here} in a signal handler that \
+                 interrupted its own thread in a call of it: notify outside of handlers"
+            ),
+        }
     }
 }
