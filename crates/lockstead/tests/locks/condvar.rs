@@ -43,7 +43,7 @@ fn producers_and_consumers_lose_nothing() {
             .collect();
         consumers.into_iter().map(|c| c.join().expect("no panic")).sum::<u64>()
     });
-    assert_eq!(sum, (0..3 * EACH).sum());
+    assert_eq!(sum, (0..3 * EACH).sum::<u64>());
 }
 
 #[test]
