@@ -6,7 +6,7 @@ use crate::own::enter;
 use crate::refuse::refuse;
 use crate::wait::{self, FOREVER, TIMEOUT};
 use core::mem::MaybeUninit;
-use lockstead_core::{LockError, RawCondvar, WaitBounds};
+use lockstead_core::{LockError, Platform, RawCondvar, WaitBounds};
 use lockstead_linux::Linux;
 
 c_type! {
@@ -22,19 +22,25 @@ impl lks_cond {
     /// # Safety
     /// CAPI-HOLDER holds for the mutex, and CAPI-HOW.
     pub(crate) unsafe fn wait_how(&self, mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
+        // SAFETY: CAPI-HOW holds for `how` and `argument`, and CAPI-HOLDER for the mutex: the
+        // caller keeps both.
+        unsafe { wait::waiting(how, argument, |how| self.wait_bounded(mutex, how)) }
+    }
+
+    /// Releases the mutex, waits, and takes the mutex again.
+    ///
+    /// # Safety
+    /// CAPI-HOLDER holds for the mutex.
+    unsafe fn wait_bounded(&self, mutex: &lks_mutex, how: &WaitBounds<'_, Linux>) -> i32 {
         enter();
-        let wait = |how: &WaitBounds<'_, Linux>| {
-            // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
-            let ended = unsafe { self.0.wait(&mutex.0, how, nowhere()) };
-            // Only after a signal handler left the wait by fork or by a jump: the caller
-            // believes that it holds the mutex.
-            if let Err(error @ (LockError::Recursive | LockError::OwnerLost)) = ended {
-                refuse(error, "lks_cond_wait", "mutex", mutex.address());
-            }
-            wait::code(ended)
-        };
-        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
-        unsafe { wait::waiting(how, argument, wait) }
+        // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
+        let ended = unsafe { self.0.wait(&mutex.0, how, nowhere()) };
+        // Only after a signal handler left the wait by fork or by a jump: the caller
+        // believes that it holds the mutex.
+        if let Err(error @ (LockError::Recursive | LockError::OwnerLost)) = ended {
+            refuse(error, "lks_cond_wait", "mutex", mutex.address());
+        }
+        wait::code(ended)
     }
 }
 
@@ -51,6 +57,31 @@ unsafe extern "C" fn lks_cond_wait_how(
 ) -> i32 {
     // SAFETY: CAPI-HOLDER holds for the mutex, and CAPI-HOW: the caller keeps both.
     unsafe { cond.wait_how(mutex, how, argument) }
+}
+
+/// Waits as `how` says, and for so many nanoseconds at most: leaves in `left` how many of them are
+/// left when the mutex is taken again, and returns `-ETIMEDOUT` if none are and nothing else ended
+/// the wait.
+///
+/// # Safety
+/// CAPI-HOLDER holds for the mutex, and CAPI-HOW.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_cond_wait_within_how(
+    cond: &lks_cond,
+    mutex: &lks_mutex,
+    how: u32,
+    argument: u64,
+    left: &mut u64,
+) -> i32 {
+    let deadline = Linux::now().after(*left);
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
+    let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
+    let until = how.deadline.map_or(deadline, |until| until.min(deadline));
+    let how = WaitBounds { deadline: Some(until), ..how };
+    // SAFETY: CAPI-HOLDER holds for the mutex: the caller keeps it.
+    let ended = unsafe { cond.wait_bounded(mutex, &how) };
+    *left = deadline.0.saturating_sub(Linux::now().0);
+    ended
 }
 
 /// Wakes one waiter, or all.

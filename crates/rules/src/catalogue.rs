@@ -158,6 +158,11 @@ rules! {
     EndOfOtherTurn = 30, "end of a turn of another", Rule, C, HOLDERS:
         "A thread ends the turn at a once that is not its own: whoever has the turn is not done.",
         "End the turn in the thread that began it, once.";
+    /// The program says of a lock how the thread holds it, and that is not so.
+    HoldAsserted = 49, "failed assertion of a hold", Rule, C, HOLDERS:
+        "The code asserts that its thread holds the lock, or does not, and relies on it; that is \
+         not so.",
+        "Look for the caller that does not take the lock, or takes it in another way.";
 
     /// A lock is used that was never initialised.
     Uninitialised = 4, "use without initialisation", Rule, RUN, LIFE:

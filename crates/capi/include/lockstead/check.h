@@ -42,6 +42,8 @@ int lks_check_semaphore_down(lks_semaphore *semaphore, unsigned how, uint64_t ar
 int lks_check_semaphore_trylock(lks_semaphore *semaphore, LKS_AT__);
 int lks_check_semaphore_up(lks_semaphore *semaphore, LKS_AT__);
 int lks_check_rwlock_lock(lks_rwlock *lock, int reads, unsigned how, uint64_t argument, LKS_AT__);
+int lks_check_rwlock_lock_nested(lks_rwlock *lock, int reads, unsigned how, uint64_t argument,
+                                 unsigned subclass, LKS_AT__);
 int lks_check_rwlock_trylock(lks_rwlock *lock, int reads, LKS_AT__);
 void lks_check_rwlock_unlock(lks_rwlock *lock, int reads, LKS_AT__);
 void lks_check_rwlock_downgrade(lks_rwlock *lock, LKS_AT__);

@@ -23,6 +23,9 @@ LKS_ASSERT__(cond_word, offsetof(lks_cond, word__) == 0);
 LKS_BEGIN_DECLS__
 
 int lks_cond_wait_how(lks_cond *cond, lks_mutex *mutex, unsigned how, uint64_t argument);
+/* Waits as `how` says, and so many nanoseconds at most; leaves in `left` how many are left. */
+int lks_cond_wait_within_how(lks_cond *cond, lks_mutex *mutex, unsigned how, uint64_t argument,
+                             uint64_t *left);
 void lks_cond_notify_slow(lks_cond *cond, int all);
 
 /* Makes a condition variable that nobody waits for. */

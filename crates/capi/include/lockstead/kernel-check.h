@@ -20,17 +20,37 @@
     lks_mutex_lock_killable_dbg(&(lock)->lks__, lockstead_token__, __FILE__, __LINE__)
 #define mutex_lock_interruptible_nested(lock, subclass) \
     lks_mutex_lock_interruptible_nested_dbg(&(lock)->lks__, subclass, __FILE__, __LINE__)
-#define mutex_lock_killable_nested(lock, subclass) \
-    ((void)(subclass), mutex_lock_killable(lock))
+#define mutex_lock_killable_nested(lock, subclass)                                       \
+    lks_check_mutex_lock(&(lock)->lks__, LKS_KILLABLE__, LKS_ADDRESS__(lockstead_token__), \
+                         subclass, __FILE__, __LINE__)
+#define mutex_lock_io(lock) mutex_lock(lock)
+#define mutex_lock_io_nested(lock, subclass) mutex_lock_nested(lock, subclass)
+#define refcount_dec_and_mutex_lock(count, lock) \
+    (atomic_read(&(count)->refs) >= 0 && atomic_dec_and_mutex_lock(&(count)->refs, lock))
 #define atomic_dec_and_mutex_lock(count, lock)                                         \
     lks_atomic_dec_and_mutex_lock_dbg(&(count)->counter, &(lock)->lks__, __FILE__, __LINE__)
 #define mutex_trylock(lock) LKS_KERNEL__(lks_mutex_trylock, lock)
 #define mutex_unlock(lock) LKS_KERNEL__(lks_mutex_unlock, lock)
+
+#define LKS_RWSEM__(sem, reads, how, argument, subclass)                               \
+    lks_check_rwlock_lock_nested(&(sem)->lks__, reads, how, argument, (unsigned)(subclass), \
+                                 __FILE__, __LINE__)
+#define LKS_RWSEM_KILLABLE__(sem, reads, subclass) \
+    LKS_RWSEM__(sem, reads, LKS_KILLABLE__, LKS_ADDRESS__(lockstead_token__), subclass)
 #define init_rwsem(sem) lks_rwlock_init_dbg(&(sem)->lks__, #sem, __FILE__, __LINE__)
 #define down_read(sem) LKS_KERNEL__(lks_rwlock_read, sem)
+#define down_read_nested(sem, subclass) \
+    ((void)LKS_RWSEM__(sem, 1, LKS_FOREVER__, 0, subclass))
+#define down_read_interruptible(sem) LKS_KERNEL__(lks_rwlock_read_interruptible, sem)
+#define down_read_killable(sem) LKS_RWSEM_KILLABLE__(sem, 1, 0)
+#define down_read_killable_nested(sem, subclass) LKS_RWSEM_KILLABLE__(sem, 1, subclass)
 #define down_read_trylock(sem) LKS_KERNEL__(lks_rwlock_tryread, sem)
 #define up_read(sem) LKS_KERNEL__(lks_rwlock_unread, sem)
 #define down_write(sem) LKS_KERNEL__(lks_rwlock_write, sem)
+#define down_write_nested(sem, subclass) \
+    ((void)LKS_RWSEM__(sem, 0, LKS_FOREVER__, 0, subclass))
+#define down_write_killable(sem) LKS_RWSEM_KILLABLE__(sem, 0, 0)
+#define down_write_killable_nested(sem, subclass) LKS_RWSEM_KILLABLE__(sem, 0, subclass)
 #define down_write_trylock(sem) LKS_KERNEL__(lks_rwlock_trywrite, sem)
 #define up_write(sem) LKS_KERNEL__(lks_rwlock_unwrite, sem)
 #define downgrade_write(sem) LKS_KERNEL__(lks_rwlock_downgrade, sem)
@@ -50,10 +70,9 @@
 #define ww_mutex_init(lock, class_of_it)                                           \
     lks_ww_mutex_init_of_class_dbg(&(lock)->lks__, &(class_of_it)->lks__, #lock, __FILE__, \
                                    __LINE__)
-#define ww_acquire_init(ctx, class_of_locks)                                         \
-    (lks_ww_ctx_init_dbg(&(ctx)->lks__, &(class_of_locks)->lks__, __FILE__, __LINE__) == 0 \
-         ? (void)0                                                                   \
-         : abort())
+#define ww_acquire_init(ctx, class_of_locks)                                        \
+    lks_kernel_ctx_begun__(lks_ww_ctx_init_dbg(&(ctx)->lks__, &(class_of_locks)->lks__, \
+                                               __FILE__, __LINE__))
 #define ww_acquire_done(ctx) LKS_KERNEL__(lks_ww_ctx_done, ctx)
 #define ww_acquire_fini(ctx) LKS_KERNEL__(lks_ww_ctx_fini, ctx)
 #define ww_mutex_lock(lock, ctx) LKS_KERNEL_IN__(lks_ww_mutex_lock, lock, ctx)

@@ -6,10 +6,12 @@
  * back that took it. `lks_semaphore` stays what it is. All files of a program that
  * share a `struct semaphore` must agree.
  */
+#ifndef LOCKSTEAD_KERNEL_H
+#include "kernel.h" /* the token of killable waits; includes this one */
+#endif
 #ifndef LOCKSTEAD_KERNEL_SEMAPHORE_H
 #define LOCKSTEAD_KERNEL_SEMAPHORE_H
 
-#include "kernel.h"
 #ifdef LKS_DEBUG
 #include "check.h"
 #endif
@@ -107,7 +109,7 @@ struct LKS_TSA__(capability("mutex")) semaphore {
     lks_mutex lks__;
 };
 #define __SEMAPHORE_INITIALIZER(name, count) {LKS_MUTEX_INIT}
-#define DEFINE_SEMAPHORE(name, count)                                \
+#define LKS_DEFINE_SEMAPHORE__(name, count, ...)                     \
     struct semaphore name = __SEMAPHORE_INITIALIZER(name, count); \
     LKS_STATIC_ASSERT__((count) == 1, "a semaphore that is a mutex begins with the count 1: " \
                                       "make this one an lks_semaphore")
@@ -120,11 +122,15 @@ struct semaphore {
     lks_semaphore lks__;
 };
 #define __SEMAPHORE_INITIALIZER(name, count) {LKS_SEMAPHORE_INIT(count)}
-#define DEFINE_SEMAPHORE(name, count) struct semaphore name = __SEMAPHORE_INITIALIZER(name, count)
+#define LKS_DEFINE_SEMAPHORE__(name, count, ...) \
+    struct semaphore name = __SEMAPHORE_INITIALIZER(name, count)
 #define LKS_SEMAPHORE_TSA__(attribute)
 #define LKS_SEMAPHORE_ON__(of_semaphore, of_mutex, ...) LKS_ON__(of_semaphore, __VA_ARGS__)
 
 #endif
+
+/* A name and a count, or as before Linux 6.4 the name alone: one permit. */
+#define DEFINE_SEMAPHORE(...) LKS_DEFINE_SEMAPHORE__(__VA_ARGS__, 1, )
 
 LKS_INLINE__ void LKS_KERNEL_NAME__(down)(struct semaphore *sem LKS_AND_AT__)
     LKS_SEMAPHORE_TSA__(acquire_capability(sem)) LKS_TSA__(no_thread_safety_analysis)

@@ -6,6 +6,7 @@
 
 #include "ww.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 struct ww_class {
@@ -18,8 +19,10 @@ struct LKS_TSA__(capability("ww_mutex")) ww_mutex {
     lks_ww_mutex lks__;
 };
 /* Wait-die, and wound-wait. */
-#define DEFINE_WD_CLASS(name) struct ww_class name = {LKS_WW_CLASS_INIT(LKS_WAIT_DIE)}
-#define DEFINE_WW_CLASS(name) struct ww_class name = {LKS_WW_CLASS_INIT(LKS_WOUND_WAIT)}
+#define __WW_CLASS_INITIALIZER(name, is_wait_die) \
+    {LKS_WW_CLASS_INIT((is_wait_die) ? LKS_WAIT_DIE : LKS_WOUND_WAIT)}
+#define DEFINE_WD_CLASS(name) struct ww_class name = __WW_CLASS_INITIALIZER(name, 1)
+#define DEFINE_WW_CLASS(name) struct ww_class name = __WW_CLASS_INITIALIZER(name, 0)
 #define __WW_MUTEX_INITIALIZER(name, class_of_it) {LKS_WW_MUTEX_INIT}
 #define DEFINE_WW_MUTEX(name, class_of_it) \
     struct ww_mutex name = __WW_MUTEX_INITIALIZER(name, class_of_it)
@@ -30,11 +33,20 @@ LKS_INLINE__ void ww_mutex_init(struct ww_mutex *lock, struct ww_class *class_of
     lks_ww_mutex_init(&lock->lks__);
 }
 
-/* Aborts if the thread has four contexts already: here it cannot fail. */
+/* Here it cannot fail: a thread's fifth context ends the process. What the checking
+ * build refuses it has reported, and does so at each use. */
+LKS_INLINE__ void lks_kernel_ctx_begun__(int result)
+{
+    if (LKS_LIKELY__(result != -EBUSY))
+        return;
+    fprintf(stderr, "lockstead: ww_acquire_init: this thread has four contexts already, as many as "
+                    "it can have at a time: end one by ww_acquire_fini before the next begins\n");
+    abort();
+}
+
 LKS_INLINE__ void ww_acquire_init(struct ww_acquire_ctx *ctx, struct ww_class *class_of_locks)
 {
-    if (lks_ww_ctx_init(&ctx->lks__, &class_of_locks->lks__) != 0)
-        abort();
+    lks_kernel_ctx_begun__(lks_ww_ctx_init(&ctx->lks__, &class_of_locks->lks__));
 }
 
 LKS_INLINE__ void ww_acquire_done(struct ww_acquire_ctx *ctx)

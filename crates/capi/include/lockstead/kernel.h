@@ -14,6 +14,8 @@
 #include "semaphore.h"
 #include "ww.h"
 
+#include <stdio.h>
+
 #ifndef HZ
 #define HZ 1000
 #endif
@@ -46,6 +48,66 @@ LKS_INLINE__ int atomic_dec_and_test(atomic_t *count)
     return __atomic_sub_fetch(&count->counter, 1, __ATOMIC_ACQ_REL) == 0;
 }
 
+/* ---- what they need of linux/refcount.h ---- */
+
+/* Saturates: a count that went wrong stays high, and what it counts is never freed. */
+typedef struct refcount_struct {
+    atomic_t refs;
+} refcount_t;
+#define REFCOUNT_INIT(value) {ATOMIC_INIT(value)}
+#define REFCOUNT_MAX 0x7fffffff
+#define REFCOUNT_SATURATED (-0x40000000)
+
+LKS_INLINE__ unsigned int refcount_read(const refcount_t *count)
+{
+    return (unsigned int)atomic_read(&count->refs);
+}
+
+LKS_INLINE__ void refcount_set(refcount_t *count, int value)
+{
+    atomic_set(&count->refs, value);
+}
+
+/* Says what went wrong with a count, which stays where it is from now on. */
+__attribute__((cold, unused)) static void lks_refcount_saturates__(refcount_t *count,
+                                                                   const char *what)
+{
+    atomic_set(&count->refs, REFCOUNT_SATURATED);
+    fprintf(stderr, "lockstead: refcount_t at %p: %s; it stays high, and what it counts is not "
+                    "freed\n", (void *)count, what);
+}
+
+/* Adds a reference unless there is none: 1, otherwise 0. */
+LKS_NODISCARD__ LKS_INLINE__ int refcount_inc_not_zero(refcount_t *count)
+{
+    int seen = atomic_read(&count->refs);
+    while (seen > 0 && seen != REFCOUNT_MAX)
+        if (__atomic_compare_exchange_n(&count->refs.counter, &seen, seen + 1, 0, __ATOMIC_RELAXED,
+                                        __ATOMIC_RELAXED))
+            return 1;
+    if (seen == REFCOUNT_MAX)
+        lks_refcount_saturates__(count, "one reference more than it can count");
+    return seen != 0;
+}
+
+LKS_INLINE__ void refcount_inc(refcount_t *count)
+{
+    if (LKS_UNLIKELY__(!refcount_inc_not_zero(count)))
+        lks_refcount_saturates__(count, "a reference was added to what had none any more");
+}
+
+LKS_NODISCARD__ LKS_INLINE__ int refcount_dec_and_test(refcount_t *count)
+{
+    int seen = atomic_read(&count->refs);
+    while (seen > 0)
+        if (__atomic_compare_exchange_n(&count->refs.counter, &seen, seen - 1, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_RELAXED))
+            return seen == 1;
+    if (seen == 0)
+        lks_refcount_saturates__(count, "a reference was dropped more than once");
+    return 0;
+}
+
 /* ---- linux/mutex.h ---- */
 
 struct LKS_TSA__(capability("mutex")) mutex {
@@ -74,6 +136,19 @@ LKS_INLINE__ void mutex_lock_nested(struct mutex *lock, unsigned int subclass)
     LKS_TSA__(acquire_capability(lock)) LKS_TSA__(no_thread_safety_analysis)
 {
     lks_mutex_lock_nested(&lock->lks__, subclass);
+}
+
+/* The kernel's counts the wait as one for a device. */
+LKS_INLINE__ void mutex_lock_io(struct mutex *lock) LKS_TSA__(acquire_capability(lock))
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    mutex_lock(lock);
+}
+
+LKS_INLINE__ void mutex_lock_io_nested(struct mutex *lock, unsigned int subclass)
+    LKS_TSA__(acquire_capability(lock)) LKS_TSA__(no_thread_safety_analysis)
+{
+    mutex_lock_nested(lock, subclass);
 }
 
 LKS_NODISCARD__ LKS_INLINE__ int mutex_lock_interruptible(struct mutex *lock)
@@ -137,88 +212,30 @@ LKS_NODISCARD__ LKS_INLINE__ int atomic_dec_and_mutex_lock(atomic_t *count, stru
     return lks_atomic_dec_and_mutex_lock(&count->counter, &lock->lks__);
 }
 
-/* ---- linux/rwsem.h ---- */
-
-struct LKS_TSA__(capability("rw_semaphore")) rw_semaphore {
-    lks_rwlock lks__;
-};
-#define __RWSEM_INITIALIZER(name) {LKS_RWLOCK_INIT}
-#define DECLARE_RWSEM(name) struct rw_semaphore name = __RWSEM_INITIALIZER(name)
-
-LKS_INLINE__ void init_rwsem(struct rw_semaphore *sem)
+/* As above; a count that has saturated stays so. */
+LKS_NODISCARD__ LKS_INLINE__ int refcount_dec_and_mutex_lock(refcount_t *count, struct mutex *lock)
+    LKS_TSA__(try_acquire_capability(1, lock)) LKS_TSA__(no_thread_safety_analysis)
 {
-    lks_rwlock_init(&sem->lks__);
+    return atomic_read(&count->refs) >= 0 && atomic_dec_and_mutex_lock(&count->refs, lock);
 }
 
-LKS_INLINE__ void down_read(struct rw_semaphore *sem) LKS_TSA__(acquire_shared_capability(sem))
-    LKS_TSA__(no_thread_safety_analysis)
-{
-    lks_rwlock_read(&sem->lks__);
-}
+/* Inside another lock that keeps apart all who take several of this kind: any of the
+ * kernel's locks, or a context. */
+#define LKS_NEST__(nest_lock) ((void)&(nest_lock)->lks__)
+#define mutex_lock_nest_lock(lock, nest_lock) (LKS_NEST__(nest_lock), mutex_lock(lock))
+#define mutex_lock_killable_nest_lock(lock, nest_lock) \
+    (LKS_NEST__(nest_lock), mutex_lock_killable(lock))
+#define mutex_trylock_nest_lock(lock, nest_lock) (LKS_NEST__(nest_lock), mutex_trylock(lock))
 
-LKS_NODISCARD__ LKS_INLINE__ int down_read_interruptible(struct rw_semaphore *sem)
-    LKS_TSA__(try_acquire_shared_capability(0, sem)) LKS_TSA__(no_thread_safety_analysis)
-{
-    return lks_rwlock_read_interruptible(&sem->lks__);
-}
-
-LKS_NODISCARD__ LKS_INLINE__ int down_read_killable(struct rw_semaphore *sem)
-    LKS_TSA__(try_acquire_shared_capability(0, sem)) LKS_TSA__(no_thread_safety_analysis)
-{
-    return lks_rwlock_read_killable(&sem->lks__, lockstead_token__);
-}
-
-LKS_NODISCARD__ LKS_INLINE__ int down_read_trylock(struct rw_semaphore *sem)
-    LKS_TSA__(try_acquire_shared_capability(1, sem)) LKS_TSA__(no_thread_safety_analysis)
-{
-    return lks_rwlock_tryread(&sem->lks__);
-}
-
-LKS_INLINE__ void up_read(struct rw_semaphore *sem) LKS_TSA__(release_shared_capability(sem))
-    LKS_TSA__(no_thread_safety_analysis)
-{
-    lks_rwlock_unread(&sem->lks__);
-}
-
-LKS_INLINE__ void down_write(struct rw_semaphore *sem) LKS_TSA__(acquire_capability(sem))
-    LKS_TSA__(no_thread_safety_analysis)
-{
-    lks_rwlock_write(&sem->lks__);
-}
-
-LKS_NODISCARD__ LKS_INLINE__ int down_write_killable(struct rw_semaphore *sem)
-    LKS_TSA__(try_acquire_capability(0, sem)) LKS_TSA__(no_thread_safety_analysis)
-{
-    return lks_rwlock_write_killable(&sem->lks__, lockstead_token__);
-}
-
-LKS_NODISCARD__ LKS_INLINE__ int down_write_trylock(struct rw_semaphore *sem)
-    LKS_TSA__(try_acquire_capability(1, sem)) LKS_TSA__(no_thread_safety_analysis)
-{
-    return lks_rwlock_trywrite(&sem->lks__);
-}
-
-LKS_INLINE__ void up_write(struct rw_semaphore *sem) LKS_TSA__(release_capability(sem))
-    LKS_TSA__(no_thread_safety_analysis)
-{
-    lks_rwlock_unwrite(&sem->lks__);
-}
-
-LKS_INLINE__ void downgrade_write(struct rw_semaphore *sem) LKS_TSA__(no_thread_safety_analysis)
-{
-    lks_rwlock_downgrade(&sem->lks__);
-}
-
-LKS_INLINE__ int rwsem_is_locked(const struct rw_semaphore *sem)
-{
-    return lks_rwlock_is_locked(&sem->lks__);
-}
-
+#include "kernel-rwsem.h"
 #include "kernel-semaphore.h"
 #include "kernel-ww.h"
 #include "kernel-rt.h"
+#include "kernel-completion.h"
+#include "kernel-lockdep.h"
 #ifdef LKS_DEBUG
 #include "kernel-check.h"
 #endif
+#include "kernel-guard.h"
 
 #endif

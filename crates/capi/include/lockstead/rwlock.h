@@ -25,9 +25,12 @@ LKS_ASSERT__(rwlock_align, __alignof__(lks_rwlock) == 8);
 LKS_ASSERT__(rwlock_word, offsetof(lks_rwlock, word__) == 0);
 LKS_ASSERT__(rwlock_room, offsetof(lks_rwlock, room__) == 8);
 
-/* In the word: the subject counts readers; promised to somebody. */
+/* In the word: the subject counts readers; some of them may sleep; promised to somebody;
+ * the slot of the first that sleeps in the waiting room. */
 #define LKS_RWLOCK_SHARED__ ((uint64_t)1 << 20)
+#define LKS_RWLOCK_ASLEEP__ ((uint64_t)1 << 21)
 #define LKS_RWLOCK_PROMISED__ ((uint64_t)1 << 22)
+#define LKS_RWLOCK_NEXT__ ((uint64_t)LKS_MAX_SLOTS__ << 32)
 
 LKS_BEGIN_DECLS__
 
@@ -235,6 +238,14 @@ LKS_INLINE__ void lks_rwlock_downgrade(lks_rwlock *lock) LKS_TSA__(no_thread_saf
 LKS_INLINE__ int lks_rwlock_is_locked(const lks_rwlock *lock)
 {
     return (__atomic_load_n(&lock->word__, __ATOMIC_RELAXED) & LKS_MAX_SLOTS__) != 0;
+}
+
+/* Tells whether anybody sleeps for the lock, at some moment during the call. One that
+ * still spins for it is not seen. */
+LKS_INLINE__ int lks_rwlock_is_contended(const lks_rwlock *lock)
+{
+    return (__atomic_load_n(&lock->word__, __ATOMIC_RELAXED) &
+            (LKS_RWLOCK_ASLEEP__ | LKS_RWLOCK_NEXT__)) != 0;
 }
 
 LKS_END_DECLS__

@@ -282,6 +282,24 @@ unsafe extern "C" fn lks_check_rwlock_lock(
     file: *const c_char,
     line: u32,
 ) -> i32 {
+    // SAFETY: the caller keeps the contract of this function, which is that of the other one.
+    unsafe { lks_check_rwlock_lock_nested(lock, reads, how, argument, 0, file, line) }
+}
+
+/// Acquires a reader-writer lock inside another one of its class, checked.
+///
+/// # Safety
+/// As the inline function that it stands for; `file` is a string.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_check_rwlock_lock_nested(
+    lock: *const lks_rwlock,
+    reads: i32,
+    how: u32,
+    argument: u64,
+    subclass: u32,
+    file: *const c_char,
+    line: u32,
+) -> i32 {
     enter();
     // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
     let at = unsafe { SourcePlace::new(file, line) };
@@ -292,7 +310,7 @@ unsafe extern "C" fn lks_check_rwlock_lock(
     }
     // SAFETY: CAPI-OBJECT: it is not null, and so a lock; the caller keeps it.
     let lock = unsafe { &*lock };
-    acquire((address, reads, me()), 0, (how, call), at, || {
+    acquire((address, reads, me()), subclass, (how, call), at, || {
         // SAFETY: CAPI-OBJECT: the argument is what `how` takes; the caller keeps it.
         let Some(how) = (unsafe { wait::wait(how, argument) }) else { return -libc::EINVAL };
         wait::code(if reads {

@@ -22,6 +22,7 @@
 mod calls;
 mod contexts;
 mod ending;
+mod lockdep;
 mod once;
 mod report;
 mod rt;

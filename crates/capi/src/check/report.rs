@@ -27,6 +27,11 @@ impl SourcePlace {
         };
         SourcePlace { file, line }
     }
+
+    /// Makes what stands for a place where the program has named a class by a key instead.
+    pub(crate) fn of_key(key: usize) -> SourcePlace {
+        SourcePlace { file: format!("key {key:#x}"), line: 0 }
+    }
 }
 
 impl fmt::Display for SourcePlace {

@@ -116,6 +116,8 @@ pub(super) struct CheckTable {
     /// What threads wait for without end.
     wants: Vec<(u32, BookWant<SourcePlace>)>,
     pub(super) contexts: Contexts,
+    /// Keys of the classes of locks that nobody has used yet, by address.
+    keys: HashMap<usize, usize>,
     /// Locks of one place of initialisation, or of first use, are of one class.
     book: Book<SourcePlace, SourcePlace>,
 }
@@ -129,7 +131,11 @@ impl CheckTable {
         at: &SourcePlace,
     ) -> &mut SeenLock {
         if !self.known.contains_key(&address) {
+            let key = self.keys.get(&address).copied();
             self.introduce(address, kind, None, at);
+            if let Some(key) = key {
+                self.classify(address, key);
+            }
         }
         self.known.get_mut(&address).expect("just introduced")
     }
@@ -142,11 +148,35 @@ impl CheckTable {
         name: Option<String>,
         at: &SourcePlace,
     ) {
+        self.keys.remove(&address);
         let number = self.book.introduce(at.clone());
         let fresh = SeenLock { kind, name, number, destroyed: None };
         if let Some(before) = self.known.insert(address, fresh) {
             self.book.forget(before.number);
         }
+    }
+
+    /// Puts the lock at an address into the class of a key. One that somebody holds stays in its
+    /// class: what is noted of the hold is of that.
+    pub(super) fn classify(&mut self, address: usize, key: usize) {
+        if self.holder(address, None).is_some() {
+            return;
+        }
+        match self.known.get_mut(&address) {
+            Some(seen) => {
+                self.book.forget(seen.number);
+                seen.number = self.book.introduce(SourcePlace::of_key(key));
+            }
+            None => {
+                self.keys.insert(address, key);
+            }
+        }
+    }
+
+    /// Returns whether this is a lock of a kind that nobody owns.
+    pub(super) fn has_no_owner(&self, address: usize) -> bool {
+        let kind = self.known.get(&address).map(|known| known.kind);
+        matches!(kind, Some(CheckedKind::Semaphore | CheckedKind::Cond))
     }
 
     /// Returns what the lock is called.
