@@ -32,7 +32,12 @@ struct completion {
 };
 #define COMPLETION_INITIALIZER(name) {LKS_MUTEX_INIT, LKS_COND_INIT, 0}
 #define DECLARE_COMPLETION(name) struct completion name = COMPLETION_INITIALIZER(name)
+#define COMPLETION_INITIALIZER_ONSTACK(name) COMPLETION_INITIALIZER(name)
 #define DECLARE_COMPLETION_ONSTACK(name) DECLARE_COMPLETION(name)
+/* With a map for lockdep, which has none here. */
+#define COMPLETION_INITIALIZER_ONSTACK_MAP(name, map) COMPLETION_INITIALIZER(name)
+#define DECLARE_COMPLETION_ONSTACK_MAP(name, map) DECLARE_COMPLETION(name)
+#define init_completion_map(completion, map) init_completion(completion)
 
 /* In the checking build the calls of the inner locks are macros, which have no place in
  * the program to tell of: the names in parentheses are the functions. */
@@ -210,6 +215,12 @@ LKS_INLINE__ void lks_complete__(struct completion *completion, int all)
 LKS_INLINE__ void complete(struct completion *completion)
 {
     lks_complete__(completion, 0);
+}
+
+/* The kernel's asks for the waiter's processor to be this one. */
+LKS_INLINE__ void complete_on_current_cpu(struct completion *completion)
+{
+    complete(completion);
 }
 
 /* Lets all go that wait and that will, until `reinit_completion`. */

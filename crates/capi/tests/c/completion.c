@@ -2,12 +2,14 @@
  * Completions: what each call returns, and that one may be gone as soon as its waiter
  * has come back.
  */
+#define _GNU_SOURCE /* REG_EFL */
 #include <lockstead/kernel.h>
 
 #include "expect.h"
 
 #include <sched.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 static struct completion done;
 static int waits_over;
@@ -194,6 +196,86 @@ static void gone_when_answered(void)
     }
 }
 
+/* ---- the same, one instruction of who completes at a time ---- */
+
+#if defined(__x86_64__)
+
+static struct completion *stepped;
+static int steps, poller, poller_is_back, is_gone;
+
+/* After each instruction: as soon as the other thread has come back the memory is gone. It
+ * gets the time to come back, or to go to sleep for what this thread still has. */
+static void step(int signal, siginfo_t *info, void *context)
+{
+    long long *flags = &((ucontext_t *)context)->uc_mcontext.gregs[REG_EFL];
+    const int trap = 0x100;
+    char path[64];
+    (void)signal;
+    /* An `int3` begins and ends it. */
+    if (info->si_code != TRAP_TRACE)
+        *flags ^= trap;
+    if (is_gone)
+        return;
+    steps++;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", poller);
+    if (__atomic_load_n(&stepped->done__, __ATOMIC_ACQUIRE) != 0)
+        while (!__atomic_load_n(&poller_is_back, __ATOMIC_ACQUIRE) && !is_asleep(path))
+            sched_yield();
+    if (__atomic_load_n(&poller_is_back, __ATOMIC_ACQUIRE)) {
+        is_gone = 1;
+        EXPECT(mprotect(stepped, 4096, PROT_NONE) == 0);
+    }
+}
+
+static void *poll_it(void *tries)
+{
+    struct completion *completion = stepped;
+    __atomic_store_n(&poller, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+    while (tries ? !try_wait_for_completion(completion) : !completion_done(completion))
+        sched_yield();
+    __atomic_store_n(&poller_is_back, 1, __ATOMIC_RELEASE);
+    return NULL;
+}
+
+static void gone_at_any_step(void)
+{
+    struct sigaction action;
+    int way;
+    memset(&action, 0, sizeof action);
+    action.sa_sigaction = step;
+    action.sa_flags = SA_SIGINFO;
+    EXPECT(sigaction(SIGTRAP, &action, NULL) == 0);
+    for (way = 0; way < 4; way++) {
+        pthread_t thread;
+        stepped = (struct completion *)mmap(NULL, 4096, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        EXPECT(stepped != MAP_FAILED);
+        init_completion(stepped);
+        steps = poller = poller_is_back = is_gone = 0;
+        thread = start(poll_it, way & 1 ? &way : NULL);
+        while (!__atomic_load_n(&poller, __ATOMIC_ACQUIRE))
+            nap(1);
+        __asm__ __volatile__("int3" ::: "memory");
+        if (way & 2)
+            complete_all(stepped);
+        else
+            complete(stepped);
+        __asm__ __volatile__("int3" ::: "memory");
+        join(thread);
+        EXPECT(steps > 10);
+        EXPECT(munmap(stepped, 4096) == 0);
+    }
+}
+
+#else
+
+static void gone_at_any_step(void)
+{
+    puts("skipped: instructions are stepped through on x86-64 only");
+}
+
+#endif
+
 int main(void)
 {
     counts();
@@ -201,5 +283,6 @@ int main(void)
     signals();
     several();
     gone_when_answered();
+    gone_at_any_step();
     return 0;
 }

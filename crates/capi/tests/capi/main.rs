@@ -10,6 +10,7 @@ mod common;
 mod headers;
 mod install;
 mod instructions;
+mod kernel;
 mod migrate;
 mod plugin;
 mod programs;
