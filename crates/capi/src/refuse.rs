@@ -4,14 +4,19 @@ use crate::names;
 use lockstead_core::LockError;
 use lockstead_core::slot::MAX_SLOTS;
 
+/// Returns what a message calls the lock at `address`.
+pub(crate) fn named(kind: &str, address: usize) -> String {
+    match names::name(address) {
+        Some(name) => format!("{kind} `{name}` at {address:#x}"),
+        None => format!("{kind} at {address:#x}"),
+    }
+}
+
 /// Prints what is wrong with the lock at `address` that `call` wants, and aborts.
 #[cold]
 #[inline(never)]
 pub(crate) fn refuse(error: LockError, call: &str, kind: &str, address: usize) -> ! {
-    let lock = match names::name(address) {
-        Some(name) => format!("{kind} `{name}` at {address:#x}"),
-        None => format!("{kind} at {address:#x}"),
-    };
+    let lock = named(kind, address);
     match error {
         LockError::Recursive => die(&format!(
             "{call}: recursion: this thread holds the {lock} already, and would wait for \

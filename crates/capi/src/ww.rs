@@ -3,7 +3,7 @@
 use crate::export::destroy;
 use crate::mutex::nowhere;
 use crate::own::enter;
-use crate::refuse::{die, refuse};
+use crate::refuse::{die, named, refuse};
 use crate::wait::INTERRUPTIBLE;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicPtr, Ordering};
@@ -80,6 +80,13 @@ impl lks_ww_mutex {
             Err(WwError::Deadlock) => -libc::EDEADLK,
             Err(WwError::Already) => -libc::EALREADY,
             Err(WwError::Lock(LockError::Interrupted)) => -libc::EINTR,
+            Err(WwError::Lock(LockError::OwnerLost)) if interruptible || !slow => -libc::EOWNERDEAD,
+            Err(WwError::Lock(LockError::OwnerLost)) => die(&format!(
+                "{call}: lost owner: the {} is held by a thread that has ended with its context, or \
+                 that fork left behind in the parent process. It can never be released: release \
+                 all locks of a context and end it before its thread ends",
+                named("wait/wound mutex", self.address())
+            )),
             Err(WwError::Lock(error)) => refuse(error, call, "wait/wound mutex", self.address()),
         }
     }

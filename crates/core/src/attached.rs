@@ -27,6 +27,11 @@ impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
         self.node.idle()
     }
 
+    /// A context that has not ended may hold locks, and these name its thread and itself.
+    fn outlives(&self) -> bool {
+        self.records.iter().any(|record| record.ticket.load(Ordering::Relaxed) != 0)
+    }
+
     fn forget(&self) {
         self.records.iter().for_each(SlotContext::clear);
     }

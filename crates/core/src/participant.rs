@@ -11,7 +11,7 @@
 //! ```text
 //!            claim               vacate
 //!   VACANT ─────────▶ JOINED ─────────────▶ VACANT
-//!                       │ fork, in the child
+//!                       │ fork, in the child; vacate, where locks may still name the thread
 //!                       ▼
 //!                     LOST   for ever
 //! ```
@@ -20,8 +20,9 @@
 //! - **SLOT-REUSE** A slot is given to a new thread only while nothing refers to what locks have
 //!   attached to it ([`Attachment::is_unlinked`]): a queue never finds a stranger behind a slot
 //!   that it knows.
-//! - **SLOT-LOST** `LOST` is final: the slot of a thread that did not survive `fork` is never
-//!   reused, because locks may still name it.
+//! - **SLOT-LOST** `LOST` is final: the slot of a thread that did not survive `fork`, or that ended
+//!   with what locks have attached to it in use ([`Attachment::outlives`]), is never reused, because
+//!   locks may still name it.
 //! - PLATFORM-FOREVER, which the platform keeps, and by which a slot may be looked at for ever.
 
 use crate::atomic::{Atomic32, Ordering};
@@ -32,6 +33,8 @@ pub trait Attachment {
     const UNUSED: Self;
     /// Tells whether no lock refers to it, so that the slot may change hands (SLOT-REUSE).
     fn is_unlinked(&self) -> bool;
+    /// Tells whether locks may still name the thread when it has ended (SLOT-LOST).
+    fn outlives(&self) -> bool;
     /// Forgets what the thread before has left. The new thread of the slot calls it.
     fn forget(&self);
 }
@@ -40,7 +43,7 @@ pub trait Attachment {
 const VACANT: u32 = 0;
 /// A live thread has this slot.
 const JOINED: u32 = 1;
-/// The thread of this slot was left behind by `fork`.
+/// The thread of this slot was left behind by `fork`, or has ended and locks may still name it.
 const LOST: u32 = 2;
 
 /// One slot of the table. Two cache lines natively, so that a spinner's heartbeat never
@@ -63,7 +66,8 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
     /// The offset of the thread's id, 0 if no thread has the slot. For readers of the table
     /// in another process.
     pub const TID: usize = core::mem::offset_of!(Self, tid);
-    /// The offset of the slot's status: 0 vacant, 1 taken, 2 left behind by `fork`.
+    /// The offset of the slot's status: 0 vacant, 1 taken, 2 lost: left behind by `fork`, or ended
+    /// while locks may name it.
     pub const STATUS: usize = core::mem::offset_of!(Self, status);
 
     /// A vacant slot, usable in constants. Natively it is all zeros, so that a table may grow by
@@ -93,8 +97,8 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
         }
         if !self.attached.is_unlinked() {
             // The slot changed hands between the two looks, and its second owner left its
-            // node in a queue (SLOT-REUSE).
-            self.vacate();
+            // node in a queue (SLOT-REUSE). It has no context: its slot was vacant.
+            let _ = self.vacate();
             return false;
         }
         self.tid.store(tid, Ordering::Relaxed);
@@ -103,11 +107,15 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
     }
 
     /// Gives the slot up. Its node may still be linked in a queue; the slot goes to no other
-    /// thread until it is not (SLOT-REUSE).
-    pub fn vacate(&self) {
+    /// thread until it is not (SLOT-REUSE). Returns true if it goes to none, for locks may still name
+    /// its thread (SLOT-LOST): then whoever waits for one of those must look again.
+    #[must_use]
+    pub fn vacate(&self) -> bool {
         self.tid.store(0, Ordering::Relaxed);
+        let is_lost = self.attached.outlives();
         // ord: SLOT-2 release, pairs with SLOT-1.
-        self.status.store(VACANT, Ordering::Release);
+        self.status.store(if is_lost { LOST } else { VACANT }, Ordering::Release);
+        is_lost
     }
 
     /// Marks the slot, in the child of a `fork`, as one whose thread does not exist there. Does
@@ -123,7 +131,7 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
         self.tid.store(tid, Ordering::Relaxed);
     }
 
-    /// Tells whether the thread was left behind by `fork`.
+    /// Tells whether the thread was left behind by `fork`, or has ended and locks may still name it.
     #[must_use]
     pub fn lost(&self) -> bool {
         self.status.load(Ordering::Relaxed) == LOST

@@ -147,9 +147,12 @@ fn search(tid: u32, slots: u32, looks: u32) -> Option<Slot> {
     })
 }
 
-/// Gives the calling thread's attended slot back.
+/// Gives the slot of a thread that has ended back. Where locks may still name that thread, those
+/// who may wait for one of them are told to look again.
 pub(crate) fn vacate(slot: Slot) {
-    participant(slot).vacate();
+    if participant(slot).vacate() {
+        taken().for_each(lockstead_core::ww::look_again::<crate::Linux>);
+    }
 }
 
 /// Takes back the slots of unattended threads that have ended. Returns true if there was one.
@@ -171,7 +174,7 @@ fn reap() -> bool {
         let taken = participant(slot);
         if taken.tid().is_some_and(sys::thread_is_gone) {
             mark.store(0, Ordering::Relaxed);
-            taken.vacate();
+            vacate(slot);
             found = true;
         }
     }

@@ -47,8 +47,9 @@ pub(crate) fn refuse(error: LockError, subject: &RefusedLock) -> ! {
         ),
         LockError::OwnerLost => panic!(
             "lost owner: the {subject}, asked for at {here}, is held by a thread that fork left \
-             behind in the parent process; {acquired}. It can never be released here: take it \
-             around fork, use only try_lock in the child, or exec"
+             behind in the parent process, or that has ended with a context; {acquired}. It can \
+             never be released here: take it around fork, use only try_lock in the child, or exec; \
+             let contexts and guards end with their thread"
         ),
         LockError::TooManyReaders => panic!(
             "too many readers: {MAX_SLOTS} hold the {subject}, asked for at {here}, which can count \

@@ -108,8 +108,9 @@ LKS_INLINE__ int lks_ww_mutex_take_how__(lks_ww_mutex *mutex, lks_ww_ctx *ctx, u
 }
 
 /* Takes the lock in a context, or with a null pointer alone: 0; -EDEADLK: back off;
- * -EALREADY: the context has it. Aborts, rather than wait for ever, if the calling
- * thread has it otherwise, or a thread that fork has left behind does. */
+ * -EALREADY: the context has it; -EOWNERDEAD: a thread has it that has ended without
+ * ending its context, or that fork has left behind, and it will never be free. Aborts,
+ * rather than wait for ever, if the calling thread has it otherwise. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
     LKS_TSA__(try_acquire_capability(0, mutex))
 {
@@ -125,7 +126,8 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock_interruptible(lks_ww_mutex *m
 }
 
 /* Takes the lock that the context was refused, once it has released all others.
- * Aborts if it has not: it might wait for ever. */
+ * Aborts if it has not: it might wait for ever. So it does where the other forms say
+ * -EOWNERDEAD. */
 LKS_INLINE__ void lks_ww_mutex_lock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
     LKS_TSA__(acquire_capability(mutex)) LKS_TSA__(no_thread_safety_analysis)
 {
@@ -133,7 +135,7 @@ LKS_INLINE__ void lks_ww_mutex_lock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
     LKS_ACQUIRED__(mutex);
 }
 
-/* The same unless a signal handler runs: 0 or -EINTR. */
+/* The same unless a signal handler runs: 0, -EINTR, or -EOWNERDEAD. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock_slow_interruptible(lks_ww_mutex *mutex,
                                                                       lks_ww_ctx *ctx)
     LKS_TSA__(try_acquire_capability(0, mutex))
@@ -184,9 +186,10 @@ LKS_BEGIN_DECLS__
 #endif
 
 /* Takes all of these locks in a fresh context, in whatever order they come, with all
- * backing off done. The same lock may be among them twice; it is taken once. */
-LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[],
-                                  size_t count LKS_AND_AT__)
+ * backing off done: 0; or -EOWNERDEAD, with none of them, if one will never be free. The
+ * same lock may be among them twice; it is taken once. */
+LKS_INLINE__ int lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[],
+                                 size_t count LKS_AND_AT__)
     LKS_TSA__(no_thread_safety_analysis)
 {
     lks_ww_mutex *contended = NULL;
@@ -194,7 +197,7 @@ LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[],
     while (next < count) {
         int result = locks[next] == contended ? -EALREADY
                                               : LKS_ON__(lks_ww_mutex_lock, locks[next], ctx);
-        if (result == -EDEADLK) {
+        if (result == -EDEADLK || result == -EOWNERDEAD) {
             lks_ww_mutex *refused = locks[next];
             /* Taken once, and so released once, at its first place. */
             while (next-- > 0) {
@@ -206,13 +209,17 @@ LKS_INLINE__ void lks_ww_lock_all(lks_ww_ctx *ctx, lks_ww_mutex *const locks[],
             }
             if (contended)
                 LKS_ON__(lks_ww_mutex_unlock, contended);
-            LKS_ON__(lks_ww_mutex_lock_slow, refused, ctx);
+            while (result == -EDEADLK || result == -EINTR)
+                result = LKS_ON__(lks_ww_mutex_lock_slow_interruptible, refused, ctx);
+            if (result == -EOWNERDEAD)
+                return result;
             contended = refused;
             next = 0;
             continue;
         }
         next++;
     }
+    return 0;
 }
 
 /* Releases what `lks_ww_lock_all` took. */

@@ -14,6 +14,17 @@ static void *take(void *unused)
     return unused;
 }
 
+static lks_ww_class class_of_left = LKS_WW_CLASS_INIT(LKS_WOUND_WAIT);
+static lks_ww_mutex left = LKS_WW_MUTEX_INIT;
+static lks_ww_ctx never_ends;
+
+static void *leave(void *unused)
+{
+    EXPECT(lks_ww_ctx_init(&never_ends, &class_of_left) == 0);
+    EXPECT(lks_ww_mutex_lock(&left, &never_ends) == 0);
+    return unused;
+}
+
 int main(int count, char **arguments)
 {
     EXPECT(count == 2);
@@ -48,6 +59,11 @@ int main(int count, char **arguments)
         EXPECT(lks_ww_ctx_init(&ctx, &class_of_both) == 0);
         EXPECT(lks_ww_mutex_lock(&locks[0], &ctx) == 0);
         lks_ww_mutex_lock_slow(&locks[1], &ctx);
+    } else if (!strcmp(arguments[1], "ended")) {
+        lks_ww_ctx ctx;
+        join(start(leave, NULL));
+        EXPECT(lks_ww_ctx_init(&ctx, &class_of_left) == 0);
+        lks_ww_mutex_lock_slow(&left, &ctx);
     } else {
         int references = 0;
         EXPECT(lks_atomic_dec_and_mutex_lock(&references, &mutex) == 0);

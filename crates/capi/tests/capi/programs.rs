@@ -42,6 +42,12 @@ fn the_wait_wound_mutex() {
     in_c("ww");
 }
 
+/// Whoever asks for a lock of a thread that ended with its context is told, asleep or not.
+#[test]
+fn a_wait_wound_mutex_of_a_thread_that_has_ended() {
+    in_c("ww_ended");
+}
+
 #[test]
 fn code_written_for_the_kernel() {
     in_c("kernel");
@@ -101,6 +107,7 @@ fn hopeless_waits_abort_with_a_message() {
         ("lost", &["lks_mutex_lock: lost owner", "fork"]),
         ("writer", &["lks_rwlock_read: recursion", "reader-writer lock at 0x"]),
         ("slow", &["lks_ww_mutex_lock_slow: the context holds 1 lock"]),
+        ("ended", &["lks_ww_mutex_lock_slow: lost owner", "has ended with its context"]),
         ("count", &["lks_atomic_dec_and_mutex_lock: the count is zero"]),
     ] {
         let output = crate::common::run(&built, &[case]);

@@ -58,6 +58,14 @@ fn alarm<P: Platform>(record: &ContextRecord<P>) {
     P::wake(address, 1);
 }
 
+/// Makes the contexts of a thread look again at what they wait for: a thread that may hold it has
+/// ended, and wakes nobody.
+pub fn look_again<P: Platform>(thread: Slot) {
+    let records = &P::participant(thread).attached.records;
+    let begun = records.iter().filter(|record| ticket_of::<P>(record) != Ticket::NONE);
+    begun.for_each(alarm::<P>);
+}
+
 /// Returns the record of a context, if that has not ended.
 fn record<P: Platform>(ticket: Ticket) -> Option<&'static ContextRecord<P>> {
     let participant = P::participant(ticket.slot()?);
@@ -96,7 +104,8 @@ pub(super) fn wound<P: Platform>(whole: Ticket) -> bool {
 ///
 /// It belongs to the thread that began it. [`Context::finish`] ends it; a context
 /// that is forgotten takes one of its thread's `CONTEXTS_PER_THREAD` places
-/// until the thread ends.
+/// until the thread ends, and the thread's slot from then on: locks that it holds name both, and
+/// are an error for who asks for them.
 #[repr(C)]
 pub struct Context<P: Platform> {
     ticket: u64,

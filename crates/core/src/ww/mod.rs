@@ -113,7 +113,7 @@ mod ticket;
 mod wait;
 
 pub use crate::attached::CONTEXTS_PER_THREAD;
-pub use context::{Class, Context, Scheme};
+pub use context::{Class, Context, Scheme, look_again};
 
 use crate::atomic::{Atomic64, Ordering};
 use crate::hooks::{Off, Site};
@@ -362,7 +362,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     #[cold]
     #[inline(never)]
     fn lock_alone_contended(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
-        self.base.lock_how(how, 0, site)?;
+        self.wait_alone(how, site)?;
         if fault!(ww_one_alone_does_not_settle) {
             self.held_by(Ticket::ALONE);
         } else {

@@ -19,6 +19,10 @@ const LOOKS: u32 = 64;
 /// that has not said who it is.
 const ASK: (u64, u64) = (20_000, 1_000_000);
 
+/// The time, in nanoseconds, after which one that waits without a context looks whether the thread of
+/// the holder still is: nobody can tell it.
+const LOOK: u64 = 1_000_000_000;
+
 /// What a context must do about the holder that it waits for.
 enum HolderVerdict {
     /// Wait, which is safe until the context is told otherwise.
@@ -101,6 +105,19 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         result
     }
 
+    /// Waits for `base` without a context.
+    pub(super) fn wait_alone(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
+        loop {
+            let look = P::now().after(LOOK);
+            let until = how.deadline.map_or(look, |deadline| deadline.min(look));
+            let bounded = WaitBounds { deadline: Some(until), ..*how };
+            match self.base.lock_how(&bounded, 0, site) {
+                Err(LockError::TimedOut) if !past::<P>(how.deadline) => {}
+                ended => return ended,
+            }
+        }
+    }
+
     /// Becomes the first, unless an older context is. A context that is first
     /// already has set *contexts* before, and need not set it again (WW-JUDGED).
     fn stand_in_line(&self, context: &Context<P>, must_pass_on: &mut bool) -> QueuePlace {
@@ -150,7 +167,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             if holder != Ticket::NONE {
                 match context.scheme() {
                     Scheme::WaitDie if context.mortal() && holder.older_than(context.ticket()) => {
-                        return HolderVerdict::Die;
+                        // To wait for one that has ended is an error, which the wait itself finds.
+                        let is_lost = abandoned::<P>(holder);
+                        return if is_lost { HolderVerdict::Wait } else { HolderVerdict::Die };
                     }
                     Scheme::WoundWait if context.ticket().older_than(holder) => {
                         if context::wound::<P>(holder) {
@@ -313,9 +332,10 @@ fn yield_to<P: Platform>(context: &Context<P>, first: Ticket) {
     }
 }
 
-/// Tells whether the thread of a first was left behind by `fork`, so that it never leaves.
-fn abandoned<P: Platform>(first: Ticket) -> bool {
-    first.slot().is_some_and(|slot| P::participant(slot).lost())
+/// Tells whether the thread of this context was left behind by `fork` or has ended, so that the
+/// context never ends.
+fn abandoned<P: Platform>(context: Ticket) -> bool {
+    context.slot().is_some_and(|slot| P::participant(slot).lost())
 }
 
 fn past<P: Platform>(deadline: Option<Nanos>) -> bool {

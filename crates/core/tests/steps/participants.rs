@@ -28,7 +28,7 @@ fn a_slot_belongs_to_one_thread_at_a_time() {
     assert_eq!(entry.tid(), Some(71));
     entry.rename(73);
     assert_eq!(entry.tid(), Some(73));
-    entry.vacate();
+    let _ = entry.vacate();
     assert_eq!(entry.tid(), None);
     assert!(entry.claim(74));
     entry.lose();
@@ -58,7 +58,7 @@ fn the_next_thread_of_a_slot_finds_no_contexts_of_the_one_before() {
             }
             assert!(Context::begin(class).is_none());
         });
-        entry(3).vacate();
+        let _ = entry(3).vacate();
     }
 }
 
@@ -114,7 +114,7 @@ fn a_slot_to_which_a_queue_refers_is_kept() {
         assert_eq!(lock.lock(here()), Ok(()));
         // The queue has ended.
         assert!(entry(3).claim(71));
-        entry(3).vacate();
+        let _ = entry(3).vacate();
         assert_eq!(unplayed(), 0);
     }
 }

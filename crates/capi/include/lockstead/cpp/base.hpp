@@ -7,6 +7,8 @@
 #include "../base.h"
 
 #include <chrono>
+#include <cstdio>
+#include <cstdlib>
 #include <ratio>
 
 #if __cplusplus >= 201703L
@@ -39,6 +41,13 @@
 namespace lockstead {
 
 namespace detail {
+
+/* Says why, and ends the process: for calls that can only fail, and have no way to. */
+[[noreturn]] inline void hopeless(const char *why)
+{
+    std::fprintf(stderr, "lockstead: %s\n", why);
+    std::abort();
+}
 
 /* Rounded up, and no time for what has passed. More than 584 years is for ever. */
 template <class Rep, class Period>

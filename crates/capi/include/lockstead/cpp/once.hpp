@@ -7,7 +7,6 @@
 #include "../once.h"
 #include "base.hpp"
 
-#include <cstdlib>
 #include <utility>
 
 namespace lockstead {
@@ -51,7 +50,8 @@ private:
 
 /* Calls `make(arguments...)` unless that was done, and waits if another thread is at
  * it. If it throws, the next caller does it. From within itself, and where fork has
- * left behind who was at it, it could only wait for ever, and aborts. */
+ * left behind who was at it, it could only wait for ever, and ends the process with a
+ * message. */
 template <class Make, class... Arguments>
 void call_once(once_flag &flag, Make &&make, Arguments &&...arguments)
 {
@@ -59,7 +59,10 @@ void call_once(once_flag &flag, Make &&make, Arguments &&...arguments)
     if (LKS_LIKELY__(result == 0))
         return;
     if (result < 0)
-        std::abort();
+        detail::hopeless(result == -EDEADLK
+                             ? "call_once: recursion: this thread is at it already, and would wait "
+                               "for itself for ever"
+                             : "call_once: lost owner: fork left the thread behind that was at it");
     detail::turn turn(flag.native_handle());
     std::forward<Make>(make)(std::forward<Arguments>(arguments)...);
     turn.done();

@@ -6,8 +6,8 @@
 
 #include "../ww.h"
 #include "base.hpp"
+#include "refused.hpp"
 
-#include <cstdlib>
 #include <initializer_list>
 #include <vector>
 
@@ -28,13 +28,15 @@ private:
     lks_ww_class raw_;
 };
 
-/* One thread's attempt to take several locks. Aborts if it is the thread's fifth. */
+/* One thread's attempt to take several locks. Ends the process with a message if it is the
+ * thread's fifth. */
 class ww_context {
 public:
     explicit ww_context(ww_class &of LKS_AND_SITE__) noexcept
     {
-        if (LKS_CALL__(lks_ww_ctx_init, &raw_, of.native_handle()) != 0)
-            std::abort();
+        if (LKS_CALL__(lks_ww_ctx_init, &raw_, of.native_handle()) == -EBUSY)
+            detail::hopeless("ww_context: this thread has four contexts already, as many as it can "
+                             "have at a time: let one end before the next begins");
     }
     ~ww_context() { lks_ww_ctx_fini(&raw_); }
     ww_context(const ww_context &) = delete;
@@ -84,8 +86,12 @@ public:
     void lock(LKS_SITE__) noexcept LKS_TSA__(acquire_capability())
         LKS_TSA__(no_thread_safety_analysis)
     {
-        if (LKS_CALL__(lks_ww_mutex_lock, &raw_, nullptr) != 0)
-            std::abort();
+        const int result = LKS_CALL__(lks_ww_mutex_lock, &raw_, nullptr);
+        if (result == -EOWNERDEAD)
+            detail::hopeless("ww_mutex::lock: lost owner: a thread holds it that has ended with its "
+                             "context, or that fork left behind. It can never be released");
+        if (result != 0)
+            detail::hopeless("ww_mutex::lock: it was refused for what was reported before");
     }
     LKS_NODISCARD_CPP__ bool try_lock(LKS_SITE__) noexcept LKS_TSA__(try_acquire_capability(true))
         LKS_TSA__(no_thread_safety_analysis)
@@ -103,7 +109,8 @@ private:
     lks_ww_mutex raw_;
 };
 
-/* Holds all of some locks as long as it lives, with all backing off done. */
+/* Holds all of some locks as long as it lives, with all backing off done. Throws
+ * std::system_error if one of them will never be free. */
 class LKS_NODISCARD_CPP__ ww_guard {
 public:
     LKS_NODISCARD_NEW__ ww_guard(ww_class &of,
@@ -113,7 +120,10 @@ public:
         locks_.reserve(locks.size());
         for (ww_mutex *lock : locks)
             locks_.push_back(lock->native_handle());
-        LKS_CALL__(lks_ww_lock_all, context_.native_handle(), locks_.data(), locks_.size());
+        const int result =
+            LKS_CALL__(lks_ww_lock_all, context_.native_handle(), locks_.data(), locks_.size());
+        if (result != 0)
+            detail::refused(result, "lockstead::ww_guard");
     }
     ~ww_guard() { lks_ww_unlock_all(locks_.data(), locks_.size()); }
     ww_guard(const ww_guard &) = delete;
