@@ -1,10 +1,11 @@
 /*
- * The part of `pthread.h` that is about reader-writer locks: 16 bytes.
+ * The part of `pthread.h` that is about reader-writer locks: 24 bytes.
  *
  * A thread that reads may read again, as programs expect. lockstead's lock would make
  * it wait behind a writer, which waits for it: so a thread notes what it reads, and
  * where it would have to wait counts further times by itself. It can note so many locks
- * at a time. Where 1048575 read, the calls return EAGAIN to others; a call that waits
+ * at a time. A lock that is initialised again is another one, by its stamp: what was noted
+ * of the one before, by whichever thread, is not its. Where 1048575 read, the calls return EAGAIN to others; a call that waits
  * while the lock fills up aborts with a message.
  */
 #ifndef LOCKSTEAD_PTHREAD_RWLOCK_H
@@ -18,8 +19,9 @@
 
 typedef struct lks_pthread_rwlock {
     lks_rwlock lock__;
+    uint64_t stamp__; /* 0 until it is noted */
 } lks_pthread_rwlock;
-#define LKS_PTHREAD_RWLOCK_INIT__ {LKS_RWLOCK_INIT}
+#define LKS_PTHREAD_RWLOCK_INIT__ {LKS_RWLOCK_INIT, 0}
 
 #define LKS_PTHREAD_READS__ 16
 
@@ -27,6 +29,7 @@ struct lks_pthread_reads__ {
     uint32_t count;
     struct {
         lks_pthread_rwlock *lock;
+        uint64_t stamp; /* of the lock when it was noted */
         uint32_t holds; /* of the lock */
         uint32_t times; /* beside those */
     } of[LKS_PTHREAD_READS__];
@@ -35,6 +38,15 @@ struct lks_pthread_reads__ {
 __extension__ extern __thread struct lks_pthread_reads__ lks_pthread_mine__
     __attribute__((visibility("default")));
 __extension__ __attribute__((weak)) __thread struct lks_pthread_reads__ lks_pthread_mine__;
+/* The last stamp of a lock; the same for all files. */
+extern uint64_t lks_pthread_stamp__ __attribute__((visibility("default")));
+__attribute__((weak)) uint64_t lks_pthread_stamp__;
+
+/* Takes a note out. */
+LKS_INLINE__ void lks_pthread_forget__(uint32_t at)
+{
+    lks_pthread_mine__.of[at] = lks_pthread_mine__.of[--lks_pthread_mine__.count];
+}
 
 /* The note of this lock; the count of all if there is none. */
 LKS_INLINE__ uint32_t lks_pthread_note__(const lks_pthread_rwlock *lock)
@@ -42,7 +54,26 @@ LKS_INLINE__ uint32_t lks_pthread_note__(const lks_pthread_rwlock *lock)
     uint32_t at = 0, count = lks_pthread_mine__.count;
     while (at < count && lks_pthread_mine__.of[at].lock != lock)
         at++;
+    if (at < count && LKS_UNLIKELY__(lks_pthread_mine__.of[at].stamp !=
+                                    __atomic_load_n(&lock->stamp__, __ATOMIC_RELAXED))) {
+        /* Of a lock that was here before. */
+        lks_pthread_forget__(at);
+        at = count - 1;
+    }
     return at;
+}
+
+/* The stamp of a lock, which gets one if it has none. */
+LKS_INLINE__ uint64_t lks_pthread_stamped__(lks_pthread_rwlock *lock)
+{
+    uint64_t seen = __atomic_load_n(&lock->stamp__, __ATOMIC_RELAXED), fresh;
+    if (LKS_LIKELY__(seen != 0))
+        return seen;
+    fresh = __atomic_add_fetch(&lks_pthread_stamp__, 1, __ATOMIC_RELAXED);
+    return __atomic_compare_exchange_n(&lock->stamp__, &seen, fresh, 0, __ATOMIC_RELAXED,
+                                       __ATOMIC_RELAXED)
+               ? fresh
+               : seen;
 }
 
 LKS_INLINE__ void lks_pthread_has_read__(lks_pthread_rwlock *lock)
@@ -53,6 +84,7 @@ LKS_INLINE__ void lks_pthread_has_read__(lks_pthread_rwlock *lock)
     if (at == lks_pthread_mine__.count) {
         lks_pthread_mine__.count = at + 1;
         lks_pthread_mine__.of[at].lock = lock;
+        lks_pthread_mine__.of[at].stamp = lks_pthread_stamped__(lock);
         lks_pthread_mine__.of[at].holds = 0;
         lks_pthread_mine__.of[at].times = 0;
     }
@@ -70,7 +102,7 @@ LKS_INLINE__ int lks_pthread_releases__(const lks_pthread_rwlock *lock)
         return 0;
     }
     if (--lks_pthread_mine__.of[at].holds == 0)
-        lks_pthread_mine__.of[at] = lks_pthread_mine__.of[--lks_pthread_mine__.count];
+        lks_pthread_forget__(at);
     return 1;
 }
 
@@ -112,10 +144,12 @@ lks_pthread_rwlock_init__(lks_pthread_rwlock *lock,
 {
     int value;
 #ifdef LKS_DEBUG
-    lks_rwlock_init_dbg(&lock->lock__, NULL, file, line);
+    /* Where that is refused, the lock and its readers stay. */
+    if (lks_check_init(&lock->lock__, LKS_KIND_RWLOCK__, 0, NULL, file, line) == 0)
 #else
     lks_rwlock_init(&lock->lock__);
 #endif
+        __atomic_store_n(&lock->stamp__, 0, __ATOMIC_RELAXED);
     if (attributes && pthread_rwlockattr_getpshared(attributes, &value) == 0 &&
         value != PTHREAD_PROCESS_PRIVATE)
         return ENOTSUP;

@@ -309,6 +309,56 @@ static void cancellation(int before)
     EXPECT(join(waiter) == PTHREAD_CANCELED);
 }
 
+/* ---- a reader-writer lock that is initialised again ---- */
+
+enum again { BY_CALL, BY_INITIALISER, BY_CLEARING, AGAINS };
+
+static void initialise_again(int how)
+{
+    static const pthread_rwlock_t fresh = PTHREAD_RWLOCK_INITIALIZER;
+    if (how == BY_CALL)
+        EXPECT(pthread_rwlock_init(&lock, NULL) == 0);
+    else if (how == BY_INITIALISER)
+        lock = fresh;
+    else
+        memset(&lock, 0, sizeof lock);
+}
+
+/* A thread that has read the one before does not hold this one. */
+static void *read_before(void *unused)
+{
+    EXPECT(pthread_rwlock_rdlock(&lock) == 0 && pthread_rwlock_rdlock(&lock) == 0);
+    reach(1);
+    await(2);
+    EXPECT(pthread_rwlock_wrlock(&lock) == 0);
+    EXPECT(pthread_rwlock_rdlock(&lock) == EDEADLK);
+    EXPECT(pthread_rwlock_unlock(&lock) == 0);
+    EXPECT(pthread_rwlock_rdlock(&lock) == 0);
+    EXPECT(pthread_rwlock_wrlock(&lock) == EDEADLK);
+    EXPECT(pthread_rwlock_unlock(&lock) == 0);
+    EXPECT(pthread_rwlock_trywrlock(&lock) == 0 && pthread_rwlock_unlock(&lock) == 0);
+    return unused;
+}
+
+static void initialised_again(void)
+{
+    int how;
+    for (how = 0; how < AGAINS; how++) {
+        pthread_t reader;
+        __atomic_store_n(&stage, 0, __ATOMIC_RELEASE);
+        reader = start(read_before, NULL);
+        await(1);
+        /* This thread has read it as well. */
+        EXPECT(pthread_rwlock_rdlock(&lock) == 0);
+        initialise_again(how);
+        EXPECT(pthread_rwlock_wrlock(&lock) == 0 && pthread_rwlock_unlock(&lock) == 0);
+        reach(2);
+        join(reader);
+        /* It is free: what was held of the one before is not in the way. */
+        EXPECT(pthread_rwlock_trywrlock(&lock) == 0 && pthread_rwlock_unlock(&lock) == 0);
+    }
+}
+
 int main(int count, char **arguments)
 {
     if (count > 1 && !strcmp(arguments[1], "again")) {
@@ -321,12 +371,19 @@ int main(int count, char **arguments)
         pthread_mutex_init(&mutex, &attr);
         pthread_mutex_lock(&mutex);
     }
+    if (count > 1 && !strcmp(arguments[1], "held")) {
+        /* The checking build refuses to initialise it, and then it is read still. */
+        EXPECT(pthread_rwlock_rdlock(&lock) == 0); /* READ HERE */
+        EXPECT(pthread_rwlock_init(&lock, NULL) == 0); /* INITIALISED HERE */
+        return pthread_rwlock_wrlock(&lock) == EDEADLK ? 3 : 0;
+    }
     if (count > 1)
         return 0;
     mutexes();
     refusals();
     conditions();
     readers();
+    initialised_again();
     join(start(calls, NULL));
     join(start(calls, NULL));
     join(start(calls, NULL));

@@ -1,7 +1,8 @@
 //! `pthread.h`: programs that know nothing of lockstead, with its locks.
 
 use crate::common::{
-    checking_archive, compilers, ends_well, package, passes, program, run, scratch, strict,
+    checked, checking_archive, compilers, ends_well, marked, package, passes, program, run, scratch,
+    strict,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -79,6 +80,25 @@ fn what_could_only_go_wrong_ends_the_program_with_a_message() {
         let output = run(&built, &[case]);
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && said.contains(words), "{case}: {said}");
+    }
+}
+
+/// Without checks it is another lock then, which nobody reads; with them it is refused, and stays.
+#[test]
+fn a_lock_that_is_read_and_initialised_again() {
+    let compiler = crate::common::compiler(false);
+    // Of its own, since the other test may be at building that one.
+    let built = program("c/pthread.c", compiler, "gnu11", &[CANCEL, "-DENDS"]);
+    assert_eq!(run(&built, &["held"]).status.code(), Some(0));
+    let built = program("c/pthread.c", compiler, "gnu11", &[CANCEL, "-DLKS_DEBUG"]);
+    for (setting, status) in [(None, None), (Some("warn"), Some(3))] {
+        let (output, said) = checked(&built, "held", setting);
+        assert_eq!(output.status.code(), status, "{said}");
+        assert!(said.contains("RULE: initialised while held\n"), "{said}");
+        for comment in ["READ HERE", "INITIALISED HERE"] {
+            let place = marked("pthread.c", comment);
+            assert!(said.contains(&place), "no {place}: {said}");
+        }
     }
 }
 
