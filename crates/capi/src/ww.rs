@@ -82,9 +82,9 @@ impl lks_ww_mutex {
             Err(WwError::Lock(LockError::Interrupted)) => -libc::EINTR,
             Err(WwError::Lock(LockError::OwnerLost)) if interruptible || !slow => -libc::EOWNERDEAD,
             Err(WwError::Lock(LockError::OwnerLost)) => die(&format!(
-                "{call}: lost owner: the {} is held by a thread that has ended with its context, or \
-                 that fork left behind in the parent process. It can never be released: release \
-                 all locks of a context and end it before its thread ends",
+                "{call}: lost owner: the {} is held by a thread that has ended, or that fork left \
+                 behind in the parent process. It can never be released: release all locks, and end \
+                 all contexts, before their thread ends",
                 named("wait/wound mutex", self.address())
             )),
             Err(WwError::Lock(error)) => refuse(error, call, "wait/wound mutex", self.address()),
@@ -160,4 +160,14 @@ pub(crate) extern "C" fn lks_ww_mutex_trylock_slow(
 unsafe extern "C" fn lks_ww_mutex_unlock_slow(mutex: &lks_ww_mutex) {
     // SAFETY: CAPI-HOLDER: the calling thread holds the lock; the caller keeps it.
     unsafe { mutex.raw.unlock_slow() };
+}
+
+/// Releases a lock that the calling thread took without a context.
+///
+/// # Safety
+/// CAPI-HOLDER holds.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn lks_ww_mutex_unlock_alone_slow(mutex: &lks_ww_mutex) {
+    // SAFETY: CAPI-HOLDER: the calling thread holds the lock, without a context; the caller keeps it.
+    unsafe { mutex.raw.unlock(None) };
 }

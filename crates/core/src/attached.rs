@@ -17,23 +17,32 @@ pub struct Attached<U32, U64> {
     pub(crate) node: Node<U32, U64>,
     /// The records by which other threads reach the contexts of this one.
     pub(crate) records: [SlotContext<U32, U64>; CONTEXTS_PER_THREAD],
+    /// How many wait/wound mutexes the thread holds without a context. The thread alone uses it,
+    /// and who takes the slot of a thread that has ended.
+    pub(crate) alone: U32,
 }
 
 impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
-    const UNUSED: Self =
-        Self { node: Node::IDLE, records: [const { SlotContext::VACANT }; CONTEXTS_PER_THREAD] };
+    const UNUSED: Self = Self {
+        node: Node::IDLE,
+        records: [const { SlotContext::VACANT }; CONTEXTS_PER_THREAD],
+        alone: U32::ZERO,
+    };
 
     fn is_unlinked(&self) -> bool {
         self.node.idle()
     }
 
-    /// A context that has not ended may hold locks, and these name its thread and itself.
+    /// A wait/wound mutex that is held without a context names its thread; a context that has not
+    /// ended may hold some, and these name its thread and itself.
     fn outlives(&self) -> bool {
-        self.records.iter().any(|record| record.ticket.load(Ordering::Relaxed) != 0)
+        self.alone.load(Ordering::Relaxed) != 0
+            || self.records.iter().any(|record| record.ticket.load(Ordering::Relaxed) != 0)
     }
 
     fn forget(&self) {
         self.records.iter().for_each(SlotContext::clear);
+        self.alone.store(0, Ordering::Relaxed);
     }
 }
 

@@ -25,8 +25,8 @@
 //!   takes the lost threads for living ones.
 //! - A thread that ends while it holds a lock leaves it locked for good; a
 //!   thread that gets the same slot later is taken for its owner. Not if it
-//!   had a context of wait/wound mutexes that had not ended: then its slot
-//!   goes to nobody, and waiting for its locks is an error, as after a fork.
+//!   is a wait/wound mutex: then the slot goes to nobody, and waiting for the
+//!   lock is an error, as after a fork.
 //! - A thread whose first lock operation ever happens in the last of the
 //!   libc's four rounds of key destructors, after ours, keeps its slot.
 //! - The libc allocates once for the fork handler, and for each thread if 32

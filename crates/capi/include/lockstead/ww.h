@@ -49,15 +49,13 @@ LKS_ASSERT__(ww_mutex_size, sizeof(lks_ww_mutex) == 32);
 LKS_ASSERT__(ww_mutex_holder, offsetof(lks_ww_mutex, holder__) == 8);
 LKS_ASSERT__(ww_mutex_ctx, offsetof(lks_ww_mutex, ctx__) == 24);
 
-/* The holder has no context. */
-#define LKS_WW_ALONE__ ((uint64_t)2)
-
 LKS_BEGIN_DECLS__
 
 int lks_ww_mutex_lock_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
 int lks_ww_mutex_lock_slow_how(lks_ww_mutex *mutex, lks_ww_ctx *ctx, unsigned how);
 int lks_ww_mutex_trylock_slow(lks_ww_mutex *mutex, lks_ww_ctx *ctx);
 void lks_ww_mutex_unlock_slow(lks_ww_mutex *mutex);
+void lks_ww_mutex_unlock_alone_slow(lks_ww_mutex *mutex);
 
 /* Begins a context: 0, or -EBUSY if the thread has four already. */
 LKS_NODISCARD__ int lks_ww_ctx_init(lks_ww_ctx *ctx, lks_ww_class *class_of_locks);
@@ -86,12 +84,12 @@ void lks_ww_mutex_destroy(lks_ww_mutex *mutex);
 LKS_INLINE__ int lks_ww_mutex_take__(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
 {
     uint32_t me = lks_self__;
-    if (LKS_UNLIKELY__(me == 0 || !lks_take_low__(&mutex->word__, me)))
+    /* Alone the library does it, which counts what a thread holds so. */
+    if (LKS_UNLIKELY__(!ctx || me == 0 || !lks_take_low__(&mutex->word__, me)))
         return 0;
     LKS_ACQUIRED__(mutex);
-    __atomic_store_n(&mutex->holder__, ctx ? ctx->ticket__ : LKS_WW_ALONE__, __ATOMIC_RELEASE);
-    if (ctx)
-        ctx->acquired__++;
+    __atomic_store_n(&mutex->holder__, ctx->ticket__, __ATOMIC_RELEASE);
+    ctx->acquired__++;
     mutex->ctx__ = ctx;
     return 1;
 }
@@ -108,8 +106,8 @@ LKS_INLINE__ int lks_ww_mutex_take_how__(lks_ww_mutex *mutex, lks_ww_ctx *ctx, u
 }
 
 /* Takes the lock in a context, or with a null pointer alone: 0; -EDEADLK: back off;
- * -EALREADY: the context has it; -EOWNERDEAD: a thread has it that has ended without
- * ending its context, or that fork has left behind, and it will never be free. Aborts,
+ * -EALREADY: the context has it; -EOWNERDEAD: a thread has it that has ended, or that
+ * fork has left behind, and it will never be free. Aborts,
  * rather than wait for ever, if the calling thread has it otherwise. */
 LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_lock(lks_ww_mutex *mutex, lks_ww_ctx *ctx)
     LKS_TSA__(try_acquire_capability(0, mutex))
@@ -162,8 +160,12 @@ LKS_NODISCARD__ LKS_INLINE__ int lks_ww_mutex_trylock(lks_ww_mutex *mutex, lks_w
 LKS_INLINE__ void lks_ww_mutex_unlock(lks_ww_mutex *mutex) LKS_TSA__(release_capability(mutex))
     LKS_TSA__(no_thread_safety_analysis)
 {
-    if (mutex->ctx__)
-        mutex->ctx__->acquired__--;
+    if (!mutex->ctx__) {
+        LKS_RELEASING__(mutex);
+        lks_ww_mutex_unlock_alone_slow(mutex);
+        return;
+    }
+    mutex->ctx__->acquired__--;
     __atomic_store_n(&mutex->holder__, 0, __ATOMIC_RELAXED);
     /* After the look at the context, which the next holder replaces. */
     LKS_RELEASING__(mutex);

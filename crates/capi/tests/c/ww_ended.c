@@ -1,17 +1,21 @@
-/* Threads that end with a context and its locks: an error for who wants one of these. */
+/* Threads that end with wait/wound mutexes, in a context or alone: an error for who wants one of these. */
 #include "expect.h"
 
 static lks_ww_class kind;
 static lks_ww_mutex lock, other;
 static lks_semaphore taken, end;
 
+/* Whether the thread that ends has taken the lock without a context. */
+static int alone;
+
 static void *leaves(void *waits)
 {
     /* Not on the stack, which is gone before what is in it. */
     static lks_ww_ctx contexts[2];
     lks_ww_ctx *ctx = &contexts[waits != NULL];
-    EXPECT(lks_ww_ctx_init(ctx, &kind) == 0);
-    EXPECT(lks_ww_mutex_lock(&lock, ctx) == 0);
+    if (!alone)
+        EXPECT(lks_ww_ctx_init(ctx, &kind) == 0);
+    EXPECT(lks_ww_mutex_lock(&lock, alone ? NULL : ctx) == 0);
     EXPECT(lks_semaphore_up(&taken) == 0);
     if (waits)
         lks_semaphore_down(&end);
@@ -77,10 +81,11 @@ static void *sleeps_alone(void *unused)
 int main(void)
 {
     pthread_t sleepers[3], leaver;
-    int scheme, i;
-    for (scheme = 0; scheme < 2; scheme++) {
-        lks_ww_class of_scheme = LKS_WW_CLASS_INIT((uint8_t)scheme);
+    int way, i;
+    for (way = 0; way < 4; way++) {
+        lks_ww_class of_scheme = LKS_WW_CLASS_INIT((uint8_t)(way & 1));
         kind = of_scheme;
+        alone = way & 2;
         lks_ww_mutex_init(&lock);
         join(start(leaves, NULL));
         lks_semaphore_down(&taken);

@@ -107,7 +107,7 @@ fn hopeless_waits_abort_with_a_message() {
         ("lost", &["lks_mutex_lock: lost owner", "fork"]),
         ("writer", &["lks_rwlock_read: recursion", "reader-writer lock at 0x"]),
         ("slow", &["lks_ww_mutex_lock_slow: the context holds 1 lock"]),
-        ("ended", &["lks_ww_mutex_lock_slow: lost owner", "has ended with its context"]),
+        ("ended", &["lks_ww_mutex_lock_slow: lost owner", "held by a thread that has ended"]),
         ("count", &["lks_atomic_dec_and_mutex_lock: the count is zero"]),
     ] {
         let output = crate::common::run(&built, &[case]);

@@ -1,8 +1,8 @@
 //! `pthread.h`: programs that know nothing of lockstead, with its locks.
 
 use crate::common::{
-    checked, checking_archive, compilers, ends_well, marked, package, passes, program, run, scratch,
-    strict,
+    checked, checking_archive, compilers, ends_well, marked, package, passes, program, run,
+    scratch, strict,
 };
 use std::path::{Path, PathBuf};
 use std::process::Command;

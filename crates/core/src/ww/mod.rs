@@ -66,6 +66,9 @@
 //!   younger one only while that is wounded; the wounded one does not wait, or is
 //!   about to find out that it is wounded. Hence no cycle of waits.
 //! - **WW-BARE** A context that holds nothing never backs off.
+//! - **WW-ENDED** The slot of a thread that ended with a lock of these, or with a context that had
+//!   not ended, is lost (SLOT-LOST): `base` names it for ever, and says so to who waits. Contexts
+//!   that sleep are told to look again ([`look_again`]); who waits without one looks every second.
 //! - **WW-LAST-TOUCH** After the atomic that releases, nothing here touches the lock.
 //!
 //! # Ordering
@@ -77,7 +80,7 @@
 //! # Progress
 //! The first is older than all that stood in line while it was first, and as a waiter of
 //! `base` it is handed the lock past the bound. Waiters without a context are waiters of
-//! `base`. Three may go before an older context: one that tries
+//! `base`, which begin anew every second (WW-ENDED), their bound too. Three may go before an older context: one that tries
 //! ([`RawWwMutex::try_lock`]), one that comes while those behind a former first are on
 //! their way, and in wait-die one that is woken while the older sleeps on, which holds
 //! nothing then.
@@ -115,7 +118,7 @@ mod wait;
 pub use crate::attached::CONTEXTS_PER_THREAD;
 pub use context::{Class, Context, Scheme, look_again};
 
-use crate::atomic::{Atomic64, Ordering};
+use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::hooks::{Off, Site};
 use crate::mutex::RawMutex;
 use crate::platform::{LockError, Platform, WaitBounds};
@@ -150,6 +153,15 @@ pub struct ContextPatience {
 impl ContextPatience {
     /// The patience to wait as long as it takes.
     pub const ENDLESS: Self = ContextPatience { deadline: None, interruptible: false };
+}
+
+/// Counts the locks that the calling thread holds without a context: while there are any its slot
+/// goes to nobody else, since they name it.
+#[inline(always)]
+fn count_alone<P: Platform>(count: impl FnOnce(u32) -> u32) {
+    let alone = &P::participant(P::me()).attached.alone;
+    // A signal handler in between gives back what it takes.
+    alone.store(count(alone.load(Ordering::Relaxed)), Ordering::Relaxed);
 }
 
 /// A wait/wound mutex without data. See the module documentation.
@@ -223,9 +235,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     pub fn lock_alone(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
         if self.base.lock_fast() || self.base.lock_warm() {
             self.held_by(Ticket::ALONE);
-            return Ok(());
+        } else {
+            self.lock_alone_contended(how, site)?;
         }
-        self.lock_alone_contended(how, site)
+        count_alone::<P>(|held| held + 1);
+        Ok(())
     }
 
     /// Acquires if that needs no waiting, in a context or without one.
@@ -242,8 +256,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         } else {
             return false;
         }
-        if let Some(context) = context {
-            context.gained();
+        match context {
+            Some(context) => context.gained(),
+            None => count_alone::<P>(|held| held + 1),
         }
         true
     }
@@ -255,8 +270,10 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
     /// has not ended; or without one.
     #[inline(always)]
     pub unsafe fn unlock(&self, context: Option<&Context<P>>) {
-        if let Some(context) = context {
-            context.lost();
+        match context {
+            Some(context) => context.lost(),
+            // One too many, of a lock that another thread took, is no reason to count on.
+            None => count_alone::<P>(|held| held.saturating_sub(1)),
         }
         if fault!(ww_release_touches_the_lock_again) {
             // SAFETY: the caller holds the lock, as it promises to hold it in `unlock`.

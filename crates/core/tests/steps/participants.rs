@@ -9,7 +9,8 @@ use lockstead_core::policy::{BackOff, Without};
 use lockstead_core::word::Word;
 use lockstead_core::ww::{CONTEXTS_PER_THREAD, Class, Context, Scheme};
 use lockstead_core::{
-    LockError, Off, Platform, Policy, RawMutex, Slot, TableEntry, WaitBounds, WaitOutcome,
+    LockError, Off, Platform, Policy, RawMutex, RawWwMutex, Slot, TableEntry, WaitBounds,
+    WaitOutcome,
 };
 
 fn entry(number: u32) -> &'static TableEntry<Alone> {
@@ -47,18 +48,47 @@ fn a_slot_that_others_take_first_is_left_to_them() {
     assert_eq!((entry.tid(), unplayed()), (Some(71), 0));
 }
 
+/// Locks may name the thread and its contexts for ever.
 #[test]
-fn the_next_thread_of_a_slot_finds_no_contexts_of_the_one_before() {
+fn a_slot_whose_thread_ends_with_contexts_goes_to_nobody() {
     let class: &'static Class<Alone> = Box::leak(Box::new(Class::new(Scheme::WaitDie)));
-    for _ in 0..2 {
-        assert!(entry(3).claim(71));
-        as_participant(3, || {
-            for _ in 0..CONTEXTS_PER_THREAD {
-                assert!(Context::begin(class).is_some());
-            }
+    for (number, ends) in [(3, true), (4, false)] {
+        assert!(entry(number).claim(71));
+        as_participant(number, || {
+            let begun = || Context::begin(class).expect("fewer than it can have");
+            let all: [Context<Alone>; CONTEXTS_PER_THREAD] = core::array::from_fn(|_| begun());
             assert!(Context::begin(class).is_none());
+            all.iter().skip(usize::from(!ends)).for_each(Context::finish);
         });
-        let _ = entry(3).vacate();
+        assert_eq!(entry(number).vacate(), !ends);
+        assert_eq!((entry(number).lost(), entry(number).tid()), (!ends, None));
+        assert_eq!(entry(number).claim(72), ends);
+    }
+}
+
+#[test]
+fn a_slot_whose_thread_ends_with_a_lock_that_it_took_alone_goes_to_nobody() {
+    let lock: &'static RawWwMutex<Alone> = Box::leak(Box::default());
+    for (number, by_trying) in [(3, false), (4, true)] {
+        for releases in [true, false] {
+            assert!(entry(number).claim(71));
+            as_participant(number, || {
+                let taken = by_trying && lock.try_lock(None, here());
+                assert!(taken || lock.lock_alone(&WaitBounds::FOREVER, here()) == Ok(()));
+                if releases {
+                    // SAFETY: taken just now, without a context.
+                    unsafe { lock.unlock(None) };
+                }
+            });
+            assert_eq!(entry(number).vacate(), !releases);
+        }
+        as_participant(5, || {
+            assert_eq!(lock.lock_alone(&WaitBounds::FOREVER, here()), Err(LockError::OwnerLost));
+        });
+        as_participant(number, || {
+            // SAFETY: what is left of the lock is this participant's.
+            unsafe { lock.unlock(None) };
+        });
     }
 }
 

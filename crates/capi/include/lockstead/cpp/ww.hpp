@@ -88,8 +88,8 @@ public:
     {
         const int result = LKS_CALL__(lks_ww_mutex_lock, &raw_, nullptr);
         if (result == -EOWNERDEAD)
-            detail::hopeless("ww_mutex::lock: lost owner: a thread holds it that has ended with its "
-                             "context, or that fork left behind. It can never be released");
+            detail::hopeless("ww_mutex::lock: lost owner: a thread holds it that has ended, or that "
+                             "fork left behind. It can never be released");
         if (result != 0)
             detail::hopeless("ww_mutex::lock: it was refused for what was reported before");
     }
