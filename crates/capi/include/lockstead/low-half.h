@@ -90,7 +90,11 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word)
 #endif
     {
         uint32_t me = lks_self__;
-        return __atomic_compare_exchange_n(half, &me, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+        if (__atomic_compare_exchange_n(half, &me, 0, 0, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+            return 1;
+        /* To a thread sanitizer the attempt was a use of the memory, too. */
+        LKS_RELEASING__(word);
+        return 0;
     }
 }
 

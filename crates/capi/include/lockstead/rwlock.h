@@ -223,8 +223,10 @@ LKS_INLINE__ void lks_rwlock_unwrite(lks_rwlock *lock) LKS_TSA__(release_capabil
     uint64_t mine = lks_self__;
     LKS_RELEASING__(lock);
     if (LKS_UNLIKELY__(!__atomic_compare_exchange_n(&lock->word__, &mine, 0, 0, __ATOMIC_RELEASE,
-                                                   __ATOMIC_RELAXED)))
+                                                   __ATOMIC_RELAXED))) {
+        LKS_RELEASING__(lock); /* see low-half.h */
         lks_rwlock_unwrite_slow(lock);
+    }
 }
 
 /* Turns the hold for writing into one for reading, with no writer in between. */

@@ -135,6 +135,7 @@ LKS_INLINE__ int lks_semaphore_up(lks_semaphore *semaphore)
         __atomic_compare_exchange_n(&semaphore->word__, &seen, seen + 1, 0, __ATOMIC_RELEASE,
                                     __ATOMIC_RELAXED))
         return 0;
+    LKS_RELEASING__(semaphore); /* see low-half.h */
     return lks_semaphore_up_slow(semaphore);
 }
 
