@@ -8,6 +8,53 @@
 #include "check.h"
 #include "kernel.h"
 
+/* Forms that only the kernel has. */
+LKS_NODISCARD__ LKS_INLINE__ int lks_mutex_lock_killable_nested_dbg(lks_mutex *mutex,
+                                                                    const lks_cancel *token,
+                                                                    unsigned subclass, LKS_AT__)
+    LKS_TSA__(try_acquire_capability(0, mutex)) LKS_TSA__(no_thread_safety_analysis)
+{
+    return lks_check_mutex_lock(mutex, LKS_KILLABLE__, LKS_ADDRESS__(token), subclass, file, line);
+}
+
+LKS_INLINE__ void lks_rwlock_read_nested_dbg(lks_rwlock *lock, int subclass, LKS_AT__)
+    LKS_TSA__(acquire_shared_capability(lock)) LKS_TSA__(no_thread_safety_analysis)
+{
+    (void)lks_check_rwlock_lock_nested(lock, 1, LKS_FOREVER__, 0, (unsigned)subclass, file, line);
+}
+
+LKS_NODISCARD__ LKS_INLINE__ int lks_rwlock_read_killable_nested_dbg(lks_rwlock *lock,
+                                                                     const lks_cancel *token,
+                                                                     int subclass, LKS_AT__)
+    LKS_TSA__(try_acquire_shared_capability(0, lock)) LKS_TSA__(no_thread_safety_analysis)
+{
+    return lks_check_rwlock_lock_nested(lock, 1, LKS_KILLABLE__, LKS_ADDRESS__(token),
+                                        (unsigned)subclass, file, line);
+}
+
+LKS_INLINE__ void lks_rwlock_write_nested_dbg(lks_rwlock *lock, int subclass, LKS_AT__)
+    LKS_TSA__(acquire_capability(lock)) LKS_TSA__(no_thread_safety_analysis)
+{
+    (void)lks_check_rwlock_lock_nested(lock, 0, LKS_FOREVER__, 0, (unsigned)subclass, file, line);
+}
+
+LKS_NODISCARD__ LKS_INLINE__ int lks_rwlock_write_killable_nested_dbg(lks_rwlock *lock,
+                                                                      const lks_cancel *token,
+                                                                      int subclass, LKS_AT__)
+    LKS_TSA__(try_acquire_capability(0, lock)) LKS_TSA__(no_thread_safety_analysis)
+{
+    return lks_check_rwlock_lock_nested(lock, 0, LKS_KILLABLE__, LKS_ADDRESS__(token),
+                                        (unsigned)subclass, file, line);
+}
+
+LKS_NODISCARD__ LKS_INLINE__ int lks_refcount_dec_and_lock_dbg(refcount_t *count,
+                                                               lks_mutex *mutex, LKS_AT__)
+    LKS_TSA__(try_acquire_capability(1, mutex)) LKS_TSA__(no_thread_safety_analysis)
+{
+    return atomic_read(&count->refs) >= 0 &&
+           lks_check_dec_and_lock(&count->refs.counter, mutex, file, line);
+}
+
 #define LKS_KERNEL__(call, lock) call##_dbg(&(lock)->lks__, __FILE__, __LINE__)
 
 #define mutex_init(lock) lks_mutex_init_dbg(&(lock)->lks__, #lock, __FILE__, __LINE__)
@@ -20,37 +67,38 @@
     lks_mutex_lock_killable_dbg(&(lock)->lks__, lockstead_token__, __FILE__, __LINE__)
 #define mutex_lock_interruptible_nested(lock, subclass) \
     lks_mutex_lock_interruptible_nested_dbg(&(lock)->lks__, subclass, __FILE__, __LINE__)
-#define mutex_lock_killable_nested(lock, subclass)                                       \
-    lks_check_mutex_lock(&(lock)->lks__, LKS_KILLABLE__, LKS_ADDRESS__(lockstead_token__), \
-                         subclass, __FILE__, __LINE__)
+#define mutex_lock_killable_nested(lock, subclass)                                      \
+    lks_mutex_lock_killable_nested_dbg(&(lock)->lks__, lockstead_token__, subclass, __FILE__, \
+                                       __LINE__)
 #define mutex_lock_io(lock) mutex_lock(lock)
 #define mutex_lock_io_nested(lock, subclass) mutex_lock_nested(lock, subclass)
 #define refcount_dec_and_mutex_lock(count, lock) \
-    (atomic_read(&(count)->refs) >= 0 && atomic_dec_and_mutex_lock(&(count)->refs, lock))
+    lks_refcount_dec_and_lock_dbg(count, &(lock)->lks__, __FILE__, __LINE__)
 #define atomic_dec_and_mutex_lock(count, lock)                                         \
     lks_atomic_dec_and_mutex_lock_dbg(&(count)->counter, &(lock)->lks__, __FILE__, __LINE__)
 #define mutex_trylock(lock) LKS_KERNEL__(lks_mutex_trylock, lock)
 #define mutex_unlock(lock) LKS_KERNEL__(lks_mutex_unlock, lock)
 
-#define LKS_RWSEM__(sem, reads, how, argument, subclass)                               \
-    lks_check_rwlock_lock_nested(&(sem)->lks__, reads, how, argument, (unsigned)(subclass), \
-                                 __FILE__, __LINE__)
-#define LKS_RWSEM_KILLABLE__(sem, reads, subclass) \
-    LKS_RWSEM__(sem, reads, LKS_KILLABLE__, LKS_ADDRESS__(lockstead_token__), subclass)
+#define LKS_RWSEM_KILLABLE__(call, sem) \
+    call##_dbg(&(sem)->lks__, lockstead_token__, __FILE__, __LINE__)
+#define LKS_RWSEM_KILLABLE_NESTED__(call, sem, subclass) \
+    call##_dbg(&(sem)->lks__, lockstead_token__, subclass, __FILE__, __LINE__)
 #define init_rwsem(sem) lks_rwlock_init_dbg(&(sem)->lks__, #sem, __FILE__, __LINE__)
 #define down_read(sem) LKS_KERNEL__(lks_rwlock_read, sem)
 #define down_read_nested(sem, subclass) \
-    ((void)LKS_RWSEM__(sem, 1, LKS_FOREVER__, 0, subclass))
+    lks_rwlock_read_nested_dbg(&(sem)->lks__, subclass, __FILE__, __LINE__)
 #define down_read_interruptible(sem) LKS_KERNEL__(lks_rwlock_read_interruptible, sem)
-#define down_read_killable(sem) LKS_RWSEM_KILLABLE__(sem, 1, 0)
-#define down_read_killable_nested(sem, subclass) LKS_RWSEM_KILLABLE__(sem, 1, subclass)
+#define down_read_killable(sem) LKS_RWSEM_KILLABLE__(lks_rwlock_read_killable, sem)
+#define down_read_killable_nested(sem, subclass) \
+    LKS_RWSEM_KILLABLE_NESTED__(lks_rwlock_read_killable_nested, sem, subclass)
 #define down_read_trylock(sem) LKS_KERNEL__(lks_rwlock_tryread, sem)
 #define up_read(sem) LKS_KERNEL__(lks_rwlock_unread, sem)
 #define down_write(sem) LKS_KERNEL__(lks_rwlock_write, sem)
 #define down_write_nested(sem, subclass) \
-    ((void)LKS_RWSEM__(sem, 0, LKS_FOREVER__, 0, subclass))
-#define down_write_killable(sem) LKS_RWSEM_KILLABLE__(sem, 0, 0)
-#define down_write_killable_nested(sem, subclass) LKS_RWSEM_KILLABLE__(sem, 0, subclass)
+    lks_rwlock_write_nested_dbg(&(sem)->lks__, subclass, __FILE__, __LINE__)
+#define down_write_killable(sem) LKS_RWSEM_KILLABLE__(lks_rwlock_write_killable, sem)
+#define down_write_killable_nested(sem, subclass) \
+    LKS_RWSEM_KILLABLE_NESTED__(lks_rwlock_write_killable_nested, sem, subclass)
 #define down_write_trylock(sem) LKS_KERNEL__(lks_rwlock_trywrite, sem)
 #define up_write(sem) LKS_KERNEL__(lks_rwlock_unwrite, sem)
 #define downgrade_write(sem) LKS_KERNEL__(lks_rwlock_downgrade, sem)
