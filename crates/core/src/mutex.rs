@@ -313,7 +313,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
     }
 
     /// Describes the wait of a thread that is about to wait for the mutex.
-    fn awaited(&self, how: &WaitBounds<'_, P>) -> Awaited {
+    pub(crate) fn awaited(&self, how: &WaitBounds<'_, P>) -> Awaited {
         Awaited {
             address: self.id().0,
             wants: AwaitedUse::Mutex,

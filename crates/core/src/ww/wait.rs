@@ -5,7 +5,7 @@ use super::context::{self, Context};
 use super::ticket::Ticket;
 use super::{ContextPatience, RawWwMutex, Scheme, WwError};
 use crate::atomic::{Atomic64, Ordering};
-use crate::awaited::telling_outcome;
+use crate::awaited::{telling, telling_outcome};
 use crate::give_up::Reasons;
 use crate::hooks::Site;
 use crate::platform::{Awaited, AwaitedUse, LockError, Nanos, Platform, WaitBounds, WaitOutcome};
@@ -105,17 +105,24 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         result
     }
 
-    /// Waits for `base` without a context.
+    /// Waits for `base` without a context. To observers it is one wait, however often it looks.
     pub(super) fn wait_alone(&self, how: &WaitBounds<'_, P>, site: Site) -> Result<(), LockError> {
-        loop {
-            let look = P::now().after(LOOK);
-            let until = how.deadline.map_or(look, |deadline| deadline.min(look));
-            let bounded = WaitBounds { deadline: Some(until), ..*how };
-            match self.base.lock_how(&bounded, 0, site) {
-                Err(LockError::TimedOut) if !past::<P>(how.deadline) => {}
-                ended => return ended,
-            }
+        if self.base.try_lock(site) {
+            return Ok(());
         }
+        let awaited = self.base.awaited(how);
+        let shown = awaited.shown(how);
+        telling::<P, _>(&awaited, || {
+            loop {
+                let look = P::now().after(LOOK);
+                let until = how.deadline.map_or(look, |deadline| deadline.min(look));
+                let bounded = WaitBounds { deadline: Some(until), ..*how };
+                match self.base.lock_within(&bounded, &shown) {
+                    Err(LockError::TimedOut) if !past::<P>(how.deadline) => {}
+                    ended => return ended,
+                }
+            }
+        })
     }
 
     /// Becomes the first, unless an older context is. A context that is first
