@@ -33,8 +33,8 @@ impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
         self.node.idle()
     }
 
-    /// A wait/wound mutex that is held without a context names its thread; a context that has not
-    /// ended may hold some, and these name its thread and itself.
+    /// Tells whether the thread holds a wait/wound mutex without a context, which names the thread,
+    /// or has a context that has not ended: that may hold some, which name both.
     fn outlives(&self) -> bool {
         self.alone.load(Ordering::Relaxed) != 0
             || self.records.iter().any(|record| record.ticket.load(Ordering::Relaxed) != 0)

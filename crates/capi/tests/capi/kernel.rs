@@ -104,7 +104,7 @@ fn without_checks_too_something_is_said() {
     }
 }
 
-/// The names between backticks.
+/// Returns the names between backticks.
 fn names(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
