@@ -120,6 +120,22 @@ fn hopeless_waits_abort_with_a_message() {
 }
 
 #[test]
+fn a_process_of_cpp_does_not_end_without_a_message() {
+    let built = program("cpp/hopeless.cc", compiler(true), "c++11", &[]);
+    for (case, words) in [
+        ("contexts", "ww_context: this thread has four contexts already"),
+        ("once", "call_once: recursion"),
+        ("ended", "ww_mutex::lock: lost owner"),
+    ] {
+        let output = crate::common::run(&built, &[case]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(words), "{case}: {said}");
+    }
+    let output = crate::common::run(&built, &["guard"]);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn the_types_of_cpp_work_with_the_standard_librarys() {
     for compiler in compilers().iter().filter(|compiler| compiler.cpp) {
         for standard in ["c++11", "c++14", "c++17", "c++20"] {
