@@ -18,7 +18,7 @@ use super::library::Library;
 use super::memory::TargetMemory;
 use super::moment::{interrupted, is_whole};
 use super::objects::Objects;
-use super::slots::{has_ended, stop_all};
+use super::slots::stop_all;
 use super::trace::{Asked, Held};
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::memory::{ReadableMemory, SavedMemory};
@@ -145,7 +145,6 @@ impl<'a> Leaving<'a> {
         let asked = match Asked::new(tid) {
             Ok(asked) => asked,
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(true),
-            Err(_) if has_ended(self.pid, tid) => return Ok(true),
             Err(error) => return Err(error),
         };
         match asked.stands(Instant::now() + PATIENCE)? {

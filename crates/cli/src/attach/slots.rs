@@ -10,7 +10,6 @@ use super::memory::TargetMemory;
 use super::objects::{Object, Objects, Reference};
 use super::trace::{Asked, Held};
 use lockstead_inspect::memory::ReadableMemory;
-use lockstead_inspect::proc::status::StatusFile;
 use lockstead_inspect::proc::task;
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -156,7 +155,6 @@ pub(super) fn stop_all(pid: u32, deadline: Instant) -> io::Result<Vec<Held>> {
             match Asked::new(tid) {
                 Ok(one) => asked.push(one),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {}
-                Err(_) if has_ended(pid, tid) => {}
                 Err(error) => return Err(error),
             }
         }
@@ -164,12 +162,4 @@ pub(super) fn stop_all(pid: u32, deadline: Instant) -> io::Result<Vec<Held>> {
             held.extend(one.stands(deadline)?.map(|(held, _)| held));
         }
     }
-}
-
-/// Tells whether a thread has ended: the first one's number stays as long as there are others.
-pub(super) fn has_ended(pid: u32, tid: u32) -> bool {
-    let status = StatusFile::read(&format!("/proc/{pid}/task/{tid}/status"));
-    status.map_or(true, |status| {
-        status.text("State").is_some_and(|state| state.starts_with(['Z', 'X']))
-    })
 }

@@ -5,6 +5,7 @@
 //! it is done by one thread of this command, and with the end of that the kernel lets go of
 //! everything: no program stands still because the command was killed.
 
+use lockstead_inspect::proc::status::StatusFile;
 use std::io;
 use std::mem::zeroed;
 use std::ptr;
@@ -70,14 +71,18 @@ impl Asked {
     /// Asks the thread `tid`.
     ///
     /// # Errors
-    /// It has ended, another process traces it, or it is not permitted.
+    /// `ESRCH`: it has ended. Else another process traces it, or it is not permitted.
     pub(super) fn new(tid: u32) -> io::Result<Asked> {
         let number = libc::pid_t::try_from(tid).map_err(|_| io::ErrorKind::InvalidInput)?;
         let held = Held { number, signal: 0, stands: false };
         let options = libc::PTRACE_O_TRACESYSGOOD;
-        held.request(libc::PTRACE_SEIZE, options)?;
-        held.request(libc::PTRACE_INTERRUPT, 0)?;
-        Ok(Asked(held))
+        let asked = held.request(libc::PTRACE_SEIZE, options);
+        match asked.and_then(|()| held.request(libc::PTRACE_INTERRUPT, 0)) {
+            Ok(()) => Ok(Asked(held)),
+            // The kernel says that it is not permitted to trace what is ending.
+            Err(_) if has_ended(tid) => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            Err(error) => Err(error),
+        }
     }
 
     /// Waits until it stands still, at most until `deadline`. `None` if it has ended.
@@ -91,6 +96,15 @@ impl Asked {
             None => Ok(None),
         }
     }
+}
+
+/// Tells whether a thread has ended: the first one's number stays as long as there are others, and
+/// that of a process until somebody has asked for its status.
+fn has_ended(tid: u32) -> bool {
+    let status = StatusFile::read(&format!("/proc/{tid}/status"));
+    status.map_or(true, |status| {
+        status.text("State").is_some_and(|state| state.starts_with(['Z', 'X']))
+    })
 }
 
 impl Held {
@@ -299,4 +313,26 @@ pub(super) fn apart<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static
         work()
     })?;
     thread.join().map_err(|_| io::Error::other("lockstead failed while it traced the process"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_ended_is_not_said_to_be_forbidden() {
+        let mut child = std::process::Command::new("true").spawn().expect("a process");
+        let tid = child.id();
+        let end = Instant::now() + Duration::from_secs(60);
+        while !has_ended(tid) {
+            assert!(Instant::now() < end, "true does not end");
+            std::thread::yield_now();
+        }
+        // Its number stays until its status has been asked for.
+        for _ in 0..2 {
+            let asked = Asked::new(tid).expect_err("it has ended");
+            assert_eq!(asked.raw_os_error(), Some(libc::ESRCH));
+            child.wait().expect("its status");
+        }
+    }
 }
