@@ -1,53 +1,60 @@
 //! Builds the libraries that `lockstead run` puts under a program, for the
 //! command to embed: one that observes, and one that checks as well.
 //!
-//! On a target that the library does not support, or without its sources (a
-//! package on its own), the command is built without, and says so when asked to
-//! `run`.
+//! In the repository it is built where its sources are. The package that a registry has stands alone
+//! and carries them, by the links in `embedded/`, which packing follows: a workspace is made of them.
+//!
+//! On a target that the library does not support the command is built without, and says so when asked
+//! to `run`.
 
 use std::env;
+use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 
-include!("../preload/shared_object.rs");
+include!("embedded/shared_object.rs");
+
+/// The packages of which the library is made.
+const PACKAGES: [&str; 6] = ["core", "rules", "told", "ledger", "unwind", "preload"];
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(preload_image)");
     println!("cargo::rerun-if-changed=build.rs");
     let package = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
-    let Some(workspace) = package.ancestors().nth(2) else { return };
     if !is_supported() {
         return;
     }
-    for input in [
-        "Cargo.toml",
-        "Cargo.lock",
-        "crates/preload/Cargo.toml",
-        "crates/preload/shared_object.rs",
-        "crates/preload/src",
-        "crates/unwind/Cargo.toml",
-        "crates/unwind/src",
-        "crates/rules/Cargo.toml",
-        "crates/rules/src",
-        "crates/told/Cargo.toml",
-        "crates/told/src",
-        "crates/ledger/Cargo.toml",
-        "crates/ledger/src",
-        "crates/core/Cargo.toml",
-        "crates/core/src",
-    ] {
-        println!("cargo::rerun-if-changed={}", workspace.join(input).display());
+    let embedded = package.join("embedded");
+    // The links of the repository are what packing has made files of.
+    let packed = !embedded.join("workspace.toml").is_symlink();
+    let workspace = if packed {
+        let staged = Path::new(&variable("OUT_DIR")).join("library");
+        stage(&package, &embedded, &staged).unwrap_or_else(|error| fail(&error));
+        staged
+    } else {
+        package.ancestors().nth(2).expect("crates/cli lies in the repository").to_owned()
+    };
+    let crates = if packed { embedded } else { workspace.join("crates") };
+    println!("cargo::rerun-if-changed={}", crates.join("preload/shared_object.rs").display());
+    for name in PACKAGES {
+        let manifest = if packed { "manifest.toml" } else { "Cargo.toml" };
+        println!("cargo::rerun-if-changed={}", crates.join(name).join(manifest).display());
+        println!("cargo::rerun-if-changed={}", crates.join(name).join("src").display());
+    }
+    for file in ["Cargo.toml", "Cargo.lock"] {
+        println!("cargo::rerun-if-changed={}", workspace.join(file).display());
     }
     println!("cargo::rustc-cfg=preload_image");
-    build(workspace, "preload", false);
-    build(workspace, "check", true);
+    build(&workspace, packed, "preload", false);
+    build(&workspace, packed, "check", true);
 }
 
 /// Builds one of them, in a directory `name`, and tells the command where it is.
-fn build(workspace: &Path, name: &str, checks: bool) {
+fn build(workspace: &Path, packed: bool, name: &str, checks: bool) {
     let target_dir = Path::new(&variable("OUT_DIR")).join(name);
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    match build_shared_object(&cargo, workspace, &target_dir, &variable("TARGET"), checks) {
+    let target = variable("TARGET");
+    match build_shared_object(&cargo, workspace, &target_dir, &target, checks, !packed) {
         Ok(image) => {
             let name = name.to_uppercase();
             println!("cargo::rustc-env=LOCKSTEAD_{name}_IMAGE={}", image.display());
@@ -56,11 +63,62 @@ fn build(workspace: &Path, name: &str, checks: bool) {
             hasher.write(&bytes);
             println!("cargo::rustc-env=LOCKSTEAD_{name}_HASH={:016x}", hasher.finish());
         }
-        Err(reason) => {
-            eprintln!("the library for `lockstead run` could not be built: {reason}");
-            std::process::exit(1);
+        Err(reason) => fail(&reason),
+    }
+}
+
+/// Makes a workspace of the sources that the package carries.
+fn stage(package: &Path, embedded: &Path, staged: &Path) -> Result<(), String> {
+    let read = |file: &Path| {
+        fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+    };
+    let write = |file: &Path, text: &str| {
+        fs::create_dir_all(file.parent().expect("a file lies in a folder"))
+            .and_then(|()| fs::write(file, text))
+            .map_err(|error| format!("{}: {error}", file.display()))
+    };
+    let workspace = read(&embedded.join("workspace.toml"))?;
+    let kept = sections(&workspace, |header| {
+        header.starts_with("[workspace.") || header == "[profile.preload]"
+    });
+    let members = "[workspace]\nresolver = \"3\"\nmembers = [\"crates/*\"]\n\n";
+    write(&staged.join("Cargo.toml"), &format!("{members}{kept}"))?;
+    // The versions of what other packages it is built of: those of the command.
+    if let Ok(lock) = fs::read_to_string(package.join("Cargo.lock")) {
+        write(&staged.join("Cargo.lock"), &lock)?;
+    }
+    for name in PACKAGES {
+        let manifest = read(&embedded.join(name).join("manifest.toml"))?;
+        // Tests and what they need stay in the repository.
+        let kept = sections(&manifest, |header| {
+            !["[dev-dependencies]", "[[test]]", "[[example]]"].contains(&header)
+        });
+        let folder = staged.join("crates").join(name);
+        write(&folder.join("Cargo.toml"), &kept)?;
+        let sources = folder.join("src");
+        if !sources.is_symlink() {
+            std::os::unix::fs::symlink(embedded.join(name).join("src"), &sources)
+                .map_err(|error| format!("{}: {error}", sources.display()))?;
         }
     }
+    Ok(())
+}
+
+/// Returns the sections of a manifest whose header, as it is written, is wanted.
+fn sections(manifest: &str, wanted: impl Fn(&str) -> bool) -> String {
+    let mut keep = false;
+    let lines = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            keep = wanted(line.trim());
+        }
+        keep
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+fn fail(reason: &str) -> ! {
+    eprintln!("the library for `lockstead run` could not be built: {reason}");
+    std::process::exit(1);
 }
 
 fn is_supported() -> bool {

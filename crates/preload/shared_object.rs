@@ -6,7 +6,8 @@
 // built by a cargo of its own, in a target directory of its own.
 
 /// Builds the shared object for `target` with the packages of `workspace`, as
-/// the one that checks or the one that only observes, and returns its path.
+/// the one that checks or the one that only observes, and returns its path. The
+/// lock file of a `locked` workspace stays as it is.
 ///
 /// # Errors
 /// What cargo said.
@@ -16,13 +17,17 @@ fn build_shared_object(
     target_dir: &std::path::Path,
     target: &str,
     checks: bool,
+    locked: bool,
 ) -> Result<std::path::PathBuf, String> {
     use std::process::{Command, Stdio};
 
     let run = |offline: bool| {
         let mut command = Command::new(cargo);
         command.current_dir(workspace);
-        command.args(["rustc", "--package", "lockstead-preload", "--lib", "--locked"]);
+        command.args(["rustc", "--package", "lockstead-preload", "--lib"]);
+        if locked {
+            command.arg("--locked");
+        }
         let features = if checks { "shared-object,check" } else { "shared-object" };
         command.args(["--crate-type", "cdylib", "--features", features]);
         command.args(["--profile", "preload", "--target", target, "--target-dir"]).arg(target_dir);

@@ -15,8 +15,8 @@ pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").into()
 }
 
-/// Returns all files below `folder` of the workspace, in a fixed order; build outputs, and what is
-/// hidden, left out.
+/// Returns all files below `folder` of the workspace, in a fixed order; build outputs, links and what
+/// is hidden left out.
 ///
 /// # Panics
 /// If a folder cannot be read.
@@ -26,12 +26,14 @@ pub fn all_files(folder: &str) -> Vec<PathBuf> {
     let mut open = vec![root().join(folder)];
     while let Some(folder) = open.pop() {
         for entry in std::fs::read_dir(&folder).expect("a readable folder") {
-            let path = entry.expect("a readable entry").path();
+            let entry = entry.expect("a readable entry");
+            let path = entry.path();
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name == "target" || name.starts_with('.') {
+            let kind = entry.file_type().expect("an entry of a folder has a kind");
+            if name == "target" || name.starts_with('.') || kind.is_symlink() {
                 continue;
             }
-            if path.is_dir() { open.push(path) } else { found.push(path) }
+            if kind.is_dir() { open.push(path) } else { found.push(path) }
         }
     }
     found.sort();

@@ -248,7 +248,8 @@ fn the_preload_library_brings_little_into_a_program() {
     assert!(!gimli.contains("\"std\"") && !gimli.contains("\"read\""), "{gimli}");
 }
 
-/// The command embeds the preload library: cargo builds it again only if told what it is made of.
+/// The command embeds the preload library: cargo builds it again only if told what it is made of, and
+/// away from the repository it is built of what the links lead to.
 #[test]
 fn the_preload_library_is_built_again_after_each_change_of_its_sources() {
     let script = text(&root().join("crates/cli/build.rs"));
@@ -257,9 +258,13 @@ fn the_preload_library_is_built_again_after_each_change_of_its_sources() {
         if !package.starts_with("lockstead-") || seen.contains(&package) {
             continue;
         }
-        let folder = package.replace("lockstead-", "crates/");
-        for input in ["Cargo.toml", "src"].map(|part| format!("\"{folder}/{part}\"")) {
-            assert!(script.contains(&input), "crates/cli/build.rs does not name {input}");
+        let name = package.replace("lockstead-", "");
+        let named = script.contains(&format!("\"{name}\""));
+        assert!(named, "crates/cli/build.rs does not name {name}");
+        for (link, part) in [("manifest.toml", "Cargo.toml"), ("src", "src")] {
+            let link = root().join("crates/cli/embedded").join(&name).join(link);
+            let leads = std::fs::canonicalize(&link).expect("a link of crates/cli/embedded");
+            assert_eq!(leads, root().join("crates").join(&name).join(part));
         }
         left.extend(dependencies(&package, &[None, Some("build")]));
         seen.push(package);

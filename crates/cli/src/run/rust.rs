@@ -28,24 +28,27 @@ use std::process::Command;
 /// Returns a source of `crates/parking_lot`, with the name of its file.
 macro_rules! lot {
     ($file:literal) => {
-        (concat!("parking_lot/", $file), include_str!(concat!("../../../parking_lot/src/", $file)))
+        (
+            concat!("parking_lot/", $file),
+            include_str!(concat!("../../embedded/parking_lot/src/", $file)),
+        )
     };
 }
 
 /// The sources, by the names of their files; the crate `lockstead_told` first.
 const SOURCES: [(&str, &str); 24] = [
-    ("told.rs", include_str!("../../../told/src/lib.rs")),
-    ("home.rs", include_str!("../../../told/src/home.rs")),
-    ("once.rs", include_str!("../../../told/src/once.rs")),
-    ("lib.rs", include_str!("../../../std/src/lib.rs")),
-    ("sync.rs", include_str!("../../../std/src/sync.rs")),
-    ("sync/condvar.rs", include_str!("../../../std/src/sync/condvar.rs")),
-    ("sync/lazy_lock.rs", include_str!("../../../std/src/sync/lazy_lock.rs")),
-    ("sync/once.rs", include_str!("../../../std/src/sync/once.rs")),
-    ("sync/once_lock.rs", include_str!("../../../std/src/sync/once_lock.rs")),
-    ("sync/mutex.rs", include_str!("../../../std/src/sync/mutex.rs")),
-    ("sync/rwlock.rs", include_str!("../../../std/src/sync/rwlock.rs")),
-    ("sync/telling.rs", include_str!("../../../std/src/sync/telling.rs")),
+    ("told.rs", include_str!("../../embedded/told/src/lib.rs")),
+    ("home.rs", include_str!("../../embedded/told/src/home.rs")),
+    ("once.rs", include_str!("../../embedded/told/src/once.rs")),
+    ("lib.rs", include_str!("../../embedded/std/src/lib.rs")),
+    ("sync.rs", include_str!("../../embedded/std/src/sync.rs")),
+    ("sync/condvar.rs", include_str!("../../embedded/std/src/sync/condvar.rs")),
+    ("sync/lazy_lock.rs", include_str!("../../embedded/std/src/sync/lazy_lock.rs")),
+    ("sync/once.rs", include_str!("../../embedded/std/src/sync/once.rs")),
+    ("sync/once_lock.rs", include_str!("../../embedded/std/src/sync/once_lock.rs")),
+    ("sync/mutex.rs", include_str!("../../embedded/std/src/sync/mutex.rs")),
+    ("sync/rwlock.rs", include_str!("../../embedded/std/src/sync/rwlock.rs")),
+    ("sync/telling.rs", include_str!("../../embedded/std/src/sync/telling.rs")),
     lot!("lib.rs"),
     lot!("telling.rs"),
     lot!("with_guards/mod.rs"),

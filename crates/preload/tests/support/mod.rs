@@ -55,8 +55,15 @@ impl Library {
             let name = if checks { "preload-check" } else { "preload" };
             let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
             let target = "x86_64-unknown-linux-gnu";
-            build_shared_object(env!("CARGO").as_ref(), workspace, &target_dir, target, checks)
-                .expect("the shared object is built")
+            build_shared_object(
+                env!("CARGO").as_ref(),
+                workspace,
+                &target_dir,
+                target,
+                checks,
+                true,
+            )
+            .expect("the shared object is built")
         })
     }
 

@@ -1,0 +1,1 @@
+../../preload/shared_object.rs
