@@ -228,7 +228,7 @@ impl ThreadList {
         let word = if named.is_null() { self.deferred.load(Relaxed) } else { named };
         match word.expose_provenance() {
             0 => 0,
-            word => word.wrapping_sub_signed(self.offset.load(Relaxed)),
+            word => word.wrapping_add_signed(self.offset.load(Relaxed).wrapping_neg()),
         }
     }
 
@@ -264,7 +264,7 @@ impl ThreadList {
 
     /// Returns where the node of a slot is, given the slot's address.
     fn node(&self, record: usize) -> usize {
-        record.wrapping_sub_signed(self.offset.load(Relaxed))
+        record.wrapping_add_signed(self.offset.load(Relaxed).wrapping_neg())
     }
 
     /// Appends a slot, the life word of which is pending.

@@ -22,8 +22,11 @@ pub(super) fn subtracts() -> bool {
 }
 
 #[cfg(target_arch = "x86_64")]
+// A safe function from Rust 1.94 on.
+#[allow(unused_unsafe)]
 fn looks_are_cheap() -> bool {
-    let leaf = core::arch::x86_64::__cpuid(0);
+    // SAFETY: every processor for x86-64 has the instruction.
+    let leaf = unsafe { core::arch::x86_64::__cpuid(0) };
     let maker = [leaf.ebx, leaf.edx, leaf.ecx].map(u32::to_le_bytes);
     matches!(maker.as_flattened(), b"AuthenticAMD" | b"HygonGenuine")
 }

@@ -169,7 +169,8 @@ fn high_half(word: &U64) -> *const u32 {
 
 /// Sleeps on all the words. Returns `None` where the kernel, or a filter, does not offer that.
 fn wait_all(watches: &[WatchedWord<'_, Linux>], how: &WaitBounds<'_, Linux>) -> Option<Woken> {
-    let mut vector = [const { MaybeUninit::uninit() }; MOST];
+    let mut vector: [MaybeUninit<futex::FutexWaitv>; MOST] =
+        [const { MaybeUninit::uninit() }; MOST];
     let mut used = 0;
     let mut push = |address: *const u32, value: u32, scope: Scope| {
         if let Some(entry) = vector.get_mut(used) {
@@ -185,7 +186,7 @@ fn wait_all(watches: &[WatchedWord<'_, Linux>], how: &WaitBounds<'_, Linux>) -> 
         push(address, value, scope);
     }
     // SAFETY: the loop above has written the first `used` entries.
-    let vector = unsafe { vector[..used].assume_init_ref() };
+    let vector = unsafe { core::slice::from_raw_parts(vector.as_ptr().cast(), used) };
     let first = usize::from(how.cancel.is_some());
     let soon = soon().filter(|soon| how.deadline.is_none_or(|deadline| *soon < deadline));
     let result = futex::wait_vector(vector, soon.or(how.deadline));
