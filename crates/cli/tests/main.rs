@@ -3,6 +3,7 @@
 //!
 //! One program of tests, since linking each module alone takes longer than most of them run.
 
+mod action;
 mod attach;
 mod browser;
 mod check;

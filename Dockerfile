@@ -1,0 +1,17 @@
+# The command in an image. docs/containers.md says how it looks at processes of the host and of other
+# containers.
+#
+#   docker build -t lockstead .
+#   docker run --rm --pid=host --cap-add=SYS_PTRACE lockstead dump PID
+
+FROM rust:1.95-slim-bookworm AS build
+WORKDIR /lockstead
+COPY . .
+RUN cargo build --release --locked --bins --package lockstead-cli --package lockstead-bench
+
+# glibc and the compiler's libgcc_s, with which the command is linked, and nothing that it needs beside them.
+FROM debian:bookworm-slim
+COPY --from=build /lockstead/target/release/lockstead /lockstead/target/release/lockstead-bench /usr/local/bin/
+COPY --from=build /lockstead/LICENSE-MIT /lockstead/LICENSE-APACHE /usr/local/share/doc/lockstead/
+ENTRYPOINT ["lockstead"]
+CMD ["--help"]
