@@ -47,20 +47,27 @@ impl Browser {
 
     /// Returns the page's element `body` after its scripts have run.
     fn body(&self, file: &Path, size: &str) -> String {
+        let dom = self.dom(&format!("file://{}", file.display()), size);
+        let body = dom.find("<body").expect("a body");
+        let end = dom[body..].find('>').expect("its end");
+        dom[body..=body + end].to_owned()
+    }
+
+    /// Returns a page as it is after its scripts have run.
+    pub(crate) fn dom(&self, address: &str, size: &str) -> String {
         let profile = tempfile::tempdir().expect("a folder");
         let mut command = Command::new(&self.0);
         command
             .args(["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"])
-            .args(["--virtual-time-budget=10000", &format!("--window-size={size}")])
+            .args(["--enable-unsafe-swiftshader", "--virtual-time-budget=10000"])
+            .arg(format!("--window-size={size}"))
             .arg(format!("--user-data-dir={}", profile.path().display()))
-            .arg(format!("file://{}", file.display()))
+            .arg(address)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         let outcome = finish(command.spawn().expect("the browser starts"));
         assert_eq!(outcome.status, 0, "{}", outcome.stderr);
-        let body = outcome.stdout.find("<body").expect("a body");
-        let end = outcome.stdout[body..].find('>').expect("its end");
-        outcome.stdout[body..=body + end].to_owned()
+        outcome.stdout
     }
 }

@@ -17,6 +17,7 @@ mod dump_own;
 mod dump_run;
 mod ending;
 mod exact;
+mod formats;
 mod groups;
 mod hangs;
 mod holders;

@@ -53,7 +53,7 @@ impl Recorded {
         succeed(&[&["export", text(&file)], flags].concat())
     }
 
-    fn trace(&self) -> Trace {
+    pub(crate) fn trace(&self) -> Trace {
         let exported = self.export(&[]);
         let trace: Value = serde_json::from_str(&exported.stdout).expect("JSON");
         let trace = Trace(trace["traceEvents"].as_array().expect("a list").clone());
@@ -80,10 +80,10 @@ fn sum(folded: &str, last: &str) -> u64 {
 }
 
 /// The events of a trace.
-struct Trace(Vec<Value>);
+pub(crate) struct Trace(Vec<Value>);
 
 /// Returns a time of a trace in nanoseconds.
-fn ns(time: &Value) -> u64 {
+pub(crate) fn ns(time: &Value) -> u64 {
     (time.as_f64().expect("a time") * 1e3).round() as u64
 }
 
@@ -108,11 +108,11 @@ fn outer(slices: &[&Value]) -> Vec<Option<usize>> {
 }
 
 impl Trace {
-    fn of<'t>(&'t self, phase: &'t str) -> impl Iterator<Item = &'t Value> {
+    pub(crate) fn of<'t>(&'t self, phase: &'t str) -> impl Iterator<Item = &'t Value> {
         self.0.iter().filter(move |event| event["ph"] == phase)
     }
 
-    fn slices<'t>(&'t self, name: &'t str) -> Vec<&'t Value> {
+    pub(crate) fn slices<'t>(&'t self, name: &'t str) -> Vec<&'t Value> {
         self.of("X").filter(|slice| slice["name"] == name).collect()
     }
 
@@ -134,7 +134,7 @@ impl Trace {
     }
 
     /// Returns the arrows: the slices from which and to which they lead.
-    fn arrows(&self) -> Vec<(&Value, &Value)> {
+    pub(crate) fn arrows(&self) -> Vec<(&Value, &Value)> {
         let tracks = self.tracks();
         // The slice that lies around each one, so that a look does not pass all that are over.
         let outer: BTreeMap<_, Vec<Option<usize>>> =
@@ -144,7 +144,11 @@ impl Trace {
             let last = slices.partition_point(|slice| span(slice).0 <= at).checked_sub(1);
             let mut those = std::iter::successors(last, |&inner| outer[inner]);
             let found = those.find(|&inner| at <= span(slices[inner]).1);
-            slices[found.unwrap_or_else(|| panic!("nothing at {end}"))]
+            let mut found = found.unwrap_or_else(|| panic!("nothing at {end}"));
+            if slices[found]["cat"] == "arrow" {
+                found = outer[found].unwrap_or_else(|| panic!("nothing around {end}"));
+            }
+            slices[found]
         };
         let ends: HashMap<u64, &Value> =
             self.of("f").map(|end| (end["id"].as_u64().expect("an id"), end)).collect();

@@ -69,7 +69,10 @@ fn the_page_has_what_was_recorded() {
     let trace: Value =
         serde_json::from_str(&succeed(&["export", text(&events_file)]).stdout).expect("JSON");
     let slices = trace["traceEvents"].as_array().expect("a list").iter();
-    let slices = slices.filter(|event| event["ph"] == "X" && event["cat"] != "thread");
+    let events_of = ["wait", "hold", "wake"];
+    let slices = slices.filter(|event| {
+        event["ph"] == "X" && events_of.iter().any(|category| event["cat"] == *category)
+    });
     assert_eq!(events, slices.count() as u64);
     assert!(events > 0);
     assert_eq!(facts["by"], "holder");

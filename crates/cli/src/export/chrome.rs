@@ -6,23 +6,30 @@
 //! its thread. An arrow leads from the end of a hold, or from a call that wakes, to the end of the
 //! wait that it ended. Samples of holders are marks.
 //!
+//! # Ends of arrows
+//! The format ties the end of an arrow to the slice around it. Perfetto takes for that the slice of the
+//! track that began last, whether it has ended or not; lets an arrow lead from whichever slice began
+//! first; and draws it from the end of that to the beginning of the other. A wait begins before the
+//! hold that it waits for as often as not. So each end of an arrow has a slice of its own, as long as
+//! nothing, at the moment at which it is.
+//!
 //! # Source
 //! "Trace Event Format", Google: complete events, flow events, instant events, metadata. Times are
 //! microseconds, here from the beginning of the run.
 
 use super::labels::{Labels, doing, is_join, way};
-use super::wakers::{Wakers, Waking};
+use super::wakers::Wakers;
 use crate::recording::{RecordedProcess, Recording, UNFINISHED};
 use lockstead_ledger::events::{Event, EventKind, ending, hold};
 use serde_json::{Map, Value, json};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::{self, Write};
 
 /// What the number of a further track of a thread is above that of the one before: no thread of a
 /// Linux system has such a number.
 const TRACKS: u64 = 1 << 23;
 
-/// The time for which a call is drawn, in nanoseconds.
+/// The time for which a call, and an end of an arrow, is drawn, in nanoseconds.
 const MOMENT: u64 = 1;
 
 /// Writes the trace of a recording.
@@ -122,15 +129,34 @@ impl Trace<'_> {
                 self.slice(&labels, slice, (pid, at), &name)?;
             }
         }
+        // One slice for all arrows from one moment.
+        let mut drawn: HashSet<(u64, u64)> = HashSet::new();
         for (place, event) in process.events.iter().enumerate() {
-            if let (Some(waking), Some(&to)) = (wakers.waker(event), tracks.get(&place)) {
-                let from = match waking.event {
-                    Some(event) => tracks.get(&event).copied(),
-                    None => Some(tid(&labels, waking.thread)),
-                };
-                let Some(from) = from else { continue };
-                self.arrow(process, (&waking, from), (event, to))?;
+            let (Some(waking), Some(&to)) = (wakers.waker(event), tracks.get(&place)) else {
+                continue;
+            };
+            let (from, source) = match waking.event {
+                Some(by) => match tracks.get(&by) {
+                    Some(&track) => (track, Some(&process.events[by])),
+                    None => continue,
+                },
+                None => (tid(&labels, waking.thread), None),
+            };
+            let lock = labels.lock(event);
+            let (start, named) = match source {
+                // A call is a moment itself.
+                Some(call) if call.kind == EventKind::Wake => (call.began, None),
+                Some(hold) => (last_moment(hold), Some(format!("gives back: {lock}"))),
+                None => (waking.at.saturating_sub(MOMENT), Some("ends".into())),
+            };
+            if let Some(name) = named.filter(|_| drawn.insert((from, start))) {
+                self.end_of_arrow(&name, (pid, from), start)?;
             }
+            let end = last_moment(event).max(start);
+            self.arrows += 1;
+            self.flow("s", (pid, from), start)?;
+            self.end_of_arrow("goes on", (pid, to), end)?;
+            self.flow("f", (pid, to), end)?;
         }
         self.samples(process, &labels)
     }
@@ -158,34 +184,34 @@ impl Trace<'_> {
         }))
     }
 
-    /// Draws an arrow from a waking to the end of the wait that it ended. Both ends lie in slices.
-    fn arrow(
-        &mut self,
-        process: &RecordedProcess,
-        (waking, from): (&Waking, u64),
-        (wait, to): (&Event, u64),
-    ) -> io::Result<()> {
-        self.arrows += 1;
-        let pid = process.facts.pid;
-        let began = waking.event.map_or(0, |event| process.events[event].began);
-        let start = waking.at.saturating_sub(1).max(began);
-        let end = wait.began.saturating_add(wait.lasted).saturating_sub(1).max(wait.began);
-        for (phase, tid, at) in [("s", from, start), ("f", to, end.max(start))] {
-            let mut flow = json!({
-                "ph": phase,
-                "id": self.arrows,
-                "name": "wakes",
-                "cat": "wakes",
-                "pid": pid,
-                "tid": tid,
-                "ts": self.micros(at),
-            });
-            if phase == "f" {
-                flow["bp"] = "e".into();
-            }
-            self.put(&flow)?;
+    /// Draws the slice to which an end of an arrow is tied.
+    fn end_of_arrow(&mut self, name: &str, (pid, tid): (u32, u64), at: u64) -> io::Result<()> {
+        self.put(&json!({
+            "ph": "X",
+            "name": name,
+            "cat": "arrow",
+            "pid": pid,
+            "tid": tid,
+            "ts": self.micros(at),
+            "dur": MOMENT as f64 / 1e3,
+        }))
+    }
+
+    /// Draws an end of the arrow that is the last one so far.
+    fn flow(&mut self, phase: &str, (pid, tid): (u32, u64), at: u64) -> io::Result<()> {
+        let mut flow = json!({
+            "ph": phase,
+            "id": self.arrows,
+            "name": "wakes",
+            "cat": "wakes",
+            "pid": pid,
+            "tid": tid,
+            "ts": self.micros(at),
+        });
+        if phase == "f" {
+            flow["bp"] = "e".into();
         }
-        Ok(())
+        self.put(&flow)
     }
 
     fn samples(&mut self, process: &RecordedProcess, labels: &Labels<'_>) -> io::Result<()> {
@@ -204,6 +230,11 @@ impl Trace<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns when the last moment of an event begins, or the event, if it lasted no longer.
+fn last_moment(event: &Event) -> u64 {
+    event.began.saturating_add(event.lasted.saturating_sub(MOMENT))
 }
 
 /// Returns the first track in which a slice has its place, among the ends of slices that are open.
