@@ -345,6 +345,39 @@ fn children_and_processes_that_are_killed_are_recorded() {
     let waits = trace.slices("wait: wanted");
     assert_eq!(waits.len(), 1, "{:?}", killed.outcome);
     assert_eq!(waits[0]["args"]["ended"], "lasts");
+    // So does the hold, which has the time.
+    let holds = trace.slices("hold: wanted");
+    let lasting = holds.iter().filter(|hold| hold["args"]["lasts"] == true).count();
+    assert_eq!((holds.len(), lasting), (1, 1), "{holds:#?}");
+    assert!(trace.arrows().iter().all(|(from, _)| from["cat"] != "hold"), "it has woken nobody");
+    let place = holds[0]["args"]["stack"][0].as_str().expect("a frame");
+    assert!(place.ends_with(&line("recorded.c", "holds_to_the_end")), "{place}");
+    let folded = killed.export(&["--format", "folded", "--by", "holder"]).stdout;
+    assert!(folded.contains(";killed;[holds wanted] "), "{folded}");
+    assert!(!folded.contains("[nobody is known to have held it]"), "{folded}");
+}
+
+#[test]
+fn who_ends_with_a_robust_mutex_has_held_it() {
+    let Some(recorded) = Recorded::new(&[], &["robust"]) else { return };
+    let trace = recorded.trace();
+    let mut endings: Vec<_> =
+        trace.slices("wait: mortal").iter().map(|wait| wait["args"]["ended"].clone()).collect();
+    endings.sort_by_key(Value::to_string);
+    assert_eq!(endings, ["granted", "refused"], "{:?}", recorded.outcome);
+    let lock = recorded.lock("mortal");
+    assert_eq!((&lock["wait"]["count"], &lock["acquisitions"]), (&2.into(), &2.into()), "{lock}");
+    let holds = trace.slices("hold: mortal");
+    let of_owner = holds.iter().find(|hold| trace.name_of(track(hold)) == "owner");
+    let of_owner = of_owner.unwrap_or_else(|| panic!("{holds:#?}"));
+    assert_eq!(of_owner["args"]["lasts"], false);
+    let place = of_owner["args"]["stack"][0].as_str().expect("a frame");
+    assert!(place.ends_with(&line("recorded.c", "dies")), "{place}");
+    let arrows = trace.arrows();
+    let from_owner = arrows.iter().filter(|(from, _)| from == of_owner).count();
+    assert_eq!(from_owner, 1, "to who has it next: {arrows:#?}");
+    let folded = recorded.export(&["--format", "folded", "--by", "holder"]).stdout;
+    assert!(folded.contains(";owner;[holds mortal] "), "{folded}");
 }
 
 #[test]

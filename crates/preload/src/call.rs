@@ -78,6 +78,8 @@ pub enum CallOutcome {
     Refused,
     /// It does not, for a handler has interrupted the wait.
     Interrupted,
+    /// It does not, and nobody ever will: who held it has ended, and nobody has made it whole.
+    Ruined,
     /// It does not, for another reason.
     Failed,
 }
@@ -91,6 +93,7 @@ impl CallOutcome {
             0 | libc::EOWNERDEAD => CallOutcome::Acquired,
             libc::ETIMEDOUT => CallOutcome::TimedOut,
             libc::EBUSY => CallOutcome::Refused,
+            libc::ENOTRECOVERABLE => CallOutcome::Ruined,
             _ => CallOutcome::Failed,
         }
     }

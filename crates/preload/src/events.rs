@@ -31,7 +31,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::cells::Native;
 use lockstead_ledger::events::{Event, EventKind, FOR_LOCK, ending, hold};
 use lockstead_ledger::ledger::LedgerPart;
-use lockstead_ledger::lock::Extension;
+use lockstead_ledger::lock::{Extension, attribute};
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 use lockstead_ledger::ring::EventRing;
 
@@ -60,7 +60,7 @@ pub(crate) fn ending_of(outcome: CallOutcome) -> u8 {
         CallOutcome::Acquired => ending::GRANTED,
         CallOutcome::TimedOut => ending::TIMED_OUT,
         CallOutcome::Interrupted => ending::INTERRUPTED,
-        CallOutcome::Refused | CallOutcome::Failed => ending::REFUSED,
+        CallOutcome::Refused | CallOutcome::Ruined | CallOutcome::Failed => ending::REFUSED,
     }
 }
 
@@ -228,6 +228,26 @@ impl Me {
             thread: 0,
             tid: 0,
         })
+    }
+
+    /// Ends the holds of robust mutexes of a thread that ends: the kernel gives them to whoever asks
+    /// next. The held stack goes on to tell who had them.
+    pub(crate) fn gives_up_robust(&self) {
+        let stack = self.thread.stack();
+        for holding in (0..stack.depth()).filter_map(|index| stack.entry(index).read()) {
+            let lock = self.ledger.lock(holding.lock);
+            let is_robust = lock.is_some_and(|lock| lock.shape().2 & attribute::ROBUST != 0);
+            if !is_robust || holding.flags.has(Flags::LENT) {
+                continue;
+            }
+            let measured = self.measured(&holding);
+            if let Some(event) = self.ended_hold(&holding, measured.as_ref(), 0) {
+                self.leave(&event);
+            }
+            if let Some(measured) = &measured {
+                self.add_hold(measured, None);
+            }
+        }
     }
 
     /// Leaves that the thread wakes those that wait for the lock.

@@ -404,6 +404,7 @@ impl Me {
             self.has_abandoned(&waiting);
         }
         record.wait.end();
+        self.gives_up_robust();
         let now = sys::now();
         self.leave_life(now);
         self.gives_ring_back();

@@ -23,6 +23,9 @@ use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
 /// What stands in a passage in the place of a way of waiting.
 const UNRECORDED: usize = 0;
 
+/// The bit beside a way of waiting that says that the attempt found the lock ruined.
+const WAS_RUINED: usize = 1 << 32;
+
 /// Acquires in a way that may block, in a [frame](crate::waiting_frame): the attempt has come to
 /// `answer`, which is the program's if the lock was to be had at once. If not, publishes the wait,
 /// and returns `block`, the address of the real function that waits; [`acquisition_ends`] comes
@@ -40,7 +43,8 @@ pub fn acquisition_begins<N: Nature + Copy>(
     }
     // Whatever the attempt did not like, the blocking call says in its own way.
     wait_begins(call);
-    passage.notes[0] = call.how.0 as usize;
+    let was_ruined = if outcome == CallOutcome::Ruined { WAS_RUINED } else { 0 };
+    passage.notes[0] = call.how.0 as usize | was_ruined;
     block
 }
 
@@ -60,6 +64,9 @@ pub fn acquisition_ends<N: Nature + Copy>(
 ) {
     let [how, ..] = passage.notes;
     if how != UNRECORDED {
+        // What was ruined before is refused at once.
+        let is_wait = outcome != CallOutcome::Ruined || how & WAS_RUINED == 0;
+        let outcome = if is_wait { outcome } else { CallOutcome::Failed };
         wait_ends(&LockCall { how: WaitKind(how as u32), ..call }, outcome);
     }
 }
@@ -75,7 +82,7 @@ pub fn tried<N: Nature + Copy>(call: &LockCall<'_, N>, outcome: CallOutcome) {
                 statistics.refused.fetch_add(1, Relaxed);
             }
         }
-        CallOutcome::Failed => rules::fails(call),
+        CallOutcome::Ruined | CallOutcome::Failed => rules::fails(call),
         CallOutcome::TimedOut | CallOutcome::Interrupted => {}
     }
 }
@@ -203,7 +210,10 @@ pub fn waited<N: Nature + Copy>(
         match outcome {
             CallOutcome::Acquired => statistics.contended.fetch_add(1, Relaxed),
             CallOutcome::TimedOut => statistics.timed_out.fetch_add(1, Relaxed),
-            CallOutcome::Refused | CallOutcome::Interrupted | CallOutcome::Failed => 0,
+            CallOutcome::Refused
+            | CallOutcome::Interrupted
+            | CallOutcome::Ruined
+            | CallOutcome::Failed => 0,
         };
         statistics.wait.add(waited, 1, place.stack);
         if is_condition(call.how) {

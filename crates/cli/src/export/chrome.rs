@@ -299,6 +299,7 @@ fn described(labels: &Labels<'_>, event: &Event) -> (String, &'static str, Map<S
             args.insert("beginning is an estimate".into(), json!(has(hold::COARSE)));
             args.insert("others waited at its end".into(), json!(has(hold::WAITED_FOR)));
             args.insert("given back for a condition".into(), json!(has(hold::LENT)));
+            args.insert("lasts".into(), json!(event.ending == UNFINISHED));
             (format!("hold: {lock}"), "hold", args)
         }
         EventKind::Wake | EventKind::Thread => (format!("wakes: {lock}"), "wake", args),

@@ -7,7 +7,7 @@
 //! it, or none.
 
 use super::labels::is_join;
-use crate::recording::RecordedProcess;
+use crate::recording::{RecordedProcess, UNFINISHED};
 use lockstead_ledger::events::{Event, EventKind, ending, hold};
 use std::collections::HashMap;
 
@@ -37,7 +37,8 @@ impl Wakers {
         for (place, event) in process.events.iter().enumerate() {
             let wakes = match event.kind {
                 EventKind::Wake => true,
-                EventKind::Hold => event.how & hold::WAITED_FOR != 0,
+                // Who has not given it back has woken nobody.
+                EventKind::Hold => event.how & hold::WAITED_FOR != 0 && event.ending != UNFINISHED,
                 EventKind::Wait | EventKind::Thread => false,
             };
             if wakes {

@@ -67,6 +67,9 @@ function sentences(event) {
   const said = [];
   if (lane === HOLD) {
     const facts = HOLD_FACTS.filter(([bit]) => events.how[event] & bit).map(([, text]) => text);
+    if (events.ending[event] === 15) {
+      facts.push(ENDINGS[15]);
+    }
     if (facts.length > 0) {
       said.push(facts.join("; "));
     }

@@ -106,7 +106,7 @@ static void storm(void)
 static void killed(void)
 {
     pthread_t thread;
-    pthread_mutex_lock(&wanted);
+    pthread_mutex_lock(&wanted); /* @holds_to_the_end */
     atomic_store(&id, getpid());
     thread = start(waiter, NULL, "waiter");
     while (atomic_load(&id) == getpid())
@@ -114,6 +114,47 @@ static void killed(void)
     await_state(&id, 'S');
     (void)thread;
     raise(SIGKILL);
+}
+
+static pthread_mutex_t mortal;
+
+static void *owner(void *unused)
+{
+    must(pthread_mutex_lock(&mortal)); /* @dies */
+    atomic_store(&met, 1);
+    await(&met, 2);
+    return unused;
+}
+
+static void *heir(void *unused)
+{
+    announce(&id);
+    if (pthread_mutex_lock(&mortal) == EOWNERDEAD)
+        pthread_mutex_unlock(&mortal);
+    return unused;
+}
+
+/* A thread ends that holds a robust mutex, for which two others wait: the first one has it then, and
+ * does not make it whole, so that the second one is refused. */
+static void robust(void)
+{
+    pthread_mutexattr_t attributes;
+    pthread_t threads[3];
+    must(pthread_mutexattr_init(&attributes));
+    must(pthread_mutexattr_setrobust(&attributes, PTHREAD_MUTEX_ROBUST));
+    must(pthread_mutex_init(&mortal, &attributes));
+    threads[0] = start(owner, NULL, "owner");
+    await(&met, 1);
+    for (int i = 1; i < 3; i++) {
+        atomic_store(&id, getpid());
+        threads[i] = start(heir, NULL, "heir");
+        while (atomic_load(&id) == getpid())
+            nap(1);
+        await_state(&id, 'S');
+    }
+    atomic_store(&met, 2);
+    for (int i = 0; i < 3; i++)
+        must(pthread_join(threads[i], NULL));
 }
 
 static void leave(int unused)
@@ -274,7 +315,8 @@ int main(int count, char **arguments)
     const struct {
         const char *name;
         void (*part)(void);
-    } parts[] = {{"leaves", leaves}, {"crowd", crowd}, {"full", full}, {"lives", lives}};
+    } parts[] = {{"leaves", leaves}, {"crowd", crowd}, {"full", full}, {"lives", lives},
+                 {"robust", robust}};
     rounds = count > 2 ? atol(arguments[2]) : 0;
     for (size_t i = 0; count > 1 && i < sizeof parts / sizeof *parts; i++)
         if (strcmp(arguments[1], parts[i].name) == 0) {

@@ -282,7 +282,7 @@ pub fn missed(address: u64, site: &CallSite, outcome: CallOutcome) {
             CallOutcome::Refused => &usage.refused,
             CallOutcome::TimedOut => &usage.timed_out,
             CallOutcome::Interrupted => &usage.interrupted,
-            CallOutcome::Acquired | CallOutcome::Failed => return,
+            CallOutcome::Acquired | CallOutcome::Ruined | CallOutcome::Failed => return,
         };
         count.fetch_add(1, Relaxed);
     });

@@ -9,9 +9,10 @@ use crate::recording::{
     ThreadFacts, UNFINISHED,
 };
 use lockstead_inspect::report::thread_name;
-use lockstead_ledger::events::{Event, EventKind, FOR_LOCK};
-use lockstead_ledger::publish::{WaitKind, Waiting};
-use lockstead_ledger::thread::{ThreadRecord, state};
+use lockstead_ledger::events::{Event, EventKind, FOR_LOCK, hold};
+use lockstead_ledger::lock::attribute;
+use lockstead_ledger::publish::{Flags, WaitKind, Waiting};
+use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
 use lockstead_ledger::{Ledger, LedgerPart};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering::Relaxed;
@@ -129,13 +130,17 @@ impl Drained {
         let process = self.process.clone();
         let ledger = process.ledger.view();
         self.ended = inside(&process.ended).unwrap_or_else(clock::now);
-        for thread in ledger.threads().map(|thread| thread.record) {
-            let serial = thread.serial.load(Relaxed);
-            if thread.state.load(Relaxed) != state::LIVE {
+        for thread in ledger.threads() {
+            let serial = thread.record.serial.load(Relaxed);
+            let is_live = thread.record.state.load(Relaxed) == state::LIVE;
+            if !is_live && thread.record.state.load(Relaxed) != state::LEAKED {
                 continue;
             }
             self.seen(&ledger, serial);
-            if let Some((_, waiting)) = thread.wait.read() {
+            for event in self.held(&ledger, &thread) {
+                self.write(&ledger, &[event], file);
+            }
+            if let Some((_, waiting)) = thread.record.wait.read().filter(|_| is_live) {
                 let event = self.unfinished(&ledger, &waiting, serial);
                 self.write(&ledger, &[event], file);
             }
@@ -151,6 +156,49 @@ impl Drained {
             }
         }
         lives::look_again(&ledger, &mut self.locks);
+    }
+
+    /// Returns the events of a thread's holds that last, by the rules for those that have ended: if
+    /// others wait for the lock, or the thread has waited for it.
+    fn held(&self, ledger: &Ledger<'_>, thread: &ThreadPart<'_>) -> Vec<Event> {
+        let is_live = thread.record.state.load(Relaxed) == state::LIVE;
+        let stack = thread.stack();
+        let holds = (0..stack.depth()).filter_map(|depth| stack.entry(depth).read());
+        let lasting = holds.filter_map(|holding| {
+            let lock = ledger.find_lock(holding.address)?;
+            let record = ledger.lock(lock)?;
+            // A robust mutex whose holder has ended is the next one's.
+            let is_left = !is_live && record.shape().2 & attribute::ROBUST != 0;
+            if is_left || holding.flags.has(Flags::LENT) {
+                return None;
+            }
+            let waiters = ledger.existing_extension(record).map(|own| own.waiters.load(Relaxed));
+            let facts = [
+                (holding.flags.has(Flags::READ), hold::READ),
+                (holding.started == 0, hold::COARSE),
+                (holding.flags.has(Flags::CONTENDED), hold::AFTER_WAIT),
+                (waiters.is_some_and(|waiters| waiters != 0), hold::WAITED_FOR),
+            ];
+            let how = facts.iter().filter(|(is, _)| *is).fold(0, |all, (_, bit)| all | bit);
+            let began = match holding.started {
+                0 => ledger.header().time_of(holding.tick),
+                started => started,
+            };
+            Some(Event {
+                kind: EventKind::Hold,
+                began,
+                lasted: self.ended.saturating_sub(began).min(Event::LONGEST),
+                how,
+                ending: UNFINISHED,
+                lock,
+                generation: Event::life(record.generation.load(Relaxed)),
+                stack: holding.stack,
+                thread: thread.record.serial.load(Relaxed),
+                tid: 0,
+            })
+        });
+        let told = hold::AFTER_WAIT | hold::WAITED_FOR;
+        lasting.filter(|event| event.how & told != 0).collect()
     }
 
     /// Returns the event of a wait that lasts.
