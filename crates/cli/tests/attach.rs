@@ -163,8 +163,9 @@ fn it_reports_as_run_does_and_leaves_nothing_behind() {
     let before = running.traces();
     let pid = running.pid();
     let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("report.json");
+    let [file, metrics] = ["report.json", "locks.prom"].map(|name| folder.path().join(name));
     let arguments = [&*pid, "--for", "300ms", "--no-report", "--json", text(&file)];
+    let arguments = [&arguments[..], &["--metrics", text(&metrics)]].concat();
     let Some(outcome) = attach(&arguments) else { return };
     assert!(outcome.stderr.contains("lockstead: left attach-busy"), "{outcome:?}");
     let report = fs::read_to_string(&file).expect("written");
@@ -176,6 +177,11 @@ fn it_reports_as_run_does_and_leaves_nothing_behind() {
     let hot = locks.iter().find(|lock| lock["name"] == "hot").expect("it is waited for");
     assert!(hot["acquisitions"].as_u64().is_some_and(|count| count > 10), "{hot}");
     assert!(hot.to_string().contains("worker"), "{hot}");
+    let metrics = fs::read_to_string(&metrics).expect("written");
+    let mut lines = metrics.lines().filter(|line| line.contains("lock=\"hot\""));
+    let shown = lines.find_map(|line| line.strip_prefix("lockstead_lock_acquisitions_total{"));
+    let shown = shown.and_then(|line| line.rsplit(' ').next()).expect("its figure");
+    assert_eq!(shown, hot["acquisitions"].to_string());
     // The threads that slept all the time have not noticed; nor does any other.
     assert_eq!(running.traces(), before);
     for _ in 0..8 {

@@ -1,14 +1,14 @@
 //! Answers HTTP for the one page that there is.
 //!
 //! # Who asks may be slow, or mean no good
-//! One client is served at a time, each has [`PATIENCE`] in all and [`LONGEST`] bytes for what it asks,
-//! and its connection ends with the answer. Others wait in the kernel's queue, which is bounded.
+//! One client is served at a time, each has [`PATIENCE`] and [`LONGEST`] bytes for what it asks, the
+//! first again to take the answer, and its connection ends with the answer. Others wait in the kernel's queue, which is bounded.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// The time that a client has to ask and to take the answer.
+/// The time that a client has to ask, and again to take the answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// The most bytes of a request.
 const LONGEST: usize = 8192;
@@ -32,6 +32,8 @@ pub(super) fn answer(mut client: TcpStream, page: impl FnOnce() -> String) {
          Connection: close\r\n\r\n{body}",
         body.len(),
     );
+    // To make the page may have taken longer than a client may.
+    let until = Instant::now() + PATIENCE;
     let mut left = answer.as_bytes();
     while !left.is_empty() && waits(&client, until) {
         match client.write(left) {

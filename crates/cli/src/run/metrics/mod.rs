@@ -7,7 +7,8 @@
 //! # Cost
 //! A look takes as long as the program has locks that were used. It is taken each [`PERIOD`] for a
 //! file; for an address when somebody asks, and never more often than once in [`REST`], however many
-//! ask.
+//! ask. After a look that took long the next one comes the later, so that all looks together take a
+//! tenth of the time at most ([`rest_after`]).
 
 mod counted;
 mod counters;
@@ -21,6 +22,7 @@ use super::processes::Observed;
 use counted::CountedProcess;
 use lockstead_render::failure::Failure;
 use lockstead_render::{files, output};
+use std::collections::HashSet;
 use std::net::TcpListener;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
@@ -124,6 +126,8 @@ struct Shown {
     dropped: u64,
     /// The last page, and when it was made.
     page: Option<(Instant, String)>,
+    /// How long the last look took.
+    took: Duration,
 }
 
 impl Shown {
@@ -133,12 +137,7 @@ impl Shown {
             Told::Ended(process) => {
                 let found = self.processes.iter_mut().find(|counted| counted.is_of(&process));
                 found.into_iter().for_each(|counted| counted.finish(self.top));
-                let ended = self.processes.iter().filter(|process| process.has_ended()).count();
-                let first = self.processes.iter().position(CountedProcess::has_ended);
-                if let Some(first) = first.filter(|_| ended > ENDED) {
-                    self.processes.remove(first);
-                    self.dropped += 1;
-                }
+                self.dropped += forget_ended(&mut self.processes, CountedProcess::has_ended);
             }
         }
     }
@@ -146,7 +145,7 @@ impl Shown {
     /// Returns the page, made anew unless the last one is fresh.
     fn page(&mut self) -> String {
         if let Some((at, page)) = &self.page
-            && at.elapsed() < REST
+            && at.elapsed() < rest_after(self.took, REST)
         {
             return page.clone();
         }
@@ -154,28 +153,51 @@ impl Shown {
     }
 
     fn fresh(&mut self) -> String {
-        let top = self.top;
+        let (top, began) = (self.top, Instant::now());
         self.processes.iter_mut().for_each(|process| process.look(top));
-        // A process that has become another program has a successor of the same number.
-        while let Some(place) = (0..self.processes.len()).find(|&place| {
-            let pid = self.processes[place].pid;
-            self.processes[place + 1..].iter().any(|later| later.pid == pid)
-        }) {
-            self.processes.remove(place);
-            self.dropped += 1;
-        }
+        self.dropped += forget_succeeded(&mut self.processes, |process| process.pid);
         let all: Vec<&CountedProcess> = self.processes.iter().collect();
         let page = text::render(&all, self.dropped);
         self.page = Some((Instant::now(), page.clone()));
+        self.took = began.elapsed();
         page
     }
+}
+
+/// Returns the time between a look that took so long and the next one, `least` at least.
+fn rest_after(took: Duration, least: Duration) -> Duration {
+    least.max(took.saturating_mul(9))
+}
+
+/// Takes the first of the processes away that have ended, if these are more than [`ENDED`]. Returns
+/// how many were taken away.
+fn forget_ended<P>(processes: &mut Vec<P>, has_ended: impl Fn(&P) -> bool) -> u64 {
+    let ended = processes.iter().filter(|process| has_ended(process)).count();
+    let first = processes.iter().position(|process| has_ended(process));
+    first.filter(|_| ended > ENDED).map(|first| processes.remove(first)).map_or(0, |_| 1)
+}
+
+/// Takes the processes away that have a successor of the same number, as each has that has become
+/// another program. Returns how many were taken away.
+fn forget_succeeded<P>(processes: &mut Vec<P>, pid: impl Fn(&P) -> u32) -> u64 {
+    let before = processes.len();
+    let mut later = HashSet::new();
+    let mut place = before;
+    while let Some(last) = place.checked_sub(1) {
+        place = last;
+        if !later.insert(pid(&processes[place])) {
+            processes.remove(place);
+        }
+    }
+    (before - processes.len()) as u64
 }
 
 fn work(told: &Receiver<Told>, PreparedMetrics { to, top }: PreparedMetrics) {
     // SAFETY: takes numbers; on Linux it is this thread's priority, and the worst that can happen is
     // that it stays as it is.
     unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, libc::getpriority(0, 0) + GIVE_WAY) };
-    let mut shown = Shown { processes: Vec::new(), top, dropped: 0, page: None };
+    let mut shown =
+        Shown { processes: Vec::new(), top, dropped: 0, page: None, took: Duration::ZERO };
     match to {
         Outlet::File(file) => to_file(told, &mut shown, &file),
         Outlet::Socket(socket) => to_socket(told, &mut shown, &socket),
@@ -207,7 +229,7 @@ fn to_file(told: &Receiver<Told>, shown: &mut Shown, file: &std::path::Path) {
         if is_over {
             return;
         }
-        next = Instant::now() + PERIOD;
+        next = Instant::now() + rest_after(shown.took, PERIOD);
     }
 }
 
@@ -228,5 +250,41 @@ fn to_socket(told: &Receiver<Told>, shown: &mut Shown, socket: &TcpListener) {
         {
             http::answer(client, || shown.page());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_processes_that_have_ended_the_last_ones_are_kept() {
+        let mut processes: Vec<(u32, bool)> = vec![(1, false), (2, true)];
+        for pid in 3..=65 {
+            processes.push((pid, true));
+            assert_eq!(forget_ended(&mut processes, |process| process.1), 0, "{pid}");
+        }
+        processes.extend([(66, false), (67, true)]);
+        assert_eq!(forget_ended(&mut processes, |process| process.1), 1);
+        let kept: Vec<u32> = processes.iter().map(|process| process.0).collect();
+        assert_eq!(
+            kept,
+            [1].into_iter().chain(3..=67).collect::<Vec<_>>(),
+            "none that runs is gone"
+        );
+        assert_eq!(forget_ended(&mut processes, |process| process.1), 0, "{ENDED} are left");
+    }
+
+    #[test]
+    fn of_processes_with_one_number_the_last_one_is_kept() {
+        let mut processes = vec![(7, 'a'), (8, 'b'), (7, 'c'), (9, 'd'), (7, 'e')];
+        assert_eq!(forget_succeeded(&mut processes, |process| process.0), 2);
+        assert_eq!(processes, [(8, 'b'), (9, 'd'), (7, 'e')]);
+    }
+
+    #[test]
+    fn looks_take_a_tenth_of_the_time_at_most() {
+        assert_eq!(rest_after(Duration::from_millis(20), REST), REST);
+        assert_eq!(rest_after(Duration::from_secs(2), REST), Duration::from_secs(18));
     }
 }
