@@ -197,7 +197,7 @@ fn perfetto(trace: &Path, questions: &[&str]) -> Option<Vec<Value>> {
     Some(said.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect())
 }
 
-/// Returns the name and the beginning of the slice around each end of an arrow.
+/// The question for the name and the beginning of the slice around each end of an arrow.
 const ARROWS: &str = "select po.name, po.ts, pi.name, pi.ts, o.ts <= i.ts, \
     coalesce(o.ts + o.dur <= po.ts + po.dur, 1), i.ts + i.dur = pi.ts + pi.dur from flow \
     join slice o on o.id = slice_out join slice i on i.id = slice_in \

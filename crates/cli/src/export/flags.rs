@@ -45,7 +45,7 @@ pub(crate) struct ExportFlags {
 /// The formats in which a recording is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ExportFormat {
-    /// Events as JSON for Perfetto and chrome://tracing
+    /// Events as JSON for Perfetto and others that read the format of Chrome
     Chrome,
     /// A line for each stack with its nanoseconds, for flamegraph.pl and its like
     Folded,

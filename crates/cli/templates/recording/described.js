@@ -67,8 +67,8 @@ function sentences(event) {
   const said = [];
   if (lane === HOLD) {
     const facts = HOLD_FACTS.filter(([bit]) => events.how[event] & bit).map(([, text]) => text);
-    if (events.ending[event] === 15) {
-      facts.push(ENDINGS[15]);
+    if (events.ending[event] !== 0) {
+      facts.push(ENDINGS[events.ending[event]]);
     }
     if (facts.length > 0) {
       said.push(facts.join("; "));

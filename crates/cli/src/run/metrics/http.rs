@@ -2,7 +2,8 @@
 //!
 //! # Who asks may be slow, or mean no good
 //! One client is served at a time, each has [`PATIENCE`] and [`LONGEST`] bytes for what it asks, the
-//! first again to take the answer, and its connection ends with the answer. Others wait in the kernel's queue, which is bounded.
+//! first again to take the answer, and its connection ends with the answer. Others wait in the
+//! kernel's queue, which is bounded.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;

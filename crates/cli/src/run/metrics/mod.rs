@@ -173,7 +173,7 @@ fn rest_after(took: Duration, least: Duration) -> Duration {
 /// how many were taken away.
 fn forget_ended<P>(processes: &mut Vec<P>, has_ended: impl Fn(&P) -> bool) -> u64 {
     let ended = processes.iter().filter(|process| has_ended(process)).count();
-    let first = processes.iter().position(|process| has_ended(process));
+    let first = processes.iter().position(has_ended);
     first.filter(|_| ended > ENDED).map(|first| processes.remove(first)).map_or(0, |_| 1)
 }
 
