@@ -201,6 +201,19 @@ impl<P: RobustMachine> RawSharedMutex<P> {
         }
     }
 
+    /// Releases the mutex as one that has not touched what it protects: after [`Got::OwnerDied`],
+    /// without [`mark_consistent`](Self::mark_consistent), the next owner is told of the death in the
+    /// caller's stead. Returns false, and does nothing, if the caller does not hold it.
+    pub fn unlock_untouched(&self, party: &Party<'_, P>) -> bool {
+        if !self.is_held_by(party.me) {
+            return false;
+        }
+        // An owner that ends between the two is `UNTOUCHED`, and its successor is told of what the
+        // word says of earlier ones.
+        self.word.fetch_or(UNTOUCHED, Ordering::Relaxed);
+        self.unlock_slow(party)
+    }
+
     /// Declares consistent what the mutex protects, after [`Got::OwnerDied`]. Returns false if the
     /// caller does not hold the mutex.
     pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {

@@ -229,6 +229,13 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
         self.mutex.unlock(party)
     }
 
+    /// Releases the lock, which the caller has alone, as one that has changed nothing: after a death,
+    /// without [`mark_consistent`](Self::mark_consistent), the next one is told of it in the caller's
+    /// stead. Returns false, and does nothing, if the caller does not have it alone.
+    pub fn unwrite_untouched(&self, party: &Party<'_, P>) -> bool {
+        self.mutex.unlock_untouched(party)
+    }
+
     /// Declares consistent what the lock protects, as [`RawSharedMutex::mark_consistent`] does.
     pub fn mark_consistent(&self, party: &Party<'_, P>) -> bool {
         self.mutex.mark_consistent(party)

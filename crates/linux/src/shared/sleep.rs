@@ -11,7 +11,8 @@
 //!
 //! Where the call is refused, and for sleeps that report signal handlers (`futex_waitv`
 //! is restarted after those with `SA_RESTART`), the thread sleeps on the first word
-//! only, for at most `GLANCE`, and looks again: it polls, and notices all the same.
+//! only, for at most `GLANCE`, and looks again: it polls, and notices all the same. A program whose
+//! handlers are all without `SA_RESTART` says so ([`handlers_end_calls`]), and does not poll.
 //!
 //! # Wake-ups that others take
 //! Whoever may map the file, be it for reading only, can sleep at its words, or have the kernel
@@ -30,7 +31,7 @@ use crate::observer;
 use crate::sys::{KeepErrno, errno};
 use core::mem::MaybeUninit;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use lockstead_core::robust::{
     Addend, Life, RobustError, RobustMachine, RobustWait, WatchedWord, Woken,
 };
@@ -47,6 +48,20 @@ const WARY: u64 = 60_000_000_000;
 
 /// The time until which the process is wary, as [`futex::now`] tells it; 0: none was missed.
 static WARY_UNTIL: AtomicU64 = AtomicU64::new(0);
+
+/// Whether handlers of this process end system calls.
+static HANDLERS_END_CALLS: AtomicBool = AtomicBool::new(false);
+
+/// Says, for the rest of the process's life, that the signal handlers that are to end waits are
+/// installed without `SA_RESTART`: waits that a handler ends then sleep on all their words, where
+/// they would look every 20 milliseconds otherwise. A handler with `SA_RESTART` does not end them.
+///
+/// ```
+/// lockstead_linux::shared::handlers_end_calls();
+/// ```
+pub fn handlers_end_calls() {
+    HANDLERS_END_CALLS.store(true, Ordering::Relaxed);
+}
 
 /// Returns the moment at which a sleep is over that is to be short.
 fn soon() -> Option<Nanos> {
@@ -97,7 +112,8 @@ impl RobustMachine for Linux {
     fn wait_any(watches: &[WatchedWord<'_, Self>], how: &WaitBounds<'_, Self>) -> Woken {
         let _errno = KeepErrno::new();
         let joined = page::is_ready();
-        let woken = if how.interruptible || futex::waitv_refused() {
+        let restarts = how.interruptible && !HANDLERS_END_CALLS.load(Ordering::Relaxed);
+        let woken = if restarts || futex::waitv_refused() {
             glance(watches, how)
         } else {
             wait_all(watches, how).unwrap_or_else(|| {

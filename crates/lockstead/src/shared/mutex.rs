@@ -363,6 +363,21 @@ fn release_slow(raw: &robust::RawSharedMutex<Linux>) -> bool {
     released
 }
 
+/// Releases for the calling thread as one that has not touched what it protects: a death of which
+/// the thread was told is told to the next owner. Returns false if it does not have the mutex.
+pub(super) fn release_untouched(raw: &robust::RawSharedMutex<Linux>) -> bool {
+    let address = core::ptr::from_ref(raw).addr();
+    let released = party_at(address).is_some_and(|(member, party)| {
+        let released = raw.unlock_untouched(&party);
+        if released {
+            member.gave();
+        }
+        released
+    });
+    named_before::restore(address);
+    released
+}
+
 /// Returns the calling thread as a participant of the segment of an address, if it is one.
 pub(super) fn party_at(address: usize) -> Option<(&'static SegmentMember, Party)> {
     let member = participant_at(address)?;

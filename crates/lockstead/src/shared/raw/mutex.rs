@@ -1,7 +1,7 @@
 //! The mutex without data.
 
 use super::super::error::SharedError;
-use super::super::mutex::{mark_consistent, release, slow, take};
+use super::super::mutex::{mark_consistent, release, release_untouched, slow, take};
 use super::super::named_before;
 use super::RawOutcome;
 use lockstead_core::WaitBounds;
@@ -71,6 +71,27 @@ impl RawMutex {
     #[inline]
     pub fn unlock(&self) -> bool {
         release(&self.0)
+    }
+
+    /// Releases it as one that has not touched what it protects: after
+    /// [`RawOutcome::OwnerDied`] the next owner is told of the death in its stead, and the mutex stays
+    /// usable. Returns false, and nothing is done, if the calling thread does not have it.
+    ///
+    /// ```
+    /// use lockstead::shared::raw::{Form, RawMutex, RawOutcome, RawSegment};
+    /// use lockstead::shared::SegmentOptions;
+    /// use lockstead_core::WaitBounds;
+    ///
+    /// let segment = RawSegment::memfd("raw", &SegmentOptions::new(), &Form::unknown(8), |_| ())?;
+    /// // SAFETY: in the root, at a multiple of 8, and used as a mutex by all who use it.
+    /// let mutex = unsafe { segment.root().cast::<RawMutex>().as_ref() };
+    /// assert_eq!(mutex.lock(&WaitBounds::FOREVER)?, RawOutcome::Acquired);
+    /// assert!(mutex.unlock_untouched());
+    /// assert!(!mutex.unlock_untouched());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn unlock_untouched(&self) -> bool {
+        release_untouched(&self.0)
     }
 
     /// Declares consistent what a dead owner left. Returns false if the calling thread does not

@@ -77,6 +77,18 @@ impl RawRwLock {
         released
     }
 
+    /// Releases what the calling thread has alone, as one that has changed nothing: after
+    /// [`RawOutcome::OwnerDied`] the next one is told of the death in its stead, and the lock stays
+    /// usable. Returns false, and nothing is done, if the calling thread does not have it alone.
+    pub fn unlock_untouched(&self) -> bool {
+        let Some((member, party)) = mutex::party_at(self.address()) else { return false };
+        let released = self.0.unwrite_untouched(&party);
+        if released {
+            member.gave();
+        }
+        released
+    }
+
     /// Declares consistent what a dead writer left. Returns false if the calling thread does not
     /// have the lock alone.
     pub fn mark_consistent(&self) -> bool {

@@ -1,0 +1,2 @@
+def patch_multiprocessing(): pass
+def unpatch_multiprocessing(): pass

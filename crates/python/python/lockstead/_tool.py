@@ -1,0 +1,1 @@
+Watch = dump = watch = None
