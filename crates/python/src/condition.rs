@@ -194,6 +194,12 @@ impl Condition {
         Ok(())
     }
 
+    /// Returns how many wait and have not been notified.
+    fn _waiting(&self) -> u32 {
+        let state = self.state();
+        State::get(&state.waiters).saturating_sub(State::get(&state.grants))
+    }
+
     #[getter]
     fn _lock(&self, py: Python<'_>) -> Py<Mutex> {
         self.mutex.clone_ref(py)

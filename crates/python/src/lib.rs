@@ -22,6 +22,7 @@ mod condition;
 mod death;
 mod error;
 mod event;
+mod fast;
 mod guarded;
 mod here;
 mod map;
@@ -43,6 +44,7 @@ fn _lockstead(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::add(module)?;
     module.add_class::<segment::Segment>()?;
     module.add_class::<mutex::Mutex>()?;
+    fast::add(module.py())?;
     module.add_class::<rwlock::RwLock>()?;
     module.add_class::<semaphore::Semaphore>()?;
     module.add_class::<condition::Condition>()?;

@@ -72,10 +72,31 @@ impl Mutex {
         }
     }
 
+    /// Acquires it if it is free. Returns whether it did.
+    #[inline(always)]
+    pub(crate) fn take_now(&self) -> bool {
+        let taken = self.raw().take();
+        if taken {
+            self.got(1);
+        }
+        taken
+    }
+
+    /// Releases it, if the calling thread has it once and has nothing to tell the next owner. Returns
+    /// whether it did.
+    #[inline(always)]
+    pub(crate) fn give_now(&self) -> bool {
+        let raw = self.raw();
+        if self.depth.load(Ordering::Relaxed) != 1 || raw.is_inconsistent() || !raw.is_mine() {
+            return false;
+        }
+        self.holder.store(0, Ordering::Relaxed);
+        raw.unlock()
+    }
+
     /// Acquires; `None`: it could not be had in time. Else whether the last owner died.
     fn get(&self, py: Python<'_>, block: bool, timeout: Option<f64>) -> PyResult<Option<bool>> {
-        if self.raw().take() {
-            self.got(1);
+        if self.take_now() {
             return Ok(Some(false));
         }
         if self.recursive && self.raw().is_mine() {
@@ -122,23 +143,25 @@ impl Mutex {
 
     /// Releases what the calling thread has. A death of which it was told, and after which nobody has
     /// declared things consistent, is told to the next owner.
-    fn give(&self, py: Python<'_>) -> PyResult<()> {
+    fn give(&self) -> PyResult<()> {
         let raw = self.raw();
         if self.recursive && self.depth.load(Ordering::Relaxed) > 1 && raw.is_mine() {
             self.depth.fetch_sub(1, Ordering::Relaxed);
             return Ok(());
         }
-        let holder = self.holder.swap(0, Ordering::Relaxed);
+        if !raw.is_mine() {
+            return Err(self.not_held());
+        }
+        self.holder.store(0, Ordering::Relaxed);
         let released = if raw.is_inconsistent() { raw.unlock_untouched() } else { raw.unlock() };
         if released {
             return Ok(());
         }
-        self.holder.store(holder, Ordering::Relaxed);
-        Err(self.not_held(py))
+        Err(self.not_held())
     }
 
     #[cold]
-    fn not_held(&self, _: Python<'_>) -> PyErr {
+    fn not_held(&self) -> PyErr {
         if self.recursive {
             PyAssertionError::new_err("attempt to release recursive lock not owned by thread")
         } else {
@@ -182,10 +205,9 @@ impl Mutex {
         })
     }
 
-    /// Acquires the lock, waiting for it if `block`, at most `timeout` seconds. Returns whether the
-    /// caller has it.
+    /// Does what `acquire` does, which is in `fast`, where there is more to do than one step.
     #[pyo3(signature = (block = None, timeout = None))]
-    fn acquire(
+    fn _acquire(
         slf: &Bound<'_, Self>,
         block: Option<&Bound<'_, PyAny>>,
         timeout: Option<&Bound<'_, PyAny>>,
@@ -194,18 +216,9 @@ impl Mutex {
         Self::acquire_by(slf, block, wait::seconds(timeout)?)
     }
 
-    /// Releases the lock, which the calling thread has.
-    fn release(&self, py: Python<'_>) -> PyResult<()> {
-        self.give(py)
-    }
-
-    fn __enter__(slf: &Bound<'_, Self>) -> PyResult<bool> {
-        Self::acquire_by(slf, true, None)
-    }
-
-    #[pyo3(signature = (*_error))]
-    fn __exit__(&self, py: Python<'_>, _error: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
-        self.give(py)
+    /// Does what `release` does, likewise.
+    fn _release(&self) -> PyResult<()> {
+        self.give()
     }
 
     /// Acquires the lock whatever its last holder left, without being told. Returns `None` if the time
