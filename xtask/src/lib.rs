@@ -1,11 +1,13 @@
 //! The project's checks on itself: its crate boundaries, its ordering labels,
 //! its documents. They live in `tests/` and run with `cargo test --workspace`. And
-//! what builds and installs the library for C, what packs the command, and what mutates the locks.
+//! what builds and installs the library for C, what packs the command, alone and for
+//! Python, and what mutates the locks.
 
 pub mod dist;
 pub mod install;
 pub mod library;
 pub mod mutants;
+pub mod wheel;
 
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,5 @@
 //! `cargo xtask install`: the library for C and C++, its headers and pages. `cargo xtask dist`: the
-//! command, packed. `cargo xtask mutants`: whether the models notice each change of a protocol.
+//! command, packed. `cargo xtask wheel`: the package for Python. `cargo xtask mutants`: whether the models notice each change of a protocol.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -13,6 +13,7 @@ usage: cargo xtask mutants [OPTIONS]          (see cargo xtask mutants --help)
        cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
                             [--target TRIPLE]
        cargo xtask dist [--out DIR] [--programs DIR]
+       cargo xtask wheel [--out DIR] [--programs DIR]
 
 install builds the library for C and C++ and installs it, its headers, manual pages and what
 pkg-config and CMake want to know, below the prefix.
@@ -29,6 +30,12 @@ with an installer, and a Debian package where dpkg-deb is.
 
   --out DIR       for what is made: target/dist
   --programs DIR  where lockstead and lockstead-bench lie already; nothing is built then
+
+wheel builds the package for Python with the command in it. It takes maturin; the tests of the project
+then test the wheel that lies in target/wheels.
+
+  --out DIR       for the wheel: target/wheels
+  --programs DIR  where lockstead lies already; it is not built then
 ";
 
 fn main() -> ExitCode {
@@ -46,6 +53,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     match arguments.next().as_deref() {
         Some("install") => {}
         Some("dist") => return dist(arguments),
+        Some("wheel") => return wheel(arguments),
         Some("mutants") => {
             let Some(options) = MutantOptions::parse(arguments)? else {
                 print!("{MUTANTS}");
@@ -94,12 +102,16 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     Ok(true)
 }
 
-fn dist(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
-    let (mut out, mut programs) = (xtask::root().join("target/dist"), None);
+/// Reads `--out` and `--programs`; `None`: help was wanted, and given.
+fn places(
+    mut arguments: impl Iterator<Item = String>,
+    usual: &str,
+) -> Result<Option<(PathBuf, Option<PathBuf>)>, String> {
+    let (mut out, mut programs) = (xtask::root().join(usual), None);
     while let Some(name) = arguments.next() {
         if name == "--help" {
             print!("{USAGE}");
-            return Ok(true);
+            return Ok(None);
         }
         let value = arguments.next().ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;
         match name.as_str() {
@@ -108,6 +120,11 @@ fn dist(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
             _ => return Err(format!("{name} means nothing\n\n{USAGE}")),
         }
     }
+    Ok(Some((out, programs)))
+}
+
+fn dist(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
+    let Some((out, programs)) = places(arguments, "target/dist")? else { return Ok(true) };
     let programs = match programs {
         Some(programs) => programs,
         None => dist::build()?,
@@ -115,5 +132,11 @@ fn dist(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     for made in dist::package(&programs, &out)? {
         println!("{}", made.display());
     }
+    Ok(true)
+}
+
+fn wheel(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
+    let Some((out, programs)) = places(arguments, "target/wheels")? else { return Ok(true) };
+    println!("{}", xtask::wheel::wheel(programs, &out)?.display());
     Ok(true)
 }

@@ -13,5 +13,6 @@ mod layers;
 mod mutants;
 mod orderings;
 mod publishing;
+mod python;
 mod reading;
 mod sentences;

@@ -33,7 +33,18 @@ class Recovery:
         self._lock.release()
 
 
-class _Mutex(_aio.AsyncLock, _lockstead.Mutex):
+class _SemLock:
+    """What the queues of multiprocessing ask of the semaphore below a lock of theirs."""
+
+    @property
+    def _semlock(self):
+        return self
+
+    def _is_zero(self):
+        return self._get_value() == 0
+
+
+class _Mutex(_SemLock, _aio.AsyncLock, _lockstead.Mutex):
     _recursive = False
 
     def __new__(cls, name=None, *, path=None, at=None, mode=0o600, on_owner_death=None, ctx=None):
@@ -57,6 +68,9 @@ class _Mutex(_aio.AsyncLock, _lockstead.Mutex):
     def __reduce__(self):
         handle = Handle.of(self._segment)
         return _mutex, (type(self), handle, self._offset, self._on_owner_death)
+
+    def _get_value(self):
+        return 0 if self.locked() else 1
 
     def _holder(self):
         if self._is_mine():
@@ -154,7 +168,7 @@ def _rwlock(cls, handle, offset, on_owner_death):
     return _lockstead.RwLock.__new__(cls, handle.segment, offset, on_owner_death)
 
 
-class Semaphore(_aio.AsyncLock, _lockstead.Semaphore):
+class Semaphore(_SemLock, _aio.AsyncLock, _lockstead.Semaphore):
     """A counter of free units, which `acquire` takes and `release` gives back.
 
     A thread has the units that it took, and its death gives them back, however it ends. With
