@@ -94,7 +94,8 @@ pub(crate) fn allocate(
 /// Makes a new arena.
 fn make(sizes: Sizes) -> PyResult<Arc<Attached>> {
     let taken = Described("taken".into(), "u64".into(), ROWS.len() as u64, true);
-    let row = |(name, kind, count): (&str, &str, u64)| Described(name.into(), kind.into(), count, true);
+    let row =
+        |(name, kind, count): (&str, &str, u64)| Described(name.into(), kind.into(), count, true);
     let fields: Vec<_> = core::iter::once(taken).chain(ROWS.map(row)).collect();
     let form = form("lockstead_arena", &fields)?;
     let options = SegmentOptions::new().participants(sizes.participants).claims(sizes.claims);

@@ -37,8 +37,9 @@ pub(crate) struct Barrier {
 
 /// The end of a wait at a barrier.
 enum Passed {
-    /// With the others, as the one of this number.
+    /// The caller has passed with the others, as the one of this number.
     As(u32),
+    /// The barrier is broken.
     Broken,
 }
 
@@ -49,7 +50,7 @@ impl Barrier {
     }
 
     fn state(&self) -> &State {
-        // SAFETY: as in `changed`.
+        // SAFETY: PLACE-LOCK: `new` has asked for room for it, and Python's part passes its place.
         unsafe { self.state.at() }
     }
 
@@ -197,19 +198,19 @@ impl Barrier {
         Ok(())
     }
 
-    /// How many threads have to come.
+    /// Returns how many threads have to come.
     #[getter]
     fn parties(&self) -> u32 {
         self.parties
     }
 
-    /// How many wait now.
+    /// Returns how many wait now.
     #[getter]
     fn n_waiting(&self) -> u32 {
         self.seen().1
     }
 
-    /// Whether the barrier is broken.
+    /// Tells whether the barrier is broken.
     #[getter]
     fn broken(&self) -> bool {
         self.is_broken()

@@ -80,7 +80,7 @@ impl Condition {
     }
 
     fn state(&self) -> &State {
-        // SAFETY: as in `changed`.
+        // SAFETY: PLACE-LOCK: `new` has asked for room for it, and Python's part passes its place.
         unsafe { self.state.at() }
     }
 
@@ -149,8 +149,9 @@ impl Condition {
     #[new]
     fn new(mutex: Py<Mutex>, segment: &Segment, changed: u64, state: u64) -> PyResult<Condition> {
         let place = |offset, size| {
-            Place::new(&segment.attached, offset, size)
-                .ok_or_else(|| PyValueError::new_err("offsets: those of a condition in the segment"))
+            Place::new(&segment.attached, offset, size).ok_or_else(|| {
+                PyValueError::new_err("offsets: those of a condition in the segment")
+            })
         };
         let (changed, state) = (place(changed, 8)?, place(state, size_of::<State>() as u64)?);
         Ok(Condition { mutex, changed, state })

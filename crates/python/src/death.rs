@@ -5,13 +5,13 @@ use pyo3::prelude::*;
 
 /// The way in which the next holder is told.
 pub(crate) enum OnDeath {
-    /// By the exception `OwnerDied`; it does not get the lock.
+    /// The exception `OwnerDied` tells it; it does not get the lock.
     Raise,
-    /// By the attribute `owner_died`.
+    /// The attribute `owner_died` tells it.
     Flag,
-    /// Not at all: what the lock protects is taken as it is.
+    /// Nothing tells it: what the lock protects is taken as it is.
     Ignore,
-    /// By a call, with the lock held: what it protects is in order when the call returns.
+    /// A call tells it, with the lock held: what that protects is in order when the call returns.
     Call(Py<PyAny>),
 }
 
@@ -21,7 +21,8 @@ impl OnDeath {
     /// # Errors
     /// `ValueError` and `TypeError`, which say what it may be.
     pub(crate) fn of(value: Option<&Bound<'_, PyAny>>) -> PyResult<OnDeath> {
-        let what = "on_owner_death: \"raise\", \"flag\", \"ignore\", or something to call with the lock";
+        let what =
+            "on_owner_death: \"raise\", \"flag\", \"ignore\", or something to call with the lock";
         let Some(value) = value.filter(|value| !value.is_none()) else {
             return Ok(OnDeath::Raise);
         };

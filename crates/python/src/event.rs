@@ -24,7 +24,7 @@ impl Event {
     }
 
     fn value(&self) -> &AtomicU64 {
-        // SAFETY: as in `changed`.
+        // SAFETY: PLACE-LOCK: `new` has asked for room for it, and Python's part passes its place.
         unsafe { self.value.at() }
     }
 }

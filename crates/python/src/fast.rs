@@ -16,7 +16,8 @@ use pyo3::ffi::{self, PyMethodDef, PyMethodDefPointer, PyObject};
 use pyo3::prelude::*;
 
 /// A method with positional and named arguments.
-type WithArguments = unsafe extern "C" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
+type WithArguments =
+    unsafe extern "C" fn(*mut PyObject, *mut PyObject, *mut PyObject) -> *mut PyObject;
 
 /// The methods, which descriptors refer to for ever.
 static METHODS: Methods = Methods([
@@ -37,7 +38,11 @@ struct Methods([PyMethodDef; 4]);
 // SAFETY: never changed; names, texts and functions are the program's.
 unsafe impl Sync for Methods {}
 
-const fn with_arguments(name: &'static CStr, method: WithArguments, doc: &'static CStr) -> PyMethodDef {
+const fn with_arguments(
+    name: &'static CStr,
+    method: WithArguments,
+    doc: &'static CStr,
+) -> PyMethodDef {
     PyMethodDef {
         ml_name: name.as_ptr(),
         ml_meth: PyMethodDefPointer { PyCFunctionWithKeywords: method },
@@ -65,7 +70,7 @@ pub(crate) fn add(py: Python<'_>) -> PyResult<()> {
             let descriptor = ffi::PyDescr_NewMethod(class.as_type_ptr(), definition);
             Bound::from_owned_ptr_or_err(py, descriptor)?
         };
-        // SAFETY: a string of the program's.
+        // SAFETY: the name is a string of the program's, which ends in zero and lives for ever.
         let name = unsafe { CStr::from_ptr(method.ml_name) };
         class.setattr(name.to_str().unwrap_or_default(), descriptor)?;
     }
@@ -78,11 +83,11 @@ pub(crate) fn add(py: Python<'_>) -> PyResult<()> {
 /// FAST-OWN.
 #[inline(always)]
 unsafe fn with<T>(slf: *mut PyObject, call: impl FnOnce(&Mutex) -> T) -> T {
-    // SAFETY: FAST-OWN.
+    // SAFETY: FAST-OWN: the thread is attached for the length of the call.
     let py = unsafe { Python::assume_attached() };
     // SAFETY: FAST-OWN: the caller's reference lasts for the call.
     let object = unsafe { Borrowed::from_ptr(py, slf) };
-    // SAFETY: FAST-OWN.
+    // SAFETY: FAST-OWN: the descriptor has checked the object's type.
     call(unsafe { object.cast_unchecked::<Mutex>() }.get())
 }
 
@@ -96,7 +101,12 @@ fn new(object: *mut PyObject) -> *mut PyObject {
 
 /// Calls the object's method of this name, by PyO3.
 #[cold]
-fn call(slf: *mut PyObject, name: &str, args: *mut PyObject, named: *mut PyObject) -> *mut PyObject {
+fn call(
+    slf: *mut PyObject,
+    name: &str,
+    args: *mut PyObject,
+    named: *mut PyObject,
+) -> *mut PyObject {
     let result = Python::attach(|py| {
         // SAFETY: FAST-OWN; the arguments are the caller's, for the call, or null.
         let (slf, args, named) = unsafe {
@@ -112,7 +122,8 @@ fn call(slf: *mut PyObject, name: &str, args: *mut PyObject, named: *mut PyObjec
             None => pyo3::types::PyTuple::empty(py),
         };
         let named = named.map(|named| named.to_owned().cast_into::<pyo3::types::PyDict>());
-        method.call(args, named.transpose()?.as_ref())
+        method
+            .call(args, named.transpose()?.as_ref())
             .map(|result| result.into_ptr())
             .map_err(PyErr::from)
     });
@@ -131,34 +142,29 @@ unsafe extern "C" fn acquire(
     named: *mut PyObject,
 ) -> *mut PyObject {
     // SAFETY: FAST-OWN; the interpreter passes a tuple.
-    let taken = unsafe {
-        named.is_null() && ffi::PyTuple_Size(args) == 0 && with(slf, Mutex::take_now)
-    };
-    // SAFETY: attached.
+    let taken =
+        unsafe { named.is_null() && ffi::PyTuple_Size(args) == 0 && with(slf, Mutex::take_now) };
+    // SAFETY: FAST-OWN: the thread is attached, and the object lives for ever.
     if taken { new(unsafe { ffi::Py_True() }) } else { call(slf, "_acquire", args, named) }
 }
 
 unsafe extern "C" fn enter(slf: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     let null = core::ptr::null_mut();
-    // SAFETY: FAST-OWN.
+    // SAFETY: FAST-OWN holds of the object that this was called with.
     let taken = unsafe { with(slf, Mutex::take_now) };
-    // SAFETY: attached.
+    // SAFETY: FAST-OWN: the thread is attached, and the object lives for ever.
     if taken { new(unsafe { ffi::Py_True() }) } else { call(slf, "_acquire", null, null) }
 }
 
 unsafe extern "C" fn release(slf: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
     let null = core::ptr::null_mut();
-    // SAFETY: FAST-OWN.
+    // SAFETY: FAST-OWN holds of the object that this was called with.
     let given = unsafe { with(slf, Mutex::give_now) };
-    // SAFETY: attached.
+    // SAFETY: FAST-OWN: the thread is attached, and the object lives for ever.
     if given { new(unsafe { ffi::Py_None() }) } else { call(slf, "_release", null, null) }
 }
 
-unsafe extern "C" fn exit(
-    slf: *mut PyObject,
-    _: *mut PyObject,
-    _: *mut PyObject,
-) -> *mut PyObject {
-    // SAFETY: the same object.
+unsafe extern "C" fn exit(slf: *mut PyObject, _: *mut PyObject, _: *mut PyObject) -> *mut PyObject {
+    // SAFETY: FAST-OWN holds of the object that this was called with.
     unsafe { release(slf, core::ptr::null_mut()) }
 }

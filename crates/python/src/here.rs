@@ -43,7 +43,7 @@ pub(crate) fn is_first_thread() -> bool {
 /// allowed, and nothing happens.
 #[pyfunction]
 pub(crate) fn allow_tracer(pid: u32) -> PyResult<()> {
-    // SAFETY: the call takes numbers only.
+    // SAFETY: the call takes numbers only, and no memory of the program's.
     let result = unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::c_ulong::from(pid), 0, 0, 0) };
     let error = std::io::Error::last_os_error();
     if result == 0 || error.raw_os_error() == Some(libc::EINVAL) {

@@ -37,7 +37,7 @@ mod wait;
 
 use pyo3::prelude::*;
 
-/// The extension module `lockstead._lockstead`.
+/// Fills the extension module `lockstead._lockstead`.
 #[pymodule(gil_used = false)]
 fn _lockstead(module: &Bound<'_, PyModule>) -> PyResult<()> {
     here::begin();

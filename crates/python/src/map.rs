@@ -38,7 +38,7 @@ impl Items {
     /// Maps what a file has now.
     pub(crate) fn map(file: File) -> Result<Items> {
         // Refused of a file with a name, which nobody can protect against who may write it.
-        // SAFETY: the call takes numbers only.
+        // SAFETY: the call takes numbers only, and no memory of the program's.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, libc::F_SEAL_SHRINK) };
         let len = file.metadata()?.len();
         let len = usize::try_from(len).map_err(|_| ErrorKind::FileTooLarge)?;
@@ -48,8 +48,7 @@ impl Items {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let at = core::ptr::null_mut();
         // SAFETY: a new mapping, wherever the kernel likes.
-        let base =
-            unsafe { libc::mmap(at, len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        let base = unsafe { libc::mmap(at, len, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         let base = NonNull::new(base.cast()).filter(|_| base != libc::MAP_FAILED);
         Ok(Items { file, base: base.ok_or_else(Error::last_os_error)?, len })
     }
@@ -89,15 +88,14 @@ impl Items {
     pub(crate) fn forget(&self, from: u64, len: u64) {
         let how = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
         // Where the file system cannot, the memory stays.
-        // SAFETY: the call takes numbers only.
+        // SAFETY: the call takes numbers only, and no memory of the program's.
         unsafe { libc::fallocate(self.file.as_raw_fd(), how, from as i64, len as i64) };
     }
 
     fn remap(&mut self, len: usize) -> Result<()> {
         // SAFETY: ITEMS-MAPPED: nobody else uses the mapping, which may move.
-        let base = unsafe {
-            libc::mremap(self.base.as_ptr().cast(), self.len, len, libc::MREMAP_MAYMOVE)
-        };
+        let base =
+            unsafe { libc::mremap(self.base.as_ptr().cast(), self.len, len, libc::MREMAP_MAYMOVE) };
         let new = NonNull::new(base.cast()).filter(|_| base != libc::MAP_FAILED);
         self.base = new.ok_or_else(Error::last_os_error)?;
         self.len = len;
@@ -115,7 +113,7 @@ impl Drop for Items {
 /// Has the file system keep memory for a part of the file: what is not to be had is an error here, and no
 /// signal at a store later.
 fn reserve(file: &File, from: u64, len: u64) -> Result<()> {
-    // SAFETY: the call takes numbers only.
+    // SAFETY: the call takes numbers only, and no memory of the program's.
     let error = unsafe { libc::posix_fallocate(file.as_raw_fd(), from as i64, len as i64) };
     if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
 }

@@ -94,7 +94,7 @@ impl Mutex {
         raw.unlock()
     }
 
-    /// Acquires; `None`: it could not be had in time. Else whether the last owner died.
+    /// Acquires the lock and returns whether the last owner died; `None`: it was not to be had in time.
     fn get(&self, py: Python<'_>, block: bool, timeout: Option<f64>) -> PyResult<Option<bool>> {
         if self.take_now() {
             return Ok(Some(false));
@@ -107,7 +107,12 @@ impl Mutex {
     }
 
     #[cold]
-    fn get_slow(&self, py: Python<'_>, block: bool, timeout: Option<f64>) -> PyResult<Option<bool>> {
+    fn get_slow(
+        &self,
+        py: Python<'_>,
+        block: bool,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<bool>> {
         let raw = self.raw();
         let outcome = match raw.try_lock() {
             Ok(outcome) => Some(outcome),
@@ -134,7 +139,11 @@ impl Mutex {
     }
 
     /// Waits as long as the caller said for a lock that only the caller could release.
-    fn would_wait_for_itself(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<bool>> {
+    fn would_wait_for_itself(
+        &self,
+        py: Python<'_>,
+        timeout: Option<f64>,
+    ) -> PyResult<Option<bool>> {
         match wait::limit(timeout) {
             None => Err(refused(SharedError::Recursive)),
             Some(limit) => wait::doze(py, limit).map(|()| None),
@@ -243,7 +252,7 @@ impl Mutex {
         Err(PyValueError::new_err("the calling thread does not have the lock"))
     }
 
-    /// Whether a holder has died since what the lock protects was last declared consistent.
+    /// Tells whether a holder has died since what the lock protects was last declared consistent.
     #[getter]
     fn owner_died(&self) -> bool {
         self.raw().is_inconsistent()

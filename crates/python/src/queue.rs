@@ -98,7 +98,7 @@ impl Ring {
 
 #[pymethods]
 impl Ring {
-    /// `fd` is the file of the items, which stays the caller's, `path` that of a queue with a name;
+    /// Builds the queue. `fd` is the file of the items, which stays the caller's, `path` that of a queue with a name;
     /// neither: a new queue.
     #[new]
     #[pyo3(signature = (segment, mutex, conditions, *, most, fd = None, path = None, mode = 0o600))]

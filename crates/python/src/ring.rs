@@ -175,7 +175,11 @@ impl Ring {
         let in_file = start >= FRONT && reach <= self.items.len() as u64;
         let in_order = [start, bytes, first, end].iter().all(|number| number.is_multiple_of(8));
         let in_ring = end.checked_sub(first).is_some_and(|used| used <= bytes);
-        if in_file && in_order && in_ring && bytes != 0 { Ok(seen) } else { Err(RingError::Damaged) }
+        if in_file && in_order && in_ring && bytes != 0 {
+            Ok(seen)
+        } else {
+            Err(RingError::Damaged)
+        }
     }
 
     /// Returns how many messages there are.
@@ -321,7 +325,7 @@ impl Ring {
     fn copy_out(&self, seen: &Seen, at: u64, bytes: &mut [u8]) {
         self.parts(seen, at, bytes.len(), |place, done, len| {
             let part = &mut bytes[done..done + len];
-            // SAFETY: as in `copy_in`.
+            // SAFETY: ITEMS-MAPPED, as in `copy_in`; the program's bytes are its own vector's.
             unsafe { core::ptr::copy_nonoverlapping(place, part.as_mut_ptr(), len) };
         });
     }

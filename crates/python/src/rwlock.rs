@@ -23,7 +23,7 @@ impl RwLock {
         unsafe { self.place.at() }
     }
 
-    /// Acquires; `None`: it could not be had in time. Else whether a writer died.
+    /// Acquires the lock and returns whether a writer died; `None`: it was not to be had in time.
     fn get(
         &self,
         py: Python<'_>,
@@ -159,7 +159,7 @@ impl RwLock {
         Err(PyValueError::new_err("the calling thread does not have the lock alone"))
     }
 
-    /// Whether a writer has died since what the lock protects was last declared consistent.
+    /// Tells whether a writer has died since what the lock protects was last declared consistent.
     #[getter]
     fn owner_died(&self) -> bool {
         self.raw().is_inconsistent()

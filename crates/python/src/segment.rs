@@ -1,9 +1,10 @@
 //! Segments: files of locks, each mapped once in a process.
 
 use crate::error::{not_joined, unusable};
+use core::ptr::NonNull;
 use lockstead::shared::inspect::{LayoutNode, RootLayout};
-use lockstead::shared::raw::{Form, RawSegment};
-use lockstead::shared::{LockKind, SegmentError, SegmentOptions};
+use lockstead::shared::raw::{Form, RawSegment, RawSemaphore};
+use lockstead::shared::{LockKind, OnDeath, SegmentError, SegmentOptions};
 use pyo3::exceptions::{PyKeyError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 use std::collections::HashMap;
@@ -24,7 +25,7 @@ pub(crate) struct Attached {
 // SAFETY: the segment is read only after it was made: its address, its header, its layout. What is in
 // it are atomics. Which thread detaches it does not matter.
 unsafe impl Send for Attached {}
-// SAFETY: as above.
+// SAFETY: all threads may read what does not change, and use the atomics.
 unsafe impl Sync for Attached {}
 
 /// The segments of this process, by device and inode: two mappings of one would be two participants.
@@ -59,7 +60,7 @@ impl Drop for Attached {
         // A thread that holds a lock here keeps the segment, and so does any other one: then it stays
         // mapped until the process ends.
         let _ = self.raw.leave();
-        // SAFETY: taken once, here.
+        // SAFETY: the segment is taken out once, when the last reference is dropped, and not used again.
         drop(unsafe { ManuallyDrop::take(&mut self.raw) });
     }
 }
@@ -82,12 +83,7 @@ fn named(error: SegmentError, path: &Path) -> PyErr {
 
 /// One field of a root that is described from Python.
 #[derive(FromPyObject)]
-pub(crate) struct Described(
-    pub(crate) String,
-    pub(crate) String,
-    pub(crate) u64,
-    pub(crate) bool,
-);
+pub(crate) struct Described(pub(crate) String, pub(crate) String, pub(crate) u64, pub(crate) bool);
 
 /// Returns the kind of lock of this name.
 pub(crate) fn kind_of(name: &str) -> Option<LockKind> {
@@ -117,7 +113,8 @@ pub(crate) fn form(name: &str, fields: &[Described]) -> PyResult<Form> {
         };
         let size = layout.size;
         described.push((field.clone(), at, layout));
-        at = at.checked_add(size).and_then(|end| end.checked_next_multiple_of(8)).ok_or_else(bad)?;
+        at =
+            at.checked_add(size).and_then(|end| end.checked_next_multiple_of(8)).ok_or_else(bad)?;
     }
     let layout = match described.as_slice() {
         [(_, _, layout)] if name.is_empty() => layout.clone(),
@@ -150,9 +147,8 @@ impl Segment {
         units: u32,
     ) -> PyResult<Segment> {
         let form = form(name, &fields)?;
-        let options =
-            SegmentOptions::new().participants(participants).claims(claims).mode(mode);
-        let fill = |root| crate::semaphore::fill(form.layout(), root, units);
+        let options = SegmentOptions::new().participants(participants).claims(claims).mode(mode);
+        let fill = |root| fill_semaphores(form.layout(), root, units);
         let raw = if existing {
             RawSegment::open_or_create(&path, &options, &form, fill)
         } else {
@@ -177,7 +173,8 @@ impl Segment {
         }
         // SAFETY: borrowed for this call; whether it is open the system says.
         let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-        let io = |error: std::io::Error| PyOSError::new_err((error.raw_os_error(), error.to_string()));
+        let io =
+            |error: std::io::Error| PyOSError::new_err((error.raw_os_error(), error.to_string()));
         let about = about(borrowed).map_err(io)?;
         let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(&about).cloned();
         if let Some(attached) = known.and_then(|known| known.upgrade()) {
@@ -188,7 +185,7 @@ impl Segment {
         Ok(Segment { attached: Attached::register(raw, None)? })
     }
 
-    /// The path of the file, as it was made or opened; `None` of one without a name.
+    /// Returns the path of the file, as it was made or opened; `None` of one without a name.
     #[getter]
     fn path(&self) -> Option<&Path> {
         self.attached.path.as_deref()
@@ -199,7 +196,7 @@ impl Segment {
         self.attached.raw().as_fd().as_raw_fd()
     }
 
-    /// Where the root lies in the file, and how many bytes it has.
+    /// Returns where the root lies in the file, and how many bytes it has.
     #[getter]
     fn root(&self) -> (u64, u64) {
         let header = self.attached.raw().header();
@@ -232,7 +229,9 @@ impl Segment {
             (Some(_), _) => Err(PyKeyError::new_err(
                 "the segment has several locks: say which one, as `lockstead shm` names it",
             )),
-            (None, Some(name)) => Err(PyKeyError::new_err(format!("no lock {name:?} in the segment"))),
+            (None, Some(name)) => {
+                Err(PyKeyError::new_err(format!("no lock {name:?} in the segment")))
+            }
             (None, None) => Err(PyKeyError::new_err("the segment has no lock that it tells of")),
         }
     }
@@ -243,6 +242,20 @@ impl Segment {
         list(self.attached.raw().layout(), 0, "", &mut parts);
         parts
     }
+}
+
+/// Gives each semaphore of a new root its units.
+fn fill_semaphores(layout: &RootLayout, root: NonNull<u8>, units: u32) {
+    layout.visit(&mut |lock| {
+        if lock.kind == LockKind::Semaphore {
+            // SAFETY: PLACE-LOCK: a semaphore lies there in the root, and nobody else knows of it yet.
+            unsafe {
+                let semaphore = RawSemaphore::new(units, OnDeath::Return);
+                root.add(lock.offset as usize).cast().write(semaphore);
+            }
+        }
+        true
+    });
 }
 
 /// Lists what a layout consists of. An array of data is one part, and one of locks as many as it has.

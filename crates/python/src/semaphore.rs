@@ -7,26 +7,10 @@ use crate::error::refused;
 use crate::place::Place;
 use crate::segment::Segment;
 use crate::wait;
-use core::ptr::NonNull;
-use lockstead::shared::inspect::RootLayout;
 use lockstead::shared::raw::RawSemaphore;
-use lockstead::shared::{LockKind, OnDeath, SharedError};
+use lockstead::shared::{OnDeath, SharedError};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
-
-/// Gives each semaphore of a new root its units.
-pub(crate) fn fill(layout: &RootLayout, root: NonNull<u8>, units: u32) {
-    layout.visit(&mut |lock| {
-        if lock.kind == LockKind::Semaphore {
-            // SAFETY: PLACE-LOCK: a semaphore lies there in the root, and nobody else knows of it yet.
-            unsafe {
-                let semaphore = RawSemaphore::new(units, OnDeath::Return);
-                root.add(lock.offset as usize).cast().write(semaphore);
-            }
-        }
-        true
-    });
-}
 
 /// A semaphore of a segment.
 #[pyclass(frozen, subclass, module = "lockstead._lockstead")]
@@ -86,7 +70,7 @@ impl Semaphore {
 
 #[pymethods]
 impl Semaphore {
-    /// `units` are those of a new semaphore, which nobody else knows of yet.
+    /// Builds the semaphore. `units` are those of a new one, which nobody else knows of yet.
     #[new]
     #[pyo3(signature = (segment, offset, *, held, bound = None, units = None))]
     fn new(

@@ -92,8 +92,8 @@ pub use origin::of_file as origin_of_file;
 pub use page::SegmentMember;
 pub(crate) use process::wipes_on_fork;
 pub use refusal::{Busy, JoinError};
-pub use sleep::handlers_end_calls;
 pub(crate) use registry::name_of;
 pub use registry::{
     AttachError, AttachedSegment, Chore, LockName, Scrub, SegmentHandle, SegmentParts,
 };
+pub use sleep::handlers_end_calls;
