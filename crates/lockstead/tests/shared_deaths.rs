@@ -4,11 +4,14 @@
 #[path = "common/watched.rs"]
 mod watched;
 
+use lockstead::shared::raw::{RawMutex, RawOutcome, RawRwLock};
 use lockstead::shared::{
     Locked, OnDeath, Segment, SegmentOptions, Shareable, SharedCondvar, SharedError, SharedMutex,
     SharedRwLock, SharedSemaphore, Taken,
 };
+use lockstead_core::WaitBounds;
 use std::os::fd::AsFd;
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use watched::Watched;
@@ -117,6 +120,40 @@ fn the_next_one_is_told_of_a_killed_owner() {
     let pair = pair.mark_consistent();
     drop(pair);
     assert!(matches!(root.pairs[0].lock().unwrap(), Locked::Acquired(_)));
+}
+
+#[test]
+fn who_touches_nothing_has_the_next_one_told() {
+    let segment = segment();
+    let root = segment.root();
+    let child = Child::new(|| {
+        core::mem::forget(root.pairs[0].lock().unwrap());
+        core::mem::forget(root.rates.write().unwrap());
+        root.reach(1);
+    });
+    root.await_stage(1);
+    child.kill();
+    // SAFETY: a mutex with data begins with one without, and so does a reader-writer lock; both are
+    // mapped as long as the segment.
+    let (mutex, rwlock): (&RawMutex, &RawRwLock) = unsafe {
+        let (pair, rates) = (NonNull::from(&root.pairs[0]), NonNull::from(&root.rates));
+        (pair.cast().as_ref(), rates.cast().as_ref())
+    };
+    let forever = WaitBounds::FOREVER;
+    for _ in 0..3 {
+        assert_eq!(mutex.lock(&forever), Ok(RawOutcome::OwnerDied));
+        assert!(mutex.unlock_untouched());
+        assert!(!mutex.unlock_untouched() && !mutex.is_locked() && mutex.is_inconsistent());
+        assert_eq!(rwlock.read(&forever), Ok(RawOutcome::OwnerDied));
+        assert!(rwlock.unlock_untouched());
+        assert_eq!(rwlock.write(&forever), Ok(RawOutcome::OwnerDied));
+        assert!(rwlock.unlock_untouched());
+        assert!(!rwlock.unlock_untouched() && rwlock.is_inconsistent());
+    }
+    assert_eq!(mutex.lock(&forever), Ok(RawOutcome::OwnerDied));
+    assert!(mutex.mark_consistent() && mutex.unlock());
+    assert_eq!(mutex.lock(&forever), Ok(RawOutcome::Acquired));
+    assert!(mutex.unlock_untouched() && !mutex.is_inconsistent());
 }
 
 #[test]

@@ -209,6 +209,11 @@ if __name__ == "__main__":
     parser.add_argument("--start", default="fork", choices=multiprocessing.get_all_start_methods())
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument("--pause", type=float, default=0.01, help="the longest time between kills")
+    parser.add_argument(
+        "--pause",
+        type=float,
+        default=0.01,
+        help="the longest time between kills; workers that spawn need 0.3 to come to their first lock",
+    )
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(storm(parser.parse_args()))
