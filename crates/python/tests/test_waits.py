@@ -330,6 +330,48 @@ class Coroutines(ProcessTest):
         self.joined(child)
         eventually(lambda: not lock.locked())
 
+    def test_a_task_that_is_cancelled_leaves_nothing_locked(self):
+        locks = [shared.Lock(), shared.RLock(), shared.Semaphore(1)]
+
+        async def take(lock):
+            async with lock:
+                await asyncio.sleep(0.0005)
+
+        async def main():
+            for number in range(60):
+                lock = locks[number % 3]
+                tasks = [asyncio.ensure_future(take(lock)) for _ in range(4)]
+                for _ in range(number % 7):
+                    await asyncio.sleep(0)
+                await asyncio.sleep(number % 5 * 0.0003)
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+
+        self.run_async(main())
+        for lock in locks:
+            self.assertTrue(lock.acquire(timeout=LONG))
+            lock.release()
+
+    def test_a_wait_for_a_condition_can_be_cancelled(self):
+        condition = shared.Condition()
+
+        async def wait():
+            async with condition:
+                await condition.wait_async()
+
+        async def main():
+            waiter = asyncio.ensure_future(wait())
+            while not condition._waiting():
+                await asyncio.sleep(0.001)
+            waiter.cancel()
+            with self.assertRaises(asyncio.CancelledError):
+                await waiter
+
+        self.run_async(main())
+        self.assertTrue(condition.acquire(timeout=LONG))
+        condition.release()
+
     def test_an_rlock_is_of_its_task(self):
         lock = shared.RLock()
 

@@ -9,6 +9,10 @@ import asyncio
 import os
 import queue
 import threading
+import time
+
+# How long a thread waits before it looks whether its task still does, in seconds.
+_LOOK = 0.5
 
 
 class _Holder:
@@ -37,17 +41,32 @@ class _Holder:
             # Not kept while the thread waits for more.
             del work
 
-    async def call(self, function, *arguments, undo=None):
-        """Calls in the thread. If the task is cancelled meanwhile, what the call brings is undone there."""
+    async def call(self, function, *arguments, undo=None, keep=False):
+        """Calls in the thread.
+
+        If the task is cancelled meanwhile, what the call brings is undone there, and the thread is given
+        back unless the caller keeps it.
+        """
         loop = asyncio.get_running_loop()
         future = loop.create_future()
-        guard = threading.Lock()
-        abandoned = False
+        # Whoever takes it first sees to the result: the loop, or the thread if the loop ends before.
+        claim, settled = threading.Lock(), threading.Event()
+
+        def back(result, error):
+            try:
+                if error is None and undo is not None:
+                    undo(result)
+            finally:
+                if not keep:
+                    self.give_back()
 
         def settle(result, error):
-            if future.done():
+            if not claim.acquire(False):
                 return
-            if error is None:
+            settled.set()
+            if future.cancelled():
+                self._calls.put(lambda: back(result, error))
+            elif error is None:
                 future.set_result(result)
             else:
                 future.set_exception(error)
@@ -58,26 +77,28 @@ class _Holder:
                 result = function(*arguments)
             except BaseException as caught:  # The task gets whatever it is.
                 error = caught
-            with guard:
-                if not abandoned:
-                    try:
-                        loop.call_soon_threadsafe(settle, result, error)
-                        return
-                    except RuntimeError:
-                        pass  # The loop is closed: nobody waits.
-            if error is None and undo is not None:
-                undo(result)
-            self.give_back()
+            try:
+                loop.call_soon_threadsafe(settle, result, error)
+            except RuntimeError:
+                back(result, error)  # The loop is closed: nobody waits.
+                return
+            # A loop that is closed now may have forgotten what it was to call.
+            while undo is not None and not settled.wait(_LOOK):
+                if loop.is_closed() and claim.acquire(False):
+                    back(result, error)
+                    return
 
         self._calls.put(work)
         try:
             return await future
         except asyncio.CancelledError:
-            with guard:
-                abandoned = True
-                came = future.done() and not future.cancelled()
-            if came and undo is not None:
-                self._calls.put(lambda: (undo(future.result()), self.give_back()))
+            # It may have come, and the task be cancelled before it has seen that.
+            if future.done() and not future.cancelled():
+                error = future.exception()
+                result = None if error else future.result()
+                self._calls.put(lambda: back(result, error))
+            else:
+                future.cancel()
             raise
 
 
@@ -89,6 +110,29 @@ def _forget_children():
 os.register_at_fork(after_in_child=_forget_children)
 
 
+class _Patience:
+    """A wait of a thread for a task, which ends soon after the task has ceased to wait."""
+
+    def __init__(self, timeout):
+        self._end = None if timeout is None else time.monotonic() + timeout
+        self._given_up = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, traceback):
+        self._given_up = kind is not None
+
+    def wait(self, function):
+        """Calls a function that takes a time, until it returns true or the time is over."""
+        while True:
+            left = _LOOK if self._end is None else min(_LOOK, max(0.0, self._end - time.monotonic()))
+            if function(left):
+                return True
+            if self._given_up or (self._end is not None and time.monotonic() >= self._end):
+                return False
+
+
 async def acquire(lock, tasks, function, timeout, release=None):
     """Has `function` acquire the lock for the current task. Returns whether it did."""
     task = asyncio.current_task()
@@ -96,7 +140,8 @@ async def acquire(lock, tasks, function, timeout, release=None):
     entry = tasks.get(task)
     if entry is not None and entry[0] is not None:
         holder, depth = entry
-        if await holder.call(function, True, timeout):
+        # Of an RLock: the thread has it, and has it at once.
+        if await holder.call(function, True, timeout, keep=True):
             tasks[task] = (holder, depth + 1)
             return True
         return False
@@ -105,7 +150,10 @@ async def acquire(lock, tasks, function, timeout, release=None):
         return True
     holder = _Holder.get()
     try:
-        got = await holder.call(function, True, timeout, undo=lambda got: got and release())
+        with _Patience(timeout) as patience:
+            got = await holder.call(
+                patience.wait, lambda left: function(True, left), undo=lambda got: got and release()
+            )
     except asyncio.CancelledError:
         raise
     except BaseException:
@@ -133,10 +181,16 @@ async def release(lock, tasks, function=None):
     if holder is None:
         function()
         return
+
+    async def finish():
+        try:
+            await holder.call(function, keep=True)
+        finally:
+            if depth == 1:
+                holder.give_back()
+
     # Shielded: a lock must be released though its task is cancelled.
-    await asyncio.shield(asyncio.ensure_future(holder.call(function)))
-    if depth == 1:
-        holder.give_back()
+    await asyncio.shield(asyncio.ensure_future(finish()))
 
 
 async def within(tasks, function, *arguments):
@@ -144,14 +198,29 @@ async def within(tasks, function, *arguments):
     entry = tasks.get(asyncio.current_task())
     if entry is None or entry[0] is None:
         raise ValueError("the current task does not have the lock: use `async with`")
-    return await entry[0].call(function, *arguments)
+    return await entry[0].call(function, *arguments, keep=True)
+
+
+async def wait_within(tasks, wait, timeout):
+    """Waits for a condition in the thread that has its lock for the current task.
+
+    The thread has the lock whenever it looks whether the task waits, so no notification comes in between.
+    """
+    with _Patience(timeout) as patience:
+        return await within(tasks, patience.wait, wait)
 
 
 async def sliced(function, timeout):
     """Waits with a function that takes a timeout and has no effect but its result."""
     holder = _Holder.get()
-    # If the task is cancelled the thread waits on, and comes back when what it waits for has come.
-    result = await holder.call(function, timeout)
+    try:
+        with _Patience(timeout) as patience:
+            result = await holder.call(patience.wait, function)
+    except asyncio.CancelledError:
+        raise
+    except BaseException:
+        holder.give_back()
+        raise
     holder.give_back()
     return result
 

@@ -37,10 +37,16 @@ class Condition(_lockstead.Condition):
     @classmethod
     def _at(cls, lock, handle, changed, state):
         self = _lockstead.Condition.__new__(cls, lock, handle.segment, changed, state)
-        self.acquire = lock.acquire
-        self.release = lock.release
         self._tasks = {}
         return self
+
+    def acquire(self, block=True, timeout=None):
+        """Acquires the condition's lock, as `Lock.acquire`."""
+        return self._lock.acquire(block, timeout)
+
+    def release(self):
+        """Releases the condition's lock."""
+        self._lock.release()
 
     def __enter__(self):
         return self._lock.__enter__()
@@ -80,7 +86,7 @@ class Condition(_lockstead.Condition):
 
     async def wait_async(self, timeout=None):
         """Waits as `wait` does, inside `async with condition`, while the event loop goes on."""
-        return await _aio.within(self._tasks, self.wait, timeout)
+        return await _aio.wait_within(self._tasks, self.wait, timeout)
 
     async def notify_async(self, n=1):
         """Notifies as `notify` does, inside `async with condition`."""
