@@ -38,7 +38,7 @@ mod wait;
 use pyo3::prelude::*;
 
 /// Fills the extension module `lockstead._lockstead`.
-#[pymodule(gil_used = false)]
+#[pymodule]
 fn _lockstead(module: &Bound<'_, PyModule>) -> PyResult<()> {
     here::begin();
     error::add(module)?;

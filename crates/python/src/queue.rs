@@ -139,7 +139,11 @@ impl Ring {
             Some(file) => {
                 // Of several that come first, one makes it. Whoever dies there leaves it for the next.
                 guarded.enter(py, None, &|| ())?;
-                let ring = ring::Ring::open(file, most);
+                let mut ring = ring::Ring::open(file, most);
+                // The one that died may have been at work on the ring, which was not there to be repaired.
+                if let Ok(ring) = &mut ring {
+                    ring.repair();
+                }
                 guarded.leave();
                 ring
             }
