@@ -82,16 +82,15 @@ impl Mutex {
         taken
     }
 
-    /// Releases it, if the calling thread has it once and has nothing to tell the next owner. Returns
-    /// whether it did.
+    /// Releases it, if the calling thread has it once, nobody waits and nobody died. Returns whether it did.
     #[inline(always)]
     pub(crate) fn give_now(&self) -> bool {
-        let raw = self.raw();
-        if self.depth.load(Ordering::Relaxed) != 1 || raw.is_inconsistent() || !raw.is_mine() {
-            return false;
+        let given = self.depth.load(Ordering::Relaxed) == 1 && self.raw().give();
+        if given {
+            // The next owner that uses this object cannot have said so yet: this thread is attached.
+            self.holder.store(0, Ordering::Relaxed);
         }
-        self.holder.store(0, Ordering::Relaxed);
-        raw.unlock()
+        given
     }
 
     /// Acquires the lock and returns whether the last owner died; `None`: it was not to be had in time.

@@ -337,6 +337,13 @@ impl<'a, T: Shareable> SharedMutexGuard<'a, T> {
 /// than the parent, whose lock it is.
 #[inline(always)]
 pub(super) fn release(raw: &robust::RawSharedMutex<Linux>) -> bool {
+    give(raw) || release_slow(raw)
+}
+
+/// Releases for the calling thread if it has the mutex, nobody waits, and nobody died: the fast path of
+/// [`release`]. Returns whether it did.
+#[inline(always)]
+pub(super) fn give(raw: &robust::RawSharedMutex<Linux>) -> bool {
     let address = core::ptr::from_ref(raw).addr();
     match member(address) {
         Some(member) if member.identity().is_some_and(|me| raw.give(me)) => {
@@ -344,7 +351,7 @@ pub(super) fn release(raw: &robust::RawSharedMutex<Linux>) -> bool {
             named_before::restore(address);
             true
         }
-        _ => release_slow(raw),
+        _ => false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The mutex without data.
 
 use super::super::error::SharedError;
-use super::super::mutex::{mark_consistent, release, release_untouched, slow, take};
+use super::super::mutex::{give, mark_consistent, release, release_untouched, slow, take};
 use super::super::named_before;
 use super::RawOutcome;
 use lockstead_core::WaitBounds;
@@ -38,6 +38,14 @@ impl RawMutex {
     #[must_use]
     pub fn take(&self) -> bool {
         take(&self.0)
+    }
+
+    /// Releases it if the calling thread has it, nobody waits, and nobody died: the fast path of
+    /// [`unlock`](Self::unlock), for callers that do something else first where this says false.
+    #[inline(always)]
+    #[must_use]
+    pub fn give(&self) -> bool {
+        give(&self.0)
     }
 
     /// Acquires it, waiting as `how` says.
