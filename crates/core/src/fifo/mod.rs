@@ -222,7 +222,7 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         place: &Place<P>,
         how: &WaitBounds<'_, P>,
         shown: &ShownSleep,
-        left: impl FnOnce(),
+        left: impl Fn(),
     ) -> Result<(), LockError> {
         let mut reasons = Reasons::new(how);
         loop {
