@@ -38,7 +38,7 @@ impl RawFairMutex {
         match self.raw.lock_lazily(how) {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
-            Err(error) if sent::may_be_elsewhere(error) => {
+            Err(error) if sent::waits_all_the_same(error, deadline) => {
                 sent::take_in_time(deadline, || self.try_acquire())
             }
             Err(error) => self.refuse(error),

@@ -11,7 +11,7 @@ impl<T: ?Sized + Serialize, H: Hooks> Serialize for Mutex<T, H> {
     }
 }
 
-/// Waits to read.
+/// Waits until it may read the data.
 impl<T: ?Sized + Serialize, H: Hooks> Serialize for RwLock<T, H> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.read().serialize(serializer)

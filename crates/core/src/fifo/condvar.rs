@@ -114,12 +114,12 @@ impl<P: Platform, Y: Policy> RawExactCondvar<P, Y> {
         while !ptr::eq(place, last) {
             // SAFETY: LINE-ALIVE: this thread has taken it out and not granted it.
             let behind = place_at(&unsafe { &*place }.behind);
-            // SAFETY: LINE-ALIVE, as above.
+            // SAFETY: LINE-ALIVE: this thread has taken the place out, and grants it once.
             unsafe { grant(place) };
             place = behind;
             count += 1;
         }
-        // SAFETY: LINE-ALIVE, as above.
+        // SAFETY: LINE-ALIVE: this thread has taken the last place out, and grants it once.
         unsafe { grant(last) };
         Ok(count)
     }

@@ -174,7 +174,7 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         let last = self.last();
         // SAFETY: LINE-ALIVE: what is in the line lives, and the caller is at the gate.
         let first = place_at(&unsafe { last.as_ref() }?.behind);
-        // SAFETY: LINE-ALIVE, as above.
+        // SAFETY: LINE-ALIVE: both stand in the line, and the caller is at the gate.
         unsafe { self.take_behind(&*last, &*first) };
         Some(first)
     }
@@ -260,7 +260,7 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
 /// # Safety
 /// LINE-ALIVE: the caller has taken the place out of its line, and has not granted it.
 unsafe fn grant<P: Platform>(place: *const Place<P>) {
-    // SAFETY: the caller keeps LINE-ALIVE.
+    // SAFETY: LINE-ALIVE: the place is not left before it is granted, which is below.
     let state = unsafe { &(*place).state };
     let address = P::address32(state);
     // ord: LINE-2 release, pairs with LINE-1: what the caller did before.

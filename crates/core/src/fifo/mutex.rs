@@ -99,9 +99,11 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
 
     #[inline(always)]
     fn take(&self, me: u32) -> bool {
+        if me == 0 {
+            return false;
+        }
         // ord: FAIR-1 acquire, pairs with FAIR-2.
-        let order = Ordering::Acquire;
-        me != 0 && self.word.compare_exchange(0, me.into(), order, Ordering::Relaxed).is_ok()
+        self.word.compare_exchange(0, me.into(), Ordering::Acquire, Ordering::Relaxed).is_ok()
     }
 
     /// Acquires like [`lock_lazily`](Self::lock_lazily), standing at `place` if it has to wait. Nothing
@@ -190,6 +192,7 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
             Ok(Some(next)) if !fault!(line_grants_under_the_gate) => unsafe { grant(next) },
             Ok(_) => {}
             // After `fork`, which has left the thread at the gate behind: nobody else is there.
+            // ord: FAIR-2 release, pairs with FAIR-1.
             Err(_) => self.word.store(0, Ordering::Release),
         }
     }

@@ -54,7 +54,7 @@ impl RawMutex {
     #[inline(never)]
     #[track_caller]
     fn refused(&self, error: LockError, deadline: Option<Nanos>) -> bool {
-        if !sent::may_be_elsewhere(error) {
+        if !sent::waits_all_the_same(error, deadline) {
             self.refuse(error)
         }
         sent::take_in_time(deadline, || self.try_acquire())

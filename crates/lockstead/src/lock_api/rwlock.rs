@@ -159,7 +159,7 @@ impl RawRwLock {
         match outcome {
             Ok(()) => true,
             Err(LockError::TimedOut) => false,
-            Err(error) if sent::may_be_elsewhere(error) => {
+            Err(error) if sent::waits_all_the_same(error, deadline) => {
                 sent::take_in_time(deadline, || take(self))
             }
             Err(error) => self.refuse(error),

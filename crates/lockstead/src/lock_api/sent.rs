@@ -1,17 +1,19 @@
-//! Guards that may leave their thread, by the feature `send_guard`.
+//! Locks that the core refuses and that are waited for all the same.
 //!
-//! A lock's word names the thread that acquired it. Where its guard may have gone to another one, the
-//! thread that asks again for what it acquired itself need not wait in vain, and a thread that
-//! `fork` left behind need not have the lock any more. So nobody is refused for that. Such a thread cannot
-//! wait as others do, for the core refuses: it looks again from time to time.
+//! A lock's word names the thread that acquired it, and the core refuses that thread a second
+//! acquisition, which could only hang. It need not where the wait has a limit of time: then it ends by
+//! that, as with other crates behind these traits. And by the feature `send_guard` a guard may have gone to
+//! another thread, so that nobody is refused. Such a thread cannot wait as others do: it looks again
+//! from time to time.
 
 use lockstead_core::{LockError, Nanos, Platform};
 use lockstead_linux::Linux;
 use std::time::Duration;
 
-/// Tells whether a lock that the core refuses for this reason may be released all the same.
-pub(crate) fn may_be_elsewhere(error: LockError) -> bool {
-    cfg!(feature = "send_guard") && matches!(error, LockError::Recursive | LockError::OwnerLost)
+/// Tells whether a thread waits for a lock that the core refuses for this reason, until `deadline`.
+pub(crate) fn waits_all_the_same(error: LockError, deadline: Option<Nanos>) -> bool {
+    matches!(error, LockError::Recursive | LockError::OwnerLost)
+        && (deadline.is_some() || cfg!(feature = "send_guard"))
 }
 
 /// Tries again and again until `take` has the lock. Returns false if the deadline passed.

@@ -196,7 +196,7 @@ impl RawUpgradableRwLock {
     /// LOCK-API-STATE: the calling thread holds the lock upgradably.
     #[track_caller]
     pub(crate) unsafe fn try_turn_exclusive(&self) -> bool {
-        // SAFETY: LOCK-API-STATE, as the caller says.
+        // SAFETY: LOCK-API-STATE: the calling thread holds the lock upgradably; the caller keeps it.
         !self.lock.is_shared_by_several()
             && unsafe { self.turn_exclusive_if(RawRwLock::try_acquire_exclusive) }
     }
@@ -211,7 +211,7 @@ impl RawUpgradableRwLock {
         &self,
         how: impl FnOnce() -> WaitBounds<'static, Linux>,
     ) -> bool {
-        // SAFETY: LOCK-API-STATE, as the caller says.
+        // SAFETY: LOCK-API-STATE: the calling thread holds the lock upgradably; the caller keeps it.
         unsafe { self.turn_exclusive_if(|lock| lock.acquire_exclusive_by(how)) }
     }
 
@@ -220,7 +220,7 @@ impl RawUpgradableRwLock {
     /// # Safety
     /// LOCK-API-STATE: the calling thread holds the lock for writing.
     pub(crate) unsafe fn turn_shared(&self) {
-        // SAFETY: LOCK-API-STATE: the caller holds both.
+        // SAFETY: LOCK-API-STATE: the caller holds the lock for writing, and so the right.
         unsafe {
             self.lock.turn_shared();
             self.right.release();

@@ -78,7 +78,7 @@ unsafe impl ::lock_api_0_4::RawMutexFair for RawMutex {
     }
 }
 
-// SAFETY: releases.
+// SAFETY: a fair release is the ordinary one, which ends the hold.
 unsafe impl ::lock_api_0_4::RawRwLockFair for RawRwLock {
     #[inline]
     unsafe fn unlock_shared_fair(&self) {

@@ -57,7 +57,7 @@ unsafe impl ::lock_api_0_4::RawRwLock for RawUpgradableRwLock {
     }
 }
 
-// SAFETY: releases.
+// SAFETY: a fair release is the ordinary one, which ends the hold.
 unsafe impl ::lock_api_0_4::RawRwLockFair for RawUpgradableRwLock {
     #[inline]
     unsafe fn unlock_shared_fair(&self) {
@@ -147,7 +147,7 @@ unsafe impl ::lock_api_0_4::RawRwLockUpgrade for RawUpgradableRwLock {
     }
 }
 
-// SAFETY: releases.
+// SAFETY: a fair release is the ordinary one, which ends the hold.
 unsafe impl ::lock_api_0_4::RawRwLockUpgradeFair for RawUpgradableRwLock {
     #[inline]
     unsafe fn unlock_upgradable_fair(&self) {

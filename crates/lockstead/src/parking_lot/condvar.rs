@@ -182,7 +182,7 @@ impl ExactCondvar {
     /// The calling thread holds `mutex`.
     #[track_caller]
     unsafe fn wait(&self, mutex: &RawMutex, how: &WaitBounds<'_, Linux>) -> bool {
-        // SAFETY: the caller holds the mutex.
+        // SAFETY: LOCK-API-STATE: the calling thread holds the mutex; the caller keeps it.
         let ended = self.raw.wait(|| unsafe { mutex.release() }, how);
         // The caller's guard would release a mutex that is not held.
         let bomb = AbortOnUnwind;

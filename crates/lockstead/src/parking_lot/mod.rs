@@ -23,7 +23,8 @@
 //! ```
 //!
 //! # What differs
-//! - A thread that locks again what it has panics, with both places, where it hung.
+//! - A thread that locks again what it has panics, with both places, where it hung. (With a limit of
+//!   time it waits for that long, as there.)
 //! - A `Mutex` has 8 bytes (1), a `RwLock` 24 (8), a `Condvar` 16 (8), a `FairMutex` 24 (1), a
 //!   `Once` 4 (1).
 //! - `unlock_fair` of a `Mutex` or a `RwLock` is an ordinary release: a waiter has the lock past the

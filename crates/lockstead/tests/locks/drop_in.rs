@@ -151,7 +151,9 @@ fn a_fair_mutex_is_granted_in_the_order_of_asking() {
             let id = told.recv().expect("the thread says it");
             eventually(|| sleeps(id));
         }
-        assert!(LINE.try_lock_for(SHORT).is_none_or(|_| unreachable!("held")));
+        // Whoever gives up leaves the line as it was; the holder, too, waits no longer than it said.
+        let late = s.spawn(|| LINE.try_lock_for(SHORT).is_none());
+        assert!(late.join().expect("no panic") && LINE.try_lock_for(SHORT).is_none());
         drop(holder);
     });
     assert_eq!(*LINE.lock(), [0, 1, 2, 3]);
@@ -198,6 +200,15 @@ fn a_condition_variable_says_whom_it_woke() {
     let mut guard = number.lock();
     assert!(!changed.wait_while_for(&mut guard, |number| *number == 0, SHORT).timed_out());
     assert!(changed.wait_while_until(&mut guard, |_| true, Instant::now()).timed_out());
+}
+
+/// As parking_lot's: what has a limit cannot hang, and is not refused.
+#[test]
+fn asking_again_for_a_limited_time_ends_by_the_time() {
+    let (mutex, lock) = (Mutex::new(()), RwLock::new(()));
+    let (_held, _written) = (mutex.lock(), lock.write());
+    assert!(mutex.try_lock_for(SHORT).is_none() && lock.try_write_for(SHORT).is_none());
+    assert!(lock.try_read_for(SHORT).is_none() && lock.try_upgradable_read_for(SHORT).is_none());
 }
 
 #[test]

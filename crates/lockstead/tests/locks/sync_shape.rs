@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use std::time::Duration;
 
-/// The one test compiles for both: std's own types keep this file honest.
+/// Defines the test for one of two modules: std's own types keep this file honest.
 macro_rules! shape {
     ($name:ident, $sync:path) => {
         mod $name {

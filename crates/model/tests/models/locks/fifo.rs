@@ -24,7 +24,8 @@ fn three() -> Config {
     two().processors(4).preemptions(depth(2, 3)).stale_reads(depth(0, 1))
 }
 
-/// One timer fires, and reads are fresh: each would be a thousand times as many executions.
+/// Returns the limits where one timer fires and reads are fresh: otherwise it would be a thousand times
+/// as many executions.
 fn hurried() -> Config {
     two().preemptions(depth(2, 3)).stale_reads(depth(0, 1)).timeouts(1)
 }
@@ -211,8 +212,9 @@ struct Store {
     lock: RawMutex<Model, Off, NoSpin>,
     more: RawExactCondvar<Model, NoSpin>,
     things: Cell<u32>,
-    /// Who waits, and who was notified, as the callers count.
+    /// The threads that wait, as the callers count.
     waiting: Cell<u32>,
+    /// The threads that were notified and have not taken their thing.
     told: Cell<u32>,
     places: [Place<Model>; 4],
 }
@@ -324,7 +326,7 @@ fn model_exact_condvar_tells_3t() {
         .verify("exact condvar, all, 3 threads", &three());
 }
 
-/// Without a deadline's race: who gives up and is notified at the same time was notified.
+/// Makes the scenario of one that gives up: who gives up and is notified at the same time was notified.
 fn gives_up() -> Scenario<Store> {
     Scenario::new(Store::new)
         .thread(|store| store.take_or(&TIMED))
