@@ -61,7 +61,7 @@ impl Desk {
     }
 
     fn unlock(&self) {
-        // SAFETY: every caller has locked it.
+        // SAFETY: every caller has locked the mutex before, on this thread.
         unsafe { self.lock.unlock() };
     }
 
@@ -236,7 +236,7 @@ impl Store {
     }
 
     fn unlock(&self) {
-        // SAFETY: every caller has locked it.
+        // SAFETY: every caller has locked the mutex before, on this thread.
         unsafe { self.lock.unlock() };
     }
 
