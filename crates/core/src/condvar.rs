@@ -155,15 +155,20 @@ impl<P: Platform> RawCondvar<P> {
         ended
     }
 
-    /// Wakes one of the threads that wait, if any do. Returns how many notifications found somebody
-    /// counted as waiting: 0 or 1.
-    pub fn notify_one(&self) -> u64 {
-        self.notify(1, |waiting| waiting - 1)
+    /// Wakes one of the threads that wait, if any do.
+    pub fn notify_one(&self) {
+        self.notify_counting(false);
     }
 
-    /// Wakes all threads that wait. Returns how many were counted as waiting (*waiting*).
-    pub fn notify_all(&self) -> u64 {
-        self.notify(u32::MAX, |_| 0)
+    /// Wakes all threads that wait.
+    pub fn notify_all(&self) {
+        self.notify_counting(true);
+    }
+
+    /// Wakes one of the threads that wait, or all. Returns how much that took off *waiting*: no less
+    /// than the threads that it tells.
+    pub fn notify_counting(&self, all: bool) -> u64 {
+        if all { self.notify(u32::MAX, |_| 0) } else { self.notify(1, |waiting| waiting - 1) }
     }
 
     fn join(&self) -> CondvarState {

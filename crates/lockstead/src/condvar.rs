@@ -225,13 +225,13 @@ impl Condvar {
     /// Returns whether there was one to wake, as far as is known: a thread that has stopped waiting
     /// without a notification may be taken for one, once.
     pub fn notify_one(&self) -> bool {
-        self.raw.notify_one() > 0
+        self.raw.notify_counting(false) > 0
     }
 
     /// Wakes all threads that wait. Returns how many, as far as is known; see
     /// [`notify_one`](Self::notify_one).
     pub fn notify_all(&self) -> usize {
-        self.raw.notify_all() as usize
+        self.raw.notify_counting(true) as usize
     }
 
     /// Waits in all the ways there are, and returns with the mutex held.

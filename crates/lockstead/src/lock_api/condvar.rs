@@ -47,11 +47,11 @@ unsafe impl ::lock_api::RawCondvar for RawCondvar {
     }
 
     fn notify_one(&self) -> bool {
-        self.raw.notify_one() > 0
+        self.raw.notify_counting(false) > 0
     }
 
     fn notify_all(&self) -> usize {
-        self.raw.notify_all() as usize
+        self.raw.notify_counting(true) as usize
     }
 }
 
