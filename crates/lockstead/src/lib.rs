@@ -75,17 +75,17 @@
 //! | `down`, `down_trylock`, `down_timeout`, `up` | [`Semaphore::down`], [`Semaphore::try_down`], [`Semaphore::down_timeout`], [`Semaphore::up`] |
 //!
 //! # Features
-//! `derive`, on by default: `#[derive(Shareable)]` for [`shared`]. Without it the crate
-//! needs neither `syn` nor a macro crate.
+//! All are off by default. `derive`: `#[derive(Shareable)]` for [`shared`], by a crate of macros, which
+//! takes `syn`.
 //!
-//! `lock_api_0_4`, off by default: the traits of `lock_api` 0.4 as well, for
+//! `lock_api_0_4`: the traits of `lock_api` 0.4 as well, for
 //! crates that have not moved to 0.5.
 //!
-//! `parking_lot`, off by default: the module of that name, for code that was written for
+//! `parking_lot`: the module of that name, for code that was written for
 //! parking_lot 0.12. With it `arc_lock`, `owning_ref`, `serde` and `send_guard` are as there; `serde`
 //! serves the types at the root of the crate, too.
 //!
-//! `check`, off by default, for tests and development: lock order and lock rules
+//! `check`, for tests and development: lock order and lock rules
 //! are checked while the program runs, as the kernel's lockdep does. The locks
 //! are larger then, and slower; without it nothing of this exists.
 
