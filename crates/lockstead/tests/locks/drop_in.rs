@@ -202,7 +202,7 @@ fn a_condition_variable_says_whom_it_woke() {
     assert!(changed.wait_while_until(&mut guard, |_| true, Instant::now()).timed_out());
 }
 
-/// As parking_lot's: what has a limit cannot hang, and is not refused.
+/// A wait that has a limit cannot hang, and is not refused, as of parking_lot's locks.
 #[test]
 fn asking_again_for_a_limited_time_ends_by_the_time() {
     let (mutex, lock) = (Mutex::new(()), RwLock::new(()));
