@@ -185,9 +185,9 @@ impl RawRwLock {
 
 /// Returns `how` as it is, with a note of its deadline once it is asked for.
 #[inline]
-fn noted<'a>(
+fn noted(
     how: impl FnOnce() -> WaitBounds<'static, Linux>,
-    deadline: &'a mut Option<Nanos>,
+    deadline: &mut Option<Nanos>,
 ) -> impl FnOnce() -> WaitBounds<'static, Linux> {
     move || {
         let how = how();
