@@ -107,7 +107,7 @@ fn call(
     args: *mut PyObject,
     named: *mut PyObject,
 ) -> *mut PyObject {
-    let result = Python::attach(|py| {
+    let result: PyResult<*mut PyObject> = Python::attach(|py| {
         // SAFETY: FAST-OWN; the arguments are the caller's, for the call, or null.
         let (slf, args, named) = unsafe {
             (
@@ -122,10 +122,7 @@ fn call(
             None => pyo3::types::PyTuple::empty(py),
         };
         let named = named.map(|named| named.to_owned().cast_into::<pyo3::types::PyDict>());
-        method
-            .call(args, named.transpose()?.as_ref())
-            .map(|result| result.into_ptr())
-            .map_err(PyErr::from)
+        method.call(args, named.transpose()?.as_ref()).map(|result| result.into_ptr())
     });
     match result {
         Ok(result) => result,

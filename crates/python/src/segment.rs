@@ -29,7 +29,9 @@ unsafe impl Send for Attached {}
 unsafe impl Sync for Attached {}
 
 /// The segments of this process, by device and inode: two mappings of one would be two participants.
-static KNOWN: LazyLock<Mutex<HashMap<(u64, u64), Weak<Attached>>>> = LazyLock::new(Mutex::default);
+static KNOWN: LazyLock<Mutex<Segments>> = LazyLock::new(Mutex::default);
+
+type Segments = HashMap<(u64, u64), Weak<Attached>>;
 
 impl Attached {
     pub(crate) fn raw(&self) -> &RawSegment {
