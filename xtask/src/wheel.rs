@@ -37,7 +37,7 @@ pub fn wheel(programs: Option<PathBuf>, out: &Path) -> Result<PathBuf, String> {
     for old in wheels(&out)? {
         fs::remove_file(&old).map_err(|error| format!("{}: {error}", old.display()))?;
     }
-    let mut command = Command::new(&maturin[0]);
+    let mut command = Command::new(maturin[0]);
     command.args(&maturin[1..]).args(["build", "--release", "--locked"]);
     command.args(["--compatibility", COMPATIBILITY, "--out"]).arg(&out);
     command.current_dir(&package).env("CARGO_TARGET_DIR", root().join("target/python"));
