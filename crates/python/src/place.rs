@@ -14,7 +14,7 @@ pub(crate) struct Place {
 
 // SAFETY: PLACE-LOCK: what lies there consists of atomics, which any thread may use.
 unsafe impl Send for Place {}
-// SAFETY: PLACE-LOCK, as for Send.
+// SAFETY: PLACE-LOCK: what lies there consists of atomics, as for Send.
 unsafe impl Sync for Place {}
 
 impl Place {
