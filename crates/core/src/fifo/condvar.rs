@@ -67,7 +67,7 @@ impl<P: Platform, Y: Policy> RawExactCondvar<P, Y> {
             name: None,
             deadline: how.deadline,
         };
-        telling::<P, _>(&awaited, || self.line.wait(place, how, &awaited.shown(how), || {}))
+        telling::<P, _>(&awaited, || self.line.wait(place, how, &awaited.shown(how)))
     }
 
     /// Wakes the thread that has waited longest. Returns whether there was one.

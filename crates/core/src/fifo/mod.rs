@@ -212,8 +212,7 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         }
     }
 
-    /// Waits until the place, at which the caller stands in the line, is granted. `left` is called under
-    /// the gate if the thread leaves the line before.
+    /// Waits until the place, at which the caller stands in the line, is granted.
     ///
     /// # Errors
     /// The reasons in `how`, and [`LockError::OwnerLost`] after `fork`.
@@ -222,7 +221,6 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
         place: &Place<P>,
         how: &WaitBounds<'_, P>,
         shown: &ShownSleep,
-        left: impl Fn(),
     ) -> Result<(), LockError> {
         let mut reasons = Reasons::new(how);
         loop {
@@ -231,14 +229,8 @@ impl<P: Platform, Y: Policy> Line<P, Y> {
                 return Ok(());
             }
             if let Some(error) = reasons.given_up() {
-                let in_line = self.at_the_gate(|| {
-                    let in_line = self.take_out(place);
-                    if in_line {
-                        left();
-                    }
-                    in_line
-                })?;
-                if in_line || fault!(line_leaver_ignores_a_call) {
+                if self.at_the_gate(|| self.take_out(place))? || fault!(line_leaver_ignores_a_call)
+                {
                     return Err(error);
                 }
                 // Called: the caller is about to grant.

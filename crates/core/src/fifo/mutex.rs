@@ -8,18 +8,19 @@
 //! └───────────────┴──┴──────────┴────────────────┘
 //! ```
 //! - *owner*: the slot of the holder, 0 = free.
-//! - *q*, queued: threads stand in the line. Set and cleared under the gate.
+//! - *q*, queued: threads stand in the line, or have left it since the latest release. Set and cleared
+//!   under the gate.
 //!
 //! # Protocol
 //! Acquirer: takes a free mutex by one exchange. Otherwise, under the gate, it sets *queued*
 //! and joins the line.
 //!
 //! Releaser: without *queued*, one exchange to 0. Otherwise it names the first of the line as
-//! owner, under the gate, and grants.
+//! owner, under the gate, and grants; where all have left, the mutex is free.
 //!
 //! # Invariants
-//! - **FAIR-QUEUED** *queued* ⇔ the line is not empty, but under the gate. *queued* ⇒ there is
-//!   an owner. So a mutex is free only when nobody stands in the line, and no newcomer passes one who
+//! - **FAIR-QUEUED** The line is not empty ⇒ *queued*, but under the gate. *queued* ⇒ there is an
+//!   owner. So a mutex is free only when nobody stands in the line, and no newcomer passes one who
 //!   does.
 
 use super::{Line, Place, grant};
@@ -132,7 +133,7 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
             if self.line.at_the_gate(|| self.takes_or_joins(place, me))? {
                 return Ok(());
             }
-            self.line.wait(place, how, &awaited.shown(how), || self.settle())
+            self.line.wait(place, how, &awaited.shown(how))
         })
     }
 
@@ -157,15 +158,6 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
                 self.line.join(place, me);
                 return false;
             }
-        }
-    }
-
-    /// Clears *queued* if nobody is left. The caller is at the gate, and found *queued* set, so that
-    /// nobody else changes the word.
-    fn settle(&self) {
-        if self.line.is_empty() && !fault!(fair_leaver_forgets_queued) {
-            let owner = self.word.load(Ordering::Relaxed) & !QUEUED;
-            self.word.store(owner, Ordering::Relaxed);
         }
     }
 
