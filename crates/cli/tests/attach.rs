@@ -377,10 +377,15 @@ fn rust_is_attached_to() {
     }
     let mut running = Running::start(&mut Command::new(&program));
     let before = running.traces();
-    for _ in 0..3 {
+    let end = Instant::now() + Duration::from_secs(60);
+    let (mut attached, mut seen) = (0, false);
+    // On a busy machine the two threads may not meet in a tenth of a second.
+    while attached < 3 || !seen {
         let Some(outcome) = attach(&[&running.pid(), "--for", "100ms"]) else { return };
-        assert!(outcome.stderr.contains("waited"), "{outcome:?}");
+        seen |= outcome.stderr.contains("waited");
+        attached += 1;
         assert_eq!(running.traces(), before);
+        assert!(seen || Instant::now() < end, "no wait in {attached} times: {outcome:?}");
     }
     drop(running.input.take());
     assert!(running.child.wait().expect("it ends").success());
