@@ -150,11 +150,8 @@ fn a_notification_counts_those_that_wait_down_and_the_sequence_up() {
     for (waiting, sequence) in [(1, 0), (2, 7), (3, u32::MAX), (MANY, 0), (0, 5)] {
         for all in [false, true] {
             word(condvar).store(of(waiting, sequence), Ordering::Relaxed);
-            if all {
-                condvar.notify_all()
-            } else {
-                condvar.notify_one()
-            }
+            let expected = if all { waiting } else { waiting.min(1) };
+            assert_eq!(condvar.notify_counting(all), expected);
             let after = match (waiting, all) {
                 (0, _) => of(0, sequence),
                 (_, true) => of(0, sequence.wrapping_add(1)),
@@ -169,11 +166,11 @@ fn a_notification_counts_those_that_wait_down_and_the_sequence_up() {
     // Others come before: one that waits, and one that notifies.
     word(condvar).store(of(1, 0), Ordering::Relaxed);
     script_exchange(move || word(condvar).store(of(2, 0), Ordering::Relaxed));
-    condvar.notify_one();
+    assert_eq!(condvar.notify_counting(false), 1);
     assert_eq!(word(condvar).load(Ordering::Relaxed), of(1, 1));
     wakes();
     script_exchange(move || word(condvar).store(of(0, 2), Ordering::Relaxed));
-    condvar.notify_all();
+    assert_eq!(condvar.notify_counting(true), 0);
     assert_eq!((word(condvar).load(Ordering::Relaxed), wakes()), (of(0, 2), vec![]));
 }
 

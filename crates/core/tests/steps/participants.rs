@@ -4,10 +4,11 @@
 use crate::common::mutexes::{bits::*, force, mutex, release, slot};
 use crate::common::{
     Alone, as_participant, here, pass, script, script_exchange32, script_pause, set, unplayed,
+    wakes,
 };
 use lockstead_core::policy::{BackOff, Without};
 use lockstead_core::word::Word;
-use lockstead_core::ww::{CONTEXTS_PER_THREAD, Class, Context, Scheme};
+use lockstead_core::ww::{CONTEXTS_PER_THREAD, Class, Context, Scheme, look_again};
 use lockstead_core::{
     LockError, Off, Platform, Policy, RawMutex, RawWwMutex, Slot, TableEntry, WaitBounds,
     WaitOutcome,
@@ -90,6 +91,37 @@ fn a_slot_whose_thread_ends_with_a_lock_that_it_took_alone_goes_to_nobody() {
             unsafe { lock.unlock(None) };
         });
     }
+}
+
+#[test]
+fn a_lock_that_is_given_back_hides_no_other_that_is_kept() {
+    let locks: &'static [RawWwMutex<Alone>; 2] = Box::leak(Box::default());
+    assert!(entry(3).claim(71));
+    as_participant(3, || {
+        for lock in locks {
+            assert_eq!(lock.lock_alone(&WaitBounds::FOREVER, here()), Ok(()));
+        }
+        // SAFETY: taken just now, without a context.
+        unsafe { locks[0].unlock(None) };
+    });
+    assert!(entry(3).vacate(), "its thread has the other one still");
+}
+
+/// A thread has ended, which wakes nobody: whoever may wait for what it holds is woken.
+#[test]
+fn contexts_that_have_begun_are_made_to_look_again_and_no_others() {
+    let class: &'static Class<Alone> = Box::leak(Box::new(Class::new(Scheme::WaitDie)));
+    as_participant(3, || {
+        look_again::<Alone>(slot(3));
+        assert_eq!(wakes(), []);
+        let begun = [(); 2].map(|()| Context::begin(class).expect("a place"));
+        begun[0].finish();
+        look_again::<Alone>(slot(3));
+        assert_eq!(wakes().into_iter().map(|wake| wake.1).collect::<Vec<_>>(), [1]);
+        begun[1].finish();
+        look_again::<Alone>(slot(3));
+        assert_eq!(wakes(), []);
+    });
 }
 
 /// Spins for a microsecond, in a queue of any length.

@@ -1,5 +1,6 @@
 //! What the reader-writer lock does, step by step, on a machine with one thread.
 
+use crate::common::heard::{Heard, heard};
 use crate::common::{Alone, U32, as_participant, here, lose, script, time, unplayed, wakes};
 use lockstead_core::{
     Atomic32, LockError, MAX_SLOTS, Ordering, Policy, RawRwLock, Standard, WaitBounds, WaitOutcome,
@@ -137,6 +138,50 @@ fn a_writer_past_the_bound_holds_newcomers_off_and_is_handed_the_lock() {
     assert_eq!(unplayed(), 0);
     write_done(lock, 1);
     assert!(lock.try_write(here()));
+}
+
+#[test]
+fn who_may_read_already_passes_a_promise_and_no_writer() {
+    let lock = lock();
+    as_participant(2, || assert!(lock.try_read(here())));
+    script(|| WaitOutcome::TimedOut);
+    script(|| {
+        as_participant(2, || {
+            assert!(!lock.try_read(here()), "promised");
+            assert!(lock.try_read_recursive(here()));
+            assert_eq!(lock.read_recursive_lazily(|| WaitBounds::FOREVER, here()), Ok(()));
+        });
+        assert_eq!(lock.readers(), 3);
+        (0..3).for_each(|_| read_done(lock, 2));
+        assert_eq!(lock.writer().map(|slot| slot.get()), Some(1));
+        WaitOutcome::Woken
+    });
+    assert_eq!(lock.write(here()), Ok(()));
+    assert_eq!(unplayed(), 0);
+    as_participant(2, || assert!(!lock.try_read_recursive(here())));
+    write_done(lock, 1);
+}
+
+#[test]
+fn a_watcher_hears_of_recursive_reads_as_of_others() {
+    let lock: &'static RawRwLock<Alone, Heard> = Box::leak(Box::default());
+    let here = here();
+    let line = here.line();
+    assert_eq!(lock.read_recursive_lazily(|| WaitBounds::FOREVER, here), Ok(()));
+    let both = [format!("will acquire Shared 0 {line}"), format!("acquired Shared Fast {line}")];
+    assert_eq!(heard(), both);
+    assert!(lock.try_read_recursive(here));
+    assert_eq!(heard(), both[1..]);
+    as_participant(2, || assert!(!lock.try_write(here)));
+    for _ in 0..2 {
+        // SAFETY: this participant has read twice above.
+        unsafe { lock.unlock_read() };
+    }
+    heard();
+    assert!(lock.try_write(here));
+    heard();
+    assert!(!lock.try_read_recursive(here));
+    assert_eq!(heard(), Vec::<String>::new());
 }
 
 #[test]

@@ -170,6 +170,12 @@ fn who_reads_leaves_its_own_claim_and_wakes_who_waits_for_it() {
     assert_eq!((lock.peek(), lock.unwrite(&segment.party(2))), (name(1).bits(), false));
     assert!(lock.unwrite(&me));
     assert_eq!(lock.peek(), 0);
+    // Who has touched nothing passes the death on, and is the owner to do so.
+    set(word, name(1).bits() | INCONSISTENT);
+    assert!(!lock.unwrite_untouched(&segment.party(2)));
+    assert_eq!(get(word), name(1).bits() | INCONSISTENT);
+    assert!(lock.unwrite_untouched(&me));
+    assert_eq!(get(word), INCONSISTENT);
 }
 
 #[test]
