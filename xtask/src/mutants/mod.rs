@@ -33,6 +33,7 @@ use plan::{Mutant, Plan};
 use record::Record;
 use results::{Results, State};
 use run::Limits;
+use sites::SourceFile;
 use std::time::{Duration, Instant};
 use table::Summary;
 
@@ -45,6 +46,10 @@ const CHANGED: Duration = Duration::from_secs(15 * 60);
 /// What went wrong, in a sentence for people.
 pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
     let mut plan = Plan::read()?;
+    let meant = |wanted: &String| plan.files.iter().any(|file| names_file(&plan, wanted, file));
+    if let Some(none) = options.files.iter().find(|wanted| !meant(wanted)) {
+        return Err(format!("no protocol file is called {none}; a folder ends in /, as in sleep/"));
+    }
     let equivalents = Equivalents::read()?;
     if let Some(stale) = equivalents.stale(&plan).first() {
         return Err(format!("{}: no such mutant any more: {stale}", parts::FOLDER));
@@ -104,20 +109,25 @@ pub fn mutants(options: &MutantOptions) -> Result<bool, String> {
     Ok(total.open == 0)
 }
 
+/// Tells whether `wanted` means this name: as a whole, as a folder, or as what stands behind `sign` at its
+/// end, unless there is something that is called just so.
+fn names(wanted: &str, name: &str, sign: char, exact: bool) -> bool {
+    wanted == name
+        || (!exact && name.strip_suffix(wanted).is_some_and(|rest| rest.ends_with(sign)))
+        || (wanted.ends_with('/') && name.starts_with(wanted))
+}
+
+/// Tells whether `wanted`, a word of the command line, means this file.
+fn names_file(plan: &Plan, wanted: &str, file: &SourceFile) -> bool {
+    let exact = plan.files.iter().any(|file| file.short() == wanted);
+    names(wanted, file.short(), '/', exact)
+}
+
 fn is_wanted(plan: &Plan, mutant: &Mutant, options: &MutantOptions) -> bool {
     let file = &plan.files[mutant.file];
     let function = &file.sites[mutant.site].function;
-    // A whole name means what is called so, if there is that, and a part what ends so.
-    let names = |wanted: &String, name: &str, sign: char, exact: bool| {
-        wanted == name
-            || (!exact && name.strip_suffix(wanted).is_some_and(|rest| rest.ends_with(sign)))
-            || (wanted.ends_with('/') && name.starts_with(wanted.as_str()))
-    };
     let in_file = options.files.is_empty()
-        || options.files.iter().any(|wanted| {
-            let exact = plan.files.iter().any(|file| file.short() == wanted);
-            names(wanted, file.short(), '/', exact)
-        });
+        || options.files.iter().any(|wanted| names_file(plan, wanted, file));
     let in_function = options.functions.is_empty()
         || options.functions.iter().any(|wanted| names(wanted, function, ':', false));
     in_file
