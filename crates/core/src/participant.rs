@@ -35,6 +35,8 @@ pub trait Attachment {
     fn is_unlinked(&self) -> bool;
     /// Tells whether locks may still name the thread when it has ended (SLOT-LOST).
     fn outlives(&self) -> bool;
+    /// Forgets what the thread before has left. The new thread of the slot calls it.
+    fn forget(&self);
 }
 
 /// No thread has this slot.
@@ -99,8 +101,8 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
             let _ = self.vacate();
             return false;
         }
-        // Nothing of the previous thread's is left: `vacate` gives away no slot that outlives it.
         self.tid.store(tid, Ordering::Relaxed);
+        self.attached.forget();
         true
     }
 
