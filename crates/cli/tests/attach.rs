@@ -3,6 +3,7 @@
 #![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
 
 mod filters;
+mod killed;
 mod namespaces;
 mod waits;
 

@@ -1,6 +1,7 @@
 //! The memory of the process, to be written as well: also where it may only be read there.
 
 use lockstead_inspect::memory::ReadableMemory;
+use lockstead_inspect::proc::status::StatusFile;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -69,5 +70,63 @@ impl TargetMemory {
 impl ReadableMemory for TargetMemory {
     fn read(&self, address: u64, into: &mut [u8]) -> io::Result<usize> {
         self.file.read_at(into, address)
+    }
+}
+
+/// Tells whether a process runs in the memory of its parent, as the child of `vfork` does until it has
+/// ended or become another program. What is changed there is the parent's, whose threads go on.
+///
+/// Where the kernel has no `kcmp`, or does not permit it, no process is said to.
+pub(super) fn is_of_parent(pid: u32) -> bool {
+    let status = StatusFile::read(&format!("/proc/{pid}/status"));
+    let parent = status.ok().and_then(|status| status.number("PPid"));
+    parent.and_then(|parent| parent.try_into().ok()).is_some_and(|parent| is_shared(pid, parent))
+}
+
+/// Tells whether two processes surely have the same memory.
+fn is_shared(one: u32, other: u32) -> bool {
+    const VM: i32 = 1;
+    // SAFETY: compares what two processes have by their numbers, and touches no memory.
+    unsafe { libc::syscall(libc::SYS_kcmp, one, other, VM, 0, 0) == 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::{Command, Stdio};
+
+    extern "C" fn pauses(_: *mut libc::c_void) -> libc::c_int {
+        loop {
+            // SAFETY: takes no arguments and touches no memory, for it returns only where it is signalled,
+            // which ends the process. The C library's function would write beside the thread's stack.
+            unsafe { libc::syscall(libc::SYS_pause) };
+        }
+    }
+
+    #[test]
+    fn a_child_in_the_memory_of_its_parent_is_told_from_one_with_its_own() {
+        let own = std::process::id();
+        if !is_shared(own, own) {
+            return eprintln!("skipped: kcmp is not to be had");
+        }
+        let mut forked = Command::new("cat").stdin(Stdio::piped()).spawn().expect("it starts");
+        assert!(!is_of_parent(forked.id()));
+        drop(forked.stdin.take());
+        forked.wait().expect("it ends");
+        let mut stack = vec![0_u128; 4096];
+        let top = stack.as_mut_ptr_range().end.cast();
+        let how = libc::CLONE_VM | libc::SIGCHLD;
+        // SAFETY: the child has a stack of its own, which lives until it is waited for below, and makes
+        // one system call that uses no memory.
+        let child = unsafe { libc::clone(pauses, top, how, std::ptr::null_mut()) };
+        assert!(child > 0, "{}", io::Error::last_os_error());
+        let shared = is_of_parent(child.cast_unsigned());
+        // SAFETY: the child has not been waited for, and nothing is written of how it ended.
+        let waited = unsafe {
+            libc::kill(child, libc::SIGKILL);
+            libc::waitpid(child, std::ptr::null_mut(), 0)
+        };
+        drop(stack);
+        assert_eq!((waited, shared), (child, true));
     }
 }

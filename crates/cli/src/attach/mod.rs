@@ -35,7 +35,7 @@ use lockstead_inspect::maps::Maps;
 use lockstead_inspect::proc::process::LiveProcess;
 use lockstead_ledger::attach::{FORGET, LEAVE};
 use lockstead_ledger::hello::Hello;
-use memory::TargetMemory;
+use memory::{TargetMemory, is_of_parent};
 use moment::Moments;
 use objects::Objects;
 use slots::Slots;
@@ -371,11 +371,11 @@ fn library_file(pid: u32) -> Option<LibraryFile> {
     Some((library.device, library.inode))
 }
 
-/// Returns the processes that have the library from this file.
+/// Returns the processes that have the library from this file, each in memory of its own.
 fn with_file(file: LibraryFile) -> Vec<u32> {
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|&pid| library_file(pid) == Some(file)).collect()
+    numbers.filter(|&pid| library_file(pid) == Some(file) && !is_of_parent(pid)).collect()
 }
 
 /// Takes the library out of a process whose calls lead past it.

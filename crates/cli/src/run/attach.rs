@@ -201,6 +201,9 @@ fn say(
     let report = assemble(accounts.processes, whole, &flags.report.options());
     report::finish(&report, here, &flags.report)?;
     left.map(drop).map_err(|Remains { why }| {
-        Failure::Run(format!("{} (pid {}): {why}", process.name, process.pid))
+        let LiveProcess { name, pid, .. } = process;
+        Failure::Run(format!(
+            "{name} (pid {pid}): {why}; `lockstead attach --detach {pid}` takes it out later"
+        ))
     })
 }

@@ -156,6 +156,36 @@ fn a_thread_in_a_fork_keeps_the_library() {
     keeps_the_library(&mut Command::new(program));
 }
 
+/// The thread stands still in the kernel and comes to no stop, and the child runs in its memory.
+#[test]
+fn a_child_in_the_memory_of_its_parent_keeps_the_library() {
+    let Some(program) = programs::program("attach/forked.c") else { return };
+    let mut running = Running::start(Command::new(program).arg("vfork"));
+    let before = running.traces();
+    let pid = running.pid();
+    let Some((mut command, _said)) = attached(&pid) else { return };
+    let say = |running: &mut Running| {
+        running.input.as_mut().expect("open").write_all(b"!").expect("it reads");
+    };
+    say(&mut running);
+    let thread = running.line();
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(command.id().cast_signed(), libc::SIGINT) };
+    until("the command asks the thread to stop", || {
+        assert!(command.try_wait().expect("a child").is_none(), "it has left");
+        let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
+        !status.expect("it runs").contains("TracerPid:\t0\n")
+    });
+    assert!(!running.traces().files.is_empty());
+    // Now the child makes a call that leads to the library.
+    say(&mut running);
+    let outcome = finish(command);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let left = running.traces();
+    assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
+    running.ends_well();
+}
+
 /// What the handler has interrupted lies below its stack, and returns to the library.
 #[test]
 fn a_thread_that_handles_a_signal_above_its_wait_keeps_the_library() {
