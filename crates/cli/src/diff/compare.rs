@@ -160,7 +160,7 @@ mod tests {
                 "processes": [{
                     "exe": "/bin/srv",
                     "waiting": { "thread_ns": 1_000_000_000, "waited_ns": hot + cold + number },
-                    "more": { "waited_ns": 0 },
+                    "more": { "waited_ns": 0, "acquisitions": 0 },
                     "locks": [lock("hot", hot), lock("cold", cold)],
                 }],
             });
@@ -183,6 +183,9 @@ mod tests {
         assert!(!cold.failed && failing(&cold).is_empty(), "{cold:?}");
         assert_eq!(cold.locks[0].lock, "cold");
         assert_eq!((cold.locks[0].time.verdict, cold.locks[0].small), (ChangeVerdict::Worse, true));
+        let text = super::super::text::render(&cold, true);
+        let line = text.lines().find(|line| line.contains("9.00 ms")).expect("the lock");
+        assert!(line.contains("below 1% of the threads' time") && !line.contains('+'), "{line}");
         let hot = compare(&base, &side(200_000_000, 1_000_000, 2, 7), Some(50.0));
         assert!(hot.failed);
         assert_eq!(failing(&hot), ["waiting", "hot"]);

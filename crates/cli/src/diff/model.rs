@@ -2,6 +2,7 @@
 //! fields.
 
 use super::verdict::ChangeVerdict;
+use lockstead_render::table::amount;
 use serde::Serialize;
 
 /// The name of the format.
@@ -81,10 +82,12 @@ pub(super) struct ComparedLock {
     /// Whether its waits are less than 1 % of the time of the program's threads before and after; such
     /// waits do not make `--fail-on` fail.
     pub(super) small: bool,
-    /// How often it was acquired before, the median of the runs; 0 where only waits are seen.
-    pub(super) acquisitions_before: f64,
+    /// How often it was acquired before, the median of the runs whose reports say it; null where none
+    /// does, since it, or another lock of an array that it is one of, is not listed; 0 where only waits
+    /// are seen.
+    pub(super) acquisitions_before: Option<f64>,
     /// How often it was acquired after.
-    pub(super) acquisitions_after: f64,
+    pub(super) acquisitions_after: Option<f64>,
     /// The places where threads waited for it, the largest change first.
     pub(super) sites: Vec<ComparedSite>,
 }
@@ -111,6 +114,16 @@ impl ComparedSite {
     /// Returns how much more waiting there is.
     pub(super) fn change(&self) -> f64 {
         self.after_ns - self.before_ns
+    }
+}
+
+impl ComparedLock {
+    /// Returns how often it was acquired, before and after, as it is shown: nothing where that is not
+    /// known of both, or only waits were seen.
+    pub(super) fn acquisitions(&self) -> Option<[String; 2]> {
+        let often = [self.acquisitions_before?, self.acquisitions_after?];
+        let shown = often.map(|often| amount(often.round() as u64));
+        (often.iter().sum::<f64>() > 0.0).then_some(shown)
     }
 }
 

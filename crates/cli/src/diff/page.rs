@@ -8,7 +8,7 @@ use super::strip;
 use super::text::{percent, what, word};
 use super::verdict::{ChangeVerdict, RULE};
 use askama::Template;
-use lockstead_render::table::{amount, time};
+use lockstead_render::table::time;
 use lockstead_render::words::{brief, clean, plural};
 
 #[derive(Template)]
@@ -145,11 +145,7 @@ fn noise_said(noise: &[&ComparedLock]) -> String {
 }
 
 fn of_lock(report: &DiffReport, lock: &ComparedLock, prefix: &str, at: usize) -> LockView {
-    let often = [lock.acquisitions_before, lock.acquisitions_after];
-    let acquisitions = match often.iter().sum::<f64>() > 0.0 {
-        true => often.map(|often| amount(often.round() as u64)).join(" → "),
-        false => String::new(),
-    };
+    let acquisitions = lock.acquisitions().map_or(String::new(), |often| often.join(" → "));
     LockView {
         id: format!("{prefix}{at}"),
         name: brief(&lock.lock),

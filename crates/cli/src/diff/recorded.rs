@@ -42,6 +42,7 @@ pub(super) struct RecordedWaiting {
 #[derive(Debug, Deserialize)]
 pub(super) struct RecordedMore {
     pub(super) waited_ns: u64,
+    pub(super) acquisitions: u64,
 }
 
 /// One lock, or several of one origin.

@@ -33,6 +33,8 @@ struct ProgramFigures {
     waited_ns: u64,
     /// How long the locks were waited for that are not listed.
     unlisted_ns: u64,
+    /// Whether locks that are not listed were acquired.
+    has_unlisted: bool,
     locks: BTreeMap<String, LockFigures>,
 }
 
@@ -41,6 +43,8 @@ struct ProgramFigures {
 struct LockFigures {
     waited_ns: u64,
     acquisitions: u64,
+    /// Its name is that of one lock, or of a group that is listed whole.
+    is_whole: bool,
     sites: BTreeMap<String, u64>,
 }
 
@@ -119,13 +123,17 @@ impl Side {
         self.runs.iter().map(waited).collect()
     }
 
-    /// Returns how often a lock was acquired, in the run in the middle.
-    pub(super) fn acquired(&self, (program, name): &LockKey) -> f64 {
+    /// Returns how often a lock was acquired, in the middle of the runs that know it. A report lists no
+    /// locks that nobody waited for, which may be the lock, or others of an array that it is one of.
+    pub(super) fn acquired(&self, (program, name): &LockKey) -> Option<f64> {
         let acquired = |run: &BTreeMap<String, ProgramFigures>| {
-            let lock = run.get(program).and_then(|program| program.locks.get(name));
-            lock.map_or(0, |lock| lock.acquisitions)
+            let Some(program) = run.get(program) else { return Some(0) };
+            let lock = program.locks.get(name);
+            let is_known = !program.has_unlisted || lock.is_some_and(|lock| lock.is_whole);
+            is_known.then(|| lock.map_or(0, |lock| lock.acquisitions))
         };
-        median(self.runs.iter().map(acquired))
+        let known: Vec<u64> = self.runs.iter().filter_map(acquired).collect();
+        (!known.is_empty()).then(|| median(known.into_iter()))
     }
 
     /// Returns the places at which a lock was waited for.
@@ -158,8 +166,15 @@ fn programs(run: &RecordedRun) -> BTreeMap<String, ProgramFigures> {
         let listed = of_groups.iter().fold(0, |sum: u64, lock| sum + lock.wait.total_ns);
         let unlisted = process.more.waited_ns.saturating_sub(grouped.saturating_sub(listed));
         program.unlisted_ns += unlisted;
-        for lock in process.groups.iter().chain(alone) {
-            let figures = program.locks.entry(lasting_family(&lock.name)).or_default();
+        let grouped = process.groups.iter().fold(0, |sum: u64, lock| sum + lock.acquisitions);
+        let listed = of_groups.iter().fold(0, |sum: u64, lock| sum + lock.acquisitions);
+        program.has_unlisted |= process.more.acquisitions > grouped.saturating_sub(listed);
+        let groups = process.groups.len();
+        for (at, lock) in process.groups.iter().chain(alone).enumerate() {
+            let name = lasting_family(&lock.name);
+            let is_whole = at < groups || name == lock.name;
+            let figures = program.locks.entry(name).or_default();
+            figures.is_whole |= is_whole;
             figures.waited_ns += lock.wait.total_ns;
             figures.acquisitions += lock.acquisitions;
             for site in &lock.waited_at {
@@ -193,6 +208,40 @@ pub(super) fn median(values: impl Iterator<Item = u64>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
+
+    /// Returns how often the one lock that reports list was acquired, of runs in which others were
+    /// acquired so often.
+    fn acquired(name: &str, asked: &str, of_others: &[u64]) -> Option<f64> {
+        let run = |others: &u64| {
+            let lock = json!({
+                "name": name, "acquisitions": 12, "waited_at": [], "wait": { "total_ns": 9 },
+            });
+            let run = json!({
+                "wall_ns": 1, "cpu_ns": 1, "processors": 2, "machine": { "cpu": "A" },
+                "processes": [{
+                    "exe": "/bin/srv",
+                    "waiting": { "thread_ns": 1, "waited_ns": 9 },
+                    "more": { "waited_ns": 0, "acquisitions": others },
+                    "locks": [lock],
+                }],
+            });
+            serde_json::from_value::<RecordedRun>(run).expect("all that is read")
+        };
+        let runs: Vec<RecordedRun> = of_others.iter().map(run).collect();
+        Side::of(Vec::new(), &runs).acquired(&("srv".into(), asked.into()))
+    }
+
+    #[test]
+    fn acquisitions_are_told_only_where_a_report_lists_them_all() {
+        assert_eq!(acquired("hot", "hot", &[500]), Some(12.0));
+        assert_eq!(acquired("items[17]", "items[*]", &[0]), Some(12.0));
+        // Others of the array may be among those that are not listed, or the lock itself.
+        assert_eq!(acquired("items[17]", "items[*]", &[500]), None);
+        assert_eq!(acquired("hot", "cold", &[500]), None);
+        assert_eq!(acquired("hot", "cold", &[0]), Some(0.0));
+        assert_eq!(acquired("items[17]", "items[*]", &[500, 0]), Some(12.0), "one knows it");
+    }
 
     #[test]
     fn the_middle_is_between_two() {

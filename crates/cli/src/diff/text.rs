@@ -2,7 +2,7 @@
 
 use super::model::{ComparedFigure, ComparedLock, Comparison, DiffReport};
 use super::verdict::ChangeVerdict;
-use lockstead_render::table::{TextTable, amount, time};
+use lockstead_render::table::{TextTable, time};
 use lockstead_render::words::{brief, clean, plural};
 use std::fmt::Write;
 
@@ -56,13 +56,15 @@ fn locks(text: &mut String, report: &DiffReport, all: bool) {
     for lock in &shown {
         let (before, after) = (time(lock.time.before_ns), time(lock.time.after_ns));
         let _ = writeln!(text, "  {} in {}", brief(&lock.lock), clean(&lock.program));
-        let mut facts = vec![format!("{before} -> {after}"), percent(&lock.time)];
-        facts.extend(Some(word(&lock.time).to_owned()).filter(|word| !word.is_empty()));
-        if lock.acquisitions_before + lock.acquisitions_after > 0.0 {
-            let often = [lock.acquisitions_before, lock.acquisitions_after];
-            let [a, b] = often.map(|often| amount(often.round() as u64));
-            facts.push(format!("{a} -> {b} acquisitions"));
+        let mut facts = vec![format!("{before} -> {after}")];
+        if lock.small {
+            // Many times next to nothing is next to nothing.
+            facts.push("below 1% of the threads' time".into());
+        } else {
+            facts.push(percent(&lock.time));
+            facts.extend(Some(word(&lock.time).to_owned()).filter(|word| !word.is_empty()));
         }
+        facts.extend(lock.acquisitions().map(|[a, b]| format!("{a} -> {b} acquisitions")));
         let _ = writeln!(text, "      {}", facts.join(", "));
         let least = PART * lock.time.change().abs();
         for site in lock.sites.iter().filter(|site| site.change().abs() >= least).take(SITES) {

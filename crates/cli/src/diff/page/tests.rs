@@ -28,7 +28,7 @@ fn side(name: &str, runs: u64, locks: &[(&str, u64)]) -> Side {
             "processes": [{
                 "exe": format!("/bin/{NASTY}/srv&<b>"),
                 "waiting": { "thread_ns": 1_000_000_000, "waited_ns": all },
-                "more": { "waited_ns": 0 },
+                "more": { "waited_ns": 0, "acquisitions": 0 },
                 "locks": locks.iter().map(lock).collect::<Vec<_>>(),
             }],
         });
