@@ -55,7 +55,7 @@ fn locks(text: &mut String, report: &DiffReport, all: bool) {
     }
     for lock in &shown {
         let (before, after) = (time(lock.time.before_ns), time(lock.time.after_ns));
-        let _ = writeln!(text, "  {} in {}", brief(&lock.lock), clean(&lock.program));
+        let _ = writeln!(text, "  {}", whose(&lock.lock, &lock.program));
         let mut facts = vec![format!("{before} -> {after}")];
         if lock.small {
             // Many times next to nothing is next to nothing.
@@ -85,6 +85,13 @@ fn locks(text: &mut String, report: &DiffReport, all: bool) {
     }
 }
 
+/// Names a lock and its program: `cache in srv`. A name may say already which file it lies in.
+fn whose(lock: &str, program: &str) -> String {
+    let program = format!(" in {}", clean(program));
+    let name = brief(lock);
+    if name.ends_with(&program) { name } else { name + &program }
+}
+
 /// Names a figure: `waiting for locks in srv`.
 pub(super) fn what(figure: &ComparedFigure) -> String {
     match &figure.program {
@@ -110,5 +117,17 @@ pub(super) fn word(time: &Comparison) -> &'static str {
         (ChangeVerdict::Better, _) => "better",
         (ChangeVerdict::Noise, _) => "noise",
         (ChangeVerdict::TooFewRuns, _) => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_a_name_ends_with_is_said_once() {
+        assert_eq!(whose("cache", "srv"), "cache in srv");
+        assert_eq!(whose("mutex made at 0x1f in srv", "srv"), "mutex made at 0x1f in srv");
+        assert_eq!(whose("cache in libx.so", "srv"), "cache in libx.so in srv");
     }
 }
