@@ -105,6 +105,31 @@ fn by_cmake(project: &Path, prefix: &Path) {
     }
 }
 
+/// Builds the project of docs/autoconf.md, by the commands of that page, and runs its test.
+fn by_autoconf(prefix: &Path) {
+    let page = fs::read_to_string(xtask::root().join("docs/autoconf.md")).expect("the page");
+    let block = |language: &str| {
+        let rest = page.split_once(&format!("```{language}\n")).expect("a block").1;
+        rest.split_once("```").expect("its end").0
+    };
+    let project = scratch().join("by autoconf");
+    let _ = fs::remove_dir_all(&project);
+    fs::create_dir_all(&project).expect("scratch can be written");
+    for (language, file) in [("m4", "configure.ac"), ("make", "Makefile.am"), ("c", "orders.c")] {
+        fs::write(project.join(file), block(language)).expect("scratch can be written");
+    }
+    let mut commands = Command::new("sh");
+    commands.arg("-ec").arg(block("sh")).current_dir(&project).env("PREFIX", prefix);
+    ends_well(&mut commands);
+    let log = fs::read_to_string(project.join("orders.trs")).expect("what the test came to");
+    assert!(log.contains(":test-result: PASS"), "{log}");
+    let linked = said_by(Command::new("readelf").arg("-d").arg(project.join("orders")));
+    assert!(
+        linked.expect("a program").contains("liblockstead-check.so.0"),
+        "not the one that checks"
+    );
+}
+
 /// Asserts that the shared libraries export our names only, and that the archives show no others.
 fn exports_only_ours(lib: &Path) {
     for name in ["lockstead", "lockstead-check"] {
@@ -169,6 +194,9 @@ fn a_project_outside_builds_against_the_prefix() {
     }
     if is_there("cmake") {
         by_cmake(&project, &prefix);
+    }
+    if ["autoconf", "automake", "make", "pkg-config"].into_iter().all(is_there) {
+        by_autoconf(&prefix);
     }
 }
 
