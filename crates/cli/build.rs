@@ -6,11 +6,15 @@
 //!
 //! On a target that the library does not support the command is built without, and says so when asked
 //! to `run`.
+//!
+//! The compiler's unwinder is linked in where it is there as an archive, so that the command needs no
+//! library but the C library: see `src/find_object.rs`.
 
 use std::env;
 use std::fs;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 include!("embedded/shared_object.rs");
 
@@ -19,11 +23,13 @@ const PACKAGES: [&str; 6] = ["core", "rules", "told", "ledger", "unwind", "prelo
 
 fn main() {
     println!("cargo::rustc-check-cfg=cfg(preload_image)");
+    println!("cargo::rustc-check-cfg=cfg(carried_unwinder)");
     println!("cargo::rerun-if-changed=build.rs");
     let package = PathBuf::from(variable("CARGO_MANIFEST_DIR"));
     if !is_supported() {
         return;
     }
+    carry_unwinder();
     let embedded = package.join("embedded");
     // The links of the repository are what packing has made files of.
     let packed = !embedded.join("workspace.toml").is_symlink();
@@ -47,6 +53,25 @@ fn main() {
     println!("cargo::rustc-cfg=preload_image");
     build(&workspace, packed, "preload", false);
     build(&workspace, packed, "check", true);
+}
+
+/// Links the unwinder as an archive, in front of the shared one that Rust's library names, which then
+/// nothing needs. Whole, since what wants it is linked later. Where the compiler has no such archive, the
+/// shared one is linked, as in every program of Rust.
+fn carry_unwinder() {
+    let linker = env::var_os("RUSTC_LINKER").unwrap_or_else(|| "cc".into());
+    let asked = Command::new(linker).arg("-print-file-name=libgcc_eh.a").output();
+    let Ok(output) = asked else { return };
+    let answer = String::from_utf8_lossy(&output.stdout);
+    let archive = Path::new(answer.trim());
+    // Without a folder where the compiler does not find it.
+    let (true, Some(folder)) = (archive.is_absolute() && archive.is_file(), archive.parent())
+    else {
+        return;
+    };
+    println!("cargo::rustc-cfg=carried_unwinder");
+    println!("cargo::rustc-link-search=native={}", folder.display());
+    println!("cargo::rustc-link-lib=static:-bundle,+whole-archive=gcc_eh");
 }
 
 /// Builds one of them, in a directory `name`, and tells the command where it is.

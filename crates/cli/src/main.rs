@@ -13,6 +13,8 @@ mod dump;
 mod examples;
 mod export;
 mod features;
+#[cfg(carried_unwinder)]
+mod find_object;
 mod finding_text;
 mod installing;
 mod measuring;
