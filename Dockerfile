@@ -9,7 +9,7 @@ WORKDIR /lockstead
 COPY . .
 RUN cargo build --release --locked --bins --package lockstead-cli --package lockstead-bench
 
-# glibc and the compiler's libgcc_s, with which the command is linked, and nothing that it needs beside them.
+# glibc, which the command is linked with, and the compiler's libgcc_s, which lockstead-bench is.
 FROM debian:bookworm-slim
 COPY --from=build /lockstead/target/release/lockstead /lockstead/target/release/lockstead-bench /usr/local/bin/
 COPY --from=build /lockstead/LICENSE-MIT /lockstead/LICENSE-APACHE /usr/local/share/doc/lockstead/

@@ -69,6 +69,27 @@ fn the_readme_shows_the_two_commands_and_ci_runs_the_second() {
     assert!(ci.contains("cargo test --workspace"));
 }
 
+/// What someone new reads before the first command; as `wc -w` counts.
+#[test]
+fn the_readme_is_read_in_a_minute_or_two() {
+    let words = text(&root().join("README.md")).split_whitespace().count();
+    assert!(words <= 700, "README.md has {words} words");
+}
+
+/// The order of the pages is that of docs/README.md, so each has its place there.
+#[test]
+fn every_page_is_in_the_list_of_pages() {
+    let list = text(&root().join("docs/README.md"));
+    let pages = files("docs", &["md"]);
+    assert!(pages.len() > 30, "only {} pages were found", pages.len());
+    let folder = root().join("docs");
+    for page in pages.iter().filter(|page| page.parent() == Some(&folder)) {
+        let name = page.file_name().and_then(|name| name.to_str()).expect("text");
+        let is_listed = name == "README.md" || list.contains(&format!("]({name})"));
+        assert!(is_listed, "docs/README.md does not list {name}");
+    }
+}
+
 /// Returns the anchor that a heading has on the code host.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter(|c| c.is_alphanumeric() || " -_".contains(*c));
