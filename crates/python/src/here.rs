@@ -1,12 +1,12 @@
 //! Which thread and which process this is.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicU32, Ordering};
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use std::sync::Once;
 
 /// The number of forks between the process that loaded the module and this one, plus one.
-static GENERATION: AtomicU64 = AtomicU64::new(1);
+static GENERATION: AtomicU32 = AtomicU32::new(1);
 
 /// Prepares the process: forked children count themselves, and handlers of signals end waits.
 pub(crate) fn begin() {
@@ -25,7 +25,7 @@ pub(crate) fn begin() {
 
 /// Returns a number that a forked child does not share with its parent.
 #[inline]
-pub(crate) fn generation() -> u64 {
+pub(crate) fn generation() -> u32 {
     GENERATION.load(Ordering::Relaxed)
 }
 

@@ -44,9 +44,10 @@ fn _lockstead(module: &Bound<'_, PyModule>) -> PyResult<()> {
     error::add(module)?;
     module.add_class::<segment::Segment>()?;
     module.add_class::<mutex::Mutex>()?;
-    fast::add(module.py())?;
+    fast::add::<mutex::Mutex>(module.py())?;
     module.add_class::<rwlock::RwLock>()?;
     module.add_class::<semaphore::Semaphore>()?;
+    fast::add::<semaphore::Semaphore>(module.py())?;
     module.add_class::<condition::Condition>()?;
     module.add_class::<event::Event>()?;
     module.add_class::<barrier::Barrier>()?;

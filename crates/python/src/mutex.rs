@@ -2,12 +2,14 @@
 
 use crate::death::OnDeath;
 use crate::error::{OwnerDied, not_recoverable, refused};
+use crate::fast::Fast;
 use crate::place::Place;
 use crate::segment::Segment;
 use crate::{here, wait};
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use lockstead::shared::SharedError;
 use lockstead::shared::raw::{RawMutex, RawOutcome};
+use lockstead_core::robust::Identity;
 use pyo3::exceptions::{PyAssertionError, PyValueError};
 use pyo3::prelude::*;
 
@@ -23,7 +25,8 @@ pub(crate) struct Mutex {
     on_death: OnDeath,
     /// How often the owner has it, if the owner acquired it by this object. Of an owner only.
     depth: AtomicU32,
-    /// The process that acquired it by this object, as [`here::generation`]; 0: none has it.
+    /// Who acquired it last by this object: the thread, by its name in the segment, and the process, as
+    /// [`here::generation`]. Whoever of them has the lock now the lock's word says.
     holder: AtomicU64,
 }
 
@@ -38,13 +41,19 @@ impl Mutex {
     #[inline(always)]
     fn got(&self, depth: u32) {
         self.depth.store(depth, Ordering::Relaxed);
-        self.holder.store(here::generation(), Ordering::Relaxed);
+        self.holder.store(self.who_has_it(), Ordering::Relaxed);
+    }
+
+    /// Returns who has it, if that is a thread of this process, as `holder` says it.
+    #[inline(always)]
+    fn who_has_it(&self) -> u64 {
+        let name = self.raw().holder().map_or(0, Identity::bits);
+        u64::from(here::generation()) << 32 | u64::from(name)
     }
 
     /// Gives the mutex up for the time of a wait for a condition. Returns what
     /// [`has_again`](Self::has_again) wants to know.
     pub(crate) fn lets_go(&self) -> u32 {
-        self.holder.store(0, Ordering::Relaxed);
         self.depth.swap(0, Ordering::Relaxed)
     }
 
@@ -70,27 +79,6 @@ impl Mutex {
                 Ok(())
             }
         }
-    }
-
-    /// Acquires it if it is free. Returns whether it did.
-    #[inline(always)]
-    pub(crate) fn take_now(&self) -> bool {
-        let taken = self.raw().take();
-        if taken {
-            self.got(1);
-        }
-        taken
-    }
-
-    /// Releases it, if the calling thread has it once, nobody waits and nobody died. Returns whether it did.
-    #[inline(always)]
-    pub(crate) fn give_now(&self) -> bool {
-        let given = self.depth.load(Ordering::Relaxed) == 1 && self.raw().give();
-        if given {
-            // The next owner that uses this object cannot have said so yet: this thread is attached.
-            self.holder.store(0, Ordering::Relaxed);
-        }
-        given
     }
 
     /// Acquires the lock and returns whether the last owner died; `None`: it was not to be had in time.
@@ -160,7 +148,6 @@ impl Mutex {
         if !raw.is_mine() {
             return Err(self.not_held());
         }
-        self.holder.store(0, Ordering::Relaxed);
         let released = if raw.is_inconsistent() { raw.unlock_untouched() } else { raw.unlock() };
         if released {
             return Ok(());
@@ -184,11 +171,29 @@ impl Mutex {
             None => Ok(false),
             Some(false) => Ok(true),
             Some(true) => Self::tell(slf).map(|()| true).inspect_err(|_| {
-                let this = slf.get();
-                this.holder.store(0, Ordering::Relaxed);
-                this.raw().unlock_untouched();
+                slf.get().raw().unlock_untouched();
             }),
         }
+    }
+}
+
+impl Fast for Mutex {
+    const RELEASES_MANY: bool = false;
+
+    #[inline(always)]
+    fn take_now(&self) -> bool {
+        let taken = self.raw().take();
+        if taken {
+            self.got(1);
+        }
+        taken
+    }
+
+    /// Not a recursive one that the thread has more than once, nor where somebody waits or died.
+    #[inline(always)]
+    fn give_now(&self) -> bool {
+        // Another thread than the owner may find 1 here, and then does not have the mutex to give.
+        self.depth.load(Ordering::Relaxed) == 1 && self.raw().give()
     }
 }
 
@@ -268,7 +273,8 @@ impl Mutex {
 
     /// Returns how often this process has the lock by this object.
     fn _count(&self) -> u32 {
-        let ours = self.holder.load(Ordering::Relaxed) == here::generation();
+        let ours = self.raw().holder().is_some()
+            && self.holder.load(Ordering::Relaxed) == self.who_has_it();
         if ours { self.depth.load(Ordering::Relaxed) } else { 0 }
     }
 

@@ -4,6 +4,7 @@
 //! semaphores of POSIX, which any thread may release, and which lose what a killed holder had.
 
 use crate::error::refused;
+use crate::fast::Fast;
 use crate::place::Place;
 use crate::segment::Segment;
 use crate::wait;
@@ -46,6 +47,12 @@ impl Semaphore {
         Ok(got)
     }
 
+    /// Tells whether there may be so many units more.
+    fn has_room_for(&self, units: u32) -> bool {
+        let most = self.bound.unwrap_or(i32::MAX as u32).min(i32::MAX as u32);
+        self.raw().units().0.saturating_add(units) <= most
+    }
+
     fn give(&self, units: u32) -> PyResult<()> {
         let raw = self.raw();
         let mut units = units;
@@ -56,15 +63,30 @@ impl Semaphore {
         if units == 0 {
             return Ok(());
         }
-        let (all, _) = raw.units();
-        let too_many = self.bound.is_some_and(|bound| all.saturating_add(units) > bound);
-        if too_many || units > i32::MAX as u32 - all.min(i32::MAX as u32) {
+        if !self.has_room_for(units) {
             return Err(PyValueError::new_err("semaphore or lock released too many times"));
         }
         if raw.add(units).map_err(refused)? {
             return Ok(());
         }
         Err(PyOverflowError::new_err("a semaphore has at most 4294967295 units"))
+    }
+}
+
+impl Fast for Semaphore {
+    const RELEASES_MANY: bool = true;
+
+    fn take_now(&self) -> bool {
+        if self.held { self.raw().try_acquire(1).is_ok() } else { self.raw().try_use_up(1) }
+    }
+
+    fn give_now(&self) -> bool {
+        if self.held {
+            // Whether a unit that the thread does not have may be added is for `_release` to say.
+            matches!(self.raw().release(1), Ok(true))
+        } else {
+            self.has_room_for(1) && matches!(self.raw().add(1), Ok(true))
+        }
     }
 }
 
@@ -90,10 +112,9 @@ impl Semaphore {
         Ok(Semaphore { place, bound, held })
     }
 
-    /// Takes a unit, waiting for one if `block`, at most `timeout` seconds. Returns whether the caller
-    /// has it.
+    /// Does what `acquire` does, which is in `fast`, where there is more to do than one step.
     #[pyo3(signature = (block = None, timeout = None))]
-    fn acquire(
+    fn _acquire(
         &self,
         py: Python<'_>,
         block: Option<&Bound<'_, PyAny>>,
@@ -103,22 +124,13 @@ impl Semaphore {
         self.get(py, block, wait::seconds(timeout)?)
     }
 
-    /// Gives units back: those that the calling thread has, or new ones if it has none.
+    /// Does what `release` does, likewise.
     #[pyo3(signature = (n = 1))]
-    fn release(&self, n: u32) -> PyResult<()> {
+    fn _release(&self, n: u32) -> PyResult<()> {
         if n == 0 {
             return Err(PyValueError::new_err("n must be one or more"));
         }
         self.give(n)
-    }
-
-    fn __enter__(&self, py: Python<'_>) -> PyResult<bool> {
-        self.get(py, true, None)
-    }
-
-    #[pyo3(signature = (*_error))]
-    fn __exit__(&self, _error: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<()> {
-        self.give(1)
     }
 
     /// Returns how many units are free.

@@ -1,12 +1,16 @@
 """Kills workers that use the locks of lockstead.shared, again and again, and looks whether all goes on.
 
-    python tests/storm.py [--kills 1000] [--start fork] [--workers 4] [--seconds 300]
+    python tests/storm.py [--kills 1000] [--start fork] [--workers 4] [--at-once 1] [--seconds 300]
 
 Each worker takes locks at random: a section adds one to a number, dawdles, and adds one to another. They
 are *torn* if they differ and the lock had not said that its holder died, or if somebody else is inside.
 Messages through queues have sums; one that does not come whole is torn. After every 20 kills the parent
 takes each lock, all units and all messages: what is not to be had within 20 seconds is *stuck*. Status 1
 if there was either.
+
+Only workers that have begun to use the locks are killed and counted: with spawn, a new interpreter takes
+longer to start than a worker lives. What takes long is to start workers, so that --at-once kills several
+at a time.
 """
 
 import argparse
@@ -21,6 +25,8 @@ import zlib
 from lockstead import shared
 
 PATIENCE = 20
+# How many kills there are between two looks at everything.
+LOOK = 20
 UNITS = 3
 
 
@@ -51,7 +57,7 @@ class Section:
 class Things:
     """All that the workers use."""
 
-    def __init__(self, context):
+    def __init__(self, context, workers):
         def numbers():
             return context.RawArray("q", 3)
 
@@ -64,14 +70,15 @@ class Things:
         self.event = shared.Event()
         self.queue = shared.Queue(20)
         self.torn = context.RawValue("q", 0)
-        self.operations = context.RawValue("q", 0)
+        # What each worker that runs has done; of its own place alone, which is another line of memory.
+        self.operations = context.RawArray("q", 8 * workers)
 
 
-def worker(things):
+def worker(things, number):
     random.seed(os.getpid() ^ time.monotonic_ns())
     torn = things.torn
     while True:
-        things.operations.value += 1
+        things.operations[8 * number] += 1
         choice = random.randrange(9)
         if choice < 2:
             section = things.locks[choice]
@@ -155,52 +162,92 @@ def look(things):
     return stuck
 
 
-def storm(options):
-    context = multiprocessing.get_context(options.start)
-    things = Things(context)
+class Workers:
+    """The workers that run, each at its place."""
 
-    def start():
-        child = context.Process(target=worker, args=(things,), daemon=True)
+    def __init__(self, context, things, count):
+        self.context, self.things = context, things
+        self.operations = 0
+        self.kills = 0
+        # Workers that ended by themselves, which they must not, by what they ended with.
+        self.broken = []
+        self.all = [self.start(number) for number in range(count)]
+
+    def start(self, number):
+        child = self.context.Process(target=worker, args=(self.things, number), daemon=True)
         child.start()
         return child
 
-    workers = [start() for _ in range(options.workers)]
-    kills, stuck, broken = 0, [], []
-    began = time.monotonic()
-    while kills < options.kills and time.monotonic() - began < options.seconds:
+    def working(self):
+        """Returns the places of those that have used a lock."""
+        return [number for number in range(len(self.all)) if self.things.operations[8 * number]]
+
+    def kill(self, numbers):
+        """Kills those at these places, all before the first is waited for."""
+        for number in numbers:
+            if not self.all[number].is_alive():
+                self.broken.append(self.all[number].exitcode)
+            self.all[number].kill()
+        for number in numbers:
+            self.all[number].join()
+            self.all[number].close()
+            self.all[number] = None
+            done = self.things.operations[8 * number]
+            self.things.operations[8 * number] = 0
+            self.operations += done
+            self.kills += done != 0
+
+    def fill(self):
+        """Starts a worker at each place that has none."""
+        for number, child in enumerate(self.all):
+            if child is None:
+                self.all[number] = self.start(number)
+
+    def dead(self):
+        """Returns the places whose workers have ended by themselves."""
+        return [number for number, child in enumerate(self.all) if not child.is_alive()]
+
+
+def storm(options):
+    context = multiprocessing.get_context(options.start)
+    things = Things(context, options.workers)
+    workers = Workers(context, things, options.workers)
+    stuck, looks, next_look = [], 0, LOOK
+    began = told = time.monotonic()
+
+    def say(end):
+        seconds = time.monotonic() - began
+        print(
+            f"{options.start}: {workers.kills} kills in {seconds:.0f} s, {looks} looks, "
+            f"{workers.operations} operations: {len(stuck)} stuck, {things.torn.value} torn, "
+            f"{len(workers.broken)} broken",
+            end=end,
+            flush=True,
+        )
+
+    while workers.kills < options.kills and time.monotonic() - began < options.seconds:
         time.sleep(random.random() * options.pause)
-        victim = random.randrange(len(workers))
-        # A worker that is not alive by then has ended by itself: it must not.
-        if not workers[victim].is_alive():
-            broken.append(workers[victim].exitcode)
-        workers[victim].kill()
-        workers[victim].join()
-        kills += 1
-        if kills % 20 == 0:
+        ready = workers.working()
+        most = min(len(ready), random.randint(1, options.at_once))
+        workers.kill(set(random.sample(ready, most)) | set(workers.dead()))
+        if workers.kills >= next_look:
+            next_look = workers.kills + LOOK
+            looks += 1
             # Half of the time nobody works any more, so that no later death mends what was lost.
             if random.random() < 0.5:
-                for one in workers:
-                    one.kill()
-                    one.join()
-                    kills += 1
-                stuck += look(things)
-                workers = [start() for _ in range(options.workers)]
-                continue
+                workers.kill([number for number, child in enumerate(workers.all) if child])
             stuck += look(things)
-        workers[victim] = start()
-    for one in workers:
-        one.kill()
-        one.join()
-        kills += 1
+        workers.fill()
+        if time.monotonic() - told > 10 and sys.stdout.isatty():
+            told = time.monotonic()
+            say("\r")
+    workers.kill(range(options.workers))
     stuck += look(things)
-    seconds = time.monotonic() - began
-    print(
-        f"{options.start}: {kills} kills in {seconds:.0f} s, {things.operations.value} operations: "
-        f"{len(stuck)} stuck, {things.torn.value} torn, {len(broken)} broken"
-    )
-    for text in sorted({str(one) for one in stuck + broken}):
+    looks += 1
+    say("\n")
+    for text in sorted({str(one) for one in stuck + workers.broken}):
         print(f"  {text}")
-    return 1 if stuck or things.torn.value or broken else 0
+    return 1 if stuck or things.torn.value or workers.broken else 0
 
 
 if __name__ == "__main__":
@@ -209,11 +256,7 @@ if __name__ == "__main__":
     parser.add_argument("--start", default="fork", choices=multiprocessing.get_all_start_methods())
     parser.add_argument("--workers", type=int, default=4)
     parser.add_argument("--seconds", type=float, default=300)
-    parser.add_argument(
-        "--pause",
-        type=float,
-        default=0.01,
-        help="the longest time between kills; workers that spawn need 0.3 to come to their first lock",
-    )
+    parser.add_argument("--pause", type=float, default=0.01, help="the longest time between kills")
+    parser.add_argument("--at-once", type=int, default=1, help="how many are killed at a time, at most")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(storm(parser.parse_args()))

@@ -8,10 +8,8 @@
 use super::Party;
 use super::header::MOST_CLAIMS;
 use core::cell::Cell;
-use lockstead_core::robust::Claim;
 use lockstead_core::robust::slot::AWAITED;
 use lockstead_core::{Atomic32, Ordering};
-use lockstead_linux::Linux;
 
 /// The number of segments whose claims a thread counts at once.
 const SEGMENTS: usize = 8;
@@ -72,11 +70,18 @@ pub(super) fn find(party: &Party, what: u32) -> Option<usize> {
     let claims = party.domain.claims_of(party.me.slot());
     USED.with(|all| {
         let used = all.iter().find(|used| used.is_of(party))?;
-        let is_used = |number: usize| {
-            used.bits.get(number / 64).is_some_and(|bits| bits.get() >> (number % 64) & 1 != 0)
-        };
-        let names = |claim: &Claim<Linux>| claim.what.load(Ordering::Relaxed) & !AWAITED == what;
-        claims.iter().enumerate().find(|(at, claim)| is_used(*at) && names(claim)).map(|(at, _)| at)
+        for (word, bits) in used.bits.iter().enumerate() {
+            let mut left = bits.get();
+            while left != 0 {
+                let number = word * 64 + left.trailing_zeros() as usize;
+                let claim = claims.get(number)?;
+                if claim.what.load(Ordering::Relaxed) & !AWAITED == what {
+                    return Some(number);
+                }
+                left &= left - 1;
+            }
+        }
+        None
     })
 }
 

@@ -118,8 +118,30 @@ impl RawMutex {
     /// Tells whether anybody has it, dead or alive, at some moment during the call.
     #[must_use]
     pub fn is_locked(&self) -> bool {
+        self.holder().is_some()
+    }
+
+    /// Returns who has it, dead or alive, at some moment during the call; `None`: nobody. The name is
+    /// that of one thread among all that have used the segment.
+    ///
+    /// ```
+    /// use lockstead::shared::raw::{Form, RawMutex, RawSegment};
+    /// use lockstead::shared::SegmentOptions;
+    /// use lockstead_core::WaitBounds;
+    ///
+    /// let segment = RawSegment::memfd("raw", &SegmentOptions::new(), &Form::unknown(8), |_| ())?;
+    /// // SAFETY: in the root, at a multiple of 8, and used as a mutex by all who use it.
+    /// let mutex = unsafe { segment.root().cast::<RawMutex>().as_ref() };
+    /// assert_eq!(mutex.holder(), None);
+    /// let _ = mutex.lock(&WaitBounds::FOREVER)?;
+    /// assert!(mutex.holder().is_some());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[inline(always)]
+    #[must_use]
+    pub fn holder(&self) -> Option<Identity> {
         let word = self.0.peek();
-        Identity::from_bits(word).is_some() && word != NOT_RECOVERABLE
+        Identity::from_bits(word).filter(|_| word != NOT_RECOVERABLE)
     }
 
     /// Tells whether the calling thread has it.

@@ -65,6 +65,31 @@ impl RawSemaphore {
         self.give(|party, claim| self.raw.consume(party, claim, units))
     }
 
+    /// Takes `units` and uses them up, as [`try_acquire`](Self::try_acquire) and
+    /// [`consume`](Self::consume) do, if that is one step. Returns whether it did: where it did not, the
+    /// two may all the same.
+    ///
+    /// ```
+    /// use lockstead::shared::raw::{Form, RawSegment, RawSemaphore};
+    /// use lockstead::shared::{OnDeath, SegmentOptions};
+    ///
+    /// let segment = RawSegment::memfd("raw", &SegmentOptions::new(), &Form::unknown(40), |root| {
+    ///     // SAFETY: the root has 40 bytes, and nobody else knows of it yet.
+    ///     unsafe { root.cast().write(RawSemaphore::new(2, OnDeath::Return)) };
+    /// })?;
+    /// // SAFETY: in the root, at a multiple of 8, and used as a semaphore by all who use it.
+    /// let semaphore = unsafe { segment.root().cast::<RawSemaphore>().as_ref() };
+    /// semaphore.try_acquire(1)?;
+    /// assert!(semaphore.try_use_up(1));
+    /// assert!(!semaphore.try_use_up(1));
+    /// assert_eq!(semaphore.units(), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn try_use_up(&self, units: u32) -> bool {
+        party(self.address()).is_ok_and(|(_, party)| self.raw.try_use_up(&party, units))
+    }
+
     /// Adds `units` that nobody had. Returns false, and nothing is done, if there would be more
     /// than `u32::MAX`.
     ///

@@ -22,12 +22,19 @@
 //! one that has taken units while others sleep, because those have to watch its life. Should it
 //! end in between, those that it woke find the mutex with a dead owner, and count.
 //!
+//! Where nobody sleeps, nobody is on its way and nobody died, there is nobody to wake: a participant
+//! takes the mutex, changes units and claim, and releases it, and names nothing. Should it end in
+//! between, the next one finds the mutex with a dead owner, and counts.
+//!
 //! A sleeper that was woken names the doorbell until it has its units or sleeps again, as in
 //! `wait`. Units are kept for nobody: a newcomer may have them first, as often as it is faster.
 
+mod sleep;
+
+pub use sleep::{GLANCE, WATCHED};
+
 use super::awaited::{RobustUse, RobustWait};
-use super::life::Life;
-use super::machine::{RobustMachine, WatchedWord, Woken};
+use super::machine::RobustMachine;
 use super::mutex::RawSharedMutex;
 use super::outcome::{Got, RobustError};
 use super::party::Party;
@@ -35,13 +42,7 @@ use super::slot::{AWAITED, Claim};
 use super::wait::Goal;
 use crate::atomic::{Atomic32, Ordering};
 use crate::platform::WaitBounds;
-
-/// The number of holders that one sleeper watches. If there are more, it looks again after
-/// [`GLANCE`].
-pub const WATCHED: usize = 100;
-
-/// How long a sleeper sleeps that cannot watch all holders, in nanoseconds.
-pub const GLANCE: u64 = 100_000_000;
+use sleep::Slept;
 
 /// A semaphore in memory that processes share.
 #[repr(C, align(8))]
@@ -101,6 +102,15 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         how: &WaitBounds<'_, P>,
     ) -> Result<Units, RobustError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
+        if self.undisturbed(party, |this| {
+            let enough = get(&this.free) >= units;
+            if enough {
+                this.hand_over(claim, what, units);
+            }
+            enough
+        }) {
+            return Ok(Units { lost: 0 });
+        }
         let named = party.domain.name_doorbell();
         let wait = RobustWait::new(&self.mutex, RobustUse::Units, how);
         let mut is_told = false;
@@ -157,10 +167,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
                 {
                     self.wake(1);
                 }
-                claim.units.store(get(&claim.units).saturating_add(units), Ordering::Relaxed);
-                // ord: SHR-7 (release): the units before the claim.
-                claim.what.store(what, Ordering::Release);
-                take(&self.free, units);
+                self.hand_over(claim, what, units);
                 self.lost.store(0, Ordering::Relaxed);
                 self.mutex.unlock(party);
                 return Ok(Units { lost });
@@ -233,29 +240,50 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         self.change(party, claim, units, |this| take(&this.total, units))
     }
 
+    /// Takes `units` and uses them up at once, without a claim, if they are free and nobody has to be
+    /// woken or told anything. Returns whether it did; else [`acquire`](Self::acquire) and
+    /// [`consume`](Self::consume) do.
+    #[must_use]
+    pub fn try_use_up(&self, party: &Party<'_, P>, units: u32) -> bool {
+        self.undisturbed(party, |this| {
+            let enough = get(&this.free) >= units;
+            if enough {
+                // Should the caller end between the two, the next one counts, and nothing was taken.
+                take(&this.free, units);
+                take(&this.total, units);
+            }
+            enough
+        })
+    }
+
     fn change(
         &self,
         party: &Party<'_, P>,
         claim: usize,
         units: u32,
-        then: impl FnOnce(&Self),
+        then: impl Fn(&Self),
     ) -> Result<bool, RobustError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
+        let hand_in = |this: &Self| {
+            let has = Self::hand_in(claim, what, units);
+            if has {
+                then(this);
+            }
+            has
+        };
+        if self.undisturbed(party, hand_in) {
+            return Ok(true);
+        }
         let named = party.domain.name_doorbell();
         let entered = self.enter(party, what, &WaitBounds::FOREVER);
         let mut has = false;
         if entered.is_ok() {
-            let held = get(&claim.units);
-            has = get(&claim.what) & !AWAITED == what && held >= units;
+            has = get(&claim.what) & !AWAITED == what && get(&claim.units) >= units;
             if has {
                 if get(&self.asleep) != 0 {
                     self.wake(self.how_many(units));
                 }
-                claim.units.store(held - units, Ordering::Relaxed);
-                if held == units {
-                    claim.what.store(0, Ordering::Relaxed);
-                }
-                then(self);
+                hand_in(self);
             }
             self.mutex.unlock(party);
         }
@@ -272,6 +300,19 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         let Some(what) = party.domain.offset(core::ptr::from_ref(&self.mutex).addr()) else {
             return Err(RobustError::Foreign);
         };
+        let add = |this: &Self| {
+            let fits = get(&this.total).checked_add(units).is_some();
+            if fits {
+                // Should the caller end between the two, the next one counts, and nothing
+                // was added. The other way round the units would look like a dead holder's.
+                put(&this.free, units);
+                put(&this.total, units);
+            }
+            fits
+        };
+        if self.undisturbed(party, add) {
+            return Ok(true);
+        }
         let named = party.domain.name_doorbell();
         let entered = self.enter(party, what, &WaitBounds::FOREVER);
         let mut fits = false;
@@ -281,10 +322,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
                 if get(&self.asleep) != 0 {
                     self.wake(self.how_many(units));
                 }
-                // Should the caller end between the two, the next one counts, and nothing
-                // was added. The other way round the units would look like a dead holder's.
-                put(&self.free, units);
-                put(&self.total, units);
+                add(self);
             }
             self.mutex.unlock(party);
         }
@@ -296,6 +334,40 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
     #[must_use]
     pub fn peek(&self) -> (u32, u32) {
         (get(&self.total), get(&self.free))
+    }
+
+    /// Makes a `step` under the mutex, if that is free, and nobody sleeps or is to be told of a death.
+    /// Returns whether it did, and the step was made.
+    #[inline]
+    fn undisturbed(&self, party: &Party<'_, P>, step: impl FnOnce(&Self) -> bool) -> bool {
+        if !self.mutex.take(party.me) {
+            return false;
+        }
+        let quiet = get(&self.asleep) | get(&self.on_their_way) | get(&self.lost) == 0;
+        let done = quiet && step(self);
+        self.mutex.unlock(party);
+        done
+    }
+
+    /// Moves free units to the caller's claim. The caller has the mutex.
+    fn hand_over(&self, claim: &Claim<P>, what: u32, units: u32) {
+        claim.units.store(get(&claim.units).saturating_add(units), Ordering::Relaxed);
+        // ord: SHR-7 (release): the units before the claim.
+        claim.what.store(what, Ordering::Release);
+        take(&self.free, units);
+    }
+
+    /// Takes units off the caller's claim, if it has so many. The caller has the mutex.
+    fn hand_in(claim: &Claim<P>, what: u32, units: u32) -> bool {
+        let held = get(&claim.units);
+        let has = get(&claim.what) & !AWAITED == what && held >= units;
+        if has {
+            claim.units.store(held - units, Ordering::Relaxed);
+            if held == units {
+                claim.what.store(0, Ordering::Relaxed);
+            }
+        }
+        has
     }
 
     /// Takes the mutex; counts if its owner died.
@@ -358,84 +430,6 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         }
         put(&self.on_their_way, woken);
     }
-
-    /// Releases the mutex and sleeps until so many units may be free.
-    fn sleep(
-        &self,
-        party: &Party<'_, P>,
-        (what, units): (u32, u32),
-        (how, tell): (&WaitBounds<'_, P>, &mut dyn FnMut()),
-    ) -> Slept {
-        let doorbell = party.domain.doorbell_value();
-        let channel = get(&self.channel);
-        let first = WatchedWord::Word(&self.channel, channel);
-        let mut watches = [first; WATCHED + 3];
-        watches[1] = WatchedWord::Word(party.domain.doorbell, doorbell);
-        let mut watched = [(0, Life(0)); WATCHED];
-        // Between the channel, the doorbell and what comes last.
-        let last = watches.len() - 1;
-        let mut places = watches[2..last].iter_mut().zip(&mut watched).take(P::MOST_WATCHES - 3);
-        let (mut used, mut holders, mut held) = (2, 0usize, 0u32);
-        for (slot, record, life, claims) in party.domain.all_living() {
-            // ord: SHR-7 (acquire): as `count`.
-            let holds = |claim: &&Claim<P>| claim.what.load(Ordering::Acquire) & !AWAITED == what;
-            let mut holding = claims.iter().filter(holds).peekable();
-            let is_holder = holding.peek().is_some();
-            held = holding.fold(held, |sum, claim| sum.saturating_add(get(&claim.units)));
-            if slot != party.me.slot() && is_holder {
-                holders += 1;
-                if let Some((place, watched)) = places.next() {
-                    *place = WatchedWord::Low(&record.life, life.life());
-                    *watched = (slot, life);
-                    used += 1;
-                }
-            }
-        }
-        let free = get(&self.total).saturating_sub(held);
-        self.mutex.unlock(party);
-        if free >= units && !fault!(shared_count_is_not_repeated) {
-            // A holder has died since the caller counted, and is not among the watched.
-            return Slept::Not;
-        }
-        tell();
-        // Last: a sleeper that was woken after this one had queued, and died before this one
-        // was at the doorbell, has woken nobody there.
-        let watched = &watched[..used - 2];
-        watches[used] = WatchedWord::Seen(&self.channel, channel);
-        let watches = &watches[..=used];
-        let soon = P::now().after(GLANCE);
-        let is_sooner = how.deadline.is_none_or(|deadline| soon < deadline);
-        let ended = if holders > watched.len() && is_sooner {
-            let ended = P::wait_any(watches, &WaitBounds { deadline: Some(soon), ..*how });
-            // Asks about each slot in its turn, however the sleep has ended.
-            let slot = (soon.0 / GLANCE) as usize % party.domain.records.len();
-            if ended != Woken::Copied
-                && let Some(record) = party.domain.record(slot as u32)
-            {
-                let life = record.current();
-                if life.is_alive() {
-                    party.suspects(slot as u32, life);
-                }
-            }
-            if ended == Woken::TimedOut { Woken::Unsure } else { ended }
-        } else {
-            party.sleep(watches, how, watched)
-        };
-        match ended {
-            Woken::At(0) => Slept::Woken,
-            Woken::At(index) => {
-                party.domain.after_wake(index, doorbell);
-                Slept::ByDeath
-            }
-            Woken::Changed => Slept::Not,
-            Woken::Unsure => Slept::Unsure,
-            Woken::TimedOut => Slept::Over(RobustError::TimedOut),
-            Woken::Interrupted if how.interruptible => Slept::Over(RobustError::Interrupted),
-            Woken::Interrupted => Slept::Not,
-            Woken::Cancelled => Slept::Over(RobustError::Cancelled),
-            Woken::Copied => Slept::Over(RobustError::Copied),
-        }
-    }
 }
 
 impl<P: RobustMachine> Default for RawSharedSemaphore<P> {
@@ -452,35 +446,6 @@ const BRIEFLY: u64 = 10_000_000;
 fn at_least_briefly<'h, P: RobustMachine>(how: &WaitBounds<'h, P>) -> WaitBounds<'h, P> {
     let deadline = how.deadline.map(|deadline| deadline.max(P::now().after(BRIEFLY)));
     WaitBounds { deadline, ..*how }
-}
-
-/// How a sleep for units ended.
-enum Slept {
-    /// The caller has not slept yet.
-    Fresh,
-    /// Somebody woke it: gave units back, or is to be watched.
-    Woken,
-    /// A death woke it, or a participant that wakes everybody; perhaps others too.
-    ByDeath,
-    /// It is to look again, for it did not sleep.
-    Not,
-    /// It is to look again, because nobody woke it for long.
-    Unsure,
-    /// The wait is over.
-    Over(RobustError),
-}
-
-impl Slept {
-    /// Returns what matters of it to a model checker, for [`RobustMachine::turn`].
-    fn kept(&self) -> u64 {
-        match *self {
-            Slept::Fresh => 0,
-            Slept::Woken => 1,
-            Slept::ByDeath => 2,
-            Slept::Not | Slept::Unsure => 3,
-            Slept::Over(error) => 4 + error as u64,
-        }
-    }
 }
 
 /// Reads a number that the mutex guards.
