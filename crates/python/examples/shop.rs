@@ -1,9 +1,13 @@
-//! The other side of the tests of Python's part: opens or makes a segment with the types of Rust.
+//! The other side of the tests of Python's part: opens or makes a segment with the types of Rust. What
+//! it does `shop.c` does in C, but for adding.
 //!
-//! `shop make PATH` makes one, with a total of 1; `shop add PATH` adds 1 to the total, under the lock;
-//! `shop die PATH` ends by a signal with the lock.
+//! `shop make PATH` makes one; `shop add PATH` says the total, under a lock; `shop die PATH` ends
+//! by a signal with the lock; `shop carts PATH` takes one of the semaphore's units and says how many are
+//! left, and keeps it until its end.
 
-use lockstead::shared::{Segment, SegmentOptions, Shareable, SharedMutex, SharedSemaphore};
+use lockstead::shared::{
+    OnDeath, Segment, SegmentOptions, Shareable, SharedMutex, SharedSemaphore,
+};
 use std::process::ExitCode;
 
 /// What the segment consists of.
@@ -30,16 +34,24 @@ fn main() -> ExitCode {
 
 fn run(what: &str, path: &str) -> Result<(), Box<dyn std::error::Error>> {
     if what == "make" {
-        Segment::<Shop>::create(path, &SegmentOptions::new())?;
+        Segment::<Shop>::create_with(path, &SegmentOptions::new(), |shop| {
+            shop.carts = SharedSemaphore::new(2, OnDeath::Return);
+        })?;
         return Ok(());
     }
     let shop = Segment::<Shop>::open(path)?;
     let root = shop.root();
+    if what == "carts" {
+        // Not given back: that its end does.
+        std::mem::forget(root.carts.try_acquire(1)?);
+        println!("carts {}", root.carts.free());
+        return Ok(());
+    }
     let held = root.shelves[1].lock()?.recover(|()| println!("recovered"))?;
-    println!("total {}", u64::from_le_bytes(root.total));
     if what == "die" {
         std::process::abort();
     }
+    println!("total {}", u64::from_le_bytes(root.total));
     drop(held);
     Ok(())
 }

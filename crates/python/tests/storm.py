@@ -75,6 +75,7 @@ class Things:
 
 
 def worker(things, number):
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     random.seed(os.getpid() ^ time.monotonic_ns())
     torn = things.torn
     while True:
@@ -225,7 +226,9 @@ def storm(options):
             flush=True,
         )
 
-    while workers.kills < options.kills and time.monotonic() - began < options.seconds:
+    ended = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))
+    while workers.kills < options.kills and time.monotonic() - began < options.seconds and not ended:
         time.sleep(random.random() * options.pause)
         ready = workers.working()
         most = min(len(ready), random.randint(1, options.at_once))
@@ -238,9 +241,9 @@ def storm(options):
                 workers.kill([number for number, child in enumerate(workers.all) if child])
             stuck += look(things)
         workers.fill()
-        if time.monotonic() - told > 10 and sys.stdout.isatty():
+        if time.monotonic() - told > 10:
             told = time.monotonic()
-            say("\r")
+            say("\r" if sys.stdout.isatty() else "\n")
     workers.kill(range(options.workers))
     stuck += look(things)
     looks += 1
@@ -258,5 +261,4 @@ if __name__ == "__main__":
     parser.add_argument("--seconds", type=float, default=300)
     parser.add_argument("--pause", type=float, default=0.01, help="the longest time between kills")
     parser.add_argument("--at-once", type=int, default=1, help="how many are killed at a time, at most")
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     sys.exit(storm(parser.parse_args()))

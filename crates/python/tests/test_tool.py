@@ -7,6 +7,7 @@ import tempfile
 import textwrap
 import threading
 import unittest
+from unittest import mock
 
 import lockstead
 from lockstead import _order, _tool, shared
@@ -45,6 +46,46 @@ def right():
 for work in (left, right):
     threading.Thread(target=work, daemon=True).start()
 """
+
+
+class Rights(unittest.TestCase):
+    """Who may read this process, with a command that may only where a file says so."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.allowed = os.path.join(folder.name, "allowed")
+        command = os.path.join(folder.name, "lockstead")
+        with open(command, "w") as file:
+            file.write(f"#!/bin/sh\ntest -e {self.allowed} || exit 1\necho shown\n")
+        os.chmod(command, 0o700)
+        self.told = []
+        patches = [
+            mock.patch.dict(os.environ, LOCKSTEAD_COMMAND=command),
+            mock.patch.object(_tool._lockstead, "allow_tracer", self.allow),
+        ]
+        for patch in patches:
+            patch.start()
+            self.addCleanup(patch.stop)
+
+    def allow(self, pid):
+        self.told.append(pid)
+        if pid:
+            open(self.allowed, "w").close()
+
+    def test_it_is_allowed_for_a_look_where_it_is_not(self):
+        self.assertTrue(lockstead.dump().startswith("shown\n"))
+        self.assertEqual(self.told, [os.getpid(), 0])
+
+    def test_what_is_allowed_stays_so(self):
+        open(self.allowed, "w").close()
+        self.assertTrue(lockstead.dump().startswith("shown\n"))
+        self.assertEqual(self.told, [])
+
+    def test_of_another_process_nothing_is_allowed(self):
+        with self.assertRaises(RuntimeError):
+            lockstead.dump(os.getppid())
+        self.assertEqual(self.told, [])
 
 
 @unittest.skipIf(NO_COMMAND, NO_COMMAND)

@@ -10,8 +10,9 @@ import threading
 
 from lockstead import _lockstead
 
-# The statuses of `lockstead dump` with which it has shown something: no deadlock, and one.
-_SHOWN, _DEADLOCK = 0, 3
+# The statuses of `lockstead dump`: it has shown that there is no deadlock, or what it should look at cannot
+# be read, or there is a deadlock.
+_SHOWN, _UNREADABLE, _DEADLOCK = 0, 1, 3
 
 
 def command():
@@ -49,7 +50,10 @@ def _run(arguments, timeout):
 
 
 class _Readable:
-    """Lets this process's children read its memory, for as long as a command looks at it."""
+    """Lets this process's children read its memory, for as long as a command looks at it.
+
+    Afterwards nobody may that the process had allowed it before, for the kernel does not tell whom.
+    """
 
     _guard = threading.Lock()
     _users = 0
@@ -85,8 +89,10 @@ def dump(pid=None, *, all=False, json=False, timeout=60):
 def _dumped(pid, all, json, timeout):
     """Returns what `dump` says and whether there is a deadlock."""
     arguments = ["dump", *(["--all"] if all else []), *(["--json"] if json else []), str(pid)]
-    with _Readable():
-        done = _run(arguments, timeout)
+    done = _run(arguments, timeout)
+    if done.returncode == _UNREADABLE and pid == os.getpid():
+        with _Readable():
+            done = _run(arguments, timeout)
     if done.returncode not in (_SHOWN, _DEADLOCK):
         raise RuntimeError(done.stderr.strip() or f"lockstead dump: status {done.returncode}")
     text = done.stdout

@@ -6,7 +6,7 @@ use super::super::outcome::RobustError;
 use super::super::party::Party;
 use super::super::slot::{AWAITED, Claim};
 use super::{RawSharedSemaphore, get};
-use crate::atomic::{Atomic32, Atomic64, Ordering};
+use crate::atomic::{Atomic32, Ordering};
 use crate::platform::WaitBounds;
 
 /// The number of holders that one sleeper watches. If there are more, it looks again after
