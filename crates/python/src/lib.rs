@@ -38,7 +38,10 @@ mod wait;
 use pyo3::prelude::*;
 
 /// Fills the extension module `lockstead._lockstead`.
-#[pymodule]
+///
+/// It needs no lock of the interpreter's: the classes are frozen, and all that changes in their objects is
+/// atomic, or lies under a lock of its own, or under the lock of the segment that is the object's.
+#[pymodule(gil_used = false)]
 fn _lockstead(module: &Bound<'_, PyModule>) -> PyResult<()> {
     here::begin();
     error::add(module)?;

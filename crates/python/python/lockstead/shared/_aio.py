@@ -3,9 +3,11 @@
 A lock's owner is a thread, and its death is the thread's. So a task that must wait for a lock has a
 thread that waits, has the lock, and releases it for the task. A lock that is free is taken by the event
 loop's own thread, which costs no thread. Threads are used again, and end with the process.
+
+`asyncio` is imported by the coroutines, where it is there already: it is most of what importing it here
+would cost each process that has no coroutine.
 """
 
-import asyncio
 import os
 import queue
 import threading
@@ -47,6 +49,8 @@ class _Holder:
         If the task is cancelled meanwhile, what the call brings is undone there, and the thread is given
         back unless the caller keeps it.
         """
+        import asyncio
+
         loop = asyncio.get_running_loop()
         future = loop.create_future()
         # Whoever takes it first sees to the result: the loop, or the thread if the loop ends before.
@@ -135,6 +139,8 @@ class _Patience:
 
 async def acquire(lock, tasks, function, timeout, release=None):
     """Has `function` acquire the lock for the current task. Returns whether it did."""
+    import asyncio
+
     task = asyncio.current_task()
     release = release or lock.release
     entry = tasks.get(task)
@@ -168,6 +174,8 @@ async def acquire(lock, tasks, function, timeout, release=None):
 
 async def release(lock, tasks, function=None):
     """Releases the lock for the current task."""
+    import asyncio
+
     task = asyncio.current_task()
     function = function or lock.release
     entry = tasks.get(task)
@@ -195,6 +203,8 @@ async def release(lock, tasks, function=None):
 
 async def within(tasks, function, *arguments):
     """Calls a function in the thread that has the lock for the current task."""
+    import asyncio
+
     entry = tasks.get(asyncio.current_task())
     if entry is None or entry[0] is None:
         raise ValueError("the current task does not have the lock: use `async with`")
@@ -212,6 +222,8 @@ async def wait_within(tasks, wait, timeout):
 
 async def sliced(function, timeout):
     """Waits with a function that takes a timeout and has no effect but its result."""
+    import asyncio
+
     holder = _Holder.get()
     try:
         with _Patience(timeout) as patience:
@@ -227,6 +239,8 @@ async def sliced(function, timeout):
 
 async def taken(attempt, refusal, wait, timeout):
     """Makes an attempt again and again, waiting in between until it may succeed."""
+    import asyncio
+
     loop = asyncio.get_running_loop()
     end = None if timeout is None else loop.time() + timeout
     while True:
