@@ -12,9 +12,9 @@
 //!   passes as many arguments as it says, and their names as a tuple, or none.
 
 use core::ffi::{CStr, c_int};
-use pyo3::ffi::{self, PyMethodDef, PyMethodDefPointer, PyObject, Py_ssize_t};
-use pyo3::prelude::*;
 use pyo3::PyClass;
+use pyo3::ffi::{self, Py_ssize_t, PyMethodDef, PyMethodDefPointer, PyObject};
+use pyo3::prelude::*;
 use pyo3::pyclass::boolean_struct::True;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -85,9 +85,8 @@ const fn with_arguments(
     doc: &'static CStr,
 ) -> PyMethodDef {
     // SAFETY: both are pointers to functions, and the flags say which function it is.
-    let method = unsafe {
-        core::mem::transmute::<WithArguments, ffi::PyCFunctionWithKeywords>(method)
-    };
+    let method =
+        unsafe { core::mem::transmute::<WithArguments, ffi::PyCFunctionWithKeywords>(method) };
     PyMethodDef {
         ml_name: name.as_ptr(),
         ml_meth: PyMethodDefPointer { PyCFunctionWithKeywords: method },

@@ -204,17 +204,20 @@ fn new_units_are_free_before_they_are_counted() {
             assert_eq!((deeds(), named()), (Vec::from_iter(call), None));
         }
     }
-    write(segment, SOME);
     let [_, _, total, free, ..] = parts(segment);
-    script_access(free, || {});
-    script_access(free, move || assert_eq!((get(total), get(free)), (9, 2)));
-    script_access(total, || {});
-    script_access(total, || {});
-    script_access(total, move || {
-        assert_eq!((get(total), get(free)), (9, 3));
-        assert_eq!(named(), Some(at(&segment.doorbell)));
-    });
-    assert_eq!((semaphore.add(&me, 1), unplayed()), (Ok(true), 0));
+    // Where somebody may have to be woken, the doorbell is named meanwhile.
+    for on_their_way in [0, 1] {
+        write(segment, Numbers { on_their_way, ..SOME });
+        script_access(free, || {});
+        script_access(free, move || assert_eq!((get(total), get(free)), (9, 2)));
+        script_access(total, || {});
+        script_access(total, || {});
+        script_access(total, move || {
+            assert_eq!((get(total), get(free)), (9, 3));
+            assert_eq!(named(), (on_their_way != 0).then(|| at(&segment.doorbell)));
+        });
+        assert_eq!((semaphore.add(&me, 1), unplayed()), (Ok(true), 0));
+    }
     // As many as there can be, and no more.
     write(segment, Numbers { total: u32::MAX - 3, asleep: 1, ..SOME });
     assert_eq!(semaphore.add(&me, 4), Ok(false));
@@ -232,6 +235,37 @@ fn new_units_are_free_before_they_are_counted() {
     assert_eq!(semaphore.add(&me, 1), Err(RobustError::NotRecoverable));
     assert_eq!(semaphore.release(&me, 0, 1), Err(RobustError::NotRecoverable));
     assert_eq!((held(segment, 1, 0), named()), ((what(segment), 3), None));
+}
+
+/// What is taken and used up in one step is free no longer before there is less of it: who is killed in
+/// between has taken nothing.
+#[test]
+fn units_are_used_up_in_one_step_where_nobody_is_to_be_told_anything() {
+    let segment = segment();
+    let semaphore = &segment.semaphore;
+    let me = segment.party(1);
+    write(segment, SOME);
+    let [mutex, _, total, free, ..] = parts(segment);
+    script_access(total, move || assert_eq!((get(total), get(free)), (9, 1)));
+    assert!(semaphore.try_use_up(&me, 1));
+    assert_eq!((unplayed(), named()), (0, None));
+    assert_eq!(numbers(segment), Numbers { total: 8, free: 1, ..SOME });
+    for refused in [
+        Numbers { free: 0, ..SOME },
+        Numbers { asleep: 1, ..SOME },
+        Numbers { on_their_way: 1, ..SOME },
+        Numbers { lost: 1, ..SOME },
+    ] {
+        write(segment, refused);
+        assert!(!semaphore.try_use_up(&me, 1));
+        assert_eq!((numbers(segment), deeds()), (refused, vec![]));
+    }
+    // Another one has the mutex.
+    write(segment, SOME);
+    set(mutex, name(2).bits());
+    assert!(!semaphore.try_use_up(&me, 1));
+    set(mutex, 0);
+    assert_eq!(numbers(segment), SOME);
 }
 
 /// Who comes after an owner of the mutex that died counts, and says that all is well.

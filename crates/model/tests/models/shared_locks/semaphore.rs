@@ -11,6 +11,7 @@ fn shared_semaphore_2t() {
     units(2, &[TWO, ONE]).verify("2 units", &killing(depth(1, 2)));
     units(1, &[YIELDS, ONE_AND_CANCELS]).verify("one is cancelled", &killing(1));
     units(1, &[USES, ADDS]).verify("made and used", &killing(0));
+    units(1, &[USES_AT_ONCE, TRIES]).verify("used up at once", &killing(1));
 }
 
 /// Makes the searches of three participants that end in time: at most so many switches away from

@@ -21,6 +21,8 @@ pub(crate) enum Op {
     Give(u32),
     /// Uses so many up.
     Consume(u32),
+    /// Takes so many and uses them up, if that is one step.
+    UseUp(u32),
     /// Adds so many that nobody had.
     Add(u32),
     /// Leaves its slot. It holds nothing.
@@ -140,6 +142,13 @@ impl Units {
                     continue;
                 }
                 Op::Come => continue,
+                Op::UseUp(units) => {
+                    // If it dies in the middle, those are counted as a dead one's.
+                    aside(|| self.gives[thread()].store(units, Ordering::Relaxed));
+                    let _ = semaphore.try_use_up(party, units);
+                    aside(|| self.gives[thread()].store(0, Ordering::Relaxed));
+                    continue;
+                }
                 Op::Add(units) => {
                     aside(|| self.total.fetch_add(units, Ordering::Relaxed));
                     assert_eq!(semaphore.add(party, units), Ok(true), "few");
@@ -246,3 +255,5 @@ pub(crate) const LEAVES_BETWEEN: &[Op] =
 pub(crate) const ONE_AND_LEAVES: &[Op] = &[Op::Take(1), Op::Give(1), Op::Leave];
 /// Leaves, and comes to take one.
 pub(crate) const COMES: &[Op] = &[Op::Leave, Op::Come, Op::Take(1), Op::Give(1)];
+/// Uses one up in one step, if it can.
+pub(crate) const USES_AT_ONCE: &[Op] = &[Op::UseUp(1)];
