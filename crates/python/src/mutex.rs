@@ -26,7 +26,8 @@ pub(crate) struct Mutex {
     /// How often the owner has it, if the owner acquired it by this object. Of an owner only.
     depth: AtomicU32,
     /// Who acquired it last by this object: the thread, by its name in the segment, and the process, as
-    /// [`here::generation`]. Whoever of them has the lock now the lock's word says.
+    /// [`here::generation`]. Who has the lock now the lock's word says. A thread that has ended may have
+    /// left its name to one of another process; nothing but `repr` depends on it.
     holder: AtomicU64,
 }
 
