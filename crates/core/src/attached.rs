@@ -17,8 +17,7 @@ pub struct Attached<U32, U64> {
     pub(crate) node: Node<U32, U64>,
     /// The records by which other threads reach the contexts of this one.
     pub(crate) records: [SlotContext<U32, U64>; CONTEXTS_PER_THREAD],
-    /// How many wait/wound mutexes the thread holds without a context. The thread alone uses it,
-    /// and who takes the slot of a thread that has ended.
+    /// How many wait/wound mutexes the thread holds without a context. The thread alone uses it.
     pub(crate) alone: U32,
 }
 
@@ -38,11 +37,6 @@ impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
     fn outlives(&self) -> bool {
         self.alone.load(Ordering::Relaxed) != 0
             || self.records.iter().any(|record| record.ticket.load(Ordering::Relaxed) != 0)
-    }
-
-    fn forget(&self) {
-        self.records.iter().for_each(SlotContext::clear);
-        self.alone.store(0, Ordering::Relaxed);
     }
 }
 
@@ -93,7 +87,7 @@ pub(crate) struct SlotContext<U32, U64> {
 impl<U32: Atomic32, U64: Atomic64> SlotContext<U32, U64> {
     const VACANT: Self = SlotContext { ticket: U64::ZERO, told: U32::ZERO };
 
-    /// Forgets the context, because it or its thread has ended.
+    /// Forgets the context, because it has ended.
     pub(crate) fn clear(&self) {
         self.ticket.store(0, Ordering::Relaxed);
     }

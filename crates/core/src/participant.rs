@@ -33,10 +33,9 @@ pub trait Attachment {
     const UNUSED: Self;
     /// Tells whether no lock refers to it, so that the slot may change hands (SLOT-REUSE).
     fn is_unlinked(&self) -> bool;
-    /// Tells whether locks may still name the thread when it has ended (SLOT-LOST).
+    /// Tells whether locks may still name the thread when it has ended (SLOT-LOST). Where they may not,
+    /// the next thread of the slot finds nothing of it there.
     fn outlives(&self) -> bool;
-    /// Forgets what the thread before has left. The new thread of the slot calls it.
-    fn forget(&self);
 }
 
 /// No thread has this slot.
@@ -102,7 +101,6 @@ impl<U32: Atomic32, T: Attachment> Participant<U32, T> {
             return false;
         }
         self.tid.store(tid, Ordering::Relaxed);
-        self.attached.forget();
         true
     }
 
