@@ -11,6 +11,7 @@ mod condvar;
 mod contexts;
 mod handing_over;
 mod in_line;
+mod line;
 mod mutex;
 mod once;
 mod participants;
