@@ -6,8 +6,10 @@ use crate::step::stop_at;
 use crate::visitors::{Page, Take, Visit, Visitor, eventually, set_about};
 use lockstead_core::{Platform, WaitBounds};
 use lockstead_linux::Linux;
+use std::cell::Cell;
 use std::ffi::c_void;
-use std::sync::atomic::Ordering::SeqCst;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
 std::arch::global_asm!(
     ".pushsection .text.storms_attempt, \"ax\"",
@@ -211,4 +213,122 @@ fn out_of_calls_at_some_steps() {
 #[ignore = "takes minutes"]
 fn out_of_calls_at_every_step() {
     all_kinds(1);
+}
+
+thread_local! {
+    /// Where the stack of the attempt is kept that a signal leaves; null: it leaves none.
+    static BACK: Cell<*mut u64> = const { Cell::new(null_mut()) };
+}
+
+/// Returns the signal whose handler leaves a wait. The storms have others.
+fn leaving() -> libc::c_int {
+    libc::SIGRTMIN() + 3
+}
+
+extern "C" fn jumps(_number: libc::c_int, _about: *mut libc::siginfo_t, registers: *mut c_void) {
+    let back = BACK.replace(null_mut());
+    if back.is_null() {
+        return;
+    }
+    // SAFETY: the kernel gives a handler the registers of what it has interrupted; the attempt has left
+    // its stack there before its body named the place.
+    unsafe {
+        let registers = &mut (*registers.cast::<libc::ucontext_t>()).uc_mcontext.gregs;
+        registers[libc::REG_RSP as usize] = back.read_volatile() as i64;
+        registers[libc::REG_RIP as usize] = storms_jumped as *const () as i64;
+    }
+}
+
+/// Waits for a lock for [`TIME`], and leaves that by a jump when a signal comes, which may be in the
+/// kernel. Says in `thread` when one may come. Returns whether it jumped.
+fn waits_until_a_signal<K: Take>(lock: &K::Lock, thread: &AtomicI32) -> bool {
+    let mut back = 0_u64;
+    let at = &raw mut back;
+    attempt(at, || {
+        let how = WaitBounds { deadline: Some(Linux::now().after(TIME)), ..WaitBounds::FOREVER };
+        BACK.set(at);
+        // SAFETY: asks for the number of the calling thread.
+        thread.store(unsafe { libc::gettid() }, SeqCst);
+        let got = K::lock(lock, &how).is_ok();
+        BACK.set(null_mut());
+        assert!(!got, "it has what another keeps");
+    })
+}
+
+/// Has signals leave waits at moments that follow each other by chance of the machine, in the kernel as
+/// outside. The thread goes on with another lock, and every other wait for this one ends when it is
+/// told to. Where nobody `keeps` the lock there is nobody to release it, and nobody else waits.
+fn waits_are_left<K: Take>(name: &str, keeps: bool) {
+    const ROUNDS: u64 = 60;
+    let (page, other) = (Page::<K::Lock>::new(), Page::new());
+    let [keeper, sleeper, elsewhere] = [(); 3].map(|()| Visitor::new());
+    let mut jumped = 0;
+    std::thread::scope(|scope| {
+        scope.spawn(|| keeper.serve::<K>(&page));
+        scope.spawn(|| sleeper.serve::<K>(&page));
+        scope.spawn(|| elsewhere.serve::<kinds::Shipped>(&other));
+        for round in 0..ROUNDS {
+            set_about(format!("{name}, left by signal {round}"));
+            page.renew(K::fresh());
+            other.renew(kinds::Shipped::fresh());
+            // Nobody frees anything.
+            page.expected.store(9, SeqCst);
+            other.expected.store(9, SeqCst);
+            if keeps {
+                keeper.comes(Visit::Keeps);
+                keeper.settles();
+                sleeper.comes(Visit::MayBeCancelled);
+                sleeper.settles();
+            }
+            let thread = AtomicI32::new(0);
+            let left = std::thread::scope(|lives| {
+                let life = lives.spawn(|| {
+                    Linux::me();
+                    let left = waits_until_a_signal::<K>(page.lock(), &thread);
+                    page.through.store(true, SeqCst);
+                    goes_on(&other, &elsewhere);
+                    left
+                });
+                eventually("it is about to wait", || thread.load(SeqCst) != 0);
+                // From at once to well into its sleep.
+                let moment = Linux::now().after(round * round * 100);
+                while Linux::now() < moment {
+                    std::hint::spin_loop();
+                }
+                // SAFETY: sends a signal, for which there is a handler, to a thread of this process that
+                // has not been joined.
+                let pid = std::process::id();
+                let number = thread.load(SeqCst);
+                unsafe { libc::syscall(libc::SYS_tgkill, pid, number, leaving()) };
+                life.join().expect("no panic")
+            });
+            jumped += u32::from(left);
+            sleeper.is_cancelled();
+            eventually("all are back", || keeper.is_back() && sleeper.is_back());
+        }
+        [&keeper, &sleeper, &elsewhere].into_iter().for_each(Visitor::leaves);
+    });
+    println!("{name}: {jumped} of {ROUNDS} waits left by a signal");
+    assert!(jumped > 0, "no jump out of a wait");
+}
+
+#[test]
+fn out_of_waits_when_a_signal_comes() {
+    let _alone = crate::releases::ALONE.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    // SAFETY: a zeroed action is valid, and the handler is of the type that the flag says.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = jumps as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO;
+        assert_eq!(libc::sigaction(leaving(), &raw const action, null_mut()), 0);
+    }
+    waits_are_left::<kinds::Shipped>("mutex", true);
+    waits_are_left::<kinds::HastyMutex>("mutex with hand-off waiters", true);
+    waits_are_left::<kinds::HastyWrite>("reader-writer lock", true);
+    waits_are_left::<kinds::Tuned>("tuned semaphore", true);
+    waits_are_left::<kinds::Classic>("classic semaphore", true);
+    waits_are_left::<kinds::Biased>("biased mutex", true);
+    waits_are_left::<kinds::Rt>("real-time mutex", true);
+    waits_are_left::<kinds::Once>("once", true);
+    waits_are_left::<kinds::Condition>("condition variable", false);
 }
