@@ -132,7 +132,8 @@ pub(crate) fn claim(tid: u32, attended: bool) -> Slot {
         // Lost to another thread: the table has grown all the same.
         let _ = OPEN.compare_exchange(open, open + 1, Ordering::Relaxed, Ordering::Relaxed);
     };
-    HIGHEST.fetch_max(slot.get(), Ordering::Relaxed);
+    // ord: TAB-5 acquire, pairs with the one in `vacate`.
+    HIGHEST.fetch_max(slot.get(), Ordering::Acquire);
     if !attended {
         unattended(slot).store(1, Ordering::Relaxed);
         UNATTENDED.store(true, Ordering::Relaxed);
@@ -151,6 +152,9 @@ fn search(tid: u32, slots: u32, looks: u32) -> Option<Slot> {
 /// who may wait for one of them are told to look again.
 pub(crate) fn vacate(slot: Slot) {
     if participant(slot).vacate() {
+        // ord: TAB-5 release, pairs with the one in `claim`. It changes nothing and reads the newest value:
+        // a thread is told below, or has seen the end of this one.
+        HIGHEST.fetch_max(0, Ordering::Release);
         taken().for_each(lockstead_core::ww::look_again::<crate::Linux>);
     }
 }

@@ -61,8 +61,13 @@ fn alarm<P: Platform>(record: &ContextRecord<P>) {
 /// Makes the contexts of a thread look again at what they wait for: a thread that may hold it has
 /// ended, and wakes nobody.
 pub fn look_again<P: Platform>(thread: Slot) {
+    if fault!(ww_ended_holder_tells_nobody) {
+        return;
+    }
     let records = &P::participant(thread).attached.records;
-    let begun = records.iter().filter(|record| ticket_of::<P>(record) != Ticket::NONE);
+    // ord: WW-4 release, pairs with the addition in `Context::begin`. An addition of nothing, which reads
+    // the newest ticket: a context is seen here, or has seen the end of the thread.
+    let begun = records.iter().filter(|record| record.ticket.fetch_add(0, Ordering::Release) != 0);
     begun.for_each(alarm::<P>);
 }
 
@@ -126,7 +131,9 @@ impl<P: Platform> Context<P> {
         let place = records.iter().position(|record| ticket_of::<P>(record) == Ticket::NONE)?;
         let record = &records[place];
         let ticket = Ticket::new(class.begun.fetch_add(1, Ordering::Relaxed), me, place);
-        record.ticket.store(ticket.0, Ordering::Relaxed);
+        // ord: WW-4 acquire, pairs with the addition in `look_again`: the end of threads whose locks this
+        // context asks for, if they overlooked it. The record is vacant, so this stores the ticket.
+        record.ticket.fetch_add(ticket.0, Ordering::Acquire);
         Some(Context {
             ticket: ticket.0,
             record,

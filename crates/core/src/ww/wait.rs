@@ -116,7 +116,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             loop {
                 let look = P::now().after(LOOK);
                 let until = how.deadline.map_or(look, |deadline| deadline.min(look));
-                let bounded = WaitBounds { deadline: Some(until), ..*how };
+                let until =
+                    if fault!(ww_one_alone_never_looks) { how.deadline } else { Some(until) };
+                let bounded = WaitBounds { deadline: until, ..*how };
                 match self.base.lock_within(&bounded, &shown) {
                     Err(LockError::TimedOut) if !past::<P>(how.deadline) => {}
                     ended => return ended,

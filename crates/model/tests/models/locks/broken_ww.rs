@@ -1,8 +1,8 @@
 //! The wait/wound mutex with one step broken: the models notice.
 
 use super::wait_wound::{
-    beside_one_alone, context_is_gone, crowd, last_frees, late_older_one, newcomer, opposite,
-    queue, queue_with_timed_ones, trier,
+    beside_one_alone, context_is_gone, crowd, ended, last_frees, late_older_one, newcomer,
+    opposite, queue, queue_with_timed_ones, trier,
 };
 use crate::common::{Insists, Sleeps};
 use lockstead_core::ww::{ContextPatience, Scheme};
@@ -153,5 +153,23 @@ fn model_ww_misses_the_late_release() {
         ww_release_touches_the_lock_again,
         FailureKind::UseAfterFree,
         small()
+    );
+}
+
+#[test]
+fn model_ww_misses_the_end_of_a_thread() {
+    for alone in [false, true] {
+        missed!(
+            ended::<Sleeps>(WOUND, alone, |two| two.add_unless_lost(0)),
+            ww_ended_holder_tells_nobody,
+            FailureKind::Deadlock,
+            small()
+        );
+    }
+    missed!(
+        ended::<Sleeps>(WOUND, false, |two| two.add_alone_unless_lost(0)),
+        ww_one_alone_never_looks,
+        FailureKind::Deadlock,
+        small().rescue(true)
     );
 }

@@ -1,7 +1,9 @@
 //! The scenarios of the wait/wound mutex.
 
-use lockstead_core::ww::{Class, Context, ContextPatience, RawWwMutex, Scheme, WwError};
-use lockstead_core::{LockError, Nanos, Platform, Policy, WaitBounds};
+use lockstead_core::ww::{
+    Class, Context, ContextPatience, RawWwMutex, Scheme, WwError, look_again,
+};
+use lockstead_core::{LockError, Nanos, Platform, Policy, Slot, WaitBounds};
 use lockstead_model::{Cell, Model, Scenario, freed};
 use std::panic::Location;
 
@@ -100,6 +102,66 @@ impl<Y: Policy> Two<Y> {
         self.add(which);
         // SAFETY: every caller has taken it without a context.
         unsafe { self.locks[which].unlock(None) };
+    }
+
+    /// Takes one lock in a context, which a thread may have ended with.
+    pub(super) fn add_unless_lost(&self, which: usize) {
+        let context = Context::begin(&self.class).expect("room");
+        let lock = &self.locks[which];
+        match lock.lock_slow(&context, &ContextPatience::ENDLESS, Location::caller()) {
+            Ok(()) => {
+                self.add(which);
+                self.leave(which, &context);
+            }
+            Err(error) => assert_eq!(error, WwError::Lock(LockError::OwnerLost)),
+        }
+        context.finish();
+    }
+
+    /// Takes two locks in a context; a thread may have ended with the second.
+    pub(super) fn add_to_both_unless_lost(&self, first: usize, second: usize) {
+        let context = Context::begin(&self.class).expect("room");
+        self.take(first, &context);
+        match self.locks[second].lock(&context, Location::caller()) {
+            Ok(()) => self.leave(second, &context),
+            Err(WwError::Deadlock | WwError::Lock(LockError::OwnerLost)) => {}
+            Err(error) => panic!("{error:?}"),
+        }
+        self.leave(first, &context);
+        context.finish();
+    }
+
+    /// Takes one lock without a context, which a thread may have ended with.
+    pub(super) fn add_alone_unless_lost(&self, which: usize) {
+        match self.locks[which].lock_alone(&WaitBounds::FOREVER, Location::caller()) {
+            Ok(()) => {
+                self.add(which);
+                // SAFETY: this thread has taken it just now, without a context.
+                unsafe { self.locks[which].unlock(None) };
+            }
+            Err(error) => assert_eq!(error, LockError::OwnerLost),
+        }
+    }
+
+    /// Ends with the first lock, taken in a context or without one.
+    pub(super) fn end_with_it(&self, alone: bool) {
+        if alone {
+            let taken = self.locks[0].lock_alone(&WaitBounds::FOREVER, Location::caller());
+            assert_eq!(taken, Ok(()));
+        } else {
+            let context = Context::begin(&self.class).expect("room");
+            self.take(0, &context);
+        }
+        self.add(0);
+        assert!(Model::participant(Model::me()).vacate(), "locks name it");
+        self.tell_all();
+    }
+
+    /// Has the contexts of all threads look again, as the platform does when one has ended.
+    pub(super) fn tell_all(&self) {
+        for number in 1..=4 {
+            look_again::<Model>(Slot::new(number).expect("not zero"));
+        }
     }
 
     pub(super) fn added(&self, counts: [u32; 3]) {
@@ -259,5 +321,20 @@ pub(super) fn context_is_gone<Y: Policy>(take: impl Fn(&Two<Y>) + 'static) -> Sc
         .after(|two: &Two<Y>| {
             assert!(!format!("{:?}", two.locks[0]).contains("contexts"));
             assert!(!two.locks[0].is_locked());
+        })
+}
+
+/// Makes the scenario in which a thread ends with a lock, taken in a context or without one, for which
+/// these ask.
+pub(super) fn ended<Y: Policy>(
+    scheme: Scheme,
+    alone: bool,
+    asks: impl Fn(&Two<Y>) + 'static,
+) -> Scenario<Two<Y>> {
+    Scenario::new(move || Two::new(scheme))
+        .thread(move |two| two.end_with_it(alone))
+        .thread(asks)
+        .after(|two: &Two<Y>| {
+            assert_eq!(two.locks.each_ref().map(RawWwMutex::is_locked), [true, false, false]);
         })
 }

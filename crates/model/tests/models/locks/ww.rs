@@ -2,7 +2,7 @@
 //! them, one after the other; nobody waits for ever.
 
 use super::wait_wound::{
-    Two, beside_one_alone, crowd, cycle, last_frees, opposite, queue, queue_with_timed_ones,
+    Two, beside_one_alone, crowd, cycle, ended, last_frees, opposite, queue, queue_with_timed_ones,
     with_a_timed_one,
 };
 use crate::common::{Insists, Leaves, LeavesBeside, Sleeps, depth};
@@ -107,5 +107,28 @@ fn model_ww_refuses_the_younger_only_2t() {
             })
             .verify(&format!("ww, the younger is refused, {scheme:?}"), &small());
         assert!(stats.executions > 1);
+    }
+}
+
+/// Whoever waits for what a thread has ended with is told so: contexts at once, others by looking from
+/// time to time.
+#[test]
+fn model_ww_thread_ends_3t() {
+    for scheme in SCHEMES {
+        for alone in [false, true] {
+            let name = |what: &str| format!("ww, a thread ends, {what}, {scheme:?}, {alone}");
+            ended::<Sleeps>(scheme, alone, |two| two.add_unless_lost(0))
+                .verify(&name("one asks"), &small().stale_reads(4));
+            ended::<Sleeps>(scheme, alone, |two| two.add_unless_lost(0))
+                .verify(&name("one asks, sections off"), &small().stale_reads(4).sections(false));
+            ended::<Sleeps>(scheme, alone, |two| two.add_unless_lost(0))
+                .thread(|two| two.add_unless_lost(0))
+                .verify(&name("two ask"), &three());
+            ended::<Sleeps>(scheme, alone, |two| two.add_to_both_unless_lost(1, 0))
+                .thread(|two| two.add_unless_lost(1))
+                .verify(&name("one holds another"), &three().preemptions(1));
+            ended::<Sleeps>(scheme, alone, |two| two.add_alone_unless_lost(0))
+                .verify(&name("one without a context"), &small().rescue(true));
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Every labelled ordering of the wait/wound mutex: the models notice when it is weaker, or it is
 //! shown not to matter.
 
-use super::wait_wound::{beside_one_alone, opposite};
+use super::wait_wound::{beside_one_alone, ended, opposite};
 use crate::common::{Sleeps, depth, mutated};
-use crate::labels::{Part, weaker};
+use crate::labels::{Part, missed, weaker};
 use lockstead_core::ww::Scheme;
 use lockstead_model::{Config, FailureKind};
 
@@ -37,4 +37,12 @@ fn model_ww_misses_each_ordering() {
         let failure = result.err().unwrap_or_else(|| panic!("{label} is not missed"));
         assert_eq!(failure.kind, FailureKind::Deadlock, "{label}: {failure}");
     }
+}
+
+/// A context that begins too late to be told of the end of a thread sees that it has ended.
+#[test]
+fn model_ww_misses_the_ordering_of_the_end_of_a_thread() {
+    let config = small().preemptions(2).stale_reads(1).sections(false);
+    let ended = ended::<Sleeps>(Scheme::WoundWait, false, |two| two.add_unless_lost(0));
+    missed(&ended, &config, "ww/context.rs", "WW-4", &FailureKind::Deadlock);
 }
