@@ -41,6 +41,8 @@ pub enum Fault {
     NoLook,
     /// A fence that others are to execute is not, and nobody says so.
     NoFence,
+    /// A wait on several words sleeps on the first alone, and nobody looks again.
+    FirstWordOnly,
 }
 
 /// Whether threads can have others execute a fence.

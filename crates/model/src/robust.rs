@@ -1,5 +1,6 @@
 //! The model as a [`RobustMachine`] platform of the core.
 
+use crate::config::Fault;
 use crate::engine::{self, MOST_WATCHES, has_ended, with};
 use crate::watch::{self, SleepEnded, WatchedLocation};
 use crate::{Model, U32};
@@ -60,7 +61,9 @@ impl RobustMachine for Model {
         };
         // No allocation: a thread that is killed here frees nothing.
         let words: [_; MOST_WATCHES] = std::array::from_fn(at);
-        let words = &words[..watches.len() + cancels];
+        let first_only = with(|engine| engine.config.fault == Some(Fault::FirstWordOnly));
+        let watched = if first_only { 1 } else { watches.len() };
+        let words = &words[..watched + cancels];
         let deadline = how.deadline.map(|deadline| deadline.0);
         match watch::wait_any(words, deadline, how.interruptible, site) {
             SleepEnded::At(index) => match index.checked_sub(cancels) {

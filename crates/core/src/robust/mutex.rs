@@ -210,7 +210,9 @@ impl<P: RobustMachine> RawSharedMutex<P> {
         }
         // An owner that ends between the two is `UNTOUCHED`, and its successor is told of what the
         // word says of earlier ones.
-        self.word.fetch_or(UNTOUCHED, Ordering::Relaxed);
+        if !fault!(shared_untouched_release_passes_for_a_careless_one) {
+            self.word.fetch_or(UNTOUCHED, Ordering::Relaxed);
+        }
         self.unlock_slow(party)
     }
 

@@ -58,6 +58,7 @@ mod shared_locks {
     mod broken;
     mod broken_deep;
     mod condvar;
+    mod interrupted;
     mod mixed;
     mod mutex;
     mod orderings;

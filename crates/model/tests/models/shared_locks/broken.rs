@@ -13,6 +13,8 @@ misses! {
         { locks(&[ONE, ONE, ONE]) }
     no_baton_on_timeout: shared_leaver_passes_nothing_on, FailureKind::Deadlock, killing(1).timeouts(1),
         { locks(&[MAYBE, ONE, ONE]) }
+    untouched_is_lost: shared_untouched_release_passes_for_a_careless_one, FailureKind::Panic(_), killing(1),
+        { locks(&[SPARES, ONE, ONE]) }
     no_pending: shared_waiter_names_nothing, FailureKind::Deadlock, killing(1), { locks(&[ONE, ONE, ONE]) }
     pending_cleared_early: shared_waiter_stops_naming_before_it_passes_on, FailureKind::Deadlock, killing(2).no_deferred_wakes(),
         { locks(&[ONE, ONE, ONE]) }

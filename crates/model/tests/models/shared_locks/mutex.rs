@@ -62,6 +62,23 @@ fn shared_mutex_is_lost() {
     locks(&[ONE, ONE, CARELESS]).verify("a hand-off waiter", &config);
 }
 
+/// Who has touched nothing passes on what it was told of a death.
+#[test]
+fn shared_mutex_is_spared() {
+    locks(&[SPARES, SPARES, ONE]).verify("2 of 3 threads", &killing(depth(1, 2)));
+    locks(&[SPARES, ONE, ONE]).verify("3 threads", &killing(2));
+    locks(&[SPARES, ONE]).verify("a hand-off waiter", &killing(1).jumps(1, 5_000_000));
+}
+
+/// Signal handlers end waits, which sleep on all their words all the same.
+#[test]
+fn shared_mutex_is_interrupted() {
+    locks(&[HEEDS, ONE]).verify("2 threads", &killing(2).interrupts(2));
+    locks(&[HEEDS, ONE, ONE]).verify("3 threads", &killing(1).interrupts(1));
+    let config = killing(0).interrupts(1).jumps(1, 5_000_000);
+    locks(&[HEEDS, ONE]).verify("a hand-off waiter", &config);
+}
+
 #[test]
 fn shared_mutex_is_cancelled() {
     locks(&[YIELDS, ONE_AND_CANCELS]).verify("2 threads", &killing(2));

@@ -2,7 +2,7 @@
 
 use super::*;
 use lockstead_core::robust::RawSharedMutex;
-use lockstead_core::robust::word::{OWNER, RESERVED};
+use lockstead_core::robust::word::{INCONSISTENT, OWNER, RESERVED, UNTOUCHED};
 use lockstead_model::Scenario;
 
 /// What a participant does, in order.
@@ -20,6 +20,10 @@ pub(crate) enum Op {
     Try(usize),
     /// Takes a lock, and after a death declares nothing.
     Careless(usize),
+    /// The same, and touches nothing of what it protects: the next one is told of the death.
+    Spare(usize),
+    /// Takes a lock, unless a signal handler ends the wait.
+    Heed(usize),
     /// Releases a lock, if it has been got.
     Unlock(usize),
     /// Leaves its slot. It holds nothing.
@@ -37,6 +41,8 @@ impl Op {
             | Op::Cancellable(lock)
             | Op::Try(lock)
             | Op::Careless(lock)
+            | Op::Spare(lock)
+            | Op::Heed(lock)
             | Op::Unlock(lock) => lock,
             Op::Cancel | Op::Leave | Op::Come => 0,
         }
@@ -56,6 +62,8 @@ pub(crate) struct Locks {
     promised: [U32; 2],
     /// Whether nobody may have a lock before whom it is reserved for.
     in_turn: bool,
+    /// Whether somebody may release a lock after a death and declare nothing.
+    may_be_lost: bool,
     /// What the locks protect.
     data: [U32; 2],
     /// What cancels a wait.
@@ -71,6 +79,7 @@ impl Locks {
             due: [const { U32::ZERO }; 2],
             promised: [const { U32::ZERO }; 2],
             in_turn,
+            may_be_lost: true,
             data: [const { U32::ZERO }; 2],
             cancel: U32::ZERO,
         };
@@ -102,6 +111,8 @@ impl Locks {
 
     fn run<'a>(&'a self, mut party: Party<'a, Model>, ops: &[Op]) {
         let mut held = 0u64;
+        // The locks that were taken to touch nothing, and of these the ones of which a death was told.
+        let (mut spared, mut mourned) = (0u64, 0u64);
         for (at, &op) in ops.iter().enumerate() {
             let party = match op {
                 Op::Come => {
@@ -111,12 +122,24 @@ impl Locks {
                 }
                 _ => &party,
             };
-            forget(u64::from(party.me.bits()) << 32 | (at as u64 + 1) << 8 | held);
+            forget(
+                u64::from(party.me.bits()) << 32
+                    | (at as u64 + 1) << 8
+                    | mourned << 4
+                    | spared << 2
+                    | held,
+            );
             let which = op.lock();
             let lock = &self.locks[which];
             let got = match op {
-                Op::Lock(_) | Op::Careless(_) => lock.lock(party, &WaitBounds::FOREVER),
+                Op::Lock(_) | Op::Careless(_) | Op::Spare(_) => {
+                    lock.lock(party, &WaitBounds::FOREVER)
+                }
                 Op::Limited(_) => lock.lock(party, &limited()),
+                Op::Heed(_) => {
+                    let how = WaitBounds { interruptible: true, ..WaitBounds::FOREVER };
+                    lock.lock(party, &how)
+                }
                 Op::Cancellable(_) => lock.lock(party, &cancelled_by(&self.cancel)),
                 Op::Try(_) => lock.try_lock(party),
                 Op::Cancel => {
@@ -130,14 +153,25 @@ impl Locks {
                 Op::Come => continue,
                 Op::Unlock(_) => {
                     if held >> which & 1 != 0 {
+                        let [is_spared, told] =
+                            [spared, mourned].map(|bits| bits >> which & 1 != 0);
                         held &= !(1 << which);
+                        (spared, mourned) = (spared & !(1 << which), mourned & !(1 << which));
                         // A step in the critical section, at which others would be seen.
                         self.data[which].load(Ordering::Relaxed);
                         aside(|| {
                             self.inside[which].store(0, Ordering::Relaxed);
                             self.promises(which);
+                            if told {
+                                self.due[which].store(1, Ordering::Relaxed);
+                            }
                         });
-                        assert!(lock.unlock(party), "it has the lock");
+                        let released = if is_spared {
+                            lock.unlock_untouched(party)
+                        } else {
+                            lock.unlock(party)
+                        };
+                        assert!(released, "it has the lock");
                     }
                     continue;
                 }
@@ -146,19 +180,25 @@ impl Locks {
                 Ok(got) => {
                     held |= 1 << which;
                     self.entered(which, party.me, got);
-                    if got == Got::OwnerDied && !matches!(op, Op::Careless(_)) {
+                    if matches!(op, Op::Spare(_)) {
+                        spared |= 1 << which;
+                        mourned |= u64::from(got == Got::OwnerDied) << which;
+                    } else if got == Got::OwnerDied && !matches!(op, Op::Careless(_)) {
                         assert!(lock.mark_consistent(party), "it has the lock");
                     }
                 }
                 Err(RobustError::TimedOut) => {
                     assert!(matches!(op, Op::Limited(_) | Op::Try(_)), "it waits for ever");
                 }
+                Err(RobustError::Interrupted) => {
+                    assert!(matches!(op, Op::Heed(_)), "no handler ends its wait");
+                }
                 Err(RobustError::Cancelled) => {
                     assert!(matches!(op, Op::Cancellable(_)), "nobody cancels it");
                 }
                 Err(RobustError::NotRecoverable) => {
                     let gone = aside(|| lock.peek() == u32::MAX);
-                    assert!(gone, "the lock is lost");
+                    assert!(gone && self.may_be_lost, "the lock is lost");
                 }
                 Err(other) => panic!("{other:?}"),
             }
@@ -176,7 +216,9 @@ impl Locks {
             }
             let word = self.locks[which].peek();
             let owned = word & OWNER == bits && word != u32::MAX;
-            if owned {
+            // Of who has touched nothing nobody is told, but of what it was told itself.
+            let harmless = word & UNTOUCHED != 0 && word & INCONSISTENT == 0;
+            if owned && !harmless {
                 self.due[which].store(1, Ordering::Relaxed);
             }
             // Who dies with the lock does not release it.
@@ -200,7 +242,8 @@ pub(crate) fn locks_in_turn(programs: &'static [&'static [Op]]) -> Scenario<Lock
 
 fn with_turns(programs: &'static [&'static [Op]], in_turn: bool) -> Scenario<Locks> {
     let lives = programs.len();
-    Scenario::new(move || Locks::new(lives, in_turn))
+    let may_be_lost = programs.iter().any(|ops| ops.iter().any(|op| matches!(op, Careless(_))));
+    Scenario::new(move || Locks { may_be_lost, ..Locks::new(lives, in_turn) })
         .mourn(Locks::mourn)
         .programs(programs, |s: &Locks, ops| s.run(s.common.party(), ops))
 }
@@ -294,8 +337,12 @@ pub(crate) fn spoiled(programs: &'static [&'static [Op]]) -> Scenario<Locks> {
         .fold(all, |scenario, ops| scenario.thread(|s: &Locks| s.run(s.common.party(), ops)))
 }
 
-use Op::{Cancel, Cancellable, Careless, Come, Leave, Limited, Lock, Try, Unlock};
+use Op::{Cancel, Cancellable, Careless, Come, Heed, Leave, Limited, Lock, Spare, Try, Unlock};
 
+/// One that touches nothing.
+pub(crate) const SPARES: &[Op] = &[Spare(0), Unlock(0)];
+/// One, unless a signal handler ends the wait.
+pub(crate) const HEEDS: &[Op] = &[Heed(0), Unlock(0)];
 /// A program of one critical section.
 pub(crate) const ONE: &[Op] = &[Lock(0), Unlock(0)];
 /// A program of two critical sections.
