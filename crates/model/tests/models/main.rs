@@ -47,6 +47,7 @@ mod locks {
     mod rounds;
     mod rwlock;
     mod semaphore;
+    mod upgrades;
     mod wait_wound;
     mod waits;
     mod ww;
