@@ -92,7 +92,7 @@ extern "C" fn leave(_value: *mut c_void) {
     let _signals = NoSignals::new();
     LEFT.with(|left| left.store(true, Relaxed));
     // Not zero if the thread was cancelled, or left a handler, in a sleep.
-    SLEEPERS.fetch_sub(SLEEPS.with(|sleeps| sleeps.swap(0, Relaxed)), Relaxed);
+    take_off(&SLEEPERS, SLEEPS.with(|sleeps| sleeps.swap(0, Relaxed)));
     if let Some(slot) = Slot::new(me::forget()) {
         let told = AT_LEAVING.load(Relaxed);
         if !told.is_null() {
@@ -113,6 +113,10 @@ pub fn at_leaving(forget: fn()) {
 }
 
 /// Counts the calling thread as a sleeper. Returns how many there are then.
+///
+/// A handler may leave the sleep by a jump between any two instructions. So the thread's own count is
+/// the larger one where the two differ: what it then takes away too much at its end is made up for when
+/// nobody sleeps, and what it took away too little would never be.
 pub(crate) fn begin_sleep() -> u32 {
     SLEEPS.with(|sleeps| sleeps.store(sleeps.load(Relaxed) + 1, Relaxed));
     processors::refresh();
@@ -121,8 +125,15 @@ pub(crate) fn begin_sleep() -> u32 {
 
 /// Takes the calling thread's latest sleep out of the count.
 pub(crate) fn end_sleep() {
+    take_off(&SLEEPERS, 1);
     SLEEPS.with(|sleeps| sleeps.store(sleeps.load(Relaxed) - 1, Relaxed));
-    SLEEPERS.fetch_sub(1, Relaxed);
+}
+
+/// Makes a count smaller, down to zero.
+fn take_off(count: &AtomicU32, number: u32) {
+    let fewer = |count: u32| Some(count.saturating_sub(number));
+    // The function always has a new value, so this does not fail.
+    let _ = count.fetch_update(Relaxed, Relaxed, fewer);
 }
 
 /// Set before each fork, and cleared by the first handler that runs in the child: threads that join
@@ -189,6 +200,13 @@ fn create_key() {
 mod tests {
     use super::*;
     use crate::pi::PiWord;
+
+    #[test]
+    fn who_left_a_sleep_before_it_was_counted_takes_no_more_than_there_is() {
+        let sleepers = AtomicU32::new(2);
+        [1, 2, 1].map(|number| take_off(&sleepers, number));
+        assert_eq!(sleepers.load(Relaxed), 0);
+    }
 
     #[test]
     fn a_fork_handler_that_is_registered_twice_does_its_work_once() {

@@ -197,7 +197,7 @@ fn call(slf: *mut PyObject, name: &str, arguments: Arguments) -> *mut PyObject {
     let result: PyResult<*mut PyObject> = Python::attach(|py| {
         // SAFETY: FAST-OWN: the caller's reference lasts for the call.
         let method = unsafe { Borrowed::from_ptr(py, slf) }.getattr(name)?;
-        // SAFETY: FAST-OWN: they are the caller's.
+        // SAFETY: FAST-OWN: the arguments are the caller's, who keeps them for the call.
         let (args, named) = unsafe { arguments.apart(py)? };
         method.call(args, named.as_ref()).map(|result| result.into_ptr())
     });

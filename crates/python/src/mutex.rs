@@ -25,7 +25,7 @@ pub(crate) struct Mutex {
     on_death: OnDeath,
     /// How often the owner has it, if the owner acquired it by this object. Of an owner only.
     depth: AtomicU32,
-    /// Who acquired it last by this object: the thread, by its name in the segment, and the process, as
+    /// The thread that acquired it last by this object, by its name in the segment, and its process, as
     /// [`here::generation`]. Who has the lock now the lock's word says. A thread that has ended may have
     /// left its name to one of another process; nothing but `repr` depends on it.
     holder: AtomicU64,
@@ -190,7 +190,8 @@ impl Fast for Mutex {
         taken
     }
 
-    /// Not a recursive one that the thread has more than once, nor where somebody waits or died.
+    /// Gives the mutex back if that takes one step: not a recursive one that the thread has more than
+    /// once, nor where somebody waits or died. Returns whether it did.
     #[inline(always)]
     fn give_now(&self) -> bool {
         // Another thread than the owner may find 1 here, and then does not have the mutex to give.

@@ -41,6 +41,9 @@ pub(crate) const LIVELOCK: &str = "livelock: threads spin, and nothing changes";
 /// What a panic says when freed memory is touched.
 pub(crate) const FREED: &str = "an access to freed memory";
 
+/// Timers from here on never come to the rescue: a policy that never insists says so with a large number.
+const NEVER: u64 = 1 << 60;
+
 /// The number of turns of spinners for which nothing may change.
 const QUIET: u32 = 400;
 
@@ -266,7 +269,7 @@ impl World {
 
     /// Fires the earliest timer if its time has come, or if timers may come to the rescue.
     fn fire_earliest(&self) -> bool {
-        let latest = if self.config.rescue { u64::MAX - 1 } else { self.time.get() };
+        let latest = if self.config.rescue { NEVER - 1 } else { self.time.get() };
         let (mut sleepers, mut watchers) = (self.sleepers.borrow_mut(), self.watchers.borrow_mut());
         let one = sleepers.iter_mut().filter_map(Sleeper::timer);
         let Some(first) = one

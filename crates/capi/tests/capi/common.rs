@@ -90,7 +90,7 @@ pub(crate) fn compiler(cpp: bool) -> &'static str {
 pub(crate) fn strict(compiler: &str, standard: &str) -> Command {
     let mut command = Command::new(compiler);
     command.arg(format!("-std={standard}"));
-    command.args(["-O2", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wconversion"]);
+    command.args(["-O2", "-g1", "-Wall", "-Wextra", "-pedantic", "-Werror", "-Wconversion"]);
     command.arg("-Wno-sign-conversion").arg("-I").arg(package().join("include"));
     command
 }

@@ -70,6 +70,13 @@ fn units_are_taken_and_somebody_that_sleeps_is_woken_to_watch_their_holder() {
     });
     assert_eq!(semaphore.try_acquire(&me, 1, 1), Ok(Units { lost: 0 }));
     assert_eq!(unplayed(), 0);
+    // Where there is nobody to wake, it names nothing meanwhile.
+    for units in 1..3 {
+        segment.claims(1, 1, 0, 0);
+        write(segment, SOME);
+        script_access(&claim.what, move || assert_eq!((named(), get(&claim.units)), (None, units)));
+        assert_eq!((semaphore.try_acquire(&me, 1, units), unplayed()), (Ok(Units { lost: 0 }), 0));
+    }
     assert_eq!(semaphore.try_acquire(&me, 2, 1), Err(RobustError::TooManyClaims));
 }
 
@@ -120,7 +127,7 @@ fn units_come_back_or_are_used_up_after_the_sleepers_are_woken() {
     let (me, what) = (segment.party(1), what(segment));
     let claim = segment.claim(1, 1);
     for uses in [false, true] {
-        for asleep in 0..3 {
+        for (asleep, on_their_way) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 1)] {
             for (stands, has, units) in [
                 (what, 3, 2),
                 (what, 3, 3),
@@ -131,7 +138,7 @@ fn units_come_back_or_are_used_up_after_the_sleepers_are_woken() {
                 (0, 3, 2),
             ] {
                 segment.claims(1, 1, stands, has);
-                write(segment, Numbers { asleep, on_their_way: 1, ..SOME });
+                write(segment, Numbers { asleep, on_their_way, ..SOME });
                 let gives = stands & !AWAITED == what && has >= units;
                 let wakes = gives && asleep != 0;
                 if wakes {
@@ -147,7 +154,7 @@ fn units_come_back_or_are_used_up_after_the_sleepers_are_woken() {
                     total: SOME.total - if gives && uses { units } else { 0 },
                     free: SOME.free + if gives && !uses { units } else { 0 },
                     asleep: if wakes && count > 1 { 0 } else { asleep },
-                    on_their_way: 1 + u32::from(wakes),
+                    on_their_way: on_their_way + u32::from(wakes),
                     channel: 40 + u32::from(wakes),
                     ..SOME
                 };
@@ -174,6 +181,12 @@ fn units_come_back_or_are_used_up_after_the_sleepers_are_woken() {
     script_access(&parts(segment)[3], move || {
         assert_eq!((get(&claim.what), get(&claim.units)), (0, 0))
     });
+    assert_eq!((semaphore.release(&me, 1, 3), unplayed()), (Ok(true), 0));
+    // Where there is nobody to wake, it names nothing meanwhile.
+    segment.claims(1, 1, what, 3);
+    write(segment, SOME);
+    script_access(&claim.units, || {});
+    script_access(&claim.units, move || assert_eq!((named(), get(&claim.units)), (None, 3)));
     assert_eq!((semaphore.release(&me, 1, 3), unplayed()), (Ok(true), 0));
     assert_eq!(semaphore.release(&me, 2, 1), Err(RobustError::TooManyClaims));
 }
@@ -255,6 +268,8 @@ fn units_are_used_up_in_one_step_where_nobody_is_to_be_told_anything() {
         Numbers { asleep: 1, ..SOME },
         Numbers { on_their_way: 1, ..SOME },
         Numbers { lost: 1, ..SOME },
+        Numbers { asleep: 1, on_their_way: 1, ..SOME },
+        Numbers { on_their_way: 1, lost: 1, ..SOME },
     ] {
         write(segment, refused);
         assert!(!semaphore.try_use_up(&me, 1));

@@ -295,10 +295,10 @@ fn waits_are_left<K: Take>(name: &str, keeps: bool) {
                 while Linux::now() < moment {
                     std::hint::spin_loop();
                 }
-                // SAFETY: sends a signal, for which there is a handler, to a thread of this process that
-                // has not been joined.
                 let pid = std::process::id();
                 let number = thread.load(SeqCst);
+                // SAFETY: sends a signal, for which there is a handler, to a thread of this process that
+                // has not been joined.
                 unsafe { libc::syscall(libc::SYS_tgkill, pid, number, leaving()) };
                 life.join().expect("no panic")
             });
