@@ -232,10 +232,12 @@ fn new_units_are_free_before_they_are_counted() {
         assert_eq!((semaphore.add(&me, 1), unplayed()), (Ok(true), 0));
     }
     // As many as there can be, and no more.
-    write(segment, Numbers { total: u32::MAX - 3, asleep: 1, ..SOME });
-    assert_eq!(semaphore.add(&me, 4), Ok(false));
-    assert_eq!(numbers(segment), Numbers { total: u32::MAX - 3, asleep: 1, ..SOME });
-    assert_eq!(deeds(), []);
+    for asleep in [0, 1] {
+        write(segment, Numbers { total: u32::MAX - 3, asleep, ..SOME });
+        assert_eq!(semaphore.add(&me, 4), Ok(false));
+        assert_eq!(numbers(segment), Numbers { total: u32::MAX - 3, asleep, ..SOME });
+        assert_eq!(deeds(), []);
+    }
     assert_eq!(semaphore.add(&me, 3), Ok(true));
     assert_eq!(get(total), u32::MAX);
     let low = Domain { base: usize::MAX, ..segment.domain() };
@@ -263,6 +265,8 @@ fn units_are_used_up_in_one_step_where_nobody_is_to_be_told_anything() {
     assert!(semaphore.try_use_up(&me, 1));
     assert_eq!((unplayed(), named()), (0, None));
     assert_eq!(numbers(segment), Numbers { total: 8, free: 1, ..SOME });
+    assert!(semaphore.try_use_up(&me, 1));
+    assert_eq!(numbers(segment), Numbers { total: 7, free: 0, ..SOME });
     for refused in [
         Numbers { free: 0, ..SOME },
         Numbers { asleep: 1, ..SOME },
