@@ -67,6 +67,11 @@ impl Running {
         line.trim_end().to_owned()
     }
 
+    /// Has a program that reads single bytes go on.
+    fn next(&mut self) {
+        self.input.as_mut().expect("open").write_all(b"!").expect("it reads");
+    }
+
     /// Has the program do something, and returns how often its threads have locked by then.
     fn tell(&mut self, what: &str) -> u64 {
         writeln!(self.input.as_mut().expect("open"), "{what}").expect("it reads");

@@ -114,9 +114,10 @@ pub fn at_leaving(forget: fn()) {
 
 /// Counts the calling thread as a sleeper. Returns how many there are then.
 ///
-/// A handler may leave the sleep by a jump between any two instructions. So the thread's own count is
-/// the larger one where the two differ: what it then takes away too much at its end is made up for when
-/// nobody sleeps, and what it took away too little would never be.
+/// A handler may leave the sleep by a jump between the two counts, here or in [`end_sleep`]. Both have the
+/// thread count itself longer than the process does. So at its end the thread takes off one sleep too many,
+/// which is made up for as soon as nobody sleeps, since the count stops at zero. The other order would
+/// leave a sleeper in the count that nobody takes off.
 pub(crate) fn begin_sleep() -> u32 {
     SLEEPS.with(|sleeps| sleeps.store(sleeps.load(Relaxed) + 1, Relaxed));
     processors::refresh();
@@ -202,10 +203,28 @@ mod tests {
     use crate::pi::PiWord;
 
     #[test]
-    fn who_left_a_sleep_before_it_was_counted_takes_no_more_than_there_is() {
-        let sleepers = AtomicU32::new(2);
-        [1, 2, 1].into_iter().for_each(|number| take_off(&sleepers, number));
-        assert_eq!(sleepers.load(Relaxed), 0);
+    fn who_left_a_sleep_between_its_two_counts_takes_no_more_than_there_is() {
+        prepare();
+        // SAFETY: the child makes no call that is not safe after a fork, and ends without returning.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            // No other thread is in the child, and nobody sleeps: `after_fork_in_child` says so. Nothing may
+            // panic here, which would end the child well.
+            let leaves = || {
+                leave(core::ptr::null_mut());
+                SLEEPERS.load(Relaxed) == 0
+            };
+            SLEEPS.with(|sleeps| sleeps.store(1, Relaxed));
+            let begins = leaves() && begin_sleep() == 1;
+            // What `end_sleep` does first.
+            take_off(&SLEEPERS, 1);
+            // SAFETY: ends the process without running anything of the parent's.
+            unsafe { libc::_exit(i32::from(!(begins && leaves()))) };
+        }
+        let mut status = 0;
+        // SAFETY: `status` is a word of this frame.
+        let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+        assert_eq!((waited, status), (child, 0));
     }
 
     #[test]

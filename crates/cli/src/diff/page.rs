@@ -146,11 +146,16 @@ fn noise_said(noise: &[&ComparedLock]) -> String {
 
 fn of_lock(report: &DiffReport, lock: &ComparedLock, prefix: &str, at: usize) -> LockView {
     let acquisitions = lock.acquisitions().map_or(String::new(), |often| often.join(" → "));
+    let mut time = of_time(report, clean(&lock.lock), &lock.time);
+    if lock.small {
+        // A percentage of so little, which may be in the thousands, would look important.
+        time.percent = Value { by: 0, text: "small".into() };
+    }
     LockView {
         id: format!("{prefix}{at}"),
         name: brief(&lock.lock),
         program: clean(&lock.program),
-        time: of_time(report, clean(&lock.lock), &lock.time),
+        time,
         acquisitions,
         small: lock.small,
         sites: lock.sites.iter().map(|site| of_site(report, site)).collect(),

@@ -58,7 +58,7 @@ fn locks(text: &mut String, report: &DiffReport, all: bool) {
         let _ = writeln!(text, "  {}", whose(&lock.lock, &lock.program));
         let mut facts = vec![format!("{before} -> {after}")];
         if lock.small {
-            // Many times next to nothing is next to nothing.
+            // A percentage of so little, which may be in the thousands, would look important.
             facts.push("below 1% of the threads' time".into());
         } else {
             facts.push(percent(&lock.time));

@@ -1,11 +1,11 @@
 //! Threads that wait when the command comes, and threads that wait when it goes.
 
-use super::{Running, attach, attached, interrupt, until};
+use super::{Running, Traces, attach, attached, interrupt, until};
 use crate::common::{Outcome, finish, lockstead};
 use crate::programs;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::Command;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, ChildStderr, Command};
 
 /// Each waits in another function; there is one that waits in vain.
 #[test]
@@ -14,10 +14,7 @@ fn threads_that_wait_for_locks_do_not_keep_the_library() {
     let mut running = Running::start(&mut Command::new(program));
     let before = running.traces();
     let Some((command, _said)) = attached(&running.pid()) else { return };
-    let say = |running: &mut Running| {
-        running.input.as_mut().expect("open").write_all(b"!").expect("it reads");
-    };
-    say(&mut running);
+    running.next();
     assert_eq!(running.line(), "waiting");
     assert!(!running.traces().files.is_empty());
     let outcome = interrupt(command);
@@ -26,7 +23,7 @@ fn threads_that_wait_for_locks_do_not_keep_the_library() {
     assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
     // Waits that were led past the library, and are attached to again.
     attach(&[&running.pid(), "--for", "10ms", "--no-report"]).expect("it was permitted before");
-    say(&mut running);
+    running.next();
     running.ends_well();
 }
 
@@ -111,18 +108,37 @@ fn a_wait_from_before_is_said() {
     assert!(!outcome.stderr.contains("DEADLOCK"), "{outcome:?}");
 }
 
+/// Attaches to a program and has its thread begin to wait. Returns the command, what that says, and the
+/// number of the thread, or why there is none; `None`, and a reason, where processes may not be traced.
+fn begins(running: &mut Running) -> Option<(Child, BufReader<ChildStderr>, String)> {
+    let (command, said) = attached(&running.pid())?;
+    running.next();
+    Some((command, said, running.line()))
+}
+
+/// Asks a command to leave.
+fn signal(command: &Child) {
+    // SAFETY: sends a signal to a child that has not been waited for.
+    unsafe { libc::kill(command.id().cast_signed(), libc::SIGINT) };
+}
+
+/// Has the wait end for which the library is still there: then the command leaves, and nothing stays.
+fn ends(mut running: Running, command: Child, before: Traces) {
+    assert!(!running.traces().files.is_empty());
+    running.next();
+    let outcome = finish(command);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let left = running.traces();
+    assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
+    running.ends_well();
+}
+
 /// Has the program wait in a thread, and tells the command to leave: it looks at the thread again and
 /// again, which each time has that run, until the wait is over.
 fn keeps_the_library(program: &mut Command) {
     let mut running = Running::start(program);
-    let before = running.traces();
-    let pid = running.pid();
-    let Some((mut command, _said)) = attached(&pid) else { return };
-    let say = |running: &mut Running| {
-        running.input.as_mut().expect("open").write_all(b"!").expect("it reads");
-    };
-    say(&mut running);
-    let thread = running.line();
+    let (before, pid) = (running.traces(), running.pid());
+    let Some((mut command, _said, thread)) = begins(&mut running) else { return };
     if thread == "refused" {
         drop(interrupt(command));
         return eprintln!("skipped: no uretprobe can be had");
@@ -134,19 +150,12 @@ fn keeps_the_library(program: &mut Command) {
         line.and_then(|count| count.trim().parse::<u64>().ok()).expect("a number")
     };
     let first = switches();
-    // SAFETY: sends a signal to a child that has not been waited for.
-    unsafe { libc::kill(command.id().cast_signed(), libc::SIGINT) };
+    signal(&command);
     until("it is looked at for long", || {
         assert!(command.try_wait().expect("a child").is_none(), "the library has gone");
         switches() > first + 50
     });
-    assert!(!running.traces().files.is_empty());
-    say(&mut running);
-    let outcome = finish(command);
-    assert_eq!(outcome.status, 0, "{outcome:?}");
-    let left = running.traces();
-    assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
-    running.ends_well();
+    ends(running, command, before);
 }
 
 /// The C library has the address of the next handler in hand while it calls one.
@@ -156,31 +165,44 @@ fn a_thread_in_a_fork_keeps_the_library() {
     keeps_the_library(&mut Command::new(program));
 }
 
-/// The thread stands still in the kernel and comes to no stop, and the child runs in its memory.
+/// The thread stands still in the kernel and comes to no stop, and the child runs in its memory: it makes
+/// a call that leads to the library before it ends.
 #[test]
 fn a_child_in_the_memory_of_its_parent_keeps_the_library() {
     let Some(program) = programs::program("attach/forked.c") else { return };
     let mut running = Running::start(Command::new(program).arg("vfork"));
-    let before = running.traces();
-    let pid = running.pid();
-    let Some((mut command, _said)) = attached(&pid) else { return };
-    let say = |running: &mut Running| {
-        running.input.as_mut().expect("open").write_all(b"!").expect("it reads");
-    };
-    say(&mut running);
-    let thread = running.line();
-    // SAFETY: sends a signal to a child that has not been waited for.
-    unsafe { libc::kill(command.id().cast_signed(), libc::SIGINT) };
+    let (before, pid) = (running.traces(), running.pid());
+    let Some((mut command, _said, thread)) = begins(&mut running) else { return };
+    signal(&command);
     until("the command asks the thread to stop", || {
         assert!(command.try_wait().expect("a child").is_none(), "it has left");
         let status = fs::read_to_string(format!("/proc/{pid}/task/{thread}/status"));
         !status.expect("it runs").contains("TracerPid:\t0\n")
     });
-    assert!(!running.traces().files.is_empty());
-    // Now the child makes a call that leads to the library.
-    say(&mut running);
-    let outcome = finish(command);
-    assert_eq!(outcome.status, 0, "{outcome:?}");
+    ends(running, command, before);
+}
+
+/// The command has ten seconds of patience. It does not leave through the child, as it would through one
+/// with a copy of the memory.
+#[test]
+fn a_child_that_stays_in_the_memory_of_its_parent_is_left_alone() {
+    let Some(program) = programs::program("attach/forked.c") else { return };
+    let mut running = Running::start(Command::new(program).arg("vfork"));
+    let (before, pid) = (running.traces(), running.pid());
+    let Some((command, mut said, _thread)) = begins(&mut running) else { return };
+    let outcome = interrupt(command);
+    let mut text = String::new();
+    said.read_to_string(&mut text).expect("text");
+    // SAFETY: compares this process with itself, and touches no memory.
+    if unsafe { libc::syscall(libc::SYS_kcmp, libc::getpid(), libc::getpid(), 1, 0, 0) } != 0 {
+        return eprintln!("skipped: without kcmp it does not know such a child");
+    }
+    assert_eq!(outcome.status, 1, "{text}");
+    assert!(text.contains(&format!("`lockstead attach --detach {pid}`")), "{text}");
+    assert!(!running.traces().files.is_empty(), "{text}");
+    running.next();
+    // The child has ended, and the thread goes on.
+    attach(&["--detach", &pid]).expect("it was permitted before");
     let left = running.traces();
     assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
     running.ends_well();

@@ -264,31 +264,12 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         then: impl Fn(&Self),
     ) -> Result<bool, RobustError> {
         let (claim, what) = party.claim(claim, &self.mutex)?;
+        let has = |_: &Self| get(&claim.what) & !AWAITED == what && get(&claim.units) >= units;
         let hand_in = |this: &Self| {
-            let has = Self::hand_in(claim, what, units);
-            if has {
-                then(this);
-            }
-            has
+            Self::hand_in(claim, units);
+            then(this);
         };
-        if self.undisturbed(party, hand_in) {
-            return Ok(true);
-        }
-        let named = party.domain.name_doorbell();
-        let entered = self.enter(party, what, &WaitBounds::FOREVER);
-        let mut has = false;
-        if entered.is_ok() {
-            has = get(&claim.what) & !AWAITED == what && get(&claim.units) >= units;
-            if has {
-                if get(&self.asleep) != 0 {
-                    self.wake(self.how_many(units));
-                }
-                hand_in(self);
-            }
-            self.mutex.unlock(party);
-        }
-        P::at_death_wake(named);
-        entered.map(|()| has)
+        self.wake_and(party, (what, units), has, hand_in)
     }
 
     /// Adds `units` that nobody had. Returns false, and does nothing, if there would be more than
@@ -300,34 +281,14 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         let Some(what) = party.domain.offset(core::ptr::from_ref(&self.mutex).addr()) else {
             return Err(RobustError::Foreign);
         };
+        let fits = |this: &Self| get(&this.total).checked_add(units).is_some();
         let add = |this: &Self| {
-            let fits = get(&this.total).checked_add(units).is_some();
-            if fits {
-                // Should the caller end between the two, the next one counts, and nothing
-                // was added. The other way round the units would look like a dead holder's.
-                put(&this.free, units);
-                put(&this.total, units);
-            }
-            fits
+            // Should the caller end between the two, the next one counts, and nothing
+            // was added. The other way round the units would look like a dead holder's.
+            put(&this.free, units);
+            put(&this.total, units);
         };
-        if self.undisturbed(party, add) {
-            return Ok(true);
-        }
-        let named = party.domain.name_doorbell();
-        let entered = self.enter(party, what, &WaitBounds::FOREVER);
-        let mut fits = false;
-        if entered.is_ok() {
-            fits = get(&self.total).checked_add(units).is_some();
-            if fits {
-                if get(&self.asleep) != 0 {
-                    self.wake(self.how_many(units));
-                }
-                add(self);
-            }
-            self.mutex.unlock(party);
-        }
-        P::at_death_wake(named);
-        entered.map(|()| fits)
+        self.wake_and(party, (what, units), fits, add)
     }
 
     /// Reads how many units there are, and how many of them are free, for reports.
@@ -357,17 +318,48 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         take(&self.free, units);
     }
 
-    /// Takes units off the caller's claim, if it has so many. The caller has the mutex.
-    fn hand_in(claim: &Claim<P>, what: u32, units: u32) -> bool {
-        let held = get(&claim.units);
-        let has = get(&claim.what) & !AWAITED == what && held >= units;
-        if has {
-            claim.units.store(held - units, Ordering::Relaxed);
-            if held == units {
-                claim.what.store(0, Ordering::Relaxed);
-            }
+    /// Takes units off the caller's claim, which has so many. The caller has the mutex.
+    fn hand_in(claim: &Claim<P>, units: u32) {
+        let left = get(&claim.units) - units;
+        claim.units.store(left, Ordering::Relaxed);
+        if left == 0 {
+            claim.what.store(0, Ordering::Relaxed);
         }
-        has
+    }
+
+    /// Makes a `step` under the mutex by which `units` come, if it `may` be made, after having woken who
+    /// sleeps for them. Returns whether it was made.
+    fn wake_and(
+        &self,
+        party: &Party<'_, P>,
+        (what, units): (u32, u32),
+        may: impl Fn(&Self) -> bool,
+        step: impl Fn(&Self),
+    ) -> Result<bool, RobustError> {
+        if self.undisturbed(party, |this| {
+            let may = may(this);
+            if may {
+                step(this);
+            }
+            may
+        }) {
+            return Ok(true);
+        }
+        let named = party.domain.name_doorbell();
+        let entered = self.enter(party, what, &WaitBounds::FOREVER);
+        let mut made = false;
+        if entered.is_ok() {
+            made = may(self);
+            if made {
+                if get(&self.asleep) != 0 {
+                    self.wake(self.how_many(units));
+                }
+                step(self);
+            }
+            self.mutex.unlock(party);
+        }
+        P::at_death_wake(named);
+        entered.map(|()| made)
     }
 
     /// Takes the mutex; counts if its owner died.
