@@ -318,11 +318,11 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         take(&self.free, units);
     }
 
-    /// Takes units off the caller's claim, which has so many. The caller has the mutex.
+    /// Takes units off the caller's claim, which had so many when the caller looked: a hostile peer may
+    /// have written since. The caller has the mutex.
     fn hand_in(claim: &Claim<P>, units: u32) {
-        let left = get(&claim.units) - units;
-        claim.units.store(left, Ordering::Relaxed);
-        if left == 0 {
+        take(&claim.units, units);
+        if get(&claim.units) == 0 {
             claim.what.store(0, Ordering::Relaxed);
         }
     }
