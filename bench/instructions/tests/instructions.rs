@@ -85,6 +85,7 @@ fn a_mutex_that_nobody_checks_adds_no_instruction() {
 fn hooks_that_are_on_are_counted() {
     struct Watcher;
     impl Hooks for Watcher {
+        type Waits = lockstead_core::Standard;
         type State = core::sync::atomic::AtomicU32;
         #[allow(
             clippy::declare_interior_mutable_const,

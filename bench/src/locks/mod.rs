@@ -24,7 +24,9 @@ mod rust;
 pub use cpp::{Abseil, Cpp, Nsync, Tbb};
 pub(crate) use cpp::{ShimPeer, ready};
 pub use lock::{BenchLock, Placed};
-pub use own::{Biased, Lockstead, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound};
+pub use own::{
+    Biased, Lockstead, LocksteadFair, RealTime, SemaphoreClassic, SemaphoreTuned, WaitWound,
+};
 pub use posix::{
     Adaptive, Inherit, Normal, PosixRobust, PosixShared, Pthread, PthreadKind, Robustly, SemT,
 };
@@ -73,6 +75,7 @@ macro_rules! names {
 
 names! {
     Lockstead, "lockstead", "lockstead's mutex";
+    LocksteadFair, "lockstead-fair", "lockstead's mutex whose waits are short";
     SemaphoreClassic, "semaphore-classic", "the kernel's semaphore of 2005: always sleeps";
     SemaphoreTuned, "semaphore-tuned", "a semaphore with every trick of lockstead's mutex";
     WaitWound, "ww", "lockstead's wait/wound mutex, in a context";
@@ -98,6 +101,7 @@ impl LockName {
         !matches!(
             self,
             LockName::Lockstead
+                | LockName::LocksteadFair
                 | LockName::SemaphoreClassic
                 | LockName::SemaphoreTuned
                 | LockName::WaitWound
@@ -210,6 +214,7 @@ macro_rules! with_lock {
         }
         match name {
             l::LockName::Lockstead => run!(l::Lockstead),
+            l::LockName::LocksteadFair => run!(l::LocksteadFair),
             l::LockName::SemaphoreClassic => run!(l::SemaphoreClassic),
             l::LockName::SemaphoreTuned => run!(l::SemaphoreTuned),
             l::LockName::WaitWound => run!(l::WaitWound),

@@ -4,17 +4,24 @@ use super::BenchLock;
 use core::cell::OnceCell;
 use core::panic::Location;
 use lockstead_core::biased::BiasedHold;
+use lockstead_core::policy::Fair;
 use lockstead_core::ww::{Class, Context, RawWwMutex, Scheme, WwError};
 use lockstead_core::{
-    ClassicSemaphore, LockError, PermitOverflow, RawBiased, RawMutex, TunedSemaphore, WaitBounds,
+    ClassicSemaphore, LockError, Off, PermitOverflow, Policy, RawBiased, RawMutex, Standard,
+    TunedSemaphore, WaitBounds,
 };
 use lockstead_linux::Linux;
 use lockstead_linux::pi::{PiError, PiWord};
 
-/// The mutex of this project.
-pub struct Lockstead(RawMutex<Linux>);
+/// The mutex of this project, by its policy for throughput.
+pub type Lockstead = ByPolicy<Standard>;
+/// The mutex of this project, by its policy for short waits.
+pub type LocksteadFair = ByPolicy<Fair>;
 
-impl BenchLock for Lockstead {
+/// The mutex of this project, by some policy.
+pub struct ByPolicy<Y: Policy>(RawMutex<Linux, Off, Y>);
+
+impl<Y: Policy> BenchLock for ByPolicy<Y> {
     fn new() -> Self {
         Self(RawMutex::new())
     }

@@ -17,6 +17,9 @@ pub struct Attached<U32, U64> {
     pub(crate) node: Node<U32, U64>,
     /// The records by which other threads reach the contexts of this one.
     pub(crate) records: [SlotContext<U32, U64>; CONTEXTS_PER_THREAD],
+    /// The time, in nanoseconds, at which the thread last came back to a processor from a wait, as
+    /// far as its locks know (`sleep/batch.rs`). The thread alone uses it.
+    pub(crate) batch: U64,
     /// How many wait/wound mutexes the thread holds without a context. The thread alone uses it.
     pub(crate) alone: U32,
 }
@@ -25,6 +28,7 @@ impl<U32: Atomic32, U64: Atomic64> Attachment for Attached<U32, U64> {
     const UNUSED: Self = Self {
         node: Node::IDLE,
         records: [const { SlotContext::VACANT }; CONTEXTS_PER_THREAD],
+        batch: U64::ZERO,
         alone: U32::ZERO,
     };
 

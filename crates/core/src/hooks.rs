@@ -13,6 +13,7 @@
 //! does not allocate through the program's allocator if it is to serve under an interposed
 //! program.
 
+use crate::policy::{Policy, Standard};
 use core::panic::Location;
 
 /// The identity of a lock in reports: its address.
@@ -44,6 +45,9 @@ pub enum Path {
 
 /// A watcher of locks, which are told of as they are used. All functions do nothing by default.
 pub trait Hooks: Sized + 'static {
+    /// The policy by which threads wait for a mutex of the crate `lockstead`, whose one parameter this is.
+    /// The locks of this crate have a parameter for it.
+    type Waits: Policy;
     /// The data that the watcher keeps in each lock.
     type State: Sized;
     /// The state of a fresh lock.
@@ -97,6 +101,7 @@ pub trait Hooks: Sized + 'static {
 pub struct Off;
 
 impl Hooks for Off {
+    type Waits = Standard;
     type State = ();
     const NEW: () = ();
 }

@@ -34,10 +34,12 @@ pub mod participant;
 
 mod attached;
 
-// The machine, what watches a lock, and the numbers.
+// The numbers.
+pub mod policy;
+
+// The machine, and what watches a lock.
 pub mod hooks;
 pub mod platform;
-pub mod policy;
 
 // What all slow paths use.
 mod awaited;
@@ -67,7 +69,7 @@ pub mod robust;
 pub use atomic::{Atomic32, Atomic64, Halves, Ordering, Plain};
 pub use biased::RawBiased;
 pub use condvar::RawCondvar;
-pub use fifo::{Place, RawExactCondvar, RawFairMutex};
+pub use fifo::{Place, RawExactCondvar, RawFifoMutex};
 pub use hooks::{Access, Hooks, LockId, Off, Path, Site};
 pub use mutex::RawMutex;
 pub use once::{OnceError, OnceState, OnceTurn, RawOnce};

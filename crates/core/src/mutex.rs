@@ -167,6 +167,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // call but the one that gives it back.
         P::lets_go();
         sleep::released::<P>(Word(erased.into()), at);
+        sleep::batch_over::<P, Y>(Word(erased.into()));
         if fault!(mutex_looks_after_its_release) {
             let _ = self.peek();
         }

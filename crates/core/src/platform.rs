@@ -234,6 +234,13 @@ pub trait Platform: Sized + 'static {
         }
     }
 
+    /// Lets other threads have the calling thread's processor, if one of them wants it. To a
+    /// machine that gives no processors away it is a turn of a spin loop.
+    #[track_caller]
+    fn give_way() {
+        Self::relax();
+    }
+
     /// Returns the present time.
     fn now() -> Nanos;
 

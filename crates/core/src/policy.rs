@@ -57,6 +57,13 @@ pub trait Policy: 'static {
     const BACKOFF_SLEEP: u64 = <Self::Base as Policy>::BACKOFF_SLEEP;
     /// The number of times that a back-off sleep may double.
     const BACKOFF_DOUBLINGS: u32 = <Self::Base as Policy>::BACKOFF_DOUBLINGS;
+    /// Nanoseconds for which a thread keeps its processor while it uses locks for which others wait.
+    /// Then it lets other threads have it, once, before it waits again or after it has released.
+    /// 0: it keeps it as long as the scheduler lets it.
+    const BATCH: u64 = <Self::Base as Policy>::BATCH;
+    /// The number of times that a waiter lets other threads have its processor, and looks again,
+    /// before it sleeps.
+    const YIELDS: u32 = <Self::Base as Policy>::YIELDS;
     /// Whether spinners stand in a queue, so that one at a time looks at the
     /// lock. Without it all look at once.
     const QUEUE: bool = <Self::Base as Policy>::QUEUE;
@@ -103,6 +110,8 @@ impl Policy for Standard {
     const BACKOFF_AFTER: u32 = 1;
     const BACKOFF_SLEEP: u64 = 100_000;
     const BACKOFF_DOUBLINGS: u32 = 2;
+    const BATCH: u64 = 0;
+    const YIELDS: u32 = 0;
     const QUEUE: bool = true;
     const READ_FIRST: bool = true;
     const COVER: bool = true;
@@ -124,6 +133,24 @@ impl Policy for Standard {
     fn beside(processors: u32) -> bool {
         processors == 2
     }
+}
+
+/// The policy of the mutex whose waits are short. Threads take turns of [`BATCH`](Policy::BATCH) on
+/// a processor, by the scheduler's own queue: to give a processor up costs a third of a sleep and a
+/// wake-up, and needs nobody who wakes. Nobody backs off, and who has waited for half a millisecond
+/// asks to be handed the lock, however many wait.
+///
+/// `docs/frontier.md` says what it gains and what it costs.
+#[derive(Clone, Copy, Debug)]
+pub struct Fair;
+
+impl Policy for Fair {
+    type Base = Standard;
+    const BOUND: u64 = 500_000;
+    const SHARE: u64 = 0;
+    const BACKOFF_AFTER: u32 = 0;
+    const BATCH: u64 = 50_000;
+    const YIELDS: u32 = 8;
 }
 
 /// The policy `Y` without the ingredient `I`. Ingredients compose:
@@ -201,6 +228,11 @@ ingredients! {
     /// Back-off sleeps: sleeps by a timer after other threads have barged past. Without them a
     /// waiter asks to be woken each time.
     BackOff { const BACKOFF_AFTER: u32 = 0; }
+    /// Batches of a bounded length. Without them a thread gives its processor up only where it
+    /// has to wait.
+    Batches { const BATCH: u64 = 0; }
+    /// Giving the processor up before sleeping. Without it a waiter sleeps as soon as it has spun.
+    Yields { const YIELDS: u32 = 0; }
 }
 
 /// The policy of the simplest waiter, which models use: it sleeps as soon as the fast path fails,
@@ -221,12 +253,17 @@ mod tests {
             ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
         }
         list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HANDOFF_SPIN LOOKS_BEFORE_MARK BACKOFF_AFTER BACKOFF_SLEEP
-              BACKOFF_DOUBLINGS QUEUE READ_FIRST COVER)
+              BACKOFF_DOUBLINGS BATCH YIELDS QUEUE READ_FIRST COVER)
     }
 
     /// Returns the names of the constants in which `Y` differs from the standard policy.
     fn changed<Y: Policy>() -> Vec<&'static str> {
-        let pairs = constants::<Standard>().into_iter().zip(constants::<Y>());
+        differs::<Standard, Y>()
+    }
+
+    /// Returns the names of the constants in which two policies differ.
+    fn differs<X: Policy, Y: Policy>() -> Vec<&'static str> {
+        let pairs = constants::<X>().into_iter().zip(constants::<Y>());
         pairs.filter(|(standard, without)| standard != without).map(|(s, _)| s.0).collect()
     }
 
@@ -241,6 +278,9 @@ mod tests {
         assert_eq!(changed::<Without<Cover>>(), ["COVER"]);
         assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER"]);
         assert!(changed::<Without<Beside>>().is_empty());
+        assert_eq!(differs::<Fair, Without<Batches, Fair>>(), ["BATCH"]);
+        assert_eq!(differs::<Fair, Without<Yields, Fair>>(), ["YIELDS"]);
+        assert_eq!(changed::<Fair>(), ["BOUND", "SHARE", "BACKOFF_AFTER", "BATCH", "YIELDS"]);
         assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER"]);
         for processors in [1, 2, 64] {
             assert!(!Without::<Spinning>::joins(None, processors));

@@ -36,6 +36,11 @@ impl Platform for Linux {
         core::hint::spin_loop();
     }
 
+    fn give_way() {
+        // SAFETY: `sched_yield` takes no argument and touches no memory.
+        unsafe { libc::sched_yield() };
+    }
+
     #[inline]
     fn now() -> Nanos {
         futex::now()

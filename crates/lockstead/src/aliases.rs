@@ -27,16 +27,17 @@ pub const fn const_rwlock<T>(value: T) -> RwLock<T> {
 }
 
 /// A mutex that is granted in the order of asking, with `lock_api`'s methods. 24 bytes beside
-/// the data.
+/// the data. Where threads outnumber processors that is slow: each release waits until the next one in
+/// the line has a processor. [`FairMutex`](crate::FairMutex) has short waits without it.
 ///
 /// ```
-/// let turns = lockstead::FairMutex::new(0);
+/// let turns = lockstead::FifoMutex::new(0);
 /// *turns.lock() += 1;
 /// assert_eq!(turns.into_inner(), 1);
 /// ```
-pub type FairMutex<T> = ::lock_api::Mutex<crate::lock_api::RawFairMutex, T>;
-/// The guard of a [`FairMutex`].
-pub type FairMutexGuard<'a, T> = ::lock_api::MutexGuard<'a, crate::lock_api::RawFairMutex, T>;
+pub type FifoMutex<T> = ::lock_api::Mutex<crate::lock_api::RawFifoMutex, T>;
+/// The guard of a [`FifoMutex`].
+pub type FifoMutexGuard<'a, T> = ::lock_api::MutexGuard<'a, crate::lock_api::RawFifoMutex, T>;
 
 impl<T: ?Sized, H: Hooks> Mutex<T, H> {
     /// Acquires the mutex, waiting at most `timeout`: [`lock_timeout`](Self::lock_timeout) as

@@ -5,18 +5,18 @@ use crate::refusal::{RefusedLock, refuse};
 use lockstead_core::{LockError, WaitBounds};
 use lockstead_linux::Linux;
 
-/// The raw fair mutex of the `lock_api` back end: granted in the order of asking. 24 bytes.
+/// The raw FIFO mutex of the `lock_api` back end: granted in the order of asking. 24 bytes.
 ///
 /// Recursive locking and an owner lost in `fork` panic; see
 /// [`lockstead::Mutex`](crate::Mutex).
 #[derive(Debug)]
-pub struct RawFairMutex {
-    raw: lockstead_core::RawFairMutex<Linux>,
+pub struct RawFifoMutex {
+    raw: lockstead_core::RawFifoMutex<Linux>,
 }
 
-impl RawFairMutex {
+impl RawFifoMutex {
     pub(crate) const fn free() -> Self {
-        RawFairMutex { raw: lockstead_core::RawFairMutex::new() }
+        RawFifoMutex { raw: lockstead_core::RawFifoMutex::new() }
     }
 
     #[inline]
@@ -71,7 +71,7 @@ impl RawFairMutex {
         refuse(
             error,
             &RefusedLock {
-                kind: "fair mutex",
+                kind: "FIFO mutex",
                 name: None,
                 guards: core::any::type_name::<Self>(),
                 address: self.raw.id().0,

@@ -203,7 +203,7 @@ guards! {
     MutexGuard of Mutex;
     /// A [`MutexGuard`] narrowed to a part of the data by [`MutexGuard::map`];
     /// dropping it releases the whole mutex.
-    MappedMutexGuard over RawMutex<Linux, H>;
+    MappedMutexGuard over RawMutex<Linux, H, H::Waits>;
     /// Narrows the guard to a part of the data.
     ///
     /// A function, not a method, so that it cannot hide one of `T`.
@@ -260,7 +260,7 @@ impl<'a, T: ?Sized, H: Hooks> MutexGuard<'a, T, H> {
     }
 
     /// Returns the lock behind the guard.
-    pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H> {
+    pub(crate) fn raw(guard: &Self) -> &'a RawMutex<Linux, H, H::Waits> {
         &guard.mutex.raw
     }
 

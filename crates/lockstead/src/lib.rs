@@ -49,7 +49,8 @@
 //! | [`Semaphore`] | 8 | counting permits; the kernel's `down` and `up` |
 //! | [`classic::Semaphore`] | 8 | the semaphore of 2005, for comparison |
 //! | [`Once`], [`OnceLock`], [`LazyLock`] | 4 | initialising once |
-//! | [`FairMutex`] | 24 | a mutex that is granted in the order of asking |
+//! | [`FairMutex`] | 8 | the mutex for those who serve requests: short waits before throughput |
+//! | [`FifoMutex`] | 24 | a mutex that is granted in the order of asking |
 //! | [`CancelToken`] | 4 | ending other threads' waits |
 //! | [`ww::WwMutex`] | 24 | several locks at a time, in any order, without deadlock |
 //! | [`rt::RtMutex`], [`rt::RtRecursiveMutex`] | 8, 16 | threads with real-time priorities: who waits lends its priority |
@@ -99,6 +100,7 @@ mod compile_fail;
 mod condvar;
 mod dec_and_lock;
 mod error;
+mod fair;
 mod fifo;
 mod guard;
 mod lazy;
@@ -125,12 +127,13 @@ mod time;
 mod unwind;
 pub mod ww;
 
-pub use aliases::{FairMutex, FairMutexGuard, const_mutex, const_rwlock};
+pub use aliases::{FifoMutex, FifoMutexGuard, const_mutex, const_rwlock};
 pub use biased::{BiasedMutex, BiasedMutexGuard};
 pub use cancel::CancelToken;
 pub use condvar::{Condvar, WaitTimeoutResult};
 pub use dec_and_lock::{Counter, dec_and_lock};
 pub use error::{Cancelled, Interrupted, TimedOut};
+pub use fair::{Fair, FairMutex};
 pub use guard::{MappedMutexGuard, MutexGuard};
 pub use lazy::LazyLock;
 pub use lockstead_core::{Access, Hooks, LockId, Off, Path, Site};

@@ -1,12 +1,13 @@
 //! The locks of [`lockstead::lock_api`](crate::lock_api) behind the traits of
 //! `lock_api` 0.4, for crates that have not moved to 0.5.
 
-mod fair;
+mod fifo;
 mod recursive;
 mod upgradable;
 
 use crate::lock_api::{RawMutex, RawRwLock};
 use crate::time;
+use lockstead_core::Policy;
 use std::time::{Duration, Instant};
 
 #[cfg(not(feature = "send_guard"))]
@@ -29,7 +30,7 @@ pub type RwLockReadGuard<'a, T> = ::lock_api_0_4::RwLockReadGuard<'a, RawRwLock,
 pub type RwLockWriteGuard<'a, T> = ::lock_api_0_4::RwLockWriteGuard<'a, RawRwLock, T>;
 
 // SAFETY: the core's mutex is exclusive, as of the traits of version 0.5.
-unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
+unsafe impl<Y: Policy> ::lock_api_0_4::RawMutex for RawMutex<Y> {
     const INIT: Self = Self::free();
     type GuardMarker = GuardMarker;
 
@@ -58,7 +59,7 @@ unsafe impl ::lock_api_0_4::RawMutex for RawMutex {
 }
 
 // SAFETY: a wait of the core that timed out has acquired nothing.
-unsafe impl ::lock_api_0_4::RawMutexTimed for RawMutex {
+unsafe impl<Y: Policy> ::lock_api_0_4::RawMutexTimed for RawMutex<Y> {
     type Duration = Duration;
     type Instant = Instant;
 

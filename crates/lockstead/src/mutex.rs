@@ -61,7 +61,7 @@ use std::time::{Duration, Instant};
 /// ```
 #[repr(C)]
 pub struct Mutex<T: ?Sized, H: Hooks = Unnamed> {
-    pub(crate) raw: RawMutex<Linux, H>,
+    pub(crate) raw: RawMutex<Linux, H, H::Waits>,
     data: UnsafeCell<T>,
 }
 

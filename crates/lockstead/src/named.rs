@@ -50,6 +50,7 @@ impl Label {
 }
 
 impl Hooks for Named {
+    type Waits = lockstead_core::Standard;
     type State = Label;
     const NEW: Label = Label::new(None);
 

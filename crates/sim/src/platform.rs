@@ -158,6 +158,10 @@ impl Platform for Sim {
         });
     }
 
+    fn give_way() {
+        calls::give_way();
+    }
+
     fn now() -> Nanos {
         with(|w| {
             let cost = w.machine.kernel.clock;

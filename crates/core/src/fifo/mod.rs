@@ -47,7 +47,7 @@ mod condvar;
 mod mutex;
 
 pub use condvar::RawExactCondvar;
-pub use mutex::RawFairMutex;
+pub use mutex::RawFifoMutex;
 
 use crate::atomic::{Atomic32, Atomic64, Ordering};
 use crate::give_up::Reasons;

@@ -1,4 +1,4 @@
-//! The fair mutex: granted in the order in which threads asked for it.
+//! The FIFO mutex: granted in the order in which threads asked for it.
 //!
 //! # State
 //! ```text
@@ -36,12 +36,12 @@ const QUEUED: u64 = 1 << 32;
 /// A mutex without data that is granted strictly in turn. See the source's module documentation. 24
 /// bytes; all zeros are a free mutex.
 #[repr(C)]
-pub struct RawFairMutex<P: Platform, Y: Policy = Standard> {
+pub struct RawFifoMutex<P: Platform, Y: Policy = Standard> {
     word: P::U64,
     line: Line<P, Y>,
 }
 
-impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
+impl<P: Platform, Y: Policy> RawFifoMutex<P, Y> {
     /// Makes a free mutex.
     #[must_use]
     pub const fn new() -> Self {
@@ -190,15 +190,15 @@ impl<P: Platform, Y: Policy> RawFairMutex<P, Y> {
     }
 }
 
-impl<P: Platform, Y: Policy> Default for RawFairMutex<P, Y> {
+impl<P: Platform, Y: Policy> Default for RawFifoMutex<P, Y> {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl<P: Platform, Y: Policy> core::fmt::Debug for RawFairMutex<P, Y> {
+impl<P: Platform, Y: Policy> core::fmt::Debug for RawFifoMutex<P, Y> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         let queued = if self.line.is_empty() { "" } else { " queued" };
-        write!(f, "RawFairMutex{{owner={}{queued}}}", self.owner().map_or(0, Slot::get))
+        write!(f, "RawFifoMutex{{owner={}{queued}}}", self.owner().map_or(0, Slot::get))
     }
 }

@@ -9,6 +9,7 @@
 //!   spin ──▶ look ──┬─ free ─────────────▶ take
 //!             ▲     ├─ given up ─────────▶ pass the wake-up on, leave
 //!             │     ├─ past the bound ───▶ register for a hand-off (`handoff.rs`)
+//!             ├─────┼─ the policy's say ─▶ give the processor up, so many times (`batch.rs`)
 //!             │     ├─ barged past ──────▶ back off by a timer ─────┐
 //!             │     └─ else: announce a sleeper, sleep ─────────────┤
 //!             └────────────────── woken, or time to look ───────────┘
@@ -20,9 +21,11 @@
 //!    on (`pass_on.rs`).
 //! 3. It has waited longer than the bound: it registers for a hand-off; or, if the lock is free
 //!    and reserved for a hand-off waiter that has not come, takes it.
-//! 4. It was barged past too often, and has no wake-up to pass on: it backs off, without asking
+//! 4. It lets others have its processor, as often as the policy says, without announcing anything:
+//!    to the lock it is a thread that was preempted.
+//! 5. It was barged past too often, and has no wake-up to pass on: it backs off, without asking
 //!    for a wake-up (`spin/barging.rs`).
-//! 5. Otherwise it announces a sleeper, sees to it that the announcement stands if that is
+//! 6. Otherwise it announces a sleeper, sees to it that the announcement stands if that is
 //!    *waiters*, and sleeps until it is woken or past the bound.
 //!
 //! Releaser: erases the low half (a semaphore: counts up), then acts on what was in it, by
@@ -54,6 +57,7 @@
 //! kernel mutex's (2016) without its wait list.
 
 mod backoff;
+mod batch;
 mod handoff;
 mod pass_on;
 mod waiter;
@@ -67,6 +71,8 @@ use crate::slot::Slot;
 use crate::spin::{self, Barging, Spun};
 use crate::word::{Subject, Word};
 use backoff::back_off;
+use batch::Yields;
+pub(crate) use batch::released as batch_over;
 use handoff::wait_for_handoff;
 use pass_on::pass_on;
 use waiter::SleepWaiter;
@@ -84,6 +90,7 @@ pub(crate) fn acquire<P: Platform, K: Subject, Y: Policy>(
     shown: Option<&ShownSleep>,
 ) -> Result<Word, LockError> {
     let mut barging = Barging::new();
+    batch::end_if_long::<P, Y>(|| me);
     let taken = match spin::spin::<P, K, Y>(word, me, how, &mut barging) {
         Spun::Took(taken) => taken,
         Spun::Left => sleep::<P, K, Y>(word, me, how, shown, false, barging)?,
@@ -130,6 +137,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
     let mut patience = 1;
     let mut crowd = 1;
     let mut woken = false;
+    let mut yields = Yields::<P, K, Y>::new();
     loop {
         let seen = Word(word.load(Ordering::Relaxed));
         if K::free(seen) {
@@ -174,6 +182,12 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             }
             insist = now.after(patience * bound);
             patience = PATIENCE.min(2 * patience);
+        }
+        if now < due && yields.left() && !K::available(seen) {
+            yields.give_way(word, me, seen);
+            waiter.must_pass_on &= !fault!(who_gives_way_forgets_its_wake_up);
+            now = P::now();
+            continue;
         }
         // Not past the bound, where the release of each hand-off waiter wakes the next.
         let backs_off = now < due && barging.is_enough() && !K::available(seen);
@@ -235,6 +249,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         waiter.heard(outcome);
         woken = outcome == WaitOutcome::Woken;
         now = P::now();
+        yields = Yields::after_sleep(me, now);
     }
 }
 

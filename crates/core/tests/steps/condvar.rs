@@ -112,6 +112,7 @@ thread_local! {
 struct NotifyOnRelease;
 
 impl Hooks for NotifyOnRelease {
+    type Waits = lockstead_core::Standard;
     type State = ();
     const NEW: () = ();
     fn releasing((): &(), _lock: LockId) {

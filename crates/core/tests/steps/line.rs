@@ -7,11 +7,11 @@ use crate::common::{
 };
 use lockstead_core::{
     Address, Atomic32, Awaited, AwaitedUse, LockError, Ordering, Place, RawExactCondvar,
-    RawFairMutex, ShownSleep, Slot, WaitBounds, WaitOutcome,
+    RawFifoMutex, ShownSleep, Slot, WaitBounds, WaitOutcome,
 };
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-type Mutex = &'static RawFairMutex<Alone>;
+type Mutex = &'static RawFifoMutex<Alone>;
 type Condvar = &'static RawExactCondvar<Alone>;
 type Standing = &'static Place<Alone>;
 
@@ -20,7 +20,7 @@ const INTERRUPTIBLE: WaitBounds<'static, Alone> = WaitBounds { interruptible: tr
 const INTERRUPTED: Result<(), LockError> = Err(LockError::Interrupted);
 
 fn mutex() -> Mutex {
-    Box::leak(Box::new(RawFairMutex::default()))
+    Box::leak(Box::new(RawFifoMutex::default()))
 }
 
 fn condvar() -> Condvar {
@@ -94,12 +94,12 @@ fn woken() -> usize {
 }
 
 #[test]
-fn a_free_fair_mutex_is_taken_and_released_by_one_exchange() {
+fn a_free_fifo_mutex_is_taken_and_released_by_one_exchange() {
     let mutex = mutex();
     assert_eq!((mutex.is_locked(), owner(mutex)), (false, 0));
     assert_eq!(mutex.lock_lazily(|| unreachable!("it is free")), Ok(()));
     assert_eq!((mutex.is_locked(), owner(mutex), machine().exchanges), (true, 1, 1));
-    assert_eq!(format!("{mutex:?}"), "RawFairMutex{owner=1}");
+    assert_eq!(format!("{mutex:?}"), "RawFifoMutex{owner=1}");
     assert_eq!(mutex.id().0, std::ptr::from_ref(mutex).addr());
     assert!(!mutex.try_lock());
     assert_eq!(mutex.lock_lazily(|| FOREVER), Err(LockError::Recursive));
@@ -108,24 +108,24 @@ fn a_free_fair_mutex_is_taken_and_released_by_one_exchange() {
     assert_eq!((mutex.is_locked(), machine().exchanges), (false, 1));
     assert!(mutex.try_lock());
     assert_eq!((owner(mutex), told(), wakes(), sleeps()), (1, vec![], vec![], vec![]));
-    assert_eq!((size_of::<RawFairMutex<Alone>>(), size_of::<RawExactCondvar<Alone>>()), (24, 16));
+    assert_eq!((size_of::<RawFifoMutex<Alone>>(), size_of::<RawExactCondvar<Alone>>()), (24, 16));
 }
 
 #[test]
-fn a_thread_that_has_not_joined_takes_a_free_fair_mutex_at_the_gate() {
+fn a_thread_that_has_not_joined_takes_a_free_fifo_mutex_at_the_gate() {
     let mutex = mutex();
     set(|machine| machine.stranger = true);
     assert_eq!(mutex.lock_lazily(|| FOREVER), Ok(()));
-    assert_eq!((owner(mutex), format!("{mutex:?}")), (1, "RawFairMutex{owner=1}".into()));
+    assert_eq!((owner(mutex), format!("{mutex:?}")), (1, "RawFifoMutex{owner=1}".into()));
     unlock(mutex, 1);
     set(|machine| machine.stranger = true);
     assert!(mutex.try_lock());
 }
 
 #[test]
-fn a_fair_mutex_goes_from_one_to_the_next_in_the_line() {
+fn a_fifo_mutex_goes_from_one_to_the_next_in_the_line() {
     let (mutex, places) = awaited(&[2, 3, 4]);
-    assert_eq!(format!("{mutex:?}"), "RawFairMutex{owner=7 queued}");
+    assert_eq!(format!("{mutex:?}"), "RawFifoMutex{owner=7 queued}");
     let states = || places.iter().map(|place| state(place)).collect::<Vec<_>>();
     assert_eq!(states(), [2, 3, 4].map(|slot| format!("Place{{slot={slot} state=0}}")));
     for (at, number) in [2, 3, 4].into_iter().enumerate() {
@@ -140,7 +140,7 @@ fn a_fair_mutex_goes_from_one_to_the_next_in_the_line() {
         assert_eq!(states(), expected);
     }
     // Nobody is left: the release needs no gate.
-    assert_eq!(format!("{mutex:?}"), "RawFairMutex{owner=4}");
+    assert_eq!(format!("{mutex:?}"), "RawFifoMutex{owner=4}");
     set(|machine| machine.exchanges = 0);
     unlock(mutex, 4);
     assert_eq!((owner(mutex), machine().exchanges, woken()), (0, 1, 0));
@@ -340,7 +340,7 @@ fn a_gate_that_fork_left_locked_is_not_waited_for() {
 
 /// Whoever comes to the gate may find that the mutex has been released, or that another one has it.
 #[test]
-fn a_fair_mutex_that_changes_hands_is_looked_at_again() {
+fn a_fifo_mutex_that_changes_hands_is_looked_at_again() {
     // Freed just after the exchange at the gate has failed.
     let (mutex, _) = awaited(&[]);
     script_exchanged(|| {});
@@ -348,7 +348,7 @@ fn a_fair_mutex_that_changes_hands_is_looked_at_again() {
     script_exchanged(move || unlock(mutex, 7));
     assert_eq!(mutex.lock_lazily(|| FOREVER), Ok(()));
     assert_eq!((owner(mutex), sleeps().len(), unplayed()), (1, 0, 0));
-    assert_eq!(format!("{mutex:?}"), "RawFairMutex{owner=1}");
+    assert_eq!(format!("{mutex:?}"), "RawFifoMutex{owner=1}");
     // Another one has it as the line is announced.
     let (mutex, _) = awaited(&[]);
     for _ in 0..3 {

@@ -9,6 +9,7 @@ mod backing_off;
 mod biased;
 mod condvar;
 mod contexts;
+mod giving_way;
 mod handing_over;
 mod in_line;
 mod line;

@@ -77,6 +77,7 @@ impl Drop for CheckedLock {
 }
 
 impl Hooks for Checked {
+    type Waits = lockstead_core::Standard;
     type State = CheckedLock;
     #[allow(clippy::declare_interior_mutable_const, reason = "a value to begin with, not a place")]
     const NEW: CheckedLock = CheckedLock::new(None, None);

@@ -7,7 +7,7 @@
 //! [`Mutex`], [`RwLock`] and [`Condvar`] have the same names and sizes here as
 //! at the root of the crate. Timed forms, recursive reads and downgrading are there. Upgradable reads
 //! are in a raw type of their own, [`RawUpgradableRwLock`], since its writers pay for them, and so is a
-//! mutex that is granted strictly in turn, [`RawFairMutex`]. A fair unlock of the others is an
+//! mutex that is granted strictly in turn, [`RawFifoMutex`]. [`RawFairMutex`] is the mutex whose waits are short. A fair unlock of the others is an
 //! ordinary one: handing over past the bound is what keeps them fair.
 //!
 //! ```
@@ -26,16 +26,16 @@
 //!   with their hold.
 
 mod condvar;
-mod fair;
+mod fifo;
 mod mutex;
 mod rwlock;
 pub(crate) mod sent;
 mod upgradable;
 mod upgrades;
 
-pub use crate::fifo::RawFairMutex;
+pub use crate::fifo::RawFifoMutex;
 pub use condvar::RawCondvar;
-pub use mutex::RawMutex;
+pub use mutex::{RawFairMutex, RawMutex};
 pub use rwlock::RawRwLock;
 pub use upgradable::RawUpgradableRwLock;
 

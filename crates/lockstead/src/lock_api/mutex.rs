@@ -5,7 +5,8 @@ use crate::refusal::{AbortOnUnwind, RefusedLock, refuse};
 use crate::time;
 use ::lock_api::GuardNoSend;
 use core::panic::Location;
-use lockstead_core::{LockError, Nanos, Platform, Policy, Standard, WaitBounds};
+use lockstead_core::policy::Fair;
+use lockstead_core::{LockError, Nanos, Off, Platform, Policy, Standard, WaitBounds};
 use lockstead_linux::Linux;
 use std::time::{Duration, Instant};
 
@@ -14,11 +15,14 @@ use std::time::{Duration, Instant};
 /// Recursive locking and an owner lost in `fork` panic; see
 /// [`lockstead::Mutex`](crate::Mutex).
 #[derive(Debug)]
-pub struct RawMutex {
-    raw: lockstead_core::RawMutex<Linux>,
+pub struct RawMutex<Y: Policy = Standard> {
+    raw: lockstead_core::RawMutex<Linux, Off, Y>,
 }
 
-impl RawMutex {
+/// The raw mutex whose waits are short; see [`lockstead::FairMutex`](crate::FairMutex).
+pub type RawFairMutex = RawMutex<Fair>;
+
+impl<Y: Policy> RawMutex<Y> {
     pub(crate) const fn free() -> Self {
         RawMutex { raw: lockstead_core::RawMutex::new() }
     }
@@ -89,7 +93,7 @@ impl RawMutex {
         }
         // SAFETY: LOCK-API-STATE: the calling thread holds the mutex; the caller keeps it.
         unsafe { self.release() };
-        let until = Linux::now().after(Standard::BOUND);
+        let until = Linux::now().after(Y::BOUND);
         while !self.is_held() && Linux::now() < until {
             std::thread::yield_now();
         }
@@ -100,7 +104,7 @@ impl RawMutex {
         self.raw.is_locked()
     }
 
-    pub(super) fn core(&self) -> &lockstead_core::RawMutex<Linux> {
+    pub(super) fn core(&self) -> &lockstead_core::RawMutex<Linux, Off, Y> {
         &self.raw
     }
 
@@ -133,7 +137,7 @@ impl RawMutex {
 // SAFETY: the core's mutex is exclusive, acquires and releases. A lock operation that unwinds
 // (recursion, lost owner) has acquired nothing. A mutex that is moved or dropped while locked has
 // no waiter, since those borrow it.
-unsafe impl ::lock_api::RawMutex for RawMutex {
+unsafe impl<Y: Policy> ::lock_api::RawMutex for RawMutex<Y> {
     const INIT: Self = Self::free();
     type Guard = GuardNoSend;
 
@@ -164,7 +168,7 @@ unsafe impl ::lock_api::RawMutex for RawMutex {
 
 // SAFETY: as of `RawMutex`; a wait of the core that timed out has acquired nothing, and `time`
 // rounds deadlines up only.
-unsafe impl ::lock_api::RawMutexTimed for RawMutex {
+unsafe impl<Y: Policy> ::lock_api::RawMutexTimed for RawMutex<Y> {
     type Duration = Duration;
     type Instant = Instant;
 

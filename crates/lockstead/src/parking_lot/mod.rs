@@ -40,7 +40,7 @@
 
 mod condvar;
 
-pub use crate::fifo::RawFairMutex;
+pub use crate::fifo::RawFifoMutex as RawFairMutex;
 pub use crate::lock_api::{RawMutex, RawUpgradableRwLock as RawRwLock};
 pub use crate::{Once, OnceState, WaitTimeoutResult};
 pub use ::lock_api_0_4 as lock_api;

@@ -5,6 +5,7 @@ mod cancel;
 mod condvar;
 mod dec_and_lock;
 mod drop_in;
+mod fair;
 mod forms;
 mod kernel_pattern;
 mod lock_api;

@@ -1,8 +1,8 @@
 //! Sizes, and what may cross threads: checked by the compiler.
 
 use lockstead::{
-    CancelToken, Condvar, MappedMutexGuard, Mutex, MutexGuard, NamedMutex, Once, OnceLock, Owner,
-    Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, poison,
+    CancelToken, Condvar, FairMutex, MappedMutexGuard, Mutex, MutexGuard, NamedMutex, Once,
+    OnceLock, Owner, Permit, RwLock, RwLockReadGuard, RwLockWriteGuard, Semaphore, poison,
 };
 use std::cell::Cell;
 use std::rc::Rc;
@@ -29,6 +29,8 @@ const fn is_sync<T: ?Sized + Sync>() {}
 const _: () = {
     is_send::<Mutex<u32>>();
     is_sync::<Mutex<u32>>();
+    is_send::<FairMutex<u32>>();
+    is_sync::<FairMutex<Cell<u32>>>();
     is_send::<NamedMutex<u32>>();
     is_sync::<NamedMutex<u32>>();
     is_sync::<Mutex<Cell<u32>>>();

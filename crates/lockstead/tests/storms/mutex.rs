@@ -1,6 +1,7 @@
 //! The mutex.
 
 use crate::frame::{Hasty, Patient, Scene, Worker, storms};
+use lockstead_core::policy::Fair;
 use lockstead_core::{Off, Plain, Policy, RawMutex};
 use lockstead_linux::{Cell, Linux};
 use std::panic::Location;
@@ -43,6 +44,21 @@ impl<Y: Policy> Scene for Mutex<Y> {
 mod hasty {
     use super::*;
     storms!("mutex", Mutex::<Hasty>::new(), 100_000, 100_000_000);
+}
+
+/// The policy of short waits with a bound of 10 µs, and batches that end at every release that
+/// somebody waits for.
+struct Turns;
+
+impl Policy for Turns {
+    type Base = Fair;
+    const BOUND: u64 = 10_000;
+    const BATCH: u64 = 1;
+}
+
+mod taking_turns {
+    use super::*;
+    storms!("mutex with short waits", Mutex::<Turns>::new(), 100_000, 50_000_000);
 }
 
 mod patient {

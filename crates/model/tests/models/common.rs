@@ -8,7 +8,7 @@ pub(crate) const NEVER: u64 = 1 << 62;
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
      handoff $handoff:expr, joins $joins:expr $(, ask $ask:expr)? $(, beside $beside:literal)?
-     $(, backoff $backoff:expr)?) => {
+     $(, backoff $backoff:expr)? $(, gives_way $yields:expr)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) struct $name;
@@ -33,6 +33,8 @@ macro_rules! policy {
             const BACKOFF_AFTER: u32 = 0 $(+ $backoff)?;
             const BACKOFF_SLEEP: u64 = 10;
             const BACKOFF_DOUBLINGS: u32 = 1;
+            const BATCH: u64 = 0 $(+ $yields)?;
+            const YIELDS: u32 = 0 $(+ $yields)?;
             const QUEUE: bool = true;
             const READ_FIRST: bool = true;
             const COVER: bool = true;
@@ -115,6 +117,20 @@ policy!(
 policy!(
     /// The same, until it insists.
     BacksOffAndInsists: spin 0, stale 0, bound 30, handoff 0, joins |_, _| false, backoff 1
+);
+
+policy!(
+    /// Gives way once before it sleeps, and whenever time has passed since it last did.
+    GivesWay: spin 0, stale 0, bound NEVER, handoff 0, joins |_, _| false, gives_way 1
+);
+policy!(
+    /// The same, and asks to be handed the lock.
+    GivesWayAndInsists: spin 0, stale 0, bound 1, handoff 0, joins |_, _| false, gives_way 1
+);
+policy!(
+    /// Spins beside the queue for a turn, gives way, and asks to be handed the lock.
+    SpinsAndGivesWay: spin 0, stale 1 << 40, bound 30, handoff 0,
+    joins |tail, _| tail.is_none(), beside true, gives_way 1
 );
 
 /// Checks that `$scenario` passes with the locks as they ship, and fails as `$kind` says with

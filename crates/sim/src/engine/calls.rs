@@ -151,6 +151,31 @@ pub(crate) fn schedule() {
     }
 }
 
+/// Lets another task have the processor, if one waits for it: the running one goes behind, as if
+/// its slice were over.
+pub(crate) fn give_way() {
+    at(Activity::Kernel, || {
+        with(|w| {
+            let cost = w.machine.kernel.call;
+            w.pay(cost);
+        });
+        settle();
+    });
+    let left = with(|w| {
+        let current = w.current;
+        let cpu = w.tasks[current].cpu;
+        if w.cpus[cpu].queue.is_empty() {
+            return false;
+        }
+        w.tasks[current].virtual_time += w.machine.cost.slice as i64;
+        w.preempt(current);
+        true
+    });
+    if left {
+        suspend();
+    }
+}
+
 /// Wakes a task. Returns true if that had an effect.
 pub(crate) fn wake(task: usize) -> bool {
     at(Activity::Kernel, || {

@@ -18,7 +18,7 @@ use crate::engine::world::{SimWorld, with};
 use cohort::SpinMutex;
 use counter::{CounterMutex, HistorySteps};
 use futex::FutexMutex;
-use lockstead_core::policy::{BackOff, Bound, Queue, Spinning, Standard, Without};
+use lockstead_core::policy::{BackOff, Bound, Fair, Queue, Spinning, Standard, Without};
 use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
 use semaphore::Semaphore2005;
 use std::panic::Location;
@@ -38,6 +38,8 @@ pub enum SimLockName {
     Queued2013,
     /// The mutex of this project.
     Lockstead,
+    /// lockstead's mutex whose waits are short.
+    LocksteadFair,
     /// lockstead's mutex without a queue of spinners.
     LocksteadCrowd,
     /// lockstead's mutex without spinning.
@@ -63,7 +65,7 @@ pub enum SimLockName {
 }
 
 /// The locks, each with its name and what it is.
-pub const LOCKS: [(SimLockName, &str, &str); 17] = [
+pub const LOCKS: [(SimLockName, &str, &str); 18] = [
     (SimLockName::Semaphore2005, "semaphore-2005", "the kernel's semaphore of 2005"),
     (SimLockName::Counter2006, "counter-2006", "the kernel's mutex of 2006, which does not spin"),
     (
@@ -74,6 +76,7 @@ pub const LOCKS: [(SimLockName, &str, &str); 17] = [
     (SimLockName::ReadFirst2013, "read-first-2013", "the same, reading before each exchange"),
     (SimLockName::Queued2013, "queued-2013", "the same, with a queue of spinners"),
     (SimLockName::Lockstead, "lockstead", "lockstead's mutex"),
+    (SimLockName::LocksteadFair, "lockstead-fair", "lockstead's mutex whose waits are short"),
     (SimLockName::LocksteadCrowd, "lockstead-crowd", "lockstead's mutex, spinners in no queue"),
     (SimLockName::LocksteadSleeping, "lockstead-sleeping", "lockstead's mutex without spinning"),
     (
@@ -134,6 +137,7 @@ pub(crate) enum SimLock {
     Semaphore(&'static Semaphore2005),
     Counter(&'static CounterMutex),
     Core(&'static RawMutex<Sim, Off, Standard>),
+    Fair(&'static RawMutex<Sim, Off, Fair>),
     Crowd(&'static RawMutex<Sim, Off, Without<Queue>>),
     Unbounded(&'static RawMutex<Sim, Off, Without<Bound>>),
     Restless(&'static RawMutex<Sim, Off, Without<BackOff>>),
@@ -160,6 +164,7 @@ impl SimLock {
                 w.cold |= name == SimLockName::LocksteadCold;
                 SimLock::Core(w.arena.place(RawMutex::new()))
             }
+            SimLockName::LocksteadFair => SimLock::Fair(w.arena.place(RawMutex::new())),
             SimLockName::LocksteadUnbounded => SimLock::Unbounded(w.arena.place(RawMutex::new())),
             SimLockName::LocksteadRestless => SimLock::Restless(w.arena.place(RawMutex::new())),
             SimLockName::LocksteadCrowd => SimLock::Crowd(w.arena.place(RawMutex::new())),
@@ -182,6 +187,7 @@ impl SimLock {
             SimLock::Semaphore(semaphore) => semaphore.down(),
             SimLock::Counter(mutex) => mutex.lock(),
             SimLock::Core(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
+            SimLock::Fair(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
             SimLock::Crowd(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
             SimLock::Unbounded(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
             SimLock::Restless(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
@@ -199,6 +205,8 @@ impl SimLock {
             SimLock::Counter(mutex) => mutex.unlock(),
             // SAFETY: by HELD-ONCE the running task has the lock.
             SimLock::Core(mutex) => unsafe { mutex.unlock() },
+            // SAFETY: by HELD-ONCE the running task has the lock.
+            SimLock::Fair(mutex) => unsafe { mutex.unlock() },
             // SAFETY: by HELD-ONCE the running task has the lock.
             SimLock::Crowd(mutex) => unsafe { mutex.unlock() },
             // SAFETY: by HELD-ONCE the running task has the lock.

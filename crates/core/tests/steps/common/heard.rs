@@ -25,6 +25,7 @@ pub(crate) fn heard() -> Vec<String> {
 }
 
 impl Hooks for Heard {
+    type Waits = lockstead_core::Standard;
     type State = u16;
     const NEW: u16 = STATE;
 

@@ -85,6 +85,7 @@ pub(crate) struct Machine {
     pub(crate) restarts: u32,
     pub(crate) exchanges: u32,
     pub(crate) pauses: u32,
+    pub(crate) gave_way: u32,
     pub(crate) looks: u32,
     pub(crate) asked: u32,
     pub(crate) holds: u32,
@@ -103,6 +104,7 @@ const FRESH: Machine = Machine {
     restarts: 0,
     exchanges: 0,
     pauses: 0,
+    gave_way: 0,
     looks: 0,
     asked: 0,
     holds: 0,
@@ -338,6 +340,10 @@ impl Platform for Alone {
     }
     fn relax() {
         set(|machine| machine.pauses += 1);
+        play(&PAUSES);
+    }
+    fn give_way() {
+        set(|machine| machine.gave_way += 1);
         play(&PAUSES);
     }
     fn now() -> Nanos {

@@ -3,7 +3,7 @@
 
 use super::rounds::Step::{Add, AddInTime, AddSlowly};
 use super::rounds::rounds;
-use crate::common::{Insists, Leaves, Sleeps, SpinsAndBacksOff, depth};
+use crate::common::{GivesWay, Insists, Leaves, Sleeps, SpinsAndBacksOff, depth};
 use lockstead_model::{Config, FailureKind, Fault};
 
 /// Returns a search in which the clock jumps once by so many nanoseconds.
@@ -21,6 +21,17 @@ fn model_mutex_misses_a_nap_on_loose_slow_unlocks() {
         back_off_forgets_that_it_is_loose,
         FailureKind::Deadlock,
         late(0).jumps(0, 0).slow_unlocks(1).rescue(true)
+    );
+}
+
+/// A waiter is woken, finds the lock taken again, and gives way before it takes it.
+#[test]
+fn model_mutex_misses_who_gives_way_in_debt() {
+    missed!(
+        rounds::<GivesWay>(&[&[Add, Add], &[Add], &[Add]]),
+        who_gives_way_forgets_its_wake_up,
+        FailureKind::Deadlock,
+        late(0).jumps(0, 0)
     );
 }
 

@@ -8,7 +8,7 @@ use crate::common::depth;
 use crate::labels;
 use lockstead_core::policy::NoSpin;
 use lockstead_core::{
-    LockError, Nanos, Off, Place, Platform, RawExactCondvar, RawFairMutex, RawMutex, WaitBounds,
+    LockError, Nanos, Off, Place, Platform, RawExactCondvar, RawFifoMutex, RawMutex, WaitBounds,
 };
 use lockstead_model::{Cell, Config, Coverage, FailureKind, Model, Ordering, Scenario, U32, freed};
 use std::panic::Location;
@@ -37,7 +37,7 @@ fn orderly() -> Config {
 
 /// A number that holders of the mutex change, and a way for threads to meet.
 struct Desk {
-    lock: RawFairMutex<Model, NoSpin>,
+    lock: RawFifoMutex<Model, NoSpin>,
     number: Cell<u32>,
     flag: U32,
     places: [Place<Model>; 4],
@@ -54,7 +54,7 @@ fn mine(places: &[Place<Model>; 4]) -> &Place<Model> {
 
 impl Desk {
     fn new() -> Self {
-        Desk { lock: RawFairMutex::new(), number: Cell::new(0), flag: U32::ZERO, places: places() }
+        Desk { lock: RawFifoMutex::new(), number: Cell::new(0), flag: U32::ZERO, places: places() }
     }
 
     fn lock(&self) {
@@ -104,7 +104,7 @@ fn desk(visitors: usize) -> Scenario<Desk> {
         })
         .after(move |desk: &Desk| {
             assert_eq!(desk.number.get(), visitors as u32);
-            assert_eq!(format!("{:?}", desk.lock), "RawFairMutex{owner=0}");
+            assert_eq!(format!("{:?}", desk.lock), "RawFifoMutex{owner=0}");
         })
 }
 
@@ -116,7 +116,7 @@ fn impatient() -> Scenario<Desk> {
             desk.visit();
         })
         .thread(|desk| desk.visit_or(&TIMED, LockError::TimedOut))
-        .after(|desk: &Desk| assert_eq!(format!("{:?}", desk.lock), "RawFairMutex{owner=0}"))
+        .after(|desk: &Desk| assert_eq!(format!("{:?}", desk.lock), "RawFifoMutex{owner=0}"))
 }
 
 /// Makes the scenario in which one thread queues before another, and both behind the holder.
@@ -164,14 +164,14 @@ fn last_visitor_frees() -> Scenario<Desk> {
 }
 
 #[test]
-fn model_fair_mutex_excludes_3t() {
+fn model_fifo_mutex_excludes_3t() {
     let stats = desk(2).verify("fair mutex, 2 threads", &Config::new().stale_reads(1));
     assert_eq!(stats.coverage, Coverage::Complete);
     desk(3).verify("fair mutex, 3 threads", &three());
 }
 
 #[test]
-fn model_fair_mutex_goes_in_turn_3t() {
+fn model_fifo_mutex_goes_in_turn_3t() {
     in_turn().verify("fair mutex, in turn, 3 threads", &orderly());
     // Who releases and asks again stands behind those who wait.
     Scenario::new(Desk::new)
@@ -191,7 +191,7 @@ fn model_fair_mutex_goes_in_turn_3t() {
 }
 
 #[test]
-fn model_fair_mutex_gives_up_3t() {
+fn model_fifo_mutex_gives_up_3t() {
     impatient().verify("fair mutex, one gives up, 2 threads", &hurried());
     let many = desk_of_three_impatient();
     many.verify("fair mutex, two give up, 3 threads", &hurried().processors(4).timeouts(2));
@@ -203,11 +203,11 @@ fn desk_of_three_impatient() -> Scenario<Desk> {
         .thread(|desk| {
             desk.visit();
         })
-        .after(|desk: &Desk| assert_eq!(format!("{:?}", desk.lock), "RawFairMutex{owner=0}"))
+        .after(|desk: &Desk| assert_eq!(format!("{:?}", desk.lock), "RawFifoMutex{owner=0}"))
 }
 
 #[test]
-fn model_fair_mutex_is_freed_after_release_2t() {
+fn model_fifo_mutex_is_freed_after_release_2t() {
     let stats = last_visitor_frees().verify("fair mutex, the last frees, 2 threads", &two());
     assert_eq!(stats.coverage, Coverage::Complete);
 }

@@ -1,8 +1,9 @@
 //! The mutex: exclusion, no lost wake-up, under every policy.
 
 use crate::common::{
-    BacksOffAndInsists, Beside, BesideAndBacksOff, BesideAndInsists, Insists, Leaves, LeavesBeside,
-    Mixed, Pairs, PairsUnasked, Passes, Sleeps, SleepsAndBacksOff, Spins, SpinsAndBacksOff, depth,
+    BacksOffAndInsists, Beside, BesideAndBacksOff, BesideAndInsists, GivesWay, GivesWayAndInsists,
+    Insists, Leaves, LeavesBeside, Mixed, Pairs, PairsUnasked, Passes, Sleeps, SleepsAndBacksOff,
+    Spins, SpinsAndBacksOff, SpinsAndGivesWay, depth,
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
@@ -78,6 +79,36 @@ fn model_mutex_excludes_insisting_2t() {
 fn model_mutex_excludes_sleeping_3t() {
     let stats = adds::<Sleeps>("mutex, sleeping, 3 threads", 3, 1, &Config::new());
     assert_eq!(stats.coverage, Coverage::Complete);
+}
+
+/// Returns `config`, which counts who gives way.
+fn watch_way(config: &Config) -> Config {
+    config.clone().watch("gave way", |event| event.in_file("sleep/batch.rs"))
+}
+
+#[test]
+fn model_mutex_excludes_giving_way_2t() {
+    let config = watch_way(&Config::new().jumps(1, 1000));
+    let stats = adds::<GivesWay>("mutex, giving way, 2 threads", 2, 1, &config);
+    assert_eq!(stats.coverage, Coverage::Complete);
+    assert!(stats.seen("gave way") > 0);
+    let config = Config::new().timeouts(1);
+    let name = "mutex, giving way and insisting, 2 threads";
+    let stats = adds::<GivesWayAndInsists>(name, 2, 1, &config);
+    assert_eq!(stats.coverage, Coverage::Complete);
+    let config = config.jumps(1, 1000).preemptions(depth(1, 3)).stale_reads(depth(1, 2));
+    adds::<GivesWayAndInsists>("mutex, giving way for two rounds, 2 threads", 2, 2, &config);
+}
+
+#[test]
+fn model_mutex_excludes_giving_way_3t() {
+    let config = watch_way(&three().jumps(1, 1000));
+    let stats = adds::<GivesWay>("mutex, giving way, 3 threads", 3, 1, &config);
+    assert!(stats.seen("gave way") > 0);
+    let config = three().timeouts(1);
+    adds::<GivesWayAndInsists>("mutex, giving way and insisting, 3 threads", 3, 1, &config);
+    let config = three().processors(2).timeouts(1).preemptions(depth(1, 2));
+    adds::<SpinsAndGivesWay>("mutex, spinning and giving way, 3 threads", 3, 1, &config);
 }
 
 /// Returns bounds for three threads that do more than sleep.

@@ -1,14 +1,14 @@
-//! The fair mutex without data, and fair unlocks.
+//! The FIFO mutex without data, and fair unlocks.
 
 use super::RawMutex;
-use crate::fifo::RawFairMutex;
+use crate::fifo::RawFifoMutex;
 use crate::time;
 use ::lock_api::GuardNoSend;
 use std::time::{Duration, Instant};
 
-// SAFETY: the core's fair mutex is exclusive, acquires and releases. An operation that unwinds has
+// SAFETY: the core's FIFO mutex is exclusive, acquires and releases. An operation that unwinds has
 // acquired nothing. A mutex that is moved or dropped while locked has no waiter, since those borrow it.
-unsafe impl ::lock_api::RawMutex for RawFairMutex {
+unsafe impl ::lock_api::RawMutex for RawFifoMutex {
     const INIT: Self = Self::free();
     type Guard = GuardNoSend;
 
@@ -37,7 +37,7 @@ unsafe impl ::lock_api::RawMutex for RawFairMutex {
 }
 
 // SAFETY: every release of this mutex grants it to the first who waits.
-unsafe impl ::lock_api::RawMutexFair for RawFairMutex {
+unsafe impl ::lock_api::RawMutexFair for RawFifoMutex {
     #[inline]
     unsafe fn unlock_fair(&self, _guard: GuardNoSend) {
         // SAFETY: LOCK-API-STATE: `lock_api` unlocks for a guard, on the thread that took it.
@@ -46,7 +46,7 @@ unsafe impl ::lock_api::RawMutexFair for RawFairMutex {
 }
 
 // SAFETY: a wait of the core that timed out has acquired nothing, and `time` rounds deadlines up only.
-unsafe impl ::lock_api::RawMutexTimed for RawFairMutex {
+unsafe impl ::lock_api::RawMutexTimed for RawFifoMutex {
     type Duration = Duration;
     type Instant = Instant;
 

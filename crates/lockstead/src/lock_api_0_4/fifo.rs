@@ -1,14 +1,14 @@
 //! The fair mutex, and the fair unlocks of the others.
 
 use super::GuardMarker;
-use crate::fifo::RawFairMutex;
+use crate::fifo::RawFifoMutex;
 use crate::lock_api::{RawMutex, RawRwLock};
 use crate::time;
 use std::time::{Duration, Instant};
 
 // SAFETY: the core's fair mutex is exclusive, acquires and releases. A lock operation that unwinds
 // has acquired nothing.
-unsafe impl ::lock_api_0_4::RawMutex for RawFairMutex {
+unsafe impl ::lock_api_0_4::RawMutex for RawFifoMutex {
     const INIT: Self = Self::free();
     type GuardMarker = GuardMarker;
 
@@ -36,7 +36,7 @@ unsafe impl ::lock_api_0_4::RawMutex for RawFairMutex {
 }
 
 // SAFETY: every release of this mutex grants it to the first who waits.
-unsafe impl ::lock_api_0_4::RawMutexFair for RawFairMutex {
+unsafe impl ::lock_api_0_4::RawMutexFair for RawFifoMutex {
     #[inline]
     unsafe fn unlock_fair(&self) {
         // SAFETY: LOCK-API-STATE: `lock_api` unlocks for a guard, on the thread that took it.
@@ -45,7 +45,7 @@ unsafe impl ::lock_api_0_4::RawMutexFair for RawFairMutex {
 }
 
 // SAFETY: a wait of the core that timed out has acquired nothing.
-unsafe impl ::lock_api_0_4::RawMutexTimed for RawFairMutex {
+unsafe impl ::lock_api_0_4::RawMutexTimed for RawFifoMutex {
     type Duration = Duration;
     type Instant = Instant;
 
