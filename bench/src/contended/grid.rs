@@ -40,12 +40,21 @@ pub struct GridFigures {
     pub ops_per_s: f64,
     /// Sections per second of processor time.
     pub ops_per_cpu_s: f64,
+    /// 99 % of the acquisitions waited at most this long.
+    #[serde(default)]
+    pub wait_p99_ns: Option<f64>,
     /// 99.9 % of the acquisitions waited at most this long.
     #[serde(default)]
     pub wait_p999_ns: Option<f64>,
     /// The longest wait of all.
     #[serde(default)]
     pub wait_max_ns: Option<f64>,
+    /// The longest wait of each round: the median over the rounds.
+    #[serde(default)]
+    pub wait_max_median_ns: Option<f64>,
+    /// 99 % of the time waited was in waits of at most this length.
+    #[serde(default)]
+    pub wait_weighted_p99_ns: Option<f64>,
     /// Jain's index of the threads' shares.
     #[serde(default)]
     pub jain: Option<f64>,
@@ -88,12 +97,15 @@ impl GridPlace {
         self.results.iter().find(|figures| figures.lock == lock)
     }
 
+    /// Returns what the rivals did in this cell ([`LockName::is_rival`]).
+    pub fn rivals(&self) -> impl Iterator<Item = &GridFigures> {
+        self.results.iter().filter(|figures| is_rival(&figures.lock))
+    }
+
     /// Returns the rival with the most of `figure`, and how much.
     #[must_use]
     pub fn best(&self, figure: impl Fn(&GridFigures) -> Option<f64>) -> Option<(&str, f64)> {
-        self.results
-            .iter()
-            .filter(|figures| is_rival(&figures.lock))
+        self.rivals()
             .filter_map(|figures| Some((figures.lock.as_str(), figure(figures)?)))
             .max_by(|a, b| a.1.total_cmp(&b.1))
     }

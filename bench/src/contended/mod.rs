@@ -11,6 +11,7 @@
 //! processor comes on top, for all locks alike.
 
 pub(crate) mod beside;
+pub mod frontier;
 pub mod grid;
 pub mod map;
 mod options;
@@ -91,6 +92,8 @@ struct ContendedSamples {
     jain: Vec<f64>,
     timed_ops_per_s: Vec<f64>,
     waits: WaitTicks,
+    /// The longest wait of each round.
+    longest: Vec<f64>,
 }
 
 /// What one round gave for one lock.
@@ -172,6 +175,7 @@ impl ContendedSamples {
             jain: Vec::new(),
             timed_ops_per_s: Vec::new(),
             waits: WaitTicks::new(),
+            longest: Vec::new(),
         }
     }
 
@@ -181,6 +185,7 @@ impl ContendedSamples {
         self.jain.push(stats::jain(&sample.counted.turns));
         self.timed_ops_per_s.push(sample.timed.per_second());
         self.waits.merge(&sample.waits);
+        self.longest.push(sample.waits.longest() as f64);
     }
 
     fn row(&self, lock: LockName, clock: Ticks) -> ContendedRow {
@@ -194,6 +199,8 @@ impl ContendedSamples {
             wait_p99_ns: self.waits.quantile_ns(0.99, clock),
             wait_p999_ns: self.waits.quantile_ns(0.999, clock),
             wait_max_ns: self.waits.max_ns(clock),
+            wait_max_median_ns: clock.ns(stats::median(&self.longest) as u64),
+            wait_weighted_p99_ns: self.waits.weighted_quantile_ns(0.99, clock),
             jain: stats::median(&self.jain),
             ops_per_s_min,
             ops_per_s_max,

@@ -100,6 +100,10 @@ pub struct ContendedRow {
     pub wait_p999_ns: u64,
     /// The longest of all acquisitions: no sampling, no rounding.
     pub wait_max_ns: u64,
+    /// The longest acquisition of each round: the median over the rounds.
+    pub wait_max_median_ns: u64,
+    /// 99 % of the time that all threads waited was spent in acquisitions that took at most this long.
+    pub wait_weighted_p99_ns: u64,
     /// Jain's fairness index of the threads' shares, from 1 / threads (one thread got everything)
     /// to 1 (all got the same): the median of the rounds.
     pub jain: f64,
@@ -162,7 +166,10 @@ impl From<&ContendedRow> for GridFigures {
             lock: row.lock.name().to_owned(),
             ops_per_s: row.ops_per_s,
             ops_per_cpu_s: row.ops_per_cpu_s,
+            wait_p99_ns: Some(row.wait_p99_ns as f64),
             wait_p999_ns: Some(row.wait_p999_ns as f64),
+            wait_max_median_ns: Some(row.wait_max_median_ns as f64),
+            wait_weighted_p99_ns: Some(row.wait_weighted_p99_ns as f64),
             wait_max_ns: Some(row.wait_max_ns as f64),
             jain: Some(row.jain),
         }

@@ -15,6 +15,7 @@ use crate::harness::{Slice, SliceWindow, SliceWorker};
 use crate::locks::{BenchLock, Placed};
 use crate::{Error, Session};
 use hdrhistogram::Histogram;
+use hdrhistogram::iterators::IterationValue;
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
@@ -107,6 +108,26 @@ impl WaitTicks {
     /// Returns the wait that the share `quantile` of all acquisitions did not exceed.
     pub(crate) fn quantile_ns(&self, quantile: f64, clock: Ticks) -> u64 {
         clock.ns(self.histogram.value_at_quantile(quantile).min(self.longest))
+    }
+
+    /// Returns the wait that the share `quantile` of all *time waited* was spent in waits not longer
+    /// than: a lock that lets one thread run has few long waits, but all time is in them.
+    pub(crate) fn weighted_quantile_ns(&self, quantile: f64, clock: Ticks) -> u64 {
+        let time = |value: u64, count: u64| value as f64 * count as f64;
+        let recorded = || self.histogram.iter_recorded();
+        let step = |at: &IterationValue<u64>| time(at.value_iterated_to(), at.count_at_value());
+        let all: f64 = recorded().map(|at| step(&at)).sum();
+        let mut passed = 0.0;
+        let found = recorded().find(|at| {
+            passed += step(at);
+            passed >= quantile * all
+        });
+        clock.ns(found.map_or(0, |at| at.value_iterated_to()).min(self.longest))
+    }
+
+    /// Returns the longest wait, in ticks.
+    pub(crate) fn longest(&self) -> u64 {
+        self.longest
     }
 
     pub(crate) fn max_ns(&self, clock: Ticks) -> u64 {
@@ -320,5 +341,20 @@ mod tests {
         sum.merge(&one);
         assert_eq!(sum.longest, 1_000_003);
         assert_eq!(sum.histogram.len(), 2);
+    }
+
+    #[test]
+    fn a_wait_weighs_as_long_as_it_is() {
+        let clock = Ticks::calibrated();
+        let mut waits = WaitTicks::new();
+        assert_eq!(waits.weighted_quantile_ns(0.99, clock), 0);
+        for _ in 0..1000 {
+            waits.record(10);
+        }
+        waits.record(1_000_000);
+        assert_eq!(waits.quantile_ns(0.99, clock), clock.ns(10));
+        assert_eq!(waits.weighted_quantile_ns(0.99, clock), clock.ns(1_000_000));
+        // A hundredth of the time is in the short ones.
+        assert_eq!(waits.weighted_quantile_ns(0.009, clock), clock.ns(10));
     }
 }

@@ -372,7 +372,10 @@ mod tests {
             lock: lock.to_owned(),
             ops_per_s,
             ops_per_cpu_s: ops_per_s / 2.0,
+            wait_p99_ns: Some(1e5),
             wait_p999_ns: Some(4e5),
+            wait_max_median_ns: Some(1e6),
+            wait_weighted_p99_ns: Some(1e6),
             wait_max_ns: Some(6e6),
             jain: Some(0.97),
         }

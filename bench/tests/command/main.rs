@@ -6,6 +6,7 @@ mod common;
 mod demo;
 mod ending;
 mod explain;
+mod frontier;
 mod map;
 mod oncpu;
 mod plot;

@@ -56,9 +56,9 @@ impl Hooks for Fair {
 ///
 /// It is that mutex, word for word, with the same guard, the same bytes and the same fast path; only
 /// threads that wait for it behave otherwise. Where there are more threads than processors, each
-/// keeps its processor for a batch of sections, 50 µs long, and then lets others have it
-/// ([`policy::Fair`]). A thread that has waited for half a millisecond asks to be handed the lock at
-/// the next release, however many wait. A thread that gives its processor up may hold another
+/// keeps its processor for a batch of sections, 25 µs long, and then lets others have it
+/// ([`policy::Fair`]). A thread that has waited for 0.3 ms, and 0.1 ms for each that sleeps for a lock,
+/// asks to be handed the lock at the next release. A thread that gives its processor up may hold another
 /// lock meanwhile, whose waiters wait for that turn, too.
 ///
 /// `docs/frontier.md` shows what each of the two gives and costs. [`FifoMutex`](crate::FifoMutex) is

@@ -2,7 +2,7 @@
 
 use crate::demo::Demo;
 use crate::explain::Explain;
-use crate::grid_flags::{Ablation, Contended, MapFlags};
+use crate::grid_flags::{Ablation, Contended, FrontierFlags, MapFlags};
 use crate::oncpu::OncpuCheck;
 use crate::plot::Plot;
 use crate::rt::Rt;
@@ -137,6 +137,12 @@ pub(crate) enum BenchCommand {
     /// wait, each as a ratio to the best peer of the cell. Some minutes for the whole map, or none
     /// from a report of `bench contended`.
     Map(MapFlags),
+    /// Show throughput against the longest wait, for each cell of threads x section x think time
+    ///
+    /// Which locks are beaten in both by another one, and which peers lockstead's mutex or its fair
+    /// mutex answers: at least 0.95 of the throughput, at most 1.1 times the longest wait (the median
+    /// over the rounds) and Jain's index less 0.02. A quarter of an hour, or none from a report.
+    Frontier(FrontierFlags),
     /// Measure what each ingredient of the mutex is worth: threads x critical section x think time
     ///
     /// The mutex whole and without one ingredient at a time, in turn in the same rounds; for each

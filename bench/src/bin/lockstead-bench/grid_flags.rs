@@ -90,6 +90,48 @@ pub(crate) struct MapFlags {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  lockstead bench frontier --quick
+  lockstead bench frontier --threads 16 --section 1us --think 1x
+  lockstead bench frontier --svg frontier.svg --json > frontier.json
+  lockstead bench contended --json > grid.json
+  lockstead bench frontier --from grid.json --svg frontier.svg")]
+pub(crate) struct FrontierFlags {
+    /// Measure nothing: take the cells from a report of `lockstead bench contended --json`
+    #[arg(long, value_name = "FILE")]
+    #[arg(conflicts_with_all = ["threads", "section", "think", "locks", "seconds", "quick"])]
+    #[arg(conflicts_with_all = ["foreign", "quota", "sleep_in_section", "pin", "rounds"])]
+    pub(crate) from: Option<PathBuf>,
+    /// Numbers of threads, each 1 to 1024
+    #[arg(long, default_value = "4,16,64", value_name = "LIST")]
+    #[arg(value_parser = values::threads)]
+    pub(crate) threads: ValueList<usize>,
+    /// Critical sections: 0 or a length with ns, us or ms, at most 100ms
+    #[arg(long, default_value = "0,50ns,1us,20us", value_name = "LIST")]
+    #[arg(value_parser = values::sections)]
+    pub(crate) section: ValueList<Duration>,
+    /// Time between two sections of a thread: 0 or a multiple of the section
+    #[arg(long, default_value = "0,1x,10x", value_name = "LIST")]
+    #[arg(value_parser = values::thinks)]
+    pub(crate) think: ValueList<f64>,
+    #[command(flatten)]
+    pub(crate) locks: LocksFlag,
+    /// Rounds, of whose longest waits the median counts
+    #[arg(long, default_value = "7", value_name = "N")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: u16,
+    #[command(flatten)]
+    pub(crate) conduct: Conduct,
+    /// Draw a picture of each cell into this file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write the frontier as JSON to standard output, and nothing else
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
   lockstead bench ablation --quick
   lockstead bench ablation --threads 16 --section 1us --think 0,1x
   lockstead bench ablation --ingredients spinning,queue --foreign 2 --json")]

@@ -11,6 +11,7 @@ mod demo;
 #[path = "../../../../crates/cli/src/examples.rs"]
 mod examples;
 mod explain;
+mod frontier;
 mod grid_flags;
 mod map;
 mod oncpu;
@@ -48,6 +49,7 @@ fn main() -> ExitCode {
         Command::Bench(BenchCommand::Uncontended(flags)) => uncontended::run(&flags),
         Command::Bench(BenchCommand::Contended(flags)) => contended::run(&flags),
         Command::Bench(BenchCommand::Map(flags)) => map::run(&flags),
+        Command::Bench(BenchCommand::Frontier(flags)) => frontier::run(&flags),
         Command::Bench(BenchCommand::Ablation(flags)) => ablation::run(&flags),
         Command::Bench(BenchCommand::Rt(flags)) => rt::run(&flags),
         Command::Bench(BenchCommand::Shared(flags)) => shared::bench::run(&flags),

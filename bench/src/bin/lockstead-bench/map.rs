@@ -113,7 +113,7 @@ fn nothing(flags: &Flags, grid: &Grid) -> Failure {
     )
 }
 
-fn store(file: &Path, text: &str) -> Result<(), Failure> {
+pub(crate) fn store(file: &Path, text: &str) -> Result<(), Failure> {
     write(file, text)
         .map_err(|error| Failure::Run(format!("cannot write {}: {error}", file.display())))?;
     output::note(format_args!("wrote {}", file.display()));

@@ -1,5 +1,6 @@
 //! The reference of the JSON reports of `lockstead-bench` is what their types say.
 
+use crate::frontier::FrontierReport;
 use crate::map::MapReport;
 use crate::shared::bench::SharedReport;
 use crate::sim::check::CheckReport;
@@ -32,6 +33,7 @@ fn the_page_has_the_fields_of_the_types() {
         .section::<UncontendedReport>("lockstead bench uncontended")
         .section::<ContendedReport>("lockstead bench contended")
         .section::<MapReport<'_>>("lockstead bench map")
+        .section::<FrontierReport<'_>>("lockstead bench frontier")
         .section::<AblationReport>("lockstead bench ablation")
         .section::<ExplainReport>("lockstead explain")
         .section::<VfsReport>("lockstead bench vfs")

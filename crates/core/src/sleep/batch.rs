@@ -11,11 +11,15 @@
 //! # Protocol
 //! ```text
 //!   acquiring, past the fast path ──▶ batch over? ── yes ──▶ give way, a new batch
-//!   spun in vain ──▶ mark *unreleased* ──▶ give way, look ──▶ … ──▶ sleep
+//!   spun in vain ──▶ give way, look ──▶ mark *unreleased*, give way, look ──▶ … ──▶ sleep
 //!   released, and somebody had marked or slept ──▶ batch over? ── yes ──▶ give way, a new batch
 //! ```
-//! A waiter that gives way marks the word (*unreleased*, as one that is barged past does), so that
-//! the release asks whether its thread's batch is over.
+//! A waiter that gives way again marks the word (*unreleased*, as one that is barged past does), so
+//! that the release asks whether its thread's batch is over.
+//!
+//! Where the processor comes back at once, nobody else wanted it: the waiter goes to sleep, for the one
+//! that it waits for runs elsewhere, and the next batch is four times as long. So on a machine with
+//! processors to spare nobody marks, and few calls are made.
 //!
 //! # Invariants
 //! - **BATCH-HINT** Nothing here changes what a lock promises: a thread that gives way is one that
@@ -42,6 +46,13 @@ use crate::slot::Slot;
 use crate::word::{Subject, Word};
 use core::marker::PhantomData;
 
+/// A processor that comes back within so many nanoseconds was wanted by nobody else: two switches
+/// take longer.
+const ALONE: u64 = 1_500;
+
+/// How many batches the one after a call in vain is longer.
+const SPARED: u64 = 3;
+
 /// Gives way if the calling thread, whose slot is `me`, has kept its processor for longer than a batch.
 #[inline]
 pub(super) fn end_if_long<P: Platform, Y: Policy>(me: impl FnOnce() -> Slot) {
@@ -50,8 +61,9 @@ pub(super) fn end_if_long<P: Platform, Y: Policy>(me: impl FnOnce() -> Slot) {
     }
     let me = me();
     let began = Nanos(P::participant(me).attached.batch.load(Ordering::Relaxed));
-    if P::now().since(began) > Y::BATCH {
-        give_way::<P>(me);
+    let now = P::now();
+    if now.since(began) > Y::BATCH {
+        give_way::<P, Y>(me, now);
     }
 }
 
@@ -63,14 +75,18 @@ pub(crate) fn released<P: Platform, Y: Policy>(erased: Word) {
     }
 }
 
-/// Lets others have the processor. When the thread has it again a batch begins.
-fn give_way<P: Platform>(me: Slot) {
+/// Lets others have the processor, `now`. When the thread has it again a batch begins. Returns whether
+/// somebody else had it.
+fn give_way<P: Platform, Y: Policy>(me: Slot, now: Nanos) -> bool {
     P::give_way();
-    begin::<P>(me, P::now());
+    let back = P::now();
+    let is_wanted = back.since(now) >= ALONE;
+    begin::<P>(me, if is_wanted { back } else { back.after(SPARED * Y::BATCH) });
+    is_wanted
 }
 
-fn begin<P: Platform>(me: Slot, now: Nanos) {
-    P::participant(me).attached.batch.store(now.0, Ordering::Relaxed);
+fn begin<P: Platform>(me: Slot, at: Nanos) {
+    P::participant(me).attached.batch.store(at.0, Ordering::Relaxed);
 }
 
 /// The times that a waiter may still give way before it sleeps.
@@ -96,15 +112,16 @@ impl<P: Platform, K: Subject, Y: Policy> Yields<P, K, Y> {
         self.given < Y::YIELDS
     }
 
-    /// Marks the lock in `word`, which the waiter `me` has `seen` taken, and gives way. If the word
-    /// has changed, the waiter looks again at once.
-    pub(super) fn give_way(&mut self, word: &P::U64, me: Slot, seen: Word) {
-        let marked = !K::OWNED
+    /// Gives way `now`. If the waiter `me` has done so before, it first marks the lock in `word`,
+    /// which it has `seen` taken; if that has changed, it looks again at once.
+    pub(super) fn give_way(&mut self, word: &P::U64, me: Slot, seen: Word, now: Nanos) {
+        let goes = self.given == 0
+            || !K::OWNED
             || seen.unreleased()
             || exchange::<P, K>(word, seen, seen.with_unreleased()).is_ok();
-        if marked {
-            self.given += 1;
-            give_way::<P>(me);
+        if goes {
+            let is_wanted = give_way::<P, Y>(me, now);
+            self.given = if is_wanted { self.given + 1 } else { Y::YIELDS };
         }
     }
 }

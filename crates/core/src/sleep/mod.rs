@@ -184,7 +184,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
             patience = PATIENCE.min(2 * patience);
         }
         if now < due && yields.left() && !K::available(seen) {
-            yields.give_way(word, me, seen);
+            yields.give_way(word, me, seen, now);
             waiter.must_pass_on &= !fault!(who_gives_way_forgets_its_wake_up);
             now = P::now();
             continue;

@@ -4,8 +4,8 @@
 use crate::failure::Failure;
 use plotters::coord::Shift;
 use plotters::prelude::{
-    Color, DrawingArea, FontTransform, IntoDrawingArea, IntoFont, PathElement, RGBColor, Rectangle,
-    SVGBackend, Text,
+    Circle, Color, DrawingArea, FontTransform, IntoDrawingArea, IntoFont, PathElement, RGBColor,
+    Rectangle, SVGBackend, Text,
 };
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, TextStyle};
@@ -90,6 +90,18 @@ impl Canvas<'_> {
         width: u32,
     ) -> Result<(), Failure> {
         self.0.draw(&PathElement::new([from, to], color.stroke_width(width))).map_err(failed)
+    }
+
+    /// Draws a circle around `at`, filled or not.
+    pub(super) fn dot(
+        &self,
+        at: (i32, i32),
+        radius: i32,
+        color: RGBColor,
+        is_filled: bool,
+    ) -> Result<(), Failure> {
+        let style = if is_filled { color.filled() } else { color.stroke_width(1) };
+        self.0.draw(&Circle::new(at, radius, style)).map_err(failed)
     }
 
     /// Writes `text` with the middle of its height at `at`.

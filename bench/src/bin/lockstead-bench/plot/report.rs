@@ -119,7 +119,10 @@ fn check(report: &PlotReport) -> Result<(), String> {
                     std::iter::once(("think_ratio", cell.think_ratio)).chain(
                         cell.results.iter().flat_map(|r| {
                             let waits = [
+                                ("wait_p99_ns", r.wait_p99_ns),
                                 ("wait_p999_ns", r.wait_p999_ns),
+                                ("wait_max_median_ns", r.wait_max_median_ns),
+                                ("wait_weighted_p99_ns", r.wait_weighted_p99_ns),
                                 ("wait_max_ns", r.wait_max_ns),
                                 ("jain", r.jain),
                             ];

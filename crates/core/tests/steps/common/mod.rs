@@ -86,6 +86,8 @@ pub(crate) struct Machine {
     pub(crate) exchanges: u32,
     pub(crate) pauses: u32,
     pub(crate) gave_way: u32,
+    /// Nanoseconds for which others have a processor that is given up.
+    pub(crate) others: u64,
     pub(crate) looks: u32,
     pub(crate) asked: u32,
     pub(crate) holds: u32,
@@ -105,6 +107,7 @@ const FRESH: Machine = Machine {
     exchanges: 0,
     pauses: 0,
     gave_way: 0,
+    others: 10_000,
     looks: 0,
     asked: 0,
     holds: 0,
@@ -344,6 +347,7 @@ impl Platform for Alone {
     }
     fn give_way() {
         set(|machine| machine.gave_way += 1);
+        NOW.set(NOW.get() + machine().others);
         play(&PAUSES);
     }
     fn now() -> Nanos {
