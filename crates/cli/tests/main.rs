@@ -27,6 +27,7 @@ mod measuring;
 mod metrics;
 mod oncpu;
 mod own_run;
+mod picture;
 mod places;
 mod pprof;
 mod programs;
