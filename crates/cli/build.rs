@@ -75,12 +75,23 @@ fn carry_unwinder() {
 }
 
 /// Builds one of them, in a directory `name`, and tells the command where it is.
+///
+/// In the repository this is a directory of the whole target directory: the tests of the library, and
+/// builds of the command by other profiles, want the same two images, and each takes its time to link.
 fn build(workspace: &Path, packed: bool, name: &str, checks: bool) {
-    let target_dir = Path::new(&variable("OUT_DIR")).join(name);
+    let own = PathBuf::from(variable("OUT_DIR"));
+    // `TARGET_DIR/PROFILE/build/PACKAGE/out`.
+    let shared = own.ancestors().nth(4).filter(|_| !packed).map(|whole| whole.join(IMAGES));
+    let target_dir = shared.unwrap_or_else(|| own.clone()).join(name);
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let target = variable("TARGET");
     match build_shared_object(&cargo, workspace, &target_dir, &target, checks, !packed) {
-        Ok(image) => {
+        Ok(built) => {
+            // A copy, which nobody else builds again before it is embedded.
+            let image = own.join(format!("{name}.so"));
+            if let Err(error) = fs::copy(&built, &image) {
+                fail(&format!("{}: {error}", image.display()));
+            }
             let name = name.to_uppercase();
             println!("cargo::rustc-env=LOCKSTEAD_{name}_IMAGE={}", image.display());
             let bytes = std::fs::read(&image).expect("it was just built");

@@ -5,6 +5,9 @@
 // one would need a panic handler that its tests already have; so the object is
 // built by a cargo of its own, in a target directory of its own.
 
+/// The folder, in the target directory of the repository, with a target directory for each object.
+const IMAGES: &str = "preload-images";
+
 /// Builds the shared object for `target` with the packages of `workspace`, as
 /// the one that checks or the one that only observes, and returns its path. The
 /// lock file of a `locked` workspace stays as it is.

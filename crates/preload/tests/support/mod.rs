@@ -52,8 +52,11 @@ impl Library {
         BUILT[usize::from(checks)].get_or_init(|| {
             let package = Path::new(env!("CARGO_MANIFEST_DIR"));
             let workspace = package.ancestors().nth(2).expect("a package of a workspace");
-            let name = if checks { "preload-check" } else { "preload" };
-            let target_dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+            let name = if checks { "check" } else { "preload" };
+            // Where the command's build script has mostly built it before.
+            let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
+            let whole = whole.expect("cargo's folder for tests lies in its target directory");
+            let target_dir = whole.join(IMAGES).join(name);
             let target = "x86_64-unknown-linux-gnu";
             build_shared_object(
                 env!("CARGO").as_ref(),
