@@ -32,62 +32,15 @@
 //! are not modelled. Otherwise this is exactly C++20 (`tests/models/checker/litmus/checker.cat`).
 
 mod undo;
+mod view;
 
 pub(crate) use undo::MemoryMark;
+pub(crate) use view::MAX_THREADS;
+use view::{MAX_LOCATIONS, MemoryView};
 
 use crate::fingerprint::{FingerprintMap, mix};
 use std::rc::Rc;
 use std::sync::atomic::Ordering;
-
-/// Most threads of a model, and the one that sets it up.
-pub(crate) const MAX_THREADS: usize = 8;
-
-/// Most locations that an execution touches.
-pub(crate) const MAX_LOCATIONS: usize = 96;
-
-/// What a thread or a store knows of others.
-#[derive(Clone, Debug)]
-pub(crate) struct MemoryView {
-    /// Steps of each thread that happened before.
-    pub(crate) clock: [u16; MAX_THREADS],
-    /// Place of the oldest readable store, by location.
-    floor: [u32; MAX_LOCATIONS],
-}
-
-impl Default for MemoryView {
-    fn default() -> Self {
-        MemoryView::NEW
-    }
-}
-
-impl MemoryView {
-    const NEW: MemoryView = MemoryView { clock: [0; MAX_THREADS], floor: [0; MAX_LOCATIONS] };
-
-    fn raise(&mut self, location: usize, to: u32) {
-        let floor = &mut self.floor[location];
-        *floor = to.max(*floor);
-    }
-
-    pub(crate) fn join(&mut self, other: &MemoryView) {
-        for (mine, theirs) in self.clock.iter_mut().zip(&other.clock) {
-            *mine = (*mine).max(*theirs);
-        }
-        self.know(other);
-    }
-
-    /// Adopts what `other` knows of locations, without anything having happened before.
-    fn know(&mut self, other: &MemoryView) {
-        for (mine, theirs) in self.floor.iter_mut().zip(&other.floor) {
-            *mine = (*mine).max(*theirs);
-        }
-    }
-
-    /// Tells whether `other` knows everything that this one knows.
-    fn within(&self, other: &MemoryView) -> bool {
-        self.clock.iter().zip(&other.clock).all(|(a, b)| a <= b)
-            && self.floor.iter().zip(&other.floor).all(|(a, b)| a <= b)
-    }
-}
 
 /// The last accesses to a plain field: the clocks of their threads.
 #[derive(Clone, Copy, Default, Debug)]
@@ -152,13 +105,24 @@ impl Location {
     }
 }
 
-#[derive(Clone)]
 struct Mind {
     now: MemoryView,
     /// What an acquire fence would add.
     seen: MemoryView,
     /// What a relaxed store passes on: the view at the last release fence.
     lent: Option<Rc<MemoryView>>,
+}
+
+impl Clone for Mind {
+    fn clone(&self) -> Self {
+        Mind { now: self.now.clone(), seen: self.seen.clone(), lent: self.lent.clone() }
+    }
+
+    fn clone_from(&mut self, other: &Self) {
+        self.now.clone_from(&other.now);
+        self.seen.clone_from(&other.seen);
+        self.lent.clone_from(&other.lent);
+    }
 }
 
 impl Mind {

@@ -1,6 +1,6 @@
 //! What an engine puts down of an execution, to go on from there once more.
 
-use super::{Engine, ModelThread, Phase};
+use super::{Engine, ModelThread, Next, Phase};
 use crate::config::Budget;
 use crate::memory::{self, Accesses};
 
@@ -14,6 +14,8 @@ pub(crate) struct EngineMark {
     threads: Vec<ModelThread>,
     cells: Vec<(usize, Accesses)>,
     words: EngineWords,
+    /// What may happen next.
+    next: Vec<Next>,
     /// The number of events in the trace.
     trace: usize,
     freed: usize,
@@ -86,7 +88,7 @@ impl Engine {
             preemptions,
             last,
             passes,
-            next: _,
+            next,
             sealed: _,
         } = self;
         debug_assert!(*phase == Phase::Run && stop.is_none() && reborn.is_none() && !aside);
@@ -95,6 +97,7 @@ impl Engine {
         memory.save(&mut mark.memory);
         mark.threads.clone_from(threads);
         mark.cells.clone_from(cells);
+        mark.next.clone_from(next);
         mark.words = EngineWords {
             budget: *budget,
             clock: *clock,
@@ -131,8 +134,7 @@ impl Engine {
         self.stop = None;
         self.aside = false;
         self.reborn = None;
-        let end = self.list();
-        debug_assert!(end.is_none(), "there was a decision to be made");
+        self.next.clone_from(&mark.next);
         self.settle();
     }
 }

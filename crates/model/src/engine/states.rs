@@ -68,20 +68,15 @@ impl Engine {
         }
         let b = &self.budget;
         let few = [
-            b.spurious,
-            b.timeouts,
-            b.interrupts,
-            b.signals,
-            b.jumps,
-            b.stale,
-            b.kills,
-            b.respawns,
-            b.unmarked,
-            self.passes,
+            [b.spurious, b.timeouts],
+            [b.interrupts, b.signals],
+            [b.jumps, b.stale],
+            [b.kills, b.respawns],
+            [b.unmarked, self.passes],
         ];
         let mut key = mix(sum, self.clock);
-        for budget in few {
-            key = mix(key, u64::from(budget));
+        for [one, other] in few {
+            key = mix(key, u64::from(one) << 32 | u64::from(other));
         }
         if self.config.preemptions.is_some() {
             let last = if self.goes_on() { self.last } else { self.threads.len() };

@@ -3,7 +3,8 @@
 //! What stores do is noted as they do it, and undone one by one. What threads know
 //! changes at every step, and is put down as a whole.
 
-use super::{MemoryView, Mind, ModelMemory, Touched};
+use super::view::MemoryView;
+use super::{Mind, ModelMemory, Touched};
 use crate::fingerprint::mix;
 
 /// What has changed, and how to undo it.
