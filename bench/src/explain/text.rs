@@ -76,16 +76,21 @@ pub fn measure() -> CodeText {
         Ok(objects) => (objects, None),
         Err(why) => (Vec::new(), Some(why)),
     };
+    CodeText { sites: measured_sites(), objects, objects_absent }
+}
+
+/// Reads the sections.
+fn measured_sites() -> Vec<CallSiteBytes> {
     let sites = [
         (ExplainedLock::Mutex, mutex_one::bytes(), mutex_nine::bytes()),
         (ExplainedLock::Semaphore, semaphore_one::bytes(), semaphore_nine::bytes()),
         (ExplainedLock::Semaphore2005, classic_one::bytes(), classic_nine::bytes()),
     ];
-    let sites = sites.map(|(lock, one, nine)| CallSiteBytes {
+    let bytes = sites.map(|(lock, one, nine)| CallSiteBytes {
         lock,
         bytes_per_pair: (nine as f64 - one as f64) / 8.0,
     });
-    CodeText { sites: sites.to_vec(), objects, objects_absent }
+    bytes.to_vec()
 }
 
 /// Declares a function in a section of its own.
@@ -194,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_pair_has_a_size() {
-        for site in measure().sites {
+        for site in measured_sites() {
             assert!((8.0..4000.0).contains(&site.bytes_per_pair), "{site:?}");
         }
     }
