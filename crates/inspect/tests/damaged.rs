@@ -63,15 +63,18 @@ fn stack(random: &mut Random, code: u64) -> SavedMemory {
     SavedMemory::new(STACK, bytes.collect())
 }
 
-#[test]
-fn damage_makes_poorer_reports_and_no_worse() {
+/// Reads one of two halves of the damaged files; they are two tests, which run beside each other.
+fn damage(half: usize) {
     let flags = ["-O2", "-g", "-fno-pie", "-no-pie", "-Wl,-z,noseparate-code"];
-    let Some(program) = build("damaged-whole", "sleepers.c", &flags) else { return };
+    let Some(program) = build(&format!("damaged-whole-{half}"), "sleepers.c", &flags) else {
+        return;
+    };
     let whole = fs::read(program).expect("just built");
-    let mut random = Random(0x9e37_79b9_7f4a_7c15);
-    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join("damaged");
+    let mut random = Random(0x9e37_79b9_7f4a_7c15 + half as u64);
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("damaged-{half}"));
     let (mut named, mut walked) = (0, 0);
-    for round in 0..1500 {
+    // Of ten rounds that follow each other all are in the same half.
+    for round in (0..1500).filter(|round| round / 10 % 2 == half) {
         let mut bytes = whole.clone();
         // The first rounds are of the file as it is, on stacks of nonsense.
         for _ in 0..[0, 1, 10, 100, 1000][round / 300] {
@@ -108,7 +111,17 @@ fn damage_makes_poorer_reports_and_no_worse() {
             let _ = symbols.guard_variable(walk.frames[0], &frame, STACK, &mut 1000);
         }
     }
-    assert!(walked > 75_000 && named > 20_000, "the test looked at nothing: {walked} {named}");
+    assert!(walked > 37_500 && named > 10_000, "the test looked at nothing: {walked} {named}");
+}
+
+#[test]
+fn damage_makes_poorer_reports_and_no_worse() {
+    damage(0);
+}
+
+#[test]
+fn other_damage_makes_poorer_reports_and_no_worse() {
+    damage(1);
 }
 
 #[test]
