@@ -150,8 +150,10 @@ extern "C" fn after_fork_in_child() {
         return;
     }
     let _errno = KeepErrno::new();
-    // Not zero if a handler that interrupted a sleep has forked.
-    SLEEPERS.store(SLEEPS.with(|sleeps| sleeps.load(Relaxed)), Relaxed);
+    // Nobody sleeps: if a handler has interrupted a sleep, it forks now. That sleep takes itself off once more
+    // when it ends, which leaves the count at zero; to count it here would leave one too many where the
+    // handler has come between the sleep's two counts.
+    SLEEPERS.store(0, Relaxed);
     let me = Slot::new(me_or_zero());
     table::keep_only(me, sys::gettid());
     me.into_iter().for_each(owner::introduce);
@@ -225,6 +227,116 @@ mod tests {
         // SAFETY: `status` is a word of this frame.
         let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
         assert_eq!((waited, status), (child, 0));
+    }
+
+    /// Where the thread of a child stops, and what happens there.
+    #[cfg(target_arch = "x86_64")]
+    mod stepped {
+        use super::*;
+
+        /// What a handler does between two instructions of a thread.
+        #[derive(Clone, Copy, PartialEq, Debug)]
+        pub(super) enum There {
+            /// It leaves by a jump, and the thread ends.
+            Jumps,
+            /// It forks, and returns in the child.
+            Forks,
+        }
+
+        /// What a child says of a thread that has not so many instructions.
+        const TOO_FEW: i32 = 2;
+        /// The flag of the processor that has it trap after each instruction.
+        const TRAP: i64 = 1 << 8;
+
+        /// The instructions until the thread stops, for each of what may happen there; `u32::MAX`: it
+        /// does not.
+        static LEFT_TO_GO: AtomicU32 = AtomicU32::new(u32::MAX);
+        static FORKS_THERE: AtomicBool = AtomicBool::new(false);
+
+        extern "C" fn trapped(_: libc::c_int, _: *mut libc::siginfo_t, registers: *mut c_void) {
+            let left = LEFT_TO_GO.load(Relaxed);
+            LEFT_TO_GO.store(left.wrapping_sub(1), Relaxed);
+            if left > 0 {
+                return;
+            }
+            if !FORKS_THERE.load(Relaxed) {
+                // The thread does not return to the sleep: it ends, as if a jump had led there.
+                leave(core::ptr::null_mut());
+                // SAFETY: ends the process without running anything of the parent's.
+                unsafe { libc::_exit(i32::from(SLEEPERS.load(Relaxed) != 0)) };
+            }
+            before_fork();
+            after_fork_in_child();
+            // SAFETY: the kernel gives a handler the registers of what it has interrupted.
+            let registers = unsafe { &mut *registers.cast::<libc::ucontext_t>() };
+            registers.uc_mcontext.gregs[libc::REG_EFL as usize] &= !TRAP;
+        }
+
+        /// Counts a sleep of the calling thread, and takes it off, with a handler after so many
+        /// instructions. Returns 0 if nobody is left in the counts, 1 if somebody is, or [`TOO_FEW`].
+        fn counts(step: u32, there: There) -> i32 {
+            LEFT_TO_GO.store(step, Relaxed);
+            FORKS_THERE.store(there == There::Forks, Relaxed);
+            // SAFETY: a zeroed action is valid, and the handler is of the type that the flag says.
+            unsafe {
+                let mut action: libc::sigaction = core::mem::zeroed();
+                action.sa_sigaction = trapped as *const () as usize;
+                action.sa_flags = libc::SA_SIGINFO;
+                libc::sigaction(libc::SIGTRAP, &raw const action, core::ptr::null_mut());
+            }
+            // Or the count would be taken by a system call and a walk over a mask, thousands of instructions.
+            processors::refresh();
+            // SAFETY: the flag has the kernel send a signal after each instruction, for which there is
+            // a handler.
+            unsafe { core::arch::asm!("pushfq", "or qword ptr [rsp], 0x100", "popfq") };
+            begin_sleep();
+            end_sleep();
+            // SAFETY: clears the flag, or leaves it clear.
+            unsafe { core::arch::asm!("pushfq", "and dword ptr [rsp], 0xfffffeff", "popfq") };
+            if LEFT_TO_GO.load(Relaxed) != u32::MAX {
+                return TOO_FEW;
+            }
+            let own = SLEEPS.with(|sleeps| sleeps.load(Relaxed));
+            i32::from((SLEEPERS.load(Relaxed), own) != (0, 0))
+        }
+
+        /// Does that in a child after each number of instructions, and checks that nobody is left.
+        pub(super) fn nobody_is_left(there: There) {
+            prepare();
+            for step in 0.. {
+                // SAFETY: the child makes no call that is not safe after a fork, and ends without
+                // returning.
+                let child = unsafe { libc::fork() };
+                if child == 0 {
+                    // SAFETY: ends the process without running anything of the parent's.
+                    unsafe { libc::_exit(counts(step, there)) };
+                }
+                let mut status = 0;
+                // SAFETY: `status` is a word of this frame.
+                let waited = unsafe { libc::waitpid(child, &raw mut status, 0) };
+                assert!(waited == child && libc::WIFEXITED(status), "{there:?}, {step}: {status}");
+                match libc::WEXITSTATUS(status) {
+                    0 => {}
+                    TOO_FEW => {
+                        assert!(step > 10, "so short is no count: {step} instructions");
+                        return;
+                    }
+                    _ => panic!("{there:?} after {step} instructions leaves a sleeper"),
+                }
+            }
+        }
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn who_leaves_a_sleep_anywhere_in_its_counts_is_not_counted_for_ever() {
+        stepped::nobody_is_left(stepped::There::Jumps);
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn who_forks_anywhere_in_the_counts_of_a_sleep_is_counted_right_in_the_child() {
+        stepped::nobody_is_left(stepped::There::Forks);
     }
 
     #[test]
