@@ -2,6 +2,7 @@
 
 use crate::frame::{Hasty, Patient};
 use crate::visitors::Take;
+use lockstead::rt::{RtRecursiveMutex, RtRecursiveMutexGuard};
 use lockstead_core::biased::BiasedHold;
 use lockstead_core::ww::{Class, Context, ContextPatience, RawWwMutex, Scheme, WwError};
 use lockstead_core::{
@@ -105,6 +106,48 @@ pub(crate) fn pi_error(error: PiError) -> LockError {
         PiError::Cancelled => LockError::Cancelled,
         PiError::Recursive => LockError::Recursive,
         PiError::Deadlock | PiError::OwnerLost => LockError::OwnerLost,
+    }
+}
+
+/// The recursive real-time mutex, acquired twice by who waits as long as it takes.
+pub(crate) struct RecursiveRt;
+
+impl RecursiveRt {
+    /// Returns the word with which the mutex begins, as its layout says: by it a visitor takes the mutex that
+    /// comes with bounds which the mutex has no form for.
+    fn word(lock: &RtRecursiveMutex<()>) -> &PiWord {
+        // SAFETY: the mutex and what it begins with are `repr(C)`, and the word comes first in both.
+        unsafe { &*std::ptr::from_ref(lock).cast() }
+    }
+}
+
+impl Take for RecursiveRt {
+    type Lock = RtRecursiveMutex<()>;
+    type Hold = Option<[RtRecursiveMutexGuard<'static, ()>; 2]>;
+
+    fn fresh() -> Self::Lock {
+        RtRecursiveMutex::new(())
+    }
+    fn lock(lock: &Self::Lock, how: &How<'_>) -> Result<Self::Hold, LockError> {
+        if how.deadline.is_some() || how.cancel.is_some() {
+            return Rt::lock(Self::word(lock), how).map(|()| None);
+        }
+        // SAFETY: the page with the lock is mapped until all that visit it have gone.
+        let lock: &'static Self::Lock = unsafe { &*std::ptr::from_ref(lock) };
+        Ok(Some([lock.lock(), lock.lock()]))
+    }
+    fn try_lock(lock: &Self::Lock) -> Option<Self::Hold> {
+        // SAFETY: as in `lock`.
+        let lock: &'static Self::Lock = unsafe { &*std::ptr::from_ref(lock) };
+        lock.try_lock().map(|outer| Some([lock.lock(), outer]))
+    }
+    unsafe fn unlock(lock: &Self::Lock, hold: Self::Hold) {
+        match hold {
+            // The first of them leaves the mutex with its thread, the second one releases it.
+            Some(guards) => drop(guards),
+            // SAFETY: the caller holds the mutex, by its word.
+            None => unsafe { Rt::unlock(Self::word(lock), ()) },
+        }
     }
 }
 

@@ -188,6 +188,7 @@ releases! {
     ww_alone_to_context: "wait/wound mutex, to a context", kinds::Bare, kinds::InContext;
     biased: "biased mutex", kinds::Biased, kinds::Biased;
     real_time: "real-time mutex", kinds::Rt, kinds::Rt;
+    recursive_real_time: "recursive real-time mutex", kinds::RecursiveRt, kinds::RecursiveRt;
     condition: "condition variable", kinds::Opens, kinds::Condition;
     once: "once", kinds::Once, kinds::Once;
 }
