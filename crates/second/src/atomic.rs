@@ -3,6 +3,15 @@
 //! An operation on half a word is one on the whole. Where loom has no such operation it is a
 //! compare-exchange with the value that was written last, and again if others came between: what
 //! is read is always the newest value, as by every read-modify-write.
+//!
+//! # Sequential consistency
+//! Loom takes a sequentially consistent load for an acquiring one, and such a store for a releasing one. Here
+//! they read or replace the newest value, as read-modify-writes do, and so have their places in the one
+//! order of all such accesses. (The store continues a release sequence, which it should end.) That is too much
+//! where the newest value was written by a weaker access: such a load may overlook that one. Where a
+//! search replaces orderings, and may have made a write weaker, it does: each write that is sequentially
+//! consistent publishes itself in a second word of the atomic, and a load that finds a weaker write on top
+//! acquires that word, then reads any value that loom lets it read.
 
 use crate::config::AccessKind;
 use crate::shelf::{Handle, Item};
@@ -26,6 +35,35 @@ fn ordering(world: &World, site: Site, kind: AccessKind, order: Ordering) -> Ord
 }
 
 impl<A> Item<A> {
+    /// Notes that the calling thread has just written with this ordering.
+    fn wrote(&self, world: &World, order: Ordering) {
+        let Some(agreed) = &self.agreed else { return };
+        if std::thread::panicking() || world.is_aside() {
+            return;
+        }
+        if order != Ordering::SeqCst {
+            // One that is about to publish itself counts as the newest until it has.
+            agreed.overwritten.set(agreed.about_to.get() == 0);
+            return;
+        }
+        agreed.overwritten.set(false);
+        agreed.about_to.set(agreed.about_to.get() + 1);
+        world.visible(|| agreed.writes.fetch_add(1, Ordering::Release));
+        agreed.about_to.set(agreed.about_to.get() - 1);
+    }
+
+    /// Tells whether a load of this ordering reads the newest value. Otherwise it may read an older one,
+    /// and has learnt of all sequentially consistent writes if it is one of their kind.
+    fn reads_newest(&self, world: &World, order: Ordering) -> bool {
+        let newest = order == Ordering::SeqCst;
+        let agreed = self.agreed.as_ref().filter(|agreed| newest && agreed.overwritten.get());
+        let Some(agreed) = agreed else { return newest };
+        if !std::thread::panicking() && !world.is_aside() {
+            world.visible(|| agreed.writes.fetch_add(0, Ordering::Acquire));
+        }
+        false
+    }
+
     /// Does `real` to loom's atomic, as an access that a thread of the scenario makes to its
     /// memory; a participant may end before one that writes. While a failed execution is taken down,
     /// when loom can do nothing any more, and in what a scenario notes for its own checks, does
@@ -77,13 +115,12 @@ macro_rules! atomic {
                 let world = world();
                 let order = ordering(&world, Location::caller(), AccessKind::Load, order);
                 let (_, item) = world.$shelf.item(world.number, &self.handle);
-                // Loom takes a sequentially consistent load for an acquiring one. One that reads
-                // the newest value, as a read-modify-write does, has its place in the order of all
-                // such accesses; that it publishes nothing makes it a load.
-                let newest = order == Ordering::SeqCst;
-                let read = |real: &loom::sync::atomic::$real| match newest {
-                    true => real.fetch_add(0, Ordering::Acquire),
-                    false => real.load(order),
+                // That the update publishes nothing makes it a load.
+                let newest = item.reads_newest(&world, order);
+                let read = |real: &loom::sync::atomic::$real| match (newest, order) {
+                    (true, _) => real.fetch_add(0, Ordering::Acquire),
+                    (false, Ordering::SeqCst) => real.load(Ordering::Acquire),
+                    (false, _) => real.load(order),
                 };
                 item.access(&world, false, read, |plain| plain.get() as $value)
             }
@@ -95,13 +132,13 @@ macro_rules! atomic {
                 let order = ordering(&world, Location::caller(), AccessKind::Store, order);
                 let (_, item) = world.$shelf.item(world.number, &self.handle);
                 let write = |real: &loom::sync::atomic::$real| match order {
-                    // As above. (It continues a release sequence, which a store ends.)
                     Ordering::SeqCst => _ = real.swap(value, Ordering::Release),
                     _ => real.store(value, order),
                 };
                 item.access(&world, true, write, |_| ());
                 item.newest.set(value.into());
                 world.changed();
+                item.wrote(&world, order);
             }
 
             /// Writes the value and returns the one before.
@@ -150,6 +187,7 @@ macro_rules! atomic {
                 let old = item.access(&world, true, |a| real(a, order), read);
                 item.newest.set(change(old).into());
                 world.changed();
+                item.wrote(&world, order);
                 old
             }
 
@@ -182,6 +220,7 @@ macro_rules! atomic {
                 if result.is_ok() {
                     item.newest.set(new.into());
                     world.changed();
+                    item.wrote(&world, success);
                 }
                 result
             }
@@ -261,6 +300,7 @@ impl U64 {
                 Ok(_) => {
                     item.newest.set(written);
                     world.changed();
+                    item.wrote(&world, success);
                     return true;
                 }
                 Err(found) if found & LOW != u64::from(current) => return false,

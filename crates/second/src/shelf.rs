@@ -3,6 +3,7 @@
 
 use crate::needs::begin_anew;
 use loom::cell::UnsafeCell;
+use loom::sync::atomic::AtomicU32;
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -27,8 +28,20 @@ pub(crate) struct Item<A> {
     /// The value that was written last, in the order of execution.
     pub(crate) newest: Cell<u64>,
     pub(crate) freed: Cell<bool>,
+    /// Which writes are sequentially consistent, where orderings are replaced.
+    pub(crate) agreed: Option<Agreed>,
     /// Where the word is that has this handle.
     address: Cell<usize>,
+}
+
+/// What sequentially consistent accesses to one atomic have agreed on.
+pub(crate) struct Agreed {
+    /// The word by which such a write publishes itself to such loads that come later.
+    pub(crate) writes: AtomicU32,
+    /// The number of such writes that have not published themselves yet.
+    pub(crate) about_to: Cell<u32>,
+    /// Whether a weaker write has come after them.
+    pub(crate) overwritten: Cell<bool>,
 }
 
 /// The atomics or fields of one kind.
@@ -38,12 +51,19 @@ pub(crate) struct Shelf<A> {
 }
 
 impl<A> Shelf<A> {
-    pub(crate) fn new(size: usize, make: impl Fn() -> A) -> Self {
+    /// Makes so many. `agrees` says whether they know which writes are sequentially consistent.
+    pub(crate) fn new(size: usize, agrees: bool, make: impl Fn() -> A) -> Self {
+        let agreed = || Agreed {
+            writes: AtomicU32::new(0),
+            about_to: Cell::new(0),
+            overwritten: Cell::new(false),
+        };
         let item = || Item {
             atomic: make(),
             life: UnsafeCell::new(()),
             newest: Cell::new(0),
             freed: Cell::new(false),
+            agreed: agrees.then(agreed),
             address: Cell::new(0),
         };
         Shelf { items: (0..size).map(|_| Rc::new(item())).collect(), used: Cell::new(0) }

@@ -9,6 +9,7 @@
 #[macro_use]
 mod common;
 mod labels;
+mod weakened;
 
 mod checker {
     mod engine;
@@ -37,6 +38,7 @@ mod locks {
     mod condvar;
     mod condvar_fair;
     mod fairness;
+    mod family_orderings;
     mod fifo;
     mod handler;
     mod lifetime;

@@ -11,8 +11,13 @@ extern crate lockstead_second as lockstead_model;
 mod agreement;
 
 #[path = "../../../model/tests/models/common.rs"]
-#[expect(dead_code, unused_macros, reason = "the first checker has more policies and tests")]
+#[allow(dead_code, unused_macros, reason = "the first checker has more policies and tests")]
 mod common;
+
+#[path = "../../../model/tests/models/labels.rs"]
+mod labels;
+
+mod weakened;
 
 #[path = "../../../model/tests/models/locks"]
 mod locks {
@@ -22,10 +27,14 @@ mod locks {
     mod broken_ww;
     mod condvar;
     mod condvar_fair;
+    mod family_orderings;
+    mod fifo;
     mod lifetime;
+    mod orderings;
     mod wait_wound;
     mod ww;
     mod ww_fair;
+    mod ww_orderings;
 }
 
 #[path = "../../../model/tests/models/shared_locks"]
@@ -34,6 +43,7 @@ mod shared_locks {
     mod condvar;
     mod mixed;
     mod mutex;
+    mod orderings;
     mod rwlock;
     #[expect(dead_code, reason = "the first checker has more scenarios")]
     mod segment;
@@ -51,6 +61,8 @@ mod shared_locks {
 mod ledger {
     mod address_table;
     mod broken;
+    mod orderings;
+    mod ring;
     #[expect(dead_code, reason = "the first checker has more scenes")]
     mod scenes;
     mod shelf;

@@ -3,45 +3,28 @@
 
 use super::scenes;
 use super::shelf::same_key;
-use crate::common::mutated;
-use crate::labels::{Part, weaker};
-use lockstead_model::{Config, FailureKind, Scenario};
+use crate::labels::{Part, Weakened, panics, races};
+use crate::weakened::missed;
+use lockstead_model::Config;
 
-/// Checks that a scene fails without each half of each ordering.
-fn missed<S: 'static>(scene: &Scenario<S>, file: &'static str, labels: &[&'static str]) {
-    let config = Config::new().signals(0);
-    scene.check(&config).expect("correct as shipped");
-    if mutated() {
-        return;
-    }
-    for label in labels {
-        for part in [Part::Acquire, Part::Release] {
-            match scene.check(&weaker(&config, file, &[label], part)) {
-                Ok(stats) => panic!("{label}, {part:?}: not missed: {stats}"),
-                Err(failure) => {
-                    assert!(
-                        matches!(failure.kind, FailureKind::Panic(_)),
-                        "{label}, {part:?}: {failure}"
-                    );
-                }
-            }
-        }
-    }
+/// Returns both halves of the orderings with these labels.
+fn halves(file: &'static str, labels: &[&'static str]) -> Vec<Weakened> {
+    let of = |&label| [Part::Acquire, Part::Release].map(|part| (file, label, part));
+    labels.iter().flat_map(of).collect()
 }
 
 #[test]
 fn model_publication_misses_each_ordering() {
-    missed(&scenes::story(), "publish.rs", &["LED-1", "LED-2", "LED-3", "LED-5"]);
-    missed(&scenes::out_of_order(), "publish.rs", &["LED-3"]);
-    missed(&scenes::running(), "publish.rs", &["LED-4"]);
-    missed(&scenes::slept(), "futexes.rs", &["LED-14"]);
+    const FILE: &str = "publish.rs";
+    let config = Config::new().signals(0);
+    let story = halves(FILE, &["LED-1", "LED-2", "LED-3", "LED-5"]);
+    missed(&scenes::story(), &config, &story, panics);
+    missed(&scenes::out_of_order(), &config, &halves(FILE, &["LED-3"]), panics);
+    missed(&scenes::running(), &config, &halves(FILE, &["LED-4"]), panics);
+    missed(&scenes::slept(), &config, &halves("futexes.rs", &["LED-14"]), panics);
 }
 
 #[test]
 fn model_table_misses_its_ordering() {
-    for part in [Part::Acquire, Part::Release] {
-        let config = weaker(&Config::new(), "table.rs", &["LED-7"], part);
-        let failure = same_key(0).check(&config).expect_err("weaker");
-        assert_eq!(failure.kind, FailureKind::Race, "{part:?}: {failure}");
-    }
+    missed(&same_key(0), &Config::new(), &halves("table.rs", &["LED-7"]), races);
 }

@@ -5,10 +5,11 @@
 //! what it finds in some execution here that takes at that moment.
 
 use crate::common::{depth, mutated};
-use crate::labels::{Part, weaker};
+use crate::labels::{Part, panics};
+use crate::weakened::missed;
 use lockstead_ledger::ring::{EventRing, EventSlot};
 use lockstead_model::with_handler;
-use lockstead_model::{Cell, Config, Coverage, FailureKind, Model, Ordering, Scenario, U32, U64};
+use lockstead_model::{Cell, Config, FailureKind, Model, Ordering, Scenario, U32, U64};
 
 /// The slots of a ring here.
 const SLOTS: usize = 2;
@@ -139,14 +140,13 @@ fn calm() -> Config {
 
 #[test]
 fn model_events_are_taken_whole_in_order_and_once_2t() {
-    let stats = taken_meanwhile().verify("ring", &calm());
-    assert_eq!(stats.coverage, Coverage::Complete);
+    taken_meanwhile().verify("ring", &calm()).must_be_complete();
 }
 
 #[test]
 fn model_a_handler_leaves_events_beside_those_of_its_thread_2t() {
     let stats = interrupted(true).verify("ring, interrupted", &calm().signals(2));
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
 }
 
 #[test]
@@ -157,14 +157,8 @@ fn model_a_ring_goes_on_with_another_thread_3t() {
 
 #[test]
 fn model_ring_misses_each_ordering() {
-    if mutated() {
-        return;
-    }
-    for part in [Part::Acquire, Part::Release] {
-        let config = weaker(&calm(), "ring.rs", &["LED-15"], part);
-        let failure = taken_meanwhile().check(&config).expect_err("weaker");
-        assert!(matches!(failure.kind, FailureKind::Panic(_)), "{part:?}: {failure}");
-    }
+    let halves = [Part::Acquire, Part::Release].map(|part| ("ring.rs", "LED-15", part));
+    missed(&taken_meanwhile(), &calm(), &halves, panics);
 }
 
 #[test]

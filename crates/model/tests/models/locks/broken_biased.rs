@@ -8,30 +8,35 @@ use lockstead_model::{
 use std::panic::Location;
 
 /// A biased mutex, what it guards, and a word to look at in the middle of a section.
-struct Guarded {
-    lock: RawBiased<Model, Off, Sleeps>,
-    count: Cell<u32>,
+pub(super) struct Guarded {
+    pub(super) lock: RawBiased<Model, Off, Sleeps>,
+    pub(super) count: Cell<u32>,
     pulse: U32,
 }
 
 impl Guarded {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Guarded { lock: RawBiased::new(), count: Cell::new(0), pulse: U32::ZERO }
     }
 
-    /// Takes the lock, adds, in two steps between which others go on, and releases.
-    fn add(&self) {
-        let hold = self.lock.lock(Location::caller()).expect("not recursive");
+    /// Adds, in two steps between which others go on.
+    pub(super) fn section(&self) {
         let before = self.count.get();
         self.pulse.load(Ordering::Relaxed);
         self.count.set(before + 1);
+    }
+
+    /// Takes the lock, adds, and releases.
+    fn add(&self) {
+        let hold = self.lock.lock(Location::caller()).expect("not recursive");
+        self.section();
         // SAFETY: this thread locked it above, in the way that the hold says, and releases it once.
         unsafe { self.lock.unlock(hold) };
     }
 }
 
 /// Makes the scenario in which one thread takes it twice, another once.
-fn two() -> Scenario<Guarded> {
+pub(super) fn two() -> Scenario<Guarded> {
     Scenario::new(Guarded::new)
         .thread(|guarded| {
             guarded.add();

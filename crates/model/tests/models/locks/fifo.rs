@@ -5,12 +5,13 @@
 //! only while it runs.
 
 use crate::common::depth;
-use crate::labels;
+use crate::labels::{Part, races};
+use crate::weakened::missed;
 use lockstead_core::policy::NoSpin;
 use lockstead_core::{
     LockError, Nanos, Off, Place, Platform, RawExactCondvar, RawFifoMutex, RawMutex, WaitBounds,
 };
-use lockstead_model::{Cell, Config, Coverage, FailureKind, Model, Ordering, Scenario, U32, freed};
+use lockstead_model::{Cell, Config, FailureKind, Model, Ordering, Scenario, U32, freed};
 use std::panic::Location;
 
 const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
@@ -166,7 +167,7 @@ fn last_visitor_frees() -> Scenario<Desk> {
 #[test]
 fn model_fifo_mutex_excludes_3t() {
     let stats = desk(2).verify("fair mutex, 2 threads", &Config::new().stale_reads(1));
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
     desk(3).verify("fair mutex, 3 threads", &three());
 }
 
@@ -209,7 +210,7 @@ fn desk_of_three_impatient() -> Scenario<Desk> {
 #[test]
 fn model_fifo_mutex_is_freed_after_release_2t() {
     let stats = last_visitor_frees().verify("fair mutex, the last frees, 2 threads", &two());
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
 }
 
 /// Things to take, and a way to hear of them that needs no second look.
@@ -312,7 +313,7 @@ fn store() -> Scenario<Store> {
 #[test]
 fn model_exact_condvar_tells_3t() {
     let stats = store().verify("exact condvar, 2 threads", &Config::new().stale_reads(1));
-    assert_eq!(stats.coverage, Coverage::Complete);
+    stats.must_be_complete();
     Scenario::new(Store::new)
         .threads(2, Store::take)
         .thread(|store| {
@@ -371,11 +372,11 @@ fn model_fifo_misses_broken_variants() {
 
 #[test]
 fn model_fifo_misses_each_ordering() {
-    let race = &FailureKind::Race;
-    for label in ["FAIR-1", "FAIR-2"] {
-        labels::missed(&desk(2), &two(), "fifo/mutex.rs", label, race);
-    }
-    for label in ["LINE-1", "LINE-2"] {
-        labels::missed(&desk(2), &two(), "fifo/mod.rs", label, race);
-    }
+    let orderings = [
+        ("fifo/mutex.rs", "FAIR-1", Part::All),
+        ("fifo/mutex.rs", "FAIR-2", Part::All),
+        ("fifo/mod.rs", "LINE-1", Part::All),
+        ("fifo/mod.rs", "LINE-2", Part::All),
+    ];
+    missed(&desk(2), &two(), &orderings, races);
 }

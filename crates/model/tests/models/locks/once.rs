@@ -2,15 +2,11 @@
 //! is made good by another.
 
 use crate::common::depth;
-use crate::labels::missed;
 use lockstead_core::{LockError, Nanos, OnceError, OnceState, Platform, RawOnce, WaitBounds};
-use lockstead_model::{
-    Cell, Config, Coverage, FailureKind, FutexModel, Model, Ordering, Scenario, U32, freed,
-};
+use lockstead_model::{Cell, Config, Coverage, FutexModel, Model, Ordering, Scenario, U32, freed};
 use std::cell::Cell as Count;
 
 const FOREVER: WaitBounds<'static, Model> = WaitBounds::FOREVER;
-const FILE: &str = "once.rs";
 
 struct Shared {
     once: RawOnce<Model>,
@@ -225,19 +221,4 @@ fn model_once_publishes_by_its_state_2t() {
     let stats = scenario().thread(Shared::call).thread(asks);
     let stats = stats.verify("once, asked for its state, 2 threads", &Config::new());
     assert_eq!(stats.coverage, Coverage::Complete);
-}
-
-#[test]
-fn model_once_misses_each_ordering() {
-    let looks = scenario().thread(Shared::call).thread(Shared::look);
-    let repaired = scenario().thread(|s| s.fail(false)).thread(Shared::repair);
-    let config = Config::new();
-    missed(&looks, &config, FILE, "ONCE-1", &FailureKind::Race);
-    missed(&looks, &config, FILE, "ONCE-2", &FailureKind::Race);
-    missed(&repaired, &config, FILE, "ONCE-2", &FailureKind::Race);
-    // The load has acquired what a failed run left behind, unless another has
-    // failed since and the exchange finds the word as it was.
-    let twice = scenario().thread(|s| s.fail(true)).thread(|s| s.fail(true)).thread(Shared::repair);
-    let config = config.spurious(0).preemptions(2);
-    missed(&twice, &config, FILE, "ONCE-3", &FailureKind::Race);
 }

@@ -1,11 +1,12 @@
 //! Every labelled ordering of the mutex, the spin queue and the slots: the
 //! models notice when it is weaker, or it is shown not to matter.
 
-use crate::common::{Leaves, Passes, Sleeps, mutated};
-use crate::labels::{Part, weaker};
+use crate::common::{Leaves, Passes, Sleeps};
+use crate::labels::{Part, panics, races, weaker};
+use crate::weakened::missed;
 use lockstead_core::{LockError, Nanos};
 use lockstead_core::{Off, Platform, Policy, RawMutex, Slot, TableEntry, WaitBounds};
-use lockstead_model::{Cell, Config, FailureKind, Model, Scenario};
+use lockstead_model::{Cell, Config, Model, Scenario};
 use std::panic::Location;
 
 type Lock<Y> = RawMutex<Model, Off, Y>;
@@ -81,54 +82,37 @@ fn small() -> Config {
     Config::new().processors(4).spurious(0).preemptions(2).stale_reads(1)
 }
 
-/// Checks that a scenario, correct as it is, fails without each of these.
-fn missed<S: 'static>(
-    scenario: &Scenario<S>,
-    file: &'static str,
-    orderings: &[(&'static str, Part)],
-    kind: fn(&FailureKind) -> bool,
-) {
-    let stats = scenario.check(&small()).expect("correct as shipped");
-    println!("{stats}");
-    if mutated() {
-        return;
-    }
-    for &(label, part) in orderings {
-        match scenario.check(&weaker(&small(), file, &[label], part)) {
-            Ok(stats) => panic!("{label}, {part:?}: not missed: {stats}"),
-            Err(failure) => {
-                assert!(kind(&failure.kind), "{label}, {part:?}: {failure}");
-                println!("{label}, {part:?}: after {} executions", failure.executions);
-            }
-        }
-    }
-}
-
-fn races(kind: &FailureKind) -> bool {
-    *kind == FailureKind::Race
-}
-
-fn panics(kind: &FailureKind) -> bool {
-    matches!(kind, FailureKind::Panic(_))
+/// Returns the limits where all give up: they may do so when nothing else can happen.
+fn given_up() -> Config {
+    small().rescue(true)
 }
 
 #[test]
 fn model_mutex_misses_each_ordering() {
     let word = adds::<Sleeps>(2);
-    missed(&word, "mutex.rs", &[("WORD-1", Part::All), ("WORD-2", Part::All)], races);
-    missed(&word, "exchange.rs", &[("WORD-1", Part::Acquire)], races);
+    let taken = [
+        ("mutex.rs", "WORD-1", Part::All),
+        ("mutex.rs", "WORD-2", Part::All),
+        ("exchange.rs", "WORD-1", Part::Acquire),
+    ];
+    missed(&word, &small(), &taken, races);
     // The releasing half publishes a spinner's node.
-    missed(&two_queues(), "exchange.rs", &[("WORD-1", Part::Release)], panics);
+    missed(&two_queues(), &given_up(), &[("exchange.rs", "WORD-1", Part::Release)], panics);
 }
 
 #[test]
 fn model_queue_misses_each_ordering() {
-    let reused = [("OSQ-1", Part::All), ("OSQ-2", Part::All)];
-    missed(&two_queues(), "attached.rs", &reused, panics);
-    let linked = [("OSQ-3", Part::Release), ("OSQ-4", Part::All), ("OSQ-5", Part::Acquire)];
-    missed(&two_queues(), "spin/queue.rs", &linked, panics);
-    let closed = [("OSQ-3", Part::Acquire), ("OSQ-5", Part::Release)];
-    missed(&one_queue::<Leaves>(), "spin/queue.rs", &closed, panics);
+    const QUEUE: &str = "spin/queue.rs";
+    let two = [
+        ("attached.rs", "OSQ-1", Part::All),
+        ("attached.rs", "OSQ-2", Part::All),
+        (QUEUE, "OSQ-3", Part::Release),
+        (QUEUE, "OSQ-4", Part::All),
+        (QUEUE, "OSQ-5", Part::Acquire),
+    ];
+    missed(&two_queues(), &given_up(), &two, panics);
+    let closed = [(QUEUE, "OSQ-3", Part::Acquire), (QUEUE, "OSQ-5", Part::Release)];
+    missed(&one_queue::<Leaves>(), &given_up(), &closed, panics);
 }
 
 /// A new head decides nothing that an exchange of the word does not confirm, so
@@ -137,8 +121,8 @@ fn model_queue_misses_each_ordering() {
 fn model_queue_passes_headship_without_ordering_3t() {
     let without =
         |config| weaker(&config, "spin/queue.rs", &["OSQ-6", "OSQ-7", "OSQ-8"], Part::All);
-    two_queues().verify("headship unordered, two queues", &without(small()));
-    one_queue::<Leaves>().verify("headship unordered, one queue", &without(small()));
+    two_queues().verify("headship unordered, two queues", &without(given_up()));
+    one_queue::<Leaves>().verify("headship unordered, one queue", &without(given_up()));
     adds::<Leaves>(3).verify("headship unordered, leaving", &without(small()));
     let jumping = small().jumps(1, 1000).preemptions(1);
     adds::<Passes>(3).verify("headship unordered, passing", &without(jumping));
@@ -163,5 +147,6 @@ fn model_slot_misses_each_ordering() {
         }
     })
     .after(|taken| assert!((1..=3).contains(&taken.own.get())));
-    missed(&taken, "participant.rs", &[("SLOT-1", Part::All), ("SLOT-2", Part::All)], races);
+    let labels = ["SLOT-1", "SLOT-2"].map(|label| ("participant.rs", label, Part::All));
+    missed(&taken, &small(), &labels, races);
 }

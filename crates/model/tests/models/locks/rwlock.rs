@@ -2,7 +2,6 @@
 //! promise past the bound, downgrade, and a release that is the last touch.
 
 use crate::common::{Insists, Leaves, Mixed, Sleeps, Spins, depth};
-use crate::labels::missed;
 use lockstead_core::{LockError, Nanos, Off, Platform, Policy, RawRwLock, WaitBounds};
 use lockstead_model::{
     Cell, Config, Coverage, ExecutionEvent, FailureKind, Model, ModelStep, Ordering, Scenario, U32,
@@ -411,20 +410,4 @@ fn model_rwlock_is_freed_after_release_3t() {
             "rwlock, the last frees, 3 threads",
             &three().timeouts(1).spurious(0).stale_reads(depth(0, 1)),
         );
-}
-
-#[test]
-fn model_rwlock_misses_each_ordering() {
-    let config = Config::new().preemptions(3);
-    let both = book::<Sleeps>(1, 1);
-    for label in ["RW-1", "RW-2"] {
-        missed(&both, &config, FILE, label, &FailureKind::Race);
-    }
-    // Without the word's age tied to the wake sequence's, *next* sleeps through a call.
-    for (file, label) in [(FILE, "RW-3"), ("rwlock/waiter.rs", "BELL-1")] {
-        missed(&both, &config, file, label, &FailureKind::Deadlock);
-    }
-    // Whoever is handed the lock learns it by a load.
-    let promised = config.timeouts(1).spurious(0);
-    missed(&book::<Insists>(0, 2), &promised, FILE, "RW-4", &FailureKind::Race);
 }
