@@ -29,7 +29,7 @@ pub enum Error {
     #[error("{what} failed while {lock} was measured: {source}")]
     System {
         /// The lock under test.
-        lock: LockName,
+        lock: &'static str,
         /// The call that failed.
         what: &'static str,
         /// What the system said.

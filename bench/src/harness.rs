@@ -12,7 +12,7 @@
 //! alive by reference counts.
 
 use crate::clock::process_cpu;
-use crate::{Error, LockName, Session};
+use crate::{Error, Session};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock, mpsc};
 use std::thread;
@@ -26,7 +26,8 @@ const GLANCE: Duration = Duration::from_millis(20);
 
 /// A slice of time in which threads work on one lock.
 pub(crate) struct Slice {
-    pub(crate) lock: LockName,
+    /// What it is called in an error.
+    pub(crate) lock: &'static str,
     pub(crate) threads: usize,
     /// The length of the window; a tenth of it comes before as warm-up.
     pub(crate) length: Duration,
@@ -185,7 +186,7 @@ impl Slice {
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {
                     return Err(Error::Stuck {
-                        lock: self.lock.name(),
+                        lock: self.lock,
                         missing: handles.len() - returned.len(),
                         threads: handles.len(),
                         seconds: self.patience.as_secs(),
@@ -219,7 +220,7 @@ mod tests {
     use super::*;
 
     fn slice(threads: usize, length: Duration) -> Slice {
-        Slice { lock: LockName::Std, threads, length, patience: Duration::from_secs(30) }
+        Slice { lock: "std", threads, length, patience: Duration::from_secs(30) }
     }
 
     fn turn_until_told(worker: &mut SliceWorker<'_>) -> u64 {

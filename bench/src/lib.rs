@@ -13,6 +13,7 @@
 //! | [`vfs`] | the announcement's creat + unlink + close |
 //! | [`explain`] | one ingredient of the locks at a time: what each is worth |
 //! | [`rt`] | priority inversion, with and without inheritance |
+//! | [`ww`] | several locks at a time: wait/wound, an order of the locks, trying |
 //! | [`costs`] | the steps that locks are made of: transfers, calls, wake-ups |
 //! | [`oncpu`] | whether an owner runs: how well each source knows, what it costs |
 //! | [`shared`] | locks between processes, and what is left when those are killed |
@@ -53,6 +54,7 @@ pub mod shared;
 pub mod stats;
 pub mod uncontended;
 pub mod vfs;
+pub mod ww;
 
 pub use error::Error;
 pub use hogs::MAX_HOGS;

@@ -115,8 +115,12 @@ impl GridBench<'_> {
         let (pinned, threads, section, think) = spot;
         let label = label(spot);
         let load = ThreadLoad::of(spot, options.sleep, self.pace);
-        let slice =
-            |lock, length| Slice { lock, threads, length, patience: patience(spot, options) };
+        let slice = |lock: LockName, length| Slice {
+            lock: lock.name(),
+            threads,
+            length,
+            patience: patience(spot, options),
+        };
         let mut samples: Vec<ContendedSamples> =
             options.locks.iter().map(|_| ContendedSamples::new()).collect();
         let disturbance = rounds(

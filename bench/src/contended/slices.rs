@@ -95,7 +95,7 @@ impl WaitTicks {
     }
 
     #[inline(always)]
-    fn record(&mut self, ticks: u64) {
+    pub(crate) fn record(&mut self, ticks: u64) {
         self.longest = self.longest.max(ticks);
         self.histogram.saturating_record(ticks);
     }
@@ -212,7 +212,7 @@ fn run<L: BenchLock, T: Send + 'static>(
     let operations = returned.iter().map(|(turns, _)| turns).sum();
     let counted = place.1.sections();
     if operations != counted {
-        return Err(Error::Broken { lock: slice.lock.name(), operations, counted });
+        return Err(Error::Broken { lock: slice.lock, operations, counted });
     }
     for (_, result) in returned {
         fold(&mut sum, result);
@@ -223,12 +223,11 @@ fn run<L: BenchLock, T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LockName;
     use std::sync::atomic::AtomicBool;
 
     const LOAD: ThreadLoad = ThreadLoad::steps(40, 0);
 
-    fn slice(lock: LockName, threads: usize) -> Slice {
+    fn slice(lock: &'static str, threads: usize) -> Slice {
         let length = Duration::from_millis(15);
         Slice { lock, threads, length, patience: Duration::from_secs(20) }
     }
@@ -240,7 +239,7 @@ mod tests {
         let session = Session::new(&stop, &mut quiet);
         let clock = Ticks::calibrated();
         for lock in crate::locks::available() {
-            let slice = slice(lock, 4);
+            let slice = slice(lock.name(), 4);
             // A busy machine may run none of the threads during a short window.
             let counts = (0..1000).any(|_| {
                 crate::locks::with_lock!(lock, L => throughput::<L>(&slice, LOAD, &session))
@@ -269,7 +268,7 @@ mod tests {
         let spot = (true, 2, Duration::ZERO, 0.0);
         let sleep = Sleep { length: Duration::from_millis(1), every: 1 };
         let load = ThreadLoad::of(spot, Some(sleep), WorkPace::calibrated());
-        let slice = Slice { length: Duration::from_millis(50), ..slice(LockName::Std, 2) };
+        let slice = Slice { length: Duration::from_millis(50), ..slice("std", 2) };
         let window = throughput::<crate::locks::Std>(&slice, load, &session).expect("excludes");
         let (sections, most) = (window.turns.iter().sum::<u64>(), window.elapsed.as_millis() + 1);
         assert!(u128::from(sections) <= most, "{sections} sections of 1 ms in {most} ms");
@@ -297,7 +296,7 @@ mod tests {
         let found = (0..200).any(|_| {
             let load = ThreadLoad::steps(0, 0);
             matches!(
-                throughput::<Open>(&slice(LockName::Std, 4), load, &session),
+                throughput::<Open>(&slice("std", 4), load, &session),
                 Err(Error::Broken { .. })
             )
         });
@@ -327,7 +326,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut quiet = |_: u64, _: u64, _: &str| {};
         let session = Session::new(&stop, &mut quiet);
-        let slice = Slice { patience: Duration::from_millis(100), ..slice(LockName::Std, 2) };
+        let slice = Slice { patience: Duration::from_millis(100), ..slice("std", 2) };
         let outcome = throughput::<Hangs>(&slice, LOAD, &session);
         assert!(matches!(outcome, Err(Error::Stuck { missing: 1.., .. })));
     }

@@ -250,7 +250,7 @@ impl AblationBench<'_> {
             |index, progress| {
                 let subject = &self.subjects[index];
                 progress.step(session, &format!("{label}: {}", subject.name()))?;
-                let (lock, length) = (LockName::Lockstead, options.slice);
+                let (lock, length) = (LockName::Lockstead.name(), options.slice);
                 let mut slice = Slice { lock, threads, length, patience };
                 subject.measure(&mut slice, load, self.clock, session)
             },

@@ -160,7 +160,7 @@ fn cell(
             let subject = &subjects[index];
             progress.step(session, &format!("{}: {}", place.cell, subject.name()))?;
             let mut slice = Slice {
-                lock: LockName::Lockstead,
+                lock: LockName::Lockstead.name(),
                 threads: place.threads,
                 length: options.slice,
                 patience: Duration::from_secs(30),

@@ -218,7 +218,7 @@ impl ExplainSubject {
         session: &Session<'_>,
     ) -> Result<(SliceWindow, WaitTicks), Error> {
         let _oracle = (self.without == Some(Ingredient::OwnerRunning)).then(Unasked::begin);
-        slice.lock = self.lock.bench_name();
+        slice.lock = self.lock.bench_name().name();
         let counted = (self.throughput)(slice, load, session)?;
         let (_, waits) = (self.waits)(slice, load, clock, session)?;
         Ok((counted, waits))

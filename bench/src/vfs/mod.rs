@@ -186,7 +186,7 @@ fn run(
             let lock = options.locks[index];
             progress.step(session, lock.name())?;
             let slice = Slice {
-                lock,
+                lock: lock.name(),
                 threads: options.tasks,
                 length: options.time / rounds,
                 patience: Duration::from_secs(30),
@@ -239,11 +239,7 @@ fn measure_slice<L: BenchLock>(
     // SAFETY: by DIRECTORY-GUARDED: all tasks have ended.
     let changes = unsafe { place.1.changes() };
     if changes != 2 * loops {
-        return Err(Error::Broken {
-            lock: slice.lock.name(),
-            operations: 2 * loops,
-            counted: changes,
-        });
+        return Err(Error::Broken { lock: slice.lock, operations: 2 * loops, counted: changes });
     }
     Ok(window)
 }

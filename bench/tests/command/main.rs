@@ -17,3 +17,4 @@ mod sim;
 mod sim_check;
 mod sim_files;
 mod usage;
+mod ww;

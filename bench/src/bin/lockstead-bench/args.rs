@@ -10,6 +10,7 @@ use crate::shared::{DeadFlags, Rivals, SharedFlags, StepsFlags, StormFlags};
 use crate::sim::SimCommand;
 use crate::uncontended::UncontendedFlags;
 use crate::vfs::VfsFlags;
+use crate::ww::WwFlags;
 use clap::{Parser, Subcommand};
 use lockstead_render::shell::ColorFlag;
 use std::path::PathBuf;
@@ -156,6 +157,13 @@ pub(crate) enum BenchCommand {
     /// others. Needs real-time priorities (root, CAP_SYS_NICE or `ulimit -r 30`). Keeps one
     /// processor busy, half of the time.
     Rt(Rt),
+    /// Measure several locks at a time: threads x locks of a turn x locks in all x section
+    ///
+    /// Wait/wound mutexes by wound-wait and by wait-die beside an order of the locks and the rule
+    /// of thumb: to wait for one lock and only try the others. In a turn a thread takes some of
+    /// the locks, chosen at random and in random order. Throughput, refusals, switches, the
+    /// longest turn, and how many turns overtook it. Four minutes, or one with --quick.
+    Ww(WwFlags),
     /// Measure locks between processes: an undisputed pair, and processes x section x think time
     ///
     /// lockstead's shared mutex, which survives its owner, beside the C library's robust mutex and

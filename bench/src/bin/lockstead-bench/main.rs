@@ -28,6 +28,7 @@ mod table;
 mod uncontended;
 mod values;
 mod vfs;
+mod ww;
 
 use args::{BenchCommand, Cli, Command, OncpuMeasured};
 use clap::{CommandFactory, Parser};
@@ -52,6 +53,7 @@ fn main() -> ExitCode {
         Command::Bench(BenchCommand::Frontier(flags)) => frontier::run(&flags),
         Command::Bench(BenchCommand::Ablation(flags)) => ablation::run(&flags),
         Command::Bench(BenchCommand::Rt(flags)) => rt::run(&flags),
+        Command::Bench(BenchCommand::Ww(flags)) => ww::run(&flags),
         Command::Bench(BenchCommand::Shared(flags)) => shared::bench::run(&flags),
         Command::Bench(BenchCommand::Storm(flags)) => shared::storm::run(&flags),
         Command::Bench(BenchCommand::Steps(flags)) => shared::steps::run(&flags),

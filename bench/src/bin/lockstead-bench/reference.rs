@@ -22,6 +22,7 @@ use lockstead_bench::shared::steps::StepsReport;
 use lockstead_bench::shared::storm::StormReport;
 use lockstead_bench::uncontended::UncontendedReport;
 use lockstead_bench::vfs::VfsReport;
+use lockstead_bench::ww::WwReport;
 use lockstead_reference::Reference;
 use lockstead_render::machine::MachineFacts;
 
@@ -38,6 +39,7 @@ fn the_page_has_the_fields_of_the_types() {
         .section::<ExplainReport>("lockstead explain")
         .section::<VfsReport>("lockstead bench vfs")
         .section::<RtReport>("lockstead bench rt")
+        .section::<WwReport>("lockstead bench ww")
         .section::<SharedReport>("lockstead bench shared")
         .section::<StormReport>("lockstead bench storm")
         .section::<StepsReport>("lockstead bench steps")

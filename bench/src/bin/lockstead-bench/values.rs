@@ -2,6 +2,7 @@
 
 use clap::Args;
 use lockstead_bench::explain::Ingredient;
+use lockstead_bench::ww::{self, WwScheme};
 use lockstead_bench::{Error, LockName, MAX_HOGS, MAX_QUOTA, MIN_QUOTA, contended, shared, vfs};
 pub(crate) use lockstead_render::values::{ValueList, seconds};
 use lockstead_render::values::{list, whole};
@@ -25,6 +26,26 @@ pub(crate) fn tasks(text: &str) -> Result<usize, String> {
 /// Parses a list of numbers of threads.
 pub(crate) fn threads(text: &str) -> Result<ValueList<usize>, String> {
     list(text, |item| whole(item, contended::MAX_THREADS))
+}
+
+/// Parses a list of numbers of locks that a turn takes.
+pub(crate) fn take(text: &str) -> Result<ValueList<usize>, String> {
+    list(text, |item| whole(item, ww::MAX_TAKE))
+}
+
+/// Parses a list of numbers of locks in all.
+pub(crate) fn ww_locks(text: &str) -> Result<ValueList<usize>, String> {
+    list(text, |item| whole(item, ww::MAX_LOCKS))
+}
+
+/// Parses a list of ways to take several locks.
+pub(crate) fn schemes(text: &str) -> Result<ValueList<WwScheme>, String> {
+    list(text, |item| {
+        WwScheme::ALL.into_iter().find(|scheme| scheme.name() == item).ok_or_else(|| {
+            let names = WwScheme::ALL.map(WwScheme::name).join(", ");
+            format!("`{item}` is not possible; allowed: {names}")
+        })
+    })
 }
 
 /// Parses a list of numbers of processes.
@@ -228,6 +249,19 @@ mod tests {
         for text in ["", "0", "0s", "1", "1s", "1ms:", "1ms:0", "1ms:x", ":3", "-1ms"] {
             assert!(sleep(text).expect_err(text).contains("allowed"), "{text}");
         }
+    }
+
+    #[test]
+    fn schemes_are_known_by_name() {
+        let two = ValueList(vec![WwScheme::WaitDie, WwScheme::OrderStd]);
+        assert_eq!(schemes("wait-die,order-std"), Ok(two));
+        for text in ["", "die", "order,order", "wait-die,"] {
+            assert!(schemes(text).expect_err(text).contains("allowed"), "{text}");
+        }
+        assert_eq!(take("1,16"), Ok(ValueList(vec![1, 16])));
+        assert!(take("17").is_err() && take("0").is_err());
+        assert_eq!(ww_locks("4096"), Ok(ValueList(vec![4096])));
+        assert!(ww_locks("4097").is_err());
     }
 
     #[test]
