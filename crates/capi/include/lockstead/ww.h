@@ -13,7 +13,8 @@
 #include "low-half.h"
 
 /* Who backs off: a younger context does not wait for an older one (wait-die), or an
- * older one makes a younger holder back off when that waits itself (wound-wait). */
+ * older one makes a younger holder back off when that waits itself (wound-wait). In both
+ * a context that holds locks backs off where an older one waits already. */
 enum lks_ww_scheme { LKS_WAIT_DIE = 0, LKS_WOUND_WAIT = 1 };
 
 /* Locks that are taken together. */

@@ -15,8 +15,9 @@ pub enum Scheme {
     /// A younger context does not wait for an older one: it *dies*, that is, backs off. An older
     /// one waits.
     WaitDie,
-    /// A younger context waits. An older one that meets a younger holder *wounds*
-    /// it: the holder backs off as soon as it waits for anything.
+    /// A younger context waits, unless an older one waits for the same lock: then it backs off. An
+    /// older one that meets a younger holder *wounds* it: the holder backs off as soon as it waits
+    /// for anything.
     WoundWait,
 }
 

@@ -24,7 +24,7 @@
 //! ```text
 //!  newcomers without a context ────────────────────────────▶ base
 //!  the oldest context that waits ── first ─────────────────▶ base
-//!  younger contexts ── sleep on `first`, woken when it leaves: all, or in wait-die one
+//!  younger contexts that hold nothing ── sleep on `first`, one woken when it leaves
 //! ```
 //!
 //! # Protocol
@@ -32,8 +32,8 @@
 //! there and releases `base`. Nothing else.
 //!
 //! A context that waits:
-//! 1. It becomes the first, unless an older one is: then it sleeps behind that one, or, in
-//!    wait-die and if it holds other locks, backs off. A younger first is deposed, and told.
+//! 1. It becomes the first, unless an older one is: then it sleeps behind that one, or, if it
+//!    holds other locks, backs off. A younger first is deposed, and told.
 //! 2. It sets *contexts* in the word of `base`. From here on nobody acquires by the fast path,
 //!    and every context that acquires looks at `first`.
 //! 3. It judges the holder. Wait-die: if the holder is older, and the context holds other locks,
@@ -43,7 +43,7 @@
 //!    to look again, it begins again at 1.
 //!
 //! A context that has acquired past the fast path stores its ticket and looks at `first`:
-//! - It is the first itself: it leaves that place, and wakes those behind it.
+//! - It is the first itself: it leaves that place, and wakes one of those behind it.
 //! - Another is first: it judges itself. Wound-wait: if the first is older, it wounds itself.
 //!   Wait-die: if the first is younger and holds other locks, it tells the first.
 //! - None is first: it clears *contexts*, looks again, and sets *contexts* again if one has come.
@@ -56,15 +56,15 @@
 //!   *contexts*, and looks at `first` again afterwards; nobody can acquire in between.
 //! - **WW-JUDGED** A first that has set *contexts* has judged, or is about to, the holder of `base`
 //!   at that moment; all later holders with a context judge themselves by it.
-//! - **WW-BEHIND** A context that sleeps behind the first has set *followed* in the first's
-//!   ticket. The thread that takes a followed ticket out of `first`, but to put an older one
-//!   with *followed* there, wakes all, or in wait-die one. That one sets *followed* again: in
-//!   its own ticket, or in that of the first that it finds; or if it gives up and finds none,
-//!   it wakes another.
-//! - **WW-NO-CYCLE** A wait-die context that holds others waits for no older context: not
-//!   for the holder (WW-JUDGED), not behind the first. A wound-wait context waits for a
-//!   younger one only while that is wounded; the wounded one does not wait, or is
-//!   about to find out that it is wounded. Hence no cycle of waits.
+//! - **WW-BEHIND** A context that sleeps behind the first holds nothing, and has set *followed*
+//!   in the first's ticket. The thread that takes a followed ticket out of `first`, but to put an
+//!   older one with *followed* there, wakes one. That one sets *followed* again: in its own
+//!   ticket, or in that of the first that it finds; or if it gives up and finds none, it wakes
+//!   another.
+//! - **WW-NO-CYCLE** A context that holds others waits for a holder alone, as the first, not
+//!   behind one. In wait-die that is no older one (WW-JUDGED). In wound-wait it is a younger one
+//!   only while that is wounded; the wounded one does not wait, or is about to find out that it is
+//!   wounded. Hence no cycle of waits.
 //! - **WW-BARE** A context that holds nothing never backs off.
 //! - **WW-ENDED** The slot of a thread that ended with a lock of these, or with a context that had
 //!   not ended, is lost (SLOT-LOST): `base` names it for ever, and says so to who waits. Contexts
@@ -82,15 +82,15 @@
 //! `base` it is handed the lock past the bound. Waiters without a context are waiters of
 //! `base`, which begin anew every second (WW-ENDED), their bound too. Three may go before an older context: one that tries
 //! ([`RawWwMutex::try_lock`]), one that comes while those behind a former first are on
-//! their way, and in wait-die one that is woken while the older sleeps on, which holds
-//! nothing then.
+//! their way, and one that is woken while the older sleeps on, which holds nothing then.
 //!
-//! To wake all costs time: with 8 to 16 threads that take up to 4 of 3 to 16 locks, on 2 busy
-//! processors, waking one in wait-die made 1.0 to 4 times as many rounds. Wound-wait
-//! cannot: with one woken the same threads stood still within seconds. An older context
-//! that holds other locks, and sleeps, does not wound the younger one that was woken and
-//! acquires. To wake the oldest alone takes a list that is sorted by age and from which
-//! its members may leave at any time; that is a lock, or a second queue.
+//! In wound-wait a context that holds locks could wait behind an older one, too. Then all of those
+//! behind must be woken whenever a first leaves: otherwise one among them sleeps on, with locks,
+//! and does not wound the younger one that was woken and acquires; with one woken threads stood
+//! still within seconds. So it was, and was up to 17 times slower (`docs/notes-benchmarks.md`):
+//! whoever sleeps with locks has others sleep for those, and such a convoy does not dissolve. To
+//! wake the oldest alone takes a list that is sorted by age and from which its members may leave
+//! at any time; that is a lock, or a second queue.
 //!
 //! A wound heals when a context that holds nothing waits, or takes the lock that it was
 //! refused. Some wounds make a context back off once for nothing: one that comes late, one that

@@ -72,8 +72,9 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             }
             let ended = match self.stand_in_line(context, &mut must_pass_on) {
                 QueuePlace::Mine => break Err(WwError::Lock(LockError::Recursive)),
+                // With nothing held it may sleep there, whoever acquires meanwhile (WW-BEHIND).
                 QueuePlace::Behind(_)
-                    if dies::<P>(context) && !fault!(ww_younger_waits_behind_an_older) =>
+                    if context.mortal() && !fault!(ww_younger_waits_behind_an_older) =>
                 {
                     break Err(WwError::Deadlock);
                 }
@@ -255,7 +256,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             } else if first.is(mine) || abandoned::<P>(first) {
                 first = match self.exchange_first(first, Ticket::NONE) {
                     Ok(()) => {
-                        self.wake_behind(first, context.map(Context::scheme));
+                        self.wake_behind(first);
                         self.first()
                     }
                     Err(found) => found,
@@ -278,7 +279,7 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         while seen.is(context.ticket()) {
             match self.exchange_first(seen, Ticket::NONE) {
                 Ok(()) => {
-                    self.wake_behind(seen, Some(context.scheme()));
+                    self.wake_behind(seen);
                     return;
                 }
                 Err(found) => seen = found,
@@ -286,13 +287,11 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
         }
     }
 
-    /// Wakes the contexts behind a first that has left. In wait-die they hold nothing, and
-    /// whichever of them comes next makes no cycle: one is woken. In wound-wait each older one
-    /// among them must judge a younger holder: all are woken.
-    fn wake_behind(&self, first: Ticket, scheme: Option<Scheme>) {
+    /// Wakes one of the contexts behind a first that has left. They hold nothing, so that whichever
+    /// of them comes next makes no cycle with one that sleeps on.
+    fn wake_behind(&self, first: Ticket) {
         if first.followed() && !fault!(ww_first_leaves_sleepers_behind) {
-            let count = if scheme == Some(Scheme::WaitDie) { 1 } else { u32::MAX };
-            P::wake(P::address_low(&self.first), count);
+            P::wake(P::address_low(&self.first), 1);
         }
     }
 
@@ -322,11 +321,6 @@ impl<P: Platform, Y: Policy> RawWwMutex<P, Y> {
             Err(found) => Err(Ticket(found)),
         }
     }
-}
-
-/// Tells whether a context backs off rather than wait for an older one.
-fn dies<P: Platform>(context: &Context<P>) -> bool {
-    context.scheme() == Scheme::WaitDie && context.mortal()
 }
 
 /// Judges a context that has acquired while another is first: it wounds itself, or tells the

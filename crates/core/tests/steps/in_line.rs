@@ -68,8 +68,7 @@ fn an_older_context_takes_the_first_place_and_a_younger_one_sleeps_behind() {
                         expected.push(("context", 1));
                     }
                     if followed != 0 {
-                        let all = scheme == Scheme::WoundWait;
-                        expected.push(("behind", if all { u32::MAX } else { 1 }));
+                        expected.push(("behind", 1));
                     }
                 } else {
                     assert_eq!((slept.shown, slept.until), (None, None));
@@ -92,18 +91,16 @@ fn a_context_that_holds_something_says_so_as_the_first_and_dies_behind_an_older_
         assert_eq!(own.lock(me, here()), Ok(()));
         for found in [0, ticket(older)] {
             let lock = awaited(found);
-            let dies = scheme == Scheme::WaitDie && found != 0;
+            let dies = found != 0;
             if !dies {
                 script(move || {
-                    let expected = if found == 0 { ticket(me) | MORTAL } else { found | FOLLOWED };
-                    assert_eq!(first(lock), expected);
+                    assert_eq!(first(lock), ticket(me) | MORTAL);
                     WaitOutcome::Interrupted
                 });
             }
             let ended = lock.lock_how(me, &IMPATIENT, here());
             assert_eq!(ended, if dies { Err(WwError::Deadlock) } else { INTERRUPTED });
-            assert_eq!(first(lock), if found == 0 || dies { found } else { found | FOLLOWED });
-            assert_eq!((unplayed(), wakes()), (0, vec![]));
+            assert_eq!((first(lock), unplayed(), wakes()), (found, 0, vec![]));
         }
     }
 }
@@ -143,7 +140,7 @@ fn who_is_first_may_change_before_each_exchange() {
         WaitOutcome::Interrupted
     });
     assert_eq!(lock.lock_how(me, &IMPATIENT, here()), INTERRUPTED);
-    assert_eq!((first(lock), woken(lock)), (0, vec![("behind", u32::MAX)]));
+    assert_eq!((first(lock), woken(lock)), (0, vec![("behind", 1)]));
     assert_eq!((sleeps().len(), unplayed()), (1, 0));
     // It takes over those that follow whom it finds.
     script_exchange(move || set_first(lock, ticket(younger) | FOLLOWED));
@@ -152,7 +149,7 @@ fn who_is_first_may_change_before_each_exchange() {
         WaitOutcome::Interrupted
     });
     assert_eq!(lock.lock_how(me, &IMPATIENT, here()), INTERRUPTED);
-    assert_eq!(woken(lock), [("context", 1), ("behind", u32::MAX)]);
+    assert_eq!(woken(lock), [("context", 1), ("behind", 1)]);
     // It finds that it was deposed as it steps down.
     script(move || {
         script_exchange(move || set_first(lock, ticket(older) | FOLLOWED));
@@ -276,8 +273,7 @@ fn who_was_woken_and_waits_on_says_that_others_follow() {
                 WaitOutcome::TimedOut
             });
             assert_eq!(lock.lock_how(me, &patience_from_now(), here()), TIMED_OUT);
-            let all = if scheme == Scheme::WaitDie { 1 } else { u32::MAX };
-            let expected = if woke { vec![("behind", all)] } else { vec![] };
+            let expected = if woke { vec![("behind", 1)] } else { vec![] };
             assert_eq!((first(lock), woken(lock), machine().exchanges), (0, expected, 1));
             // It sleeps behind the next first, and says so even if that says so already: the look
             // may be older than the wake-up. An exchange that fails is no duty done.
@@ -325,8 +321,7 @@ fn a_first_that_takes_the_lock_wakes_those_behind() {
             assert_eq!(lock.lock(me, here()), Ok(()));
             // It takes, leaves, and dismisses.
             assert_eq!(machine().exchanges, 3 + u32::from(late));
-            let all = if scheme == Scheme::WaitDie { 1 } else { u32::MAX };
-            let expected = if followed == 0 { vec![] } else { vec![("behind", all)] };
+            let expected = if followed == 0 { vec![] } else { vec![("behind", 1)] };
             assert_eq!((first(lock), woken(lock)), (0, expected));
             assert_eq!((peek(lock).contexts(), holder(lock), unplayed()), (false, ticket(me), 0));
             me.finish();
@@ -346,9 +341,7 @@ fn a_first_left_behind_by_fork_is_erased() {
                 force(lock, CONTEXTS | RESERVED);
                 set_first(lock, ticket(gone) | followed);
                 assert!(lock.try_lock((!alone).then_some(me), here()));
-                let one = scheme == Scheme::WaitDie && !alone;
-                let count = if one { 1 } else { u32::MAX };
-                let expected = if followed == 0 { vec![] } else { vec![("behind", count)] };
+                let expected = if followed == 0 { vec![] } else { vec![("behind", 1)] };
                 assert_eq!((first(lock), woken(lock)), (0, expected));
                 assert!(!peek(lock).contexts());
             }

@@ -13,14 +13,15 @@ pub struct Class {
 }
 
 impl Class {
-    /// Creates a class whose contexts are refused as soon as they meet an older one.
+    /// Creates a class whose contexts are refused as soon as they hold locks and meet an older
+    /// one.
     #[must_use]
     pub const fn wait_die(name: &'static str) -> Self {
         Class { raw: raw::Class::new(Scheme::WaitDie), name }
     }
 
     /// Creates a class whose contexts are refused when an older one has met them and they have to
-    /// wait themselves.
+    /// wait themselves, or when they hold locks and an older one waits for what they want.
     #[must_use]
     pub const fn wound_wait(name: &'static str) -> Self {
         Class { raw: raw::Class::new(Scheme::WoundWait), name }

@@ -2,7 +2,7 @@
 
 use super::wait_wound::{
     beside_one_alone, context_is_gone, crowd, ended, last_frees, late_older_one, newcomer,
-    opposite, queue, queue_with_timed_ones, trier,
+    opposite, queue, queue_with_timed_ones, trier, woken_before_an_older,
 };
 use crate::common::{Insists, Sleeps};
 use lockstead_core::ww::{ContextPatience, Scheme};
@@ -81,7 +81,14 @@ fn model_ww_misses_who_leaves_sleepers_behind() {
 #[test]
 fn model_ww_misses_who_forgets_the_others() {
     let four = three().preemptions(1);
-    missed!(queue::<Sleeps>(DIE), ww_woken_one_forgets_the_others, FailureKind::Deadlock, four);
+    for scheme in [DIE, WOUND] {
+        missed!(
+            queue::<Sleeps>(scheme),
+            ww_woken_one_forgets_the_others,
+            FailureKind::Deadlock,
+            four
+        );
+    }
     let timed = four.timeouts(1);
     missed!(
         queue_with_timed_ones::<Sleeps>(DIE),
@@ -144,6 +151,12 @@ fn model_ww_misses_who_does_not_settle() {
 #[test]
 fn model_ww_misses_who_waits_behind_an_older() {
     missed!(crowd::<Sleeps>(DIE), ww_younger_waits_behind_an_older, FailureKind::Deadlock, three());
+    missed!(
+        woken_before_an_older::<Sleeps>(WOUND),
+        ww_younger_waits_behind_an_older,
+        FailureKind::Deadlock,
+        three().preemptions(1)
+    );
 }
 
 #[test]

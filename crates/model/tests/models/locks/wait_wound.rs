@@ -46,20 +46,31 @@ impl<Y: Policy> Two<Y> {
     /// Takes two locks in this order, backing off as often as it must.
     pub(super) fn add_to_both(&self, first: usize, second: usize) {
         let context = Context::begin(&self.class).expect("room");
-        let [mut a, mut b] = [first, second];
-        self.take(a, &context);
-        while let Err(error) = self.locks[b].lock(&context, Location::caller()) {
+        self.take_all(&context, &[first, second]);
+        assert_eq!(context.acquired(), 0);
+        context.finish();
+    }
+
+    /// Takes one lock or two in this order, backing off as often as it must.
+    fn take_all(&self, context: &Context<Model>, wanted: &[usize]) {
+        let [mut a, mut b] = [wanted[0], wanted[wanted.len() - 1]];
+        self.take(a, context);
+        while a != b
+            && let Err(error) = self.locks[b].lock(context, Location::caller())
+        {
             assert_eq!(error, WwError::Deadlock);
-            self.leave(a, &context);
-            self.take(b, &context);
+            self.leave(a, context);
+            self.take(b, context);
             [a, b] = [b, a];
         }
         self.add(a);
-        self.add(b);
-        self.leave(a, &context);
-        self.leave(b, &context);
-        assert_eq!(context.acquired(), 0);
-        context.finish();
+        if a != b {
+            self.add(b);
+        }
+        self.leave(a, context);
+        if a != b {
+            self.leave(b, context);
+        }
     }
 
     /// Takes one lock, unless it gives up.
@@ -270,6 +281,31 @@ pub(super) fn late_older_one<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
         .threads(2, |two| two.add_to_one(ContextPatience::ENDLESS))
         .thread(Two::hold)
         .after(|two| two.added([4, 0, 0]))
+}
+
+/// Makes the scenario in which a context that holds one lock wants another, for which an older one
+/// waits, and a younger one that holds nothing: of these two, that one may be woken first. The
+/// youngest but one takes the lock then, and wants the other as well.
+pub(super) fn woken_before_an_older<Y: Policy>(scheme: Scheme) -> Scenario<Two<Y>> {
+    let late = |two: &Two<Y>, wanted: &[usize]| {
+        let context = Context::begin(&two.class).expect("room");
+        Model::relax();
+        two.take_all(&context, wanted);
+        context.finish();
+    };
+    Scenario::new(move || Two::new(scheme))
+        .thread(move |two| late(two, &[0]))
+        .thread(move |two| late(two, &[1, 0]))
+        .thread(|two| {
+            let context = Context::begin(&two.class).expect("room");
+            two.take(0, &context);
+            Model::relax();
+            two.leave(0, &context);
+            two.take_all(&context, &[0, 1]);
+            context.finish();
+        })
+        .thread(|two| two.add_to_one(ContextPatience::ENDLESS))
+        .after(|two| two.added([4, 2, 0]))
 }
 
 /// Makes the scenario in which a newcomer asks for a lock that was fought over: it has held the
