@@ -62,7 +62,7 @@ pub struct FrontierPoint {
     pub wait_weighted_p99_ns: Option<f64>,
     /// The longest acquisition of each round: the median over the rounds.
     pub longest_ns: f64,
-    /// Jain's fairness index.
+    /// Jain's fairness index of the threads' shares, from 1 / threads to 1.
     pub jain: f64,
     /// Whether no other lock of the cell has both more throughput and a shorter longest wait.
     pub on_frontier: bool,
@@ -72,9 +72,9 @@ pub struct FrontierPoint {
 #[derive(Clone, PartialEq, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FrontierAnswer {
-    /// The peer.
+    /// The peer that is answered, or not.
     pub peer: String,
-    /// The lock of this project.
+    /// The lock of this project that comes nearest.
     pub by: String,
     /// Whether it has at least 0.95 of the peer's throughput, at most 1.1 times its longest wait and
     /// at least its Jain index less 0.02.

@@ -137,7 +137,7 @@ impl Take for RecursiveRt {
         Ok(Some([lock.lock(), lock.lock()]))
     }
     fn try_lock(lock: &Self::Lock) -> Option<Self::Hold> {
-        // SAFETY: as in `lock`.
+        // SAFETY: the page with the lock is mapped until all that visit it have gone.
         let lock: &'static Self::Lock = unsafe { &*std::ptr::from_ref(lock) };
         lock.try_lock().map(|outer| Some([lock.lock(), outer]))
     }
