@@ -19,6 +19,8 @@ const RIGHT: i32 = 96;
 const TOP: i32 = 84;
 /// The least distance of two names, one above the other.
 const LINE: i32 = 12;
+/// The room of a name, beside which there may be another one.
+const NAME: i32 = 90;
 
 /// Draws a panel for each cell.
 pub(crate) fn draw(frontier: &Frontier, machine: &Value) -> Result<String, Failure> {
@@ -122,13 +124,18 @@ fn color(point: &FrontierPoint) -> plotters::prelude::RGBColor {
 fn names(canvas: &Canvas<'_>, cell: &FrontierCell, field: &Field) -> Result<(), Failure> {
     let mut points: Vec<_> = cell.points.iter().collect();
     points.sort_by(|a, b| b.ops_per_s.total_cmp(&a.ops_per_s));
-    let mut last = field.top - LINE;
+    let mut written: Vec<(i32, i32)> = Vec::new();
     for point in points {
-        let (x, y) = (field.across(point.longest_ns), field.up(point.ops_per_s));
-        last = y.max(last + LINE);
+        let (x, mut y) = (field.across(point.longest_ns), field.up(point.ops_per_s));
+        let covers =
+            |&(left, top): &(i32, i32), y: i32| (left - x).abs() < NAME && (top - y).abs() < LINE;
+        while let Some(&(_, top)) = written.iter().find(|at| covers(at, y)) {
+            y = top + LINE;
+        }
+        written.push((x, y));
         let pen = Pen::new(10, color(point));
         let pen = if color(point) == OURS { pen.bold() } else { pen };
-        canvas.text(&point.lock, (x + 8, last), Align::Left, pen)?;
+        canvas.text(&point.lock, (x + 8, y), Align::Left, pen)?;
     }
     Ok(())
 }
