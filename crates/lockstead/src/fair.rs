@@ -13,6 +13,13 @@ pub struct Fair;
 impl Hooks for Fair {
     type Waits = policy::Fair;
     type State = <Unnamed as Hooks>::State;
+    #[cfg_attr(
+        feature = "check",
+        expect(
+            clippy::declare_interior_mutable_const,
+            reason = "the state of a fresh lock, copied once"
+        )
+    )]
     const NEW: Self::State = Unnamed::NEW;
 
     #[inline(always)]
