@@ -206,6 +206,37 @@ fn a_copy_of_who_waits_for_units_takes_none() {
     assert_eq!((root.slots.free(), root.slots.total()), (1, 1));
 }
 
+/// Which claims a thread uses is not inherited, and a child changes nothing of it.
+#[test]
+fn a_forked_child_has_all_its_claims_and_its_parent_keeps_those_it_uses() {
+    let options = SegmentOptions::new().claims(70);
+    let segment = Segment::<Root>::memfd("copies", &options).expect("a segment");
+    let slots = &segment.root().slots;
+    let too_many = Err(SharedError::TooManyClaims);
+    assert!(slots.add(200).unwrap());
+    let take_all = || {
+        let permits: Vec<_> = (0..70).map(|_| slots.acquire(1).unwrap().permit()).collect();
+        assert_eq!(slots.try_acquire(1).map(drop), too_many);
+        permits
+    };
+    let mut inherited = take_all();
+    ends(fork(|| {
+        let own = take_all();
+        assert_eq!(slots.free(), 60);
+        drop(core::mem::take(&mut inherited));
+        assert_eq!(slots.free(), 60, "they are the parent's");
+        assert_eq!(slots.try_acquire(1).map(drop), too_many);
+        drop(own);
+        assert_eq!(slots.free(), 130);
+        drop(take_all());
+    }));
+    assert_eq!(slots.try_acquire(1).map(drop), too_many);
+    drop(inherited);
+    assert_eq!(slots.free(), 200);
+    segment.leave().expect("it holds nothing");
+    drop(take_all());
+}
+
 #[test]
 fn a_copy_of_who_waits_for_a_condition_does_not_have_the_mutex() {
     let segment = segment();

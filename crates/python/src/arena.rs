@@ -44,7 +44,7 @@ impl Sizes {
 ///
 /// `participants` is how many threads, of all processes, may use one of them at the same time (1 to
 /// 16,382, usually 1,024), `claims` under how many locks a thread may read, and of how many semaphores
-/// it may have units, at once (0 to 256, usually 32). Raises `ValueError` for other numbers.
+/// it may have units, at once (0 to 192, usually 32). Raises `ValueError` for other numbers.
 #[pyfunction]
 #[pyo3(signature = (*, participants = None, claims = None))]
 pub(crate) fn configure(participants: Option<u32>, claims: Option<u32>) -> PyResult<()> {
@@ -54,8 +54,8 @@ pub(crate) fn configure(participants: Option<u32>, claims: Option<u32>) -> PyRes
         participants: participants.unwrap_or(usual.participants),
         claims: claims.unwrap_or(usual.claims),
     };
-    if !(1..=16_382).contains(&sizes.participants) || sizes.claims > 256 {
-        return Err(PyValueError::new_err("participants: 1 to 16382; claims: 0 to 256"));
+    if !(1..=16_382).contains(&sizes.participants) || sizes.claims > 192 {
+        return Err(PyValueError::new_err("participants: 1 to 16382; claims: 0 to 192"));
     }
     *newest = (None, sizes);
     Ok(())

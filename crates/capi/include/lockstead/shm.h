@@ -115,7 +115,7 @@ typedef struct lks_shm_options {
     /* Threads, of all processes, that may use it at the same time: 1 to 16,382. */
     uint32_t participants;
     /* Reader-writer locks that a thread may read under at the same time without keeping
-     * other readers out, and semaphores that it may have units of: at most 256. */
+     * other readers out, and semaphores that it may have units of: at most 192. */
     uint32_t claims;
     /* The permissions of the file, whatever the process's umask. */
     uint32_t mode;

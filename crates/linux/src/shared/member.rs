@@ -22,7 +22,7 @@
 
 use super::number;
 use super::oracle;
-use super::page::{self, MEMBERS, MemberPage, PAGE, SegmentMember};
+use super::page::{self, MEMBERS, MOST_CLAIMS, MemberPage, PAGE, SegmentMember};
 use super::refusal::{Busy, JoinError};
 use super::registry::{self, AttachedSegment, Chore, SegmentHandle};
 use super::{list, process};
@@ -51,6 +51,7 @@ static NOBODY: Nobody = Nobody(SegmentMember {
     held: AtomicU32::new(0),
     life: AtomicU64::new(0),
     attached: AtomicPtr::new(null_mut()),
+    claims: [const { AtomicU64::new(0) }; MOST_CLAIMS / 64],
     thread: PhantomData,
 });
 
@@ -221,6 +222,7 @@ fn take(
     member.attached.store(core::ptr::from_ref(attached).cast_mut(), Ordering::Relaxed);
     member.life.store(life.0, Ordering::Relaxed);
     member.held.store(0, Ordering::Relaxed);
+    member.claims.iter().for_each(|used| used.store(0, Ordering::Relaxed));
     member.me.store(me.bits(), Ordering::Relaxed);
     let linked = page.list.link(page, index);
     list::name(before);

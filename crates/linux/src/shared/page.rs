@@ -4,7 +4,8 @@
 //! One page for each thread that shares segments: its memberships, and what is to be
 //! known of its robust list. The thread has two thread-local pointers: to the page, and
 //! to the membership it used last, which lies there. A forked child inherits the
-//! pointers and finds zeroes behind them (WIPED-ZEROES): nobody, member of nothing.
+//! pointers and finds zeroes behind them (WIPED-ZEROES): nobody, member of nothing, with no
+//! claim in use.
 //!
 //! # Invariants
 //! - **PAGE-ONE-THREAD** Only its thread uses a page: the thread's code and its signal handlers.
@@ -41,6 +42,9 @@ pub struct SegmentMember {
     pub(super) held: AtomicU32,
     pub(super) life: AtomicU64,
     pub(super) attached: AtomicPtr<AttachedSegment>,
+    /// Which of its slot's claims it uses, one bit each. The claims themselves lie in the segment, where
+    /// anybody may write; this it keeps to itself.
+    pub(super) claims: [AtomicU64; MOST_CLAIMS / 64],
     /// It is the thread's alone (PAGE-ONE-THREAD).
     pub(super) thread: PhantomData<*const ()>,
 }
@@ -48,6 +52,9 @@ pub struct SegmentMember {
 // Inline code in C reads the first three and counts in the fourth.
 const _: () = assert!(offset_of!(SegmentMember, base) == 0 && offset_of!(SegmentMember, len) == 8);
 const _: () = assert!(offset_of!(SegmentMember, me) == 16 && offset_of!(SegmentMember, held) == 20);
+
+/// The most claims that a participant uses: so many bits are left in a member's line of memory.
+pub const MOST_CLAIMS: usize = 192;
 
 impl SegmentMember {
     #[inline(always)]
@@ -91,6 +98,50 @@ impl SegmentMember {
     #[must_use]
     pub fn held(&self) -> u32 {
         self.held.load(Ordering::Relaxed)
+    }
+
+    /// Takes a claim that the thread does not use, of the first `each` of its slot, and returns its number;
+    /// `None` if it uses all of them.
+    #[inline]
+    #[must_use]
+    pub fn take_claim(&self, each: usize) -> Option<usize> {
+        // As in `took`: neither is this a read-modify-write.
+        let used = self.claims.iter().map(|bits| bits.load(Ordering::Relaxed));
+        let (word, used) = used.enumerate().find(|&(_, used)| used != u64::MAX)?;
+        let number = word * 64 + used.trailing_ones() as usize;
+        (number < each).then(|| {
+            self.claims[word].store(used | (used + 1), Ordering::Relaxed);
+            number
+        })
+    }
+
+    /// Gives back a claim that the thread took under the name `me` and does not use any longer. Does nothing
+    /// if it has another name by now, for what it uses is that one's.
+    #[inline]
+    pub fn put_claim(&self, me: Identity, number: usize) {
+        if self.identity() != Some(me) {
+            return;
+        }
+        if let Some(bits) = self.claims.get(number / 64) {
+            let used = bits.load(Ordering::Relaxed);
+            bits.store(used & !(1 << (number % 64)), Ordering::Relaxed);
+        }
+    }
+
+    /// Returns the first claim that the thread uses and of which `is_it` says so.
+    #[inline]
+    pub fn find_claim(&self, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        for (word, used) in self.claims.iter().enumerate() {
+            let mut left = used.load(Ordering::Relaxed);
+            while left != 0 {
+                let number = word * 64 + left.trailing_zeros() as usize;
+                if is_it(number) {
+                    return Some(number);
+                }
+                left &= left - 1;
+            }
+        }
+        None
     }
 
     /// Returns the life word of its slot.
@@ -217,5 +268,43 @@ impl MemberPage {
             self.order[later - 1].store(self.order[later].load(Relaxed), Relaxed);
         }
         self.linked.store(linked as u32 - 1, Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_is_used_once_until_it_is_given_back_by_who_took_it() {
+        let claims = [const { AtomicU64::new(0) }; MOST_CLAIMS / 64];
+        let name = |slot| Identity::new(slot, 1).expect("a name");
+        let member = SegmentMember {
+            base: AtomicUsize::new(0),
+            len: AtomicUsize::new(0),
+            me: AtomicU32::new(name(1).bits()),
+            held: AtomicU32::new(0),
+            life: AtomicU64::new(0),
+            attached: AtomicPtr::new(core::ptr::null_mut()),
+            claims,
+            thread: PhantomData,
+        };
+        assert_eq!(member.take_claim(0), None);
+        for most in [70, MOST_CLAIMS] {
+            let first = if most == 70 { 0 } else { 70 };
+            assert!((first..most).all(|number| member.take_claim(most) == Some(number)));
+            assert_eq!(member.take_claim(most), None);
+        }
+        member.put_claim(name(2), 130);
+        assert_eq!(member.take_claim(MOST_CLAIMS), None, "not the other one's to give");
+        for number in [130, 0, 63, 64] {
+            assert_eq!(member.find_claim(|each| each == number), Some(number));
+            member.put_claim(name(1), number);
+            assert_eq!(member.find_claim(|each| each == number), None);
+        }
+        assert_eq!(member.find_claim(|_| true), Some(1));
+        assert!([0, 63, 64, 130].iter().all(|&free| member.take_claim(MOST_CLAIMS) == Some(free)));
+        member.put_claim(name(1), MOST_CLAIMS);
+        assert_eq!(member.take_claim(MOST_CLAIMS), None);
     }
 }

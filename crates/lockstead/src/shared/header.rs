@@ -52,7 +52,7 @@ const CLAIM: u64 = 8;
 const LARGEST: u64 = 8 << 31;
 
 /// The most claims that a participant may have.
-pub(super) const MOST_CLAIMS: u32 = 256;
+pub(super) const MOST_CLAIMS: u32 = lockstead_linux::shared::MOST_CLAIMS as u32;
 /// The largest number of participants of a segment.
 pub(super) const MOST_PARTICIPANTS: u32 = LAST_SLOT;
 
@@ -110,7 +110,7 @@ impl SegmentHeader {
             return refuse("participants: between 1 and 16,382");
         }
         if parts.claims > MOST_CLAIMS {
-            return refuse("claims: at most 256");
+            return refuse("claims: at most 192");
         }
         if parts.root_align > PAGE {
             return refuse("the root type: aligned to at most 4096 bytes");

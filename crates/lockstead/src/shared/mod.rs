@@ -70,7 +70,6 @@
 //! happens at every point at which a participant can die.
 
 mod attached;
-mod claims;
 #[cfg(all(doctest, feature = "derive"))]
 mod compile_fail;
 mod condvar;
@@ -108,7 +107,8 @@ pub use semaphore::{OnDeath, Permit, SharedSemaphore, Taken};
 pub use shape::{Field, LockKind, Shape};
 pub use shareable::Shareable;
 
-use lockstead_core::robust;
+use lockstead_core::robust::slot::{AWAITED, Claim};
+use lockstead_core::{Atomic32, Ordering, robust};
 use lockstead_linux::Linux;
 use lockstead_linux::shared::SegmentMember;
 
@@ -144,6 +144,16 @@ fn party(address: usize) -> Result<(&'static SegmentMember, Party), SharedError>
         Some(party) => Ok((member, party)),
         None => Err(SharedError::NotInSegment),
     }
+}
+
+/// Returns the number of the claim on the lock of this address, among those that the calling thread uses
+/// in its segment.
+#[inline]
+fn claim_on(member: &SegmentMember, party: &Party, address: usize) -> Option<usize> {
+    let what = party.domain.offset(address)?;
+    let claims = party.domain.claims_of(party.me.slot());
+    let is_it = |claim: &Claim<Linux>| claim.what.load(Ordering::Relaxed) & !AWAITED == what;
+    member.find_claim(|number| claims.get(number).is_some_and(is_it))
 }
 
 #[cold]

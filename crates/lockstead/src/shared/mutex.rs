@@ -386,8 +386,9 @@ pub(super) fn release_untouched(raw: &robust::RawSharedMutex<Linux>) -> bool {
 }
 
 /// Returns the calling thread as a participant of the segment of an address, if it is one.
+#[inline]
 pub(super) fn party_at(address: usize) -> Option<(&'static SegmentMember, Party)> {
-    let member = participant_at(address)?;
+    let member = member(address).or_else(|| participant_at(address))?;
     Some((member, member.party()?))
 }
 

@@ -36,7 +36,7 @@ impl SegmentOptions {
 
     /// Sets how many [`SharedRwLock`](super::SharedRwLock)s a thread may read under at the same
     /// time without keeping other readers out, and how many [`Permit`](super::Permit)s of
-    /// semaphores it may have: at most 256. With 0 there are no semaphores, and readers are alone.
+    /// semaphores it may have: at most 192. With 0 there are no semaphores, and readers are alone.
     #[must_use]
     pub const fn claims(mut self, claims: u32) -> Self {
         self.claims = claims;

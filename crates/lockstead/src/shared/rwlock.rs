@@ -3,7 +3,7 @@
 use super::error::SharedError;
 use super::locked::{HeldGuard, Inconsistent, Locked, sealed};
 use super::shape::{LockKind, Shape};
-use super::{GuardHolder, Party, Shareable, claims, held_error};
+use super::{GuardHolder, Party, Shareable, held_error};
 use crate::{CancelToken, time};
 use core::cell::UnsafeCell;
 use core::fmt;
@@ -242,10 +242,10 @@ pub(super) fn read_by(
     by: impl FnOnce(&Party, Option<usize>) -> Result<ReadHold, robust::RobustError>,
 ) -> Result<Option<(GuardHolder, ReadHold)>, SharedError> {
     let (member, party) = super::party(address)?;
-    let claim = claims::take(&party);
+    let claim = member.take_claim(party.domain.claims_each);
     let outcome = by(&party, claim);
     if let (Some(number), false) = (claim, matches!(outcome, Ok(ReadHold::Claim(_)))) {
-        claims::put(&party, number);
+        member.put_claim(party.me, number);
     }
     match outcome {
         Ok(hold) => {
@@ -319,7 +319,7 @@ impl<T: Shareable> Drop for SharedReadGuard<'_, T> {
         let Some(party) = self.holder.party() else { return };
         self.lock.raw.unread(&party, self.hold);
         if let ReadHold::Claim(number) = self.hold {
-            claims::put(&party, number);
+            self.holder.member.put_claim(party.me, number);
         }
         self.holder.member.gave();
     }

@@ -2,7 +2,7 @@
 
 use super::error::SharedError;
 use super::shape::{LockKind, Shape};
-use super::{GuardHolder, Party, Shareable, claims, held_error};
+use super::{GuardHolder, Party, Shareable, held_error};
 use crate::{CancelToken, time};
 use core::fmt;
 use core::marker::PhantomData;
@@ -185,7 +185,8 @@ impl SharedSemaphore {
         by: impl FnOnce(&Party, usize) -> Result<Units, robust::RobustError>,
     ) -> Taking<'_> {
         let (member, party) = super::party(self.address())?;
-        let claim = claims::take(&party).ok_or(SharedError::TooManyClaims)?;
+        let claim = member.take_claim(party.domain.claims_each);
+        let claim = claim.ok_or(SharedError::TooManyClaims)?;
         match by(&party, claim) {
             Ok(Units { lost }) => {
                 // A peer may erase the claim.
@@ -201,7 +202,7 @@ impl SharedSemaphore {
                 })
             }
             Err(error) => {
-                claims::put(&party, claim);
+                member.put_claim(party.me, claim);
                 Err(super::error_of(error))
             }
         }
@@ -286,7 +287,7 @@ impl Permit<'_> {
         // In a forked child, nobody: it is the parent that has them.
         let Some(party) = self.holder.party() else { return };
         let _ = by(self.semaphore, &party, self.claim, self.units);
-        claims::put(&party, self.claim);
+        self.holder.member.put_claim(party.me, self.claim);
         self.holder.member.gave();
     }
 }

@@ -196,12 +196,13 @@ fn options_that_make_no_segment_are_refused() {
     for options in [
         SegmentOptions::new().participants(0),
         SegmentOptions::new().participants(16_383),
-        SegmentOptions::new().claims(257),
+        SegmentOptions::new().claims(193),
     ] {
         let refused = Small::memfd("none", &options).expect_err("no such segment");
         assert!(matches!(refused, SegmentError::Options(_)), "{refused:?}");
     }
     Small::memfd("most", &SegmentOptions::new().participants(16_382).claims(1)).expect("the most");
+    Small::memfd("most", &SegmentOptions::new().claims(192)).expect("the most");
 }
 
 #[test]

@@ -90,6 +90,33 @@ fn a_thread_has_as_many_permits_as_claims() {
 }
 
 #[test]
+fn a_thread_has_all_its_claims_in_each_of_many_segments() {
+    const MOST: usize = 192;
+    let options = SegmentOptions::new().claims(MOST as u32);
+    let make = |root: &mut SharedSemaphore| *root = SharedSemaphore::new(200, OnDeath::Return);
+    let make = |_| Segment::memfd_with("many", &options, make).expect("a segment");
+    let segments: Vec<Segment<SharedSemaphore>> = (0..10).map(make).collect();
+    let take = |segment: &'static Segment<SharedSemaphore>, most: usize| -> Vec<_> {
+        (0..most).map(|_| segment.root().acquire(1).unwrap().permit()).collect()
+    };
+    let segments: &'static [_] = segments.leak();
+    let mut permits: Vec<_> = segments.iter().map(|segment| take(segment, MOST)).collect();
+    for (segment, permits) in segments.iter().zip(&mut permits) {
+        assert_eq!(segment.root().try_acquire(1).map(drop), Err(SharedError::TooManyClaims));
+        let mut number = 0;
+        permits.retain(|_| {
+            number += 1;
+            number % 3 != 0
+        });
+        assert_eq!(segment.root().free(), 200 - 128);
+        permits.extend(take(segment, MOST - 128));
+        assert_eq!(segment.root().try_acquire(1).map(drop), Err(SharedError::TooManyClaims));
+    }
+    drop(permits);
+    assert!(segments.iter().all(|segment| segment.root().free() == 200));
+}
+
+#[test]
 fn units_of_the_dead_are_free_again() {
     let _watchdog = Watchdog::new("units_of_the_dead_are_free_again");
     for on_death in [OnDeath::Return, OnDeath::Report] {

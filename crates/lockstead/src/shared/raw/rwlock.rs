@@ -2,7 +2,7 @@
 
 use super::super::error::SharedError;
 use super::super::rwlock::{read_by, write_by};
-use super::super::{GuardHolder, claims, held_error, mutex};
+use super::super::{GuardHolder, claim_on, held_error, mutex};
 use super::RawOutcome;
 use lockstead_core::WaitBounds;
 use lockstead_core::robust::{Got, RawSharedRwLock, ReadHold};
@@ -62,11 +62,11 @@ impl RawRwLock {
     pub fn unlock(&self) -> bool {
         let address = self.address();
         let Some((member, party)) = mutex::party_at(address) else { return false };
-        let claim = party.domain.offset(address).and_then(|what| claims::find(&party, what));
+        let claim = claim_on(member, &party, address);
         let released = match claim {
             Some(number) => {
                 let released = self.0.unread(&party, ReadHold::Claim(number));
-                claims::put(&party, number);
+                member.put_claim(party.me, number);
                 released
             }
             None => self.0.unwrite(&party),

@@ -1,7 +1,7 @@
 //! The counting semaphore without permits to keep: a thread has units.
 
 use super::super::error::SharedError;
-use super::super::{OnDeath, Party, claims, error_of, held_error, mutex, party};
+use super::super::{OnDeath, Party, claim_on, error_of, held_error, mutex, party};
 use core::sync::atomic::{AtomicU32, Ordering};
 use lockstead_core::robust::{self, RawSharedSemaphore, Units};
 use lockstead_core::{Atomic32, WaitBounds};
@@ -110,17 +110,14 @@ impl RawSemaphore {
         core::ptr::from_ref(self).addr()
     }
 
-    fn account(&self, party: &Party) -> Option<usize> {
-        party.domain.offset(self.address()).and_then(|what| claims::find(party, what))
-    }
-
     fn take(
         &self,
         by: impl FnOnce(&Party, usize) -> Result<Units, robust::RobustError>,
     ) -> Result<u32, SharedError> {
         let (member, party) = party(self.address())?;
-        let account = self.account(&party);
-        let claim = account.or_else(|| claims::take(&party)).ok_or(SharedError::TooManyClaims)?;
+        let account = claim_on(member, &party, self.address());
+        let claim = account.or_else(|| member.take_claim(party.domain.claims_each));
+        let claim = claim.ok_or(SharedError::TooManyClaims)?;
         match by(&party, claim) {
             Ok(Units { lost }) => {
                 if account.is_none() {
@@ -131,7 +128,7 @@ impl RawSemaphore {
             }
             Err(error) => {
                 if account.is_none() {
-                    claims::put(&party, claim);
+                    member.put_claim(party.me, claim);
                 }
                 Err(error_of(error))
             }
@@ -143,11 +140,11 @@ impl RawSemaphore {
         by: impl FnOnce(&Party, usize) -> Result<bool, robust::RobustError>,
     ) -> Result<bool, SharedError> {
         let Some((member, party)) = mutex::party_at(self.address()) else { return Ok(false) };
-        let Some(claim) = self.account(&party) else { return Ok(false) };
+        let Some(claim) = claim_on(member, &party, self.address()) else { return Ok(false) };
         let given = by(&party, claim).map_err(error_of)?;
         let left = party.domain.claims_of(party.me.slot()).get(claim);
         if given && left.is_none_or(|claim| claim.what.load(Ordering::Relaxed) == 0) {
-            claims::put(&party, claim);
+            member.put_claim(party.me, claim);
             member.gave();
         }
         Ok(given)
