@@ -111,6 +111,19 @@ fn nobody_gives_way_past_the_bound() {
     assert_eq!(sleeps()[0].channel, Channel::HandOff);
 }
 
+/// Another one is registered already: who is past the bound sleeps, and asks again later.
+#[test]
+fn nobody_gives_way_past_the_bound_behind_another_one() {
+    let lock = held::<Polite>();
+    script_pause(move || {
+        pass(Polite::BOUND + Polite::SHARE - machine().others);
+        force(lock, Word(2 | REGISTERED));
+    });
+    then(lock, 0);
+    assert_eq!(acquired(lock), 1);
+    assert_eq!(sleeps()[0].channel, Channel::Low);
+}
+
 #[test]
 fn nobody_gives_way_to_one_for_whom_a_free_lock_is_reserved() {
     let lock = held::<Polite>();
