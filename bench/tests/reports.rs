@@ -160,6 +160,7 @@ fn every_name_is_read_back_and_others_are_refused_with_the_list() {
         names,
         [
             "lockstead",
+            "lockstead-fair",
             "semaphore-classic",
             "semaphore-tuned",
             "ww",

@@ -120,7 +120,7 @@ fn features_say_what_is_in_use_and_what_falls_back() {
         return;
     };
     let absent = json["locks_absent"].as_array().expect("locks_absent").len();
-    assert_eq!(locks.len() + absent, 16);
+    assert_eq!(locks.len() + absent, 17);
 }
 
 #[test]
