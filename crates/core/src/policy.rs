@@ -136,8 +136,8 @@ impl Policy for Standard {
 }
 
 /// The policy of the mutex whose waits are short. Threads take turns of [`BATCH`](Policy::BATCH) on
-/// a processor, by the scheduler's own queue: to give a processor up costs a third of a sleep and a
-/// wake-up, and needs nobody who wakes. Nobody backs off, and the bound after which one asks to be
+/// a processor, by the scheduler's own queue: who gives a processor up needs nobody to be woken by.
+/// Nobody backs off, and the bound after which one asks to be
 /// handed the lock is a tenth of the standard one, a fifth for each thread that sleeps.
 ///
 /// `docs/frontier.md` says what it gains and what it costs.
