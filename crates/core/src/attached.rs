@@ -17,8 +17,8 @@ pub struct Attached<U32, U64> {
     pub(crate) node: Node<U32, U64>,
     /// The records by which other threads reach the contexts of this one.
     pub(crate) records: [SlotContext<U32, U64>; CONTEXTS_PER_THREAD],
-    /// The time, in nanoseconds, at which the thread last came back to a processor from a wait, as
-    /// far as its locks know (`sleep/batch.rs`). The thread alone uses it.
+    /// The time, in nanoseconds, at which the thread last had a processor again that it had given up,
+    /// or was woken to look at a lock (`sleep/batch.rs`). The thread alone uses it.
     pub(crate) batch: U64,
     /// How many wait/wound mutexes the thread holds without a context. The thread alone uses it.
     pub(crate) alone: U32,

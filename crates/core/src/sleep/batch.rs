@@ -30,7 +30,8 @@
 //!
 //! # Progress
 //! A waiter gives way [`Policy::YIELDS`] times at most between two sleeps, and not past its bound.
-//! A thread that holds another lock gives way all the same; who waits for that lock waits for the
+//! A hand-off waiter's sleep and a back-off sleep begin no batch: who comes from there gives way after
+//! its next release for which others wait. A thread that holds another lock gives way all the same; who waits for that lock waits for the
 //! turn, too.
 //!
 //! # Source
