@@ -26,15 +26,22 @@ static void *waiter(void *unused)
     return unused;
 }
 
+/* Starts a thread that announces itself and then waits; returns when it sleeps. */
+static pthread_t start_asleep(void *(*body)(void *), const char *name)
+{
+    atomic_store(&id, getpid());
+    pthread_t thread = start(body, NULL, name);
+    while (atomic_load(&id) == getpid())
+        nap(1);
+    await_state(&id, 'S');
+    return thread;
+}
+
 static void hold(pthread_t *threads, int count)
 {
     pthread_mutex_lock(&wanted); /* @holds */
     for (int i = 0; i < count; i++) {
-        atomic_store(&id, getpid());
-        threads[i] = start(waiter, NULL, "waiter");
-        while (atomic_load(&id) == getpid())
-            nap(1);
-        await_state(&id, 'S');
+        threads[i] = start_asleep(waiter, "waiter");
     }
     pthread_mutex_unlock(&wanted);
 }
@@ -62,11 +69,7 @@ static void waits(void)
         must(pthread_join(threads[i], NULL));
     must(sem_init(&units, 0, 0));
     must(pthread_barrier_init(&meeting, NULL, 2));
-    atomic_store(&id, getpid());
-    pthread_t thread = start(sleeper, NULL, "sleeper");
-    while (atomic_load(&id) == getpid())
-        nap(1);
-    await_state(&id, 'S');
+    pthread_t thread = start_asleep(sleeper, "sleeper");
     pthread_mutex_lock(&other);
     atomic_store(&is_ready, 1);
     pthread_cond_signal(&ready); /* @signals */
@@ -105,14 +108,8 @@ static void storm(void)
 /* Ends while a thread waits. */
 static void killed(void)
 {
-    pthread_t thread;
     pthread_mutex_lock(&wanted); /* @holds_to_the_end */
-    atomic_store(&id, getpid());
-    thread = start(waiter, NULL, "waiter");
-    while (atomic_load(&id) == getpid())
-        nap(1);
-    await_state(&id, 'S');
-    (void)thread;
+    start_asleep(waiter, "waiter");
     raise(SIGKILL);
 }
 
@@ -146,11 +143,7 @@ static void robust(void)
     threads[0] = start(owner, NULL, "owner");
     await(&met, 1);
     for (int i = 1; i < 3; i++) {
-        atomic_store(&id, getpid());
-        threads[i] = start(heir, NULL, "heir");
-        while (atomic_load(&id) == getpid())
-            nap(1);
-        await_state(&id, 'S');
+        threads[i] = start_asleep(heir, "heir");
     }
     atomic_store(&met, 2);
     for (int i = 0; i < 3; i++)
@@ -186,11 +179,7 @@ static void leaves(void)
     pthread_mutex_lock(&hot);
     for (int i = 0; i < 2; i++) {
         must(signal(SIGUSR1, i == 0 ? leave : jump) == SIG_ERR);
-        atomic_store(&id, getpid());
-        pthread_t thread = start(left, NULL, "left");
-        while (atomic_load(&id) == getpid())
-            nap(1);
-        await_state(&id, 'S');
+        pthread_t thread = start_asleep(left, "left");
         must(pthread_kill(thread, SIGUSR1));
         must(pthread_join(thread, NULL));
     }
@@ -200,6 +189,7 @@ static void leaves(void)
 static void *killer(void *unused)
 {
     atomic_int first = getpid();
+    await(&met, 1);
     await_state(&first, 'S');
     raise(SIGKILL);
     return unused;
@@ -209,8 +199,9 @@ static void *killer(void *unused)
 static void joins(void)
 {
     pthread_mutex_lock(&wanted);
-    pthread_t thread = start(waiter, NULL, "waiter");
+    pthread_t thread = start_asleep(waiter, "waiter");
     start(killer, NULL, "killer");
+    atomic_store(&met, 1);
     pthread_join(thread, NULL);
 }
 
