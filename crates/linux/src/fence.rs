@@ -11,11 +11,10 @@
 //!   registered and one call has succeeded.
 //!
 //! # Limits
-//! The registration waits for all processors, some milliseconds, if there are several
-//! threads: the first lock of a process that becomes biased pays it. After `fork` the child
-//! is registered as its parent was, and registers again if it is not.
+//! After `fork` the child is registered as its parent was, and registers again if it is not.
 
 use crate::linux::Linux;
+use crate::membarrier::membarrier;
 use crate::sys;
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use lockstead_core::biased::Fences;
@@ -61,10 +60,4 @@ fn register() -> bool {
 
 fn fence() -> bool {
     membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED)
-}
-
-fn membarrier(command: libc::c_int) -> bool {
-    let _errno = sys::KeepErrno::new();
-    // SAFETY: the call takes numbers only, and no memory of ours.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }

@@ -47,6 +47,7 @@
 //! Desnoyers' `membarrier`. The use for a mutex's release is ours.
 
 use crate::atomics::U64;
+use crate::membarrier::membarrier;
 use core::arch::asm;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU8, Ordering::Relaxed};
@@ -75,6 +76,7 @@ pub fn sections() -> *mut u64 {
 
 /// Settles how the calling thread, which joins, takes and releases.
 pub(crate) fn join() {
+    crate::membarrier::register_at_start();
     if let Some(single) = libc_says() {
         SINGLE.store(single.cast_mut(), Relaxed);
     }
@@ -106,14 +108,8 @@ pub(crate) fn unreliable() -> bool {
     REFUSED.load(Relaxed)
 }
 
-fn membarrier(command: libc::c_int) -> bool {
-    let _errno = crate::sys::KeepErrno::new();
-    // SAFETY: the call takes numbers only, and no memory of ours.
-    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
-}
-
 /// Returns the place where the libc says whether the process has one thread.
-fn libc_says() -> Option<*const u8> {
+pub(crate) fn libc_says() -> Option<*const u8> {
     let single: *const u8;
     // SAFETY: the instruction reads an entry of the global offset table, which the linker has
     // made; it is null in a libc that has no such symbol.

@@ -30,6 +30,7 @@ pub mod futex;
 mod halves;
 mod linux;
 mod me;
+mod membarrier;
 mod membership;
 mod observer;
 pub mod oncpu;

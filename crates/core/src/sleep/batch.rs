@@ -104,7 +104,9 @@ impl<P: Platform, K: Subject, Y: Policy> Yields<P, K, Y> {
 
     /// Begins anew, as a batch does, with the waiter `me` whose sleep has ended `now`.
     pub(super) fn after_sleep(me: Slot, now: Nanos) -> Self {
-        begin::<P>(me, now);
+        if Y::BATCH > 0 {
+            begin::<P>(me, now);
+        }
         Self::new()
     }
 
