@@ -12,7 +12,7 @@ use std::thread;
 /// others.
 fn registered() -> [bool; 2] {
     [libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED]
-        // SAFETY: the call takes numbers only.
+        // SAFETY: the call takes numbers only, and no memory.
         .map(|command| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 })
 }
 
@@ -23,7 +23,7 @@ fn the_process_is_registered_before_it_has_a_second_thread() {
     let mutex = RawMutex::<Linux, Off>::new();
     let lock = || {
         mutex.lock(Location::caller()).expect("it is free");
-        // SAFETY: locked above.
+        // SAFETY: this thread has locked the mutex in the line above.
         unsafe { mutex.unlock() };
     };
     thread::scope(|scope| scope.spawn(lock).join().expect("no panic"));
