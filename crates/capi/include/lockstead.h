@@ -19,6 +19,7 @@
 #include "lockstead/semaphore.h"
 #include "lockstead/rwlock.h"
 #include "lockstead/cond.h"
+#include "lockstead/fair.h"
 #include "lockstead/once.h"
 #include "lockstead/ww.h"
 #include "lockstead/rt.h"

@@ -6,7 +6,7 @@ use crate::own::enter;
 use crate::refuse::refuse;
 use crate::wait::{self, FOREVER, TIMEOUT};
 use core::mem::MaybeUninit;
-use lockstead_core::{LockError, Platform, RawCondvar, WaitBounds};
+use lockstead_core::{LockError, Off, Platform, Policy, RawCondvar, RawMutex, WaitBounds};
 use lockstead_linux::Linux;
 
 c_type! {
@@ -21,7 +21,12 @@ impl lks_cond {
     ///
     /// # Safety
     /// CAPI-HOLDER holds for the mutex, and CAPI-HOW.
-    pub(crate) unsafe fn wait_how(&self, mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
+    pub(crate) unsafe fn wait_how<Y: Policy>(
+        &self,
+        mutex: &RawMutex<Linux, Off, Y>,
+        how: u32,
+        argument: u64,
+    ) -> i32 {
         // SAFETY: CAPI-HOW holds for `how` and `argument`, and CAPI-HOLDER for the mutex: the
         // caller keeps both.
         unsafe { wait::waiting(how, argument, |how| self.wait_bounded(mutex, how)) }
@@ -31,14 +36,18 @@ impl lks_cond {
     ///
     /// # Safety
     /// CAPI-HOLDER holds for the mutex.
-    unsafe fn wait_bounded(&self, mutex: &lks_mutex, how: &WaitBounds<'_, Linux>) -> i32 {
+    unsafe fn wait_bounded<Y: Policy>(
+        &self,
+        mutex: &RawMutex<Linux, Off, Y>,
+        how: &WaitBounds<'_, Linux>,
+    ) -> i32 {
         enter();
         // SAFETY: CAPI-HOLDER: the calling thread holds the mutex; the caller keeps it.
-        let ended = unsafe { self.0.wait(&mutex.0, how, nowhere()) };
+        let ended = unsafe { self.0.wait(mutex, how, nowhere()) };
         // Only after a signal handler left the wait by fork or by a jump: the caller
         // believes that it holds the mutex.
         if let Err(error @ (LockError::Recursive | LockError::OwnerLost)) = ended {
-            refuse(error, "lks_cond_wait", "mutex", mutex.address());
+            refuse(error, "lks_cond_wait", "mutex", mutex.id().0);
         }
         wait::code(ended)
     }
@@ -56,7 +65,7 @@ unsafe extern "C" fn lks_cond_wait_how(
     argument: u64,
 ) -> i32 {
     // SAFETY: CAPI-HOLDER holds for the mutex, and CAPI-HOW: the caller keeps both.
-    unsafe { cond.wait_how(mutex, how, argument) }
+    unsafe { cond.wait_how(&mutex.0, how, argument) }
 }
 
 /// Waits as `how` says, and for so many nanoseconds at most: leaves in `left` how many of them are
@@ -79,7 +88,7 @@ unsafe extern "C" fn lks_cond_wait_within_how(
     let until = how.deadline.map_or(deadline, |until| until.min(deadline));
     let how = WaitBounds { deadline: Some(until), ..how };
     // SAFETY: CAPI-HOLDER holds for the mutex: the caller keeps it.
-    let ended = unsafe { cond.wait_bounded(mutex, &how) };
+    let ended = unsafe { cond.wait_bounded(&mutex.0, &how) };
     *left = deadline.0.saturating_sub(Linux::now().0);
     ended
 }
@@ -98,10 +107,10 @@ extern "C" fn lks_cond_init(cond: &mut MaybeUninit<lks_cond>) {
 
 also! {
     fn lks_cond_wait(cond: &lks_cond, mutex: &lks_mutex) {
-        let _ = cond.wait_how(mutex, FOREVER, 0);
+        let _ = cond.wait_how(&mutex.0, FOREVER, 0);
     }
     fn lks_cond_wait_timeout(cond: &lks_cond, mutex: &lks_mutex, nanoseconds: u64) -> i32 {
-        cond.wait_how(mutex, TIMEOUT, nanoseconds)
+        cond.wait_how(&mutex.0, TIMEOUT, nanoseconds)
     }
     fn lks_cond_notify_one(cond: &lks_cond) { cond.0.notify_one() }
     fn lks_cond_notify_all(cond: &lks_cond) { cond.0.notify_all() }

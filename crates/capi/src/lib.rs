@@ -35,6 +35,7 @@ mod cancel;
 mod check;
 mod cond;
 mod export;
+mod fair;
 mod mutex;
 mod names;
 mod once;
@@ -49,6 +50,7 @@ mod ww;
 
 pub use cancel::lks_cancel;
 pub use cond::lks_cond;
+pub use fair::lks_fair_mutex;
 pub use mutex::lks_mutex;
 pub use once::lks_once;
 pub use rt::{lks_rt_mutex, lks_rt_recursive_mutex};

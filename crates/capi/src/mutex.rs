@@ -7,7 +7,7 @@ use crate::wait::{self, INTERRUPTIBLE, TIMEOUT};
 use core::mem::MaybeUninit;
 use core::panic::Location;
 use core::sync::atomic::{AtomicI32, Ordering};
-use lockstead_core::{RawMutex, Site};
+use lockstead_core::{Off, Policy, RawMutex, Site};
 use lockstead_linux::Linux;
 
 c_type! {
@@ -22,35 +22,32 @@ pub(crate) fn nowhere() -> Site {
     Location::caller()
 }
 
-impl lks_mutex {
-    pub(crate) fn address(&self) -> usize {
-        self.0.id().0
+/// Takes the mutex for `call`, or aborts where that would take for ever.
+pub(crate) fn lock<Y: Policy>(mutex: &RawMutex<Linux, Off, Y>, call: &str) {
+    enter();
+    if let Err(error) = mutex.lock(nowhere()) {
+        refuse(error, call, "mutex", mutex.id().0);
     }
+}
 
-    pub(crate) fn lock(&self, call: &str) {
-        enter();
-        if let Err(error) = self.0.lock(nowhere()) {
-            refuse(error, call, "mutex", self.address());
-        }
-    }
-
-    /// Takes the mutex, unless the wait ends before.
-    ///
-    /// # Safety
-    /// CAPI-HOW holds.
-    pub(crate) unsafe fn lock_how(&self, how: u32, argument: u64) -> i32 {
-        enter();
-        // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
-        unsafe {
-            wait::waiting(how, argument, |how| wait::code(self.0.lock_how(how, 0, nowhere())))
-        }
-    }
+/// Takes the mutex, unless the wait ends before.
+///
+/// # Safety
+/// CAPI-HOW holds.
+pub(crate) unsafe fn lock_how<Y: Policy>(
+    mutex: &RawMutex<Linux, Off, Y>,
+    how: u32,
+    argument: u64,
+) -> i32 {
+    enter();
+    // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
+    unsafe { wait::waiting(how, argument, |how| wait::code(mutex.lock_how(how, 0, nowhere()))) }
 }
 
 /// Takes the mutex, or aborts where that would take for ever.
 #[unsafe(no_mangle)]
 extern "C" fn lks_mutex_lock_slow(mutex: &lks_mutex) {
-    mutex.lock("lks_mutex_lock");
+    lock(&mutex.0, "lks_mutex_lock");
 }
 
 /// Takes the mutex, unless the wait ends before.
@@ -60,7 +57,7 @@ extern "C" fn lks_mutex_lock_slow(mutex: &lks_mutex) {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn lks_mutex_lock_how(mutex: &lks_mutex, how: u32, argument: u64) -> i32 {
     // SAFETY: CAPI-HOW holds for `how` and `argument`: the caller keeps it.
-    unsafe { mutex.lock_how(how, argument) }
+    unsafe { lock_how(&mutex.0, how, argument) }
 }
 
 /// Takes the mutex if it is free; returns 1 if it did.
@@ -90,10 +87,10 @@ also! {
     fn lks_mutex_lock(mutex: &lks_mutex) { lks_mutex_lock_slow(mutex) }
     fn lks_mutex_trylock(mutex: &lks_mutex) -> i32 { lks_mutex_trylock_slow(mutex) }
     fn lks_mutex_lock_interruptible(mutex: &lks_mutex) -> i32 {
-        mutex.lock_how(INTERRUPTIBLE, 0)
+        lock_how(&mutex.0, INTERRUPTIBLE, 0)
     }
     fn lks_mutex_lock_timeout(mutex: &lks_mutex, nanoseconds: u64) -> i32 {
-        mutex.lock_how(TIMEOUT, nanoseconds)
+        lock_how(&mutex.0, TIMEOUT, nanoseconds)
     }
     fn lks_mutex_unlock(mutex: &lks_mutex) { mutex.0.unlock() }
     fn lks_mutex_is_locked(mutex: &lks_mutex) -> i32 { i32::from(mutex.0.is_locked()) }
@@ -116,7 +113,7 @@ pub(crate) extern "C" fn lks_atomic_dec_and_mutex_lock(
         return 0;
     }
     if count.load(Ordering::Relaxed) > 0 {
-        mutex.lock("lks_atomic_dec_and_mutex_lock");
+        lock(&mutex.0, "lks_atomic_dec_and_mutex_lock");
         match decrement_above(0) {
             Ok(1) => return 1,
             left => {

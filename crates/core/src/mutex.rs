@@ -70,6 +70,32 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         LockId(core::ptr::from_ref(self).addr())
     }
 
+    /// Returns the same mutex, whose calls wait by another policy. Calls by different policies may
+    /// use one mutex at the same time: the word says nothing of a policy, and what a thread leaves in
+    /// it is acted on by each of them alike. The waits of each call are bounded by its own policy,
+    /// and a batch ends where the release's policy has one.
+    ///
+    /// ```
+    /// use lockstead_core::policy::Fair;
+    /// use lockstead_core::{Off, RawMutex};
+    /// use lockstead_linux::Linux;
+    /// use std::panic::Location;
+    ///
+    /// let mutex: RawMutex<Linux> = RawMutex::new();
+    /// let fair: &RawMutex<Linux, Off, Fair> = mutex.by_policy();
+    /// fair.lock(Location::caller()).expect("this thread does not hold it yet");
+    /// assert!(mutex.is_mine());
+    /// // SAFETY: this thread has locked it above, and releases it once.
+    /// unsafe { mutex.unlock() };
+    /// ```
+    #[inline(always)]
+    #[must_use]
+    pub const fn by_policy<Z: Policy>(&self) -> &RawMutex<P, H, Z> {
+        // SAFETY: both types are `repr(C)` with the same fields in the same order, but for the policy's
+        // marker, which takes no room and has no value. The reference lives as long as that of `self`.
+        unsafe { &*core::ptr::from_ref(self).cast() }
+    }
+
     /// Acquires, waiting as long as it takes.
     ///
     /// # Errors

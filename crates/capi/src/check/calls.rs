@@ -1,10 +1,10 @@
-//! The functions that `check.h` declares.
+//! The functions that `check.h` declares, but for those of `mutexes`.
 //!
 //! Each asks the rules first. A call that breaks one, in a program that is told to go
 //! on, does nothing and fails where it can say so.
 
 use super::report::SourcePlace;
-use super::rules::{may_release, may_wait, may_wait_with, me, unheld, usable, wait as will_wait};
+use super::rules::{may_release, may_wait, me, unheld, usable, wait as will_wait};
 use super::table::{CheckedKind, with};
 use crate::mutex::{lks_atomic_dec_and_mutex_lock, nowhere};
 use crate::own::enter;
@@ -17,7 +17,7 @@ use lockstead_core::LockError;
 use lockstead_rules::Rule;
 
 /// Acquires by `take`, between the rules before and the note afterwards.
-fn acquire(
+pub(super) fn acquire(
     hold: (usize, bool, u32),
     level: u32,
     (how, call): (u32, &str),
@@ -43,7 +43,11 @@ fn acquire(
 }
 
 /// Tries by `take`, which says 1 for yes.
-fn attempt(hold: (usize, bool, u32), at: SourcePlace, take: impl FnOnce() -> i32) -> i32 {
+pub(super) fn attempt(
+    hold: (usize, bool, u32),
+    at: SourcePlace,
+    take: impl FnOnce() -> i32,
+) -> i32 {
     let taken = take();
     if taken != 0 {
         with(|table| table.acquired(hold, 0, true, at));
@@ -112,76 +116,6 @@ unsafe extern "C" fn lks_check_destroy(
     {
         names::forget(address);
         with(|table| table.lock(address, kind, &at).destroyed = Some(at.clone()));
-    }
-}
-
-/// Acquires a mutex, checked.
-///
-/// # Safety
-/// As the inline function that it stands for; `file` is a string.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_check_mutex_lock(
-    mutex: *const lks_mutex,
-    how: u32,
-    argument: u64,
-    subclass: u32,
-    file: *const c_char,
-    line: u32,
-) -> i32 {
-    enter();
-    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
-    let at = unsafe { SourcePlace::new(file, line) };
-    let address = mutex.addr();
-    if !usable(address, CheckedKind::Mutex, "lks_mutex_lock", &at) && address == 0 {
-        return -libc::EINVAL;
-    }
-    // SAFETY: CAPI-OBJECT: it is not null, and so a mutex; the caller keeps it.
-    let mutex = unsafe { &*mutex };
-    acquire((address, false, me()), subclass, (how, "lks_mutex_lock"), at, || {
-        // SAFETY: CAPI-OBJECT: the argument is what `how` takes; the caller keeps it.
-        unsafe { mutex.lock_how(how, argument) }
-    })
-}
-
-/// Tries to acquire a mutex, checked.
-///
-/// # Safety
-/// As the inline function that it stands for; `file` is a string.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_check_mutex_trylock(
-    mutex: *const lks_mutex,
-    file: *const c_char,
-    line: u32,
-) -> i32 {
-    enter();
-    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
-    let at = unsafe { SourcePlace::new(file, line) };
-    if !usable(mutex.addr(), CheckedKind::Mutex, "lks_mutex_trylock", &at) {
-        return 0;
-    }
-    // SAFETY: CAPI-OBJECT: it is not null, and so a mutex; the caller keeps it.
-    let mutex = unsafe { &*mutex };
-    attempt((mutex.address(), false, me()), at, || i32::from(mutex.0.try_lock(nowhere())))
-}
-
-/// Releases a mutex, checked.
-///
-/// # Safety
-/// As the inline function that it stands for; `file` is a string.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_check_mutex_unlock(
-    mutex: *const lks_mutex,
-    file: *const c_char,
-    line: u32,
-) {
-    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
-    let at = unsafe { SourcePlace::new(file, line) };
-    let call = "lks_mutex_unlock";
-    if usable(mutex.addr(), CheckedKind::Mutex, call, &at)
-        && may_release((mutex.addr(), false, me()), call, &at)
-    {
-        // SAFETY: CAPI-HELD: a mutex that the calling thread holds, as was asked just now.
-        unsafe { (*mutex).0.unlock() };
     }
 }
 
@@ -389,37 +323,6 @@ unsafe extern "C" fn lks_check_rwlock_downgrade(
         // SAFETY: CAPI-HELD: a lock that the calling thread has for writing, as was asked just now.
         unsafe { (*lock).0.downgrade() };
     }
-}
-
-/// Waits on a condition variable, checked.
-///
-/// # Safety
-/// As the inline function that it stands for; `file` is a string.
-#[unsafe(no_mangle)]
-unsafe extern "C" fn lks_check_cond_wait(
-    cond: *const lks_cond,
-    mutex: *const lks_mutex,
-    how: u32,
-    argument: u64,
-    file: *const c_char,
-    line: u32,
-) -> i32 {
-    enter();
-    // SAFETY: CAPI-FILE: `file` is a string or null; `check.h` keeps it.
-    let at = unsafe { SourcePlace::new(file, line) };
-    let call = "lks_cond_wait";
-    let hold = (mutex.addr(), false, me());
-    if !usable(cond.addr(), CheckedKind::Cond, call, &at)
-        || !usable(hold.0, CheckedKind::Mutex, call, &at)
-        || !may_wait_with(hold, call, &at)
-    {
-        return -libc::EINVAL;
-    }
-    // SAFETY: CAPI-OBJECT, CAPI-HELD: both are live and the mutex is held, as was asked just now;
-    // the argument is what `how` takes (the caller).
-    let result = unsafe { (*cond).wait_how(&*mutex, how, argument) };
-    with(|table| table.acquired(hold, 0, false, at));
-    result
 }
 
 /// Notifies a condition variable, checked.

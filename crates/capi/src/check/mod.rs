@@ -23,6 +23,7 @@ mod calls;
 mod contexts;
 mod ending;
 mod lockdep;
+mod mutexes;
 mod once;
 mod report;
 mod rt;

@@ -292,3 +292,51 @@ fn model_mutex_try_lock_3t() {
         .verify("mutex, try_lock, 3 threads", &three().timeouts(1));
     assert!(stats.executions > 1000);
 }
+
+/// Adds to a counter, asking for its lock by the policy `X`.
+fn add_by<X: Policy, Y: Policy>(g: &Guarded<Y>) {
+    let lock: &Mutex<X> = g.lock.by_policy();
+    lock.lock(Location::caller()).expect("not recursive");
+    g.count.set(g.count.get() + 1);
+    // SAFETY: this thread has locked it above.
+    unsafe { lock.unlock() };
+}
+
+/// Shows the same as `adds` where one thread asks for the lock by the policy `X`, and `others` by the
+/// policy `Y`; one of these releases by `X` what it has acquired by `Y`.
+fn mixes<X: Policy, Y: Policy>(name: &str, others: usize, config: &Config) -> Stats {
+    Scenario::new(Guarded::<Y>::new)
+        .thread(|g| add_by::<X, Y>(g))
+        .threads(others, |g| g.add())
+        .thread(|g| {
+            if g.lock.try_lock(Location::caller()) {
+                g.count.set(g.count.get() + 1);
+                // SAFETY: this thread has locked it above.
+                unsafe { g.lock.by_policy::<X>().unlock() };
+            }
+        })
+        .after(move |g| {
+            let least = others as u32 + 1;
+            assert!((least..=least + 1).contains(&g.count.get()));
+            assert_eq!(g.lock.peek().without_slow_unlocks(), Word::IDLE);
+        })
+        .verify(name, config)
+}
+
+/// The shipped pair among them: who gives way, as `Fair` does, meets who backs off, as `Standard` does.
+#[test]
+fn model_mutex_excludes_whatever_policies_meet_3t() {
+    let config = watch_way(&three().jumps(1, 1000));
+    let stats = mixes::<GivesWay, Sleeps>("mutex, one gives way, 3 threads", 1, &config);
+    assert!(stats.seen("gave way") > 0);
+    let config = three().timeouts(1);
+    mixes::<GivesWayAndInsists, Sleeps>("mutex, one gives way and insists, 3 threads", 1, &config);
+    mixes::<GivesWay, Insists>("mutex, one gives way, one insists, 3 threads", 1, &config);
+    mixes::<Insists, GivesWay>("mutex, one insists, one gives way, 3 threads", 1, &config);
+    let config = three().rescue(true).stale_reads(depth(0, 1));
+    let name = "mutex, one gives way, one backs off, 3 threads";
+    mixes::<GivesWay, SleepsAndBacksOff>(name, 1, &config);
+    let config = config.processors(2).preemptions(depth(1, 2)).timeouts(1);
+    let name = "mutex, one spins and gives way, one spins and backs off, 3 threads";
+    mixes::<SpinsAndGivesWay, SpinsAndBacksOff>(name, 1, &config);
+}
