@@ -2,9 +2,9 @@
  * lockstead for C++11 and later: the locks of lockstead.h as types that work with
  * the standard library's.
  *
- * `lockstead::mutex` meets Lockable and TimedLockable, `lockstead::shared_mutex`
- * the same for readers: std::unique_lock, std::scoped_lock, std::shared_lock and
- * std::condition_variable_any take them. Guards of its own carry [[nodiscard]] and
+ * `lockstead::mutex` and `lockstead::fair_mutex` meet Lockable and TimedLockable,
+ * `lockstead::shared_mutex` the same for readers: std::unique_lock, std::scoped_lock,
+ * std::shared_lock and std::condition_variable_any take them. Guards of its own carry [[nodiscard]] and
  * the attributes of Clang's -Wthread-safety.
  *
  * Nothing here throws but what the standard's own wrappers throw, and
@@ -19,6 +19,7 @@
 
 #include "lockstead/cpp/base.hpp"
 #include "lockstead/cpp/mutex.hpp"
+#include "lockstead/cpp/fair_mutex.hpp"
 #include "lockstead/cpp/shared_mutex.hpp"
 #include "lockstead/cpp/counting_semaphore.hpp"
 #include "lockstead/cpp/condition_variable.hpp"

@@ -13,6 +13,8 @@ int main(void)
 {
     TYPE(lks_mutex);
     FIELD(lks_mutex, word__);
+    TYPE(lks_fair_mutex);
+    FIELD(lks_fair_mutex, mutex__);
     TYPE(lks_semaphore);
     FIELD(lks_semaphore, word__);
     TYPE(lks_rwlock);

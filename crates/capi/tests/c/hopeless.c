@@ -32,6 +32,11 @@ int main(int count, char **arguments)
         lks_set_name(&mutex, "accounts");
         lks_mutex_lock(&mutex);
         lks_mutex_lock(&mutex);
+    } else if (!strcmp(arguments[1], "fair")) {
+        static lks_fair_mutex fair = LKS_FAIR_MUTEX_INIT;
+        lks_set_name(&fair, "orders");
+        lks_mutex_lock(lks_mutex_of_fair(&fair));
+        lks_fair_mutex_lock(&fair);
     } else if (!strcmp(arguments[1], "lost")) {
         pthread_t thread = start(take, NULL);
         while (!lks_mutex_is_locked(&mutex))

@@ -58,8 +58,8 @@ fn rust_agrees_with_the_layout() {
             assert_eq!(agreed[stringify!($type)], here, stringify!($type));
         )*};
     }
-    same!(lks_mutex lks_semaphore lks_rwlock lks_cond lks_once lks_cancel lks_ww_mutex);
-    same!(lks_rt_mutex lks_rt_recursive_mutex);
+    same!(lks_mutex lks_fair_mutex lks_semaphore lks_rwlock lks_cond lks_once lks_cancel);
+    same!(lks_ww_mutex lks_rt_mutex lks_rt_recursive_mutex);
     same!(lks_shared_mutex lks_shared_rwlock lks_shared_semaphore lks_shared_cond);
     same!(lks_shm_field lks_shm_type lks_shm_options);
     use lockstead_core::robust::word::{INCONSISTENT, NOT_RECOVERABLE, OWNER};

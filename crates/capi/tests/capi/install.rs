@@ -221,7 +221,9 @@ fn for_another_c_library_too() {
     let lib = options.prefix.join("lib");
     let shared = ["liblockstead.so", "liblockstead.so.0"].map(|name| lib.join(name).exists());
     assert_eq!(shared, [false, false]);
-    for name in ["mutex", "semaphore", "cond", "rwlock", "once", "ww", "rt", "shared", "threads"] {
+    for name in
+        ["mutex", "fair", "semaphore", "cond", "rwlock", "once", "ww", "rt", "shared", "threads"]
+    {
         let program = scratch().join(format!("{name}-musl"));
         let mut cc = strict("musl-gcc", "gnu11");
         cc.arg("-static").arg("-o").arg(&program);

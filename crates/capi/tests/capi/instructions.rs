@@ -1,5 +1,5 @@
 //! A call site in C is as short as one in Rust: the instructions of lock and unlock on
-//! the path of a free mutex, counted in both.
+//! the path of a free mutex, counted in both. The fair mutex's are the same ones.
 
 use crate::common::{compilers, scratch, strict};
 use std::fs;
@@ -16,6 +16,13 @@ void call_site(lks_mutex *mutex)
     lks_mutex_lock(mutex);
     counter++;
     lks_mutex_unlock(mutex);
+}
+void fair_call_site(lks_fair_mutex *mutex);
+void fair_call_site(lks_fair_mutex *mutex)
+{
+    lks_fair_mutex_lock(mutex);
+    counter++;
+    lks_fair_mutex_unlock(mutex);
 }
 ";
 
@@ -89,5 +96,7 @@ fn a_call_site_in_c_is_as_short_as_one_in_rust() {
         let in_c = on_the_fast_path(&in_c);
         println!("{}: {in_c} instructions; Rust: {in_rust}", compiler.command);
         assert!(in_c <= in_rust, "{}: {in_c}, Rust {in_rust}", compiler.command);
+        let Some(fair) = function(&object, "fair_call_site") else { return };
+        assert_eq!(on_the_fast_path(&fair), in_c, "{}: {fair:?}", compiler.command);
     }
 }

@@ -4,6 +4,7 @@
 mod abi;
 mod check;
 mod check_cycles;
+mod check_fair;
 mod check_rt;
 mod check_ww;
 mod common;

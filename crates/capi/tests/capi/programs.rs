@@ -18,6 +18,11 @@ fn the_mutex() {
 }
 
 #[test]
+fn the_fair_mutex() {
+    in_c("fair");
+}
+
+#[test]
 fn the_semaphore() {
     in_c("semaphore");
 }
@@ -104,6 +109,7 @@ fn hopeless_waits_abort_with_a_message() {
     let built = program("c/hopeless.c", compiler(false), "gnu11", &[]);
     for (case, words) in [
         ("recursive", &["lks_mutex_lock: recursion", "mutex `accounts`"][..]),
+        ("fair", &["lks_fair_mutex_lock: recursion", "mutex `orders`"]),
         ("lost", &["lks_mutex_lock: lost owner", "fork"]),
         ("writer", &["lks_rwlock_read: recursion", "reader-writer lock at 0x"]),
         ("slow", &["lks_ww_mutex_lock_slow: the context holds 1 lock"]),

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// The programs that must be without an error.
-const PROGRAMS: [&str; 9] =
-    ["mutex", "semaphore", "cond", "rwlock", "once", "ww", "rt", "shared", "kernel_device"];
+const PROGRAMS: [&str; 10] =
+    ["mutex", "fair", "semaphore", "cond", "rwlock", "once", "ww", "rt", "shared", "kernel_device"];
 
 /// Returns the first compiler of the system that has this sanitizer.
 fn compiler(sanitizer: &str) -> Option<&'static str> {

@@ -34,6 +34,8 @@ fn right_code_is_taken_and_wrong_code_refused() {
             ("UNTRIED", "writing variable 'balance_' requires holding mutex 'mutex_'"),
             ("C_UNGUARDED", "variable 'of_plain' requires holding mutex 'plain'"),
             ("C_INTERRUPTED", "variable 'of_plain' requires holding mutex 'plain'"),
+            ("FAIR_UNGUARDED", "variable 'of_fair' requires holding mutex 'fair'"),
+            ("FAIR_NEVER_RELEASED", "mutex 'fair' is still held at the end of function"),
             ("MIGRATED_UNGUARDED", "variable 'of_kernels' requires holding mutex 'kernels'"),
             ("MIGRATED_NEVER_RELEASED", "mutex 'kernels' is still held at the end of function"),
         ] {

@@ -88,6 +88,8 @@ private:
 // The calls of C, and of the kernel with a mutex.
 static lks_mutex plain = LKS_MUTEX_INIT;
 static int of_plain GUARDED_BY(plain);
+static lks_fair_mutex fair = LKS_FAIR_MUTEX_INIT;
+static int of_fair GUARDED_BY(fair);
 static DEFINE_MUTEX(kernels);
 static int of_kernels GUARDED_BY(kernels);
 
@@ -100,6 +102,16 @@ static void in_c()
         of_plain++;
         lks_mutex_unlock(&plain);
     }
+    lks_fair_mutex_lock(&fair);
+    of_fair++;
+    lks_fair_mutex_unlock(&fair);
+    // By the other type: the same lock.
+    lks_mutex_lock(lks_mutex_of_fair(&fair));
+    of_fair++;
+    lks_fair_mutex_unlock(&fair);
+    lks_fair_mutex_lock(lks_fair_mutex_of(&plain));
+    of_plain++;
+    lks_mutex_unlock(&plain);
     down(&kernels);
     of_kernels++;
     up(&kernels);
@@ -115,6 +127,12 @@ static void in_c()
         of_plain++;
     else
         lks_mutex_unlock(&plain);
+#endif
+#ifdef FAIR_UNGUARDED
+    of_fair++;
+#endif
+#ifdef FAIR_NEVER_RELEASED
+    lks_mutex_lock(lks_mutex_of_fair(&fair));
 #endif
 #ifdef MIGRATED_UNGUARDED
     of_kernels++;

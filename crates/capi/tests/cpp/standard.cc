@@ -76,15 +76,55 @@ static void wrappers()
     a.unlock();
 }
 
-template <class Condition>
+// By both types in turns, on the word that they share.
+static void fair()
+{
+    static_assert(!std::is_copy_constructible<lockstead::fair_mutex>::value, "stays where it is");
+    lockstead::fair_mutex mutex;
+    long count = 0;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&, i] {
+            for (int round = 0; round < 20000; round++) {
+                if ((round + i) % 2 == 0) {
+                    lockstead::fair_mutex_guard guard(mutex);
+                    count++;
+                } else {
+                    lks_mutex *plain = lks_mutex_of_fair(mutex.native_handle());
+                    lks_mutex_lock(plain);
+                    count++;
+                    lks_mutex_unlock(plain);
+                }
+            }
+        });
+    for (auto &thread : threads)
+        thread.join();
+    EXPECT(count == 80000);
+    std::unique_lock<lockstead::fair_mutex> held(mutex);
+    EXPECT(mutex.is_locked());
+    std::thread([&] {
+        EXPECT(!mutex.try_lock() && !mutex.try_lock_for(milliseconds(1)));
+        EXPECT(!mutex.try_lock_until(steady_clock::now() + microseconds(100)));
+        lockstead::cancel_token token;
+        token.cancel();
+        EXPECT(!mutex.lock_killable(token));
+    }).join();
+    held.unlock();
+    mutex.lock_nested(1);
+    mutex.unlock();
+    EXPECT(mutex.lock_interruptible());
+    mutex.unlock();
+}
+
+template <class Condition, class Mutex>
 static void conditions()
 {
-    lockstead::mutex mutex;
+    Mutex mutex;
     Condition changed;
     int turn = 0;
     auto play = [&](int me) {
         for (int round = 0; round < 2000; round++) {
-            std::unique_lock<lockstead::mutex> lock(mutex);
+            std::unique_lock<Mutex> lock(mutex);
             changed.wait(lock, [&] { return turn == me; });
             turn = 1 - me;
             changed.notify_all();
@@ -93,7 +133,7 @@ static void conditions()
     std::thread other(play, 1);
     play(0);
     other.join();
-    std::unique_lock<lockstead::mutex> lock(mutex);
+    std::unique_lock<Mutex> lock(mutex);
     EXPECT(!changed.wait_for(lock, milliseconds(2), [] { return false; }));
     EXPECT(lock.owns_lock() && mutex.is_locked());
 }
@@ -210,8 +250,11 @@ int main()
     wait_wound();
     exclusion();
     wrappers();
-    conditions<std::condition_variable_any>();
-    conditions<lockstead::condition_variable>();
+    fair();
+    conditions<std::condition_variable_any, lockstead::mutex>();
+    conditions<std::condition_variable_any, lockstead::fair_mutex>();
+    conditions<lockstead::condition_variable, lockstead::mutex>();
+    conditions<lockstead::condition_variable, lockstead::fair_mutex>();
     long_waits();
     readers();
     semaphores();

@@ -1,14 +1,44 @@
 /*
- * lockstead::condition_variable, for locks of lockstead::mutex: 8 bytes, where
- * std::condition_variable_any has a mutex of its own.
+ * lockstead::condition_variable, for locks of lockstead::mutex and lockstead::fair_mutex:
+ * 8 bytes, where std::condition_variable_any has a mutex of its own.
  */
 #ifndef LOCKSTEAD_CPP_CONDITION_VARIABLE_HPP
 #define LOCKSTEAD_CPP_CONDITION_VARIABLE_HPP
 
 #include "../cond.h"
-#include "mutex.hpp"
+#include "../fair.h"
+#include "base.hpp"
 
 namespace lockstead {
+
+namespace detail {
+
+/* The wait that the mutex's type has. */
+inline void wait_with(lks_cond *cond, lks_mutex *mutex LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    LKS_ON__(lks_cond_wait, cond, mutex);
+}
+
+inline void wait_with(lks_cond *cond, lks_fair_mutex *mutex LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    LKS_ON__(lks_cond_wait_fair, cond, mutex);
+}
+
+inline int wait_with_for(lks_cond *cond, lks_mutex *mutex, uint64_t nanoseconds LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    return LKS_ON__(lks_cond_wait_timeout, cond, mutex, nanoseconds);
+}
+
+inline int wait_with_for(lks_cond *cond, lks_fair_mutex *mutex, uint64_t nanoseconds LKS_AND_AT__)
+    LKS_TSA__(no_thread_safety_analysis)
+{
+    return LKS_ON__(lks_cond_wait_fair_timeout, cond, mutex, nanoseconds);
+}
+
+} // namespace detail
 
 /* See lks_cond. `Lock` below is std::unique_lock<lockstead::mutex> or the like, and
  * holds. */
@@ -24,7 +54,7 @@ public:
     template <class Lock>
     void wait(Lock &lock LKS_AND_SITE__) LKS_TSA__(no_thread_safety_analysis)
     {
-        LKS_CALL__(lks_cond_wait, &raw_, lock.mutex()->native_handle());
+        detail::wait_with(&raw_, lock.mutex()->native_handle() LKS_AND_PASS__);
     }
 
     template <class Lock, class Predicate>
@@ -39,8 +69,8 @@ public:
     bool wait_for(Lock &lock, const std::chrono::duration<Rep, Period> &time LKS_AND_SITE__)
         LKS_TSA__(no_thread_safety_analysis)
     {
-        return LKS_CALL__(lks_cond_wait_timeout, &raw_, lock.mutex()->native_handle(),
-                          detail::nanoseconds(time)) == 0;
+        return detail::wait_with_for(&raw_, lock.mutex()->native_handle(),
+                                     detail::nanoseconds(time) LKS_AND_PASS__) == 0;
     }
 
     /* Whether the predicate holds. */
