@@ -15,12 +15,16 @@ fn lockstead() -> Option<PathBuf> {
     command.exists().then_some(command)
 }
 
-/// Runs the program, converted by `pthread.h` and built with these options, until its deadlock is
-/// reported.
-fn deadlock(options: &[&str]) -> Option<String> {
+/// Runs the program for POSIX threads, converted by `pthread.h` and built with these options, until
+/// its deadlock is reported.
+fn converted(options: &[&str]) -> Option<String> {
+    deadlock("c/deadlock.c", &[&["-include", "lockstead/pthread.h"], options].concat())
+}
+
+/// Runs the program, built with these options, until its deadlock is reported.
+fn deadlock(source: &str, options: &[&str]) -> Option<String> {
     let command = lockstead()?;
-    let options = [&["-include", "lockstead/pthread.h"], options].concat();
-    let program = program("c/deadlock.c", compiler(false), "gnu11", &options);
+    let program = program(source, compiler(false), "gnu11", options);
     let mut run = Command::new("timeout");
     run.args(["-k", "5", "60"]).arg(command).args(["run", "--no-report", "--on-deadlock=kill"]);
     let output = run.arg("--").arg(program).output().expect("timeout runs");
@@ -36,7 +40,7 @@ fn deadlock(options: &[&str]) -> Option<String> {
 
 #[test]
 fn a_deadlock_of_converted_locks_names_its_owners() {
-    let Some(said) = deadlock(&[]) else { return };
+    let Some(said) = converted(&[]) else { return };
     for words in [
         "waits to write journal (lockstead rwlock), since ",
         "holds accounts (lockstead mutex), as its word says",
@@ -49,7 +53,21 @@ fn a_deadlock_of_converted_locks_names_its_owners() {
 }
 
 #[test]
+fn a_deadlock_of_fair_mutexes_names_their_owners() {
+    let Some(said) = deadlock("c/fair_deadlock.c", &[]) else { return };
+    for words in [
+        "waits for journal (lockstead mutex), since ",
+        "holds accounts (lockstead mutex), as its word says",
+        "waits for accounts (lockstead mutex), since ",
+        "holds journal (lockstead mutex), as its word says",
+        "transfer() at fair_deadlock.c:",
+    ] {
+        assert!(said.contains(words), "no {words:?} in {said}");
+    }
+}
+
+#[test]
 fn a_stripped_program_without_unused_sections_is_seen_as_well() {
-    let Some(said) = deadlock(&["-s", "-Wl,--gc-sections"]) else { return };
+    let Some(said) = converted(&["-s", "-Wl,--gc-sections"]) else { return };
     assert_eq!(said.matches("(lockstead rwlock), as its word says").count(), 1, "{said}");
 }
