@@ -226,6 +226,7 @@ impl SimLock {
     pub(crate) fn with(self, number: usize, section: impl FnOnce()) {
         note(StepKind::Ask, number);
         let asked = now();
+        with(|w| w.tally.asked(number, w.current, asked));
         at(Activity::Lock, || self.lock());
         let taken = now();
         note(StepKind::Take, number);

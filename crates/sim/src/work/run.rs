@@ -41,10 +41,24 @@ impl RunFigures {
         self.shares.iter().find(|&&(p, _)| p == place).map_or(0.0, |&(_, share)| share)
     }
 
-    /// Returns the longest wait of all locks, in seconds.
+    /// Returns the longest wait of all locks, in seconds. A wait that has not ended when the
+    /// simulation does counts with the time that it has taken by then.
     #[must_use]
     pub fn longest(&self) -> f64 {
         self.locks.iter().map(|lock| lock.longest).max().unwrap_or(0) as f64 / 1e12
+    }
+
+    /// Tells whether the longest wait of all had ended.
+    #[must_use]
+    pub fn longest_ended(&self) -> bool {
+        let longest = self.locks.iter().max_by_key(|lock| lock.longest);
+        longest.is_none_or(LockFigures::longest_ended)
+    }
+
+    /// Returns the number of tasks that still waited for a lock when the simulation ended.
+    #[must_use]
+    pub fn waiting(&self) -> u64 {
+        self.locks.iter().map(|lock| lock.waiting).sum()
     }
 }
 
@@ -134,6 +148,7 @@ pub fn run_traced(
     w.begin_count_at(warm_up);
     world.run(end);
     world.close();
+    world.tally.close(end);
     let figures = figures(&world, workload, end - warm_up);
     (figures, std::mem::take(&mut world.trace.steps))
 }
@@ -251,11 +266,13 @@ fn acquire(workload: &Workload, user: &WorkUse, site: UseSite) {
         SiteKind::ReadWrite(lock) => {
             let writes = chance() < user.writes;
             let asked = now();
+            with(|w| w.tally.asked(site.number, w.current, asked));
             at(Activity::Lock, || if writes { lock.write_lock() } else { lock.read_lock() });
             let taken = now();
+            with(|w| w.tally.entered(site.number, w.current, taken));
             at(Activity::Section, || section(writes));
             let released = now();
-            with(|w| w.tally.shared(site.number, asked, taken, released));
+            with(|w| w.tally.shared((site.number, w.current), asked, taken, released));
             at(Activity::Lock, || if writes { lock.write_unlock() } else { lock.read_unlock() });
         }
     }
