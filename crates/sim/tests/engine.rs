@@ -181,3 +181,43 @@ fn mutexes_beat_the_semaphore_of_2005_and_use_less() {
     let per_time = |figures: &RunFigures| figures.jobs / figures.busy;
     assert!(per_time(&mutex) > 1.8 * per_time(&semaphore));
 }
+
+#[test]
+fn part_of_a_machine_runs_though_its_nodes_are_unequal() {
+    let part = westmere().with_cores(13).expect("one node and a part of another");
+    for (lock, name, _) in LOCKS {
+        let figures = run(&part, lock, &storm(0.5), 26, RunSettings::default());
+        assert_eq!(figures.violations, 0, "{name}");
+        assert!(figures.locks[0].taken > 15 && figures.busy <= 1.0, "{name}");
+    }
+    // Thirteen cores compute what thirteen can.
+    let mut free = storm(5.0);
+    (free.compute, free.locks) = (1000.0, Vec::new());
+    let single = part.with_threads(1).expect("one there is");
+    let jobs = run(&single, SimLockName::Futex, &free, 26, RunSettings::default()).jobs;
+    assert!((jobs / 13_000.0 - 1.0).abs() < 0.05, "{jobs}");
+}
+
+#[test]
+fn waits_that_have_not_ended_count() {
+    let machine = Machine::bundled("epyc-2x64").expect("built in");
+    let mut workload = storm(10.0);
+    // The first one keeps the lock for longer than is simulated.
+    workload.locks[0].section = 1e6;
+    for (lock, name, _) in LOCKS {
+        let figures = run(&machine, lock, &workload, 4, RunSettings::default());
+        let hot = &figures.locks[0];
+        assert_eq!((figures.waiting(), hot.waiting), (3, 3), "{name}");
+        assert!(
+            (figures.longest() - figures.seconds).abs() < 1e-6,
+            "{name}: {}",
+            figures.longest()
+        );
+        assert!(!figures.longest_ended(), "{name}");
+        assert_eq!(hot.wait, 3 * hot.longest, "{name}");
+        assert_eq!(hot.held, hot.longest, "{name}: it is held all the time");
+    }
+    // Nobody waits where there is one.
+    let figures = run(&machine, SimLockName::Lockstead, &workload, 1, RunSettings::default());
+    assert_eq!((figures.waiting(), figures.longest_ended()), (0, true));
+}

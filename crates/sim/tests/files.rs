@@ -31,6 +31,7 @@ fn errors_name_file_line_and_what_was_expected() {
     for (from, to, key, expected) in [
         ("cores = 2", "cores = 0", "cores", "from 1 to 4096"),
         ("cores = 2", "cores = 100000", "cores", "from 1 to 4096"),
+        ("cores = 2", "cores = 2\nused = 3", "cores", "to that of all cores"),
         ("transfer = [30.0]", "transfer = []", "transfer", "a time for each distance"),
         ("hit = 0.8", "hit = -1.0", "hit", "a time from 0"),
         ("hit = 0.8", "hit = nan", "hit", "a time from 0"),
@@ -40,7 +41,8 @@ fn errors_name_file_line_and_what_was_expected() {
         ("idle = [[0.0, 1.0]", "idle = [[90.0, 1.0]", "idle", "rising"),
     ] {
         let error = refused(from, to);
-        assert!(error.starts_with(&format!("m.toml:{}: ", line_of(key))), "{to}: {error}");
+        let line = line_of(key) + to.matches('\n').count();
+        assert!(error.starts_with(&format!("m.toml:{line}: ")), "{to}: {error}");
         assert!(error.contains("expected: ") && error.contains(expected), "{to}: {error}");
     }
 }
@@ -71,7 +73,14 @@ fn parts_of_machines_are_had_or_refused() {
     let machine = Machine::bundled("westmere-8x10").expect("built in");
     let part = machine.with_nodes(4).and_then(|m| m.with_threads(1)).expect("a part");
     assert_eq!((part.cpus(), part.cores()), (40, 40));
-    assert_eq!(machine.with_cores(20).expect("two nodes").cores(), 20);
+    // In equal parts, or not.
+    for cores in [1, 12, 20, 64, 79, 80] {
+        let part = machine.with_cores(cores).expect("so many there are");
+        assert_eq!((part.cores(), part.cpus()), (cores, 2 * cores));
+        let nodes = cores.div_ceil(10);
+        assert_eq!(part.layout.nodes, nodes, "{cores}");
+        assert_eq!(part.with_nodes(nodes).expect("all of them").cores(), cores);
+    }
     for error in [
         machine.with_nodes(9).expect_err("eight").to_string(),
         machine.with_nodes(0).expect_err("eight").to_string(),

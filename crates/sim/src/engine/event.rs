@@ -19,6 +19,8 @@ pub(crate) enum What {
     Timer(u32, u32),
     /// The warm-up is over, and counting begins.
     Count,
+    /// Idle processors look around for work.
+    Balance,
 }
 
 /// An event to come.

@@ -14,6 +14,7 @@
 mod access;
 mod arena;
 mod atomics;
+mod balance;
 pub(crate) mod calls;
 mod cpu;
 pub(crate) mod event;

@@ -26,6 +26,7 @@ impl SimWorld {
                 })
                 .collect();
             with(|w| {
+                w.begin_to_balance();
                 for task in 0..w.tasks.len() {
                     w.enqueue(task, w.tasks[task].cpu);
                 }

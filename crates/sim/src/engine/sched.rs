@@ -5,7 +5,7 @@
 //! processor time goes first. A task that wakes up goes to an idle processor near where it
 //! ran before or where it is woken from; else it queues, and takes the processor at once
 //! if the running task is far enough ahead of it. A processor without work looks for some
-//! in other queues, the nearest first.
+//! in other queues, the nearest first; `balance` has that, and where a new task starts.
 //!
 //! # Source
 //! What the documentation of Linux' fair scheduler says of it: slices, the credit of
@@ -13,7 +13,7 @@
 //!
 //! # Not modelled
 //! The ticks by which the real one takes its decisions, priorities, the locks of the
-//! queues, a periodic balance (a processor balances when it has nothing to do).
+//! queues.
 
 use super::event::What;
 use super::task::{Activity, TaskState};
@@ -109,7 +109,7 @@ impl SimWorld {
         idle
     }
 
-    fn migrate(&mut self, task: usize, to: usize) {
+    pub(super) fn migrate(&mut self, task: usize, to: usize) {
         let from = self.tasks[task].cpu;
         if from != to {
             self.tasks[task].virtual_time += self.cpus[to].floor - self.cpus[from].floor;
@@ -232,13 +232,8 @@ impl SimWorld {
     }
 
     /// Returns a task from another processor's queue, the nearest first.
-    fn steal(&mut self, cpu: usize) -> Option<usize> {
-        let longest = |range: std::ops::Range<usize>| {
-            let there = self.spare.within(range);
-            there.max_by_key(|&other| (self.cpus[other].queue.len(), usize::MAX - other))
-        };
-        let near = self.machine.cpus_near(cpu);
-        let victim = longest(near).or_else(|| longest(0..self.cpus.len()))?;
+    pub(super) fn steal(&mut self, cpu: usize) -> Option<usize> {
+        let victim = self.victim(cpu)?;
         let task = self.first(victim)?;
         self.migrate(task, cpu);
         Some(task)

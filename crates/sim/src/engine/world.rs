@@ -14,6 +14,7 @@
 //! - **WORLD-BORROW** No reference to the world lives across a suspension.
 
 use super::arena::Arena;
+use super::balance::starting_order;
 use super::cpu::Cpu;
 use super::event::{Queue, Random, What};
 use super::line::{DirectoryLine, Reach};
@@ -69,6 +70,8 @@ pub(crate) struct SimWorld {
     pub(crate) events: u64,
     pub(crate) accesses: u64,
     to_come: Queue,
+    /// The processors on which tasks start, in their turn.
+    order: Vec<usize>,
     pub(super) oracle: bool,
     pub(super) bodies: Vec<TaskBody>,
 }
@@ -153,6 +156,7 @@ impl SimWorld {
             events: 0,
             accesses: 0,
             to_come: Queue::new(),
+            order: starting_order(machine),
             oracle: how.oracle,
             bodies: Vec::new(),
             machine: machine.clone(),
@@ -168,7 +172,7 @@ impl SimWorld {
         self.tasks.push(SimTask {
             turn: TurnEnd::None,
             state: TaskState::Asleep,
-            cpu: number % self.cpus.len(),
+            cpu: self.order[number % self.cpus.len()],
             kernel: 0,
             debt: 0,
             left: 0,
@@ -242,6 +246,10 @@ impl SimWorld {
                 }
                 What::Timer(task, number) => {
                     self.timer(task as usize, number);
+                    None
+                }
+                What::Balance => {
+                    self.balance();
                     None
                 }
                 What::Count => {

@@ -3,7 +3,7 @@
 use super::Machine;
 
 /// The numbers that can be changed, by the names that they have in a file.
-pub const NUMBERS: [&str; 24] = [
+pub const NUMBERS: [&str; 27] = [
     "hit",
     "exchange",
     "sibling",
@@ -24,6 +24,9 @@ pub const NUMBERS: [&str; 24] = [
     "wake",
     "kick",
     "signal",
+    "placement",
+    "stay",
+    "balance",
     "call",
     "futex",
     "clock",
@@ -58,6 +61,9 @@ impl Machine {
             "wake" => &mut scheduler.wake,
             "kick" => &mut scheduler.kick,
             "signal" => &mut scheduler.signal,
+            "placement" => &mut scheduler.placement,
+            "stay" => &mut scheduler.stay,
+            "balance" => &mut scheduler.balance,
             "call" => &mut kernel.call,
             "futex" => &mut kernel.futex,
             "clock" => &mut kernel.clock,

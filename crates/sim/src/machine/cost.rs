@@ -24,6 +24,7 @@ pub(crate) struct Cost {
     pub(crate) wake: u64,
     pub(crate) kick: u64,
     pub(crate) signal: u64,
+    pub(crate) balance: u64,
     pub(crate) idle: Vec<(u64, u64)>,
 }
 
@@ -54,6 +55,7 @@ impl Machine {
             wake: us(scheduler.wake),
             kick: us(scheduler.kick),
             signal: us(scheduler.signal),
+            balance: us(scheduler.balance),
             idle: scheduler.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
         };
     }

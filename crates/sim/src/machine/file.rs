@@ -48,7 +48,13 @@ impl Machine {
         ] {
             place.expect(key, (1..=MOST_CPUS).contains(&value), "a number from 1 to 4096")?;
         }
-        place.expect("nodes", self.cpus() <= MOST_CPUS, "at most 4096 processors in all")?;
+        let used = layout.used.is_none_or(|used| (1..=layout.all_cores()).contains(&used));
+        place.expect("used", used, "a number from 1 to that of all cores")?;
+        place.expect(
+            "nodes",
+            layout.all_cores() * layout.threads <= MOST_CPUS,
+            "at most 4096 processors in all",
+        )?;
         place.expect(
             "nodes",
             layout.nodes * layout.caches <= MOST_CACHES,
@@ -105,6 +111,8 @@ impl Machine {
             ("wake", self.scheduler.wake),
             ("kick", self.scheduler.kick),
             ("signal", self.scheduler.signal),
+            ("stay", self.scheduler.stay),
+            ("balance", self.scheduler.balance),
             ("call", self.kernel.call),
             ("futex", self.kernel.futex),
             ("clock", self.kernel.clock),
@@ -120,6 +128,7 @@ impl Machine {
         for (key, speed) in [("speed", self.smt.speed), ("exchanges", self.smt.exchanges)] {
             place.expect(key, speed > 0.0 && speed <= 1.0, "a speed above 0, and at most 1")?;
         }
+        place.expect("placement", (0.0..=1.0).contains(&self.scheduler.placement), "0 or 1")?;
         let rises = self.scheduler.idle.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fine = self.scheduler.idle.iter().all(|&(after, exit)| fine(after) && fine(exit));
         place.expect("idle", rises && fine, "pairs of times, the first ones rising")

@@ -61,6 +61,9 @@ pub struct MachineLayout {
     /// equally far.
     #[serde(default)]
     pub hops: Vec<Vec<usize>>,
+    /// The number of cores in use, the first ones of them all; all if it is not given.
+    #[serde(default)]
+    pub used: Option<usize>,
 }
 
 fn as_it_says() -> f64 {
@@ -111,6 +114,11 @@ pub struct Lines {
     pub pause: f64,
 }
 
+/// A tick of a kernel with 250 of them a second, in microseconds.
+fn a_tick() -> f64 {
+    4000.0
+}
+
 fn some_patience() -> u32 {
     8
 }
@@ -151,6 +159,18 @@ pub struct Scheduler {
     /// locked meanwhile.
     #[serde(default)]
     pub leaving: bool,
+    /// Whether new tasks are spread over nodes, caches and cores, and idle processors take tasks
+    /// from the nearest queue: 1, or 0 for a scheduler that knows caches alone, where task *n*
+    /// starts on processor *n*.
+    #[serde(default = "as_it_says")]
+    pub placement: f64,
+    /// The number of tasks that start on the first node before others are used.
+    #[serde(default)]
+    pub stay: f64,
+    /// The time between two looks of idle processors for tasks that queue, or share a core,
+    /// elsewhere; 0: they do not look.
+    #[serde(default = "a_tick")]
+    pub balance: f64,
     /// The costs of leaving idle states: after so many microseconds of idleness, so many.
     #[serde(default)]
     pub idle: Vec<(f64, f64)>,
@@ -170,6 +190,13 @@ pub struct Kernel {
     /// release is an exchange.
     #[serde(default)]
     pub restart: f64,
+}
+
+impl MachineLayout {
+    /// Returns the number of cores, whether they are in use or not.
+    pub(crate) fn all_cores(&self) -> usize {
+        self.nodes * self.caches * self.cores
+    }
 }
 
 impl Machine {
@@ -196,10 +223,11 @@ impl Machine {
         self.cores() * self.layout.threads
     }
 
-    /// Returns the number of cores.
+    /// Returns the number of cores in use.
     #[must_use]
     pub fn cores(&self) -> usize {
-        self.layout.nodes * self.layout.caches * self.layout.cores
+        let all = self.layout.all_cores();
+        self.layout.used.map_or(all, |used| used.min(all))
     }
 
     #[inline]
@@ -220,11 +248,29 @@ impl Machine {
         (first..first + threads).filter(move |&other| other != cpu)
     }
 
-    /// Returns the processors that share a last-level cache with this one.
+    /// Returns the processors in use that share a last-level cache with this one.
     pub(crate) fn cpus_near(&self, cpu: usize) -> Range<usize> {
         let many = self.layout.cores * self.layout.threads;
         let first = cpu / many * many;
-        first..first + many
+        first..(first + many).min(self.cpus())
+    }
+
+    /// Returns the processors in use of a processor's core.
+    pub(crate) fn cpus_of_core(&self, cpu: usize) -> Range<usize> {
+        let first = cpu / self.layout.threads * self.layout.threads;
+        first..first + self.layout.threads
+    }
+
+    /// Returns the processors in use of a processor's node.
+    pub(crate) fn cpus_of_node(&self, cpu: usize) -> Range<usize> {
+        let many = self.layout.caches * self.layout.cores * self.layout.threads;
+        let first = cpu / many * many;
+        first..(first + many).min(self.cpus())
+    }
+
+    /// Tells whether tasks are placed by nodes, caches and cores.
+    pub(crate) fn balances(&self) -> bool {
+        self.scheduler.placement > 0.0
     }
 
     /// Returns the distance between two last-level caches.

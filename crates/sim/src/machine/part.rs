@@ -36,6 +36,8 @@ impl Machine {
         for row in &mut part.layout.hops {
             row.truncate(nodes);
         }
+        // Of what is left all may be in use.
+        part.layout.used = part.layout.used.filter(|&used| used < part.layout.all_cores());
         Ok(part)
     }
 
@@ -50,21 +52,23 @@ impl Machine {
         Ok(part)
     }
 
-    /// Returns the same machine with so many cores in all: whole nodes and whole caches first.
+    /// Returns the same machine with so many cores in all, on as few nodes as have them: the same
+    /// number of cores of each cache if that can be, else whole nodes and whole caches first, and
+    /// of the last one what is left.
     ///
     /// # Errors
-    /// If there are fewer, or the number cannot be had in equal parts.
+    /// If there are fewer.
     pub fn with_cores(&self, cores: usize) -> Result<Machine, PartError> {
         within("cores", cores, self.cores())?;
         let node = self.layout.caches * self.layout.cores;
         let nodes = cores.div_ceil(node);
         let mut part = self.with_nodes(nodes)?;
         let caches = cores.div_ceil(nodes * self.layout.cores);
-        part.layout.caches = caches;
-        part.layout.cores = cores.div_ceil(nodes * caches);
-        if part.cores() == cores {
-            return Ok(part);
+        let each = cores.div_ceil(nodes * caches);
+        if nodes * caches * each == cores {
+            (part.layout.caches, part.layout.cores) = (caches, each);
         }
-        Err(PartError { what: "cores in equal parts", asked: cores, most: self.cores() })
+        part.layout.used = (part.layout.all_cores() != cores).then_some(cores);
+        Ok(part)
     }
 }

@@ -19,6 +19,9 @@ impl Machine {
         if !layout.hops.is_empty() {
             let _ = writeln!(text, "hops = {:?}", layout.hops);
         }
+        if let Some(used) = layout.used {
+            let _ = writeln!(text, "used = {used} # of all cores");
+        }
         text += "\n# Nanoseconds; lists by distance.\n[lines]\n";
         for (name, value, what) in [
             ("hit", lines.hit, "an access to a line at hand"),
@@ -56,6 +59,9 @@ impl Machine {
             ("wake", scheduler.wake, "waking a task, for who wakes it"),
             ("kick", scheduler.kick, "the same, beyond that, if its processor is idle"),
             ("signal", scheduler.signal, "until that processor notices"),
+            ("placement", scheduler.placement, "1: by nodes, caches and cores; 0: in a row"),
+            ("stay", scheduler.stay, "so many tasks start on the first node"),
+            ("balance", scheduler.balance, "between two looks of idle processors; 0: none"),
         ] {
             let _ = writeln!(text, "{name} = {value:?} # {what}");
         }

@@ -57,6 +57,7 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         threads: costs.layout.threads,
         pace: 1.0,
         hops: Vec::new(),
+        used: None,
     };
     let lines = Lines {
         hit: rounded(costs.hit),
@@ -86,6 +87,14 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         kick: us(costs.kick),
         signal: us(costs.signal),
         leaving: false,
+        placement: 1.0,
+        // The kernel's rule: as many as a node has last-level caches, or an eighth of a node.
+        stay: match &costs.layout {
+            layout if layout.caches > 1 => layout.caches as f64,
+            layout => (layout.cores * layout.threads / 8).max(1) as f64,
+        },
+        // A kernel with 250 ticks a second.
+        balance: 4000.0,
         idle: costs.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
     };
     let kernel = Kernel {
