@@ -18,7 +18,9 @@ fn text(bytes: &[u8]) -> String {
 #[test]
 fn the_same_seed_prints_the_same() {
     let storm = ["--machine", "vm-2", "--lock", "lockstead", "--workload", "storm"];
-    for begin in [vec!["run", "--json"], vec!["trace", "--length", "5", "--accesses"]] {
+    for begin in
+        [vec!["run", "--json", "--seeds", "1"], vec!["trace", "--length", "5", "--accesses"]]
+    {
         let with = |seed: &str| {
             let output = sim(&[&begin[..], &storm, &["--seed", seed]].concat());
             assert!(output.status.success(), "{}", text(&output.stderr));
@@ -46,13 +48,22 @@ fn a_replay_prints_rows_with_what_was_calibrated() {
         assert!(row["published"].as_f64() > Some(0.0) && row["simulated"].as_f64() > Some(0.0));
     }
     assert_eq!(rows.iter().filter(|row| row["calibrated"] == true).count(), 4);
+    for row in rows {
+        let figure = |name: &str| row[name].as_f64().expect("a number");
+        let apart = figure("highest") - figure("lowest");
+        let most = if row["unit"] == "percent" { 25.0 } else { 0.25 * figure("simulated") };
+        assert_eq!(row["seeds_disagree"], apart > most, "{row}");
+    }
 }
 
 #[test]
 fn a_quick_replay_says_what_it_left_out() {
     let output = sim(&["replay", "--quick", "--table", "vfs_2005"]);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).contains("left out were all fits but the best"));
+    let shown = text(&output.stdout);
+    assert!(shown.contains("left out were all fits but the best, all seeds but 3"), "{shown}");
+    let output = sim(&["replay", "--quick", "--table", "vfs_2005", "--seeds", "1"]);
+    assert!(text(&output.stdout).contains("say nothing of other seeds"));
 }
 
 #[test]
@@ -137,17 +148,31 @@ fn a_recorded_program_is_predicted_and_its_worst_lock_named() {
     let file = folder.path().join("profile.json");
     std::fs::write(&file, PROFILE).expect("written");
     let name = file.to_str().expect("a plain name");
-    let base = ["whatif", name, "--machine", "epyc-2x64", "--cores", "1,4,32"];
+    let base = ["whatif", name, "--machine", "epyc-2x64", "--cores", "1,4,32", "--seeds", "2"];
     let output = sim(&[&base[..], &["--json"]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     let points = report["points"].as_array().expect("points");
     assert_eq!(points.len(), 6);
-    let jobs = |at: usize| points[at]["jobs_per_second"].as_f64().expect("a number");
+    let jobs = |at: usize| points[at]["figures"]["jobs_per_second"].as_f64().expect("a number");
     assert!(jobs(1) > 1.5 * jobs(0), "four cores beat one");
     // Two microseconds of each job are in one lock.
     assert!(jobs(2) < 600_000.0, "{}", jobs(2));
-    assert_eq!(points[5]["worst"], "cache.mutex");
+    assert_eq!(points[5]["figures"]["worst"], "cache.mutex");
+    assert_eq!(report["unrepresented"].as_array().map(Vec::len), Some(0));
+    for point in points {
+        assert!(point["not_predictable"].is_null(), "{point}");
+        let point = &point["figures"];
+        let figure = |name: &str| point[name].as_f64().expect("a number");
+        assert!(figure("lowest") <= figure("jobs_per_second"), "{point}");
+        assert!(figure("highest") >= figure("jobs_per_second"), "{point}");
+        let apart = (figure("highest") - figure("lowest")) / figure("jobs_per_second");
+        assert_eq!(point["seeds_disagree"], apart > 0.25, "{point}");
+        assert!(figure("longest_wait_ns") <= 30e6, "no more is simulated: {point}");
+    }
+    let knees = report["knees"].as_array().expect("knees");
+    assert_eq!((knees.len(), &knees[0]["lock"]), (2, &Value::from("present")));
+    assert_eq!(knees[0]["by"], "cache.mutex");
     let page = folder.path().join("page.html");
     let shown = sim(&[&base[..], &["--html", page.to_str().expect("a plain name")]].concat());
     let shown = text(&shown.stdout);
@@ -177,7 +202,7 @@ fn no_more_is_computed_than_there_were_processors_for() {
         let output = sim(&["whatif", name, "--machine", "vm-2", "--cores", "1", "--json"]);
         assert!(output.status.success(), "{}", text(&output.stderr));
         let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        report["points"][0]["jobs_per_second"].as_f64().expect("a number")
+        report["points"][0]["figures"]["jobs_per_second"].as_f64().expect("a number")
     };
     let unknown = jobs(PROFILE);
     let recorded_on = |processors: u32| {
@@ -200,6 +225,143 @@ fn no_more_is_computed_than_there_were_processors_for() {
     assert!(half > 1.8 * two && half < 2.2 * two, "{half}, {two}");
     assert_eq!(used(1_000_000_000, 1), two, "another one may have used more");
     assert_eq!(used(0, 0), two, "unknown");
+}
+
+#[test]
+fn a_prediction_is_of_the_locks_the_machine_and_the_seeds_that_are_asked_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    std::fs::write(&file, PROFILE).expect("written");
+    let name = file.to_str().expect("a plain name");
+    let ask = |more: &[&str]| {
+        let base = ["whatif", name, "--machine", "westmere-8x10", "--cores", "1,64", "--json"];
+        sim(&[&base[..], more].concat())
+    };
+    let points = |more: &[&str]| {
+        let output = ask(more);
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["points"].as_array().expect("points").clone()
+    };
+    let few = ["--lock", "spin-queue,present", "--seeds", "2"];
+    let three = points(&few);
+    // Sixty-four of eighty cores are no equal parts of its nodes.
+    let of = |point: &Value| (point["lock"].clone(), point["cores"].clone());
+    let wanted = [("spin-queue", 1), ("spin-queue", 64), ("present", 1), ("present", 64)];
+    let wanted: Vec<(Value, Value)> =
+        wanted.map(|(lock, cores)| (lock.into(), cores.into())).into();
+    assert_eq!(three.iter().map(of).collect::<Vec<_>>(), wanted);
+    assert_eq!(three, points(&few), "the same seeds");
+    assert_ne!(three, points(&[&few[..], &["--seed", "9"]].concat()), "other seeds");
+    // Who switches for a millisecond has less of one core.
+    let slow = points(&[&few[..], &["--set", "switch=1000", "--tasks", "8"]].concat());
+    let quick = points(&[&few[..], &["--tasks", "8"]].concat());
+    let jobs = |point: &Value| point["figures"]["jobs_per_second"].as_f64().expect("a number");
+    assert!(jobs(&slow[2]) < 0.9 * jobs(&quick[2]), "{} {}", slow[2], quick[2]);
+    for (flag, wrong, words) in [
+        ("--lock", "nope", "there are"),
+        ("--set", "nope=1", "there are"),
+        ("--set", "switch", "NAME=VALUE"),
+        ("--cores", "81", "1 to 80"),
+    ] {
+        let output = ask(&[flag, wrong]);
+        assert_eq!(output.status.code(), Some(2), "{flag}");
+        assert!(text(&output.stderr).contains(words), "{}", text(&output.stderr));
+    }
+}
+
+/// Readers go together in the program, and one by one in the simulation.
+#[test]
+fn what_a_profile_cannot_say_is_named_and_not_predicted() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    let name = file.to_str().expect("a plain name");
+    let ask = |profile: &str, more: &[&str]| {
+        std::fs::write(&file, profile).expect("written");
+        let base = ["whatif", name, "--machine", "epyc-2x64", "--cores", "1,8", "--seeds", "1"];
+        let output = sim(&[&base[..], &["--no-threads"], more].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        text(&output.stdout)
+    };
+    let json = |profile: &str, more: &[&str]| -> Value {
+        serde_json::from_str(&ask(profile, &[&["--json"], more].concat())).expect("JSON")
+    };
+    // Held for a tenth of the threads' time: one core has no two readers, eight have.
+    let readers = PROFILE.replacen("\"kind\": \"mutex\"", "\"kind\": \"rwlock\"", 1);
+    let report = json(&readers, &[]);
+    assert!(report["points"][0]["not_predictable"].is_null(), "{report}");
+    assert!(report["points"][0]["figures"].is_object(), "{report}");
+    let eight = &report["points"][1];
+    assert!(eight["figures"].is_null(), "{eight}");
+    let why = eight["not_predictable"].as_str().expect("a reason");
+    assert!(why.contains("cache.mutex") && why.contains("10.0 %"), "{why}");
+    assert_eq!(report["unrepresented"][0]["share_percent"], 10.0);
+    assert!(json(&readers, &["--anyway"])["points"][1]["figures"].is_object());
+    let shown = ask(&readers, &[]);
+    assert!(shown.contains("not predictable from 8 cores on: rwlock `cache.mutex`"), "{shown}");
+    // A producer and its consumers wait for each other.
+    let idle = "\"idle\": [{\"name\": \"queue.filled\", \"kind\": \"condition\", \"locks\": 1, \
+        \"acquisitions\": 0, \"hold\": {\"count\": 0, \"total_ns\": 0}, \
+        \"wait\": {\"total_ns\": WAITED}}], \"locks\"";
+    let waiting = |ns: &str| {
+        PROFILE.replacen("\"locks\": [\n", &format!("{}: [\n", idle.replace("WAITED", ns)), 1)
+    };
+    let report = json(&waiting("2000000000"), &[]);
+    for point in report["points"].as_array().expect("points") {
+        let why = point["not_predictable"].as_str().expect("a reason");
+        assert!(why.contains("condition `queue.filled` (50.0 %"), "{why}");
+    }
+    // Too little to matter is named, and less not even that.
+    let report = json(&waiting("200000000"), &[]);
+    assert!(report["points"][1]["figures"].is_object(), "{report}");
+    assert_eq!(report["unrepresented"][0]["kind"], "condition");
+    let report = json(&waiting("2000000"), &[]);
+    assert_eq!(report["unrepresented"].as_array().map(Vec::len), Some(0));
+}
+
+/// One task keeps the lock for longer than is simulated: the others starve.
+#[test]
+fn waits_that_have_not_ended_are_shown() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("starving.toml");
+    let workload = "name = \"starving\"\nabout = \"\"\ntasks = 4\ncompute = 1.0\nwarm_up = 1.0\n\
+        length = 5.0\n[[locks]]\nname = \"hot\"\nburst = 1.0\nsection = 1000000.0\n";
+    std::fs::write(&file, workload).expect("written");
+    let name = file.to_str().expect("a plain name");
+    let base = ["--machine", "epyc-2x64", "--workload", name, "--seeds", "1"];
+    let output = sim(&[&["run", "--lock", "futex", "--json"], &base[..]].concat());
+    let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(
+        (&report["still_waiting"], &report["longest_wait_ended"]),
+        (&3.into(), &false.into())
+    );
+    assert_eq!(report["longest_wait_ns"], 5_000_000);
+    assert_eq!(report["locks"][0]["wait_ns"], 15_000_000);
+    let shown = text(&sim(&[&["run", "--lock", "futex"], &base[..]].concat()).stdout);
+    assert!(shown.contains("5.00 ms+") && shown.contains("had not ended"), "{shown}");
+    assert!(shown.contains("one seed alone"), "{shown}");
+    let sweep = ["sweep", "--locks", "futex", "--cores", "8"];
+    let shown = text(&sim(&[&sweep[..], &base].concat()).stdout);
+    assert!(shown.contains("5.00 ms+"), "{shown}");
+}
+
+/// The mutex of 2013 on its box collapses with one seed and not with another.
+#[test]
+fn seeds_that_disagree_are_marked() {
+    let ask = |more: &[&str]| {
+        sim(&[&["replay", "--quick", "--table", "high_systime_2013"], more].concat())
+    };
+    let report: Value = serde_json::from_slice(&ask(&["--json"]).stdout).expect("JSON");
+    let rows = report["rows"].as_array().expect("rows");
+    let wide = |row: &&Value| row["seeds_disagree"] == true;
+    assert!(rows.iter().filter(wide).count() > 0, "{rows:?}");
+    let shown = text(&ask(&[]).stdout);
+    let (table, notes) = shown.split_once("Rows marked").expect("a line below the table");
+    assert_eq!(table.matches(" ~").count(), rows.iter().filter(wide).count(), "{shown}");
+    assert!(notes.contains("\n~: ") && notes.contains("chance decides"), "{shown}");
+    // One seed cannot disagree with itself: it says that it is one.
+    let shown = text(&ask(&["--seeds", "1"]).stdout);
+    assert!(!shown.contains('~') && shown.contains("say nothing of other seeds"), "{shown}");
 }
 
 #[test]

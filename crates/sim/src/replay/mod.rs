@@ -30,9 +30,9 @@ use tables::{TableFigure, TablePoint, TableSamples, Value, entries};
 /// The settings of a replay.
 #[derive(Clone, Debug)]
 pub struct ReplayOptions {
-    /// Whether to be quick: few numbers of users, the best fit (all of those of 2005), one seed.
+    /// Whether to be quick: few numbers of users, the best fit (all of those of 2005).
     pub quick: bool,
-    /// The number of seeds of each simulation, unless quick.
+    /// The number of seeds of each simulation.
     pub seeds: u64,
     /// The only table that is replayed, if there is one.
     pub table: Option<String>,
@@ -83,13 +83,14 @@ pub fn replay(
     let shipped = Shipped::load();
     let Shipped { fits, boxes, servers } = &shipped;
     let best = shipped.best();
-    let (numbers, seeds): (Vec<_>, u64) = if options.quick {
+    let seeds = options.seeds;
+    let numbers: Vec<_> = if options.quick {
         // The boxes of 2005 take no time.
-        (boxes.iter().map(|boxes| Numbers { boxes, ..best }).collect(), 1)
+        boxes.iter().map(|boxes| Numbers { boxes, ..best }).collect()
     } else {
         let all = fits.iter().zip(boxes.iter().cycle()).zip(servers.iter().cycle());
         let all = all.map(|((fit, boxes), server)| Numbers { fit, boxes, server, ..best });
-        (all.collect(), options.seeds)
+        all.collect()
     };
     let points = all_points(&entries);
     let same: Vec<usize> = points.iter().map(|point| first_like(point, &points)).collect();

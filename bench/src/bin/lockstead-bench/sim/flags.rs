@@ -12,8 +12,8 @@ pub(crate) enum SimCommand {
     /// Simulate the published tables, and print each figure beside the simulated one
     ///
     /// The median over seeds and over equally good fits, with the range. Rows that served to
-    /// calibrate are marked; all others are predictions. docs/simulator.md says what they are
-    /// worth.
+    /// calibrate are marked; all others are predictions. So are, with `~`, rows whose seeds or fits
+    /// disagree by more than a quarter. docs/simulator.md says what they are worth.
     Replay(Replay),
     /// Search for the numbers that no document gives
     ///
@@ -23,16 +23,25 @@ pub(crate) enum SimCommand {
     /// Change each of those numbers, and print what it does to the figures
     Sensitivity(Sensitivity),
     /// Simulate one workload on one machine
+    ///
+    /// With several seeds; the figures are those of the one whose throughput is the median.
     Run(RunOne),
     /// Simulate a workload for several locks and numbers of cores
     Sweep(Sweep),
     /// Predict a recorded program on another machine
     ///
     /// From a report of `lockstead run --json`: throughput, processor use and the longest wait for
-    /// 1 to all cores, with the kernel's futex mutex and with lockstead's; where it stops to scale,
-    /// and which lock stops it.
+    /// 1 to all cores, with the C library's mutex, with lockstead's and with any other that is
+    /// named; where it stops to scale, and which lock stops it. Figures are medians of several
+    /// seeds, with the range; `~` marks those whose seeds disagree by more than a quarter.
+    ///
+    /// Reader-writer locks are simulated as mutexes, and waits for conditions, semaphores and
+    /// barriers as time away. Where a program spends much time with them it prints `not
+    /// predictable` instead of a number, and why.
     Whatif(Whatif),
     /// Show what happens to one contended lock, step by step
+    ///
+    /// With one seed: another one may show another course.
     Trace(TraceFlags),
     /// Compare the simulator with the machine it runs on
     ///
@@ -55,12 +64,15 @@ Examples:
   lockstead sim replay --table high_systime_2013 --json
   lockstead sim replay --html replay.html")]
 pub(crate) struct Replay {
-    /// Fewer numbers of users, the best fit alone, one seed
+    /// Fewer numbers of users, the best fit alone, three seeds
+    ///
+    /// The calibrated collapse comes or stays away by seed: a row with `~` has seeds that disagree,
+    /// and its range says more than its median.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Seeds of each simulation
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
-    pub(crate) seeds: u64,
+    /// Seeds of each simulation [default: 5; with --quick 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: Option<u64>,
     /// Simulate only this table
     #[arg(long, value_name = "NAME")]
     pub(crate) table: Option<String>,
@@ -113,32 +125,39 @@ pub(crate) struct Sensitivity {
     #[arg(long, value_name = "N", default_value_t = 1500, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     pub(crate) users: u64,
     /// Seeds of each simulation; figures are medians
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=100))]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
     /// Write the figures as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// The machine and the workload that are simulated.
+/// The machine that is simulated.
 #[derive(Debug, Args)]
-pub(crate) struct SceneFlags {
+pub(crate) struct MachineFlags {
     /// A machine that is built in, or a file
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: String,
-    /// A workload that is built in, or a file
-    #[arg(long, value_name = "NAME|FILE")]
-    pub(crate) workload: String,
-    /// Tasks [default: the workload's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
-    pub(crate) tasks: Option<u64>,
     /// Use one thread of each core: no hyper-threads
     #[arg(long)]
     pub(crate) no_threads: bool,
     /// Change a number of the machine: NAME=VALUE, as in its file; several times
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) set: Vec<String>,
-    /// What chance depends on
+}
+
+/// The machine and the workload that are simulated.
+#[derive(Debug, Args)]
+pub(crate) struct SceneFlags {
+    #[command(flatten)]
+    pub(crate) machine: MachineFlags,
+    /// A workload that is built in, or a file
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) workload: String,
+    /// Tasks [default: the workload's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
+    pub(crate) tasks: Option<u64>,
+    /// What chance depends on; of several seeds the first
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
@@ -160,6 +179,9 @@ pub(crate) struct RunOne {
     /// Memory nodes in use [default: all]
     #[arg(long, value_name = "N")]
     pub(crate) nodes: Option<usize>,
+    /// Seeds; the figures are those of the seed with the median throughput, with its range
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
     /// Simulate each turn of idle spin loops too: slow, to check the simulator
     #[arg(long)]
     pub(crate) every_poll: bool,
@@ -209,20 +231,33 @@ pub(crate) struct Sweep {
 Examples:
   lockstead run --json profile.json -- ./server
   lockstead sim whatif profile.json --machine epyc-2x64
-  lockstead sim whatif profile.json --machine epyc-2x64 --html whatif.html")]
+  lockstead sim whatif profile.json --machine epyc-2x64 --lock present,lockstead,spin-queue
+  lockstead sim whatif profile.json --machine westmere-8x10 --cores 1,16,64 --set switch=3
+  lockstead sim whatif profile.json --machine epyc-2x64 --seeds 15 --html whatif.html")]
 pub(crate) struct Whatif {
     /// A report of `lockstead run --json`
     #[arg(value_name = "PROFILE.json")]
     pub(crate) profile: PathBuf,
-    /// A machine that is built in, or a file
-    #[arg(long, value_name = "NAME|FILE")]
-    pub(crate) machine: String,
+    #[command(flatten)]
+    pub(crate) machine: MachineFlags,
+    /// Locks to compare; `present` is the C library's mutex, other names are those of `sim list`
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "present,lockstead")]
+    pub(crate) lock: Vec<String>,
     /// Threads of the program there [default: one for each processor in use]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
     pub(crate) tasks: Option<u64>,
     /// Only these numbers of cores [default: doubling]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
+    /// What chance depends on: the first of the seeds
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Seeds of each simulation; figures are medians, with the range
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub(crate) seeds: u64,
+    /// Print numbers also where the program cannot be predicted
+    #[arg(long)]
+    pub(crate) anyway: bool,
     /// Write the figures as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,6 +1,7 @@
 //! `lockstead sim`: locks on machines that one does not have.
 
 pub(crate) mod check;
+mod draws;
 mod files;
 mod fit;
 mod flags;
@@ -10,6 +11,7 @@ mod page;
 mod picture;
 mod profile;
 pub(crate) mod replay;
+mod represent;
 mod scene;
 pub(crate) mod sensitivity;
 mod simulate;

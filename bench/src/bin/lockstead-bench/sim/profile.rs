@@ -1,5 +1,6 @@
 //! A workload from a report of `lockstead run --json`.
 
+use super::represent::Unrepresented;
 use super::scene;
 use crate::failure::Failure;
 use lockstead_sim::{UseKind, WorkUse, Workload};
@@ -27,6 +28,9 @@ struct ProfileProcess {
     threads: Threads,
     waiting: ProfileWaiting,
     locks: Vec<RecordedLock>,
+    /// What threads waited for that is no lock.
+    #[serde(default)]
+    idle: Vec<RecordedLock>,
 }
 
 #[derive(Deserialize)]
@@ -59,6 +63,14 @@ struct RecordedLock {
     locks: u64,
     acquisitions: u64,
     hold: ProfileDurations,
+    #[serde(default)]
+    wait: RecordedWaits,
+}
+
+/// How long a lock was waited for.
+#[derive(Default, Deserialize)]
+struct RecordedWaits {
+    total_ns: u64,
 }
 
 #[derive(Deserialize)]
@@ -108,12 +120,20 @@ const MOST: usize = 16;
 const NONE_NAMED: &str = "names no mutex that was taken; if nobody waited for any, record it \
      with `lockstead run --sort acquisitions --json FILE -- PROGRAM`";
 
+/// A recorded program.
+pub(super) struct Profile {
+    /// What is simulated of it.
+    pub(super) workload: Workload,
+    /// What of it is simulated as something else, if it had any of the time worth naming.
+    pub(super) unrepresented: Vec<Unrepresented>,
+}
+
 /// Reads the profile: a job is one acquisition of the busiest lock, with what lies between
 /// two of them.
 ///
 /// # Errors
 /// If the file is no such report, or there is nothing in it to simulate.
-pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
+pub(super) fn read(file: &Path) -> Result<Profile, Failure> {
     let wrong = |why: String| Failure::Usage(format!("{}: {why}", file.display()));
     let bytes = std::fs::read(file).map_err(|error| wrong(error.to_string()))?;
     let text = scene::text(&file.display().to_string(), bytes, REPORT)?;
@@ -154,7 +174,8 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
     let held: f64 = locks.iter().map(|lock| section(lock) * lock.acquisitions as f64).sum();
     let (running, idled) = work(busiest, &locks);
     let running = running.min(most(busiest, &report));
-    Ok(Workload {
+    let unrepresented = unrepresented(busiest);
+    let workload = Workload {
         name: file.display().to_string(),
         about: "recorded by `lockstead run`".into(),
         tasks: busiest.threads.peak.max(1) as usize,
@@ -179,7 +200,23 @@ pub(super) fn read(file: &Path) -> Result<Workload, Failure> {
                 write_section: None,
             })
             .collect(),
-    })
+    };
+    Ok(Profile { workload, unrepresented })
+}
+
+/// Lists what a process had that is simulated as something else, the largest share first.
+fn unrepresented(process: &ProfileProcess) -> Vec<Unrepresented> {
+    let all = process.waiting.thread_ns;
+    let locks = process.locks.iter().chain(&process.idle);
+    let mut list: Vec<Unrepresented> = locks
+        .filter_map(|lock| {
+            let time = lock.hold.total_ns.saturating_add(lock.wait.total_ns);
+            Unrepresented::new(&lock.name, &lock.kind, time, all)
+        })
+        .filter(Unrepresented::is_named)
+        .collect();
+    list.sort_by(|one, other| other.share_percent.total_cmp(&one.share_percent));
+    list
 }
 
 /// Returns the most processor time that a process can have had, in nanoseconds: who waits for a

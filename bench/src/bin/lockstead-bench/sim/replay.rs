@@ -1,5 +1,6 @@
 //! `lockstead sim replay`.
 
+use super::draws::{DISAGREE, MARK, disagree};
 use super::flags::Replay;
 use super::page;
 use crate::failure::Failure;
@@ -36,6 +37,9 @@ struct ReplayedRow<'a> {
     lowest: f64,
     /// The highest of them.
     highest: f64,
+    /// Whether seeds and fits disagree: `lowest` and `highest` are further apart than a quarter of
+    /// the median, or, in per cent, than 25 points.
+    seeds_disagree: bool,
     /// Whether its row served to calibrate.
     calibrated: bool,
     /// The unit of the figures.
@@ -59,8 +63,8 @@ pub(super) fn run(flags: &Replay) -> Result<(), Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
     let mut progress = Progress::new();
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
-    let options =
-        ReplayOptions { quick: flags.quick, seeds: flags.seeds, table: flags.table.clone() };
+    let seeds = flags.seeds.unwrap_or(if flags.quick { QUICK_SEEDS } else { SEEDS });
+    let options = ReplayOptions { quick: flags.quick, seeds, table: flags.table.clone() };
     let rows =
         replay(&options, interrupt.flag(), &mut step).map_err(|Stopped| Failure::Interrupted)?;
     drop(progress);
@@ -72,7 +76,22 @@ pub(super) fn run(flags: &Replay) -> Result<(), Failure> {
     if flags.json {
         return output::print_json(&json(&rows));
     }
-    output::print(&format!("{}{}", text(&rows), left_out(flags.quick)))
+    output::print(&format!("{}{}", text(&rows), left_out(flags.quick, seeds)))
+}
+
+/// The numbers of seeds: in a quick replay so many that a row which comes out one way or the other
+/// by chance is mostly seen to.
+const SEEDS: u64 = 5;
+const QUICK_SEEDS: u64 = 3;
+
+/// Tells whether what seeds and fits make of a row lies further apart than they should: of shares and
+/// changes in points, since there is a change of none.
+fn wide(row: &ReplayRow) -> bool {
+    let (low, high) = row.range;
+    if row.unit == "percent" {
+        return high - low > DISAGREE * 100.0;
+    }
+    disagree(low, row.simulated, high)
 }
 
 /// Rounds to three places: what is behind them means nothing, and differs between processors.
@@ -92,6 +111,7 @@ fn json_row(row: &ReplayRow) -> ReplayedRow<'_> {
         simulated: rounded(row.simulated),
         lowest: rounded(row.range.0),
         highest: rounded(row.range.1),
+        seeds_disagree: wide(row),
         calibrated: row.calibrated,
         unit: row.unit,
     }
@@ -137,23 +157,38 @@ fn text(rows: &[ReplayRow]) -> String {
                 row.unit.to_owned(),
                 figure(row, row.published),
                 figure(row, row.simulated),
-                format!("{} to {}", figure(row, low), figure(row, high)),
+                format!(
+                    "{} to {}{}",
+                    figure(row, low),
+                    figure(row, high),
+                    if wide(row) { MARK } else { "" }
+                ),
                 off(row),
                 if row.calibrated { "yes" } else { "" }.to_owned(),
             ]);
         }
         text += &format!("{name}\n{}\n", table.render());
     }
-    text + "Rows marked `calibrated` fixed the numbers that no document gives; all others are \
-            predictions.\n"
+    text += "Rows marked `calibrated` fixed the numbers that no document gives; all others are \
+             predictions.\n";
+    if rows.iter().any(wide) {
+        text += &format!(
+            "~: seeds and fits differ by more than {0:.0} % of the median, or {0:.0} points. Near a \
+             collapse chance decides: the range is the prediction, not the median.\n",
+            DISAGREE * 100.0
+        );
+    }
+    text
 }
 
 /// Returns what a quick replay has left out, and how to have it.
-fn left_out(quick: bool) -> &'static str {
-    if quick {
-        "Quick: left out were all fits but the best, all seeds but one, and most numbers of users; \
-         the ranges above say nothing. `lockstead sim replay` has them all.\n"
-    } else {
-        ""
+fn left_out(quick: bool, seeds: u64) -> String {
+    if !quick {
+        return String::new();
     }
+    let alone = if seeds == 1 { "; the ranges above say nothing of other seeds" } else { "" };
+    format!(
+        "Quick: left out were all fits but the best, all seeds but {seeds}, and most numbers of \
+         users{alone}. `lockstead sim replay` has them all.\n"
+    )
 }

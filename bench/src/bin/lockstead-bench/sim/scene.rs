@@ -1,6 +1,6 @@
 //! Machines, workloads and locks as users name them.
 
-use super::flags::SceneFlags;
+use super::flags::{MachineFlags, SceneFlags};
 use crate::failure::Failure;
 use lockstead_sim::{
     FileError, LOCKS, MACHINES, Machine, NUMBERS, SimLockName, WORKLOADS, Workload,
@@ -64,12 +64,26 @@ pub(super) fn lock(name: &str) -> Result<SimLockName, Failure> {
     })
 }
 
-impl SceneFlags {
-    /// Returns the machine and the workload, with what was changed.
+/// The C library's mutex, as a program has it at present.
+pub(super) const PRESENT: &str = "present";
+
+/// Finds a lock that `whatif` compares: as [`lock`], or the present one.
+///
+/// # Errors
+/// If there is no such lock.
+pub(super) fn compared(name: &str) -> Result<(SimLockName, &'static str), Failure> {
+    if name == PRESENT {
+        return Ok((SimLockName::Futex, PRESENT));
+    }
+    lock(name).map(|lock| (lock, lock.name()))
+}
+
+impl MachineFlags {
+    /// Returns the machine, with what was changed.
     ///
     /// # Errors
-    /// If one of them is wrong.
-    pub(super) fn resolve(&self) -> Result<(Machine, Workload), Failure> {
+    /// If it, or a change, is wrong.
+    pub(super) fn resolve(&self) -> Result<Machine, Failure> {
         let mut machine = machine(&self.machine)?;
         if self.no_threads {
             machine = machine.with_threads(1).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -87,7 +101,17 @@ impl SceneFlags {
                 return Err(wrong(format!("there are {}", NUMBERS.join(", "))));
             }
         }
-        Ok((machine, workload(&self.workload)?))
+        Ok(machine)
+    }
+}
+
+impl SceneFlags {
+    /// Returns the machine and the workload, with what was changed.
+    ///
+    /// # Errors
+    /// If one of them is wrong.
+    pub(super) fn resolve(&self) -> Result<(Machine, Workload), Failure> {
+        Ok((self.machine.resolve()?, workload(&self.workload)?))
     }
 
     /// Returns how many tasks there are.
@@ -104,13 +128,11 @@ pub(super) fn with_cores(machine: &Machine, cores: usize) -> Result<Machine, Fai
     machine.with_cores(cores).map_err(|error| Failure::option("--cores <LIST>", cores, error))
 }
 
-/// Returns 1, 2, 4 … and all: those numbers of cores that the machine can be had with.
+/// Returns 1, 2, 4 … and all of the machine's cores.
 pub(super) fn doubling(machine: &Machine) -> Vec<usize> {
     let all = machine.cores();
-    let mut cores: Vec<usize> = std::iter::successors(Some(1), |&n| Some(2 * n))
-        .take_while(|&n| n < all)
-        .filter(|&n| machine.with_cores(n).is_ok())
-        .collect();
+    let mut cores: Vec<usize> =
+        std::iter::successors(Some(1), |&n| Some(2 * n)).take_while(|&n| n < all).collect();
     cores.push(all);
     cores
 }

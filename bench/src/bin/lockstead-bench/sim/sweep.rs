@@ -1,15 +1,14 @@
 //! `lockstead sim sweep`: locks over numbers of cores.
 
+use super::draws::{Draws, LongestWait, MARK, notes};
 use super::flags::Sweep;
 use super::picture::Curve;
 use super::scene;
 use super::simulate::simulate;
 use crate::failure::Failure;
 use crate::output;
-use crate::table::{TextTable, rate, ratio, time};
-use lockstead_sim::{
-    INGREDIENTS, LOCKS, RunFigures, RunSettings, SimLockName, run as run_simulation,
-};
+use crate::table::{TextTable, rate, ratio};
+use lockstead_sim::{INGREDIENTS, LOCKS, RunSettings, SimLockName, run as run_simulation};
 use serde::Serialize;
 
 /// What `lockstead sim sweep --json` writes.
@@ -40,10 +39,23 @@ struct SweepPoint {
     lowest: f64,
     /// `jobs_per_second` of the fastest seed.
     highest: f64,
+    /// Whether the two are further apart than a quarter of the median.
+    seeds_disagree: bool,
     /// How much of all processors' time was used.
     processors_used_percent: f64,
-    /// The longest wait in any run.
+    /// The longest wait in any run, those among them that had not ended when it did.
     longest_wait_ns: u64,
+    /// Whether that wait had ended.
+    longest_wait_ended: bool,
+    /// The most tasks that still waited for a lock at the end of a run.
+    still_waiting: u64,
+}
+
+impl SweepPoint {
+    /// Writes the throughput for people, with a mark if the seeds disagree.
+    fn jobs(&self) -> String {
+        format!("{}{}", rate(self.jobs_per_second), if self.seeds_disagree { MARK } else { "" })
+    }
 }
 
 /// Simulates what the flags ask for, prints the figures, and draws them if asked to.
@@ -80,34 +92,43 @@ pub(super) fn run(flags: &Sweep) -> Result<(), Failure> {
         .chunks(seeds)
         .enumerate()
         .map(|(at, chunk)| {
-            let mut jobs: Vec<f64> = chunk.iter().map(|figures| figures.jobs).collect();
-            jobs.sort_by(f64::total_cmp);
+            let draws = Draws::new(chunk);
+            let longest = draws.longest();
             let part = at % parts.len();
             let used = chunk.iter().map(|figures| figures.busy).sum::<f64>() / seeds as f64;
             SweepPoint {
                 lock: locks[at / parts.len()].name(),
                 cores: cores[part],
                 tasks: count(part),
-                jobs_per_second: jobs[seeds / 2].round(),
-                lowest: jobs[0].round(),
-                highest: jobs[seeds - 1].round(),
+                jobs_per_second: draws.median().jobs.round(),
+                lowest: draws.lowest().round(),
+                highest: draws.highest().round(),
+                seeds_disagree: draws.disagree(),
                 processors_used_percent: (used * 1000.0).round() / 10.0,
-                longest_wait_ns: longest(chunk),
+                longest_wait_ns: longest.ns,
+                longest_wait_ended: longest.ended,
+                still_waiting: draws.waiting(),
             }
         })
         .collect();
     let head = format!("{} on {}, medians of {} seeds", workload.name, machine.name, seeds);
     let rows: Vec<&[SweepPoint]> = points.chunks(parts.len()).collect();
-    let waits = grid("longest wait", &cores, &rows, |_, point| time(point.longest_wait_ns as f64));
+    let waits = grid("longest wait", &cores, &rows, |_, point| {
+        LongestWait { ns: point.longest_wait_ns, ended: point.longest_wait_ended }.text()
+    });
     let jobs = if flags.ingredients {
         grid("jobs a second without", &cores, &rows, |at, point| {
             let whole = rows[0][at].jobs_per_second;
-            format!("{} {:>5}", rate(point.jobs_per_second), ratio(point.jobs_per_second, whole))
+            format!("{} {:>5}", point.jobs(), ratio(point.jobs_per_second, whole))
         })
     } else {
-        grid("jobs a second", &cores, &rows, |_, point| rate(point.jobs_per_second))
+        grid("jobs a second", &cores, &rows, |_, point| point.jobs())
     };
-    let text = format!("{head}\n\n{jobs}\n{waits}");
+    let notes = notes(
+        points.iter().any(|point| point.seeds_disagree),
+        points.iter().any(|point| !point.longest_wait_ended),
+    );
+    let text = format!("{head}\n\n{jobs}\n{waits}{notes}");
     let lines: Vec<Curve> = rows
         .iter()
         .map(|chunk| Curve {
@@ -139,9 +160,4 @@ fn grid(
         table.row(std::iter::once(row[0].lock.to_owned()).chain(figures));
     }
     table.render()
-}
-
-/// Returns the longest wait in any of the runs, in nanoseconds.
-fn longest(runs: &[RunFigures]) -> u64 {
-    runs.iter().map(|run| (run.longest() * 1e9) as u64).max().unwrap_or(0)
 }
