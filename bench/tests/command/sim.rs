@@ -311,6 +311,31 @@ fn what_a_profile_cannot_say_is_named_and_not_predicted() {
         let why = point["not_predictable"].as_str().expect("a reason");
         assert!(why.contains("condition `queue.filled` (50.0 %"), "{why}");
     }
+    // What was recorded beside other programs.
+    let beside = |others: u64| {
+        let run = format!(
+            "{{\"wall_ns\": 1000000000, \"processors\": 4, \"others_ns\": {others}, \"schema\""
+        );
+        PROFILE.replacen("{\"schema\"", &run, 1)
+    };
+    let report = json(&beside(1_000_000_000), &[]);
+    assert_eq!(report["others_percent"], 25.0);
+    assert!(report["points"][0]["figures"].is_null(), "{report}");
+    let shown = ask(&beside(1_000_000_000), &[]);
+    assert!(shown.contains("not predictable from 1 cores on: others used 25.0 %"), "{shown}");
+    assert!(json(&beside(1_000_000_000), &["--anyway"])["points"][0]["figures"].is_object());
+    let shown = ask(&beside(400_000_000), &[]);
+    assert!(shown.contains("less certain: others used 10.0 %"), "{shown}");
+    assert!(!ask(&beside(40_000_000), &[]).contains("others used"));
+    // Of which nobody was in the program's way.
+    let aside =
+        beside(1_000_000_000).replacen("idled_ns\": 0", "idled_ns\": 0, \"queued_ns\": 7", 1);
+    let report = json(&aside, &[]);
+    assert_eq!(
+        (&report["delayed_percent"], &report["others_percent"]),
+        (&0.0.into(), &25.0.into())
+    );
+    assert!(report["points"][0]["figures"].is_object(), "{report}");
     // Too little to matter is named, and less not even that.
     let report = json(&waiting("200000000"), &[]);
     assert!(report["points"][1]["figures"].is_object(), "{report}");

@@ -24,6 +24,7 @@ mod blocked_text;
 mod checked;
 mod checks;
 mod deadlock_text;
+mod delays;
 mod earlier;
 mod elf;
 mod flags;
@@ -34,6 +35,7 @@ mod holders;
 mod lasting;
 mod launch;
 mod left_behind;
+mod load;
 mod metrics;
 mod options;
 mod origin;
@@ -235,6 +237,7 @@ fn say(
         wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
         cpu_ns: outcome.cpu_ns,
+        others_ns: outcome.others_ns,
         silent_processes: accounts.silent,
         checked: flags.check.check,
         findings: std::mem::take(&mut outcome.reports.findings),

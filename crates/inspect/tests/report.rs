@@ -154,6 +154,7 @@ fn report_with(
         wall_ns: 1000 * MS,
         processors: 2,
         cpu_ns: 1500 * MS,
+        others_ns: None,
         silent_processes: (areas.len() - processes.len()) as u64,
         checked: false,
         findings: vec![finding],

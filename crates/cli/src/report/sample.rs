@@ -249,6 +249,7 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
             idled_ns: 24_000 * MS,
             idled_percent: 61.0,
             ran_ns: Some(2_000 * MS),
+            queued_ns: Some(30 * MS),
         },
         totals: totals(1216, waited_ns),
         locks: if busy {
@@ -287,6 +288,7 @@ pub(super) fn report(processes: Vec<ProcessReport>) -> RunReport {
         wall_ns: 9900 * MS,
         processors: 2,
         cpu_ns: 12_000 * MS,
+        others_ns: Some(100 * MS),
         sort: Sort::Wait,
         top: 10,
         by_class: false,

@@ -129,6 +129,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             ended_ns: *inside(&process.ended),
             exit: inside(&process.exit).clone(),
             ran_ns: process.ran(),
+            queued_ns: process.queued(),
         };
         let (python, holders) = (inside(&process.python), inside(&process.holders));
         let described = LedgerProcess {

@@ -192,6 +192,7 @@ fn say(
         wall_ns: u64::try_from(outcome.took.as_nanos()).unwrap_or(u64::MAX),
         processors: std::thread::available_parallelism().map_or(0, |n| n.get() as u64),
         cpu_ns: outcome.cpu_ns,
+        others_ns: outcome.others_ns,
         silent_processes: accounts.silent,
         checked: false,
         findings: std::mem::take(&mut outcome.reports.findings),

@@ -24,6 +24,8 @@ pub(super) struct RunOutcome {
     pub(super) took: Duration,
     /// The processor time of the program, and of its children that somebody waited for.
     pub(super) cpu_ns: u64,
+    /// The processor time that others had meanwhile, if that is known.
+    pub(super) others_ns: Option<u64>,
     /// What was checked, with `--check`.
     pub(super) checked: Option<CheckedTotals>,
     /// The waits that no ledger has.
@@ -39,10 +41,15 @@ pub(super) struct RunOutcome {
 
 /// Returns the processor time of all children that have been waited for, in nanoseconds.
 pub(super) fn children_cpu() -> u64 {
+    cpu_of(libc::RUSAGE_CHILDREN)
+}
+
+/// Returns the processor time that `who` of `getrusage` stands for, in nanoseconds.
+pub(super) fn cpu_of(who: libc::c_int) -> u64 {
     // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes one `rusage`, which lives in this frame.
-    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut usage) };
+    unsafe { libc::getrusage(who, &raw mut usage) };
     let time = |t: libc::timeval| t.tv_sec as u64 * 1_000_000_000 + t.tv_usec as u64 * 1000;
     time(usage.ru_utime) + time(usage.ru_stime)
 }

@@ -65,7 +65,11 @@ impl ClockPace {
         processes: impl Iterator<Item = &'p Arc<Observed>>,
     ) {
         if self.calm || now >= self.ask {
-            let used = processes.map(|process| process.processor_time()).fold(0, u64::wrapping_add);
+            let ask = |process: &'p Arc<Observed>| {
+                process.note_delays(now);
+                process.processor_time()
+            };
+            let used = processes.map(ask).fold(0, u64::wrapping_add);
             self.calm = used == self.used;
             self.quiet = if self.calm { self.quiet.or(Some(now)) } else { None };
             self.used = used;

@@ -1,5 +1,6 @@
 //! The processes of a run: their ledgers, their code, their ends.
 
+use super::delays::QueueDelays;
 use super::earlier::EarlierWaits;
 use super::futexes::FutexLooks;
 use crate::recording::HolderSample;
@@ -21,6 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::time::Instant;
 
 /// A process as the report and the reporter see it.
 pub(super) struct Observed {
@@ -51,6 +53,8 @@ pub(super) struct Observed {
     /// was last looked at.
     used_before: AtomicU64,
     used: AtomicU64,
+    /// How long its threads stood ready without a processor.
+    delays: Mutex<QueueDelays>,
     /// The locks that its checker met.
     pub(super) lives: OnceLock<Lives>,
     /// What looks for owners of futex words have shown.
@@ -108,6 +112,7 @@ impl Observed {
             handle: handle.map(|fd| unsafe { OwnedFd::from_raw_fd(fd) }),
             used_before: AtomicU64::new(0),
             used: AtomicU64::new(0),
+            delays: Mutex::default(),
             lives: OnceLock::new(),
             futexes: FutexLooks::default(),
             earlier: EarlierWaits::default(),
@@ -190,6 +195,16 @@ impl Observed {
     pub(super) fn ran(&self) -> Option<u64> {
         let used = self.used.load(Relaxed);
         (used != 0).then(|| used.saturating_sub(self.used_before.load(Relaxed)))
+    }
+
+    /// Notes how long its threads have stood ready without a processor so far.
+    pub(super) fn note_delays(&self, now: Instant) {
+        inside(&self.delays).look(self.pid, now);
+    }
+
+    /// Returns how long they did, as far as anybody looked; `None` if the kernel does not tell.
+    pub(super) fn queued(&self) -> Option<u64> {
+        inside(&self.delays).sum()
     }
 
     /// Returns the index of a thread's record, if that is still its own.

@@ -14,6 +14,7 @@ use super::checks::{Checks, Due};
 use super::glance::Sight;
 use super::hang::hanging::Hanging;
 use super::left_behind;
+use super::load::MachineLoad;
 use super::metrics::Metrics;
 use super::options::SupervisorOptions;
 use super::outcome::{RunOutcome, children_cpu, lost};
@@ -82,6 +83,7 @@ pub(super) fn supervise(
     recorder: Option<Recorder>,
 ) -> RunOutcome {
     let started = Instant::now();
+    let load = MachineLoad::begin();
     let accountant = Accountant::start(options.report, options.order, options.semaphores);
     let checks = options.check.then(|| Checks::start(accountant.sender()));
     let program = child.unsigned_abs();
@@ -149,6 +151,8 @@ pub(super) fn supervise(
         supervisor.settle(process, &watch);
     }
     let took = started.elapsed();
+    // Of a process that is no child nobody knows the processor time to subtract.
+    let others_ns = if supervisor.attached.is_some() { None } else { load.others(took) };
     let left = supervisor.attached.take().map(AttachedRun::leave);
     // From here on signals end the command as they would any other: what it
     // writes to may be full, and nobody reads.
@@ -169,6 +173,7 @@ pub(super) fn supervise(
         recurrences: supervisor.recurrences,
         took,
         cpu_ns: children_cpu(),
+        others_ns,
         checked,
         glimpses: supervisor.glimpses,
         hung,

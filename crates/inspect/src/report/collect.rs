@@ -38,6 +38,8 @@ pub struct ProcessFacts {
     pub exit: Option<String>,
     /// Processor time that it has used as this program, in nanoseconds.
     pub ran_ns: Option<u64>,
+    /// How long its threads stood ready without a processor, in nanoseconds.
+    pub queued_ns: Option<u64>,
 }
 
 /// A process to report on.
@@ -92,6 +94,8 @@ pub struct RunFacts {
     pub processors: u64,
     /// Processor time of the program, and of its children that somebody waited for; 0: unknown.
     pub cpu_ns: u64,
+    /// Processor time that others had meanwhile, if it is known.
+    pub others_ns: Option<u64>,
     /// Processes in which nothing at all happened.
     pub silent_processes: u64,
     /// Whether the order of locks and the rules of their use were checked.
@@ -120,6 +124,7 @@ pub fn assemble(
         wall_ns: whole.wall_ns,
         processors: whole.processors,
         cpu_ns: whole.cpu_ns,
+        others_ns: whole.others_ns,
         sort: options.sort,
         top: options.top,
         by_class: options.by_class,
@@ -164,6 +169,7 @@ pub fn describe_process(
     let idle = rows::gather_short_lived(&ledger, names, idle);
     let (threads, mut waiting) = threads::count(&ledger, names, &roles, (began, end));
     waiting.ran_ns = facts.ran_ns;
+    waiting.queued_ns = facts.queued_ns;
     // Threads count a wait as one for a lock when the condition is known to be one by then.
     let sum_of = |rows: &[ReportRow], of: &dyn Fn(&ReportRow) -> u64| {
         rows.iter().fold(0, |sum: u64, row| sum.saturating_add(of(row)))

@@ -109,6 +109,10 @@ pub struct RunReport {
     /// Processor time of the program, and of its children that it or the command waited for; 0 if
     /// unknown.
     pub cpu_ns: u64,
+    /// Processor time that others used meanwhile on the processors that the program could run on,
+    /// what a hypervisor took included; null if unknown, as of a run of less than half a second, or
+    /// of a process that was attached to.
+    pub others_ns: Option<u64>,
     /// The order of `locks`.
     pub sort: Sort,
     /// The most locks listed for a process.
@@ -244,6 +248,10 @@ pub struct WaitingShare {
     /// end, of those that it started up to the last look of the command, some 50 ms before their
     /// end; null where the command never looked.
     pub ran_ns: Option<u64>,
+    /// How long threads stood ready without a processor, which another thread of the program had, or
+    /// another program: up to the last look of the command at each thread, some 0.2 s before its end;
+    /// null where the command never looked, or the kernel does not tell.
+    pub queued_ns: Option<u64>,
 }
 
 impl WaitingShare {

@@ -37,7 +37,8 @@ pub(crate) enum SimCommand {
     ///
     /// Reader-writer locks are simulated as mutexes, and waits for conditions, semaphores and
     /// barriers as time away. Where a program spends much time with them it prints `not
-    /// predictable` instead of a number, and why.
+    /// predictable` instead of a number, and why; likewise if other programs used more than a fifth
+    /// of the processors while the profile was recorded.
     Whatif(Whatif),
     /// Show what happens to one contended lock, step by step
     ///

@@ -16,6 +16,12 @@ struct RecordedReport {
     /// Processor time of the program and its children; 0: unknown.
     #[serde(default)]
     cpu_ns: u64,
+    /// How long it took; 0: unknown.
+    #[serde(default)]
+    wall_ns: u64,
+    /// Processor time that others had meanwhile.
+    #[serde(default)]
+    others_ns: Option<u64>,
     processes: Vec<ProfileProcess>,
     #[serde(default)]
     silent_processes: u64,
@@ -54,6 +60,12 @@ struct ProfileWaiting {
     thread_ns: u64,
     waited_ns: u64,
     idled_ns: u64,
+    /// The processor time of the process.
+    #[serde(default)]
+    ran_ns: Option<u64>,
+    /// How long its threads stood ready without a processor.
+    #[serde(default)]
+    queued_ns: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -126,6 +138,11 @@ pub(super) struct Profile {
     pub(super) workload: Workload,
     /// What of it is simulated as something else, if it had any of the time worth naming.
     pub(super) unrepresented: Vec<Unrepresented>,
+    /// The share of the processors that others used while it was recorded, if that is known.
+    pub(super) others_percent: Option<f64>,
+    /// The share of the time that its threads wanted a processor for which they had none, if that is
+    /// known.
+    pub(super) delayed_percent: Option<f64>,
 }
 
 /// Reads the profile: a job is one acquisition of the busiest lock, with what lies between
@@ -201,7 +218,25 @@ pub(super) fn read(file: &Path) -> Result<Profile, Failure> {
             })
             .collect(),
     };
-    Ok(Profile { workload, unrepresented })
+    let (others_percent, delayed_percent) = (others(&report), delayed(busiest));
+    Ok(Profile { workload, unrepresented, others_percent, delayed_percent })
+}
+
+/// Returns the share of the time in which threads neither waited nor idled that they stood without
+/// a processor, in per cent.
+fn delayed(process: &ProfileProcess) -> Option<f64> {
+    let waiting = &process.waiting;
+    let busy = waiting.thread_ns.saturating_sub(waiting.waited_ns.saturating_add(waiting.idled_ns));
+    let share = waiting.queued_ns? as f64 / busy.max(1) as f64;
+    // Looks meet a thread in a wait for a lock that became one for a processor as well.
+    Some((share.min(1.0) * 1000.0).round() / 10.0)
+}
+
+/// Returns the share of the processors that others used meanwhile, in per cent.
+fn others(report: &RecordedReport) -> Option<f64> {
+    let all = report.wall_ns as f64 * report.processors as f64;
+    let others = report.others_ns.filter(|_| all > 0.0)? as f64;
+    Some((others / all * 1000.0).round() / 10.0)
 }
 
 /// Lists what a process had that is simulated as something else, the largest share first.
@@ -220,12 +255,15 @@ fn unrepresented(process: &ProfileProcess) -> Vec<Unrepresented> {
 }
 
 /// Returns the most processor time that a process can have had, in nanoseconds: who waits for a
-/// processor looks as if it computed. With one process it is known; others may have
-/// children that nobody waited for.
+/// processor looks as if it computed. The process's own may be known; with one process it is that of
+/// the run, while others may have children that nobody waited for.
 fn most(process: &ProfileProcess, report: &RecordedReport) -> f64 {
     let alone = report.processes.len() == 1 && report.silent_processes == 0;
-    let known =
-        [if alone { report.cpu_ns } else { 0 }, process.lived_ns.saturating_mul(report.processors)];
+    let known = [
+        if alone { report.cpu_ns } else { 0 },
+        process.waiting.ran_ns.unwrap_or(0),
+        process.lived_ns.saturating_mul(report.processors),
+    ];
     known.into_iter().filter(|&time| time > 0).min().map_or(f64::INFINITY, |time| time as f64)
 }
 

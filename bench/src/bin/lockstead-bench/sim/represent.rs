@@ -6,7 +6,8 @@
 //! mutexes, though their readers go together; who waits for a condition, a semaphore or a barrier is
 //! away for as long as it was, though it waits for others; other locks are left out. Each of
 //! these is harmless where it takes hardly any time, and makes a prediction worthless where it takes
-//! much: by its share of the threads' time this file decides which.
+//! much: by its share of the threads' time this file decides which. So does load: what other programs
+//! had of the processors while the profile was recorded.
 
 use serde::Serialize;
 
@@ -76,6 +77,40 @@ impl Unrepresented {
     }
 }
 
+/// Others that used more than this share of the processors are named: some of the program's threads
+/// waited for a processor, as if they computed or held a lock.
+const LOADED: f64 = 5.0;
+
+/// Others that used more than this make a prediction worthless.
+const OVERLOADED: f64 = 20.0;
+
+/// Others harm nobody if the program's threads stood without a processor for less than this share of
+/// the time that they wanted one: there were enough.
+const DELAYED: f64 = 2.0;
+
+/// What others did while a program was recorded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum RecordedLoad {
+    /// Hardly anything, or it is unknown.
+    None,
+    /// So much that a prediction is less certain.
+    Some,
+    /// So much that there is no prediction.
+    Much,
+}
+
+impl RecordedLoad {
+    /// Judges the share of the processors that others used, in per cent; `delayed`: for which share
+    /// of their time the program's threads stood ready without a processor.
+    pub(super) fn of(others: Option<f64>, delayed: Option<f64>) -> Self {
+        match others.filter(|_| delayed.is_none_or(|share| share > DELAYED)) {
+            Some(share) if share > OVERLOADED => RecordedLoad::Much,
+            Some(share) if share > LOADED => RecordedLoad::Some,
+            _ => RecordedLoad::None,
+        }
+    }
+}
+
 /// Returns why nothing can be predicted for so many tasks that run at a time, if so.
 pub(super) fn not_predictable(all: &[Unrepresented], running: usize) -> Option<String> {
     let worst = all.iter().filter(|one| one.matters(running));
@@ -106,6 +141,18 @@ mod tests {
         let said = not_predictable(&lock, 4).expect("four at a time are not");
         assert!(said.contains("rwlock `it` (4.0 %") && said.contains("as a mutex"), "{said}");
         assert_eq!(not_predictable(&[of("rwlock", 0)], 4096), None);
+    }
+
+    #[test]
+    fn load_is_judged_by_its_share() {
+        let of = |share| RecordedLoad::of(share, None);
+        assert_eq!((of(None), of(Some(4.9))), (RecordedLoad::None, RecordedLoad::None));
+        assert_eq!((of(Some(5.1)), of(Some(20.1))), (RecordedLoad::Some, RecordedLoad::Much));
+        // There were processors for all, or not.
+        assert_eq!(RecordedLoad::of(Some(60.0), Some(1.9)), RecordedLoad::None);
+        assert_eq!(RecordedLoad::of(Some(60.0), Some(2.1)), RecordedLoad::Much);
+        // Threads that are in the way of each other alone are the program's own matter.
+        assert_eq!(RecordedLoad::of(Some(1.0), Some(70.0)), RecordedLoad::None);
     }
 
     #[test]

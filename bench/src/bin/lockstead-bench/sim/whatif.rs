@@ -4,7 +4,7 @@ use super::draws::{Draws, LongestWait, MARK, notes};
 use super::flags::Whatif;
 use super::picture::Curve;
 use super::profile::Profile;
-use super::represent::{Unrepresented, not_predictable};
+use super::represent::{RecordedLoad, Unrepresented, not_predictable};
 use super::simulate::simulate;
 use super::{profile, scene};
 use crate::failure::Failure;
@@ -29,6 +29,12 @@ pub(crate) struct WhatifReport<'a> {
     /// What of the program is simulated as something else: what had at least 1 % of its threads'
     /// time.
     unrepresented: Vec<Unrepresented>,
+    /// The share of the processors that others used while the program was recorded; null if unknown.
+    /// Above 20 nothing is predicted.
+    others_percent: Option<f64>,
+    /// The share of the time that its threads wanted a processor for which they had none; null if
+    /// unknown. Below 2 others were in nobody's way.
+    delayed_percent: Option<f64>,
 }
 
 /// One lock on one number of cores.
@@ -120,7 +126,8 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
     let machine = flags.machine.resolve()?;
     let locks =
         flags.lock.iter().map(|name| scene::compared(name)).collect::<Result<Vec<_>, _>>()?;
-    let Profile { workload, unrepresented } = profile::read(&flags.profile)?;
+    let Profile { workload, unrepresented, others_percent, delayed_percent } =
+        profile::read(&flags.profile)?;
     let mut cores =
         if flags.cores.is_empty() { scene::doubling(&machine) } else { flags.cores.clone() };
     cores.sort_unstable();
@@ -132,9 +139,14 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
     let seeds = flags.seeds as usize;
     let per_lock = parts.len() * seeds;
     let tasks = |part: &Machine| flags.tasks.map_or(part.cpus(), |tasks| tasks as usize);
+    let load = RecordedLoad::of(others_percent, delayed_percent);
     let why: Vec<Option<String>> = parts
         .iter()
-        .map(|part| not_predictable(&unrepresented, tasks(part).min(part.cpus())))
+        .map(|part| {
+            let loaded = load == RecordedLoad::Much;
+            let loaded = loaded.then(|| load_words(others_percent.unwrap_or_default()));
+            loaded.or_else(|| not_predictable(&unrepresented, tasks(part).min(part.cpus())))
+        })
         .collect();
     let figures = simulate(locks.len() * per_lock, |job| {
         let (lock, part) = (locks[job / per_lock].0, &parts[job % per_lock / seeds]);
@@ -173,6 +185,10 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
         let (cores, why) = (cores[at], why[at].as_deref().unwrap_or_default());
         let _ = writeln!(text, "\nnot predictable from {cores} cores on: {why}");
     }
+    if load == RecordedLoad::Some {
+        let words = load_words(others_percent.unwrap_or_default());
+        let _ = writeln!(text, "\nless certain: {words}");
+    }
     if !unrepresented.is_empty() {
         text += "\nNot represented:\n";
         for one in &unrepresented {
@@ -203,10 +219,20 @@ pub(super) fn run(flags: &Whatif) -> Result<(), Failure> {
             points,
             knees,
             unrepresented,
+            others_percent,
+            delayed_percent,
         };
         return output::print_json(&report);
     }
     output::print(&text)
+}
+
+/// Says how busy others kept the machine, and what to do about it.
+fn load_words(percent: f64) -> String {
+    format!(
+        "others used {percent:.1} % of the processors while it was recorded, so threads that waited \
+         for one seem to compute, or to hold a lock; record it with nothing else to do"
+    )
 }
 
 fn table(points: &[WhatifPoint]) -> String {
