@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 /// The time between two looks: each costs some ten microseconds for each thread.
 const EVERY: Duration = Duration::from_millis(190);
 
-/// Of more threads only so many are looked at, in the kernel's order.
+/// The most threads of a process that are looked at, in the kernel's order.
 const MOST: usize = 256;
 
 /// What the looks have met.
 #[derive(Default)]
 pub(super) struct QueueDelays {
     next: Option<Instant>,
-    /// By number of the thread: its delay so far, in nanoseconds.
+    /// The delay of each thread so far, in nanoseconds, by the thread's number.
     each: HashMap<u32, u64>,
     /// The delays of threads whose number another one has taken over.
     gone: u64,

@@ -56,7 +56,7 @@ fn allowed() -> Vec<bool> {
 /// Returns the time that these processors have been used so far, in nanoseconds.
 fn busy_now(mask: &[bool]) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/stat").ok()?;
-    // SAFETY: takes and returns a number.
+    // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
     let ticks = u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).ok()?;
     let sum = busy_ticks(&text, mask)?;
     Some(sum * (1_000_000_000 / ticks.max(1)))

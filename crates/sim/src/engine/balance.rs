@@ -96,7 +96,14 @@ impl SimWorld {
     /// Looks around: idle processors take what queues elsewhere, idle cores what shares a core.
     pub(super) fn balance(&mut self) {
         self.announce(self.machine.cost.balance, What::Balance);
-        let idle: Vec<usize> = self.idle.within(0..self.cpus.len()).collect();
+        let all = 0..self.cpus.len();
+        // On a large machine that has none of either, no idle processor has to search for itself.
+        let shares =
+            self.machine.layout.threads > 1 && all.clone().any(|cpu| self.movable(cpu).is_some());
+        if !shares && self.spare.within(all.clone()).next().is_none() {
+            return;
+        }
+        let idle: Vec<usize> = self.idle.within(all).collect();
         for cpu in idle {
             if !self.idle.has(cpu) {
                 continue;

@@ -114,7 +114,7 @@ pub struct Lines {
     pub pause: f64,
 }
 
-/// A tick of a kernel with 250 of them a second, in microseconds.
+/// Returns the time between two ticks of a kernel with 250 of them a second, in microseconds.
 fn a_tick() -> f64 {
     4000.0
 }

@@ -20,7 +20,7 @@ pub(super) fn disagree(lowest: f64, median: f64, highest: f64) -> bool {
 
 /// The figures of one simulation with several seeds.
 pub(super) struct Draws<'a> {
-    /// By throughput, the lowest first.
+    /// The runs by their throughput, the lowest first.
     sorted: Vec<&'a RunFigures>,
 }
 

@@ -132,7 +132,7 @@ const MOST: usize = 16;
 const NONE_NAMED: &str = "names no mutex that was taken; if nobody waited for any, record it \
      with `lockstead run --sort acquisitions --json FILE -- PROGRAM`";
 
-/// A recorded program.
+/// A recorded program, as far as it can be simulated.
 pub(super) struct Profile {
     /// What is simulated of it.
     pub(super) workload: Workload,
