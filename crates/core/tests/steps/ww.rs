@@ -4,8 +4,8 @@
 
 use crate::common::mutexes::{bits::*, slot};
 use crate::common::{
-    Alone, U64, as_participant, here, machine, script, script_exchange, script_restart, set,
-    sleeps, unplayed, wakes,
+    Alone, Channel, U64, as_participant, here, lose, machine, script, script_exchange,
+    script_restart, set, sleeps, time, told, unplayed, wakes,
 };
 use lockstead_core::policy::NoSpin;
 use lockstead_core::word::{Exclusive, Subject, Word};
@@ -203,5 +203,90 @@ fn a_holder_that_sends_contexts_away_looks_again() {
         assert_eq!(unplayed(), 0);
         let kept = if comes { CONTEXTS | RESERVED } else { 0 };
         assert_eq!(peek(lock), Word(1 | SLOW | kept));
+    }
+}
+
+/// One without a context that finds the lock free takes it, and nobody is told of a wait.
+#[test]
+fn one_without_a_context_does_not_wait_for_a_free_lock() {
+    let lock = lock();
+    set(|machine| machine.observed = true);
+    for before in [CONTEXTS | RESERVED, 2] {
+        force(lock, before);
+        if before == 2 {
+            script(move || {
+                force(lock, ONE_SLOW);
+                WaitOutcome::Woken
+            });
+        }
+        assert_eq!(lock.lock_alone(&WaitBounds::FOREVER, here()), Ok(()));
+        let waits = told().len();
+        assert_eq!(waits, if before == 2 { 2 } else { 0 }, "{before:x}");
+        // SAFETY: this participant has just taken it.
+        unsafe { lock.unlock(None) };
+    }
+    assert_eq!(unplayed(), 0);
+}
+
+/// Nobody tells one without a context that the holder's thread has ended: it looks every second, until
+/// its own time is over.
+#[test]
+fn one_without_a_context_looks_again_every_second() {
+    const SECOND: u64 = 1_000_000_000;
+    for (deadline, looks) in [
+        (None, vec![SECOND, 2 * SECOND, 3 * SECOND]),
+        (Some(SECOND * 5 / 2), vec![SECOND, 2 * SECOND, SECOND * 5 / 2]),
+        (Some(SECOND - 1), vec![SECOND - 1]),
+    ] {
+        let lock = lock();
+        force(lock, 2);
+        let began = time();
+        for _ in &looks {
+            // It lets others barge past for a while, and then has the lock reserved for itself.
+            script(|| WaitOutcome::TimedOut);
+            script(|| WaitOutcome::TimedOut);
+        }
+        if deadline.is_none() {
+            script(move || {
+                force(lock, ONE_SLOW);
+                WaitOutcome::Woken
+            });
+        }
+        let until = deadline.map(|after| began.after(after));
+        let ended = lock.lock_alone(&WaitBounds { deadline: until, ..WaitBounds::FOREVER }, here());
+        assert_eq!(ended, if deadline.is_some() { Err(LockError::TimedOut) } else { Ok(()) });
+        let reserved = sleeps().into_iter().filter(|it| it.channel == Channel::HandOff);
+        let expected: Vec<_> = looks.into_iter().map(|after| Some(began.after(after))).collect();
+        assert_eq!((reserved.map(|it| it.until).collect::<Vec<_>>(), unplayed()), (expected, 0));
+    }
+}
+
+/// A context of wait-die that holds something backs off before an older holder, but not before one
+/// whose thread has ended: that the lock is lost is an error of its own, in either scheme.
+#[test]
+fn a_context_does_not_back_off_before_a_holder_that_has_ended() {
+    let deadlock = WwError::Deadlock;
+    let [lost, interrupted] = [LockError::OwnerLost, LockError::Interrupted].map(WwError::Lock);
+    for (holder, scheme, ends, expected) in [
+        (2, Scheme::WaitDie, false, deadlock),
+        (3, Scheme::WaitDie, true, lost),
+        (4, Scheme::WoundWait, false, interrupted),
+        (5, Scheme::WoundWait, true, lost),
+    ] {
+        let class: &'static Class<Alone> = Box::leak(Box::new(Class::new(scheme)));
+        let [older, me] = [holder, 1].map(|number| context(class, number));
+        let (own, lock) = (lock(), lock());
+        assert_eq!(own.lock(me, here()), Ok(()));
+        as_participant(holder, || assert_eq!(lock.lock(older, here()), Ok(())));
+        if ends {
+            lose(holder);
+        }
+        if expected == interrupted {
+            script(|| WaitOutcome::Interrupted);
+        }
+        let patience = ContextPatience { deadline: None, interruptible: true };
+        assert_eq!(lock.lock_how(me, &patience, here()), Err(expected), "{scheme:?}, ends: {ends}");
+        assert_eq!(unplayed(), 0);
+        me.finish();
     }
 }
