@@ -136,6 +136,9 @@ impl<P: RobustMachine> RawSharedCondvar<P> {
         } else {
             mutex.seek(party, &WaitBounds::FOREVER, here).until(Goal::Own(0))
         };
+        if mutex == Err(RobustError::Copied) {
+            return Err(RobustError::Copied);
+        }
         Ok(ConditionWaited { mutex, ended, named })
     }
 

@@ -63,7 +63,8 @@ pub enum Woken {
     /// Somebody set the cancellation word.
     Cancelled,
     /// The caller is not the participant that fell asleep but a copy of it, which a signal
-    /// handler made by forking. It must do nothing in the name of the participant.
+    /// handler made by forking. It must do nothing in the name of the participant, also if it has
+    /// become another participant meanwhile.
     Copied,
 }
 
@@ -173,6 +174,18 @@ pub enum Addend {
     One,
     /// The number 2^30, to a doorbell: its lower 30 bits stay zero (DEATH-NAMED-WORD).
     Doorbell,
+}
+
+/// Names again what the caller had named before a wait with this outcome. A copy of the participant
+/// has named nothing, and does not begin to: what the participant had named is not the copy's.
+#[inline]
+pub(super) fn name_again<P: RobustMachine, T>(
+    named: Option<NonNull<P::U32>>,
+    outcome: &Result<T, RobustError>,
+) {
+    if !matches!(outcome, Err(RobustError::Copied)) {
+        P::at_death_wake(named);
+    }
 }
 
 /// Waits by `by`, and tells the machine's observer when that begins and how it ends.

@@ -27,7 +27,7 @@
 
 use super::awaited::{RobustUse, RobustWait};
 use super::life::Life;
-use super::machine::{RobustMachine, WatchedWord, Woken, telling};
+use super::machine::{RobustMachine, WatchedWord, Woken, name_again, telling};
 use super::mutex::RawSharedMutex;
 use super::outcome::{Got, RobustError};
 use super::party::Party;
@@ -323,7 +323,7 @@ impl<P: RobustMachine> RawSharedRwLock<P> {
             P::turn(here, 0);
             reader = self.reader(party).filter(|_| !fault!(shared_writer_overlooks_readers));
         };
-        P::at_death_wake(named);
+        name_again::<P, _>(named, &outcome);
         outcome
     }
 

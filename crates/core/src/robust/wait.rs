@@ -161,6 +161,10 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
                 break Err(error);
             }
         };
+        if outcome == Err(RobustError::Copied) {
+            // Wake-ups, a reservation and what is named are those of the participant.
+            return outcome;
+        }
         if fault!(shared_waiter_stops_naming_before_it_passes_on) {
             P::at_death_wake(named);
         }
@@ -413,17 +417,13 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
     }
 
     /// Returns why the wait is over after a sleep that ended like this, if it is.
-    fn ended(&mut self, ended: Woken) -> Option<RobustError> {
+    fn ended(&self, ended: Woken) -> Option<RobustError> {
         match ended {
             Woken::At(_) | Woken::Changed | Woken::Unsure => None,
             Woken::TimedOut => Some(RobustError::TimedOut),
             Woken::Interrupted => self.how.interruptible.then_some(RobustError::Interrupted),
             Woken::Cancelled => Some(RobustError::Cancelled),
-            Woken::Copied => {
-                // The hand-off waiter is the one that this is a copy of.
-                self.is_reserved = false;
-                Some(RobustError::Copied)
-            }
+            Woken::Copied => Some(RobustError::Copied),
         }
     }
 

@@ -20,6 +20,7 @@ mod queueing;
 mod rwlock;
 mod semaphores;
 mod shared_conditions;
+mod shared_copies;
 mod shared_heirs;
 mod shared_mutexes;
 mod shared_readers;

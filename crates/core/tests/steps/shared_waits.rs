@@ -140,7 +140,6 @@ fn who_gives_up_passes_on_whether_it_was_woken_or_not() {
         (until(deadline), Woken::TimedOut, RobustError::TimedOut),
         (WaitBounds::FOREVER, Woken::Cancelled, RobustError::Cancelled),
         (interruptible(), Woken::Interrupted, RobustError::Interrupted),
-        (WaitBounds::FOREVER, Woken::Copied, RobustError::Copied),
     ] {
         set(word, name(2).bits());
         script_sleep(move || woken);

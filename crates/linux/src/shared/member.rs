@@ -273,9 +273,9 @@ fn of_thread() -> Result<&'static MemberPage, JoinError> {
     }
     // SAFETY: PAGE-UNMAPPED: it is the thread's own page; all zeroes are valid (WIPED-ZEROES).
     let page = unsafe { &*PAGE.get() };
-    if page.ready.load(Ordering::Relaxed) == 0 {
+    if page.born.load(Ordering::Relaxed) == 0 {
         attend();
-        page.ready.store(1, Ordering::Relaxed);
+        page.born.store(page::next_born(), Ordering::Relaxed);
     }
     Ok(page)
 }

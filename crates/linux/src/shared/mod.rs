@@ -89,7 +89,7 @@ pub use description::{LAST_NUMBER, LOCKS_FROM, SHARED, Standing, standing};
 pub use member::{at_forgetting, join, leave, me, member, participant_at, party};
 pub use oracle::process_has_ended;
 pub use origin::of_file as origin_of_file;
-pub use page::{MOST_CLAIMS, SegmentMember};
+pub use page::{MOST_CLAIMS, SegmentMember, born};
 pub(crate) use process::wipes_on_fork;
 pub use refusal::{Busy, JoinError};
 pub(crate) use registry::name_of;

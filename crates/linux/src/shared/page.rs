@@ -207,8 +207,8 @@ pub(super) struct MemberPage {
     /// Indices of the members whose slots are in the robust list, in its order.
     order: [AtomicU8; MEMBERS],
     linked: AtomicU32,
-    /// The word that is not zero once the thread has made the page its own.
-    pub(super) ready: AtomicU32,
+    /// The number that the thread has as a participant, once it has made the page its own; else 0.
+    pub(super) born: AtomicU32,
     pub(super) list: ThreadList,
 }
 
@@ -222,12 +222,42 @@ thread_local! {
 pub(super) fn get() -> Option<&'static MemberPage> {
     // SAFETY: PAGE-UNMAPPED: the pointer is null, or leads to the thread's own page.
     let page = unsafe { PAGE.get().as_ref() }?;
-    (page.ready.load(Relaxed) != 0).then_some(page)
+    (page.born.load(Relaxed) != 0).then_some(page)
 }
 
-/// Tells whether the calling thread is what it took itself for.
-pub(super) fn is_ready() -> bool {
-    get().is_some()
+/// The number of pages that threads of the process, and of those that it was forked from, have made
+/// their own.
+static BORN: AtomicU32 = AtomicU32::new(0);
+
+/// Returns a number for a thread that makes its page its own: another one than those of the threads
+/// that were there when the process began, of one of which this may be a copy. 0 is nobody's.
+pub(super) fn next_born() -> u32 {
+    loop {
+        match BORN.fetch_add(1, Relaxed).wrapping_add(1) {
+            0 => {}
+            born => return born,
+        }
+    }
+}
+
+/// Returns the number that the calling thread has as a participant of segments; 0 before it is one
+/// of any. A forked child has another number than its parent, at any time: 0 at first. So who
+/// compares two of them knows whether it has become a copy in between.
+///
+/// ```
+/// let before = lockstead_linux::shared::born();
+/// // Nothing has forked here.
+/// assert_eq!(lockstead_linux::shared::born(), before);
+/// ```
+#[must_use]
+pub fn born() -> u32 {
+    get().map_or(0, |page| page.born.load(Relaxed))
+}
+
+/// Tells whether the calling thread is a copy of the participant of this number, and not that one
+/// itself. 0 is nobody's, of whom there are no copies.
+pub(super) fn is_copy_of(number: u32) -> bool {
+    number != 0 && born() != number
 }
 
 impl MemberPage {

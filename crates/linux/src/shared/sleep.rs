@@ -97,7 +97,7 @@ impl RobustMachine for Linux {
 
     fn rest(nanos: u64) -> Woken {
         let _errno = KeepErrno::new();
-        let joined = page::is_ready();
+        let born = page::born();
         let time = libc::timespec { tv_sec: 0, tv_nsec: nanos.min(999_999_999) as i64 };
         // Not by the libc's function, where a thread can be cancelled. SAFETY: SYSCALL-LIVE: a live
         // timespec; the call is asked for no remainder.
@@ -106,12 +106,12 @@ impl RobustMachine for Linux {
             let rest = core::ptr::null_mut::<libc::timespec>();
             libc::syscall(libc::SYS_clock_nanosleep, clock, 0, &raw const time, rest);
         }
-        if joined && !page::is_ready() { Woken::Copied } else { Woken::Changed }
+        if page::is_copy_of(born) { Woken::Copied } else { Woken::Changed }
     }
 
     fn wait_any(watches: &[WatchedWord<'_, Self>], how: &WaitBounds<'_, Self>) -> Woken {
         let _errno = KeepErrno::new();
-        let joined = page::is_ready();
+        let born = page::born();
         let restarts = how.interruptible && !HANDLERS_END_CALLS.load(Ordering::Relaxed);
         let woken = if restarts || futex::waitv_refused() {
             glance(watches, how)
@@ -121,8 +121,9 @@ impl RobustMachine for Linux {
                 glance(watches, how)
             })
         };
-        if joined && !page::is_ready() {
-            // A signal handler has forked: this is the child, who is nobody here.
+        if page::is_copy_of(born) {
+            // A signal handler has forked: this is the child, who is nobody here, or somebody else
+            // by now, because the handler has used a lock.
             return Woken::Copied;
         }
         woken

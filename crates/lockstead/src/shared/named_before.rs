@@ -7,10 +7,14 @@
 //!
 //! It keeps nothing of more than [`MOST`] mutexes at once. The doorbell stays named then until the
 //! thread names something else, and its end may wake somebody who has nothing to do.
+//!
+//! A forked child inherits what its parent's thread has kept, and forgets it: the child has named
+//! nothing.
 
 use core::cell::Cell;
 use core::ptr::NonNull;
 use lockstead_core::robust::RobustMachine;
+use lockstead_linux::shared::born;
 use lockstead_linux::{Linux, U32};
 
 /// The number of mutexes of which a thread keeps this at once.
@@ -22,6 +26,8 @@ type NamedEntry = Cell<(usize, Option<NonNull<U32>>)>;
 struct Before {
     /// The number of entries in use, from the first one on.
     count: Cell<usize>,
+    /// The participant that they are of, as [`born`] numbers it.
+    of: Cell<u32>,
     /// The entries in the order of the waits.
     entries: [NamedEntry; MOST],
 }
@@ -29,12 +35,17 @@ struct Before {
 // Without a destructor, so that locks work in those of other variables.
 std::thread_local! {
     static BEFORE: Before = const {
-        Before { count: Cell::new(0), entries: [const { Cell::new((0, None)) }; MOST] }
+        Before { count: Cell::new(0), of: Cell::new(0), entries: [const { Cell::new((0, None)) }; MOST] }
     };
 }
 
 impl Before {
+    /// Returns the calling thread's entries; those of the thread that it is a copy of are gone.
     fn used(&self) -> &[NamedEntry] {
+        let me = born();
+        if self.of.replace(me) != me {
+            self.count.set(0);
+        }
         &self.entries[..self.count.get()]
     }
 }

@@ -286,7 +286,11 @@ impl Permit<'_> {
     ) {
         // In a forked child, nobody: it is the parent that has them.
         let Some(party) = self.holder.party() else { return };
-        let _ = by(self.semaphore, &party, self.claim, self.units);
+        let ended = by(self.semaphore, &party, self.claim, self.units);
+        if ended == Err(robust::RobustError::Copied) {
+            // What the member counts is the child's by now.
+            return;
+        }
         self.holder.member.put_claim(party.me, self.claim);
         self.holder.member.gave();
     }

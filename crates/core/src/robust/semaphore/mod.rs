@@ -34,7 +34,7 @@ mod sleep;
 pub use sleep::{GLANCE, WATCHED};
 
 use super::awaited::{RobustUse, RobustWait};
-use super::machine::RobustMachine;
+use super::machine::{RobustMachine, name_again};
 use super::mutex::RawSharedMutex;
 use super::outcome::{Got, RobustError};
 use super::party::Party;
@@ -117,7 +117,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
         // At the first sleep, when the caller no longer has the mutex.
         let mut tell = || is_told = is_told || P::shared_wait_begins(&wait);
         let outcome = self.acquire_named(party, (claim, what), units, (how, &mut tell));
-        P::at_death_wake(named);
+        name_again::<P, _>(named, &outcome);
         if is_told {
             P::shared_wait_ends(&wait, outcome.as_ref().err().copied());
         }
@@ -358,7 +358,7 @@ impl<P: RobustMachine> RawSharedSemaphore<P> {
             }
             self.mutex.unlock(party);
         }
-        P::at_death_wake(named);
+        name_again::<P, _>(named, &entered);
         entered.map(|()| made)
     }
 

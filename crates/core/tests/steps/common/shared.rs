@@ -100,7 +100,12 @@ pub(crate) fn unslept() -> usize {
 
 fn next() -> Woken {
     let action = SCRIPT.with_borrow_mut(VecDeque::pop_front);
-    action.expect("sleeps, and nothing will ever wake it")()
+    let woken = action.expect("sleeps, and nothing will ever wake it")();
+    if woken == Woken::Copied {
+        // What is named is a thread's own, and a copy is a new thread.
+        NAMED.set(None);
+    }
+    woken
 }
 
 /// Says how many each of the next wake-ups finds; those after it find nobody.
