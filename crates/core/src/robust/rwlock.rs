@@ -386,7 +386,9 @@ impl<P: RobustMachine> ClaimingReader<'_, P> {
             WatchedWord::High(&self.record.life, self.life.high()),
         ];
         let watched = if fault!(shared_writer_watches_no_reader) { 2 } else { watches.len() };
-        match party.sleep(&watches[..watched], how, &[(self.slot, self.life)]) {
+        let doubted = [(self.slot, self.life)];
+        let doubted = &doubted[usize::from(fault!(unmarked_writer_asks_about_nobody))..];
+        match party.sleep(&watches[..watched], how, doubted) {
             Woken::At(index) => {
                 if !fault!(shared_draining_writer_wakes_nobody) {
                     party.domain.after_wake(index, doorbell);

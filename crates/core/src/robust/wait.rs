@@ -344,6 +344,9 @@ impl<'l, 'a, 'h, P: RobustMachine> Seek<'l, 'a, 'h, P> {
             return Look::Again;
         }
         if self.is_reserved {
+            if fault!(shared_reading_handoff_ends_before_it_is_unmarked) {
+                self.end_reservation();
+            }
             self.unreserve();
             self.end_reservation();
             // Others may sleep although nobody owns the lock, since it was reserved.

@@ -63,6 +63,8 @@ misses! {
     in readers;
     hand_off_waiter_shares: shared_handoff_waiter_reads_and_passes_nothing_on, FailureKind::Deadlock, killing(0).jumps(1, 5_000_000),
         { readers(&[READS, READS, WRITES]) }
+    reader_abdicates_first: shared_reading_handoff_ends_before_it_is_unmarked, FailureKind::Deadlock, killing(0).patience(0).preemptions(3),
+        { readers(&[READS, WRITES_TWICE, WRITES]) }
     readers_overlooked: shared_writer_overlooks_readers, FailureKind::Panic(_), killing(0),
         { readers(&[READS, READS, WRITES]) }
     late_claim: shared_reader_claims_too_late, FailureKind::Panic(_), killing(0),

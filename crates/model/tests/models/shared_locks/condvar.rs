@@ -21,6 +21,15 @@ fn shared_condvar_3t() {
     tokens(1, &[TAKES, TAKES, PUTS_TWO]).verify("both are notified", &killing(depth(0, 1)));
 }
 
+/// Who takes the mutex back has it reserved at once, and may die then.
+#[test]
+fn shared_condvar_reserves_the_mutex() {
+    tokens(1, &[TAKES, PUTS]).verify("2 threads", &killing(1).jumps(1, 5_000_000));
+    let config = killing(1).patience(0);
+    let config = if deep() { config } else { config.preemptions(2) };
+    tokens(1, &[PASSES, PASSES, PUTS]).verify("one is notified, and dies", &config);
+}
+
 /// Who comes has the name of who has left.
 #[test]
 fn shared_condvar_tenants_2t() {

@@ -51,6 +51,18 @@ fn shared_rwlock_handoff() {
     readers(&[READS, WRITES, WRITES]).verify("3 threads", &jumps(depth(0, 1), 1));
 }
 
+/// Who waits has the lock reserved at once, so that hand-off waiters follow each other, of which some
+/// die: in two rounds of both, and where one reads that comes between two that write.
+#[test]
+fn shared_rwlock_hand_off_waiters_follow_each_other() {
+    let eager = |kills| killing(kills).patience(0);
+    readers(&[READS_TWICE, WRITES_TWICE]).verify("2 threads", &eager(2));
+    let config = if deep() { eager(1) } else { eager(1).preemptions(2) };
+    readers(&[READS, WRITES, WRITES]).verify("3 threads", &config);
+    let config = if deep() { eager(0) } else { eager(0).preemptions(3) };
+    readers(&[READS, WRITES_TWICE, WRITES]).verify("3 threads, longer", &config);
+}
+
 /// Who comes has the name of who has left.
 #[test]
 fn shared_rwlock_tenants_2t() {

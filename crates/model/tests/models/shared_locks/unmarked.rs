@@ -2,7 +2,7 @@
 //! dead themselves.
 
 use super::killing;
-use super::segment::{condition, mutexes, units};
+use super::segment::{condition, mutexes, readers, units};
 use crate::common::{deep, depth};
 use lockstead_model::{Config, FailureKind};
 
@@ -45,6 +45,27 @@ fn unmarked_mutex_tenants() {
 fn unmarked_semaphore() {
     use units::*;
     units(1, &[ONE, ONE]).verify("2 threads", &losing(1, 1));
+    let config = losing(1, 1).preemptions(depth(1, 2));
+    units(1, &[ONE, ONE, ONE]).verify("3 threads", &config);
+    let config = losing(1, 1).respawns(1).preemptions(2);
+    units_again(1, &[ONE, ONE], ONE).verify("one comes in the slot", &config);
+}
+
+/// Nobody but the writer that waits for a reader asks whether that one lives.
+#[test]
+fn unmarked_rwlock() {
+    use readers::*;
+    readers(&[READS, WRITES]).verify("2 threads", &losing(2, 2));
+    readers(&[BOTH, BOTH]).verify("2 of both", &losing(2, 2));
+    readers(&[READS, MAY_WRITE]).verify("one gives up", &losing(1, 1).timeouts(1));
+    let config = losing(1, 1).respawns(1);
+    readers_again(&[READS, WRITES], WRITES).verify("a writer comes", &config);
+    let config = losing(depth(1, 2), 1).respawns(1);
+    readers_again(&[READS, WRITES], READS).verify("a reader comes", &config);
+    let config = losing(1, 1);
+    let config = if deep() { config } else { config.preemptions(2) };
+    readers(&[READS, WRITES, WRITES]).verify("a reader, 2 writers", &config);
+    readers(&[READS, READS, WRITES]).verify("2 readers, a writer", &config);
 }
 
 #[test]
@@ -63,4 +84,10 @@ misses! {
         losing(1, 1), { locks(&[ONE, ONE]) }
     trusts_for_ever: unmarked_sleepers_trust_for_ever, FailureKind::Deadlock,
         losing(1, 1), { locks(&[ONE, ONE]) }
+}
+
+misses! {
+    in readers;
+    writer_asks_nobody: unmarked_writer_asks_about_nobody, FailureKind::TooLong,
+        losing(1, 1), { readers(&[READS, WRITES]) }
 }
