@@ -142,12 +142,12 @@ macro_rules! machine {
                 }
             }
 
-            fn holds() {
-                Linux::holds();
+            fn holds(at: Address) {
+                Linux::holds(at);
             }
 
-            fn lets_go() {
-                Linux::lets_go();
+            fn lets_go(at: Address) -> bool {
+                Linux::lets_go(at)
             }
 
             fn begin_sleep() -> u32 {

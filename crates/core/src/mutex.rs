@@ -191,9 +191,9 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         // Nothing of the lock is touched from here on. `lets_go` comes before the wake-up, which is
         // a system call: a kernel that let the thread keep its processor takes it back at any
         // call but the one that gives it back.
-        P::lets_go();
+        let gave_way = P::lets_go(at);
         sleep::released::<P>(Word(erased.into()), at);
-        sleep::batch_over::<P, Y>(Word(erased.into()));
+        sleep::batch_over::<P, Y>(Word(erased.into()), gave_way);
         if fault!(mutex_looks_after_its_release) {
             let _ = self.peek();
         }
@@ -321,7 +321,7 @@ impl<P: Platform, H: Hooks, Y: Policy> RawMutex<P, H, Y> {
         };
         // Only if the release will come by `unlock_slow`, which calls `lets_go`.
         if result.is_ok_and(Word::unlocks_slowly) {
-            P::holds();
+            P::holds(P::address_low(&self.word));
         }
         result.map(|_| ())
     }

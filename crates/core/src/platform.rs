@@ -264,15 +264,19 @@ pub trait Platform: Sized + 'static {
     /// nothing to do elsewhere.
     fn restart_releases() {}
 
-    /// Called after a contended acquisition; [`Platform::lets_go`] follows after the release. A
-    /// platform may let the calling thread keep its processor meanwhile, for a short time.
+    /// Called after a contended acquisition of the lock whose waiters sleep at `at`;
+    /// [`Platform::lets_go`] follows after the release. A platform may let the calling thread keep
+    /// its processor meanwhile, for a short time.
     #[inline]
-    fn holds() {}
+    fn holds(_at: Address) {}
 
-    /// Called after the release of a lock for which [`Platform::holds`] was called, or of another
-    /// one.
+    /// Called after the release of the lock at `at`, for which [`Platform::holds`] may have been
+    /// called, or not. Returns whether the platform has let other threads have the processor. The
+    /// address may dangle (PLATFORM-ADDRESS).
     #[inline]
-    fn lets_go() {}
+    fn lets_go(_at: Address) -> bool {
+        false
+    }
 
     /// Called before a thread sleeps for a lock. Returns how many threads of the process sleep
     /// so, this one included: a hint that lengthens the bound on waiting. A platform that cannot

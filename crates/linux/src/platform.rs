@@ -62,14 +62,14 @@ impl Platform for Linux {
 
     #[cfg(target_arch = "x86_64")]
     #[inline]
-    fn holds() {
-        crate::slice::ask();
+    fn holds(at: Address) {
+        crate::slice::ask(at);
     }
 
     #[cfg(target_arch = "x86_64")]
     #[inline]
-    fn lets_go() {
-        crate::slice::give_back();
+    fn lets_go(at: Address) -> bool {
+        crate::slice::give_back(at)
     }
 
     fn begin_sleep() -> u32 {

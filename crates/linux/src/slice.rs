@@ -6,52 +6,73 @@
 //! its restartable-sequence area is let run on for some microseconds when its time is
 //! up, and says so when it needs them no longer.
 //!
+//! # State
+//! ```text
+//!   byte   0         1        2 .. 3
+//!        ┌─────────┬────────┬────────┐   the thread sets the request;
+//!        │ request │ grant  │   0    │   the kernel turns it into a grant, and erases that
+//!        └─────────┴────────┴────────┘   when it takes the processor after all
+//! ```
+//!
 //! # Protocol
-//! Once for each thread that joins: is there such a byte, and does the kernel heed it?
+//! Once for each thread that joins: does the kernel offer it to this thread? The area's flags
+//! tell, so that nothing is called where it does not.
 //! Then, in the slow paths only: the owner of a lock that others fight for sets the
-//! byte when it has the lock, and clears it after the release. If the kernel has
+//! request when it has the lock, and clears it after the release. If the kernel has
 //! granted time meanwhile, the thread yields at once; a wake-up that it must make comes
 //! when it runs again, since any call, that of a wake-up too, ends the extension. Until
 //! then the lock is free for any thread that runs, and not held by one that does not.
 //!
 //! A lock that nobody fights for is taken and released as ever: its fast paths do not touch
-//! the byte, and its owner is in nobody's way.
+//! the bytes, and its owner is in nobody's way.
 //!
 //! # Invariants
-//! - **SLICE-CONTROL** `CONTROL` is null, or the address of two bytes in the calling thread's
-//!   registered area: the request, which the thread writes, and the grant, which the
-//!   kernel writes. It stays registered until the thread ends.
+//! - **SLICE-CONTROL** `CONTROL` is null, or the address of those four bytes, aligned, in the
+//!   calling thread's registered area. It stays registered until the thread ends.
+//! - **SLICE-ALONE** A request is set only where all four bytes are 0: a kernel that checks its
+//!   users ends a thread that asks while it has a grant. With 0 there, no grant can come before
+//!   the request.
+//! - **SLICE-OWN** A thread takes back the request that it has made for the same lock, and no
+//!   other: neither the program's own, nor that for a lock outside of this one, whose owner would
+//!   give its processor up in the middle.
 //!
-//! No lock relies on it: the kernel may refuse, or revoke. A request that is still set
+//! No lock relies on any of them: the kernel may refuse, or revoke. A request that is still set
 //! after a release (of a mutex that cooled down meanwhile) costs others some
-//! microseconds, once; the kernel ends the extension by a timer.
+//! microseconds, once; the kernel ends the extension by a timer, and erases it.
 //!
 //! # Limits
 //! A libc that registers more than the area's first version (glibc 2.43 does; 2.36, with
-//! its 32 bytes, does not), x86-64.
+//! its 32 bytes, does not), x86-64. A filter of system calls that kills for one that it does not
+//! know has to know `rseq_slice_yield`, if the kernel offers the extension.
+//!
+//! # Source
+//! The kernel's `Documentation/userspace-api/rseq.rst` and `include/uapi/linux/rseq.h`, 7.2.
 
 use crate::rseq;
 use core::cell::Cell;
 use core::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use lockstead_core::Address;
 
 thread_local! {
-    /// The two bytes, as SLICE-CONTROL says.
-    static CONTROL: Cell<*mut u8> = const { Cell::new(core::ptr::null_mut()) };
+    /// The four bytes, as SLICE-CONTROL says.
+    static CONTROL: Cell<*mut u32> = const { Cell::new(core::ptr::null_mut()) };
+    /// The address of the lock for which the request was made, as SLICE-OWN says; 0: of none.
+    static ASKED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Whether the kernel has refused: it is not asked again.
+/// Whether the kernel, or a filter, has refused: it is not asked again.
 static REFUSED: AtomicBool = AtomicBool::new(false);
 /// The number that [`extensions`] returns.
 static EXTENSIONS: AtomicU64 = AtomicU64::new(0);
 
-/// `rseq.flags` lies here in the area, and the request and the grant there; kernel ABI.
+/// `rseq.flags` lies here in the area, and `rseq.slice_ctrl` there; kernel ABI.
 const FLAGS: isize = 16;
-const REQUEST: isize = 28;
-const GRANTED: usize = 1;
+const SLICE_CONTROL: isize = 28;
+/// The bytes of the request and of the grant.
+const REQUEST: usize = 0;
+const GRANT: usize = 1;
 /// The smallest area that has them, by the size in use.
 const SIZE: u32 = 33;
-/// The flag that says that the extension is on in this thread.
-const ENABLED: u32 = 1 << 5;
 
 /// The number of the kernel's `PR_RSEQ_SLICE_EXTENSION`.
 const SLICE_EXTENSION: libc::c_int = 79;
@@ -60,7 +81,40 @@ const SET: libc::c_long = 2;
 const ENABLE: libc::c_long = 1;
 
 /// An error of the kernel's without a name in the libc: `ENOTSUPP`.
-const SWITCHED_OFF: i32 = 524;
+const NOT_BUILT_IN: i32 = 524;
+
+/// What the flags of a thread's area say of the extension.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Offer {
+    /// There is none: the kernel has no such thing, or it was switched off at its start.
+    None,
+    /// The thread may switch it on.
+    Available,
+    /// It is on: the libc or the program has seen to it.
+    On,
+}
+
+impl Offer {
+    const fn of(flags: u32) -> Self {
+        match (flags >> 4 & 1, flags >> 5 & 1) {
+            (_, 1) => Offer::On,
+            (1, _) => Offer::Available,
+            _ => Offer::None,
+        }
+    }
+
+    /// Returns what the calling thread is offered, and where its four bytes are.
+    fn here() -> Option<(Self, *mut u32)> {
+        if rseq::area().is_none_or(|area| area.size < SIZE) {
+            return None;
+        }
+        let (flags, control) = (rseq::field(FLAGS)?, rseq::field(SLICE_CONTROL)?);
+        // SAFETY: `rseq::field` returns addresses in the calling thread's registered area, which
+        // stays as long as the thread; the kernel writes the field, so the read is volatile.
+        let flags = unsafe { flags.cast::<u32>().read_volatile() };
+        Some((Offer::of(flags), control.as_ptr().cast()))
+    }
+}
 
 fn control(request: libc::c_long, value: libc::c_long) -> libc::c_long {
     let (call, zero) = (libc::SYS_prctl, 0_i64);
@@ -70,45 +124,85 @@ fn control(request: libc::c_long, value: libc::c_long) -> libc::c_long {
 
 /// Sees whether the calling thread, which joins, can have extensions.
 pub(crate) fn join() {
-    let _errno = crate::sys::KeepErrno::new();
-    if REFUSED.load(Relaxed) || rseq::area().is_none_or(|area| area.size < SIZE) {
-        return;
-    }
-    let (Some(flags), Some(request)) = (rseq::field(FLAGS), rseq::field(REQUEST)) else { return };
-    // SAFETY: `rseq::field` returns addresses in the calling thread's registered area, which
-    // stays as long as the thread; the kernel writes the field, so the read is volatile.
-    let on = || unsafe { flags.cast::<u32>().read_volatile() } & ENABLED != 0;
-    if !on() && control(SET, ENABLE) != 0 {
-        REFUSED.store(true, Relaxed);
-    } else if on() {
-        CONTROL.set(request.as_ptr());
-    }
-}
-
-/// Asks for an extension: the calling thread holds a lock that others fight for.
-#[inline]
-pub(crate) fn ask() {
-    let control = CONTROL.get();
-    if !control.is_null() {
-        // SAFETY: SLICE-CONTROL, kept by `join`: the byte is the calling thread's own.
-        unsafe { control.write_volatile(1) };
+    let Some((offer, bytes)) = Offer::here() else { return };
+    let is_on = match offer {
+        Offer::None => false,
+        Offer::On => true,
+        Offer::Available if REFUSED.load(Relaxed) => false,
+        Offer::Available => {
+            let _errno = crate::sys::KeepErrno::new();
+            let is_on = control(SET, ENABLE) == 0;
+            REFUSED.store(!is_on, Relaxed);
+            is_on
+        }
+    };
+    if is_on {
+        CONTROL.set(bytes);
     }
 }
 
-/// Takes the request back after the release, and gives back the time that was granted.
+/// Asks for an extension: the calling thread holds the lock at this address, for which others
+/// fight.
 #[inline]
-pub(crate) fn give_back() {
+pub(crate) fn ask(at: Address) {
     let control = CONTROL.get();
     if !control.is_null() {
-        // SAFETY: SLICE-CONTROL, kept by `join`: both bytes are in the calling thread's area.
-        let granted = unsafe {
-            control.write_volatile(0);
-            control.add(GRANTED).read_volatile()
-        };
-        if granted != 0 {
-            relinquish();
+        // SAFETY: SLICE-CONTROL, kept by `join`.
+        ASKED.with(|asked| unsafe { request(control, asked, at) });
+    }
+}
+
+/// Takes the request back after the release of the lock at this address, and gives back the time
+/// that was granted. Returns whether there was any: then the thread has lost its processor
+/// meanwhile.
+#[inline]
+pub(crate) fn give_back(at: Address) -> bool {
+    let control = CONTROL.get();
+    if control.is_null() {
+        return false;
+    }
+    // SAFETY: SLICE-CONTROL, kept by `join`.
+    let granted = ASKED.with(|asked| unsafe { take_back(control, asked, at) });
+    if granted {
+        relinquish();
+    }
+    granted
+}
+
+/// Sets the request for the lock at this address, which becomes the one that was `asked` for.
+///
+/// # Safety
+/// `control` is the address of four bytes, aligned, which only the calling thread and the kernel
+/// write.
+#[inline]
+unsafe fn request(control: *mut u32, asked: &Cell<usize>, at: Address) {
+    // SAFETY: the caller promises so.
+    unsafe {
+        if control.read_volatile() == 0 {
+            control.cast::<u8>().add(REQUEST).write_volatile(1);
+            asked.set(at.0);
         }
     }
+}
+
+/// Takes back the request for the lock at this address, if that is the one that was `asked` for.
+/// Returns whether the kernel has granted it.
+///
+/// # Safety
+/// As for [`request`].
+#[inline]
+unsafe fn take_back(control: *mut u32, asked: &Cell<usize>, at: Address) -> bool {
+    if asked.get() != at.0 {
+        return false;
+    }
+    let bytes = control.cast::<u8>();
+    // SAFETY: the caller promises that the bytes are there, and its own.
+    let granted = unsafe {
+        bytes.add(REQUEST).write_volatile(0);
+        bytes.add(GRANT).read_volatile() != 0
+    };
+    asked.set(0);
+    granted
 }
 
 /// Gives the processor back.
@@ -118,12 +212,23 @@ fn relinquish() {
     /// The number is the same on all architectures that Rust supports.
     const RSEQ_SLICE_YIELD: libc::c_long = 471;
     let _errno = crate::sys::KeepErrno::new();
-    EXTENSIONS.fetch_add(1, Relaxed);
     // SAFETY: `rseq_slice_yield` takes no argument and touches no memory of ours.
-    unsafe { libc::syscall(RSEQ_SLICE_YIELD) };
+    if unsafe { libc::syscall(RSEQ_SLICE_YIELD) } == 1 {
+        EXTENSIONS.fetch_add(1, Relaxed);
+    }
 }
 
 /// Returns how many extensions the locks of this process were granted and gave back in time.
+///
+/// Those that ran out before the release are not counted, nor those that another call of the
+/// program has ended.
+///
+/// # Example
+/// ```
+/// let before = lockstead_linux::slice::extensions();
+/// // ... threads that fight for a lock ...
+/// assert!(lockstead_linux::slice::extensions() >= before);
+/// ```
 #[must_use]
 pub fn extensions() -> u64 {
     EXTENSIONS.load(Relaxed)
@@ -133,16 +238,130 @@ pub fn extensions() -> u64 {
 /// uses them.
 pub(crate) fn probe() -> (bool, String, bool) {
     let answer = control(GET, 0);
-    let in_use = !CONTROL.get().is_null();
-    let small = rseq::area().is_none_or(|area| area.size < SIZE);
     let errno = crate::sys::errno();
-    let detail = match answer {
+    let in_use = !CONTROL.get().is_null();
+    let offer = Offer::here().map(|(offer, _)| offer);
+    let detail = match (answer, offer) {
         _ if in_use => "on in this thread".into(),
-        0.. if small => "offered, but the libc registers too small an area".into(),
-        0.. => "offered, off in this thread".into(),
-        _ if errno == SWITCHED_OFF => "switched off when the kernel was started".into(),
+        (0.., None) => "offered, but the libc registers too small an area, or none".into(),
+        (0.., Some(Offer::None)) => "switched off when the kernel was started".into(),
+        (0.., Some(_)) => "offered, but refused when it was to be switched on".into(),
+        _ if errno == NOT_BUILT_IN => "the kernel was built without it".into(),
         _ if errno == libc::EINVAL => "the kernel does not know it; Linux 7.0 does".into(),
         _ => std::io::Error::from_raw_os_error(errno).to_string(),
     };
-    (answer >= 0, detail, in_use)
+    (answer >= 0 && offer != Some(Offer::None), detail, in_use)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OUTER: Address = Address(0x1000);
+    const INNER: Address = Address(0x2000);
+
+    /// The four bytes of a thread on a kernel that does what it is told to.
+    struct Thread {
+        control: u32,
+        asked: Cell<usize>,
+    }
+
+    impl Thread {
+        fn new() -> Self {
+            Thread { control: 0, asked: Cell::new(0) }
+        }
+
+        fn ask(&mut self, at: Address) {
+            // SAFETY: the word is this test's own.
+            unsafe { request(&mut self.control, &self.asked, at) };
+        }
+
+        fn give_back(&mut self, at: Address) -> bool {
+            // SAFETY: the word is this test's own.
+            unsafe { take_back(&mut self.control, &self.asked, at) }
+        }
+
+        fn bytes(&self) -> [u8; 4] {
+            self.control.to_ne_bytes()
+        }
+
+        /// Sets the bytes of request and grant, as kernel or program.
+        fn set(&mut self, request: u8, grant: u8) {
+            self.control = u32::from_ne_bytes([request, grant, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn flags_tell_what_is_offered() {
+        assert_eq!(Offer::of(0), Offer::None);
+        assert_eq!(Offer::of(0b1111), Offer::None, "older flags mean other things");
+        assert_eq!(Offer::of(1 << 4), Offer::Available);
+        assert_eq!(Offer::of(1 << 4 | 1 << 5), Offer::On);
+    }
+
+    #[test]
+    fn a_request_stands_from_the_acquisition_to_the_release() {
+        let mut thread = Thread::new();
+        assert!(!thread.give_back(OUTER), "of a lock for which nothing was asked");
+        thread.ask(OUTER);
+        assert_eq!(thread.bytes(), [1, 0, 0, 0]);
+        assert!(!thread.give_back(OUTER), "nothing was granted");
+        assert_eq!(thread.bytes(), [0; 4]);
+        assert!(!thread.give_back(OUTER));
+    }
+
+    #[test]
+    fn what_was_granted_is_given_back_and_what_was_revoked_is_not() {
+        let mut thread = Thread::new();
+        thread.ask(OUTER);
+        thread.set(0, 1);
+        assert!(thread.give_back(OUTER));
+        // The kernel erases the grant when the thread yields.
+        thread.set(0, 0);
+        thread.ask(OUTER);
+        thread.set(0, 0);
+        assert!(!thread.give_back(OUTER), "the kernel has taken it back");
+    }
+
+    #[test]
+    fn the_release_of_a_lock_inside_leaves_the_request_for_the_one_outside() {
+        let mut thread = Thread::new();
+        thread.ask(OUTER);
+        thread.ask(INNER);
+        assert!(!thread.give_back(INNER));
+        assert_eq!(thread.bytes(), [1, 0, 0, 0]);
+        thread.set(0, 1);
+        thread.ask(INNER);
+        assert_eq!(thread.bytes(), [0, 1, 0, 0], "no request beside a grant");
+        assert!(!thread.give_back(INNER), "the processor is given back with the lock outside");
+        assert!(thread.give_back(OUTER));
+    }
+
+    #[test]
+    fn a_request_of_the_programs_own_is_left_alone() {
+        let mut thread = Thread::new();
+        for (request, grant) in [(1, 0), (0, 1)] {
+            thread.set(request, grant);
+            thread.ask(OUTER);
+            assert!(!thread.give_back(OUTER));
+            assert_eq!(thread.bytes(), [request, grant, 0, 0]);
+        }
+    }
+
+    #[test]
+    fn a_request_that_a_fast_release_left_goes_with_the_next_release_of_that_lock() {
+        let mut thread = Thread::new();
+        thread.ask(OUTER);
+        // Released by the fast path, and fought for again.
+        thread.ask(OUTER);
+        assert!(!thread.give_back(OUTER));
+        assert_eq!(thread.bytes(), [0; 4]);
+        // Here the kernel has granted and revoked it meanwhile.
+        thread.ask(OUTER);
+        thread.set(0, 0);
+        thread.ask(INNER);
+        assert!(!thread.give_back(OUTER), "its time is past");
+        assert!(!thread.give_back(INNER));
+        assert_eq!(thread.bytes(), [0; 4]);
+    }
 }

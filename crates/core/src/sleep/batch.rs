@@ -69,9 +69,12 @@ pub(super) fn end_if_long<P: Platform, Y: Policy>(me: impl FnOnce() -> Slot) {
 }
 
 /// Does the same after a release that found `erased` in the low half of the word, if somebody waits.
+/// Where the thread `gave_way` with the release already, its next batch begins.
 #[inline]
-pub(crate) fn released<P: Platform, Y: Policy>(erased: Word) {
-    if erased.unreleased() || erased.waiters() || erased.handoff_asleep() {
+pub(crate) fn released<P: Platform, Y: Policy>(erased: Word, gave_way: bool) {
+    if gave_way && Y::BATCH != 0 {
+        begin::<P>(P::me(), P::now());
+    } else if erased.unreleased() || erased.waiters() || erased.handoff_asleep() {
         end_if_long::<P, Y>(P::me);
     }
 }

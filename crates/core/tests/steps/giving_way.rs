@@ -218,6 +218,19 @@ fn a_batch_begins_after_others_had_the_processor() {
     assert_eq!(released::<Fair>(UNRELEASED), 1);
 }
 
+/// A release with which the platform has given back time that it was granted is a turn's end.
+#[test]
+fn who_gave_its_processor_back_with_the_release_gives_no_way_beside() {
+    set(|machine| (machine.tick, machine.gives_back) = (0, true));
+    pass(Fair::BATCH + 1);
+    assert_eq!(released::<Fair>(UNRELEASED), 0);
+    set(|machine| machine.gives_back = false);
+    pass(Fair::BATCH);
+    assert_eq!(released::<Fair>(UNRELEASED), 0, "a batch began then");
+    pass(1);
+    assert_eq!(released::<Fair>(UNRELEASED), 1);
+}
+
 #[test]
 fn the_policy_for_throughput_gives_no_way() {
     let lock = held::<Without<Spinning>>();

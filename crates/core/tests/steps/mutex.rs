@@ -267,8 +267,10 @@ fn the_platform_hears_of_a_holder_that_was_fought_with() {
         // The waiter was woken, so that there may be others.
         assert!(lock.peek().waiters());
         assert_eq!(machine().holds, u32::from(slow_unlocks != 0));
+        assert_eq!(machine().holds_at, if slow_unlocks == 0 { 0 } else { lock.id().0 });
         release(lock, 1);
         assert_eq!(machine().lets_go, 2, "once for each of the two releases");
+        assert_eq!(machine().lets_go_at, lock.id().0);
     }
     // One that is refused holds nothing.
     set(|machine| (machine.holds, machine.slow_unlocks) = (0, 127));

@@ -92,6 +92,11 @@ pub(crate) struct Machine {
     pub(crate) asked: u32,
     pub(crate) holds: u32,
     pub(crate) lets_go: u32,
+    /// The locks that these were called for last.
+    pub(crate) holds_at: usize,
+    pub(crate) lets_go_at: usize,
+    /// Whether letting go lets others have the processor.
+    pub(crate) gives_back: bool,
 }
 
 const FRESH: Machine = Machine {
@@ -112,6 +117,9 @@ const FRESH: Machine = Machine {
     asked: 0,
     holds: 0,
     lets_go: 0,
+    holds_at: 0,
+    lets_go_at: 0,
+    gives_back: false,
 };
 
 pub(crate) type Action = Box<dyn FnOnce() -> WaitOutcome>;
@@ -368,11 +376,12 @@ impl Platform for Alone {
         set(|machine| machine.restarts += 1);
         play(&RESTARTS);
     }
-    fn holds() {
-        set(|machine| machine.holds += 1);
+    fn holds(at: Address) {
+        set(|machine| (machine.holds, machine.holds_at) = (machine.holds + 1, at.0));
     }
-    fn lets_go() {
-        set(|machine| machine.lets_go += 1);
+    fn lets_go(at: Address) -> bool {
+        set(|machine| (machine.lets_go, machine.lets_go_at) = (machine.lets_go + 1, at.0));
+        machine().gives_back
     }
     fn begin_sleep() -> u32 {
         set(|machine| machine.asleep += 1);
