@@ -18,10 +18,12 @@
 //! Once for each thread that joins: does the kernel offer it to this thread? The area's flags
 //! tell, so that nothing is called where it does not.
 //! Then, in the slow paths only: the owner of a lock that others fight for sets the
-//! request when it has the lock, and clears it after the release. If the kernel has
-//! granted time meanwhile, the thread yields at once; a wake-up that it must make comes
+//! request when it has the lock, and clears it after the release. If the request is gone by then,
+//! the kernel has granted it, and the thread yields at once; a wake-up that it must make comes
 //! when it runs again, since any call, that of a wake-up too, ends the extension. Until
 //! then the lock is free for any thread that runs, and not held by one that does not.
+//! Where the time has run out before, the kernel has taken the processor and the call does
+//! nothing but end the matter (SLICE-ALONE).
 //!
 //! A lock that nobody fights for is taken and released as ever: its fast paths do not touch
 //! the bytes, and its owner is in nobody's way.
@@ -29,9 +31,10 @@
 //! # Invariants
 //! - **SLICE-CONTROL** `CONTROL` is null, or the address of those four bytes, aligned, in the
 //!   calling thread's registered area. It stays registered until the thread ends.
-//! - **SLICE-ALONE** A request is set only where all four bytes are 0: a kernel that checks its
-//!   users ends a thread that asks while it has a grant. With 0 there, no grant can come before
-//!   the request.
+//! - **SLICE-ALONE** A request is set only where all four bytes are 0 and, if the thread has made one
+//!   that is gone, after the call that yields. A kernel that checks its users (`rseq_debug=1`) ends a
+//!   thread that asks while it has a grant; and at the first call after a grant that has run
+//!   out, one that has asked anew before it.
 //! - **SLICE-OWN** A thread takes back the request that it has made for the same lock, and no
 //!   other: neither the program's own, nor that for a lock outside of this one, whose owner would
 //!   give its processor up in the middle.
@@ -148,13 +151,13 @@ pub(crate) fn ask(at: Address) {
     let control = CONTROL.get();
     if !control.is_null() {
         // SAFETY: SLICE-CONTROL, kept by `join`.
-        ASKED.with(|asked| unsafe { request(control, asked, at) });
+        ASKED.with(|asked| unsafe { request(control, asked, at, relinquish) });
     }
 }
 
 /// Takes the request back after the release of the lock at this address, and gives back the time
-/// that was granted. Returns whether there was any: then the thread has lost its processor
-/// meanwhile.
+/// that was granted. Returns whether any was: then the thread has lost its processor since the
+/// acquisition.
 #[inline]
 pub(crate) fn give_back(at: Address) -> bool {
     let control = CONTROL.get();
@@ -169,24 +172,27 @@ pub(crate) fn give_back(at: Address) -> bool {
     granted
 }
 
-/// Sets the request for the lock at this address, which becomes the one that was `asked` for.
+/// Sets the request for the lock at this address, which becomes the one that was `asked` for; after
+/// `yields`, if a request of before is gone (SLICE-ALONE).
 ///
 /// # Safety
 /// `control` is the address of four bytes, aligned, which only the calling thread and the kernel
 /// write.
 #[inline]
-unsafe fn request(control: *mut u32, asked: &Cell<usize>, at: Address) {
+unsafe fn request(control: *mut u32, asked: &Cell<usize>, at: Address, yields: impl FnOnce()) {
     // SAFETY: the caller promises so.
-    unsafe {
-        if control.read_volatile() == 0 {
-            control.cast::<u8>().add(REQUEST).write_volatile(1);
-            asked.set(at.0);
+    if unsafe { control.read_volatile() } == 0 {
+        if asked.get() != 0 {
+            yields();
         }
+        // SAFETY: as above.
+        unsafe { control.cast::<u8>().add(REQUEST).write_volatile(1) };
+        asked.set(at.0);
     }
 }
 
 /// Takes back the request for the lock at this address, if that is the one that was `asked` for.
-/// Returns whether the kernel has granted it.
+/// Returns whether the kernel has granted it, whatever has become of that.
 ///
 /// # Safety
 /// As for [`request`].
@@ -198,14 +204,15 @@ unsafe fn take_back(control: *mut u32, asked: &Cell<usize>, at: Address) -> bool
     let bytes = control.cast::<u8>();
     // SAFETY: the caller promises that the bytes are there, and its own.
     let granted = unsafe {
+        let stands = bytes.add(REQUEST).read_volatile() != 0;
         bytes.add(REQUEST).write_volatile(0);
-        bytes.add(GRANT).read_volatile() != 0
+        !stands || bytes.add(GRANT).read_volatile() != 0
     };
     asked.set(0);
     granted
 }
 
-/// Gives the processor back.
+/// Gives the processor back, if the kernel has not taken it yet.
 #[cold]
 #[inline(never)]
 fn relinquish() {
@@ -271,9 +278,12 @@ mod tests {
             Thread { control: 0, asked: Cell::new(0) }
         }
 
-        fn ask(&mut self, at: Address) {
+        /// Asks, and returns whether it yielded before.
+        fn ask(&mut self, at: Address) -> bool {
+            let mut yielded = false;
             // SAFETY: the word is this test's own.
-            unsafe { request(&mut self.control, &self.asked, at) };
+            unsafe { request(&mut self.control, &self.asked, at, || yielded = true) };
+            yielded
         }
 
         fn give_back(&mut self, at: Address) -> bool {
@@ -303,7 +313,7 @@ mod tests {
     fn a_request_stands_from_the_acquisition_to_the_release() {
         let mut thread = Thread::new();
         assert!(!thread.give_back(OUTER), "of a lock for which nothing was asked");
-        thread.ask(OUTER);
+        assert!(!thread.ask(OUTER));
         assert_eq!(thread.bytes(), [1, 0, 0, 0]);
         assert!(!thread.give_back(OUTER), "nothing was granted");
         assert_eq!(thread.bytes(), [0; 4]);
@@ -311,30 +321,43 @@ mod tests {
     }
 
     #[test]
-    fn what_was_granted_is_given_back_and_what_was_revoked_is_not() {
+    fn what_was_granted_is_given_back_or_said_to_be_over() {
         let mut thread = Thread::new();
         thread.ask(OUTER);
         thread.set(0, 1);
         assert!(thread.give_back(OUTER));
-        // The kernel erases the grant when the thread yields.
+        // The kernel erases the grant when the thread yields, or when the time is up.
         thread.set(0, 0);
-        thread.ask(OUTER);
+        assert!(!thread.ask(OUTER), "the last one was given back");
         thread.set(0, 0);
-        assert!(!thread.give_back(OUTER), "the kernel has taken it back");
+        assert!(thread.give_back(OUTER));
+        assert!(!thread.give_back(OUTER));
     }
 
     #[test]
     fn the_release_of_a_lock_inside_leaves_the_request_for_the_one_outside() {
         let mut thread = Thread::new();
         thread.ask(OUTER);
-        thread.ask(INNER);
+        assert!(!thread.ask(INNER));
         assert!(!thread.give_back(INNER));
         assert_eq!(thread.bytes(), [1, 0, 0, 0]);
         thread.set(0, 1);
-        thread.ask(INNER);
+        assert!(!thread.ask(INNER));
         assert_eq!(thread.bytes(), [0, 1, 0, 0], "no request beside a grant");
         assert!(!thread.give_back(INNER), "the processor is given back with the lock outside");
         assert!(thread.give_back(OUTER));
+    }
+
+    #[test]
+    fn a_lock_inside_asks_anew_where_the_time_of_the_one_outside_has_run_out() {
+        let mut thread = Thread::new();
+        thread.ask(OUTER);
+        thread.set(0, 0);
+        assert!(thread.ask(INNER), "not before the kernel knows that the first is over");
+        assert_eq!(thread.bytes(), [1, 0, 0, 0]);
+        assert!(!thread.give_back(INNER));
+        assert!(!thread.give_back(OUTER), "its time was over before");
+        assert_eq!(thread.bytes(), [0; 4]);
     }
 
     #[test]
@@ -353,15 +376,8 @@ mod tests {
         let mut thread = Thread::new();
         thread.ask(OUTER);
         // Released by the fast path, and fought for again.
-        thread.ask(OUTER);
+        assert!(!thread.ask(OUTER));
         assert!(!thread.give_back(OUTER));
-        assert_eq!(thread.bytes(), [0; 4]);
-        // Here the kernel has granted and revoked it meanwhile.
-        thread.ask(OUTER);
-        thread.set(0, 0);
-        thread.ask(INNER);
-        assert!(!thread.give_back(OUTER), "its time is past");
-        assert!(!thread.give_back(INNER));
         assert_eq!(thread.bytes(), [0; 4]);
     }
 }
