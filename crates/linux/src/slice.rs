@@ -150,7 +150,7 @@ pub(crate) fn join() {
 pub(crate) fn ask(at: Address) {
     let control = CONTROL.get();
     if !control.is_null() {
-        // SAFETY: SLICE-CONTROL, kept by `join`.
+        // SAFETY: SLICE-CONTROL, kept by `join`: the bytes are the calling thread's own.
         ASKED.with(|asked| unsafe { request(control, asked, at, relinquish) });
     }
 }
@@ -164,7 +164,7 @@ pub(crate) fn give_back(at: Address) -> bool {
     if control.is_null() {
         return false;
     }
-    // SAFETY: SLICE-CONTROL, kept by `join`.
+    // SAFETY: SLICE-CONTROL, kept by `join`: the bytes are the calling thread's own.
     let granted = ASKED.with(|asked| unsafe { take_back(control, asked, at) });
     if granted {
         relinquish();
@@ -180,12 +180,12 @@ pub(crate) fn give_back(at: Address) -> bool {
 /// write.
 #[inline]
 unsafe fn request(control: *mut u32, asked: &Cell<usize>, at: Address, yields: impl FnOnce()) {
-    // SAFETY: the caller promises so.
+    // SAFETY: the caller promises that the bytes are there, and its own.
     if unsafe { control.read_volatile() } == 0 {
         if asked.get() != 0 {
             yields();
         }
-        // SAFETY: as above.
+        // SAFETY: the caller promises that the bytes are there, and its own.
         unsafe { control.cast::<u8>().add(REQUEST).write_volatile(1) };
         asked.set(at.0);
     }
