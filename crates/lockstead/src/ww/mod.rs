@@ -67,8 +67,8 @@
 //! [`Class::wound_wait`]: it waits for that holder, and a context that is met by an older one is
 //! refused when it next has to wait itself. In both, a context that holds locks is refused
 //! where an older one waits already. What they do is much the same, and so is what they
-//! cost: with 8 and 16 threads that take 2 to 4 of 4 to 16 locks, for 2 and 20 µs, wound-wait had 0.88
-//! to 1.07 of the rounds of wait-die on a machine with two processors, and neither was always
+//! cost: with 2 to 16 threads that take 2 to 4 of 4 to 16 locks, for 0 to 20 µs, wound-wait had 0.85
+//! to 1.23 of the rounds of wait-die on a machine with two processors, and neither was always
 //! ahead (`lockstead bench ww`). Take either; wound-wait never has an older context back
 //! off for a younger one that it meets, nor a younger one for an older one that lets go soon.
 //!
