@@ -4,7 +4,7 @@ use super::wait_wound::{
     beside_one_alone, context_is_gone, crowd, ended, last_frees, late_older_one, newcomer,
     opposite, queue, queue_with_timed_ones, trier, woken_before_an_older,
 };
-use crate::common::{Insists, Sleeps};
+use crate::common::{Insists, Sleeps, depth};
 use lockstead_core::ww::{ContextPatience, Scheme};
 use lockstead_model::{Config, FailureKind};
 
@@ -155,7 +155,7 @@ fn model_ww_misses_who_waits_behind_an_older() {
         woken_before_an_older::<Sleeps>(WOUND),
         ww_younger_waits_behind_an_older,
         FailureKind::Deadlock,
-        three().preemptions(1)
+        three().preemptions(depth(0, 1))
     );
 }
 
