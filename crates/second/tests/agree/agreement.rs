@@ -103,6 +103,7 @@ const APART: &[(&str, Apart)] = &[
     ("shared_loser_overlooks_the_handoff", Apart::Executions),
     ("shared_reader_claims_too_late", Apart::Preemptions),
     ("shared_reader_overlooks_a_death", Apart::Executions),
+    ("shared_reading_handoff_ends_before_it_is_unmarked", Apart::Preemptions),
     ("shared_woken_by_the_doorbell_wakes_nobody", Apart::Large),
     ("shared_writer_touches_at_once", Apart::Executions),
     ("shared_writer_waits_outside", Apart::Executions),
