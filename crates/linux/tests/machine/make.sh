@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Makes the folder that LOCKSTEAD_MACHINE names for the tests that want a kernel with the time-slice extension:
 # Linux of Debian's unstable suite, built small and with it, and that suite's glibc. Takes Debian or a
-# relative of it with its archive's keys, 3 GB beside the folder for some minutes, and what builds a kernel
+# relative of it with its archive's keys, the address of a mirror of Debian (the machine's own are in
+# /etc/apt/sources.list or sources.list.d), 3 GB in the folder for some minutes, and what builds a kernel
 # (gcc make flex bison bc libelf-dev).
 set -euo pipefail
 
-if [ $# != 1 ]; then
-    echo "usage: make.sh FOLDER" >&2
+if [ $# != 2 ]; then
+    echo "usage: make.sh FOLDER MIRROR" >&2
     exit 2
 fi
+mirror=$2
 folder=$(mkdir -p "$1" && cd "$1" && pwd)
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d "$folder/work.XXXXXX")
@@ -19,7 +21,7 @@ mkdir -p "$work"/apt/etc/apt/{sources.list.d,preferences.d,apt.conf.d} \
     "$work"/apt/var/{lib/apt/lists/partial,cache/apt/archives/partial,lib/dpkg}
 touch "$work/apt/var/lib/dpkg/status"
 keys=/usr/share/keyrings/debian-archive-keyring.gpg
-echo "deb [signed-by=$keys] ${DEBIAN:-http://deb.debian.org/debian} sid main" >"$work/apt/etc/apt/sources.list"
+echo "deb [signed-by=$keys] $mirror sid main" >"$work/apt/etc/apt/sources.list"
 apt() {
     "$@" -o Dir="$work/apt" -o Dir::State::status="$work/apt/var/lib/dpkg/status" \
         -o APT::Architecture=amd64 -o APT::Sandbox::User=root
