@@ -138,7 +138,9 @@ impl Policy for Standard {
 /// The policy of the mutex whose waits are short. Threads take turns of [`BATCH`](Policy::BATCH) on
 /// a processor, by the scheduler's own queue: who gives a processor up needs nobody to be woken by.
 /// Nobody backs off, and the bound after which one asks to be
-/// handed the lock is a tenth of the standard one, a fifth for each thread that sleeps.
+/// handed the lock is a tenth of the standard one, a fifth for each thread that sleeps. Since nobody
+/// leaves the lock to a thread that takes it again and again, a waiter looks late: each look takes
+/// the line from that thread.
 ///
 /// `docs/frontier.md` says what it gains and what it costs.
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +148,7 @@ pub struct Fair;
 
 impl Policy for Fair {
     type Base = Standard;
+    const FIRST: u32 = 12;
     const BOUND: u64 = 300_000;
     const SHARE: u64 = 100_000;
     const HANDOFF_SPIN: u64 = 5_000;
