@@ -6,7 +6,7 @@
 //! parent single-steps it.
 //!
 //! # Protocol
-//! 1. The child asks to be traced and stops itself; the parent begins to step.
+//! 1. The child asks to be traced and stops itself, twice; the parent begins to step.
 //! 2. The child runs the code K times, stops itself, 2K times, stops itself;
 //!    then the same with an empty loop. The parent counts the steps between
 //!    the stops.
@@ -72,11 +72,11 @@ pub fn count_instructions(f: impl Fn()) -> Result<f64, NotCounted> {
 }
 
 /// Counts the instructions of one call of `f` that lock a line: those with the prefix for that,
-/// and exchanges with memory. Otherwise as [`count_instructions`].
+/// and exchanges with memory; on aarch64 the instructions of LSE. Otherwise as
+/// [`count_instructions`].
 ///
 /// # Errors
 /// [`NotCounted`].
-#[cfg(target_arch = "x86_64")]
 pub fn count_locked(f: impl Fn()) -> Result<f64, NotCounted> {
     count(f, |tracee| u64::from(tracee.next_instruction().is_some_and(|bytes| locks(&bytes))))
 }
@@ -98,6 +98,17 @@ fn locks(instruction: &[u8]) -> bool {
         }
     }
     false
+}
+
+/// Tells whether an instruction is one of LSE: on comparison, or of the others but the load that is
+/// encoded among them.
+#[cfg(target_arch = "aarch64")]
+fn locks(instruction: &[u8]) -> bool {
+    instruction.first_chunk().is_some_and(|bytes| {
+        let code = u32::from_le_bytes(*bytes);
+        code & 0x3fa0_7c00 == 0x08a0_7c00
+            || code & 0x3f20_0c00 == 0x3820_0000 && code & 0x3fff_fc00 != 0x38bf_c000
+    })
 }
 
 /// Returns the sum of what `weigh` says of each instruction, before it is executed.
@@ -125,17 +136,24 @@ fn child(f: impl Fn()) -> ! {
     }
     // The first calls resolve symbols and join tables.
     repeat(3, &f);
+    // To the compiler they are any numbers: what calls a run takes the same instructions for each.
+    let [short, long] = std::hint::black_box([TURNS, 2 * TURNS]);
+    let empty = || ();
+    // Twice: on aarch64 a stop that is stepped into takes a step more than the first.
     stop();
-    for turns in [TURNS, 2 * TURNS] {
-        repeat(turns, &f);
-        stop();
-    }
-    for turns in [TURNS, 2 * TURNS] {
-        repeat(turns, &|| ());
-        stop();
-    }
+    stop();
+    repeat_and_stop(short, &f);
+    repeat_and_stop(long, &f);
+    repeat_and_stop(short, &empty);
+    repeat_and_stop(long, &empty);
     // SAFETY: ends the process; nothing of the parent's is flushed or dropped.
     unsafe { libc::_exit(0) }
+}
+
+#[inline(never)]
+fn repeat_and_stop(turns: u64, f: &impl Fn()) {
+    repeat(turns, f);
+    stop();
 }
 
 fn stop() {
@@ -208,6 +226,7 @@ impl Tracee {
             CounterEvent::Signal(other) => return Err(NotCounted::Unfinished(other)),
             CounterEvent::Ended => return Err(NotCounted::Refused),
         }
+        self.steps_to_stop(weigh)?;
         let mut steps = [0.0; 4];
         for steps in &mut steps {
             *steps = self.steps_to_stop(weigh)? as f64;
@@ -235,31 +254,34 @@ impl Tracee {
     }
 
     /// Returns the first bytes of the instruction that comes next.
-    #[cfg(target_arch = "x86_64")]
     fn next_instruction(&self) -> Option<[u8; 8]> {
         // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
         let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        // SAFETY: the child is stopped, and ours; the pointer is to a local variable.
-        let read = unsafe { libc::ptrace(libc::PTRACE_GETREGS, self.pid, 0, &raw mut registers) };
+        let mut place =
+            libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: size_of_val(&registers) };
+        let (request, set) = (libc::PTRACE_GETREGSET, libc::NT_PRSTATUS);
+        // SAFETY: the child is stopped, and ours; the pointers are to local variables.
+        let read = unsafe { libc::ptrace(request, self.pid, set, &raw mut place) };
         if read != 0 {
             return None;
         }
+        #[cfg(target_arch = "x86_64")]
+        let at = registers.rip;
+        #[cfg(target_arch = "aarch64")]
+        let at = registers.pc;
         // SAFETY: reads the child's memory; -1 may be an error or what stands there, which
         // is no instruction.
-        let word = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, registers.rip, 0) };
+        let word = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, at, 0) };
         (word != -1).then(|| word.to_ne_bytes())
     }
 
     /// Has the kernel look for no section when the child goes on.
     fn forget_section(&self) {
-        #[cfg(target_arch = "x86_64")]
-        {
-            let sections = lockstead_linux::sections();
-            if !sections.is_null() {
-                // SAFETY: the child is stopped, and a copy of the calling thread, whose
-                // word that is: it is written there, not here.
-                unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.pid, sections, 0) };
-            }
+        let sections = lockstead_linux::sections();
+        if !sections.is_null() {
+            // SAFETY: the child is stopped, and a copy of the calling thread, whose
+            // word that is: it is written there, not here.
+            unsafe { libc::ptrace(libc::PTRACE_POKEDATA, self.pid, sections, 0) };
         }
     }
 
@@ -318,7 +340,6 @@ mod tests {
         }
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn counts_exactly() {
         assert!(count(|| ()).is_none_or(|count| count == 0.0));
@@ -330,9 +351,26 @@ mod tests {
         assert_eq!(count(block).unwrap_or(5.0), 5.0);
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[test]
     fn locked_instructions_are_told_from_others() {
+        #[cfg(target_arch = "aarch64")]
+        for (code, expected) in [
+            // casa w0, w1, [x2]; casal x0, x1, [x2]; ldaddal w0, w1, [x2]; swpl x0, x1, [x2].
+            (0x88e0_7c41_u32, true),
+            (0xc8e0_fc41, true),
+            (0xb8e0_0041, true),
+            (0xf860_8041, true),
+            // ldapr w0, [x1]; ldar w0, [x1]; stlr wzr, [x0]; ldxr w0, [x1]; nop; none.
+            (0xb8bf_c020, false),
+            (0x88df_fc20, false),
+            (0x889f_fc1f, false),
+            (0x885f_7c20, false),
+            (0xd503_201f, false),
+            (0, false),
+        ] {
+            assert_eq!(locks(&code.to_le_bytes()), expected, "{code:x}");
+        }
+        #[cfg(target_arch = "x86_64")]
         for (bytes, expected) in [
             (&[0xf0, 0x0f, 0xb1, 0x0f][..], true),
             (&[0xf0, 0x48, 0x0f, 0xc1, 0x07], true),
@@ -351,7 +389,10 @@ mod tests {
         let three = || {
             word.fetch_add(1, SeqCst);
             word.swap(7, SeqCst);
+            // On aarch64 a store is none.
             word.store(word.load(SeqCst), SeqCst);
+            #[cfg(target_arch = "aarch64")]
+            word.fetch_or(1, SeqCst);
         };
         match count_locked(three) {
             Ok(count) => assert_eq!(count, 3.0),

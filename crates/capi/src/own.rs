@@ -32,7 +32,6 @@ global_asm!(
 
 // Beside it, for the inline releases: the word in which the kernel looks for the
 // restartable section that the thread is in (SELF-SECTIONS).
-#[cfg(target_arch = "x86_64")]
 global_asm!(
     ".pushsection .tbss.lks_sections__,\"awT\",@nobits",
     ".globl lks_sections__",
@@ -45,10 +44,21 @@ global_asm!(
 );
 
 /// Sets the calling thread's `lks_sections__`.
-#[cfg(target_arch = "x86_64")]
 fn show_sections() {
     // SAFETY: SELF-ALIVE; the address is found as in `own`, and the store keeps SELF-SECTIONS.
     unsafe {
+        #[cfg(target_arch = "aarch64")]
+        asm!(
+            "mrs {at}, tpidr_el0",
+            "adrp {distance}, :gottprel:lks_sections__",
+            "ldr {distance}, [{distance}, :gottprel_lo12:lks_sections__]",
+            "str {sections}, [{at}, {distance}]",
+            at = out(reg) _,
+            distance = out(reg) _,
+            sections = in(reg) lockstead_linux::sections(),
+            options(nostack, preserves_flags),
+        );
+        #[cfg(target_arch = "x86_64")]
         asm!(
             "mov {at}, qword ptr fs:[0]",
             "add {at}, qword ptr [rip + lks_sections__@GOTTPOFF]",
@@ -103,7 +113,6 @@ pub(crate) fn enter() {
 fn join() {
     at_leaving(leave);
     let me = Linux::me();
-    #[cfg(target_arch = "x86_64")]
     show_sections();
     own().store(me.get(), Relaxed);
 }

@@ -3,12 +3,10 @@
 //! # Role
 //! Newtypes, since both the traits and the types are foreign here. Every
 //! function inlines to the one instruction it stands for; what the mutex does to half
-//! a word is in `halves.rs`.
+//! a word is in `halves`.
 
 use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64};
-#[cfg(any(test, not(target_arch = "x86_64")))]
-use lockstead_core::Halves;
 use lockstead_core::{Atomic32, Atomic64, Ordering, Plain};
 
 /// An atomic of 32 bits, which is the processor's own.
@@ -132,10 +130,6 @@ impl Atomic64 for U64 {
     }
 }
 
-// On other architectures the halves go by way of the whole.
-#[cfg(not(target_arch = "x86_64"))]
-impl Halves for U64 {}
-
 /// A plain field that threads share under a lock.
 #[derive(Debug, Default)]
 #[repr(transparent)]
@@ -170,7 +164,7 @@ impl<T> Plain<T> for Cell<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use lockstead_core::Platform;
+    use lockstead_core::{Halves, Platform};
 
     #[test]
     fn the_low_half_is_the_one_that_changes_with_the_low_bits() {

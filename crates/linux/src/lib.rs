@@ -20,13 +20,17 @@
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64")))]
 compile_error!("lockstead-linux supports 64-bit Linux only: its futex calls pass 64-bit times");
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!(
+    "lockstead-linux supports x86-64 and aarch64: for this processor it lacks what `halves` does to half a \
+     word, the place of a thread's restartable-sequence area (`rseq`), and weak symbols (`stay`)"
+);
 
 mod atomics;
 mod cgroup;
 pub mod features;
 mod fence;
 pub mod futex;
-#[cfg(target_arch = "x86_64")]
 mod halves;
 mod linux;
 mod me;
@@ -40,7 +44,7 @@ mod platform;
 mod processors;
 mod rseq;
 pub mod shared;
-#[cfg(target_arch = "x86_64")]
+mod single;
 pub mod slice;
 mod slots;
 mod stay;
@@ -48,7 +52,6 @@ mod sys;
 mod table;
 
 pub use atomics::{Cell, U32, U64};
-#[cfg(target_arch = "x86_64")]
 pub use halves::sections;
 pub use linux::Linux;
 /// How locks tell `lockstead run` of what they do.

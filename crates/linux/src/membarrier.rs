@@ -2,7 +2,7 @@
 //! that the kernel asks for before.
 //!
 //! # Role
-//! `halves.rs` restarts other threads' releases by it, and `fence.rs` has other threads execute a
+//! `halves` restarts other threads' releases by it, and `fence.rs` has other threads execute a
 //! fence for biased locks.
 //!
 //! # When the process is registered
@@ -12,7 +12,6 @@
 //! before its second thread exists. Where there is none, as in a library that is loaded later, the
 //! first thread that needs the call registers the process and waits.
 
-#[cfg(target_arch = "x86_64")]
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
 /// Has the kernel do `command`. Returns whether it has.
@@ -24,20 +23,17 @@ pub(crate) fn membarrier(command: libc::c_int) -> bool {
 
 /// Has the linker take the constructor along: for what relies on the call.
 pub(crate) fn register_at_start() {
-    #[cfg(target_arch = "x86_64")]
     core::hint::black_box(&CONSTRUCTOR);
 }
 
-#[cfg(target_arch = "x86_64")]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static CONSTRUCTOR: extern "C" fn() = register_alone;
 
 /// Registers the process if the calling thread is its only one. What is refused here is refused to
 /// the thread that needs it, too, and found out by that.
-#[cfg(target_arch = "x86_64")]
 extern "C" fn register_alone() {
-    let is_alone = crate::halves::libc_says().is_some_and(|said| {
+    let is_alone = crate::single::libc_says().is_some_and(|said| {
         // SAFETY: the libc's variable lives as long as the process. It is read as an atomic, since a library
         // may be loaded while other threads start and end.
         unsafe { AtomicU8::from_ptr(said.cast_mut()) }.load(Relaxed) != 0

@@ -70,11 +70,8 @@ pub(crate) fn join() -> Slot {
     let attended = !LEFT.with(|left| left.load(Relaxed)) && attend();
     let slot = table::claim(sys::gettid(), attended);
     owner::introduce(slot);
-    #[cfg(target_arch = "x86_64")]
-    {
-        crate::halves::join();
-        crate::slice::join();
-    }
+    crate::halves::join();
+    crate::slice::join();
     me::set(slot.get());
     slot
 }

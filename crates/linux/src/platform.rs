@@ -55,18 +55,15 @@ impl Platform for Linux {
         owner::on_cpu(slot)
     }
 
-    #[cfg(target_arch = "x86_64")]
     fn restart_releases() {
         crate::halves::restart();
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[inline]
     fn holds(at: Address) {
         crate::slice::ask(at);
     }
 
-    #[cfg(target_arch = "x86_64")]
     #[inline]
     fn lets_go(at: Address) -> bool {
         crate::slice::give_back(at)
@@ -162,7 +159,6 @@ fn sleep(
         futex::wait_at(word.low_half(), expected, until, Scope::Private, (channel, shown))
     };
     let until = until(how);
-    #[cfg(target_arch = "x86_64")]
     if crate::halves::unreliable() {
         return sleep_and_look(&until, wait);
     }
@@ -170,7 +166,6 @@ fn sleep(
 }
 
 /// Sleeps, and has the caller look again every millisecond: a release may have missed it.
-#[cfg(target_arch = "x86_64")]
 fn sleep_and_look(
     until: &SleepUntil<'_>,
     wait: impl Fn(&SleepUntil<'_>) -> WaitOutcome,

@@ -71,15 +71,13 @@ fn by_name() -> u64 {
 }
 
 /// Returns where the kernel looks for the restartable section that the calling thread is in;
-/// `None` if the thread is not registered, or the architecture not known here.
-#[cfg(target_arch = "x86_64")]
+/// `None` if the thread is not registered.
 pub(crate) fn sections() -> Option<core::ptr::NonNull<u64>> {
     field(SECTIONS).map(core::ptr::NonNull::cast)
 }
 
 /// Returns a field of the calling thread's area, which must be part of the size that the libc
 /// says is in use, or of the first version; `None` if the thread is not registered.
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn field(offset: isize) -> Option<core::ptr::NonNull<u8>> {
     let area = area()?;
     // SAFETY: the libc has registered the area at this offset in every thread.
@@ -110,7 +108,6 @@ pub(crate) fn current_cpu() -> Option<u32> {
 /// `rseq.cpu_id` lies here in the area; kernel ABI.
 const CPU_ID: isize = 4;
 /// `rseq.rseq_cs` lies here in the area; kernel ABI.
-#[cfg(target_arch = "x86_64")]
 const SECTIONS: isize = 8;
 
 #[cfg(target_arch = "x86_64")]
@@ -202,36 +199,26 @@ mod arch {
         (!offset.is_null() && !size.is_null()).then_some((offset, size))
     }
 
+    /// Returns the thread pointer.
+    #[inline]
+    pub(super) fn thread_pointer() -> *mut u8 {
+        let pointer;
+        // SAFETY: the instruction reads the thread pointer and no memory.
+        unsafe {
+            asm!("mrs {}, tpidr_el0", out(reg) pointer, options(nomem, nostack, preserves_flags));
+        }
+        pointer
+    }
+
     /// Reads the processor's number from the calling thread's area.
     ///
     /// # Safety
     /// A registered area lies at this offset from the thread pointer.
     #[inline]
     pub(super) unsafe fn read_cpu(offset: isize) -> u32 {
-        let thread: *const u8;
-        // SAFETY: the instruction reads the thread pointer and no memory.
-        unsafe {
-            asm!("mrs {}, tpidr_el0", out(reg) thread, options(nomem, nostack, preserves_flags));
-        }
+        let field = thread_pointer().wrapping_offset(offset + super::CPU_ID);
         // SAFETY: the caller promises that a registered area lies there; the kernel writes the
         // field, so the read is volatile.
-        unsafe { thread.offset(offset + super::CPU_ID).cast::<u32>().read_volatile() }
-    }
-}
-
-#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-mod arch {
-    /// Returns `None`: on this architecture the call is used instead.
-    #[cfg(not(feature = "rseq-by-name"))]
-    pub(super) fn symbols() -> Option<(*const isize, *const u32)> {
-        None
-    }
-
-    /// Returns no processor's number.
-    ///
-    /// # Safety
-    /// Never called, for there is no area.
-    pub(super) unsafe fn read_cpu(_offset: isize) -> u32 {
-        u32::MAX
+        unsafe { field.cast::<u32>().read_volatile() }
     }
 }

@@ -212,7 +212,7 @@ fn filter(errno: i32) -> bool {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_endian = "little"))]
+#[cfg(target_endian = "little")]
 #[test]
 fn where_the_calls_are_refused_the_locks_exclude_even_so() {
     for errno in [libc::ENOSYS, libc::EPERM] {

@@ -1,6 +1,5 @@
 //! What a process has asked the kernel for before its first lock. One test, since a lock anywhere in this
 //! process would ask for the same.
-#![cfg(target_arch = "x86_64")]
 
 use lockstead_core::biased::Fences;
 use lockstead_core::{Off, RawMutex};

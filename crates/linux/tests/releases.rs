@@ -3,8 +3,6 @@
 //!
 //! Each case is a process of its own: this program, started again for one test.
 
-#![cfg(target_arch = "x86_64")]
-
 #[path = "common/filter.rs"]
 mod filter;
 

@@ -2,13 +2,11 @@
 //! and unlock, while another one sleeps for the same lock, with and without a third one
 //! that takes it in between. The sleeper gets the lock, and not because it looks once a
 //! second anyway.
-#![cfg(target_arch = "x86_64")] // For its registers, and its system call `fork`.
 
 mod common;
 mod segment;
 
 use common::{Watchdog, until};
-use core::ptr::null_mut;
 use core::sync::atomic::Ordering::SeqCst;
 use lockstead_core::Atomic32;
 use lockstead_core::robust::Got;
@@ -117,8 +115,13 @@ fn call(victim: &Child) -> u64 {
     // SAFETY: the kernel fills in the registers, which are plain bits and valid as zeroes.
     unsafe {
         let mut registers: libc::user_regs_struct = core::mem::zeroed();
-        libc::ptrace(libc::PTRACE_GETREGS, victim.0, null_mut::<u8>(), &raw mut registers);
-        registers.orig_rax
+        let mut place =
+            libc::iovec { iov_base: (&raw mut registers).cast(), iov_len: size_of_val(&registers) };
+        libc::ptrace(libc::PTRACE_GETREGSET, victim.0, libc::NT_PRSTATUS, &raw mut place);
+        #[cfg(target_arch = "x86_64")]
+        return registers.orig_rax;
+        #[cfg(target_arch = "aarch64")]
+        return registers.regs[8];
     }
 }
 

@@ -1,5 +1,4 @@
 //! The kernel's time-slice extension: where it is offered, and in an emulated machine that offers it.
-#![cfg(target_arch = "x86_64")]
 
 mod common;
 mod machine;
@@ -35,8 +34,14 @@ fn bytes() -> [u8; 2] {
     let offset = unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_offset".as_ptr()) };
     assert!(!offset.is_null(), "a libc that has an area names it");
     let thread: *const u8;
-    // SAFETY: the first word behind the thread pointer is the pointer itself.
-    unsafe { core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) thread) };
+    // SAFETY: on x86-64 the first word behind the thread pointer is the pointer itself; on aarch64 the
+    // instruction reads no memory.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!("mov {}, qword ptr fs:[0]", out(reg) thread);
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!("mrs {}, tpidr_el0", out(reg) thread);
+    }
     // SAFETY: extensions are in use, so that the thread's area lies there and has the bytes.
     unsafe {
         let bytes = thread.offset(*offset.cast::<isize>() + 28);

@@ -250,13 +250,22 @@ pub fn listener() -> Option<&'static Listener> {
 }
 
 /// Returns the address that the loader has found for the table; null if there is none.
-#[cfg(all(target_arch = "x86_64", target_os = "linux", not(miri)))]
+#[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), target_os = "linux", not(miri)))]
 #[inline(always)]
 fn table() -> *const Listener {
     let table;
     // SAFETY: loads a word of the global offset table, which the linker makes for the name and the
     // loader has filled before any code of this module runs.
     unsafe {
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!(
+            ".weak lockstead_listener_1",
+            "adrp {table}, :got:lockstead_listener_1",
+            "ldr {table}, [{table}, :got_lo12:lockstead_listener_1]",
+            table = out(reg) table,
+            options(pure, readonly, nostack, preserves_flags),
+        );
+        #[cfg(target_arch = "x86_64")]
         core::arch::asm!(
             ".weak lockstead_listener_1",
             "mov {table}, qword ptr [rip + lockstead_listener_1@GOTPCREL]",
@@ -268,7 +277,11 @@ fn table() -> *const Listener {
 }
 
 /// Returns null: on other machines no program runs under `lockstead run`.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux", not(miri))))]
+#[cfg(not(all(
+    any(target_arch = "x86_64", target_arch = "aarch64"),
+    target_os = "linux",
+    not(miri)
+)))]
 #[inline(always)]
 fn table() -> *const Listener {
     core::ptr::null()

@@ -2,8 +2,8 @@
  * Not for inclusion by programs: what the mutexes' fast paths do to the low half of
  * the state word.
  *
- * Taking it is one compare-exchange of zero with the caller's number; without the
- * `lock` prefix while the process has one thread, as for the libc's own locks.
+ * Taking it is one compare-exchange of zero with the caller's number; on x86-64 without
+ * the `lock` prefix while the process has one thread, as for the libc's own locks.
  * Releasing it is, where the thread can be restarted there by the kernel (`rseq`), a
  * look and a plain store: whoever announces itself in between has the kernel restart
  * the section before it sleeps. Elsewhere it is one compare-exchange. Where it finds
@@ -17,9 +17,11 @@
 
 #if defined(__x86_64__) && defined(__LP64__) && !defined(__code_model_large__)
 #define LKS_HALVES__ 1
+#elif defined(__aarch64__) && !defined(__AARCH64_CMODEL_LARGE__)
+#define LKS_HALVES__ 1
 #endif
 
-#if defined(LKS_HALVES__) && defined(__has_include)
+#if defined(__x86_64__) && defined(LKS_HALVES__) && defined(__has_include)
 #if __has_include(<sys/single_threaded.h>)
 #include <sys/single_threaded.h>
 #define LKS_SINGLE__ 1
@@ -63,6 +65,29 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word)
          * which is the last instruction of the section; and no descriptor any more, for
          * this code may be unloaded. The exit has the signature that every libc
          * registers its threads with before it. */
+#ifdef __aarch64__
+        __asm__ __volatile__ goto(".pushsection __rseq_cs, \"aw?\"\n\t"
+                                  ".balign 32\n"
+                                  "2:\t.long 0, 0\n\t"
+                                  ".quad 3f, 4f - 3f, 5f\n\t"
+                                  ".popsection\n\t"
+                                  "adrp x16, 2b\n\t"
+                                  "add x16, x16, :lo12:2b\n\t"
+                                  "str x16, %[sections]\n"
+                                  "3:\tldr w16, %[half]\n\t"
+                                  "cmp w16, %w[most]\n\t"
+                                  "b.hi %l[other]\n\t"
+                                  "stlr wzr, %[half]\n"
+                                  "4:\tstr xzr, %[sections]\n\t"
+                                  ".pushsection .text.lks_restart, \"ax?\"\n\t"
+                                  ".inst 0xd428bc00\n"
+                                  "5:\tb %l[other]\n\t"
+                                  ".popsection"
+                                  :
+                                  : [half] "Q"(*half), [sections] "Q"(*sections), [most] "r"(LKS_MAX_SLOTS__)
+                                  : "x16", "memory", "cc"
+                                  : other);
+#else
         __asm__ __volatile__ goto(".pushsection __rseq_cs, \"aw?\"\n\t"
                                   ".balign 32\n"
                                   "2:\t.long 0, 0\n\t"
@@ -82,6 +107,7 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word)
                                   : [half] "m"(*half), [sections] "m"(*sections), [most] "i"(LKS_MAX_SLOTS__)
                                   : "rax", "memory", "cc"
                                   : other);
+#endif
         return 1;
     other:
         __atomic_store_n(sections, 0, __ATOMIC_RELAXED);

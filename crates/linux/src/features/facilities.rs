@@ -27,7 +27,7 @@ pub(super) fn all(kernel: &str) -> Vec<Facility> {
             "membarrier_rseq",
             libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ,
             releases_in_sections(),
-            "the mutex is released by a locked instruction, not by a section that is restarted",
+            "the mutex is released by an exchange, not by a section that is restarted",
         ),
         thread_cpu_clock(),
         oncpu_table(),
@@ -154,10 +154,7 @@ fn restartable_sequences() -> Facility {
 
 fn slice_extension() -> Facility {
     Linux::me();
-    #[cfg(target_arch = "x86_64")]
     let (offered, detail, in_use) = crate::slice::probe();
-    #[cfg(not(target_arch = "x86_64"))]
-    let (offered, detail, in_use) = (false, String::from("not known on this processor"), false);
     Facility {
         name: "rseq_slice_extension",
         offered,
@@ -170,10 +167,7 @@ fn slice_extension() -> Facility {
 /// Tells whether this thread releases mutexes in sections that the kernel restarts.
 fn releases_in_sections() -> bool {
     Linux::me();
-    #[cfg(target_arch = "x86_64")]
-    return !crate::sections().is_null();
-    #[cfg(not(target_arch = "x86_64"))]
-    false
+    !crate::sections().is_null()
 }
 
 fn membarrier(

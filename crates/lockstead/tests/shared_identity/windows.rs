@@ -61,7 +61,6 @@ unsafe extern "C" fn clock_gettime(clock: libc::clockid_t, time: *mut libc::time
 ///
 /// # Safety
 /// As that.
-#[cfg(target_arch = "x86_64")]
 #[unsafe(no_mangle)]
 unsafe extern "C" fn syscall(number: i64, a: i64, b: i64, c: i64, d: i64, e: i64, f: i64) -> i64 {
     let is_question = number == libc::SYS_fcntl && b == i64::from(libc::F_OFD_GETLK);
@@ -77,6 +76,14 @@ unsafe extern "C" fn syscall(number: i64, a: i64, b: i64, c: i64, d: i64, e: i64
     let result: i64;
     // SAFETY: the arguments are passed on unchanged: the caller keeps what the kernel demands.
     unsafe {
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+        );
+        #[cfg(target_arch = "x86_64")]
         core::arch::asm!(
             "syscall",
             inlateout("rax") number => result,
