@@ -4,11 +4,13 @@ use super::Machine;
 use crate::file::{FileError, FileReader, parse};
 
 /// The machines that are built in: name and file.
-pub const BUNDLED: [(&str, &str); 7] = [
+pub const BUNDLED: [(&str, &str); 9] = [
     ("westmere-8x10", include_str!("../../machines/westmere-8x10.toml")),
     ("smp-8way-2005", include_str!("../../machines/smp-8way-2005.toml")),
     ("p4-2way-2005", include_str!("../../machines/p4-2way-2005.toml")),
     ("epyc-2x64", include_str!("../../machines/epyc-2x64.toml")),
+    ("graviton4-2x96", include_str!("../../machines/graviton4-2x96.toml")),
+    ("altra-80", include_str!("../../machines/altra-80.toml")),
     ("vm-2", include_str!("../../machines/vm-2.toml")),
     ("mesh-256", include_str!("../../machines/mesh-256.toml")),
     ("mesh-1024", include_str!("../../machines/mesh-1024.toml")),
