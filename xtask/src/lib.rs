@@ -1,8 +1,9 @@
 //! The project's checks on itself: its crate boundaries, its ordering labels,
 //! its documents. They live in `tests/` and run with `cargo test --workspace`. And
 //! what builds and installs the library for C, what packs the command, alone and for
-//! Python, and what mutates the locks.
+//! Python, what builds for another processor, and what mutates the locks.
 
+pub mod cross;
 pub mod dist;
 pub mod install;
 pub mod library;

@@ -1,5 +1,6 @@
 //! `cargo xtask install`: the library for C and C++, its headers and pages. `cargo xtask dist`: the
-//! command, packed. `cargo xtask wheel`: the package for Python. `cargo xtask mutants`: whether the models notice each change of a protocol.
+//! command, packed. `cargo xtask wheel`: the package for Python. `cargo xtask mutants`: whether the models notice each change of a protocol. `cargo xtask cross`: all of it for another
+//! processor.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,6 +11,7 @@ use xtask::mutants::options::{MutantOptions, USAGE as MUTANTS};
 
 const USAGE: &str = "\
 usage: cargo xtask mutants [OPTIONS]          (see cargo xtask mutants --help)
+       cargo xtask cross aarch64 [OPTIONS]    (see cargo xtask cross --help)
        cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
                             [--target TRIPLE]
        cargo xtask dist [--out DIR] [--programs DIR]
@@ -54,6 +56,7 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
         Some("install") => {}
         Some("dist") => return dist(arguments),
         Some("wheel") => return wheel(arguments),
+        Some("cross") => return xtask::cross::cross(arguments),
         Some("mutants") => {
             let Some(options) = MutantOptions::parse(arguments)? else {
                 print!("{MUTANTS}");

@@ -16,7 +16,7 @@
 use crate::linux::Linux;
 use crate::membarrier::membarrier;
 use crate::sys;
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, Ordering, Ordering::Relaxed, fence as barrier};
 use lockstead_core::biased::Fences;
 use lockstead_core::{Platform, Slot};
 
@@ -45,12 +45,16 @@ impl Fences for Linux {
         }
         // The process has forbidden itself the call. All stores of a thread that has ended
         // are done.
-        match Linux::participant(owner).tid() {
-            Some(tid) => sys::thread_is_gone(tid),
-            // The thread gave its slot up, by a store behind all that it did under that slot;
-            // on x86-64 stores are seen in order.
-            None => cfg!(target_arch = "x86_64"),
-        }
+        // ord: GONE-1 fence, pairs with JOIN-1: a thread that has joined in this slot sees what the
+        // caller has written, or is seen here.
+        barrier(Ordering::SeqCst);
+        let Some(tid) = Linux::participant(owner).tid() else {
+            // ord: GONE-2 fence, pairs with GONE-3: the thread gave its slot up behind all that it did
+            // under it.
+            barrier(Ordering::Acquire);
+            return true;
+        };
+        sys::thread_is_gone(tid)
     }
 }
 

@@ -36,7 +36,7 @@ use crate::me::{self, me_or_zero};
 use crate::sys::{self, KeepErrno, NoSignals};
 use crate::{oncpu, owner, pi, processors, table};
 use core::ffi::c_void;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, Ordering::Relaxed, fence};
 use lockstead_core::Slot;
 
 // Atomics, because signal handlers of the same thread read and write them too.
@@ -72,6 +72,9 @@ pub(crate) fn join() -> Slot {
     owner::introduce(slot);
     crate::halves::join();
     crate::slice::join();
+    // ord: JOIN-1 fence, pairs with HALF-2 and GONE-1: whoever cannot have this thread pass a fence
+    // knows of it, or of the section in which it will release.
+    fence(Ordering::SeqCst);
     me::set(slot.get());
     slot
 }

@@ -19,7 +19,7 @@ use crate::linux::Linux;
 use crate::slots;
 use crate::sys;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, Ordering, fence};
 use lockstead_core::{MAX_SLOTS, Slot, TableEntry};
 
 const CHUNK_BITS: u32 = 10;
@@ -151,6 +151,8 @@ fn search(tid: u32, slots: u32, looks: u32) -> Option<Slot> {
 /// Gives the slot of a thread that has ended back. Where locks may still name that thread, those
 /// who may wait for one of them are told to look again.
 pub(crate) fn vacate(slot: Slot) {
+    // ord: GONE-3 fence, pairs with GONE-2: what the thread did comes before its name is erased.
+    fence(Ordering::Release);
     if participant(slot).vacate() {
         // ord: TAB-5 release, pairs with the one in `claim`. It changes nothing and reads the newest value:
         // a thread is told below, or has seen the end of this one.

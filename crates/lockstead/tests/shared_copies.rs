@@ -140,7 +140,7 @@ fn all_holders_of_units_are_asked_about() {
 extern "C" fn forks(_: libc::c_int) {
     // SAFETY: may be called in a handler, and so may what runs in the child: nothing but
     // what was interrupted, and the locks of the segment.
-    let child = unsafe { libc::syscall(libc::SYS_fork) } as i32;
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
     FORKED.store(child, SeqCst);
     if child != 0 {
         return;

@@ -13,6 +13,7 @@ mod kernel;
 mod layers;
 mod mutants;
 mod orderings;
+mod processors;
 mod publishing;
 mod python;
 mod reading;

@@ -46,7 +46,8 @@ pub(crate) fn checking_archive() -> &'static Path {
 fn build(checks: bool) -> PathBuf {
     let workspace = package().ancestors().nth(2).expect("the package lies in the workspace");
     let (target_dir, profile) = (target(), "dev");
-    let archive = ArchiveBuild { workspace, target_dir, profile, triple: None, checks };
+    let triple = foreign().map(|foreign| foreign.triple);
+    let archive = ArchiveBuild { workspace, target_dir, profile, triple, checks };
     let _only = only_builder();
     let built = archive.run(env!("CARGO").as_ref()).unwrap_or_else(|error| panic!("{error}"));
     let kept = scratch().join(if checks { "lockstead-check.a" } else { "lockstead.a" });
@@ -68,8 +69,34 @@ const COMPILERS: [Compiler; 4] = [
     Compiler { command: "clang++", cpp: true },
 ];
 
+/// Another machine than that of the tests: the programs are built for it, and an emulator runs them.
+pub(crate) struct Foreign {
+    triple: &'static str,
+    compilers: [Compiler; 2],
+    emulator: &'static str,
+}
+
+const AARCH64: Foreign = Foreign {
+    triple: "aarch64-unknown-linux-gnu",
+    compilers: [
+        Compiler { command: "aarch64-linux-gnu-gcc", cpp: false },
+        Compiler { command: "aarch64-linux-gnu-g++", cpp: true },
+    ],
+    emulator: "qemu-aarch64",
+};
+
+/// Returns the machine that `LOCKSTEAD_FOREIGN` names by its triple, as `cargo xtask cross` does.
+pub(crate) fn foreign() -> Option<&'static Foreign> {
+    let triple = std::env::var("LOCKSTEAD_FOREIGN").ok()?;
+    assert_eq!(triple, AARCH64.triple, "LOCKSTEAD_FOREIGN names no machine that is known here");
+    Some(&AARCH64)
+}
+
 /// Returns those that are installed; who has none cannot build this workspace either.
 pub(crate) fn compilers() -> Vec<Compiler> {
+    if let Some(foreign) = foreign() {
+        return foreign.compilers.to_vec();
+    }
     let runs = |compiler: &Compiler| {
         let found = Command::new(compiler.command).arg("--version").output().is_ok();
         if !found {
@@ -137,7 +164,8 @@ pub(crate) fn program(source: &str, compiler: &str, standard: &str, options: &[&
 /// Runs a program for at most a minute and a half.
 pub(crate) fn run(program: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "90"]).arg(program).args(arguments);
+    command.args(["-k", "5", "90"]);
+    command.args(foreign().map(|foreign| foreign.emulator)).arg(program).args(arguments);
     command.output().expect("timeout runs")
 }
 
@@ -157,7 +185,8 @@ pub(crate) fn passes(program: &Path) {
 /// Runs a case of a program that was built to check, told what to do or not.
 pub(crate) fn checked(program: &Path, case: &str, setting: Option<&str>) -> (Output, String) {
     let mut command = Command::new("timeout");
-    command.args(["-k", "5", "60"]).arg(program).arg(case).env_remove("LOCKSTEAD_CHECK");
+    command.args(["-k", "5", "60"]).args(foreign().map(|foreign| foreign.emulator));
+    command.arg(program).arg(case).env_remove("LOCKSTEAD_CHECK");
     if let Some(setting) = setting {
         command.env("LOCKSTEAD_CHECK", setting);
     }

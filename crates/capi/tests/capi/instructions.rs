@@ -35,7 +35,16 @@ extern "C" fn rust_call_site(mutex: &lockstead::Mutex<i32>) {
 
 /// Returns the instructions of a function, in their order: address, mnemonic, operands.
 fn function(file: &std::path::Path, name: &str) -> Option<Vec<(u64, String, String)>> {
-    let mut objdump = Command::new("objdump");
+    function_by("objdump", file, name)
+}
+
+/// Does so by this disassembler.
+fn function_by(
+    objdump: &str,
+    file: &std::path::Path,
+    name: &str,
+) -> Option<Vec<(u64, String, String)>> {
+    let mut objdump = Command::new(objdump);
     objdump.args(["-d", "--no-show-raw-insn", &format!("--disassemble={name}")]).arg(file);
     let text = match said_by(&mut objdump) {
         Ok(text) => text,
@@ -98,5 +107,43 @@ fn a_call_site_in_c_is_as_short_as_one_in_rust() {
         assert!(in_c <= in_rust, "{}: {in_c}, Rust {in_rust}", compiler.command);
         let Some(fair) = function(&object, "fair_call_site") else { return };
         assert_eq!(on_the_fast_path(&fair), in_c, "{}: {fair:?}", compiler.command);
+    }
+}
+
+/// Where the processor has LSE, a pair is one exchange that acquires and one store that releases, and
+/// nothing orders more than that.
+#[test]
+fn a_call_site_in_c_for_aarch64_has_no_barrier() {
+    const COMPILER: &str = "aarch64-linux-gnu-gcc";
+    if Command::new(COMPILER).arg("--version").output().is_err() {
+        return println!("skipped: {COMPILER} is not installed (gcc-aarch64-linux-gnu has it)");
+    }
+    let source = scratch().join("call-site-aarch64.c");
+    fs::write(&source, SOURCE).expect("scratch can be written");
+    let object = scratch().join("call-site-aarch64.o");
+    let mut command = strict(COMPILER, "c11");
+    command.args(["-march=armv8.1-a", "-c", "-o"]).arg(&object).arg(&source);
+    crate::common::ends_well(&mut command);
+    // This disassembler has a tab behind a mnemonic.
+    let first = |words: &String| words.split_whitespace().next().unwrap_or_default().to_owned();
+    for name in ["call_site", "fair_call_site"] {
+        let function = function_by("aarch64-linux-gnu-objdump", &object, name);
+        let Some(function) = function else { return };
+        let mnemonics: Vec<String> = function.iter().map(|(_, words, _)| first(words)).collect();
+        let end = mnemonics.iter().position(|mnemonic| mnemonic == "ret").expect("it ends");
+        let path = &mnemonics[..=end];
+        println!("{name}: {} instructions", path.len());
+        let count = |which: fn(&str) -> bool| path.iter().filter(|name| which(name)).count();
+        // What does not go straight on, calls, or orders more.
+        assert_eq!(
+            count(|name| matches!(name, "b" | "bl" | "br" | "blr" | "dmb" | "dsb" | "isb")),
+            0
+        );
+        let exchanges = ["cas", "swp", "ldadd", "ldset", "ldclr", "ldax", "ldx", "stx", "stlx"];
+        let all: Vec<_> =
+            path.iter().filter(|name| exchanges.iter().any(|e| name.starts_with(e))).collect();
+        assert_eq!(all, ["casa"], "{path:?}");
+        assert_eq!(count(|name| name.starts_with("stl")), 1, "{path:?}");
+        assert!(path.len() <= 32, "{}: {path:?}", path.len());
     }
 }

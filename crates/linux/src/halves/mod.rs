@@ -28,7 +28,7 @@
 //! - **HALVES-REFUSED** A thread to which the `membarrier` is refused sleeps by a timer, if any
 //!   release may miss it. It sets a flag in the word by an exchange, then, behind a full fence, reads
 //!   [`USED`]. A thread that gets `SECTIONS` sets `USED`, and passes a full fence before its first
-//!   release. So the one sees `USED`, or the other's release sees the flag.
+//!   release, at the end of its joining. So the one sees `USED`, or the other's release sees the flag.
 //!
 //! # Limits
 //! The child of `vfork` shares the memory of its parent, but not the registration: what
@@ -77,8 +77,6 @@ pub(crate) fn join() {
         && membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ)
     {
         USED.store(true, Relaxed);
-        // ord: HALF-1 fence, pairs with HALF-2, as HALVES-REFUSED says.
-        fence(Ordering::SeqCst);
         SECTIONS.set(word.as_ptr());
     }
 }
@@ -91,7 +89,7 @@ pub(crate) fn restart() {
         || membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ)
             && membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
     if !done {
-        // ord: HALF-2 fence, pairs with HALF-1.
+        // ord: HALF-2 fence, pairs with JOIN-1: HALVES-REFUSED.
         fence(Ordering::SeqCst);
     }
     // Not only if the caller has sections: a filter may refuse the call to this thread alone.

@@ -105,7 +105,7 @@ impl Child {
     /// Forks by the bare system call, of which nobody is told.
     pub(crate) fn bare(body: impl FnOnce()) -> Child {
         // SAFETY: the child never returns from here, and uses nothing that other threads lock.
-        match unsafe { libc::syscall(libc::SYS_fork) } {
+        match unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } {
             -1 => panic!("fork: {}", Error::last_os_error()),
             0 => {
                 body();
