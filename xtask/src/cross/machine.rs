@@ -42,6 +42,11 @@ impl Machine {
         Ok(Machine { root: root.into(), kernel })
     }
 
+    /// Tells whether the kernel's pages have 4 KiB.
+    pub(super) fn has_small_pages(&self) -> bool {
+        self.kernel.ends_with("vmlinuz-cloud-arm64")
+    }
+
     /// Starts the machine with these programs, which run one after the other, and hands each line that it
     /// writes to `line`. `processor` is its model, as the emulator names it.
     ///

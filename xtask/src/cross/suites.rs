@@ -240,6 +240,14 @@ pub(super) fn in_a_machine(
         return Ok(());
     }
     one_machine(machine, NEWEST, &chosen, report)?;
+    if !machine.has_small_pages() {
+        // It does not start: that processor has no pages of 16 KiB.
+        report.skipped(
+            &format!("a machine with {WITHOUT_LSE}"),
+            "it has pages of 4 and 64 KiB alone",
+        );
+        return Ok(());
+    }
     chosen.retain(|(name, _)| OTHER_WAY.contains(&name.as_str()));
     one_machine(machine, WITHOUT_LSE, &chosen, report)
 }
