@@ -11,6 +11,7 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | [`arch`] | what depends on the processor |
 //! | [`maps`] | which file lies behind which address |
 //! | [`memory`] | the bytes at an address |
 //! | [`modules`] | that file, opened, if it is still the one that was mapped |
@@ -31,6 +32,7 @@
 //! | [`snapshot`] | a process at one moment: threads, locks, cycles |
 //! | [`waits`] | who waits for whom, and the cycles |
 
+pub mod arch;
 pub mod check;
 pub mod futexes;
 pub mod glibc;

@@ -25,6 +25,7 @@
 //! A thread that cannot be held within a second is let go. Who holds it is a
 //! thread of its own: with the end of that, the kernel lets go of everything.
 
+use crate::arch::{self, HeldRegisters};
 use crate::memory::{ProcessMemory, ReadableMemory, SavedMemory};
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 use crate::proc::task::{self, SleepingCall, TaskDoing};
@@ -109,10 +110,14 @@ fn is_told(pid: u32) -> bool {
 
 /// Tells whether a call that is interrupted begins anew or goes on, whatever it is called with.
 fn begins_anew(pid: u32, call: &SleepingCall) -> bool {
+    // Newer processors have no such call.
+    #[cfg(target_arch = "x86_64")]
+    if call.number == libc::SYS_pause {
+        return true;
+    }
     match call.number {
         libc::SYS_nanosleep
         | libc::SYS_clock_nanosleep
-        | libc::SYS_pause
         | libc::SYS_wait4
         | libc::SYS_waitid
         | libc::SYS_flock
@@ -148,7 +153,7 @@ fn of_sleeper(
     }
     let (before, _) = task::switches(pid, tid)?;
     request(libc::PTRACE_SEIZE, number, ptr::null_mut(), 0).ok()?;
-    let held = if sleeps() { hold(number).ok() } else { None };
+    let held = if sleeps() { held_sleeper(number).ok() } else { None };
     let signal = signal_on_its_way(number);
     // One that does not stand still yet goes on when this thread ends.
     let _ = request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal);
@@ -166,10 +171,11 @@ fn of_sleeper(
         thread::sleep(PAUSE);
     };
     // More of them, and it has been woken in between.
-    let same = held.rsp == call.sp && switches.0 == before + own_switches;
+    let same =
+        arch::stack_pointer(&held.registers) == call.sp && switches.0 == before + own_switches;
     same.then(|| SleepingRegisters {
-        registers: Registers::all(&held),
-        thread_pointer: held.fs_base,
+        registers: Registers::all(&held.registers),
+        thread_pointer: held.thread_pointer,
         switches,
     })
 }
@@ -197,28 +203,40 @@ fn copy_seized(pid: u32, tid: u32, number: libc::pid_t) -> io::Result<Still> {
     runs(pid, tid)?;
     let registers = hold(number)?;
     let mut bytes = vec![0; STACK];
-    let low = registers.rsp.saturating_sub(RED_ZONE) & !63;
+    let low = arch::stack_pointer(&registers).saturating_sub(RED_ZONE) & !63;
     let length = ProcessMemory::new(pid).read(low, &mut bytes)?;
     bytes.truncate(length);
     Ok(Still { registers: Registers::all(&registers), stack: SavedMemory::new(low, bytes) })
 }
 
 /// Makes a thread stand still that is traced, and returns its registers.
-fn hold(number: libc::pid_t) -> io::Result<libc::user_regs_struct> {
+fn hold(number: libc::pid_t) -> io::Result<HeldRegisters> {
     request(libc::PTRACE_INTERRUPT, number, ptr::null_mut(), 0)?;
     let start = Instant::now();
-    // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
-    let mut registers: libc::user_regs_struct = unsafe { std::mem::zeroed() };
     // The kernel says "no such process" of a thread that is not held yet.
-    while let Err(error) =
-        request(libc::PTRACE_GETREGS, number, ptr::from_mut(&mut registers).cast(), 0)
-    {
-        if error.raw_os_error() != Some(libc::ESRCH) || start.elapsed() > PATIENCE {
-            return Err(error);
+    loop {
+        match arch::read_registers(number) {
+            Ok(registers) => return Ok(registers),
+            Err(error)
+                if error.raw_os_error() != Some(libc::ESRCH) || start.elapsed() > PATIENCE =>
+            {
+                return Err(error);
+            }
+            Err(_) => thread::sleep(PAUSE),
         }
-        thread::sleep(PAUSE);
     }
-    Ok(registers)
+}
+
+/// What a thread that sleeps has while it is held.
+struct HeldSleeper {
+    registers: HeldRegisters,
+    thread_pointer: u64,
+}
+
+fn held_sleeper(number: libc::pid_t) -> io::Result<HeldSleeper> {
+    let registers = hold(number)?;
+    let thread_pointer = arch::thread_pointer(number, &registers)?;
+    Ok(HeldSleeper { registers, thread_pointer })
 }
 
 /// Returns the signal that a thread which stands still is about to get; 0 for none.

@@ -254,7 +254,7 @@ fn lock_beside(word: u64) -> u64 {
     const DATA: u64 = 32;
     const PAGE: u64 = 4096;
     const SMALL: u64 = 4096;
-    const USER_END: u64 = 1 << 47;
+    const USER_END: u64 = 1 << lockstead_unwind::arch::ADDRESS_BITS;
     let is_address = |address: u64| (PAGE..USER_END).contains(&address);
     if !word.is_multiple_of(8) || !(PAGE + DATA..USER_END).contains(&word) {
         return 0;
@@ -292,7 +292,9 @@ mod tests {
         assert_eq!(beside([lock, 0x5555_0000_0009, 0, 0, 1]), 0, "no pointer");
         assert_eq!(beside([lock, 0, 1 << 40, 0, 1]), 0, "no small number");
         assert_eq!(beside([7, 0, 0, 0, 1]), 0);
-        for word in [0, 32, 4096, 4096 + 32, 1 << 47, u64::MAX - 7] {
+        for word in
+            [0, 32, 4096, 4096 + 32, 1 << lockstead_unwind::arch::ADDRESS_BITS, u64::MAX - 7]
+        {
             assert_eq!(lock_beside(word), 0, "{word:#x}");
         }
     }

@@ -3,7 +3,7 @@
 //!
 //! The crate is a part of other people's processes. It allocates nothing
 //! through the program's allocator, takes no lock of the program's kind, prints
-//! nothing, and needs glibc 2.34 or newer on x86-64.
+//! nothing, and needs glibc 2.34 or newer on x86-64 or aarch64.
 //!
 //! In the workspace it is an ordinary library, so that its parts are tested as
 //! such; the shared object is made with
@@ -19,17 +19,18 @@
 //! records at all. [`start`] and [`fork`] make the ledger, from what is in the
 //! [`environment`], or what [`attached`] is given in a process that runs already, and [`grow`] keeps
 //! its place; [`ending`] ends the records of threads, by the library's [`key`]. [`call`] has the words in which all of these speak of a call,
-//! [`real`] the functions that were there before us, [`sys`] the system calls that ask
+//! [`arch`] what is written for one processor, [`real`] the functions that were there before us, [`sys`] the system calls that ask
 //! nobody. With the feature `check` the library also notes in which `order` locks are taken,
 //! and which [`rules`] are broken.
 
 #![no_std]
 // On other targets there is nothing to interpose, and the crate is empty.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 #[cfg(test)]
 extern crate std;
 
+pub mod arch;
 pub mod attached;
 pub mod call;
 pub mod cancel;

@@ -9,6 +9,7 @@
 //! is why no name is asked for that the oldest supported glibc, 2.34, lacks,
 //! and newer ones only after a look at the version.
 
+use crate::arch;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
 use core::ptr::without_provenance_mut;
 use core::sync::atomic::{
@@ -375,7 +376,7 @@ fn look_up(name: &[u8], version: &[u8]) -> usize {
     let search = without_provenance_mut(SEARCH.load(Relaxed));
     // SAFETY: the caller passes a name that ends in a zero byte.
     let plain = unsafe { dlsym(search, name.as_ptr().cast()) as usize };
-    if version.len() > 1 {
+    if version.len() > 1 && arch::HAS_OLD_FUNCTIONS {
         // SAFETY: the name is a static C string.
         let dlvsym = unsafe { dlsym(search, c"dlvsym".as_ptr()) as usize };
         if dlvsym != 0 {

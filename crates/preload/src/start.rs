@@ -151,8 +151,10 @@ fn settings_lead_to_a_ledger(kept: &mut Kept) -> bool {
 unsafe fn describe_program(hello: &mut Hello, argv: *const *const c_char) {
     let path = c"/proc/self/exe".as_ptr() as usize;
     let (buffer, length) = (hello.program.as_mut_ptr() as usize, hello.program.len());
+    // A path that begins with a slash begins nowhere else.
+    let nowhere = libc::AT_FDCWD as usize;
     // SAFETY: the kernel reads a static C string, and writes at most `length` bytes to `buffer`.
-    let read = unsafe { sys::call(libc::SYS_readlink, [path, buffer, length, 0, 0, 0]) };
+    let read = unsafe { sys::call(libc::SYS_readlinkat, [nowhere, path, buffer, length, 0, 0]) };
     hello.program_length = read.unwrap_or(0) as u32;
     let mut at = 0;
     for i in 0.. {

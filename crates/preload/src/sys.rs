@@ -1,7 +1,7 @@
 //! Makes system calls without libc: nothing here touches `errno`, allocates, or can
 //! be interposed.
 
-use core::arch::asm;
+use crate::arch;
 
 /// What a system call returned: a number that is not negative, or an error.
 pub type SysAnswer = Result<usize, Errno>;
@@ -17,24 +17,8 @@ pub struct Errno(pub i32);
 /// it, and what it does to the process must be sound.
 #[inline(always)]
 pub unsafe fn call(number: libc::c_long, args: [usize; 6]) -> SysAnswer {
-    let answer: isize;
-    // SAFETY: the kernel clobbers rcx, r11 and the answer's register only; the caller promises
-    // that the memory in the arguments may be used so.
-    unsafe {
-        asm!(
-            "syscall",
-            inlateout("rax") number as isize => answer,
-            in("rdi") args[0],
-            in("rsi") args[1],
-            in("rdx") args[2],
-            in("r10") args[3],
-            in("r8") args[4],
-            in("r9") args[5],
-            lateout("rcx") _,
-            lateout("r11") _,
-            options(nostack),
-        );
-    }
+    // SAFETY: the caller promises that the memory in the arguments may be used so.
+    let answer = unsafe { arch::system_call(number, args) };
     if (-4095..0).contains(&answer) { Err(Errno(-answer as i32)) } else { Ok(answer as usize) }
 }
 

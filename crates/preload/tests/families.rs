@@ -1,7 +1,7 @@
 //! What the library records of each family of locks: kind and attributes, what
 //! is held, what is waited for while a thread blocks.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};

@@ -1,7 +1,7 @@
 //! Whatever runs on a thread pointer that is not the C library's is left alone: it
 //! does what it does without the library, and nothing of it is recorded.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, run_natively, view};
 

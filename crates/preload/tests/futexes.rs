@@ -1,6 +1,6 @@
 //! What the library records of futex words, and that calls of the kernel go through as ever.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, run_natively, view};
 use lockstead_ledger::Ledger;

@@ -2,7 +2,7 @@
 //! interrupted, be it the library's work on its parent's ledger, or the beginning of a
 //! thread.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, view};
 

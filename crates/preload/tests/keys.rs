@@ -1,7 +1,7 @@
 //! A program has all keys of values for threads for itself, and what their destructors
 //! do is recorded to the last.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, run_natively, view};
 

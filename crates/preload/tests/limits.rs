@@ -1,7 +1,7 @@
 //! A program that limits its address space when it runs already gets what it would get
 //! without the library; and what the library then cannot record is counted.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;

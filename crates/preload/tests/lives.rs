@@ -1,7 +1,7 @@
 //! Locks whose memory goes without a word to the library end their lives: the next
 //! lock there is another one.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;

@@ -1,7 +1,7 @@
 //! A thread that uses more locks than find room in its first pages loses no
 //! acquisition, neither of a lock's count nor of its own.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::Ledger;

@@ -1,6 +1,6 @@
 //! Which edges between locks the library that checks leaves, and which it must not.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile};
 use lockstead_ledger::ledger::LedgerPart;

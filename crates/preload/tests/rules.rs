@@ -1,7 +1,7 @@
 //! Which violations of rules the library notes, by the programs that the command's
 //! tests use: each case of theirs is a run here, and its ledger is read.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, compile_file, run_natively};
 use lockstead_ledger::Ledger;

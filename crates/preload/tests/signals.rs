@@ -2,7 +2,7 @@
 //! jump away; forks and cancelled threads between. Afterwards the ledger knows of
 //! nothing that is held or waited for, and of as many acquisitions as there were.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, view};
 use lockstead_ledger::ledger::LedgerPart;

@@ -1,7 +1,7 @@
 //! The library runs on the stacks of the program, which has measured them for
 //! itself: it takes little of them, also when it walks a stack for the first time.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::support::{Library, Observed, compile, run_natively};
 use std::collections::BTreeMap;

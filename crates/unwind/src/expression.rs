@@ -4,7 +4,7 @@
 use crate::{CalleeFrame, Stop};
 use gimli::{Encoding, EndianSlice, Expression, Format, LittleEndian, Operation};
 
-/// The encoding of expressions in `.eh_frame` on x86-64.
+/// The encoding of expressions in `.eh_frame` on 64 bits.
 const ENCODING: Encoding = Encoding { address_size: 8, format: Format::Dwarf32, version: 4 };
 
 /// The most operations of one evaluation: real ones need a dozen, damaged ones may loop.

@@ -1,4 +1,4 @@
-//! Reads what the unwind tables of x86-64 ELF files say of how a frame is left.
+//! Reads what the unwind tables of ELF files say of how a frame is left.
 //!
 //! ```text
 //!  address ──table──▶ Piece of .eh_frame ──row──▶ FoundRow: the rules at the address
@@ -19,11 +19,13 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod arch;
 mod expression;
 mod row;
 mod stop;
 mod table;
 
+pub use arch::{FP, RA, SP};
 pub use gimli::Register;
 pub use row::{
     CalleeFrame, Cfa, ExpressionPlace, Followed, FoundRow, ModuleBytes, RecoveredRegister, Row,
@@ -31,10 +33,3 @@ pub use row::{
 };
 pub use stop::Stop;
 pub use table::{ModuleImage, Piece, piece};
-
-/// The number of the frame pointer in the x86-64 ABI.
-pub const RBP: Register = gimli::X86_64::RBP;
-/// The number of the stack pointer.
-pub const RSP: Register = gimli::X86_64::RSP;
-/// The number of the return address, and of the instruction pointer in expressions.
-pub const RA: Register = gimli::X86_64::RA;

@@ -5,6 +5,7 @@
 //! registers that a walk follows; the ready-made interpreter of `gimli` keeps
 //! all registers and several KiB.
 
+use crate::arch::{RETURNS_BY_REGISTER, VENDOR};
 use crate::{Piece, RA, Stop, expression};
 use gimli::{
     BaseAddresses, CallFrameInstruction as Instruction, CallFrameInstructionIter,
@@ -65,7 +66,7 @@ pub trait Followed: Copy {
 pub struct Row<F> {
     /// How the canonical frame address is found.
     pub cfa: Cfa,
-    /// How the return address is found.
+    /// How the return address is found, which may be signed.
     pub ra: Saved,
     /// How the other registers are found.
     pub followed: F,
@@ -86,7 +87,8 @@ pub struct FoundRow<F> {
 
 /// A frame that is left: what is known of its registers and its memory.
 pub trait CalleeFrame<'e> {
-    /// Returns the value of a register, if it is known; for [`RA`] the instruction pointer.
+    /// Returns the value of a register, if it is known; for [`RA`] on x86-64, where it is no
+    /// register, the instruction pointer.
     fn register(&self, register: Register) -> Option<u64>;
 
     /// Returns the word at `address`, if it may be read.
@@ -111,6 +113,24 @@ impl<F> FoundRow<F> {
     #[must_use]
     pub const fn place(&self, place: ExpressionPlace) -> (u64, u64) {
         (self.base.wrapping_add(place.offset as u64), place.len as u64)
+    }
+
+    /// Returns how far below the canonical frame address the pair lies of the caller's frame pointer and, above
+    /// it, the return address; `None` where they are no neighbours.
+    #[must_use]
+    pub fn pair(&self) -> Option<u64>
+    where
+        F: Followed,
+    {
+        let mut followed = self.row.followed;
+        match (*followed.rule(crate::FP)?, self.row.ra) {
+            (Saved::At(pointer), Saved::At(ra))
+                if ra == pointer.saturating_add(8) && pointer < 0 =>
+            {
+                Some(u64::from(pointer.unsigned_abs()))
+            }
+            _ => None,
+        }
     }
 
     /// Returns the canonical frame address.
@@ -201,7 +221,8 @@ struct ExpressionMachine<'a, 'f, F> {
 /// # Errors
 /// [`Stop::Damaged`] or [`Stop::Unsupported`].
 pub fn at<F: Followed>(piece: &Piece<'_>, base: u64, pc: u64) -> Result<Option<FoundRow<F>>, Stop> {
-    let section = EhFrame::new(piece.bytes, LittleEndian);
+    let mut section = EhFrame::new(piece.bytes, LittleEndian);
+    section.set_vendor(VENDOR);
     let bases = BaseAddresses::default().set_eh_frame(piece.address);
     let own = section.fde_from_offset(&bases, piece.own.into(), EhFrame::cie_from_offset);
     let Ok(entry) = &own else { return Err(Stop::Damaged) };
@@ -242,7 +263,8 @@ fn run<'a, F: Followed, S: UnwindSection<ModuleBytes<'a>>>(
 ) -> Result<Row<F>, Stop> {
     // Before its first instruction a program has no rule for the frame address:
     // the return address, which it cannot mean, stands for that.
-    let none = Row { cfa: Cfa::Register(RA, 0), ra: Saved::Lost, followed: F::ABI };
+    let ra = if RETURNS_BY_REGISTER { Saved::Same } else { Saved::Lost };
+    let none = Row { cfa: Cfa::Register(RA, 0), ra, followed: F::ABI };
     let mut machine = ExpressionMachine {
         cie: entry.cie(),
         row: none,
@@ -341,8 +363,8 @@ impl<'a, F: Followed> ExpressionMachine<'a, '_, F> {
                 self.depth = self.depth.checked_sub(1).ok_or(Stop::Damaged)?;
                 self.row = self.remembered[self.depth];
             }
-            Instruction::ArgsSize { .. } | Instruction::Nop => {}
-            _ => return Err(Stop::Unsupported),
+            // Signed or not, whoever walks takes a signature off.
+            Instruction::NegateRaState | Instruction::ArgsSize { .. } | Instruction::Nop => {}
         }
         Ok(false)
     }

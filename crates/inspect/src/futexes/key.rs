@@ -3,7 +3,7 @@
 use crate::memory::ReadableMemory;
 
 /// The end of what a program may map.
-const USER_END: u64 = 1 << 47;
+const USER_END: u64 = 1 << lockstead_unwind::arch::ADDRESS_BITS;
 /// Bytes from the lock's address in a parked thread's data to the word it sleeps on, in
 /// parking_lot_core 0.9 and 0.10: the compiler puts the words of 8 bytes first, in their order.
 const PARKED_KEY: u64 = 32;

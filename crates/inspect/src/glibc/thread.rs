@@ -2,18 +2,16 @@
 //! stream points at.
 //!
 //! # Layout
-//! On x86-64 the record starts with a pointer to itself, repeated at offset 16,
-//! and lies at a multiple of 64. The thread's number is in it; the kernel
-//! erases it at the thread's end, and wakes those that join. From version 2.43 on
-//! they sleep on a word that the library keeps beside it.
+//! How a record is known, and where in it the thread's number is, depends on the processor
+//! ([`arch`]). The kernel erases the number at the thread's end, and wakes those that join. From
+//! version 2.43 on they sleep on a word that the library keeps beside it.
 
 use super::{GlibcFields, is_thread};
+use crate::arch::{self, RECORD_ALIGNMENT, RECORD_NUMBER as NUMBER};
 use crate::memory::ReadableMemory;
 use crate::proc::futex::{FutexWait, FutexWaitKind};
 use std::ops::Range;
 
-/// The place where the number is, in every library since the record has these fields.
-const NUMBER: u64 = 0x2d0;
 /// No version has what a join sleeps on further in.
 const FURTHEST: u64 = 0x800;
 /// The states of a thread that runs and of one that is about to end: from version 2.43 on a join
@@ -33,9 +31,9 @@ pub fn joined(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<u32> {
         return None;
     }
     let lowest = wait.address.checked_sub(FURTHEST)?;
-    let mut start = wait.address & !63;
+    let mut start = wait.address & !(RECORD_ALIGNMENT - 1);
     while start > lowest && !is_record(start, memory) {
-        start = start.checked_sub(64)?;
+        start = start.checked_sub(RECORD_ALIGNMENT)?;
     }
     if start <= lowest {
         return None;
@@ -92,9 +90,8 @@ pub fn sleeps_for_ever(wait: &FutexWait, frames: &Range<u64>) -> bool {
 
 fn is_record(address: u64, memory: &dyn ReadableMemory) -> bool {
     address != 0
-        && address.is_multiple_of(64)
-        && GlibcFields::<24>::read(memory, address)
-            .is_some_and(|fields| fields.u64(0) == address && fields.u64(16) == address)
+        && address.is_multiple_of(RECORD_ALIGNMENT)
+        && arch::is_record(address, |at| memory.read_u64(at))
 }
 
 fn number_at(address: u64, memory: &dyn ReadableMemory) -> Option<u32> {
@@ -113,8 +110,16 @@ mod tests {
     fn memory() -> SavedMemory {
         let mut bytes = vec![0; 0x800];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
-        put(0, &RECORD.to_ne_bytes());
-        put(16, &RECORD.to_ne_bytes());
+        if cfg!(target_arch = "x86_64") {
+            put(0, &RECORD.to_ne_bytes());
+            put(16, &RECORD.to_ne_bytes());
+        } else {
+            // In a ring with the head of the list, behind it.
+            let (links, head) = (RECORD + 0xc0, RECORD + 0x700);
+            for (at, neighbour) in [(0xc0, head), (0xc8, head), (0x700, links), (0x708, links)] {
+                put(at, &neighbour.to_ne_bytes());
+            }
+        }
         put(NUMBER as usize, &77_u32.to_ne_bytes());
         put(0x500, &2_u32.to_ne_bytes());
         put(0x504, &1_u32.to_ne_bytes());

@@ -51,7 +51,7 @@ fn address(name: &[u8]) -> io::Result<(libc::sockaddr_un, libc::socklen_t)> {
     let room = address.sun_path.get_mut(1..=name.len());
     let room = room.ok_or(io::ErrorKind::InvalidInput)?;
     for (place, &byte) in room.iter_mut().zip(name) {
-        *place = byte.cast_signed();
+        *place = byte as libc::c_char;
     }
     let length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + 1 + name.len();
     Ok((address, length as libc::socklen_t))

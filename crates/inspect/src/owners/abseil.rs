@@ -24,7 +24,7 @@ const WAIT: u64 = 4;
 /// The most records of one ring that are followed.
 const MOST: usize = 4096;
 /// The end of what a program may map.
-const USER_END: u64 = 1 << 47;
+const USER_END: u64 = 1 << lockstead_unwind::arch::ADDRESS_BITS;
 
 /// Returns the Mutex for which a thread sleeps on `word`; `sp` is its stack pointer.
 #[must_use]

@@ -12,6 +12,9 @@
 //!        └────────────────────────▶ execute, arithmetic, vector      or wait for a condition?
 //! ```
 //!
+//! What runs is x86-64: on other processors no code is run, and no holder is found by it
+//! ([`runs_code`]).
+//!
 //! Nothing here is bound to a process but by [`ReadableMemory`](crate::memory::ReadableMemory) and
 //! by what is known of its code ([`run::KnownCode`]): tests bring their own.
 //!
@@ -43,7 +46,7 @@ pub mod lsda;
 pub mod moment;
 pub mod overlay;
 pub mod run;
-#[cfg(test)]
+#[cfg(all(test, target_arch = "x86_64"))]
 mod run_tests;
 pub mod search;
 pub mod shape;
@@ -51,3 +54,9 @@ pub mod stack;
 pub mod state;
 pub mod value;
 pub mod vector;
+
+/// Tells whether the code of programs on this processor is understood.
+#[must_use]
+pub const fn runs_code() -> bool {
+    cfg!(target_arch = "x86_64")
+}

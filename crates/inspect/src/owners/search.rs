@@ -237,6 +237,9 @@ impl OwnerSearch<'_> {
     }
 
     fn pad(&self, thread: &ThreadMoment, frame: &FrameMoment, pad: u64) -> Ran {
+        if !super::runs_code() {
+            return Ran::nothing();
+        }
         let registers = frame.registers.with(UnwindRegister(0), Some(EXCEPTION));
         // The exception is none that the frame catches.
         let registers = registers.with(UnwindRegister(1), Some(0));
@@ -246,7 +249,8 @@ impl OwnerSearch<'_> {
 
     /// Runs on where the call returns that a frame is in.
     fn onwards(&self, thread: &ThreadMoment, at: usize, leaves: bool) -> Ran {
-        let Some(frame) = thread.frames.get(at) else { return Ran::nothing() };
+        let frame = thread.frames.get(at).filter(|_| super::runs_code());
+        let Some(frame) = frame else { return Ran::nothing() };
         let is_innermost = innermost(thread) == Some(at);
         let returned = (is_innermost && thread.returns_zero).then_some(0);
         let registers = frame.registers.with(UnwindRegister(0), returned);

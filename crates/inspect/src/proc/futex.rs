@@ -7,10 +7,7 @@
 use super::task::SleepingCall;
 use crate::memory::ReadableMemory;
 
-#[cfg(target_arch = "x86_64")]
-pub(crate) const FUTEX: i64 = 202;
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) const FUTEX: i64 = 98;
+pub(crate) use crate::arch::FUTEX;
 // Newer calls have the same number everywhere.
 const WAITV: i64 = 449;
 const WAKE2: i64 = 454;

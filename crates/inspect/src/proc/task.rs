@@ -3,6 +3,7 @@
 use super::file;
 use super::futex::{self, FutexWait};
 use super::status::StatusFile;
+use crate::arch;
 use crate::memory::{ProcessMemory, ReadableMemory};
 use std::io;
 
@@ -52,15 +53,11 @@ impl SleepingCall {
             #[cfg(target_arch = "x86_64")]
             libc::SYS_poll,
         ];
-        if self.number != libc::SYS_restart_syscall || !cfg!(target_arch = "x86_64") {
+        if self.number != libc::SYS_restart_syscall {
             return self;
         }
         let code = self.pc.checked_sub(8).and_then(|at| memory.read_u64(at));
-        // mov $number, %eax; syscall
-        let Some([_, 0xb8, a, b, c, d, 0x0f, 0x05]) = code.map(u64::to_le_bytes) else {
-            return self;
-        };
-        let number = i64::from(i32::from_le_bytes([a, b, c, d]));
+        let Some(number) = code.and_then(arch::number_before_call) else { return self };
         if GO_ON.contains(&number) { SleepingCall { number, ..self } } else { self }
     }
 }
@@ -256,6 +253,7 @@ fn stat_name_and_state(stat: &str) -> Option<(String, char)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    #[cfg(target_arch = "x86_64")]
     use crate::memory::SavedMemory;
     use std::process::Command;
     use std::time::{Duration, Instant};

@@ -13,10 +13,12 @@
 //!   stack; else the walk stops and says so;
 //! - the caller of code without tables is where that code itself would return
 //!   to, see `leaving.rs`;
-//! - nothing is guessed from what lies about on the stack, but two things may
+//! - nothing is guessed from what lies about on the stack, but three things may
 //!   be found there: by a known frame pointer, the caller of code without
-//!   tables that cannot be followed; and an unknown frame pointer, by the search
-//!   that `search.rs` describes. Frames found in these ways are marked.
+//!   tables that cannot be followed; an unknown frame pointer, by the search
+//!   that `search.rs` describes; and, where calls leave the return address in a
+//!   register, the caller of a function that has not saved it, by that of
+//!   `leaf.rs`. Frames found in these ways are marked.
 //!
 //! # Why not framehop
 //! The walk starts with the program counter and the stack pointer alone. `framehop` takes the
@@ -29,6 +31,10 @@
 //! after that a frame costs a look-up and a read of memory that was fetched in
 //! one piece with its neighbours.
 
+mod calls;
+#[cfg(target_arch = "aarch64")]
+mod leaf;
+#[cfg_attr(target_arch = "aarch64", allow(dead_code, reason = "code is not read there"))]
 mod leaving;
 mod registers;
 mod row;
@@ -41,10 +47,10 @@ use crate::memory::ReadableMemory;
 use crate::modules::{CodePlace, Modules};
 use crate::owners::lsda::Landing;
 use crate::stack::{CodeAddress, StackEnd};
+use calls::{Called, called_before};
 use leaving::{Kept, Leaving, StackBase, StackPlace, reaches};
-use lockstead_unwind::{RBP, RSP, Stop};
+use lockstead_unwind::{FP, SP, Stop, arch};
 use row::RowInFile;
-use search::Called;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
@@ -156,11 +162,19 @@ impl Unwinder {
     ) -> Result<CodeAddress, StackEnd> {
         let step = self.step(memory, at, registers);
         if matches!(step, Err(StackEnd::UnknownRegister { .. }))
-            && registers.get(RBP).is_none()
+            && registers.get(FP).is_none()
             && self.row(memory, at.lookup()).is_ok_and(|row| row.has_usual_shape())
             && let Some(bp) = self.search(memory, at, registers)
         {
-            *registers = registers.with(RBP, Some(bp));
+            *registers = registers.with(FP, Some(bp));
+            let caller = self.step(memory, at, registers)?;
+            return Ok(CodeAddress { found: true, ..caller });
+        }
+        #[cfg(target_arch = "aarch64")]
+        if matches!(step, Err(StackEnd::UnknownRegister { .. }))
+            && let Some(returns_to) = self.search_caller(memory, at, registers)
+        {
+            *registers = registers.with(lockstead_unwind::RA, Some(returns_to));
             let caller = self.step(memory, at, registers)?;
             return Ok(CodeAddress { found: true, ..caller });
         }
@@ -176,6 +190,11 @@ impl Unwinder {
         registers: &mut Registers,
     ) -> Result<CodeAddress, StackEnd> {
         let here = registers.pc;
+        #[cfg(target_arch = "aarch64")]
+        if let Some(interrupted) = self.signal_frame(memory, registers) {
+            *registers = interrupted;
+            return Ok(CodeAddress::exact(interrupted.pc));
+        }
         let row = match self.row(memory, at.lookup()) {
             Ok(row) => row,
             Err(NoRule { module }) => {
@@ -190,31 +209,37 @@ impl Unwinder {
                 return Ok(CodeAddress { found, ..CodeAddress::return_to(next.pc) });
             }
         };
-        let sp = registers.get(RSP);
-        let next = row.caller(registers, &mut self.window, memory).map_err(|stop| match stop {
-            Stop::Bottom => StackEnd::Bottom,
-            Stop::Unreadable(address) => StackEnd::Unreadable { address },
-            Stop::Unknown(register) => StackEnd::UnknownRegister {
-                register: gimli::X86_64::register_name(register)
-                    .map_or_else(|| format!("{}", register.0), str::to_owned),
-                address: here,
-                module: self.module_name(at.lookup()),
-            },
-            Stop::Unsupported | Stop::Damaged => StackEnd::NoUnwindInformation {
-                address: here,
-                module: self.module_name(at.lookup()),
-            },
-        })?;
+        let sp = registers.get(SP);
+        let mut next =
+            row.caller(registers, &mut self.window, memory).map_err(|stop| match stop {
+                Stop::Bottom => StackEnd::Bottom,
+                Stop::Unreadable(address) => StackEnd::Unreadable { address },
+                Stop::Unknown(register) => StackEnd::UnknownRegister {
+                    register: arch::register_name(register)
+                        .map_or_else(|| format!("{}", register.0), str::to_owned),
+                    address: here,
+                    module: self.module_name(at.lookup()),
+                },
+                Stop::Unsupported | Stop::Damaged => StackEnd::NoUnwindInformation {
+                    address: here,
+                    module: self.module_name(at.lookup()),
+                },
+            })?;
         // Threads and the program itself are started with a return address of
         // zero by some C libraries.
         if next.pc == 0 {
             return Err(StackEnd::Bottom);
         }
+        next.pc = self.return_address(next.pc);
         if !self.is_code(next.pc) {
             return Err(StackEnd::NotCode { address: next.pc });
         }
         // A signal handler may run on a stack of its own, anywhere.
-        if !row.signal && next.get(RSP) <= sp {
+        // What has saved nothing has an empty frame, where calls put nothing on the stack; only what runs or
+        // was interrupted is such.
+        let is_empty =
+            cfg!(target_arch = "aarch64") && at.lookup() == at.address && next.get(SP) == sp;
+        if !row.signal && next.get(SP) <= sp && !is_empty {
             return Err(StackEnd::Backwards { address: here });
         }
         *registers = next;
@@ -239,17 +264,18 @@ impl Unwinder {
             Entry::Vacant(free) if of_file => free.insert(Leaving::of(memory, from.pc)).clone(),
             Entry::Vacant(_) => Leaving::of(memory, from.pc),
         }?;
-        let sp = from.get(RSP)?;
+        let sp = from.get(SP)?;
         let place = |place: StackPlace| match place.base {
             StackBase::StackPointer => sp.checked_add_signed(place.offset),
-            StackBase::FramePointer => from.get(RBP)?.checked_add_signed(place.offset),
+            StackBase::FramePointer => from.get(FP)?.checked_add_signed(place.offset),
         };
-        let returns_by = place(leaving.returns_by).filter(|&at| at >= sp)?;
-        let pc = self.window.read(memory, returns_by).ok()?;
+        let returns_by = place(leaving.returns_by()).filter(|&at| at >= sp)?;
+        let word = self.window.read(memory, returns_by).ok()?;
+        let pc = self.return_address(word);
         if !self.is_code(pc) {
             return None;
         }
-        let found = match search::called_before(memory, pc)? {
+        let found = match called_before(memory, pc)? {
             Called::Somewhere => true,
             Called::At(function) => match reaches(memory, function, from.pc) {
                 Some(true) => false,
@@ -276,16 +302,51 @@ impl Unwinder {
         memory: &dyn ReadableMemory,
         from: &Registers,
     ) -> Option<Registers> {
-        let (sp, bp) = (from.get(RSP)?, from.get(RBP)?);
+        let bp = from.get(FP)?;
+        // Unknown where the frame before was found so: that one lies further down.
+        let sp = from.get(SP).or((!arch::PAIR_ENDS_FRAME).then_some(bp))?;
         if bp < sp || bp % 8 != 0 {
             return None;
         }
         let saved = self.window.read(memory, bp).ok()?;
-        let pc = self.window.read(memory, bp.checked_add(8)?).ok()?;
+        let word = self.window.read(memory, bp.checked_add(8)?).ok()?;
+        let pc = self.return_address(word);
         if !self.is_code(pc) {
             return None;
         }
-        Some(Registers::new(pc, bp.checked_add(16)?).with_frame_pointer(saved))
+        let caller = Registers::new(pc, bp.checked_add(16)?).with_frame_pointer(saved);
+        if arch::PAIR_ENDS_FRAME {
+            return Some(caller);
+        }
+        // A walk of pairs ends where they no longer lead up the stack.
+        (saved == 0 || saved > bp).then(|| caller.with(SP, None))
+    }
+
+    /// Returns the address in a word of the stack, which may have a signature above it.
+    fn return_address(&self, word: u64) -> u64 {
+        arch::without_signature(word, |address| self.is_code(address))
+    }
+
+    /// Returns the registers of what a signal has interrupted, if these are at what its handler returns to:
+    /// the kernel's page of code, whose tables do not describe it.
+    #[cfg(target_arch = "aarch64")]
+    fn signal_frame(&self, memory: &dyn ReadableMemory, at: &Registers) -> Option<Registers> {
+        use arch::signal_frame::{PC, SP as STACK, X0};
+        let mapping = self.modules.maps().find(at.pc)?;
+        if !matches!(mapping.backing, Backing::Special(_)) {
+            return None;
+        }
+        if memory.read_u64(at.pc)?.to_le_bytes() != arch::SIGNAL_RETURN {
+            return None;
+        }
+        let sp = at.get(SP)?;
+        let saved = |distance: u64| memory.read_u64(sp.checked_add(distance)?);
+        let mut interrupted = Registers::new(saved(PC)?, saved(STACK)?);
+        for number in 0..31 {
+            let register = lockstead_unwind::Register(number);
+            interrupted = interrupted.with(register, saved(X0 + u64::from(number) * 8));
+        }
+        self.is_code(interrupted.pc).then_some(interrupted)
     }
 
     /// Returns what an exception that comes from this place would do in its frame. `None` where no

@@ -4,7 +4,8 @@ use super::registers::Registers;
 use super::window::ReadWindow;
 use crate::memory::ReadableMemory;
 use crate::module::Module;
-use lockstead_unwind::{CalleeFrame, Cfa, Followed, FoundRow, RA, RBP, RSP, Register, Saved, Stop};
+use lockstead_unwind::arch::KEPT;
+use lockstead_unwind::{CalleeFrame, Cfa, FP, Followed, FoundRow, RA, Register, SP, Saved, Stop};
 use std::sync::Arc;
 
 /// The rules of all registers, by their numbers in DWARF.
@@ -12,17 +13,16 @@ use std::sync::Arc;
 pub(super) struct All([Saved; Registers::COUNT]);
 
 impl Followed for All {
-    /// A callee keeps rbx, rbp and r12 to r15; of the others the caller's values are lost,
-    /// but for the stack pointer, which is the frame address.
+    /// A callee keeps some; of the others the caller's values are lost, but for the stack pointer, which
+    /// is the frame address.
     const ABI: Self = {
         let mut rules = [Saved::Lost; Registers::COUNT];
-        let kept = [3, 6, 12, 13, 14, 15];
         let mut index = 0;
-        while index < kept.len() {
-            rules[kept[index]] = Saved::Same;
+        while index < KEPT.len() {
+            rules[KEPT[index].0 as usize] = Saved::Same;
             index += 1;
         }
-        rules[RSP.0 as usize] = Saved::Value(0);
+        rules[SP.0 as usize] = Saved::Value(0);
         All(rules)
     };
 
@@ -51,16 +51,32 @@ impl RowInFile {
 
     /// Tells whether the frame is found by the frame pointer.
     pub(super) fn is_by_frame_pointer(&self) -> bool {
-        matches!(self.found.row.cfa, Cfa::Register(RBP, _))
+        matches!(self.found.row.cfa, Cfa::Register(FP, _))
     }
 
     /// Tells whether the frame pointer points at a pair of the caller's and the
     /// return address, as it does in the body of a function.
     pub(super) fn has_usual_shape(&self) -> bool {
+        matches!(self.found.row.cfa, Cfa::Register(FP, _)) && self.found.pair().is_some()
+    }
+
+    /// Tells whether the function has saved nothing so far: its frame is empty, and its return address in the
+    /// register.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn is_leaf(&self) -> bool {
         let row = self.found.row;
-        matches!(row.cfa, Cfa::Register(RBP, 16))
-            && matches!(row.ra, Saved::At(-8))
-            && matches!(row.followed.0[usize::from(RBP.0)], Saved::At(-16))
+        matches!((row.cfa, row.ra), (Cfa::Register(SP, 0), Saved::Same))
+    }
+
+    /// Returns how far above the stack pointer the return address lies, if it is found by that.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn returns_by(&self) -> Option<u64> {
+        match (self.found.row.cfa, self.found.row.ra) {
+            (Cfa::Register(SP, size), Saved::At(distance)) => {
+                u64::try_from(size.checked_add(distance)?).ok()
+            }
+            _ => None,
+        }
     }
 
     /// Returns the registers of the caller.
@@ -75,7 +91,13 @@ impl RowInFile {
         if matches!(found.row.ra, Saved::Lost) {
             return Err(Stop::Bottom);
         }
-        let address = found.frame_address(&mut frame)?;
+        let by_pair = || callee.get(FP)?.checked_add(found.pair()?);
+        let address = match found.frame_address(&mut frame) {
+            // The caller of code without tables, found by the frame pointer, which on some processors
+            // does not say where the frame begins. It points at the pair.
+            Err(Stop::Unknown(SP)) => by_pair().ok_or(Stop::Unknown(SP))?,
+            other => other?,
+        };
         let pc = found.recover(RA, found.row.ra, address, &mut frame)?.value;
         let mut caller = Registers::new(pc, address);
         for (number, &rule) in (0..).zip(&found.row.followed.0) {
@@ -98,7 +120,9 @@ struct Callee<'a> {
 
 impl<'a> CalleeFrame<'a> for Callee<'a> {
     fn register(&self, register: Register) -> Option<u64> {
-        if register == RA { Some(self.registers.pc) } else { self.registers.get(register) }
+        // On x86-64 it is no register, and what expressions call the instruction pointer.
+        let is_pc = register == RA && cfg!(target_arch = "x86_64");
+        if is_pc { Some(self.registers.pc) } else { self.registers.get(register) }
     }
 
     fn word(&mut self, address: u64) -> Option<u64> {

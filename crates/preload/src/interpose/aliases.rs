@@ -4,19 +4,13 @@
 /// `alias! { name => function; ... }`: exports `name`, which jumps to `function`.
 macro_rules! alias {
     ($($name:ident => $function:path;)*) => { $(
-        /// Stands before glibc's function of this name.
-        ///
-        /// # Safety
-        /// As of the function that it is.
-        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "jmp {function}",
-                ".cfi_endproc",
-                function = sym $function,
-            )
+        crate::jumping_frame! {
+            /// Stands before glibc's function of this name.
+            ///
+            /// # Safety
+            /// As of the function that it is.
+            #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+            pub $name => $function
         }
     )* };
 }

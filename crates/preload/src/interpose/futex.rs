@@ -16,21 +16,20 @@
 use super::SavedErrno;
 use super::until::{deadline, timed};
 use crate::futex::{self, FutexSleep, SleepEnd, SleepPlace};
-use crate::real::{self, REAL, Real};
+use crate::real::{self, REAL};
 use crate::site::CallSite;
 use crate::sys;
 use core::ffi::c_int;
-use core::mem::offset_of;
 use lockstead_ledger::publish::WaitKind;
 
-/// The numbers of the calls that are looked at: the kernel's on x86-64.
-const CALL: usize = 202;
-const WAIT_FOR_ONE_OF: usize = 449;
-const WAKE_2: usize = 454;
-const WAIT_2: usize = 455;
+// The numbers of the calls that are looked at: newer ones have the same number everywhere.
+use crate::arch::FUTEX as CALL;
+pub(crate) const WAIT_FOR_ONE_OF: usize = 449;
+pub(crate) const WAKE_2: usize = 454;
+pub(crate) const WAIT_2: usize = 455;
 
 /// The operation without its flags.
-const OPERATION: usize = 127;
+pub(crate) const OPERATION: usize = 127;
 /// The flag for the wall clock.
 const REALTIME: usize = libc::FUTEX_CLOCK_REALTIME as usize;
 const WAIT: usize = libc::FUTEX_WAIT as usize;
@@ -49,7 +48,7 @@ const fn mask(operations: &[c_int]) -> u32 {
 }
 
 /// The operations that may sleep.
-const SLEEPING: u32 = mask(&[
+pub(crate) const SLEEPING: u32 = mask(&[
     libc::FUTEX_WAIT,
     libc::FUTEX_WAIT_BITSET,
     libc::FUTEX_LOCK_PI,
@@ -57,7 +56,7 @@ const SLEEPING: u32 = mask(&[
     LOCK_PI_2 as c_int,
 ]);
 /// The operations that wake.
-const WAKING: u32 = mask(&[
+pub(crate) const WAKING: u32 = mask(&[
     libc::FUTEX_WAKE,
     libc::FUTEX_WAKE_BITSET,
     libc::FUTEX_WAKE_OP,
@@ -70,7 +69,7 @@ const WAKING: u32 = mask(&[
 /// What the trampoline of a call that may sleep passes from before the real one to after it.
 #[repr(C)]
 #[derive(Debug)]
-struct SleepingCall {
+pub(crate) struct SleepingCall {
     /// The number of the call, and its arguments.
     number: usize,
     arguments: [usize; 6],
@@ -80,164 +79,17 @@ struct SleepingCall {
     spare: usize,
 }
 
-// The stack pointer is a multiple of 16 where functions are called.
+// The stack pointer is a multiple of 16 where functions are called, and beside it an odd number of words
+// is on the stack.
 const _: () = assert!(size_of::<SleepingCall>() % 16 == 8);
 
-/// Stands before glibc's function of this name.
-///
-/// # Safety
-/// As of the function of this name.
-#[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
-#[unsafe(naked)]
-pub unsafe extern "C" fn syscall() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        // An indirect pointer relative to its place, of four bytes.
-        ".cfi_personality 0x9b, lockstead_personality",
-        "cmp edi, {futex}",
-        "je 3f",
-        "lea eax, [rdi - {wait_for_one_of}]",
-        "cmp eax, {wait_2} - {wait_for_one_of}",
-        "ja 2f",
-        "cmp edi, {wait_for_one_of}",
-        "je 4f",
-        "cmp edi, {wait_2}",
-        "je 4f",
-        "cmp edi, {wake_2}",
-        "je 5f",
-        // Not ours: on, with all registers as they were.
-        "2:",
-        "mov rax, qword ptr [rip + {real} + {function}]",
-        "test rax, rax",
-        "je 6f",
-        "jmp rax",
-        "3:",
-        "mov eax, edx",
-        "and eax, {operation}",
-        "cmp eax, 31",
-        "ja 2b",
-        "mov r11d, {sleeping}",
-        "bt r11d, eax",
-        "jc 4f",
-        "mov r11d, {waking}",
-        "bt r11d, eax",
-        "jnc 2b",
-        // It wakes.
-        "5:",
-        "lea r11, [rip + {wakes}]",
-        "jmp 7f",
-        // The functions are not known yet.
-        "6:",
-        "lea r11, [rip + {resolves}]",
-        "7:",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "sub rsp, 48",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "mov [rsp + 24], rcx",
-        "mov [rsp + 32], r8",
-        "mov [rsp + 40], r9",
-        "mov rcx, rbp",
-        "call r11",
-        "mov rdi, [rsp]",
-        "mov rsi, [rsp + 8]",
-        "mov rdx, [rsp + 16]",
-        "mov rcx, [rsp + 24]",
-        "mov r8, [rsp + 32]",
-        "mov r9, [rsp + 40]",
-        "leave",
-        ".cfi_def_cfa rsp, 8",
-        ".cfi_restore rbp",
-        "jmp rax",
-        // It may sleep. The frame is found by the stack pointer alone, which the kernel shows.
-        "4:",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "push rbx",
-        ".cfi_def_cfa_offset 24",
-        ".cfi_offset rbx, -24",
-        "push r12",
-        ".cfi_def_cfa_offset 32",
-        ".cfi_offset r12, -32",
-        "push r13",
-        ".cfi_def_cfa_offset 40",
-        ".cfi_offset r13, -40",
-        "push r14",
-        ".cfi_def_cfa_offset 48",
-        ".cfi_offset r14, -48",
-        "push r15",
-        ".cfi_def_cfa_offset 56",
-        ".cfi_offset r15, -56",
-        "sub rsp, {size} + 16",
-        ".cfi_def_cfa_offset {size} + 72",
-        // The real function has its last argument on the stack: at rsp, when it is called.
-        "mov [rsp + 16], rdi",
-        "mov [rsp + 24], rsi",
-        "mov [rsp + 32], rdx",
-        "mov [rsp + 40], rcx",
-        "mov [rsp + 48], r8",
-        "mov [rsp + 56], r9",
-        "mov rax, [rsp + {size} + 72]",
-        "mov [rsp + 64], rax",
-        "mov [rsp], rax",
-        "lea rdi, [rsp + 16]",
-        "lea rsi, [rsp + {size} + 56]",
-        "call {begins}",
-        "mov rdi, [rsp + 16]",
-        "mov rsi, [rsp + 24]",
-        "mov rdx, [rsp + 32]",
-        "mov rcx, [rsp + 40]",
-        "mov r8, [rsp + 48]",
-        "mov r9, [rsp + 56]",
-        "call rax",
-        "mov [rsp + 72], rax",
-        "lea rdi, [rsp + 16]",
-        "lea rsi, [rsp + {size} + 56]",
-        "call {ends}",
-        "mov rax, [rsp + 72]",
-        "add rsp, {size} + 16",
-        ".cfi_def_cfa_offset 56",
-        "pop r15",
-        ".cfi_def_cfa_offset 48",
-        ".cfi_restore r15",
-        "pop r14",
-        ".cfi_def_cfa_offset 40",
-        ".cfi_restore r14",
-        "pop r13",
-        ".cfi_def_cfa_offset 32",
-        ".cfi_restore r13",
-        "pop r12",
-        ".cfi_def_cfa_offset 24",
-        ".cfi_restore r12",
-        "pop rbx",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_restore rbx",
-        "pop rbp",
-        ".cfi_def_cfa_offset 8",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_endproc",
-        futex = const CALL,
-        wait_for_one_of = const WAIT_FOR_ONE_OF,
-        wake_2 = const WAKE_2,
-        wait_2 = const WAIT_2,
-        operation = const OPERATION,
-        sleeping = const SLEEPING,
-        waking = const WAKING,
-        real = sym REAL,
-        function = const offset_of!(Real, syscall),
-        size = const size_of::<SleepingCall>(),
-        wakes = sym wakes,
-        resolves = sym resolves,
-        begins = sym begins,
-        ends = sym ends,
-    )
+crate::system_call_frame! {
+    /// Stands before glibc's function of this name.
+    ///
+    /// # Safety
+    /// As of the function of this name.
+    #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+    pub syscall: syscall => wakes, resolves, begins, ends
 }
 
 unsafe extern "C" fn resolves() -> usize {

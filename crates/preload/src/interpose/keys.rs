@@ -18,7 +18,7 @@
 use super::c11::answer;
 use crate::ending;
 use crate::key::{NONE, OURS, watch_end};
-use crate::real::{self, Destructor, REAL, call};
+use crate::real::{self, Destructor, call};
 use crate::site::CallSite;
 use crate::tls::{self, ThreadWords};
 use core::ffi::{c_int, c_void};
@@ -230,29 +230,13 @@ unsafe extern "C" fn set_c11(key: u32, value: *const c_void) -> c_int {
 /// those of our key.
 macro_rules! beside_ours {
     ($($name:ident: $real:ident => $of_ours:path;)*) => { $(
-        /// Stands before glibc's function of this name.
-        ///
-        /// # Safety
-        /// As of the function of this name.
-        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "mov rax, qword ptr [rip + {table} + {real}]",
-                "cmp edi, dword ptr [rip + {ours}]",
-                "je 2f",
-                "test rax, rax",
-                "je 2f",
-                "jmp rax",
-                "2:",
-                "jmp {of_ours}",
-                ".cfi_endproc",
-                table = sym REAL,
-                real = const core::mem::offset_of!(real::Real, $real),
-                ours = sym OURS,
-                of_ours = sym $of_ours,
-            )
+        crate::beside_frame! {
+            /// Stands before glibc's function of this name.
+            ///
+            /// # Safety
+            /// As of the function of this name.
+            #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+            pub $name: $real unless OURS => $of_ours
         }
     )* };
 }
@@ -266,35 +250,10 @@ beside_ours! {
     tss_set: tss_set => set_c11;
 }
 
-/// Runs as the destructor of our key. The program's own, of the value that it has there, runs
-/// with nothing of ours live, and can be unwound through.
-#[unsafe(naked)]
-unsafe extern "C" fn ends() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "sub rsp, 16",
-        "mov [rsp], rdi",
-        "call {programs}",
-        "test rax, rax",
-        "je 2f",
-        "mov rdi, rdx",
-        "call rax",
-        "2:",
-        "mov rdi, [rsp]",
-        "call {our}",
-        "leave",
-        ".cfi_def_cfa rsp, 8",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_endproc",
-        programs = sym programs,
-        our = sym ending::key_destructor,
-    )
+crate::destructor_frame! {
+    /// Runs as the destructor of our key. The program's own, of the value that it has there, runs
+    /// with nothing of ours live, and can be unwound through.
+    ends => programs, ending::key_destructor
 }
 
 /// The program's destructor, or 0, and the value for it, in two registers.

@@ -28,43 +28,13 @@ crate::thunk! {
 /// Exports `mmap` under its names. It has six arguments, which all stay in their registers.
 macro_rules! mapping {
     ($($name:ident: $real:ident;)*) => { $(
-        /// Stands before glibc's function of this name.
-        ///
-        /// # Safety
-        /// As of the function of this name.
-        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rbp",
-                ".cfi_def_cfa_offset 16",
-                ".cfi_offset rbp, -16",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                "push rdi",
-                "push rsi",
-                "push rdx",
-                "push rcx",
-                "push r8",
-                "push r9",
-                "mov r8, rbp",
-                "call {before}",
-                "pop r9",
-                "pop r8",
-                "pop rcx",
-                "pop rdx",
-                "pop rsi",
-                "pop rdi",
-                "pop rbp",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "jmp qword ptr [rip + {table} + {real}]",
-                ".cfi_endproc",
-                before = sym before_mmap,
-                table = sym REAL,
-                real = const core::mem::offset_of!(real::Real, $real),
-            )
+        crate::mapping_frame! {
+            /// Stands before glibc's function of this name.
+            ///
+            /// # Safety
+            /// As of the function of this name.
+            #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+            pub $name: $real => before_mmap
         }
     )* };
 }

@@ -8,7 +8,7 @@ use super::until::GivenDeadline;
 use crate::call::{CallOutcome, LockCall};
 use crate::events;
 use crate::me::enter;
-use crate::real::{self, LockPointer, REAL, Real, call};
+use crate::real::{self, LockPointer, REAL, call};
 use crate::record;
 use crate::rules;
 use crate::site::CallSite;
@@ -16,7 +16,6 @@ use crate::sys;
 use crate::taken;
 use crate::thunk::Passage;
 use core::ffi::{c_char, c_int};
-use core::mem::offset_of;
 use lockstead_ledger::lock::{ObjectKind, RecordLife, attribute};
 use lockstead_ledger::publish::{Flags, WaitKind};
 use lockstead_ledger::usage::Sharing;
@@ -39,23 +38,11 @@ crate::cancellable! {
     sem_clockwait after act_on_cancellation => clock_wait, waited;
 }
 
-/// Lets a cancelled thread go: it does not take a token, though there be one:
-/// the waits begin with this look, as the real ones do.
-#[unsafe(naked)]
-unsafe extern "C" fn act_on_cancellation() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "mov rax, qword ptr [rip + {real} + {test}]",
-        "test rax, rax",
-        "je 2f",
-        "jmp rax",
-        // Not resolved yet: so early nobody cancels.
-        "2:",
-        "ret",
-        ".cfi_endproc",
-        real = sym REAL,
-        test = const offset_of!(Real, pthread_testcancel),
-    )
+crate::resolved_frame! {
+    /// Lets a cancelled thread go: it does not take a token, though there be one:
+    /// the waits begin with this look, as the real ones do. Before the functions are known nobody
+    /// cancels.
+    act_on_cancellation => pthread_testcancel
 }
 
 fn waiting(

@@ -192,27 +192,10 @@ unsafe extern "C" fn create_c11(
     answer
 }
 
-/// Begins every thread that was created through the library. It calls the thread's
-/// own routine with nothing of ours live, and can be unwound through.
-#[unsafe(naked)]
-unsafe extern "C" fn begin() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "call {adopt}",
-        "mov rdi, rdx",
-        "call rax",
-        "pop rbp",
-        ".cfi_def_cfa rsp, 8",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_endproc",
-        adopt = sym adopt,
-    )
+crate::thread_frame! {
+    /// Begins every thread that was created through the library. It calls the thread's
+    /// own routine with nothing of ours live, and can be unwound through.
+    begin => adopt
 }
 
 unsafe extern "C" fn adopt(start: *mut ThreadStart) -> Beginning {

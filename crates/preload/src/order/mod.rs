@@ -25,7 +25,6 @@
 //!   while the library works for it (`busy`).
 
 pub mod chains;
-mod fast;
 pub mod lives;
 pub mod places;
 pub mod stack;

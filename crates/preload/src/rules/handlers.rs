@@ -249,37 +249,10 @@ by! {
     by_sigset: sigset, false;
 }
 
-/// Runs in place of all handlers of the program's, with the arguments of the long form, of which
-/// the short one takes the first.
-#[unsafe(naked)]
-unsafe extern "C" fn on_signal() {
-    core::arch::naked_asm!(
-        ".cfi_startproc",
-        "push rbp",
-        ".cfi_def_cfa_offset 16",
-        ".cfi_offset rbp, -16",
-        "mov rbp, rsp",
-        ".cfi_def_cfa_register rbp",
-        "sub rsp, 32",
-        "mov [rsp], rdi",
-        "mov [rsp + 8], rsi",
-        "mov [rsp + 16], rdx",
-        "call {begins}",
-        "mov [rsp + 24], rdx",
-        "mov rdi, [rsp]",
-        "mov rsi, [rsp + 8]",
-        "mov rdx, [rsp + 16]",
-        "call rax",
-        "mov rdi, [rsp + 24]",
-        "call {ends}",
-        "leave",
-        ".cfi_def_cfa rsp, 8",
-        ".cfi_restore rbp",
-        "ret",
-        ".cfi_endproc",
-        begins = sym begins,
-        ends = sym ends,
-    )
+crate::handler_frame! {
+    /// Runs in place of all handlers of the program's, with the arguments of the long form, of which
+    /// the short one takes the first.
+    on_signal => begins, ends
 }
 
 /// The handler and what was noted before, in two registers.
@@ -375,5 +348,5 @@ unsafe fn stack_pointer_of(context: Jump) -> u64 {
     }
     // SAFETY: the caller promises that a `ucontext_t` lies there unless it is null, which is
     // excluded.
-    unsafe { (*context).uc_mcontext.gregs[libc::REG_RSP as usize] as u64 }
+    unsafe { crate::arch::interrupted_stack_pointer(&*context) }
 }

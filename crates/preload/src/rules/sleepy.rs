@@ -31,48 +31,13 @@ pub fn want(wanted: bool) {
 /// [`BLOCKING`].
 macro_rules! blocking {
     ($($name:ident as $base:literal;)*) => { $(
-        /// Stands before the function of this name, which may block.
-        ///
-        /// # Safety
-        /// As of the function of this name.
-        #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
-        #[unsafe(naked)]
-        pub unsafe extern "C" fn $name() {
-            core::arch::naked_asm!(
-                ".cfi_startproc",
-                "push rbp",
-                ".cfi_def_cfa_offset 16",
-                ".cfi_offset rbp, -16",
-                "mov rbp, rsp",
-                ".cfi_def_cfa_register rbp",
-                "sub rsp, 48",
-                "mov [rsp], rdi",
-                "mov [rsp + 8], rsi",
-                "mov [rsp + 16], rdx",
-                "mov [rsp + 24], rcx",
-                "mov [rsp + 32], r8",
-                "mov [rsp + 40], r9",
-                "mov edi, {index}",
-                "mov rsi, rsp",
-                "mov rdx, rbp",
-                "call {look}",
-                "mov rdi, [rsp]",
-                "mov rsi, [rsp + 8]",
-                "mov rdx, [rsp + 16]",
-                "mov rcx, [rsp + 24]",
-                "mov r8, [rsp + 32]",
-                "mov r9, [rsp + 40]",
-                "mov r11, qword ptr [rip + {real} + {function}]",
-                "leave",
-                ".cfi_def_cfa rsp, 8",
-                ".cfi_restore rbp",
-                "jmp r11",
-                ".cfi_endproc",
-                index = const index_of($base),
-                look = sym look,
-                real = sym real::REAL,
-                function = const core::mem::offset_of!(real::Real, $name),
-            )
+        crate::looking_frame! {
+            /// Stands before the function of this name, which may block.
+            ///
+            /// # Safety
+            /// As of the function of this name.
+            #[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+            pub $name(index_of($base)) => look
         }
     )* };
 }

@@ -7,9 +7,9 @@ use lockstead_unwind::Stop;
 pub struct WalkStart {
     /// The address to which the interposed function returns.
     pub pc: u64,
-    /// The stack pointer after it has returned: one word above that address.
+    /// The stack pointer after it has returned.
     pub sp: u64,
-    /// The value of rbp at the call.
+    /// The value of the frame pointer at the call.
     pub bp: u64,
 }
 
@@ -20,7 +20,7 @@ pub enum WalkEnd {
     Bottom,
     /// The place for return addresses was used up; there are more frames.
     Full,
-    /// Nothing describes the frame of the last address, and rbp points at no
+    /// Nothing describes the frame of the last address, and the frame pointer points at no
     /// plausible one.
     Uncharted,
     /// The rule of the last frame reads a word outside the stack, or leads

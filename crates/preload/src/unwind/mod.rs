@@ -5,7 +5,7 @@
 //! meets a call chain that it has not met before. It never allocates, never
 //! waits, makes no system call, and calls nothing but `_dl_find_object`, which
 //! is itself free of locks; so it may run in a signal handler and in any thread.
-//! It needs no scratch memory: its own frames stay below 2 KiB.
+//! It needs no scratch memory: its own frames stay below 2 KiB (2.25 on aarch64).
 //!
 //! # How a frame is left
 //! 1. the return address is looked up in [`Rules`], which remembers how its
@@ -29,10 +29,12 @@
 //! gives addresses that never called anybody.
 //!
 //! # Registers
-//! Of the registers only rsp and rbp are followed. The compilers' rules need no
+//! Of the registers only stack pointer and frame pointer are followed. The compilers' rules need no
 //! others, except in the middle of a prologue that realigns the stack, where no
 //! call is made; a rule that needs another ends the walk
 //! ([`WalkEnd::Unknown`]).
+
+use crate::arch::leaving::return_address;
 
 mod ends;
 mod module;
@@ -46,7 +48,7 @@ pub use module::{FindObject, Loaded, LoadedModules};
 pub use rules::Rules;
 pub use stack::{OwnStack, StackMemory};
 
-use step::WalkFrame;
+pub(crate) use step::{LeftFrame, WalkFrame};
 
 /// How many further return addresses [`WalkedStack::slots`] locates.
 pub const SLOTS: usize = 3;
@@ -93,7 +95,7 @@ impl ReturnSlots {
                 let slot = (sp + u64::from(words) * 8) as *const u64;
                 // SAFETY: the caller promises the stack on which the walk has read this word
                 // (WALK-STACK); other frames of this thread do not run meanwhile.
-                unsafe { slot.read_volatile() == address }
+                return_address(unsafe { slot.read_volatile() }) == address
             })
     }
 }

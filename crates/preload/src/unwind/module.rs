@@ -12,6 +12,9 @@ pub trait LoadedModules {
 
     /// Returns the module that holds `pc`, with the address of its `.eh_frame_hdr`.
     fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)>;
+
+    /// Returns the eight bytes of code at `pc`, if a module holds them.
+    fn code(&self, pc: u64) -> Option<[u8; 8]>;
 }
 
 /// Knows no modules without a way to find them; frame pointers are all that is left.
@@ -24,13 +27,17 @@ impl<M: LoadedModules> LoadedModules for Option<M> {
     fn find(&self, pc: u64) -> Option<(Self::Image<'_>, u64)> {
         self.as_ref()?.find(pc)
     }
+
+    fn code(&self, pc: u64) -> Option<[u8; 8]> {
+        self.as_ref()?.code(pc)
+    }
 }
 
 /// The type of `_dl_find_object`, which takes the address to look up and the place for the answer,
 /// a `struct dl_find_object`. It returns 0 if it found a module.
 pub type FindObject = unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int;
 
-/// `struct dl_find_object` as the glibc manual documents it, for x86-64.
+/// `struct dl_find_object` as the glibc manual documents it, for 64 bits.
 #[repr(C)]
 struct FoundObject {
     flags: u64,
@@ -90,6 +97,12 @@ impl LoadedModules for Loaded {
         }
         Some((MappedModule { start: found.map_start, end: found.map_end }, header))
     }
+
+    fn code(&self, pc: u64) -> Option<[u8; 8]> {
+        let found = self.ask(pc)?;
+        let module = MappedModule { start: found.map_start, end: found.map_end };
+        module.bytes(pc, 8)?.try_into().ok()
+    }
 }
 
 /// The mapping of a loaded module, or of the segment with its tables.
@@ -110,7 +123,7 @@ impl ModuleImage for MappedModule {
             return None;
         }
         // SAFETY: WALK-TABLES: inside the mapping, which stays (see the type). The unwind
-        // tables, of which alone addresses are asked here, lie in a segment that
+        // tables, and the code to which a return address leads, lie in a segment that
         // is readable and never written. A mapping may have gaps, but only a
         // table that names addresses outside itself could lead into one; the
         // loader and the C++ runtime trust it equally.

@@ -2,47 +2,68 @@
 
 use super::ends::{WalkEnd, WalkStart};
 use super::module::LoadedModules;
-use super::rules::{CallersRbp, FrameBase, FrameRule, Rules};
+use super::rules::Rules;
 use super::stack::StackMemory;
+use crate::arch::leaving::{Beside, FrameRule, return_address, signal_return};
+use lockstead_unwind::arch::ADDRESS_BITS;
 use lockstead_unwind::{
-    Followed, FoundRow, ModuleImage, RA, RBP, RSP, Register, Saved, Stop, at, piece,
+    FP, Followed, FoundRow, ModuleImage, RA, Register, SP, Saved, Stop, at, piece,
 };
 
 /// A frame that the walk has come to.
 #[derive(Clone, Copy)]
-pub(super) struct WalkFrame {
-    pub(super) pc: u64,
-    sp: u64,
-    bp: Option<u64>,
+pub(crate) struct WalkFrame {
+    pub(crate) pc: u64,
+    /// The stack pointer; see [`Beside::has_stack_pointer`].
+    pub(crate) sp: u64,
+    /// The frame pointer, if it is known.
+    pub(crate) bp: Option<u64>,
     /// A signal came before the instruction at `pc`; else a call went before it,
     /// and the rules to apply are those of the call.
-    interrupted: bool,
+    pub(crate) interrupted: bool,
+    pub(crate) beside: Beside,
 }
 
 impl WalkFrame {
     pub(super) const fn of(start: WalkStart) -> Self {
-        Self { pc: start.pc, sp: start.sp, bp: Some(start.bp), interrupted: false }
+        Self::called(start.pc, start.sp, Some(start.bp))
+    }
+
+    /// Makes the frame of a function that called.
+    #[inline(always)]
+    pub(crate) const fn called(pc: u64, sp: u64, bp: Option<u64>) -> Self {
+        Self { pc, sp, bp, interrupted: false, beside: Beside::CALLED }
     }
 }
 
 /// The outcome of leaving a frame.
-pub(super) struct LeftFrame {
-    pub(super) caller: WalkFrame,
+pub(crate) struct LeftFrame {
+    pub(crate) caller: WalkFrame,
     /// The place where the caller's `pc` was found, if that is on the stack.
-    pub(super) slot: Option<u64>,
+    pub(crate) slot: Option<u64>,
     /// Whether nothing but the frame pointer said so.
-    pub(super) guessed: bool,
+    pub(crate) guessed: bool,
 }
 
-/// The rule of rbp, the one register that a walk follows beside rsp and the return address.
-#[derive(Clone, Copy)]
-pub(super) struct OnlyRbp(pub(super) Saved);
+impl LeftFrame {
+    /// Arrives at the caller, whose `pc` was found at `slot`. Ends the walk at address 0, which returns
+    /// nowhere: some thread libraries end their stacks so.
+    #[inline(always)]
+    pub(crate) fn arrive(caller: WalkFrame, slot: Option<u64>) -> Result<Self, WalkEnd> {
+        let left = LeftFrame { caller, slot, guessed: false };
+        if caller.pc == 0 { Err(WalkEnd::Bottom) } else { Ok(left) }
+    }
+}
 
-impl Followed for OnlyRbp {
-    const ABI: Self = OnlyRbp(Saved::Same);
+/// The rule of the frame pointer, the one register that a walk follows beside stack pointer and return address.
+#[derive(Clone, Copy)]
+pub(crate) struct OnlyPointer(pub(crate) Saved);
+
+impl Followed for OnlyPointer {
+    const ABI: Self = OnlyPointer(Saved::Same);
 
     fn rule(&mut self, register: Register) -> Option<&mut Saved> {
-        (register == RBP).then_some(&mut self.0)
+        (register == FP).then_some(&mut self.0)
     }
 }
 
@@ -58,9 +79,9 @@ impl<'a, I: ModuleImage, M: StackMemory> lockstead_unwind::CalleeFrame<'a>
 {
     fn register(&self, register: Register) -> Option<u64> {
         match register {
-            RSP => Some(self.frame.sp),
-            RBP => self.frame.bp,
-            RA => Some(self.frame.pc),
+            SP => self.frame.beside.has_stack_pointer().then_some(self.frame.sp),
+            FP => self.frame.bp,
+            RA => self.frame.beside.ra(self.frame.pc),
             _ => None,
         }
     }
@@ -77,7 +98,7 @@ impl<'a, I: ModuleImage, M: StackMemory> lockstead_unwind::CalleeFrame<'a>
 /// Leaves `frame`, which is passed by value so that along frames whose rules are
 /// known it stays in registers.
 #[inline(always)]
-pub(super) fn leave(
+pub(crate) fn leave(
     modules: &impl LoadedModules,
     rules: &Rules,
     frame: WalkFrame,
@@ -87,7 +108,7 @@ pub(super) fn leave(
     if !frame.interrupted
         && let Some(rule) = rules.get(frame.pc)
     {
-        return by_rule(rule, &frame, memory);
+        return rule.leave(&frame, memory);
     }
     by_table(modules, rules, &frame, memory)
 }
@@ -102,6 +123,9 @@ fn by_table(
     frame: &WalkFrame,
     memory: &mut impl StackMemory,
 ) -> Result<LeftFrame, WalkEnd> {
+    if let Some(left) = signal_return(modules, frame, memory) {
+        return left;
+    }
     let pc = if frame.interrupted { frame.pc } else { frame.pc.wrapping_sub(1) };
     let Some((image, header)) = modules.find(pc) else {
         return by_frame_pointer(frame, memory);
@@ -114,7 +138,7 @@ fn by_table(
             if !frame.interrupted {
                 rules.learn(frame.pc, rule);
             }
-            by_rule(rule, frame, memory)
+            rule.leave(frame, memory)
         }
         _ => by_row(&found, &image, frame, memory),
     }
@@ -127,71 +151,51 @@ fn look_up(
     image: &impl ModuleImage,
     header: u64,
     pc: u64,
-) -> Result<Option<FoundRow<OnlyRbp>>, WalkEnd> {
+) -> Result<Option<FoundRow<OnlyPointer>>, WalkEnd> {
     let Some(piece) = piece(image, header, pc)? else { return Ok(None) };
     Ok(at(&piece, piece.address, pc)?)
-}
-
-/// Leaves the frame by a rule that is remembered.
-#[inline(always)]
-fn by_rule(
-    rule: FrameRule,
-    frame: &WalkFrame,
-    memory: &impl StackMemory,
-) -> Result<LeftFrame, WalkEnd> {
-    let FrameRule::Frame { base, distance, rbp } = rule else { return Err(WalkEnd::Bottom) };
-    let address = match base {
-        FrameBase::Rsp => frame.sp.wrapping_add(distance),
-        FrameBase::Rbp => frame.bp.ok_or(WalkEnd::Unknown)?.wrapping_add(distance),
-        FrameBase::BelowRbp => {
-            let place = frame.bp.ok_or(WalkEnd::Unknown)?.wrapping_sub(distance);
-            memory.word(place).ok_or(WalkEnd::OffStack)?
-        }
-    };
-    if address <= frame.sp {
-        return Err(WalkEnd::OffStack);
-    }
-    let slot = address - 8;
-    let pc = memory.word(slot).ok_or(WalkEnd::OffStack)?;
-    let bp = match rbp {
-        CallersRbp::Kept => frame.bp,
-        CallersRbp::Lost => None,
-        CallersRbp::Below(distance) => {
-            Some(memory.word(address.wrapping_sub(distance)).ok_or(WalkEnd::OffStack)?)
-        }
-    };
-    arrive(WalkFrame { pc, sp: address, bp, interrupted: false }, Some(slot), false)
 }
 
 /// Leaves the frame by rules of any kind: signal handlers, assembler, the linker's stubs.
 #[inline(never)]
 fn by_row(
-    found: &FoundRow<OnlyRbp>,
+    found: &FoundRow<OnlyPointer>,
     image: &impl ModuleImage,
     frame: &WalkFrame,
     memory: &mut impl StackMemory,
 ) -> Result<LeftFrame, WalkEnd> {
     let mut left = FrameKnowledge { frame, image, memory: &*memory };
-    let address = found.frame_address(&mut left)?;
+    let by_pair = || frame.bp?.checked_add(found.pair()?);
+    let address = match found.frame_address(&mut left) {
+        // The caller of a frame that was found by the frame pointer.
+        Err(Stop::Unknown(SP)) => by_pair().ok_or(WalkEnd::Unknown)?,
+        other => other?,
+    };
     let ra = found.recover(RA, found.row.ra, address, &mut left)?;
-    let bp = match found.recover(RBP, found.row.followed.0, address, &mut left) {
+    let bp = match found.recover(FP, found.row.followed.0, address, &mut left) {
         Ok(recovered) => Some(recovered.value),
         // An error only for a frame further on that needs it.
         Err(Stop::Unknown(_)) => None,
         Err(stop) => return Err(stop.into()),
     };
     // The stack only grows towards the caller, unless a signal changed stacks.
-    if (address <= frame.sp || memory.word(address & !7).is_none())
-        && !(found.signal && memory.enter(address))
-    {
+    // What was interrupted before it saved anything has an empty frame, where calls put nothing on the stack.
+    let grows = address > frame.sp || address == frame.sp && may_be_empty(frame);
+    if (!grows || memory.word(address & !7).is_none()) && !(found.signal && memory.enter(address)) {
         return Err(WalkEnd::OffStack);
     }
-    let caller = WalkFrame { pc: ra.value, sp: address, bp, interrupted: found.signal };
-    arrive(caller, ra.place, false)
+    let called = WalkFrame::called(return_address(ra.value), address, bp);
+    LeftFrame::arrive(WalkFrame { interrupted: found.signal, ..called }, ra.place)
 }
 
-/// Leaves the frame by the convention that rbp points at the caller's rbp, right below the return
-/// address. Code that nothing describes may have used rbp for something else;
+/// Tells whether the frame may have nothing in it: nothing but a signal leads to such a one, so that a walk
+/// has few.
+fn may_be_empty(frame: &WalkFrame) -> bool {
+    frame.interrupted && cfg!(target_arch = "aarch64")
+}
+
+/// Leaves the frame by the convention that the frame pointer points at the caller's, right below the return
+/// address. Code that nothing describes may have used the register for something else;
 /// then it seldom points into this part of the stack, and at such a pair.
 fn by_frame_pointer(frame: &WalkFrame, memory: &impl StackMemory) -> Result<LeftFrame, WalkEnd> {
     let bp = frame.bp.ok_or(WalkEnd::Uncharted)?;
@@ -205,17 +209,13 @@ fn by_frame_pointer(frame: &WalkFrame, memory: &impl StackMemory) -> Result<Left
     };
     // Neither the first page nor the stack holds code, and the caller's frame
     // pointer, if it has one, lies above.
-    let plausible = pc == 0 || pc >= 4096 && pc >> 47 == 0 && memory.word(pc & !7).is_none();
+    let pc = return_address(pc);
+    let is_address = pc >= 4096 && pc >> ADDRESS_BITS == 0;
+    let plausible = pc == 0 || is_address && memory.word(pc & !7).is_none();
     if !plausible || callers != 0 && callers <= bp {
         return Err(WalkEnd::Uncharted);
     }
-    let caller = WalkFrame { pc, sp: bp + 16, bp: Some(callers), interrupted: false };
-    arrive(caller, Some(slot), true)
-}
-
-/// Ends the walk at address 0, which returns nowhere: some thread libraries end their
-/// stacks so.
-#[inline(always)]
-fn arrive(caller: WalkFrame, slot: Option<u64>, guessed: bool) -> Result<LeftFrame, WalkEnd> {
-    if caller.pc == 0 { Err(WalkEnd::Bottom) } else { Ok(LeftFrame { caller, slot, guessed }) }
+    let called = WalkFrame::called(pc, bp + 16, Some(callers));
+    let left = LeftFrame::arrive(WalkFrame { beside: Beside::POINTED, ..called }, Some(slot))?;
+    Ok(LeftFrame { guessed: true, ..left })
 }

@@ -141,12 +141,18 @@ static void in_child(const char *what, int (*routine)(void *), char *thread)
     in_child_with(what, routine, thread, NULL);
 }
 
-/* Memory for a descriptor and what lies below it. */
+/* Memory for a descriptor, and for what lies on the other side of the thread pointer, where the
+ * words of libraries are: below it on x86-64, above it and two words of the descriptor on aarch64. */
 static char *room(int fill)
 {
     char *memory = malloc(BELOW + DESCRIPTOR);
+#ifdef __aarch64__
+    memset(memory, 0, BELOW + 16);
+    memset(memory + BELOW + 16, fill, DESCRIPTOR - 16);
+#else
     memset(memory, fill, BELOW);
     memset(memory + BELOW, 0, DESCRIPTOR);
+#endif
     return memory + BELOW;
 }
 
@@ -159,27 +165,37 @@ int main(int count, char **arguments)
     signal(SIGUSR1, handle);
     in_child("zeroed", ends, room(0));
     in_child("zeroed, otherwise", ends_otherwise, room(0));
-    in_child("zeroed, anything below", ends, room(0xa5));
+    in_child("zeroed, anything beside", ends, room(0xa5));
     in_child("zeroed, works", works, room(0));
     in_child("zeroed, locks", locks, room(0));
-    in_child("anything below, works", works, room(0xa5));
-    in_child("anything below, locks", locks, room(0xa5));
+    in_child("anything beside, works", works, room(0xa5));
+    in_child("anything beside, locks", locks, room(0xa5));
 
-    char *pages = mmap(NULL, 3 * 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    mprotect(pages + 4096, 8192, PROT_READ | PROT_WRITE);
-    in_child("nothing below", ends, pages + 4096);
+    size_t page = sysconf(_SC_PAGESIZE);
+    char *pages = mmap(NULL, 4 * page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    mprotect(pages + page, 2 * page, PROT_READ | PROT_WRITE);
+#ifdef __aarch64__
+    in_child("nothing beside", ends, pages + 3 * page - 16);
+#else
+    in_child("nothing beside", ends, pages + page);
+#endif
 
     /* One that has what every descriptor on this processor has, and no more. */
     char *own = room(0xa5);
     ((uintptr_t *)own)[0] = ((uintptr_t *)own)[2] = (uintptr_t)own;
     in_child("of another library", locks, own);
 
-    /* A copy, of the descriptor alone and with what lies below. */
-    char *self = (char *)pthread_self();
-    for (int below = 0; below < 2; below++) {
+    /* A copy, of the descriptor alone and with what lies beside it. */
+    char *self = __builtin_thread_pointer();
+    for (int beside = 0; beside < 2; beside++) {
         char *copy = room(0xa5);
-        size_t more = below ? 1024 : 0;
+        size_t more = beside ? 1024 : 0;
+#ifdef __aarch64__
+        size_t below = self - (char *)pthread_self();
+        memcpy(copy - below, self - below, below + 16 + more);
+#else
         memcpy(copy - more, self - more, 0x900 + more);
+#endif
         pthread_mutex_lock(&of_parent);
         in_child("copied, ends", ends, copy);
         in_child_with("copied, locks", locks, copy, copy);

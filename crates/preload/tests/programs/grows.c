@@ -2,13 +2,11 @@
  * ledger: by a tracer, at the end of the system call, where the kernel delivers signals. The handler
  * jumps away. */
 
-#include <errno.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
-#include <sys/user.h>
 #include <sys/wait.h>
 #include "stops.h"
 
@@ -31,8 +29,8 @@ static void jump(int signal)
 /* Signals `traced` at the end of each mremap, until it has ended. */
 static void trace(pid_t traced, int ready)
 {
-    struct user_regs_struct registers;
-    int status;
+    struct __ptrace_syscall_info call;
+    int status, maps = 0;
     char told = ptrace(PTRACE_SEIZE, traced, 0, PTRACE_O_TRACESYSGOOD) == 0 &&
                 ptrace(PTRACE_INTERRUPT, traced, 0, 0) == 0;
     if (write(ready, &told, 1) != 1 || !told)
@@ -40,9 +38,10 @@ static void trace(pid_t traced, int ready)
     while (waitpid(traced, &status, 0) == traced && WIFSTOPPED(status)) {
         int signal = 0;
         if (WSTOPSIG(status) == (SIGTRAP | 0x80)) {
-            ptrace(PTRACE_GETREGS, traced, 0, &registers);
-            /* It begins with this answer, and ends with another. */
-            if (registers.orig_rax == SYS_mremap && (long)registers.rax != -ENOSYS)
+            ptrace(PTRACE_GET_SYSCALL_INFO, traced, sizeof call, &call);
+            if (call.op == PTRACE_SYSCALL_INFO_ENTRY)
+                maps = call.entry.nr == SYS_mremap;
+            else if (call.op == PTRACE_SYSCALL_INFO_EXIT && maps)
                 syscall(SYS_tgkill, traced, traced, SIGUSR1);
         } else if (status >> 16 == 0) {
             signal = WSTOPSIG(status);

@@ -43,7 +43,11 @@ static void informed(int signal, siginfo_t *info, void *context)
     ucontext_t *interrupted = context;
     say("informed", signal);
     say("number", info->si_signo == signal && info->si_value.sival_int == 42);
+#ifdef __aarch64__
+    say("context", interrupted->uc_mcontext.pc != 0);
+#else
     say("context", interrupted->uc_mcontext.gregs[REG_RIP] != 0);
+#endif
 }
 
 static void on_other_stack(int signal)

@@ -57,12 +57,12 @@ impl Library {
             let whole = Path::new(env!("CARGO_TARGET_TMPDIR")).parent();
             let whole = whole.expect("cargo's folder for tests lies in its target directory");
             let target_dir = whole.join(IMAGES).join(name);
-            let target = "x86_64-unknown-linux-gnu";
+            let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
             build_shared_object(
                 env!("CARGO").as_ref(),
                 workspace,
                 &target_dir,
-                target,
+                &target,
                 checks,
                 true,
             )

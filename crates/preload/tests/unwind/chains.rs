@@ -15,6 +15,7 @@ const PROLOGUE: &str = r#"
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <ucontext.h>
 typedef void leaf_t(void *);
 typedef void entry_t(const unsigned char *, leaf_t *, void *);
 extern entry_t *const table[];
@@ -109,15 +110,32 @@ F(signal_by_call) {
     raise(SIGUSR2);
     sigaction(SIGUSR2, &old, 0);
 }
+#ifdef __aarch64__
+#define TRAP "brk #0"
+/* The trap is returned to, and the return address still in its register. */
+#define LEAF TRAP "\nstp x29, x30, [sp, #-16]!\n.cfi_def_cfa_offset 16\n" \
+    ".cfi_offset 29, -16\n.cfi_offset 30, -8\nldp x29, x30, [sp], #16\n" \
+    ".cfi_def_cfa_offset 0\n.cfi_restore 29\n.cfi_restore 30\nret\n"
+#define RESUME(context) ((ucontext_t *)(context))->uc_mcontext.pc += 4
+#else
+#define TRAP "int3"
+#define LEAF TRAP "\npush %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset 6, -16\n" \
+    "pop %rbp\n.cfi_def_cfa_offset 8\nret\n"
+#define RESUME(context)
+#endif
+static void trapped(int signal, siginfo_t *info, void *context) {
+    go(next.p, next.leaf, next.data);
+    RESUME(context);
+}
 F(signal_between) {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_NODEFER | SA_SIGINFO}, old;
+    struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_NODEFER | SA_SIGINFO}, old;
     sigaction(SIGTRAP, &action, &old);
     next.p = p; next.leaf = leaf; next.data = data;
-    __asm__ volatile("int3" : : : "memory");
+    __asm__ volatile(TRAP : : : "memory");
     sigaction(SIGTRAP, &old, 0);
 }
 F(signal_in_leaf_prologue) {
-    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_NODEFER}, old;
+    struct sigaction action = {.sa_sigaction = trapped, .sa_flags = SA_NODEFER | SA_SIGINFO}, old;
     sigaction(SIGTRAP, &action, &old);
     next.p = p; next.leaf = leaf; next.data = data;
     void first_instruction(void);
@@ -126,8 +144,8 @@ F(signal_in_leaf_prologue) {
 }
 __asm__(".text\n.globl first_instruction\n.hidden first_instruction\n"
         ".type first_instruction, @function\nfirst_instruction:\n.cfi_startproc\n"
-        "int3\npush %rbp\n.cfi_def_cfa_offset 16\n.cfi_offset 6, -16\n"
-        "pop %rbp\n.cfi_def_cfa_offset 8\nret\n.cfi_endproc\n.size first_instruction, .-first_instruction\n");
+        LEAF
+        ".cfi_endproc\n.size first_instruction, .-first_instruction\n");
 
 entry_t *const table[] = {plain, early, pressure, with_alloca, aligned, aligned_alloca, middling,
     large, arguments, recursive, through_libc, signal_by_call, signal_between,
@@ -187,7 +205,18 @@ agrees! {
     chains_not_optimised: "-O0";
     chains_optimised_for_size: "-Os";
     chains_optimised_hard_with_cold_parts_apart: "-O3" "-freorder-blocks-and-partition";
+    chains_with_indirect_stubs: "-O1" "-Wl,-z,lazy" "-fplt";
+}
+
+#[cfg(target_arch = "x86_64")]
+agrees! {
     chains_with_all_protection: "-O2" "-fstack-protector-all" "-fcf-protection" "-fstack-clash-protection";
     chains_with_arguments_stored: "-O2" "-maccumulate-outgoing-args";
-    chains_with_indirect_stubs: "-O1" "-Wl,-z,lazy" "-fplt";
+}
+
+#[cfg(target_arch = "aarch64")]
+agrees! {
+    chains_with_all_protection: "-O2" "-fstack-protector-all" "-mbranch-protection=standard" "-fstack-clash-protection";
+    chains_with_leaves_signed: "-O1" "-mbranch-protection=pac-ret+leaf+b-key";
+    chains_with_pairs_left_out: "-O2" "-fomit-frame-pointer" "-momit-leaf-frame-pointer";
 }

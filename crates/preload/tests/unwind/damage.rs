@@ -36,6 +36,10 @@ impl LoadedModules for &Tables {
     fn find(&self, pc: u64) -> Option<(&Tables, u64)> {
         self.text.contains(&pc).then_some((*self, self.header))
     }
+
+    fn code(&self, _: u64) -> Option<[u8; 8]> {
+        None
+    }
 }
 
 /// Returns the tables of this program, from the segment that holds them.
@@ -200,7 +204,7 @@ fn flipped_bytes_in_a_function_s_description_do_no_harm() {
         }
     }
     assert!(tables.bytes == whole.bytes, "damage was left behind");
-    assert!(addresses > 16_000 + 100, "no walk got anywhere: {addresses}");
+    assert!(addresses > 16_000 + 50, "no walk got anywhere: {addresses}");
 }
 
 #[test]

@@ -76,10 +76,40 @@ pub(crate) fn through(entry: Entry, script: &[u8], run: &mut dyn FnMut(WalkStart
 }
 
 /// Stands where a program calls a lock function: notes the return address, the stack pointer above
-/// it and rbp, and passes all on.
+/// it and the frame pointer, and passes all on.
 ///
 /// # Safety
 /// `data` is a live [`Call`].
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+unsafe extern "C" fn leaf(data: *mut c_void) {
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "sub sp, sp, #48",
+        ".cfi_def_cfa_offset 48",
+        "stp x29, x30, [sp]",
+        ".cfi_offset x29, -48",
+        ".cfi_offset x30, -40",
+        "add x1, sp, #48",
+        "stp x30, x1, [sp, #16]",
+        "str x29, [sp, #32]",
+        "mov x1, x0",
+        "add x0, sp, #16",
+        "bl {arrived}",
+        "ldp x29, x30, [sp]",
+        "add sp, sp, #48",
+        ".cfi_def_cfa_offset 0",
+        "ret",
+        ".cfi_endproc",
+        arrived = sym arrived,
+    )
+}
+
+/// Does the same on another processor.
+///
+/// # Safety
+/// `data` is a live [`Call`].
+#[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn leaf(data: *mut c_void) {
     std::arch::naked_asm!(

@@ -151,13 +151,38 @@ fn without_modules_there_are_only_frame_pointers_and_the_walk_says_so() {
     words[6] = low + 16;
     assert_eq!(from(start, &words), (all[..2].to_vec(), WalkEnd::Uncharted, true));
     words[6] = low + 80;
-    for bad in [1, low + 8, 1 << 47] {
+    for bad in [1, low + 8, 1 << lockstead_unwind::arch::ADDRESS_BITS] {
         words[7] = bad;
         assert_eq!(from(start, &words), (all[..2].to_vec(), WalkEnd::Uncharted, true), "{bad:#x}");
     }
 }
 
 /// Runs `run(data)` on the stack that ends at `top`.
+#[cfg(target_arch = "aarch64")]
+#[unsafe(naked)]
+unsafe extern "C" fn on_stack(top: u64, run: extern "C" fn(u64), data: u64) {
+    std::arch::naked_asm!(
+        ".cfi_startproc",
+        "stp x29, x30, [sp, #-16]!",
+        ".cfi_def_cfa_offset 16",
+        ".cfi_offset x29, -16",
+        ".cfi_offset x30, -8",
+        "mov x29, sp",
+        ".cfi_def_cfa x29, 16",
+        "mov sp, x0",
+        "mov x0, x2",
+        "blr x1",
+        "mov sp, x29",
+        ".cfi_def_cfa sp, 16",
+        "ldp x29, x30, [sp], #16",
+        ".cfi_def_cfa_offset 0",
+        "ret",
+        ".cfi_endproc",
+    )
+}
+
+/// Runs `run(data)` on the stack that ends at `top`.
+#[cfg(target_arch = "x86_64")]
 #[unsafe(naked)]
 unsafe extern "C" fn on_stack(top: u64, run: extern "C" fn(u64), data: u64) {
     std::arch::naked_asm!(
@@ -179,7 +204,8 @@ unsafe extern "C" fn on_stack(top: u64, run: extern "C" fn(u64), data: u64) {
 }
 
 /// The most that a walk with nothing learned may take from the program's stack.
-const STACK_LIMIT: usize = 2048;
+/// On aarch64 a frame has room for twelve registers more.
+const STACK_LIMIT: usize = if cfg!(target_arch = "aarch64") { 2304 } else { 2048 };
 
 #[test]
 fn a_walk_takes_less_than_two_kib_of_stack() {

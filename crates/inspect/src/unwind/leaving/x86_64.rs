@@ -15,6 +15,7 @@
 //! lead to the program counter, see [`reaches`]; if it does not say, the frame counts as looked for
 //! on the stack.
 
+use super::{Kept, StackBase, StackPlace};
 use crate::memory::ReadableMemory;
 use iced_x86::{
     Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic,
@@ -45,53 +46,27 @@ const KEPT: [(Register, UnwindRegister); 6] = [
 /// The index of the frame pointer among these.
 const FRAME_POINTER: usize = 1;
 
-/// The register that an offset counts from, as it is at the program counter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum StackBase {
-    StackPointer,
-    FramePointer,
-}
-
-/// A place on the stack.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct StackPlace {
-    pub(super) base: StackBase,
-    pub(super) offset: i64,
-}
-
-impl StackPlace {
-    fn moved(self, by: i64) -> StackPlace {
-        StackPlace { offset: self.offset.saturating_add(by), ..self }
-    }
-}
-
-/// What has become of a register.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kept {
-    /// It is as at the program counter.
-    Same,
-    /// It was taken from here.
-    At(StackPlace),
-    /// That is not known.
-    Lost,
-}
-
 /// How a function is left.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Leaving {
+pub(crate) struct Leaving {
     /// Where the return address lies.
-    pub(super) returns_by: StackPlace,
+    pub(crate) returns_by: StackPlace,
     kept: [Kept; KEPT.len()],
 }
 
 impl Leaving {
+    /// Returns where the return address lies.
+    pub(crate) fn returns_by(&self) -> StackPlace {
+        self.returns_by
+    }
+
     /// Returns what becomes of each register that functions leave as they found it.
-    pub(super) fn kept(&self) -> impl Iterator<Item = (UnwindRegister, Kept)> + '_ {
+    pub(crate) fn kept(&self) -> impl Iterator<Item = (UnwindRegister, Kept)> + '_ {
         KEPT.iter().zip(self.kept).map(|(&(_, register), kept)| (register, kept))
     }
 
     /// Reads the code from `pc` on.
-    pub(super) fn of(memory: &dyn ReadableMemory, pc: u64) -> Option<Leaving> {
+    pub(crate) fn of(memory: &dyn ReadableMemory, pc: u64) -> Option<Leaving> {
         let start = StackPlace { base: StackBase::StackPointer, offset: 0 };
         let begin = Leaving { returns_by: start, kept: [Kept::Same; KEPT.len()] };
         let mut states: HashMap<u64, Leaving> = HashMap::from([(pc, begin)]);
@@ -221,7 +196,7 @@ impl Leaving {
 
 /// Tells whether the code at `function` leads to `pc` without leaving by a return; `None` where that
 /// cannot be told.
-pub(super) fn reaches(memory: &dyn ReadableMemory, function: u64, pc: u64) -> Option<bool> {
+pub(crate) fn reaches(memory: &dyn ReadableMemory, function: u64, pc: u64) -> Option<bool> {
     let (mut open, mut seen) = (vec![function], HashSet::from([function]));
     let mut is_whole = true;
     for _ in 0..MOST {

@@ -1,0 +1,128 @@
+//! The calls of aarch64.
+
+use super::{Called, Link};
+use crate::memory::ReadableMemory;
+
+/// `bti c`, with which functions and stubs begin that may be jumped to.
+const LANDING: u32 = 0xd503_245f;
+
+/// Returns where the call in front of `returns_to` leads; `None` if there is none.
+pub(crate) fn called_before(memory: &dyn ReadableMemory, returns_to: u64) -> Option<Called> {
+    let target = match before(memory, returns_to)? {
+        Call::Direct(target) => target,
+        Call::Indirect => return Some(Called::Somewhere),
+    };
+    Some(Called::At(behind_stub(memory, target).unwrap_or(target)))
+}
+
+/// Returns how the call in front of `returns_to` leads to the function that starts at
+/// `function`; `None` if there is no call.
+pub(crate) fn link(memory: &dyn ReadableMemory, returns_to: u64, function: u64) -> Option<Link> {
+    Some(match before(memory, returns_to)? {
+        Call::Indirect => Link::Open,
+        Call::Direct(target) if target == function => Link::Confirmed,
+        Call::Direct(target) if behind_stub(memory, target) == Some(function) => Link::Confirmed,
+        Call::Direct(_) => Link::Contradicted,
+    })
+}
+
+/// The call that an instruction is.
+enum Call {
+    Direct(u64),
+    Indirect,
+}
+
+fn before(memory: &dyn ReadableMemory, returns_to: u64) -> Option<Call> {
+    let at = returns_to.checked_sub(4).filter(|at| at.is_multiple_of(4))?;
+    let code = instruction(memory, at)?;
+    // bl: a signed distance of 26 bits, in instructions.
+    if code >> 26 == 0b10_0101 {
+        let distance = i64::from((code << 6).cast_signed() >> 6) * 4;
+        return Some(Call::Direct(at.wrapping_add_signed(distance)));
+    }
+    // blr, and those that check a signature: blraaz, blrabz, blraa, blrab.
+    let is_indirect = code & 0xffff_fc1f == 0xd63f_0000
+        || code & 0xffff_f81f == 0xd63f_081f
+        || code & 0xffff_f800 == 0xd73f_0800;
+    is_indirect.then_some(Call::Indirect)
+}
+
+/// Returns where the linkage stub at `stub` jumps: `adrp x16, page; ldr x17, [x16, distance]`, and further on
+/// `br x17`; perhaps behind a mark for indirect jumps.
+fn behind_stub(memory: &dyn ReadableMemory, stub: u64) -> Option<u64> {
+    let first = instruction(memory, stub)?;
+    let at = if first == LANDING { stub.checked_add(4)? } else { stub };
+    let (page, load) = (instruction(memory, at)?, instruction(memory, at.checked_add(4)?)?);
+    if page & 0x9f00_001f != 0x9000_0010 || load & 0xffc0_03ff != 0xf940_0211 {
+        return None;
+    }
+    // A signed distance of 21 bits, in pages of 4 KiB whatever those of the kernel are.
+    let (low, high) = (page >> 29 & 3, page >> 5 & 0x7_ffff);
+    let pages = i64::from(((high << 2 | low) << 11).cast_signed() >> 11);
+    let slot = (at & !0xfff).wrapping_add_signed(pages << 12);
+    memory.read_u64(slot.wrapping_add(u64::from(load >> 10 & 0xfff) * 8))
+}
+
+fn instruction(memory: &dyn ReadableMemory, at: u64) -> Option<u32> {
+    let mut bytes = [0; 4];
+    (memory.read(at, &mut bytes).ok()? == 4).then(|| u32::from_le_bytes(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::memory::SavedMemory;
+
+    const CODE: u64 = 0x40_0000;
+
+    /// Returns how the instruction in front of `CODE + 0x40` calls `CODE + 0x10`, with a stub at `CODE` and
+    /// its slot at `CODE + 0x1080`.
+    fn linked(call: u32) -> Option<Link> {
+        let mut bytes = vec![0; 0x2000];
+        // bti c; adrp x16, CODE + 0x1000; ldr x17, [x16, #0x80]; add x16, x16, #0x80; br x17
+        let stub = [LANDING, 0xb000_0010, 0xf940_4211, 0x9102_0210, 0xd61f_0220];
+        for (place, code) in bytes.chunks_exact_mut(4).zip(stub) {
+            place.copy_from_slice(&code.to_le_bytes());
+        }
+        bytes[0x3c..0x40].copy_from_slice(&call.to_le_bytes());
+        bytes[0x1080..0x1088].copy_from_slice(&(CODE + 0x10).to_le_bytes());
+        link(&SavedMemory::new(CODE, bytes), CODE + 0x40, CODE + 0x10)
+    }
+
+    #[test]
+    fn direct_calls_confirm_or_contradict() {
+        // bl to CODE + 0x3c + 4 * distance
+        assert_eq!(
+            linked(0x9400_0000 | (-11_i32).cast_unsigned() & 0x3ff_ffff),
+            Some(Link::Confirmed)
+        );
+        assert_eq!(
+            linked(0x9400_0000 | (-10_i32).cast_unsigned() & 0x3ff_ffff),
+            Some(Link::Contradicted)
+        );
+        assert_eq!(
+            linked(0x9400_0000 | (-15_i32).cast_unsigned() & 0x3ff_ffff),
+            Some(Link::Confirmed),
+            "by the stub"
+        );
+    }
+
+    #[test]
+    fn indirect_calls_leave_it_open() {
+        for call in [0xd63f_0000, 0xd63f_0260, 0xd63f_081f, 0xd73f_0801] {
+            assert_eq!(linked(call), Some(Link::Open), "{call:x}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_call_is_no_link() {
+        assert_eq!(linked(0xd61f_0220), None, "a jump");
+        assert_eq!(linked(0x1400_0001), None, "a direct jump");
+        assert_eq!(
+            link(&SavedMemory::new(CODE, vec![0; 4]), CODE + 2, CODE),
+            None,
+            "no instruction's end"
+        );
+        assert_eq!(link(&SavedMemory::new(CODE, vec![0; 4]), 3, CODE), None);
+    }
+}
