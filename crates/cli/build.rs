@@ -158,9 +158,11 @@ fn fail(reason: &str) -> ! {
 }
 
 fn is_supported() -> bool {
-    [("OS", "linux"), ("ARCH", "x86_64"), ("ENV", "gnu"), ("POINTER_WIDTH", "64")]
-        .iter()
-        .all(|(what, value)| variable(&format!("CARGO_CFG_TARGET_{what}")) == *value)
+    let target = |what: &str| variable(&format!("CARGO_CFG_TARGET_{what}"));
+    ["x86_64", "aarch64"].contains(&&*target("ARCH"))
+        && [("OS", "linux"), ("ENV", "gnu"), ("POINTER_WIDTH", "64")]
+            .iter()
+            .all(|(what, value)| target(what) == *value)
 }
 
 fn variable(name: &str) -> String {

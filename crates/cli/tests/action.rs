@@ -1,5 +1,5 @@
 //! The steps of `action.yml`, as a runner of a code host would start them.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::common::{Outcome, finish, text};
 use crate::programs::{program, skip};

@@ -1,6 +1,6 @@
 //! What `lockstead run --check` says of a program, in all forms, and what the
 //! commands make of its report afterwards.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod files;
 mod suppressed;

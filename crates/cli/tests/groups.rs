@@ -1,5 +1,5 @@
 //! Locks of one array or from one place, as one row of the exit report.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::common::{documented, succeed, text};
 use crate::programs::{line, program};

@@ -1,6 +1,6 @@
 //! `lockstead run --metrics`: what is shown keeps the format, never goes back, and is the report's at
 //! the end.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::common::{finish, lockstead, run, text};
 use crate::programs::program;

@@ -1,5 +1,5 @@
 //! `lockstead export --format pprof`: decoded here, by the wire format alone, and read by pprof.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::common::{lockstead, text};
 use crate::programs::line;

@@ -1,6 +1,6 @@
 //! `lockstead run --record` and `lockstead export`: what happened is in the file, and what is not is
 //! counted.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::common::{Outcome, finish, lockstead, run, succeed, text};
 use crate::programs::{line, program};

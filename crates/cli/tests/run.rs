@@ -1,6 +1,6 @@
 //! `lockstead run` on real programs: what is found is said, whole and once, and
 //! the programs behave as without it.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 mod behaviour;
 mod between;

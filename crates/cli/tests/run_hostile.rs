@@ -1,5 +1,5 @@
 //! Programs that look deadlocked and are not, and deadlocks where nobody looks.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(target_os = "linux")]
 
 use crate::programs::{cycles, program, under};
 

@@ -1,6 +1,6 @@
 //! Programs that start many processes: none is kept open, and none is lost
 //! without a word.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(target_os = "linux")]
 
 use crate::programs::{program, start};
 use std::process::Command;

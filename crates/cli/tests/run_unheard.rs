@@ -1,5 +1,5 @@
 //! What the command has to say when nobody reads, and of what it cannot see.
-#![cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#![cfg(target_os = "linux")]
 
 use crate::programs::{program, skip, under};
 use std::io::Write;

@@ -141,7 +141,7 @@ fn one_in_a_signal_handler_is_told_whatever_the_thread_was_doing() {
     }
 }
 
-/// Returns the numbers of x86-64, where all this runs.
+/// Returns the numbers of x86-64 and aarch64, where all this runs.
 fn libc_number(name: &str) -> u32 {
     if name == "USR1" { 10 } else { 14 }
 }

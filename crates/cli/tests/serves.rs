@@ -1,6 +1,6 @@
 //! Processes that serve, or that somebody is there to wake, are not called stuck by
 //! `lockstead run`, and who holds a lock of a file is not taken for the holder of another.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::programs::{Running, program, start};
 use std::process::Command;

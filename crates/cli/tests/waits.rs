@@ -1,7 +1,7 @@
 //! Each kind of wait that a thread can be in, and what is said of it: by the closing lines of
 //! `lockstead run`, by `lockstead run --watch`, and by `lockstead dump`. The table in
 //! `docs/run.md` has the same kinds and the same words.
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
 use crate::programs::{Running, program, skip, start};
 use std::path::Path;

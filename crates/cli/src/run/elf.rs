@@ -13,7 +13,11 @@ const MOST_HEADERS: u64 = 4096;
 
 const CLASS_64: u8 = 2;
 const LITTLE_ENDIAN: u8 = 1;
-const X86_64: u16 = 62;
+/// This command's processor, by its number, and as one that a person reads.
+#[cfg(target_arch = "aarch64")]
+const PROCESSOR: (u16, &str) = (183, "aarch64");
+#[cfg(not(target_arch = "aarch64"))]
+const PROCESSOR: (u16, &str) = (62, "x86-64");
 const SEGMENT_INTERPRETER: u32 = 3;
 
 /// What kind of program the file is.
@@ -25,6 +29,11 @@ pub(crate) enum Elf {
     Static,
     /// It is started by the dynamic linker at this path.
     Dynamic(PathBuf),
+}
+
+/// Returns what programs are for that can be watched.
+pub(crate) const fn processor() -> &'static str {
+    PROCESSOR.1
 }
 
 /// Returns whether a file that begins like this is ELF.
@@ -44,7 +53,7 @@ pub(crate) fn read(file: &File) -> io::Result<Elf> {
     if header[4] != CLASS_64 {
         return Ok(Elf::Foreign("a 32-bit program".into()));
     }
-    if header[5] != LITTLE_ENDIAN || number(18) != X86_64 {
+    if header[5] != LITTLE_ENDIAN || number(18) != PROCESSOR.0 {
         return Ok(Elf::Foreign("a program for another kind of processor".into()));
     }
     file.read_exact_at(&mut header, 0)?;
@@ -122,7 +131,7 @@ mod tests {
     fn program(kind: u32) -> Vec<u8> {
         let mut bytes = vec![0; 64 + 56];
         bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        bytes[18] = 62;
+        bytes[18] = PROCESSOR.0 as u8;
         bytes[32] = 64;
         bytes[54] = 56;
         bytes[56] = 1;

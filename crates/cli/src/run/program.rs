@@ -159,11 +159,16 @@ fn linking(file: &Path, opened: &File, syscalls: bool) -> Result<WatchedBy, Star
             "it is statically linked, so that nothing can be put under it".into(),
             format!(
                 "link it dynamically (without -static, or for Rust with the target \
-                     x86_64-unknown-linux-gnu); {dump}"
+                     {}-unknown-linux-gnu); {dump}",
+                std::env::consts::ARCH
             ),
         ),
         Ok(Elf::Foreign(what)) => {
-            (format!("it is {what}"), "only 64-bit x86 programs can be watched".into())
+            let instead = format!(
+                "only programs for {} can be watched by this command, which is for it too",
+                elf::processor()
+            );
+            (format!("it is {what}"), instead)
         }
         // Damaged in a way that the kernel or the linker will put better.
         Err(_) => return Ok(WatchedBy::Library),

@@ -34,7 +34,10 @@ fn programs_of_musl_are_refused_and_otherwise_left_alone() {
 
 /// Returns the dynamic linker of this system's glibc, if it is where it always is.
 fn linker() -> Option<PathBuf> {
-    let path = PathBuf::from("/lib64/ld-linux-x86-64.so.2");
+    let path = PathBuf::from(match std::env::consts::ARCH {
+        "aarch64" => "/lib/ld-linux-aarch64.so.1",
+        _ => "/lib64/ld-linux-x86-64.so.2",
+    });
     path.exists().then_some(path)
 }
 
@@ -51,7 +54,7 @@ fn programs_of_an_old_glibc_are_refused() {
         bytes[at + 9] = b'3';
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let old = folder.path().join("ld-linux-x86-64.so.2");
+    let old = folder.path().join("ld-linux-old.so");
     std::fs::write(&old, bytes).expect("written");
     let Some(program) = started_by("plain.c", &old) else { return };
     assert_refused(&program, &format!("its glibc, that of {}, is older", old.display()));

@@ -73,7 +73,8 @@ fn a_library_that_is_closed_again_and_again() {
 #[test]
 fn other_allocators_in_the_same_ld_preload() {
     let Some(quiet) = program("quiet.c") else { return };
-    let folder = Path::new("/usr/lib/x86_64-linux-gnu");
+    let folder = format!("/usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let folder = Path::new(&folder);
     for allocator in ["libjemalloc.so.2", "libtcmalloc_minimal.so.4"] {
         let allocator = folder.join(allocator);
         if !allocator.exists() {

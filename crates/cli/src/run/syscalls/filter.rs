@@ -16,10 +16,13 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr;
 
 /// The architecture of which futex calls are told: the calls of 32-bit programs have other numbers.
+#[cfg(target_arch = "aarch64")]
+const ARCHITECTURE: u32 = 0xc000_00b7;
+#[cfg(target_arch = "x86_64")]
 const ARCHITECTURE: u32 = 0xc000_003e;
 /// The calls that wait for a futex, or wake: `futex`, `futex_waitv`, `futex_wake`, `futex_wait`,
 /// `futex_requeue`.
-const CALLS: [u32; 5] = [202, 449, 454, 455, 456];
+const CALLS: [u32; 5] = [lockstead_inspect::arch::FUTEX as u32, 449, 454, 455, 456];
 
 const FILTER_FLAG_NEW_LISTENER: libc::c_ulong = 1 << 3;
 /// A call that is being told of is interrupted by a signal that kills, and by no other.

@@ -93,7 +93,8 @@ fn lock_beside(memory: &dyn ReadableMemory, word: u64) -> Option<u64> {
     let mut words =
         bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
     let [lock, next, first, second] = [(); 4].map(|()| words.next().unwrap_or_default());
-    let is_address = |address: u64| (4096..1 << 47).contains(&address);
+    let is_address =
+        |address: u64| (4096..1_u64 << lockstead_inspect::arch::ADDRESS_BITS).contains(&address);
     let is_next = next == 0 || is_address(next) && next % 8 == 0;
     (is_address(lock) && is_next && first < 4096 && second < 4096).then_some(lock)
 }
@@ -103,7 +104,7 @@ mod tests {
     use super::*;
     use lockstead_inspect::memory::SavedMemory;
 
-    const FUTEX: i64 = 202;
+    const FUTEX: i64 = lockstead_inspect::arch::FUTEX;
     const PRIVATE: u64 = 128;
 
     fn owner(operation: u64, word: u64, expected: u64, memory: &[u32]) -> WordOwner {
