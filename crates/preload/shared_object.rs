@@ -51,7 +51,13 @@ fn build_shared_object(
             command.env_remove(variable);
         }
         // Debuggers and profilers must find their way through its frames.
-        command.env("CARGO_ENCODED_RUSTFLAGS", "-Cforce-unwind-tables=yes");
+        let mut flags = vec!["-Cforce-unwind-tables=yes"];
+        if target.starts_with("aarch64") {
+            // Atomics by functions of the compiler's choose their instructions when the library is loaded,
+            // by a function of libc that other C libraries may lack.
+            flags.push("-Ctarget-feature=-outline-atomics");
+        }
+        command.env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"));
         command.stdin(Stdio::null()).output()
     };
     // Without the network first: the outer cargo may have been told to do

@@ -72,7 +72,7 @@ const WAITS: &[(&str, &str, WaitKind)] = &[
 
 /// Returns the mutexes that waits on conditions give back, by thread.
 fn companion(observed: &Observed, waiter: &str) -> u64 {
-    const MUTEX: u64 = 40;
+    const MUTEX: u64 = size_of::<libc::pthread_mutex_t>() as u64;
     let given = observed.address("given");
     match waiter {
         "condition" => given,

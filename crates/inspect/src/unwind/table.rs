@@ -9,6 +9,7 @@ use super::row::RowInFile;
 use crate::module::Module;
 use crate::owners::lsda::{self, Landing};
 use gimli::{BaseAddresses, DebugFrame, EhFrame, EhFrameHdr, LittleEndian, Pointer, UnwindSection};
+use lockstead_unwind::arch::VENDOR;
 use lockstead_unwind::{ModuleBytes, ModuleImage, at, of_entry, piece};
 use object::{Object, ObjectSection};
 use std::sync::Arc;
@@ -20,6 +21,13 @@ const ADDRESS: u8 = 8;
 pub(super) struct ModuleTables {
     module: Arc<Module>,
     bias: u64,
+}
+
+/// Reads a section with the instructions that this processor's tables have.
+fn eh_frame(bytes: &[u8]) -> EhFrame<ModuleBytes<'_>> {
+    let mut section = EhFrame::new(bytes, LittleEndian);
+    section.set_vendor(VENDOR);
+    section
 }
 
 /// The addresses are stated ones.
@@ -64,7 +72,7 @@ impl ModuleTables {
                 (start, self.module.loaded(start)?, None)
             }
         };
-        let section = EhFrame::new(bytes, LittleEndian);
+        let section = eh_frame(bytes);
         let bases = BaseAddresses::default().set_eh_frame(address);
         let entry = match own {
             Some(own) => section.fde_from_offset(&bases, own.into(), EhFrame::cie_from_offset),
@@ -100,7 +108,7 @@ impl ModuleTables {
         let bases = BaseAddresses::default().set_eh_frame_hdr(header);
         let start = self.section_start(header)?;
         let bytes = self.module.loaded(start)?;
-        self.search(&EhFrame::new(bytes, LittleEndian), &bases.set_eh_frame(start), bytes, stated)
+        self.search(&eh_frame(bytes), &bases.set_eh_frame(start), bytes, stated)
     }
 
     fn by_section(&self, stated: u64) -> Option<RowInFile> {
@@ -113,7 +121,7 @@ impl ModuleTables {
             && self.module.eh_frame_hdr().is_none()
         {
             let bases = BaseAddresses::default().set_eh_frame(start);
-            let found = self.search(&EhFrame::new(bytes, LittleEndian), &bases, bytes, stated);
+            let found = self.search(&eh_frame(bytes), &bases, bytes, stated);
             if found.is_some() {
                 return found;
             }
@@ -121,6 +129,7 @@ impl ModuleTables {
         let (bytes, _) = data(".debug_frame")?;
         let mut frames = DebugFrame::new(bytes, LittleEndian);
         frames.set_address_size(ADDRESS);
+        frames.set_vendor(VENDOR);
         self.search(&frames, &BaseAddresses::default(), bytes, stated)
     }
 

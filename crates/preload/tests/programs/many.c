@@ -10,7 +10,7 @@
 
 static struct {
     pthread_mutex_t mutex;
-    char rest[24];
+    char rest[64 - sizeof(pthread_mutex_t)];
 } many[MANY];
 static pthread_rwlock_t often = PTHREAD_RWLOCK_INITIALIZER;
 

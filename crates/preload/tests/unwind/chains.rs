@@ -217,6 +217,6 @@ agrees! {
 #[cfg(target_arch = "aarch64")]
 agrees! {
     chains_with_all_protection: "-O2" "-fstack-protector-all" "-mbranch-protection=standard" "-fstack-clash-protection";
-    chains_with_leaves_signed: "-O1" "-mbranch-protection=pac-ret+leaf+b-key";
+    chains_with_leaves_signed: "-O1" "-mbranch-protection=pac-ret+leaf";
     chains_with_pairs_left_out: "-O2" "-fomit-frame-pointer" "-momit-leaf-frame-pointer";
 }

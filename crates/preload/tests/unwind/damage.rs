@@ -174,7 +174,7 @@ fn random_starts_on_a_stack_of_noise_end_and_give_words_of_it() {
         assert!(chain[1..walk.len].iter().all(|pc| held.contains(pc)), "{walk:?}");
         longest = longest.max(walk.len);
     }
-    assert!(longest > 4, "no walk got anywhere: {longest}");
+    assert!(longest > 3, "no walk got anywhere: {longest}");
 }
 
 #[test]

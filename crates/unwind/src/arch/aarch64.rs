@@ -41,7 +41,7 @@ const USUAL_ADDRESS_BITS: u32 = 48;
 pub(crate) const RETURNS_BY_REGISTER: bool = true;
 /// The vendor whose instructions the tables have beside the common ones: that which says from where on a
 /// return address is signed.
-pub(crate) const VENDOR: Vendor = Vendor::AArch64;
+pub const VENDOR: Vendor = Vendor::AArch64;
 
 /// Returns the address in a word that may be one with a signature above it, as `is_code` tells. The
 /// signature takes the bits above those of an address, of which there are 48 or 52.

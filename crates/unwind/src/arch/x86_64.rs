@@ -21,7 +21,7 @@ pub const ADDRESS_BITS: u32 = 47;
 /// Whether a return address of which a table says nothing is in its register: it has none here.
 pub(crate) const RETURNS_BY_REGISTER: bool = false;
 /// The vendor whose instructions the tables have beside the common ones.
-pub(crate) const VENDOR: Vendor = Vendor::Default;
+pub const VENDOR: Vendor = Vendor::Default;
 
 /// Returns the address in a word that is one: nothing is above it here.
 #[must_use]
