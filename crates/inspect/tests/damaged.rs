@@ -1,8 +1,6 @@
 //! Files and stacks that are not what they should be: whatever is in them, the
 //! answer is a poorer report, never a panic or an endless loop.
 
-#![cfg(target_arch = "x86_64")]
-
 use crate::support::build;
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::memory::SavedMemory;

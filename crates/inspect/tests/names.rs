@@ -1,7 +1,5 @@
 //! Names of variables and code in real programs, alive and ended.
 
-#![cfg(target_arch = "x86_64")]
-
 use crate::support::{Running, build};
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::modules::Modules;

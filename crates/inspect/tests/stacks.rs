@@ -1,7 +1,5 @@
 //! Stacks of real threads, asleep at lines that are known.
 
-#![cfg(target_arch = "x86_64")]
-
 use crate::support::{Running, build};
 use lockstead_inspect::memory::{ProcMem, ProcessMemory};
 use lockstead_inspect::modules::Modules;
@@ -10,7 +8,7 @@ use lockstead_inspect::symbols::{Symbolizer, site};
 use lockstead_inspect::unwind::{MAX_FRAMES, Unwinder};
 
 /// The number of the futex call, which no test makes: the Linux crate does.
-const FUTEX: i64 = 202;
+const FUTEX: i64 = lockstead_inspect::arch::FUTEX;
 
 /// Returns the stacks of the threads `name`, asleep in the system call `call`.
 fn stacks(program: &Running, name: &str, call: i64, count: usize) -> Option<Vec<Stack>> {
@@ -92,6 +90,7 @@ fn tables_for_debuggers_alone_are_enough() {
     sleepers_are_found("sleepers-debug", &[&["-O2", "-g"], &none[..]].concat());
 }
 
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn code_without_tables_is_left_as_it_says_itself() {
     let flags = ["-O2", "-g0", "-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];
@@ -117,6 +116,7 @@ fn code_without_tables_that_goes_by_an_unknown_frame_ends_the_stack_with_a_reaso
 }
 
 /// What is read behind a call that does not return is another function's way out.
+#[cfg(target_arch = "x86_64")]
 #[test]
 fn no_frame_is_made_of_a_return_address_among_variables() {
     let tables = ["-fno-asynchronous-unwind-tables", "-fno-unwind-tables"];

@@ -437,8 +437,9 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_page_of_code_has_tables() {
+    fn the_kernels_page_of_code_can_be_left() {
         let pid = std::process::id();
+        #[cfg_attr(target_arch = "aarch64", allow(unused_mut, reason = "no table is read"))]
         let mut unwinder = Unwinder::new(Modules::of(pid).expect("one's own"));
         let vdso = |m: &&crate::maps::MapsLine| m.backing == Backing::Special("[vdso]".into());
         let Some(range) = unwinder.modules().maps().iter().find(vdso).map(|m| m.range.clone())
@@ -447,6 +448,14 @@ mod tests {
             return;
         };
         let memory = ProcessMemory::new(pid);
+        // On aarch64 it is known by its instructions; tables it may have none.
+        #[cfg(target_arch = "aarch64")]
+        let found = range
+            .step_by(4)
+            .filter_map(|at| memory.read_u64(at))
+            .filter(|code| code.to_le_bytes() == arch::SIGNAL_RETURN)
+            .count();
+        #[cfg(target_arch = "x86_64")]
         let found = range.step_by(16).filter(|&at| unwinder.row(&memory, at).is_ok()).count();
         assert!(found > 0);
     }

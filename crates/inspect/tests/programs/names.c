@@ -1,4 +1,4 @@
-/* Locks of every kind of origin; prints their addresses, then sleeps. */
+#include "here.h" /* Locks of every kind of origin; prints their addresses, then sleeps. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -34,7 +34,7 @@ __attribute__((noinline)) static struct cache *cache_new(void)
 
 static inline __attribute__((always_inline)) void inner_most(void)
 {
-    __asm__ volatile("lea 0(%%rip), %0" : "=r"(made_at[1])); /* line 37 */
+    __asm__ volatile(HERE : "=r"(made_at[1])); /* line 37 */
 }
 
 static inline __attribute__((always_inline)) void inlined_lock(void)
