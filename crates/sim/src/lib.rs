@@ -10,6 +10,7 @@
 
 mod engine;
 mod file;
+mod futex;
 mod locks;
 mod machine;
 mod many;

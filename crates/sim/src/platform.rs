@@ -1,13 +1,13 @@
 //! The simulated machine as a `Platform` of the core.
 //!
-//! A wait and a wake-up cost a system call, an exchange on the line of the kernel's
-//! bucket for that address, and what the scheduler takes.
+//! What a wait and a wake-up cost stands in `futex`.
 
 use crate::engine::StepKind;
-use crate::engine::calls::{self, in_kernel};
-use crate::engine::task::{Activity, TaskState};
+use crate::engine::calls;
+use crate::engine::task::TaskState;
 use crate::engine::words::{Sim, U32, U64};
 use crate::engine::world::with;
+use crate::futex;
 use core::sync::atomic::Ordering;
 use lockstead_core::{
     Address, Atomic32, Atomic64, Halves, Nanos, OnCpu, Plain, Platform, Slot, TableEntry,
@@ -125,6 +125,15 @@ impl<T> Plain<T> for PlainField<T> {
     }
 }
 
+/// Returns what the kernel finds in a word, at its cost if `paid`.
+fn seen32(word: &U32, paid: bool) -> u32 {
+    if paid { word.read() } else { word.get() }
+}
+
+fn seen_low(word: &U64, paid: bool) -> u32 {
+    (if paid { word.read() } else { word.get() }) as u32
+}
+
 impl Platform for Sim {
     type U32 = U32;
     type U64 = U64;
@@ -213,15 +222,15 @@ impl Platform for Sim {
     }
 
     fn wait32(word: &U32, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        wait(word.address(), || word.get() == expected, how)
+        futex::wait(word.address(), |paid| seen32(word, paid) == expected, how)
     }
 
     fn wait_low(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        wait(word.address(), || word.get() as u32 == expected, how)
+        futex::wait(word.address(), |paid| seen_low(word, paid) == expected, how)
     }
 
     fn wait_handoff(word: &U64, expected: u32, how: &WaitBounds<'_, Self>) -> WaitOutcome {
-        wait(word.address() + HANDOFF, || word.get() as u32 == expected, how)
+        futex::wait(word.address() + HANDOFF, |paid| seen_low(word, paid) == expected, how)
     }
 
     fn address32(word: &U32) -> Address {
@@ -233,77 +242,10 @@ impl Platform for Sim {
     }
 
     fn wake(address: Address, count: u32) -> u32 {
-        wake(address.0, count)
+        futex::wake(address.0, count)
     }
 
     fn wake_handoff(address: Address) {
-        wake(address.0 + HANDOFF, u32::MAX);
+        futex::wake(address.0 + HANDOFF, u32::MAX);
     }
-}
-
-/// Enters the kernel, and lets it have the bucket of an address to itself.
-fn call(address: usize) {
-    let bucket = with(|w| {
-        // Two that call in turn would stay in step for ever.
-        let jitter = 1.0 + w.machine.lines.jitter * (2.0 * w.random.unit() - 1.0);
-        let cost = w.machine.kernel.call + w.machine.kernel.futex;
-        w.pay(cost * jitter);
-        let offset = w.arena.offset(address);
-        w.buckets[(offset / 8).wrapping_mul(0x9e37_79b9) >> 8 & (w.buckets.len() - 1)]
-    });
-    // The kernel's own step.
-    bucket.update_quietly(|value| value.wrapping_add(1));
-}
-
-fn wait(address: usize, holds: impl Fn() -> bool, how: &WaitBounds<'_, Sim>) -> WaitOutcome {
-    calls::at(Activity::Kernel, || in_kernel(|| sleep(address, holds, how)))
-}
-
-fn sleep(address: usize, holds: impl Fn() -> bool, how: &WaitBounds<'_, Sim>) -> WaitOutcome {
-    call(address);
-    calls::settle();
-    if !holds() {
-        return WaitOutcome::Changed;
-    }
-    if how.cancel.is_some_and(|word| word.get() != 0) {
-        return WaitOutcome::Cancelled;
-    }
-    let until = how.deadline.map(|deadline| deadline.0.saturating_mul(1000));
-    let late = with(|w| {
-        if until.is_some_and(|until| until <= w.now) {
-            return true;
-        }
-        if let Some(until) = until {
-            let time = until - w.now;
-            w.set_timer(time);
-        }
-        w.lie_down(address);
-        let current = w.current;
-        w.tasks[current].sleepy = true;
-        w.sleep();
-        false
-    });
-    if late {
-        return WaitOutcome::TimedOut;
-    }
-    crate::engine::calls::rest();
-    with(|w| {
-        let current = w.current;
-        w.tasks[current].sleepy = false;
-        w.get_up(current, address)
-    })
-}
-
-fn wake(address: usize, count: u32) -> u32 {
-    in_kernel(|| {
-        calls::at(Activity::Kernel, || call(address));
-        calls::settle();
-        let mut woken = 0;
-        while woken < count {
-            let Some(task) = with(|w| w.next_sleeper(address)) else { break };
-            calls::wake(task);
-            woken += 1;
-        }
-        woken
-    })
 }

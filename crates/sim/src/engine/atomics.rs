@@ -39,7 +39,7 @@ macro_rules! atomic {
         impl $name {
             pub(crate) fn note(&self, kind: StepKind, value: $value) {
                 with(|w| {
-                    if w.trace.on && w.current != NOBODY {
+                    if w.trace.on && w.current != NOBODY && !w.tasks[w.current].hushed {
                         w.note(kind, self.address(), value.into());
                     }
                 });

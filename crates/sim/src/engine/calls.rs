@@ -186,11 +186,22 @@ pub(crate) fn wake(task: usize) -> bool {
         }
         with(|w| {
             let current = w.current;
-            let wake = w.kernel_time(w.machine.cost.wake, w.tasks[current].cpu);
-            w.tasks[current].debt += wake;
+            let held = w.machine.cost.queue;
+            let wake = w.machine.cost.wake.saturating_sub(held);
+            w.tasks[current].debt += w.kernel_time(wake, w.tasks[current].cpu);
         });
         settle();
     });
+    let target = with(|w| w.target(task, w.tasks[w.current].cpu));
+    if with(|w| w.machine.cost.queue > 0 && w.tasks[task].sleepy) {
+        at(Activity::Kernel, || {
+            with(|w| {
+                let current = w.current;
+                w.tasks[current].debt += w.turn_at_queue(target);
+            });
+            settle();
+        });
+    }
     with(|w| {
         if !std::mem::replace(&mut w.tasks[task].sleepy, false) {
             return false;
@@ -198,7 +209,7 @@ pub(crate) fn wake(task: usize) -> bool {
         w.note(StepKind::Wake, 0, task as u64);
         if w.tasks[task].state == TaskState::Asleep {
             let waker = w.current;
-            if w.awaken(task, w.tasks[waker].cpu) {
+            if w.awaken(task, target) {
                 w.tasks[waker].debt += w.machine.cost.kick;
             }
         }

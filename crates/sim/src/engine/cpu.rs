@@ -17,6 +17,9 @@ pub(crate) struct Cpu {
     pub(super) idle_since: Ps,
     /// The time until which the task that left it last is on its way.
     pub(super) left_at: Ps,
+    /// The time until which its queue is locked, and who has locked it last.
+    pub(super) locked_until: Ps,
+    pub(super) locked_by: usize,
     /// The processor time that its tasks have had, never less than before.
     pub(super) floor: i64,
     pub(super) slice: u32,
@@ -39,6 +42,8 @@ impl Cpu {
             switching: false,
             idle_since: 0,
             left_at: 0,
+            locked_until: 0,
+            locked_by: number,
             floor: 0,
             slice: 0,
             store: None,

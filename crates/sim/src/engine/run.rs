@@ -3,17 +3,17 @@
 use super::strand::TaskStrand;
 use super::task::NOBODY;
 use super::time::Ps;
-use super::words::U32;
+use super::words::Bucket;
 use super::world::{SimWorld, with, with_world};
 
-/// The number of buckets of waiters: the kernel has 256 for each processor.
+/// The number of buckets of waiters that have memory: of those that there are, few are in use.
 const BUCKETS: usize = 1024;
 
 impl SimWorld {
     /// Runs to the horizon, or until nothing can happen any more.
     pub(crate) fn run(self: &mut Box<SimWorld>, horizon: Ps) {
         self.horizon = horizon;
-        self.buckets = (0..BUCKETS).map(|_| self.arena.place(U32::ZERO)).collect();
+        self.buckets = (0..BUCKETS).map(|_| self.arena.place(Bucket::new())).collect();
         self.prepare_lines();
         let bodies = std::mem::take(&mut self.bodies);
         let world: *mut SimWorld = &raw mut **self;

@@ -5,15 +5,17 @@
 //! processor time goes first. A task that wakes up goes to an idle processor near where it
 //! ran before or where it is woken from; else it queues, and takes the processor at once
 //! if the running task is far enough ahead of it. A processor without work looks for some
-//! in other queues, the nearest first; `balance` has that, and where a new task starts.
+//! in other queues, the nearest first; `balance` has that, and where a new task starts. A waker takes
+//! its turn at the queue of the processor that it has chosen (`queue` of the machine's file).
 //!
 //! # Source
 //! What the documentation of Linux' fair scheduler says of it: slices, the credit of
-//! sleepers, the granularity of preemption at a wake-up.
+//! sleepers, the granularity of preemption at a wake-up. The locks of queues: `try_to_wake_up`, which
+//! since Linux 3.0 leaves a task for a processor below another last-level cache in a list.
 //!
 //! # Not modelled
-//! The ticks by which the real one takes its decisions, priorities, the locks of the
-//! queues.
+//! The ticks by which the real one takes its decisions, priorities, the two queues that a
+//! processor locks to take a task from another, and what a signal takes from the task that runs there.
 
 use super::event::What;
 use super::task::{Activity, TaskState};
@@ -85,12 +87,10 @@ impl SimWorld {
         self.cpus[cpu].queue.len() + usize::from(self.cpus[cpu].task.is_some())
     }
 
-    /// Makes a sleeping task ready; `from`: where it is woken from. Tells whether an idle processor
-    /// had to be told.
-    pub(crate) fn awaken(&mut self, task: usize, from: usize) -> bool {
-        debug_assert_eq!(self.tasks[task].state, TaskState::Asleep);
+    /// Returns the processor that a sleeping task goes to if it is woken from `from`.
+    pub(crate) fn target(&self, task: usize, from: usize) -> usize {
         let before = self.tasks[task].cpu;
-        let target = if self.idle.has(before) {
+        if self.idle.has(before) {
             before
         } else if let Some(cpu) = self.idle_near(before).or_else(|| self.idle_near(from)) {
             cpu
@@ -98,7 +98,33 @@ impl SimWorld {
             from
         } else {
             before
-        };
+        }
+    }
+
+    /// Takes a turn at the queue of `target`, for the running task, which puts another one into it.
+    /// Returns how long that takes.
+    ///
+    /// Below one last-level cache the waker locks the queue itself: it waits for others that do so, and
+    /// for a switch that goes on there. The queue of a processor further away it does not touch: it
+    /// leaves the task in a list there, and sends a signal.
+    pub(crate) fn turn_at_queue(&mut self, target: usize) -> Ps {
+        let from = self.tasks[self.current].cpu;
+        let held = self.kernel_time(self.machine.cost.queue, from);
+        let (here, there) = (self.cpus[from].cache, self.cpus[target].cache);
+        if here != there {
+            return self.machine.cost.transfer[self.machine.between(here, there)] + held;
+        }
+        let away =
+            if self.cpus[target].locked_by == from { 0 } else { self.machine.cost.transfer[0] };
+        let begins = (self.now + away).max(self.cpus[target].locked_until);
+        self.cpus[target].locked_until = begins + held;
+        self.cpus[target].locked_by = from;
+        begins + held - self.now
+    }
+
+    /// Makes a sleeping task ready on a processor. Tells whether an idle processor had to be told.
+    pub(crate) fn awaken(&mut self, task: usize, target: usize) -> bool {
+        debug_assert_eq!(self.tasks[task].state, TaskState::Asleep);
         self.migrate(task, target);
         let credit = self.machine.cost.credit as i64;
         let floor = self.cpus[target].floor - credit;
@@ -205,6 +231,7 @@ impl SimWorld {
         let cpu_ = &mut self.cpus[cpu];
         cpu_.busy += ran + switch;
         cpu_.left_at = now + switch;
+        (cpu_.locked_until, cpu_.locked_by) = (cpu_.left_at, cpu);
         cpu_.task = None;
         cpu_.resched = false;
         cpu_.switching = true;

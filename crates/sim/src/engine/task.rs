@@ -80,12 +80,14 @@ pub(crate) struct SimTask {
     pub(crate) poll: Poll,
     pub(crate) place: Activity,
     pub(crate) mark: Ps,
+    /// Whether its accesses are those of the kernel, which no trace shows.
+    pub(crate) hushed: bool,
     pub(crate) on_cpu: &'static U32,
     pub(crate) random: Random,
 }
 
-/// The sleepers of each address, the longest asleep first.
+/// The sleepers of each bucket with their addresses, the longest asleep first.
 #[derive(Default)]
 pub(crate) struct Sleepers {
-    pub(super) queues: HashMap<usize, VecDeque<usize>>,
+    pub(super) queues: HashMap<usize, VecDeque<(usize, usize)>>,
 }

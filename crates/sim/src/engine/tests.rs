@@ -46,6 +46,34 @@ fn a_ball_between_two_cores_takes_two_transfers() {
 }
 
 #[test]
+fn wakers_take_turns_at_a_queue_below_their_cache_and_leave_others_alone() {
+    let mut machine = Machine::bundled("epyc-2x64").expect("built in");
+    for (name, value) in [("queue", 0.4), ("wake", 1.0)] {
+        assert!(machine.change(name, |_| value));
+    }
+    let held = ps(400.0);
+    let (near, far) = (machine.cost.transfer[0], machine.cost.transfer[1]);
+    let mut world = SimWorld::new(&machine, RunSettings::default());
+    for _ in 0..2 {
+        world.spawn(|| {});
+    }
+    // Two wakers of one cache, each on a core; the target is a third core there.
+    (world.tasks[0].cpu, world.tasks[1].cpu) = (0, 2);
+    world.current = 0;
+    assert_eq!(world.turn_at_queue(4), near + held);
+    world.current = 1;
+    assert_eq!(world.turn_at_queue(4), near + 2 * held, "behind the first");
+    // Its line is at hand now.
+    world.now = ps(1e6);
+    assert_eq!(world.turn_at_queue(4), held);
+    // Below another cache of the node nobody waits.
+    let other = machine.cpus_near(0).end;
+    assert_eq!(world.turn_at_queue(other), far + held);
+    world.current = 0;
+    assert_eq!(world.turn_at_queue(other), far + held);
+}
+
+#[test]
 fn what_shares_a_line_natively_shares_it_here() {
     #[repr(C, align(64))]
     struct Near(U32, U32);

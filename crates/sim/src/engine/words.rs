@@ -60,3 +60,33 @@ impl QueueNode {
         QueueNode { next: U64::ZERO, locked: U32::ZERO }
     }
 }
+
+/// A lock of the kernel that takes turns by number (`locks::spin` has how). The real one has both
+/// numbers in the halves of one word.
+#[repr(C)]
+pub(crate) struct TicketLock {
+    pub(crate) next: U32,
+    pub(crate) turn: U32,
+}
+
+impl TicketLock {
+    pub(crate) const fn new() -> Self {
+        TicketLock { next: U32::ZERO, turn: U32::ZERO }
+    }
+}
+
+/// A bucket of the kernel for those who sleep on a word (`futex` has how), which has a cache line.
+#[repr(C)]
+pub(crate) struct Bucket {
+    /// The number of those who sleep there or are about to.
+    pub(crate) waiters: U32,
+    pub(crate) lock: TicketLock,
+    /// The ends of the queue.
+    pub(crate) queue: U32,
+}
+
+impl Bucket {
+    pub(crate) const fn new() -> Self {
+        Bucket { waiters: U32::ZERO, lock: TicketLock::new(), queue: U32::ZERO }
+    }
+}

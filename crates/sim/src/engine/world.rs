@@ -24,13 +24,13 @@ use super::task::{Activity, NOBODY, PLACES, SimTask, Sleepers, TaskState};
 use super::time::{Ps, at_speed};
 use super::trace::{StepKind, StepTrace};
 use super::turn::{TaskBody, TurnEnd};
-use super::words::{QueueNode, Sim, U32, U64};
+use super::words::{Bucket, QueueNode, Sim, U32, U64};
 use crate::machine::Machine;
 use crate::tally::SimTally;
 use lockstead_core::TableEntry;
 use std::any::Any;
 use std::cell::Cell;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 /// The state of one simulation.
 pub(crate) struct SimWorld {
@@ -50,10 +50,15 @@ pub(crate) struct SimWorld {
     pub(crate) reach: Reach,
     pub(crate) slots: Vec<&'static TableEntry<Sim>>,
     pub(crate) sleepers: Sleepers,
-    /// The lines of the kernel's buckets of waiters.
-    pub(crate) buckets: Vec<&'static U32>,
+    /// The kernel's buckets of waiters, and which one of them stands for which of its table.
+    pub(crate) buckets: Vec<&'static Bucket>,
+    pub(super) bucket_places: HashMap<usize, usize>,
+    /// What the hash of an address depends on.
+    pub(super) salt: u64,
     pub(crate) lists: Vec<VecDeque<u32>>,
     pub(crate) nodes: Vec<&'static QueueNode>,
+    /// Places in a queue that belong to no task yet.
+    pub(crate) spare_nodes: Vec<&'static QueueNode>,
     pub(crate) data: Vec<&'static U64>,
     pub(crate) tally: SimTally,
     plan: Option<Box<dyn Any>>,
@@ -141,8 +146,11 @@ impl SimWorld {
             slots: Vec::new(),
             sleepers: Sleepers::default(),
             buckets: Vec::new(),
+            bucket_places: HashMap::new(),
+            salt: how.seed,
             lists: Vec::new(),
             nodes: Vec::new(),
+            spare_nodes: Vec::new(),
             data: Vec::new(),
             tally: SimTally::default(),
             plan: None,
@@ -190,6 +198,7 @@ impl SimWorld {
             poll: Poll::default(),
             place: Activity::Think,
             mark: 0,
+            hushed: false,
             on_cpu,
             random: Random::new(seed),
         });

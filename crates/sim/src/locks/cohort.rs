@@ -10,6 +10,7 @@
 //! # Source
 //! Cohort locks: Dice, Marathe, Shavit, "Lock cohorting" (2012).
 
+use super::plain::PlainLock;
 use crate::engine::calls::{at, me, pause};
 use crate::engine::task::Activity;
 use crate::engine::words::QueueNode;
@@ -60,8 +61,10 @@ impl SpinMutex {
     fn take(&self) -> bool {
         self.word.read() == 0 && self.word.replace(0, 1).is_ok()
     }
+}
 
-    pub(crate) fn lock(&self) {
+impl PlainLock for SpinMutex {
+    fn lock(&self) {
         if self.word.replace(0, 1).is_ok() {
             return;
         }
@@ -75,10 +78,12 @@ impl SpinMutex {
         });
     }
 
-    pub(crate) fn unlock(&self) {
+    fn unlock(&self) {
         self.word.write(0);
     }
+}
 
+impl SpinMutex {
     fn node_of_caller(&self) -> usize {
         if self.queues.len() == 1 {
             return 0;

@@ -7,7 +7,8 @@
 //!
 //! # The steps of its history
 //! - 2006: a task that fails sleeps ([`HistorySteps::spins`] off).
-//! - 2013, "without patch": spins while the owner runs; each try is an exchange.
+//! - 2009: spins while any owner runs, however often it changes ([`HistorySteps::stays`]).
+//! - 2010 to 2013, "without patch": spins while the owner runs; each try is an exchange.
 //! - patch 2: reads before each exchange ([`HistorySteps::reads_first`]).
 //! - patch 3: spinners stand in a queue ([`HistorySteps::queues`]).
 
@@ -24,6 +25,7 @@ use crate::engine::world::{SimWorld, with};
 #[derive(Clone, Copy)]
 pub(crate) struct HistorySteps {
     pub(crate) spins: bool,
+    pub(crate) stays: bool,
     pub(crate) reads_first: bool,
     pub(crate) queues: bool,
 }
@@ -113,13 +115,15 @@ impl CounterMutex {
         }
     }
 
-    /// Spins while `owner` has it and runs. Returns false if another task has it then.
+    /// Spins while `owner` has it and runs. Returns false if another task has it then, and the mutex
+    /// is of a time at which that is a reason to sleep.
     fn spin_on(&self, owner: u64) -> bool {
         at(Activity::SpinOnOwner, || {
             while self.owner.read() == owner && runs(owner as usize - 1) && !need_resched() {
                 pause();
             }
-            self.owner.read() == 0
+            let now = self.owner.read();
+            now == 0 || self.steps.stays && now != owner
         })
     }
 

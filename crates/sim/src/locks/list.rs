@@ -5,10 +5,9 @@
 //! order, so that the processor that has just released it is ahead of all others. Since then
 //! they take turns.
 
-use super::spin::TicketLock;
 use crate::engine::calls::{at, pause};
 use crate::engine::task::Activity;
-use crate::engine::words::U32;
+use crate::engine::words::{TicketLock, U32};
 
 /// The lock of a wait list.
 #[repr(C)]

@@ -3,25 +3,38 @@
 //! # Invariants
 //! - **HELD-ONCE** `SimLock::with` releases the lock on the task that has just taken it, once.
 
+mod adaptive;
+mod clh;
 mod cohort;
 mod counter;
 mod futex;
 mod list;
+mod lot;
+mod plain;
 mod semaphore;
 pub(crate) mod spin;
+mod std_mutex;
+mod turns;
 
 use crate::engine::StepKind;
 use crate::engine::calls::{at, note, now};
 use crate::engine::task::Activity;
-use crate::engine::words::Sim;
+use crate::engine::words::{Sim, TicketLock};
 use crate::engine::world::{SimWorld, with};
+use adaptive::AdaptiveMutex;
+use clh::ClhMutex;
 use cohort::SpinMutex;
 use counter::{CounterMutex, HistorySteps};
 use futex::FutexMutex;
 use lockstead_core::policy::{BackOff, Bound, Fair, Queue, Spinning, Standard, Without};
 use lockstead_core::{ClassicSemaphore, Off, RawMutex, TunedSemaphore};
+use lot::LotMutex;
+use plain::PlainLock;
 use semaphore::Semaphore2005;
+use spin::QueueLock;
 use std::panic::Location;
+use std_mutex::StdMutex;
+use turns::BackOffMutex;
 
 /// The name of a lock that can be simulated.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -30,6 +43,8 @@ pub enum SimLockName {
     Semaphore2005,
     /// The counter mutex of 2006.
     Counter2006,
+    /// The mutex of 2009, whose spinners stay when the owner changes.
+    Spinning2009,
     /// The mutex of 2013, whose spinners stand in no queue: "without patch".
     Spinning2013,
     /// The mutex of 2013, reading before each exchange: patch 2.
@@ -62,12 +77,31 @@ pub enum SimLockName {
     SpinQueue,
     /// A mutex that only spins, in a queue for each memory node.
     SpinQueueNuma,
+    /// A lock by ticket.
+    Ticket,
+    /// A word that is tried when it looks free, with back-off.
+    BackOff,
+    /// The queue of Mellor-Crummey and Scott, which nobody passes.
+    Mcs,
+    /// The queue of Craig, Landin and Hagersten.
+    Clh,
+    /// The C library's adaptive mutex.
+    FutexAdaptive,
+    /// The mutex of parking_lot.
+    ParkingLot,
+    /// The mutex of Rust's standard library.
+    RustStd,
 }
 
 /// The locks, each with its name and what it is.
-pub const LOCKS: [(SimLockName, &str, &str); 18] = [
+pub const LOCKS: [(SimLockName, &str, &str); 26] = [
     (SimLockName::Semaphore2005, "semaphore-2005", "the kernel's semaphore of 2005"),
     (SimLockName::Counter2006, "counter-2006", "the kernel's mutex of 2006, which does not spin"),
+    (
+        SimLockName::Spinning2009,
+        "spinning-2009",
+        "the kernel's mutex of 2009, spinners stay when the owner changes",
+    ),
     (
         SimLockName::Spinning2013,
         "spinning-2013",
@@ -104,6 +138,13 @@ pub const LOCKS: [(SimLockName, &str, &str); 18] = [
     (SimLockName::Futex, "futex", "a word that one sleeps on: the C library's mutex"),
     (SimLockName::SpinQueue, "spin-queue", "a mutex that only spins, in a queue"),
     (SimLockName::SpinQueueNuma, "spin-queue-numa", "the same, its queue goes by memory node"),
+    (SimLockName::Ticket, "ticket", "a spin lock that takes turns by number"),
+    (SimLockName::BackOff, "back-off", "a spin lock that is read, then tried, with back-off"),
+    (SimLockName::Mcs, "mcs", "the queue of Mellor-Crummey and Scott; nobody passes it"),
+    (SimLockName::Clh, "clh", "the queue of Craig, Landin and Hagersten; nobody passes it"),
+    (SimLockName::FutexAdaptive, "futex-adaptive", "the C library's adaptive mutex"),
+    (SimLockName::ParkingLot, "parking-lot", "parking_lot's mutex"),
+    (SimLockName::RustStd, "rust-std", "the mutex of Rust's standard library"),
 ];
 
 /// The ingredients of lockstead's mutex, each with the lock that lacks it; the first lacks none.
@@ -144,18 +185,24 @@ pub(crate) enum SimLock {
     Sleeping(&'static RawMutex<Sim, Off, Without<Spinning>>),
     Classic(&'static ClassicSemaphore<Sim>),
     Tuned(&'static TunedSemaphore<Sim>),
-    Futex(&'static FutexMutex),
-    Spin(&'static SpinMutex),
+    Plain(&'static dyn PlainLock),
 }
 
 impl SimLock {
     pub(crate) fn place(w: &mut SimWorld, name: SimLockName) -> SimLock {
         let counter = |w: &mut SimWorld, spins, reads_first, queues| {
-            SimLock::Counter(CounterMutex::place(w, HistorySteps { spins, reads_first, queues }))
+            SimLock::Counter(CounterMutex::place(
+                w,
+                HistorySteps { spins, stays: false, reads_first, queues },
+            ))
         };
         match name {
             SimLockName::Semaphore2005 => SimLock::Semaphore(Semaphore2005::place(w)),
             SimLockName::Counter2006 => counter(w, false, false, false),
+            SimLockName::Spinning2009 => SimLock::Counter(CounterMutex::place(
+                w,
+                HistorySteps { spins: true, stays: true, reads_first: false, queues: false },
+            )),
             SimLockName::Spinning2013 => counter(w, true, false, false),
             SimLockName::ReadFirst2013 => counter(w, true, true, false),
             SimLockName::Queued2013 => counter(w, true, true, true),
@@ -175,9 +222,16 @@ impl SimLock {
             SimLockName::SemaphoreTuned => {
                 SimLock::Tuned(w.arena.place(TunedSemaphore::new(1).expect("one permit")))
             }
-            SimLockName::Futex => SimLock::Futex(w.arena.place(FutexMutex::new())),
-            SimLockName::SpinQueue => SimLock::Spin(SpinMutex::place(w, false)),
-            SimLockName::SpinQueueNuma => SimLock::Spin(SpinMutex::place(w, true)),
+            SimLockName::Futex => SimLock::Plain(w.arena.place(FutexMutex::new())),
+            SimLockName::SpinQueue => SimLock::Plain(SpinMutex::place(w, false)),
+            SimLockName::SpinQueueNuma => SimLock::Plain(SpinMutex::place(w, true)),
+            SimLockName::Ticket => SimLock::Plain(w.arena.place(TicketLock::new())),
+            SimLockName::BackOff => SimLock::Plain(w.arena.place(BackOffMutex::new())),
+            SimLockName::Mcs => SimLock::Plain(w.arena.place(QueueLock::new())),
+            SimLockName::Clh => SimLock::Plain(ClhMutex::place(w)),
+            SimLockName::FutexAdaptive => SimLock::Plain(w.arena.place(AdaptiveMutex::new())),
+            SimLockName::ParkingLot => SimLock::Plain(LotMutex::place(w)),
+            SimLockName::RustStd => SimLock::Plain(w.arena.place(StdMutex::new())),
         }
     }
 
@@ -194,8 +248,7 @@ impl SimLock {
             SimLock::Sleeping(mutex) => mutex.lock(site).expect("a task takes one lock at a time"),
             SimLock::Classic(semaphore) => semaphore.down(site),
             SimLock::Tuned(semaphore) => semaphore.down(site),
-            SimLock::Futex(mutex) => mutex.lock(),
-            SimLock::Spin(mutex) => mutex.lock(),
+            SimLock::Plain(mutex) => mutex.lock(),
         }
     }
 
@@ -217,8 +270,7 @@ impl SimLock {
             SimLock::Sleeping(mutex) => unsafe { mutex.unlock() },
             SimLock::Classic(semaphore) => semaphore.up().expect("the permit that was taken"),
             SimLock::Tuned(semaphore) => semaphore.up().expect("the permit that was taken"),
-            SimLock::Futex(mutex) => mutex.unlock(),
-            SimLock::Spin(mutex) => mutex.unlock(),
+            SimLock::Plain(mutex) => mutex.unlock(),
         }
     }
 

@@ -3,21 +3,10 @@
 
 use crate::engine::calls::{at, me, pause};
 use crate::engine::task::Activity;
-use crate::engine::words::{QueueNode, U32, U64};
+use crate::engine::words::{QueueNode, TicketLock, U32, U64};
 use crate::engine::world::with;
 
-/// Takes turns by number. The real one has both numbers in the halves of one word.
-#[repr(C)]
-pub(crate) struct TicketLock {
-    next: U32,
-    turn: U32,
-}
-
 impl TicketLock {
-    pub(crate) const fn new() -> Self {
-        TicketLock { next: U32::ZERO, turn: U32::ZERO }
-    }
-
     pub(crate) fn lock(&self) {
         at(Activity::SpinLock, || {
             let ticket = self.next.update(|next| next.wrapping_add(1));

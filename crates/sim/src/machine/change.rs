@@ -3,7 +3,7 @@
 use super::Machine;
 
 /// The numbers that can be changed, by the names that they have in a file.
-pub const NUMBERS: [&str; 27] = [
+pub const NUMBERS: [&str; 31] = [
     "hit",
     "exchange",
     "sibling",
@@ -22,6 +22,7 @@ pub const NUMBERS: [&str; 27] = [
     "credit",
     "switch",
     "wake",
+    "queue",
     "kick",
     "signal",
     "placement",
@@ -29,6 +30,9 @@ pub const NUMBERS: [&str; 27] = [
     "balance",
     "call",
     "futex",
+    "bucket",
+    "buckets",
+    "waking",
     "clock",
     "restart",
 ];
@@ -59,6 +63,7 @@ impl Machine {
             "credit" => &mut scheduler.credit,
             "switch" => &mut scheduler.switch,
             "wake" => &mut scheduler.wake,
+            "queue" => &mut scheduler.queue,
             "kick" => &mut scheduler.kick,
             "signal" => &mut scheduler.signal,
             "placement" => &mut scheduler.placement,
@@ -66,6 +71,9 @@ impl Machine {
             "balance" => &mut scheduler.balance,
             "call" => &mut kernel.call,
             "futex" => &mut kernel.futex,
+            "bucket" => &mut kernel.bucket,
+            "buckets" => &mut kernel.buckets,
+            "waking" => &mut kernel.waking,
             "clock" => &mut kernel.clock,
             "restart" => &mut kernel.restart,
             _ => return None,

@@ -22,6 +22,8 @@ pub(crate) struct Cost {
     pub(crate) credit: u64,
     pub(crate) switch: u64,
     pub(crate) wake: u64,
+    /// The part of it for which the target's queue is locked.
+    pub(crate) queue: u64,
     pub(crate) kick: u64,
     pub(crate) signal: u64,
     pub(crate) balance: u64,
@@ -53,6 +55,7 @@ impl Machine {
             credit: us(scheduler.credit),
             switch: us(scheduler.switch),
             wake: us(scheduler.wake),
+            queue: us(scheduler.queue.min(scheduler.wake)),
             kick: us(scheduler.kick),
             signal: us(scheduler.signal),
             balance: us(scheduler.balance),

@@ -4,8 +4,9 @@ use super::Machine;
 use crate::file::{FileError, FileReader, parse};
 
 /// The machines that are built in: name and file.
-pub const BUNDLED: [(&str, &str); 9] = [
+pub const BUNDLED: [(&str, &str); 10] = [
     ("westmere-8x10", include_str!("../../machines/westmere-8x10.toml")),
+    ("nehalem-ex-8x8", include_str!("../../machines/nehalem-ex-8x8.toml")),
     ("smp-8way-2005", include_str!("../../machines/smp-8way-2005.toml")),
     ("p4-2way-2005", include_str!("../../machines/p4-2way-2005.toml")),
     ("epyc-2x64", include_str!("../../machines/epyc-2x64.toml")),
@@ -111,12 +112,14 @@ impl Machine {
             ("credit", self.scheduler.credit),
             ("switch", self.scheduler.switch),
             ("wake", self.scheduler.wake),
+            ("queue", self.scheduler.queue),
             ("kick", self.scheduler.kick),
             ("signal", self.scheduler.signal),
             ("stay", self.scheduler.stay),
             ("balance", self.scheduler.balance),
             ("call", self.kernel.call),
             ("futex", self.kernel.futex),
+            ("bucket", self.kernel.bucket),
             ("clock", self.kernel.clock),
             ("restart", self.kernel.restart),
         ] {
@@ -130,6 +133,9 @@ impl Machine {
         for (key, speed) in [("speed", self.smt.speed), ("exchanges", self.smt.exchanges)] {
             place.expect(key, speed > 0.0 && speed <= 1.0, "a speed above 0, and at most 1")?;
         }
+        let buckets = self.kernel.buckets;
+        place.expect("buckets", (0.0..=1e6).contains(&buckets), "a number from 0 to 1000000")?;
+        place.expect("waking", (0.0..=1.0).contains(&self.kernel.waking), "0 or 1")?;
         place.expect("placement", (0.0..=1.0).contains(&self.scheduler.placement), "0 or 1")?;
         let rises = self.scheduler.idle.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fine = self.scheduler.idle.iter().all(|&(after, exit)| fine(after) && fine(exit));

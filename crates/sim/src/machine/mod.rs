@@ -119,6 +119,16 @@ fn a_tick() -> f64 {
     4000.0
 }
 
+/// Returns how long a run queue is locked for a wake-up, in microseconds: an order of magnitude.
+fn a_short_hold() -> f64 {
+    0.3
+}
+
+/// Returns how long a change of a list takes, in nanoseconds: an order of magnitude.
+fn a_change_of_a_list() -> f64 {
+    60.0
+}
+
 fn some_patience() -> u32 {
     8
 }
@@ -150,6 +160,9 @@ pub struct Scheduler {
     pub switch: f64,
     /// The time that it takes to wake a task, for the one that wakes it.
     pub wake: f64,
+    /// The part of it for which the queue of the target is locked; 0: queues have no locks.
+    #[serde(default = "a_short_hold")]
+    pub queue: f64,
     /// The time that the waker pays beyond that for a processor that was idle.
     #[serde(default)]
     pub kick: f64,
@@ -184,6 +197,16 @@ pub struct Kernel {
     pub call: f64,
     /// The time to find the bucket of an address.
     pub futex: f64,
+    /// The time for which a change of a bucket's queue keeps its lock, beside the accesses; 0: buckets
+    /// have no locks.
+    #[serde(default = "a_change_of_a_list")]
+    pub bucket: f64,
+    /// The number of buckets in all; 0: 256 for each processor, as Linux has them from 3.14 on.
+    #[serde(default)]
+    pub buckets: f64,
+    /// Whether a waker wakes with the bucket's lock in its hands: 1, or 0.
+    #[serde(default)]
+    pub waking: f64,
     /// The time that one reading of the clock takes.
     pub clock: f64,
     /// The time to restart the releases of other threads; 0: none can be restarted, and a
@@ -271,6 +294,17 @@ impl Machine {
     /// Tells whether tasks are placed by nodes, caches and cores.
     pub(crate) fn balances(&self) -> bool {
         self.scheduler.placement > 0.0
+    }
+
+    /// Tells whether wakers wake with the lock of a bucket in their hands.
+    pub(crate) fn wakes_inside(&self) -> bool {
+        self.kernel.waking > 0.0
+    }
+
+    /// Returns the number of buckets of sleepers: a power of two.
+    pub(crate) fn buckets(&self) -> usize {
+        let given = self.kernel.buckets as usize;
+        (if given == 0 { 256 * self.cpus() } else { given }).next_power_of_two()
     }
 
     /// Returns the distance between two last-level caches.

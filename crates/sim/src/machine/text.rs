@@ -57,6 +57,7 @@ impl Machine {
             ("credit", scheduler.credit, "how far a sleeper may be behind"),
             ("switch", scheduler.switch, "changing tasks"),
             ("wake", scheduler.wake, "waking a task, for who wakes it"),
+            ("queue", scheduler.queue, "of that, with the queue locked; 0: queues have no locks"),
             ("kick", scheduler.kick, "the same, beyond that, if its processor is idle"),
             ("signal", scheduler.signal, "until that processor notices"),
             ("placement", scheduler.placement, "1: by nodes, caches and cores; 0: in a row"),
@@ -76,6 +77,9 @@ impl Machine {
         for (name, value, what) in [
             ("call", kernel.call, "a system call"),
             ("futex", kernel.futex, "finding an address's bucket"),
+            ("bucket", kernel.bucket, "changing its queue; 0: buckets have no locks"),
+            ("buckets", kernel.buckets, "so many; 0: 256 for each processor"),
+            ("waking", kernel.waking, "1: whoever wakes has the bucket's lock, 0: not any more"),
             ("clock", kernel.clock, "reading the clock"),
             ("restart", kernel.restart, "restarting releases; 0: a release is an exchange"),
         ] {

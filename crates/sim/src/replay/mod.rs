@@ -25,7 +25,7 @@ use crate::many::{Stopped, many};
 use crate::work::{RunFigures, Workload, run};
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use tables::{TableFigure, TablePoint, TableSamples, Value, entries};
+use tables::{BOX_2010, BOX_2013, TableFigure, TablePoint, TableSamples, Value, entries};
 
 /// The settings of a replay.
 #[derive(Clone, Debug)]
@@ -296,22 +296,25 @@ impl Shipped {
 impl TablePoint {
     /// Returns the name of the fit that its numbers come from.
     fn fit_of<'a>(&self, numbers: Numbers<'a>) -> &'a str {
-        if self.machine != "westmere-8x10" {
-            &numbers.boxes.name
-        } else if fits::is_server(self.workload) {
+        if fits::is_server(self.workload) {
             &numbers.server.name
+        } else if self.machine != BOX_2013 {
+            &numbers.boxes.name
         } else {
             &numbers.fit.name
         }
     }
 
     fn simulate(&self, numbers: Numbers<'_>, seed: u64) -> RunFigures {
-        let (machine, workload): (Machine, Workload) = if self.machine != "westmere-8x10" {
-            (numbers.boxes.machine(self.machine), numbers.boxes.workload(self.workload))
-        } else if fits::is_server(self.workload) {
-            (numbers.best.machine(), numbers.server.workload(self.workload))
+        let name = self.machine;
+        let (machine, workload): (Machine, Workload) = if fits::is_server(self.workload) {
+            (numbers.best.machine(name), numbers.server.workload(self.workload))
+        } else if name == BOX_2013 {
+            (numbers.fit.machine(name), numbers.fit.workload(self.workload))
+        } else if name == BOX_2010 {
+            (numbers.best.machine(name), numbers.boxes.workload_of_2010(self.workload))
         } else {
-            (numbers.fit.machine(), numbers.fit.workload(self.workload))
+            (numbers.boxes.machine(name), numbers.boxes.workload(self.workload))
         };
         let part = machine
             .with_nodes(self.nodes)

@@ -1,7 +1,8 @@
 //! The published tables, as they stand in the project's data.
 
 /// The published tables, each with its name and content.
-const TABLES: [(&str, &str); 7] = [
+const TABLES: [(&str, &str); 8] = [
+    ("mutex_spin_2010", include_str!("../../../../bench/data/published/mutex_spin_2010.csv")),
     ("high_systime_2013", include_str!("../../../../bench/data/published/high_systime_2013.csv")),
     (
         "slowpath_share_2013",

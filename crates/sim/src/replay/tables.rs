@@ -97,13 +97,18 @@ impl TableSamples {
     }
 }
 
+/// The boxes of the documents of 2010 and 2013.
+pub(super) const BOX_2010: &str = "nehalem-ex-8x8";
+pub(super) const BOX_2013: &str = "westmere-8x10";
+
 const BEFORE: SimLockName = SimLockName::Spinning2013;
 const PATCH_2: SimLockName = SimLockName::ReadFirst2013;
 const PATCH_3: SimLockName = SimLockName::Queued2013;
 
 /// Returns all figures of all tables.
 pub(super) fn entries(samples: &TableSamples) -> Vec<TableFigure> {
-    let mut all = high_systime(samples);
+    let mut all = spin_2010();
+    all.extend(high_systime(samples));
     all.extend(slow_path());
     all.extend(patch("aim7_patch2_2013", BEFORE, PATCH_2, samples));
     all.extend(fserver(samples));
@@ -120,15 +125,46 @@ fn points(
     workload: &'static str,
     users: &[usize],
 ) -> Vec<TablePoint> {
-    let point = |&users: &usize| TablePoint {
-        machine: "westmere-8x10",
-        nodes,
-        threads,
-        lock,
-        workload,
-        users,
-    };
+    let point =
+        |&users: &usize| TablePoint { machine: BOX_2013, nodes, threads, lock, workload, users };
     users.iter().map(point).collect()
+}
+
+/// The mutex whose spinners stay when its owner changes, and the one whose spinners do not. The document
+/// does not say how many users fserver had.
+fn spin_2010() -> Vec<TableFigure> {
+    let table = "mutex_spin_2010";
+    let mut entries = Vec::new();
+    for cells in rows(table) {
+        let at = |lock| TablePoint {
+            machine: BOX_2010,
+            nodes: 8,
+            threads: 2,
+            lock,
+            workload: workload(cells[0]),
+            users: cells[1].parse().unwrap_or(1500),
+        };
+        let (before, after) = (number(cells[2]), number(cells[3]));
+        let unit = if cells[4] == "jpm" { "jpm" } else { "per second" };
+        let value = |point: TablePoint| match unit {
+            "jpm" => Value::PerMinute(vec![point]),
+            _ => Value::PerSecond(point),
+        };
+        let entry = |column, unit, published, value| TableFigure {
+            table,
+            row: cells[0].to_owned(),
+            column,
+            unit,
+            published,
+            value,
+        };
+        let (stays, leaves) = (at(SimLockName::Spinning2009), at(BEFORE));
+        entries.push(entry("without patch", unit, before, value(stays.clone())));
+        entries.push(entry("with patch", unit, after, value(leaves.clone())));
+        let change = (after / before - 1.0) * 100.0;
+        entries.push(entry("change", "percent", change, Value::Change(vec![stays], vec![leaves])));
+    }
+    entries
 }
 
 fn high_systime(samples: &TableSamples) -> Vec<TableFigure> {
