@@ -130,7 +130,8 @@ fn points(
     users.iter().map(point).collect()
 }
 
-/// The mutex whose spinners stay when its owner changes, and the one whose spinners do not. The document
+/// Returns the figures of the mutex whose spinners stay when its owner changes, and of the one whose
+/// spinners do not. The document
 /// does not say how many users fserver had.
 fn spin_2010() -> Vec<TableFigure> {
     let table = "mutex_spin_2010";
