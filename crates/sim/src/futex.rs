@@ -5,13 +5,15 @@
 //! A bucket has a lock, the number of those who are in it or about to be, and a queue of sleepers. A
 //! waiter takes the lock, reads the word, lines up and releases the lock; a waker takes it, looks for
 //! sleepers of its address, past those of others, and takes them out. Linux before 4.2 woke them with
-//! the lock in its hands, since then it does so afterwards (`waking`). Everybody who sleeps, wakes or
+//! the lock in its hands, since then it does so afterwards, and the lock, which had given turns by number, is a
+//! queue, each of whose waiters spins on a line of its own (`waking`). Everybody who sleeps, wakes or
 //! gives up on one word meets there, so that the costs grow with their number.
 //!
 //! With `bucket = 0` there is no lock: a call costs an exchange on the bucket's line.
 //!
 //! # Source
-//! Linux' `kernel/futex.c`: `futex_wait_setup`, `futex_wake`, `unqueue_me`; the number of waiters by
+//! Linux' `kernel/futex.c`: `futex_wait_setup`, `futex_wake`, `unqueue_me`; its spin lock, `qspinlock` since 4.2;
+//! the number of waiters by
 //! which a waker spares itself the lock is from 3.14 on, as is the size of the table.
 
 use crate::engine::calls::{self, in_kernel};
@@ -25,6 +27,14 @@ fn came(bucket: &Bucket, by: i32) {
     if with(|w| !w.machine.wakes_inside()) {
         bucket.waiters.update_quietly(|waiters| waiters.wrapping_add_signed(by));
     }
+}
+
+fn lock(bucket: &Bucket) {
+    if with(|w| w.machine.wakes_inside()) { bucket.turns.lock() } else { bucket.line.lock() }
+}
+
+fn unlock(bucket: &Bucket) {
+    if with(|w| w.machine.wakes_inside()) { bucket.turns.unlock() } else { bucket.line.unlock() }
 }
 
 /// Changes the queue, with the lock in its hands.
@@ -80,7 +90,7 @@ fn sleep(address: usize, holds: impl Fn(bool) -> bool, how: &WaitBounds<'_, Sim>
     let bucket = enter(address);
     if let Some(bucket) = bucket {
         came(bucket, 1);
-        bucket.lock.lock();
+        lock(bucket);
     }
     let until = how.deadline.map(|deadline| deadline.0.saturating_mul(1000));
     let refused = if !holds(bucket.is_some()) {
@@ -94,7 +104,7 @@ fn sleep(address: usize, holds: impl Fn(bool) -> bool, how: &WaitBounds<'_, Sim>
     };
     if let Some(refused) = refused {
         if let Some(bucket) = bucket {
-            bucket.lock.unlock();
+            unlock(bucket);
             came(bucket, -1);
         }
         return refused;
@@ -108,7 +118,7 @@ fn sleep(address: usize, holds: impl Fn(bool) -> bool, how: &WaitBounds<'_, Sim>
         w.tasks[current].sleepy = true;
     });
     if let Some(bucket) = bucket {
-        bucket.lock.unlock();
+        unlock(bucket);
     }
     // A wake-up that was late for an earlier wait ends none of this one.
     while with(|w| w.lies()) {
@@ -127,12 +137,12 @@ fn give_up_place(address: usize, bucket: Option<&'static Bucket>) -> WaitOutcome
     if with(|w| w.lies())
         && let Some(bucket) = bucket
     {
-        bucket.lock.lock();
+        lock(bucket);
         if with(|w| w.lies()) {
             change(bucket);
             came(bucket, -1);
         }
-        bucket.lock.unlock();
+        unlock(bucket);
     }
     with(|w| {
         let current = w.current;
@@ -164,7 +174,7 @@ fn wake_from(bucket: &'static Bucket, address: usize, count: u32) -> u32 {
     if !inside && bucket.waiters.read() == 0 {
         return 0;
     }
-    bucket.lock.lock();
+    lock(bucket);
     let mut taken = Vec::new();
     while taken.len() < count as usize {
         // Whom it looks at in vain has a line of its own.
@@ -183,7 +193,7 @@ fn wake_from(bucket: &'static Bucket, address: usize, count: u32) -> u32 {
             calls::wake(task);
         }
     }
-    bucket.lock.unlock();
+    unlock(bucket);
     if !inside {
         taken.iter().for_each(|&task| {
             calls::wake(task);

@@ -75,18 +75,36 @@ impl TicketLock {
     }
 }
 
+/// A lock that is a queue (`locks::spin` has how): its word names the last one's task, from 1. A task has a
+/// place in one queue of the program's, and in one of the `KERNEL`'s.
+#[repr(transparent)]
+pub(crate) struct QueueLock<const KERNEL: bool = false>(pub(crate) U64);
+
+impl<const KERNEL: bool> QueueLock<KERNEL> {
+    pub(crate) const fn new() -> Self {
+        QueueLock(U64::ZERO)
+    }
+}
+
 /// A bucket of the kernel for those who sleep on a word (`futex` has how), which has a cache line.
 #[repr(C)]
 pub(crate) struct Bucket {
     /// The number of those who sleep there or are about to.
     pub(crate) waiters: U32,
-    pub(crate) lock: TicketLock,
+    /// The lock of kernels before 4.2, and that since.
+    pub(crate) turns: TicketLock,
+    pub(crate) line: QueueLock<true>,
     /// The ends of the queue.
     pub(crate) queue: U32,
 }
 
 impl Bucket {
     pub(crate) const fn new() -> Self {
-        Bucket { waiters: U32::ZERO, lock: TicketLock::new(), queue: U32::ZERO }
+        Bucket {
+            waiters: U32::ZERO,
+            turns: TicketLock::new(),
+            line: QueueLock::new(),
+            queue: U32::ZERO,
+        }
     }
 }

@@ -57,6 +57,8 @@ pub(crate) struct SimWorld {
     pub(super) salt: u64,
     pub(crate) lists: Vec<VecDeque<u32>>,
     pub(crate) nodes: Vec<&'static QueueNode>,
+    /// The tasks' places in queues of the kernel.
+    pub(crate) kernel_nodes: Vec<&'static QueueNode>,
     /// Places in a queue that belong to no task yet.
     pub(crate) spare_nodes: Vec<&'static QueueNode>,
     pub(crate) data: Vec<&'static U64>,
@@ -150,6 +152,7 @@ impl SimWorld {
             salt: how.seed,
             lists: Vec::new(),
             nodes: Vec::new(),
+            kernel_nodes: Vec::new(),
             spare_nodes: Vec::new(),
             data: Vec::new(),
             tally: SimTally::default(),

@@ -13,12 +13,11 @@
 //! - patch 3: spinners stand in a queue ([`HistorySteps::queues`]).
 
 use super::list::ListLock;
-use super::spin::QueueLock;
 use crate::engine::calls::{
     at, get_sleepy, me, need_resched, pause, runs, schedule, stay_awake, wake,
 };
 use crate::engine::task::Activity;
-use crate::engine::words::{U32, U64};
+use crate::engine::words::{QueueLock, U32, U64};
 use crate::engine::world::{SimWorld, with};
 
 /// The steps of its history that a mutex has taken.

@@ -3,7 +3,7 @@
 
 use crate::engine::calls::{at, me, pause};
 use crate::engine::task::Activity;
-use crate::engine::words::{QueueNode, TicketLock, U32, U64};
+use crate::engine::words::{QueueLock, QueueNode, TicketLock, U32};
 use crate::engine::world::with;
 
 impl TicketLock {
@@ -65,30 +65,22 @@ impl RwSpinLock {
     }
 }
 
-/// A lock that is a queue: its word names the last one's task, from 1.
-#[repr(transparent)]
-pub(crate) struct QueueLock(U64);
-
-fn node(number: u64) -> &'static QueueNode {
-    with(|w| w.nodes[number as usize - 1])
-}
-
-impl QueueLock {
-    pub(crate) const fn new() -> Self {
-        QueueLock(U64::ZERO)
+impl<const KERNEL: bool> QueueLock<KERNEL> {
+    fn node(number: u64) -> &'static QueueNode {
+        with(|w| if KERNEL { &w.kernel_nodes } else { &w.nodes }[number as usize - 1])
     }
 
     pub(crate) fn lock(&self) {
         at(Activity::SpinQueue, || {
             let mine = me() as u64 + 1;
-            let node_ = node(mine);
+            let node_ = Self::node(mine);
             node_.locked.write(0);
             node_.next.write(0);
             let before = self.0.update(|_| mine);
             if before == 0 {
                 return;
             }
-            node(before).next.write(mine);
+            Self::node(before).next.write(mine);
             while node_.locked.read() == 0 {
                 pause();
             }
@@ -98,20 +90,20 @@ impl QueueLock {
     pub(crate) fn unlock(&self) {
         at(Activity::SpinQueue, || {
             let mine = me() as u64 + 1;
-            let mut next = node(mine).next.read();
+            let mut next = Self::node(mine).next.read();
             if next == 0 {
                 if self.0.replace(mine, 0).is_ok() {
                     return;
                 }
                 loop {
-                    next = node(mine).next.read();
+                    next = Self::node(mine).next.read();
                     if next != 0 {
                         break;
                     }
                     pause();
                 }
             }
-            node(next).locked.write(1);
+            Self::node(next).locked.write(1);
         });
     }
 }

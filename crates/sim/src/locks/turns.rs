@@ -9,10 +9,9 @@
 //! (1991), which compares all three; the back-off is Anderson's (1990).
 
 use super::plain::PlainLock;
-use super::spin::QueueLock;
 use crate::engine::calls::{at, chance, pause};
 use crate::engine::task::Activity;
-use crate::engine::words::{Sim, TicketLock, U32};
+use crate::engine::words::{QueueLock, Sim, TicketLock, U32};
 use lockstead_core::Platform;
 
 impl PlainLock for TicketLock {

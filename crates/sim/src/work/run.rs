@@ -137,6 +137,8 @@ pub fn run_traced(
     for _ in 0..tasks {
         let node = w.arena.place(QueueNode::new());
         w.nodes.push(node);
+        let node = w.arena.place(QueueNode::new());
+        w.kernel_nodes.push(node);
     }
     let plan = w.keep(Plan { workload: workload.clone(), sites });
     for _ in 0..tasks {
