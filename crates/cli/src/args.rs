@@ -54,6 +54,11 @@ pub(crate) enum Command {
     Demo(Measuring),
     /// Measure locks against each other
     Bench(Measuring),
+    /// Locks over etcd: for scripts, and who holds and waits for them on which host
+    ///
+    /// `lock NAME -- COMMAND` with a fencing token, `dump` with deadlocks over all hosts, `ls`, `top`,
+    /// `release`, and a demonstration that starts a member of etcd by itself.
+    Cluster(Measuring),
     /// Show where a mutex's advantages come from, one ingredient at a time
     ///
     /// The mutex, and a semaphore with the same slow path, whole and with one ingredient left out:

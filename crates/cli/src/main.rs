@@ -47,6 +47,7 @@ fn main() -> ExitCode {
     output::end(match cli.command {
         Command::Demo(rest) => measuring::start(&["demo"], &rest),
         Command::Bench(rest) => measuring::start(&["bench"], &rest),
+        Command::Cluster(rest) => measuring::start_cluster(&rest),
         Command::Attach(flags) => run::attach(&flags),
         Command::Completions(flags) => installing::completions(&flags),
         Command::Diff(flags) => diff::run(&flags),

@@ -1,7 +1,8 @@
-//! The subcommands that measure, simulate and draw: those of `lockstead-bench`, a program of its
-//! own, so that this command carries no benchmark.
+//! The subcommands that other programs have: `lockstead-bench`, which measures, simulates and draws, so
+//! that this command carries no benchmark; and `lockstead-cluster`, so that it carries no client of etcd.
 //!
-//! `lockstead bench …` becomes `lockstead-bench bench …`, as git does with its subcommands. The
+//! `lockstead bench …` becomes `lockstead-bench bench …`, as git does with its subcommands, and
+//! `lockstead cluster lock …` becomes `lockstead-cluster lock …`. The
 //! program lies beside the command or in a folder of PATH. Started by `cargo run` in the source
 //! tree, the command has cargo build it first: cargo builds one program of a package for `run`.
 
@@ -16,11 +17,30 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The subcommands that `lockstead-bench` has, and of which only the names are known here.
+/// The subcommands that other programs have, and of which only the names are known here.
 pub(crate) const ELSEWHERE: &[&[&str]] =
-    &[&["bench"], &["demo"], &["explain"], &["oncpu", "check"], &["plot"], &["sim"]];
+    &[&["bench"], &["cluster"], &["demo"], &["explain"], &["oncpu", "check"], &["plot"], &["sim"]];
 
-const PROGRAM: &str = "lockstead-bench";
+/// A program that has subcommands of this command.
+#[derive(Clone, Copy)]
+struct Elsewhere {
+    /// The name of the program and of its package.
+    name: &'static str,
+    /// What it does, for whoever has not got it.
+    does: &'static str,
+    /// The folder of its package in the source tree.
+    folder: &'static str,
+}
+
+const BENCH: Elsewhere =
+    Elsewhere { name: "lockstead-bench", does: "measures, simulates and draws", folder: "bench" };
+const CLUSTER: Elsewhere = Elsewhere {
+    name: "lockstead-cluster",
+    does: "has the locks over etcd",
+    folder: "crates/cluster",
+};
+/// The subcommand that is all of `lockstead-cluster`.
+const CLUSTER_NAME: &str = "cluster";
 
 /// What a shell answers for a program that is not there.
 const NOT_FOUND: u8 = 127;
@@ -38,7 +58,18 @@ pub(crate) struct Measuring {
 /// # Errors
 /// Always, if it returns: there is no such program, or it cannot be started.
 pub(crate) fn start(subcommand: &[&str], arguments: &Measuring) -> Result<(), Failure> {
-    Err(become_it(subcommand.iter().map(OsString::from).chain(arguments.rest.iter().cloned())))
+    Err(become_it(
+        BENCH,
+        subcommand.iter().map(OsString::from).chain(arguments.rest.iter().cloned()),
+    ))
+}
+
+/// Becomes `lockstead-cluster` with these arguments.
+///
+/// # Errors
+/// As [`start`].
+pub(crate) fn start_cluster(arguments: &Measuring) -> Result<(), Failure> {
+    Err(become_it(CLUSTER, arguments.rest.iter().cloned()))
 }
 
 /// Does the same for `lockstead help SUBCOMMAND …`, which clap would answer without knowing the
@@ -51,35 +82,43 @@ pub(crate) fn help() -> Option<Failure> {
     if first != "help" || !ELSEWHERE.iter().any(theirs) {
         return None;
     }
-    Some(become_it(asked.iter().cloned().chain(["--help".into()])))
+    let (program, skipped) = if asked[0] == CLUSTER_NAME { (CLUSTER, 1) } else { (BENCH, 0) };
+    Some(become_it(program, asked.iter().skip(skipped).cloned().chain(["--help".into()])))
 }
 
-/// Has `lockstead-bench` answer a shell that wants to have the words of one of its subcommands
+/// Has the program that has it answer a shell that wants to have the words of one of its subcommands
 /// completed. Returns if none does, or if that program is not there.
 pub(crate) fn complete() {
     let Some(words) = shell::asked() else { return };
     let theirs = |name: &&[&str]| {
         name.len() + 1 < words.len() && name.iter().zip(&words[1..]).all(|(a, b)| a == b)
     };
-    if let Some(program) = find().filter(|_| ELSEWHERE.iter().any(theirs)) {
+    let of_cluster = words.get(1).is_some_and(|word| word == CLUSTER_NAME);
+    let program = if of_cluster { CLUSTER } else { BENCH };
+    if let Some(program) = find(program).filter(|_| ELSEWHERE.iter().any(theirs)) {
         // Where it does not start, the shell gets what is known here.
         let _ = Command::new(program).args(env::args_os().skip(1)).exec();
     }
 }
 
-/// Has `lockstead-bench` write its manual pages into a folder. Says whether that program is there.
+/// Has the other programs write their manual pages into a folder. Says whether `lockstead-bench` is there.
 ///
 /// # Errors
-/// It failed; what it said is in the message.
+/// One failed; what it said is in the message.
 pub(crate) fn man(folder: &Path) -> Result<bool, Failure> {
-    let Some(program) = find() else { return Ok(false) };
+    man_of(CLUSTER, folder)?;
+    man_of(BENCH, folder)
+}
+
+fn man_of(of: Elsewhere, folder: &Path) -> Result<bool, Failure> {
+    let Some(program) = find(of) else { return Ok(false) };
     let output = Command::new(&program).arg("man").arg(folder).output();
     let output = output.map_err(|error| cannot_start(&program, &error))?;
     if output.status.success() {
         return Ok(true);
     }
     let said = String::from_utf8_lossy(&output.stderr);
-    Err(Failure::Run(format!("{PROGRAM} wrote no manual pages: {}", said.trim())))
+    Err(Failure::Run(format!("{} wrote no manual pages: {}", of.name, said.trim())))
 }
 
 /// The locks that `lockstead-bench` knows.
@@ -103,20 +142,21 @@ pub(crate) struct AbsentLock {
 
 /// Returns the locks that can be measured here, and why others cannot; `None` without the program.
 pub(crate) fn locks() -> Option<MeasurableLocks> {
-    let output = Command::new(find()?).arg("locks").stderr(Stdio::null()).output().ok()?;
+    let output = Command::new(find(BENCH)?).arg("locks").stderr(Stdio::null()).output().ok()?;
     serde_json::from_slice(&output.stdout).ok()
 }
 
-fn become_it(arguments: impl Iterator<Item = OsString>) -> Failure {
-    if let Err(failure) = build_under_cargo() {
+fn become_it(of: Elsewhere, arguments: impl Iterator<Item = OsString>) -> Failure {
+    if let Err(failure) = build_under_cargo(of) {
         return failure;
     }
-    let Some(program) = find() else {
+    let Some(program) = find(of) else {
+        let Elsewhere { name, does, folder } = of;
         return Failure::Refused {
             status: NOT_FOUND,
             text: format!(
-                "{PROGRAM}, which measures, simulates and draws, is neither beside this command nor \
-                 in PATH; install it from the source tree with `cargo install --path bench`"
+                "{name}, which {does}, is neither beside this command nor in PATH; install it from \
+                 the source tree with `cargo install --path {folder}`"
             ),
         };
     };
@@ -129,16 +169,16 @@ fn cannot_start(program: &Path, error: &io::Error) -> Failure {
 }
 
 /// Returns the program: beside this one, else in PATH.
-fn find() -> Option<PathBuf> {
+fn find(of: Elsewhere) -> Option<PathBuf> {
     let beside = env::current_exe().ok().and_then(|own| own.parent().map(Path::to_owned));
     let path = env::var_os("PATH").unwrap_or_default();
     let folders = beside.into_iter().chain(env::split_paths(&path));
-    folders.map(|folder| folder.join(PROGRAM)).find(|file| file.is_file())
+    folders.map(|folder| folder.join(of.name)).find(|file| file.is_file())
 }
 
 /// Has cargo build the program under `cargo run`, in the tree that this command was built from,
 /// beside this one and in the same profile.
-fn build_under_cargo() -> Result<(), Failure> {
+fn build_under_cargo(of: Elsewhere) -> Result<(), Failure> {
     const PACKAGE: &str = env!("CARGO_MANIFEST_DIR");
     let Some(cargo) = env::var_os("CARGO") else { return Ok(()) };
     if env::var_os("CARGO_MANIFEST_DIR").is_none_or(|package| package != PACKAGE) {
@@ -151,7 +191,7 @@ fn build_under_cargo() -> Result<(), Failure> {
         return Ok(());
     };
     let built = Command::new(cargo)
-        .args(["build", "--package", PROGRAM, "--bin", PROGRAM])
+        .args(["build", "--package", of.name, "--bin", of.name])
         .args(["--profile", if profile == "debug" { "dev" } else { profile }])
         .arg("--target-dir")
         .arg(target)
@@ -161,6 +201,6 @@ fn build_under_cargo() -> Result<(), Failure> {
         .status();
     match built {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(Failure::Run(format!("cargo did not build {PROGRAM}"))),
+        _ => Err(Failure::Run(format!("cargo did not build {}", of.name))),
     }
 }

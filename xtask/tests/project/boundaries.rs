@@ -165,6 +165,16 @@ fn the_command_carries_no_benchmarks() {
     }
 }
 
+/// Who needs no lock over a network builds and installs no client of one.
+#[test]
+fn nothing_depends_on_the_locks_over_etcd() {
+    for package in packages() {
+        let name = package["name"].as_str().expect("name").to_owned();
+        let found = dependencies(&name, &[None, Some("dev"), Some("build")]);
+        assert!(!found.contains(&"lockstead-cluster".into()), "{name} depends on it");
+    }
+}
+
 /// The tables of docs/json.md are for tests: who builds or installs does not compile what writes
 /// them.
 #[test]

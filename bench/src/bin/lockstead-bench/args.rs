@@ -18,6 +18,7 @@ use std::path::PathBuf;
 /// Subcommands of `lockstead` that are its own, and unknown here.
 #[cfg(test)]
 pub(crate) const ELSEWHERE: &[&[&str]] = &[
+    &["cluster"],
     &["features"],
     &["dump"],
     &["run"],

@@ -1,0 +1,208 @@
+//! Members of etcd that this process starts on the loopback interface and ends again: for the
+//! demonstration, the fault runs and tests.
+
+use crate::error::ClusterError;
+use crate::etcd::{ClientOptions, Endpoint};
+use std::io;
+use std::net::TcpListener;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// What to do where there is no etcd.
+pub const HOW_TO_GET: &str = "etcd is not in PATH; install it (Debian and Ubuntu: apt-get install \
+                              etcd-server etcd-client), or name a cluster by --endpoints";
+
+/// The time within which members have to answer once they are started.
+const START: Duration = Duration::from_secs(30);
+
+/// A cluster of one or more members, on addresses that begin with 127.
+pub struct Members {
+    children: Vec<Option<Child>>,
+    clients: Vec<u16>,
+    peers: Vec<u16>,
+    folder: tempfile::TempDir,
+    program: PathBuf,
+    more: Vec<String>,
+    secure: bool,
+}
+
+/// Returns the program `etcd`, if it is in PATH.
+#[must_use]
+pub fn program() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|file| file.is_file())
+}
+
+/// Returns ports that nobody listens at now.
+fn free_ports(number: usize) -> io::Result<Vec<u16>> {
+    let sockets: io::Result<Vec<_>> =
+        (0..number).map(|_| TcpListener::bind(("127.0.0.1", 0))).collect();
+    sockets?.iter().map(|socket| Ok(socket.local_addr()?.port())).collect()
+}
+
+impl Members {
+    /// Starts so many members, and returns once they answer.
+    ///
+    /// # Errors
+    /// There is no program, or they do not answer; the text says which.
+    pub fn start(number: usize) -> Result<Members, ClusterError> {
+        Members::start_with(number, &[], false)
+    }
+
+    /// Does the same with more flags of etcd; `secure`: clients are to use `https:`.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub fn start_with(
+        number: usize,
+        more: &[String],
+        secure: bool,
+    ) -> Result<Members, ClusterError> {
+        let failed =
+            |error: io::Error| ClusterError::Options(format!("cannot start etcd: {error}"));
+        let program = program().ok_or_else(|| ClusterError::Options(HOW_TO_GET.into()))?;
+        let folder = tempfile::Builder::new().prefix("lockstead-etcd-").tempdir();
+        let ports = free_ports(2 * number).map_err(failed)?;
+        let (clients, peers) = ports.split_at(number);
+        let mut members = Members {
+            children: (0..number).map(|_| None).collect(),
+            clients: clients.to_vec(),
+            peers: peers.to_vec(),
+            folder: folder.map_err(failed)?,
+            program,
+            more: more.to_vec(),
+            secure,
+        };
+        for member in 0..number {
+            members.start_member(member).map_err(failed)?;
+        }
+        if !secure {
+            members.wait(START)?;
+        }
+        Ok(members)
+    }
+
+    /// Returns the endpoints, for [`ClientOptions::of`].
+    #[must_use]
+    pub fn endpoints(&self) -> String {
+        let scheme = if self.secure { "https" } else { "http" };
+        let all = self.clients.iter().map(|port| format!("{scheme}://127.0.0.1:{port}"));
+        all.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns how a client reaches them.
+    #[must_use]
+    pub fn options(&self) -> ClientOptions {
+        let endpoint =
+            |port: &u16| Endpoint { secure: self.secure, host: "127.0.0.1".into(), port: *port };
+        let endpoints = self.clients.iter().map(endpoint).collect();
+        ClientOptions { endpoints, ..ClientOptions::default() }
+    }
+
+    /// Returns the number of members.
+    #[must_use]
+    pub fn number(&self) -> usize {
+        self.children.len()
+    }
+
+    /// Waits until a read that the majority has to agree to is answered.
+    ///
+    /// # Errors
+    /// [`ClusterError::Unreachable`].
+    pub fn wait(&self, timeout: Duration) -> Result<(), ClusterError> {
+        let until = Instant::now() + timeout;
+        loop {
+            let client = crate::etcd::Client::new(self.options())?;
+            match client.get(&crate::etcd::wire::Get::all("lockstead/none")) {
+                Ok(_) => return Ok(()),
+                Err(error) if Instant::now() >= until => return Err(error),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Starts a member, anew or with the data that it has left.
+    ///
+    /// # Errors
+    /// As the system says.
+    pub fn start_member(&mut self, member: usize) -> io::Result<()> {
+        let client = format!(
+            "{}://127.0.0.1:{}",
+            if self.secure { "https" } else { "http" },
+            self.clients[member]
+        );
+        let peer = |port: u16| format!("http://127.0.0.1:{port}");
+        let names = self.peers.iter().enumerate();
+        let all: Vec<_> =
+            names.map(|(number, port)| format!("m{number}={}", peer(*port))).collect();
+        let own = peer(self.peers[member]);
+        let log = std::fs::File::create(self.folder.path().join(format!("log{member}")))?;
+        let mut command = Command::new(&self.program);
+        command
+            .args(["--name", &format!("m{member}")])
+            .arg("--data-dir")
+            .arg(self.folder.path().join(format!("data{member}")))
+            .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
+            .args(["--listen-peer-urls", &own, "--initial-advertise-peer-urls", &own])
+            .args(["--initial-cluster", &all.join(",")])
+            .args(["--logger", "zap", "--log-level", "error"])
+            .args(&self.more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(log);
+        // SAFETY: between fork and exec nothing is called but `prctl`, which is async-signal-safe.
+        unsafe {
+            command.pre_exec(|| {
+                // No member outlives who started it, also if that is killed.
+                match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
+                    0 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                }
+            });
+        }
+        self.children[member] = Some(command.spawn()?);
+        Ok(())
+    }
+
+    /// Kills a member.
+    pub fn kill(&mut self, member: usize) {
+        if let Some(mut child) = self.children[member].take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    /// Stops a member, or lets it go on.
+    pub fn stop(&self, member: usize, stopped: bool) {
+        let Some(child) = &self.children[member] else { return };
+        let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
+        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
+        unsafe { libc::kill(pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
+    }
+
+    /// Returns the number of the member that leads, if one says so.
+    #[must_use]
+    pub fn leader(&self) -> Option<usize> {
+        (0..self.number()).filter(|member| self.children[*member].is_some()).find(|member| {
+            let mut options = self.options();
+            options.endpoints = vec![options.endpoints[*member].clone()];
+            options.patience = Duration::from_secs(1);
+            let client = crate::etcd::Client::new(options);
+            client.and_then(|client| client.leads()).unwrap_or(false)
+        })
+    }
+
+    /// Returns the folder in which members keep their data.
+    #[must_use]
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+}
+
+impl Drop for Members {
+    fn drop(&mut self) {
+        (0..self.children.len()).for_each(|member| self.kill(member));
+    }
+}

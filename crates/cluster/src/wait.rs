@@ -1,0 +1,150 @@
+//! How long an acquisition waits, and the loop that carries out what the protocol says.
+
+use crate::error::{ClusterError, LostBy};
+use crate::etcd::Watch;
+use crate::protocol::{Acquire, LockKeys, Mode, Refusal, ReleasePlan, Step};
+use crate::session::Session;
+use lockstead::{CancelToken, Semaphore};
+use std::panic::Location;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What ends a wait besides the lock.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Patience<'a> {
+    Forever,
+    Never,
+    Until(Instant),
+    Interruptible,
+    Cancel(&'a CancelToken),
+}
+
+impl Patience<'_> {
+    /// Sleeps until the bell rings.
+    fn wait(self, bell: &Semaphore) -> Result<(), ClusterError> {
+        match self {
+            Patience::Forever | Patience::Never => {
+                bell.down();
+                Ok(())
+            }
+            Patience::Until(until) => bell.down_until(until).map_err(|_| ClusterError::TimedOut),
+            Patience::Interruptible => {
+                bell.down_interruptible().map_err(|_| ClusterError::Interrupted)
+            }
+            Patience::Cancel(token) => {
+                bell.down_killable(token).map_err(|_| ClusterError::Cancelled)
+            }
+        }
+    }
+}
+
+/// What was acquired.
+pub(crate) struct Got {
+    pub(crate) plan: ReleasePlan,
+    pub(crate) died: bool,
+}
+
+/// Acquires a lock: takes a place, waits for its turn, and returns once that is confirmed.
+pub(crate) fn acquire(
+    session: &Session,
+    keys: &LockKeys,
+    mode: Mode,
+    patience: Patience<'_>,
+    caller: &Location<'_>,
+    says: &str,
+) -> Result<Got, ClusterError> {
+    session.confirm()?;
+    let who = session.who(caller, says);
+    let only_try = matches!(patience, Patience::Never);
+    let lease = session.lease();
+    let attempt = session.attempt();
+    let mut acquire = Acquire::new(keys.clone(), mode, lease, attempt, who.clone(), only_try);
+    let bell = Arc::new(Semaphore::new(0));
+    let mut listens = false;
+    let mut given_up = None;
+    let mut step = acquire.start();
+    loop {
+        step = match step {
+            Step::Send(txn) => {
+                let mut repeated = false;
+                let answer = session.txn(&txn, &mut repeated);
+                if repeated {
+                    acquire.repeats();
+                }
+                match answer {
+                    Ok(answer) => acquire.answered(&answer),
+                    Err(error) => {
+                        // Whether the place is there, nobody knows: it is removed as soon as that can be.
+                        if let Step::Send(txn) = acquire.give_up() {
+                            session.clean_up_later(txn);
+                        }
+                        return Err(gone_with_lease(session, error));
+                    }
+                }
+            }
+            Step::Wait { keys, from, deletions } => {
+                if !listens {
+                    session.inner.beat.ring(&bell);
+                    listens = true;
+                }
+                let ring = Arc::clone(&bell);
+                let wake = move || ring.up();
+                let client = &session.inner.client;
+                let watch = Watch::start(client, &keys, from, deletions, wake);
+                let waited = match &watch {
+                    Ok(_) => patience.wait(&bell),
+                    Err(error) => Err(ClusterError::Options(format!("no thread: {error}"))),
+                };
+                drop(watch);
+                session.check()?;
+                match waited {
+                    Ok(()) => acquire.look(),
+                    Err(why) => {
+                        given_up = Some(why);
+                        acquire.give_up()
+                    }
+                }
+            }
+            Step::In(entered) => {
+                session.confirm()?;
+                let plan = ReleasePlan {
+                    keys: keys.clone(),
+                    mode,
+                    place: acquire.place().to_owned(),
+                    lease,
+                    created: entered.revision,
+                    who,
+                    repeated: acquire.is_repeated(),
+                };
+                return Ok(Got { plan, died: entered.died });
+            }
+            Step::Refused(why) => {
+                return Err(match (given_up, why) {
+                    (Some(why), _) => why,
+                    (None, Refusal::Gone) => gone_with_lease(session, ClusterError::Removed),
+                    (None, Refusal::NotRecoverable) => ClusterError::NotRecoverable,
+                    (None, Refusal::Inconsistent) => ClusterError::Inconsistent,
+                    (None, Refusal::Held) => ClusterError::Held,
+                    (None, Refusal::Permits(theirs)) => ClusterError::Permits { theirs },
+                });
+            }
+        };
+    }
+}
+
+/// Returns how the lease was lost, if etcd says that it has ended, in place of an error that follows.
+fn gone_with_lease(session: &Session, error: ClusterError) -> ClusterError {
+    let beat = &session.inner.beat;
+    match (&error, beat.check()) {
+        (_, Err(by)) => ClusterError::Lost(by),
+        (ClusterError::Refused { message, .. }, _) if message.contains("lease not found") => {
+            ClusterError::Lost(beat.lose(LostBy::Ended))
+        }
+        (ClusterError::Removed, _)
+            if session.inner.client.time_to_live(session.lease()) == Ok(None) =>
+        {
+            ClusterError::Lost(beat.lose(LostBy::Ended))
+        }
+        _ => error,
+    }
+}

@@ -1,0 +1,184 @@
+//! The command: locks for scripts, the graph, the axe. Where etcd is not installed, skipped.
+
+use lockstead_cluster::member::{self, Members};
+use lockstead_cluster::{Locked, Mutex, Session, SessionOptions};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+const BOUND: Duration = Duration::from_secs(30);
+
+fn command(members: &Members, words: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+    command.args(words).env("LOCKSTEAD_ENDPOINTS", members.endpoints()).stdin(Stdio::null());
+    command
+}
+
+fn run(members: &Members, words: &[&str]) -> (Option<i32>, String, String) {
+    let Output { status, stdout, stderr } = command(members, words).output().expect("it runs");
+    let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+    (status.code(), text(stdout), text(stderr))
+}
+
+fn session(members: &Members) -> Session {
+    let ttl = Duration::from_secs(5);
+    let client = members.options();
+    Session::open(SessionOptions { client, ttl, ..SessionOptions::default() }).expect("a session")
+}
+
+/// Waits until so many stand in the queue of a lock.
+fn wait_for_places(members: &Members, name: &str, number: usize) {
+    let survey = lockstead_cluster::survey::Surveyor::new(members.options(), "lockstead");
+    let survey = survey.expect("a client");
+    let until = Instant::now() + BOUND;
+    loop {
+        let found = survey.look().expect("an answer");
+        let lock = found.locks.iter().find(|lock| lock.name == name);
+        if lock.is_some_and(|lock| lock.places.len() == number) {
+            return;
+        }
+        assert!(Instant::now() < until, "{number} places of {name} never came");
+    }
+}
+
+#[test]
+fn a_script_runs_under_the_lock_and_knows_its_token() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let script = "echo $LOCKSTEAD_TOKEN $LOCKSTEAD_DEADLINE; exit 7";
+    let (status, first, errors) = run(&members, &["lock", "a", "--", "sh", "-c", script]);
+    assert_eq!(status, Some(7), "{errors}");
+    let (_, second, _) = run(&members, &["lock", "a", "--", "sh", "-c", script]);
+    let token = |text: &str| -> u64 { text.split(' ').next().unwrap().parse().expect("a number") };
+    assert!(token(&second) > token(&first));
+    assert_eq!(run(&members, &["lock", "a", "--", "/none/such"]).0, Some(127));
+
+    // Somebody has it: shown, not waited for, taken away.
+    let one = session(&members);
+    let guard = Mutex::new(&one, "a").lock().expect("acquired").acquired().expect("nobody died");
+    let (status, _, errors) = run(&members, &["lock", "--nonblock", "a", "--", "true"]);
+    assert_eq!(status, Some(75), "{errors}");
+    let (status, _, errors) = run(&members, &["lock", "--wait", "0.05", "a", "--", "true"]);
+    assert_eq!(status, Some(75), "{errors}");
+    let (status, list, _) = run(&members, &["ls"]);
+    assert!(
+        status == Some(0) && list.contains(&format!("process {}", std::process::id())),
+        "{list}"
+    );
+    let (status, _, errors) = run(&members, &["release", "a"]);
+    assert!(status == Some(2) && errors.contains("--force"), "{errors}");
+    let (status, _, errors) = run(&members, &["release", "a", "--force"]);
+    assert!(status == Some(0) && errors.contains("goes on until it looks"), "{errors}");
+    guard.confirm().expect_err("taken away");
+
+    // Its owner is dead for whoever comes next, until somebody repairs.
+    let (status, _, errors) = run(&members, &["lock", "a", "--", "true"]);
+    assert_eq!(status, Some(77), "{errors}");
+    let repaired = ["lock", "--on-owner-died", "false", "a", "--", "true"];
+    assert_eq!(run(&members, &repaired).0, Some(77));
+    let repaired = ["lock", "--on-owner-died", "echo repaired", "a", "--", "echo", "done"];
+    assert_eq!(run(&members, &repaired), (Some(0), "repaired\ndone\n".into(), String::new()));
+    assert_eq!(run(&members, &["lock", "a", "--", "true"]).0, Some(0));
+}
+
+#[test]
+fn a_command_is_ended_before_its_lock_may_be_anothers() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let mut members = Members::start(1).expect("etcd starts");
+    let words =
+        ["lock", "--ttl", "3", "--margin", "500", "a", "--", "sh", "-c", "echo in; sleep 100"];
+    let mut child = command(&members, &words)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it runs");
+    wait_for_places(&members, "a", 1);
+    members.kill(0);
+    let until = Instant::now() + BOUND;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("its status") {
+            break status;
+        }
+        assert!(Instant::now() < until, "the command was not ended");
+        std::thread::yield_now();
+    };
+    assert_eq!(status.code(), Some(76));
+}
+
+#[test]
+fn threads_that_wait_for_each_other_over_two_sessions_are_named() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let (one, two) = (session(&members), session(&members));
+    let members = &members;
+    std::thread::scope(|scope| {
+        let cross = move |session: Session, first: &'static str, second: &'static str| {
+            let held = Mutex::new(&session, first).lock().expect("acquired");
+            wait_for_places_of_both(members);
+            let got = Mutex::new(&session, second).lock_timeout(BOUND);
+            drop(held);
+            got.map(|locked| locked.is_inconsistent())
+        };
+        let (first, second) = (one.clone(), two.clone());
+        let a = scope.spawn(move || cross(first, "x", "y"));
+        let b = scope.spawn(move || cross(second, "y", "x"));
+        wait_for_places(members, "x", 2);
+        wait_for_places(members, "y", 2);
+        let (status, text, errors) = run(members, &["dump"]);
+        assert_eq!(status, Some(3), "{text}{errors}");
+        assert!(text.contains("DEADLOCK: 2 threads wait for each other"), "{text}");
+        assert!(text.contains("tests/command.rs"), "{text}");
+        let (status, json, _) = run(members, &["dump", "--json"]);
+        assert_eq!(status, Some(3));
+        let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+        assert_eq!(json["cycles"][0].as_array().map(Vec::len), Some(2));
+        one.clone().close().expect("closed");
+        assert!(a.join().expect("a thread").is_err());
+        assert_eq!(b.join().expect("a thread"), Ok(true));
+    });
+}
+
+fn wait_for_places_of_both(members: &Members) {
+    wait_for_places(members, "x", 1);
+    wait_for_places(members, "y", 1);
+}
+
+#[test]
+fn a_lock_under_which_nobody_is_has_no_key_left() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let one = session(&members);
+    match Mutex::new(&one, "a").lock().expect("acquired") {
+        Locked::Acquired(guard) => guard.unlock().expect("released"),
+        other => panic!("{other:?}"),
+    }
+    assert_eq!(
+        run(&members, &["dump"]),
+        (Some(0), "nobody has or waits for a lock\n".into(), String::new())
+    );
+    assert_eq!(run(&members, &["release", "a"]).0, Some(3));
+}
+
+#[test]
+fn without_etcd_the_command_says_what_to_do() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+    // Nobody listens at port 1.
+    let output = command
+        .args(["lock", "--endpoints", "http://127.0.0.1:1", "a", "--", "true"])
+        .output()
+        .expect("it runs");
+    assert_eq!(output.status.code(), Some(69));
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(errors.contains("--endpoints"), "{errors}");
+}
