@@ -34,7 +34,7 @@ pub struct Leader {
     pub says: String,
     /// The host on which it runs.
     pub host: String,
-    /// Its process.
+    /// The number of its process.
     pub pid: u32,
     /// The token of its leadership.
     pub token: u64,

@@ -18,7 +18,7 @@ pub enum ClusterError {
     Refused {
         /// The code of gRPC: 7 where the user may not, 16 where it is not known.
         code: i64,
-        /// What etcd says.
+        /// The reason that etcd gives.
         message: String,
     },
     /// The session's lease has ended, or may have: nothing that it holds is its own any more.

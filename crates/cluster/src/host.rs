@@ -123,7 +123,7 @@ fn local(error: &dyn std::fmt::Display) -> ClusterError {
     ClusterError::Local(error.to_string())
 }
 
-/// FNV-1a, by Fowler, Noll and Vo: a name for a file that is the same in all programs.
+/// Returns a name for a file that is the same in all programs: FNV-1a, by Fowler, Noll and Vo.
 fn hash(text: &str) -> u64 {
     text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -39,6 +39,8 @@ mod session;
 pub mod survey;
 mod txn;
 mod wait;
+#[cfg(test)]
+mod wrong;
 
 pub use beat::Lost;
 pub use clock::Moment;

@@ -12,14 +12,14 @@ use crate::protocol::{Held, LockKeys, Who, forget, permits_of, unescape};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A thread, somewhere.
+/// A thread of any host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ThreadName {
     /// The name of its host.
     pub host: String,
-    /// Its process.
+    /// The number of its process.
     pub pid: u32,
-    /// Its number.
+    /// The number of the thread.
     pub tid: u32,
 }
 
@@ -40,7 +40,7 @@ pub struct Place {
     pub mode: String,
     /// Seconds since 1970, by its host's clock, at which it asked.
     pub since: u64,
-    /// The fencing token.
+    /// The fencing token of the place.
     pub token: u64,
     /// The number of its session's lease.
     pub lease: i64,
@@ -51,7 +51,7 @@ pub struct Place {
 /// A lock that somebody has, waits for, or has left in disorder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LockState {
-    /// Its name.
+    /// The name of the lock.
     pub name: String,
     /// The queue, in its order.
     pub places: Vec<Place>,
@@ -68,7 +68,7 @@ pub struct Edge {
     pub waiter: ThreadName,
     /// The thread that it waits for.
     pub holder: ThreadName,
-    /// The lock.
+    /// The lock that it waits for.
     pub lock: String,
     /// It is a lock within one host.
     pub local: bool,
@@ -83,7 +83,7 @@ pub struct Survey {
     pub revision: i64,
     /// The locks, by name.
     pub locks: Vec<LockState>,
-    /// Who waits for whom.
+    /// The threads that wait, and for whom.
     pub edges: Vec<Edge>,
     /// Threads that wait for each other, each as the edges around.
     pub cycles: Vec<Vec<Edge>>,
@@ -104,7 +104,7 @@ impl Surveyor {
         Ok(Surveyor { client: Client::new(options)?, root: root.to_owned() })
     }
 
-    /// Looks.
+    /// Looks at all locks, in one request.
     ///
     /// # Errors
     /// As a request.

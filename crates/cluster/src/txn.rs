@@ -20,9 +20,9 @@ pub struct GuardedTxn<'a> {
 /// A key that a transaction has read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyValue {
-    /// The key.
+    /// The key that was read.
     pub key: String,
-    /// The value.
+    /// The value that it has.
     pub value: Vec<u8>,
     /// The revision at which it was last written.
     pub revision: i64,

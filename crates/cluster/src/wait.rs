@@ -38,7 +38,7 @@ impl Patience<'_> {
     }
 }
 
-/// What was acquired.
+/// The place that was acquired.
 pub(crate) struct Got {
     pub(crate) plan: ReleasePlan,
     pub(crate) died: bool,

@@ -47,7 +47,7 @@ impl Default for ClientOptions {
 }
 
 impl ClientOptions {
-    /// Reads `URL,…`.
+    /// Reads endpoints from their text, `URL,…`.
     ///
     /// # Errors
     /// [`ClusterError::Options`], with what is allowed.

@@ -39,7 +39,7 @@ impl Keys {
 fn end_of(prefix: &str) -> Vec<u8> {
     let mut end = prefix.as_bytes().to_vec();
     #[cfg(test)]
-    if crate::model::broken(crate::model::Broken::WrongRangeEnd) {
+    if crate::wrong::broken(crate::wrong::Broken::WrongRangeEnd) {
         return end;
     }
     while let Some(last) = end.pop() {

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 pub(super) struct Etcd {
     pub(super) revision: i64,
     pub(super) keys: BTreeMap<String, Pair>,
-    /// Until when each lease lives.
+    /// The leases, and until when each lives.
     pub(super) leases: BTreeMap<i64, u64>,
     /// What changed: revision, key, whether it vanished.
     pub(super) log: Vec<(i64, String, bool)>,

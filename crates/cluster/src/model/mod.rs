@@ -1,50 +1,19 @@
 //! A model of etcd, of a network that loses, repeats and delays, and of clients that come, wait, give up,
 //! are paused and die; in it the protocol that ships is explored by seeds. Tests only.
 //!
-//! What is asserted is in [`world`]; [`Broken`] lists the wrong steps that must be caught, each chosen in
-//! one place of the protocol.
+//! What is asserted is in [`world`]; [`Broken`] lists the wrong steps that must be caught.
 
 mod etcd;
+mod parts;
 mod world;
 
-use std::cell::Cell;
-use world::{Mix, World};
-
-/// A wrong step beside the right one.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Broken {
-    /// The end of a range is its beginning: comparisons over nothing hold.
-    WrongRangeEnd,
-    /// Whoever was woken is in, without a transaction.
-    NoLookAfterWait,
-    /// A claim does not compare that the own place is still there (etcd#11456).
-    NoConfirmation,
-    /// A retried acquisition takes its own mark for a dead owner's.
-    OwnMarkForDead,
-    /// An attempt that is over leaves no word for its late copies.
-    NoVoid,
-    /// A release leaves the mark, as if it were removed by a second request that was lost.
-    HeldSeparately,
-    /// A release that has to be repeated is taken for a loss.
-    RetriedReleaseLost,
-    /// A holder goes on without a look at the clock (etcd#11457).
-    NoClock,
-    /// The deadline is counted from the arrival of the answer.
-    DeadlineFromAnswer,
-}
-
-thread_local! {
-    static BROKEN: Cell<Option<Broken>> = const { Cell::new(None) };
-}
-
-/// Tells whether the protocol is to take this wrong step on this thread.
-pub(crate) fn broken(step: Broken) -> bool {
-    BROKEN.with(|broken| broken.get() == Some(step))
-}
+use crate::wrong::{Broken, with};
+use parts::{Mix, Seen};
+use world::World;
 
 /// Explores so many seeds; returns the first violation, with its seed.
-fn explore(mix: Mix, seeds: u64) -> Result<world::Seen, String> {
-    let mut seen = world::Seen::default();
+fn explore(mix: Mix, seeds: u64) -> Result<Seen, String> {
+    let mut seen = Seen::default();
     for seed in 0..seeds {
         let mut world = World::new(mix, seed);
         world.run().map_err(|why| format!("{mix:?}, seed {seed}: {why}"))?;
@@ -55,9 +24,7 @@ fn explore(mix: Mix, seeds: u64) -> Result<world::Seen, String> {
 
 /// Asserts that the wrong step leads to a violation that says `what`.
 fn caught(step: Broken, mix: Mix, what: &str) {
-    BROKEN.with(|broken| broken.set(Some(step)));
-    let outcome = explore(mix, 20_000);
-    BROKEN.with(|broken| broken.set(None));
+    let outcome = with(step, || explore(mix, 20_000));
     match outcome {
         Err(why) => assert!(why.contains(what), "{step:?} was caught otherwise: {why}"),
         Ok(seen) => panic!("{step:?} was not caught: {seen:?}"),

@@ -7,11 +7,12 @@
 //! - Once losses and pauses end, each waiter is served, and nothing is left in the queue.
 
 use super::etcd::Etcd;
-use super::{Broken, broken};
+use super::parts::{Ask, Client, Doing, Letter, Mix, Reply, Seen};
 use crate::etcd::wire::{Answer, Keys, Txn};
 use crate::protocol::{
     Acquire, Entered, Held, LockKeys, Mode, Refusal, ReleasePlan, Released, Step, Who,
 };
+use crate::wrong::{Broken, broken};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 
@@ -20,74 +21,6 @@ const TTL: u64 = 12;
 /// The steps with faults, and those after them within which all must be served.
 const WILD: u32 = 220;
 const CALM: u32 = 3_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Mix {
-    Mutex,
-    Readers,
-    Permits,
-}
-
-/// How often something happened in all runs.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    pub(super) entered: u64,
-    pub(super) copies: u64,
-    pub(super) expired: u64,
-    pub(super) given_up: u64,
-    pub(super) told_of_death: u64,
-}
-
-impl Seen {
-    pub(super) fn add(&mut self, other: &Seen) {
-        self.entered += other.entered;
-        self.copies += other.copies;
-        self.expired += other.expired;
-        self.given_up += other.given_up;
-        self.told_of_death += other.told_of_death;
-    }
-}
-
-enum Ask {
-    Txn(Txn),
-    Renew(i64),
-}
-
-/// An answer of etcd: to a transaction, to a renewal; `None`: the lease has ended.
-type Reply = Option<Result<Answer, bool>>;
-
-struct Letter {
-    client: usize,
-    number: u64,
-    sent: u64,
-    ask: Ask,
-    /// Its client still waits for the answer.
-    answer: bool,
-}
-
-#[derive(Debug)]
-enum Doing {
-    Idle,
-    Acquiring,
-    Waiting { keys: Keys, from: i64, deletions: bool },
-    Holding { turns: u8 },
-    Repairing,
-    Releasing { again: bool, carried_out: bool },
-}
-
-struct Client {
-    lease: i64,
-    deadline: u64,
-    doing: Doing,
-    acquire: Option<Acquire>,
-    plan: Option<ReleasePlan>,
-    mode: Mode,
-    /// The request that is on its way, or has to be sent again.
-    open: Option<(u64, Txn)>,
-    renewing: bool,
-    paused: bool,
-    attempt: u64,
-}
 
 pub(super) struct World {
     rng: Rng,
@@ -104,7 +37,7 @@ pub(super) struct World {
     calm: bool,
     /// The last owner's place vanished without a release.
     dirty: bool,
-    /// For each place that became the owner: whether it has to be told of a death.
+    /// Whether each place that became the owner has to be told of a death.
     owed: BTreeMap<String, bool>,
     last_owner: i64,
     pub(super) seen: Seen,
@@ -376,7 +309,7 @@ impl World {
         });
     }
 
-    /// A client that is not paused does something.
+    /// Has a client that is not paused do something.
     fn act(&mut self, client: usize) -> Result<(), String> {
         let now = self.now;
         if now >= self.clients[client].deadline && !broken(Broken::NoClock) {

@@ -4,7 +4,7 @@ use super::{Held, LockKeys, Mode, Who, permits_of};
 use crate::etcd::wire::{Answer, Compare, Get, Keys, Op, Outcome, Pair, Txn};
 
 #[cfg(test)]
-use crate::model::{Broken, broken};
+use crate::wrong::{Broken, broken};
 
 /// What is to be done next.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]

@@ -37,11 +37,11 @@ pub(crate) const ROOT: &str = "lockstead";
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// Alone.
+    /// It wants to be in alone.
     Write,
-    /// With other readers.
+    /// It may be in with other readers.
     Read,
-    /// With a number of permits, of so many.
+    /// It wants a number of permits, of so many.
     Permits { want: u32, of: u32 },
 }
 
@@ -139,7 +139,7 @@ pub(crate) fn unescape(part: &str) -> String {
     part.replace("%2F", "/").replace("%25", "%")
 }
 
-/// Who stands at a place: its value, for people and for the graph.
+/// The value of a place, which says who stands there: for people and for the graph.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Who {

@@ -40,7 +40,7 @@ impl ReleasePlan {
             then.push(Op::delete(&self.keys.held()));
         }
         #[cfg(test)]
-        let voids = self.repeated && !crate::model::broken(crate::model::Broken::NoVoid);
+        let voids = self.repeated && !crate::wrong::broken(crate::wrong::Broken::NoVoid);
         #[cfg(not(test))]
         let voids = self.repeated;
         if voids {
@@ -53,7 +53,7 @@ impl ReleasePlan {
     /// Returns the transaction that releases: place and mark go together (CLUSTER-HELD).
     pub(crate) fn release(&self) -> Txn {
         #[cfg(test)]
-        if crate::model::broken(crate::model::Broken::HeldSeparately) {
+        if crate::wrong::broken(crate::wrong::Broken::HeldSeparately) {
             return self.end(Vec::new(), false);
         }
         self.end(Vec::new(), true)
@@ -86,7 +86,7 @@ impl ReleasePlan {
         // A place that went with its lease leaves the owner's mark behind, until the next owner writes
         // its own. While the session's lease is alive, only a copy of this release takes the place away.
         #[cfg(test)]
-        let again = again && !crate::model::broken(crate::model::Broken::RetriedReleaseLost);
+        let again = again && !crate::wrong::broken(crate::wrong::Broken::RetriedReleaseLost);
         let marked = answer.read(1).first().is_some_and(|mark| {
             Held::read(&mark.value).is_some_and(|held| held.place == self.place)
         });

@@ -62,7 +62,7 @@ writes meanwhile is refused only where tokens are checked. All that its session 
 pub(crate) struct ReleaseFlags {
     #[command(flatten)]
     etcd: EtcdFlags,
-    /// Do it
+    /// Take it, in place of showing from whom
     #[arg(long)]
     force: bool,
     /// Name of the lock

@@ -60,7 +60,7 @@ enum Command {
     /// Write the manual pages into a folder
     #[command(hide = true)]
     Man {
-        /// The folder
+        /// The folder for the pages
         folder: PathBuf,
     },
 }

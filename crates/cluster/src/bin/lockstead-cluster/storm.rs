@@ -29,10 +29,10 @@ pub(crate) struct StormFlags {
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Seconds with faults
+    /// Seconds during which faults happen
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = lockstead_render::values::seconds)]
     seconds: Duration,
-    /// Members of etcd
+    /// Number of members of etcd
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=7))]
     members: u8,
     /// Clients, each a process

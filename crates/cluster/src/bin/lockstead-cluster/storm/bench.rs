@@ -44,7 +44,7 @@ struct Row {
     /// Requests and watches for each turn: an acquisition and its release.
     requests_per_turn: f64,
     watches_per_turn: f64,
-    /// From one owner to the next, or of a pair.
+    /// The time from one owner to the next.
     median_ns: f64,
     worst_ns: f64,
 }

@@ -16,7 +16,7 @@ struct Owner {
 
 #[derive(Default)]
 struct Facts {
-    /// By token.
+    /// The owners, by their tokens.
     owners: BTreeMap<u64, Owner>,
     turns: BTreeMap<u32, u64>,
     /// The register that checks tokens: the greatest that it has seen.
@@ -28,7 +28,7 @@ struct Facts {
     wrong: Vec<String>,
 }
 
-/// Hears all clients.
+/// The one who hears all clients.
 #[derive(Clone, Default)]
 pub(super) struct Judge(Arc<Mutex<Facts>>);
 
