@@ -37,6 +37,8 @@ fn workload(section: f64, compute: f64) -> Workload {
             writes: 0.0,
             write_section: None,
         }],
+        tokens: Vec::new(),
+        classes: Vec::new(),
     }
 }
 

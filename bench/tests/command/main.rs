@@ -17,4 +17,5 @@ mod sim;
 mod sim_check;
 mod sim_files;
 mod usage;
+mod whatif;
 mod ww;

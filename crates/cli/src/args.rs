@@ -118,6 +118,10 @@ pub(crate) enum Command {
     /// The locks of this project, unchanged, and those of the past, on machines of up to 4096
     /// processors: the published tables replayed, and other programs and machines predicted.
     Sim(Measuring),
+    /// Predict a recorded program on this machine or another one, and what would help it
+    ///
+    /// The same as `lockstead sim whatif`. docs/whatif.md has examples.
+    Whatif(Measuring),
     /// Keep a table of which thread runs on which processor, for locks that spin
     ///
     /// The quickest and most exact answer to whether the owner of a lock runs. Optional: a

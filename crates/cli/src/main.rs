@@ -62,6 +62,7 @@ fn main() -> ExitCode {
         Command::Top(flags) => top::run(&flags),
         Command::Shm(flags) => shm::run(&flags),
         Command::Sim(rest) => measuring::start(&["sim"], &rest),
+        Command::Whatif(rest) => measuring::start(&["whatif"], &rest),
         Command::Oncpu(what) => oncpu::run(&what),
         Command::Plot(rest) => measuring::start(&["plot"], &rest),
     })

@@ -18,8 +18,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// The subcommands that other programs have, and of which only the names are known here.
-pub(crate) const ELSEWHERE: &[&[&str]] =
-    &[&["bench"], &["cluster"], &["demo"], &["explain"], &["oncpu", "check"], &["plot"], &["sim"]];
+pub(crate) const ELSEWHERE: &[&[&str]] = &[
+    &["bench"],
+    &["cluster"],
+    &["demo"],
+    &["explain"],
+    &["oncpu", "check"],
+    &["plot"],
+    &["sim"],
+    &["whatif"],
+];
 
 /// A program that has subcommands of this command.
 #[derive(Clone, Copy)]

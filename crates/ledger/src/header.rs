@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// The version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 7;
+pub const VERSION: u32 = 8;
 
 /// The most holds for which one timed hold stands.
 pub const SAMPLE: u32 = 1 << RAREST;

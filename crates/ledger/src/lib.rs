@@ -15,7 +15,7 @@
 //! | [`publish`] | what a thread holds and waits for: the one protocol between processes, generic, so that the model checker runs it |
 //! | [`futexes`] | which words a thread has slept on, in the same way |
 //! | [`ring`], [`events`] | the rings of a run that is recorded, in the same way, and what is in them |
-//! | [`histogram`], [`shares`], [`handing`] | statistics: times, stacks, whether a condition serves as a lock |
+//! | [`histogram`], [`shares`], [`roles`], [`handing`] | statistics: times, stacks, kinds of threads, whether a condition serves as a lock |
 //! | [`thread`], [`known`], [`lock`], [`class`], [`module`] | the records of a run |
 //! | [`order`], [`violation`], [`usage`] | the records of a run that checks |
 //! | [`header`], `area`, `part` | where everything lies, and how much of it is used |
@@ -56,6 +56,7 @@ pub mod order;
 mod part;
 pub mod publish;
 pub mod ring;
+pub mod roles;
 pub mod semaphore;
 pub mod shares;
 pub mod stacks;

@@ -287,6 +287,7 @@ impl<'a> Ledger<'a> {
         ] {
             mine.fetch_add(theirs.swap(0, Relaxed), Relaxed);
         }
+        to.roles.absorb(&from.roles);
         to.handing.absorb(&from.handing);
         to.wait.absorb(&from.wait);
         to.hold.absorb(&from.hold);

@@ -2,6 +2,7 @@
 
 use crate::handing::Handing;
 use crate::histogram::Histogram;
+use crate::roles::Roles;
 use crate::shares::Shares;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -277,6 +278,8 @@ pub struct Extension {
     pub waited_at: Shares,
     /// The stacks of the acquisitions by threads that held it.
     pub held_at: Shares,
+    /// What each kind of threads has done with it.
+    pub roles: Roles,
     /// What tells whether a condition serves as a lock.
     pub handing: Handing,
     /// The name that the program has given the lock, as far as there is room; zeroes: none.

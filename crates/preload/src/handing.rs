@@ -222,6 +222,7 @@ impl Me {
         if let Some(statistics) = statistics.filter(|_| number == 1 && since != 0) {
             let (held, stack) = (sys::now().saturating_sub(since), place.stack.load(Relaxed));
             statistics.hold.add(held, 1, stack);
+            self.role(statistics).held(false, 1, held);
             statistics.timed.fetch_add(1, Relaxed);
             self.ledger.add_share(&statistics.held_at, stack, 1, held);
         }
@@ -237,6 +238,7 @@ pub fn signals(condition: u64) {
         .and_then(|index| me.ledger.lock(index))
         .and_then(|lock| me.ledger.existing_extension(lock));
     if let Some(statistics) = statistics {
+        me.role(statistics).gives.fetch_add(1, Relaxed);
         return me.signals_on(condition, &statistics.handing, Some(statistics));
     }
     let Some(Early { handing: early, .. }) = me.early(condition, true) else { return };

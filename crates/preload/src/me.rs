@@ -28,6 +28,8 @@ use crate::waiters;
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
+use lockstead_ledger::lock::Extension;
+use lockstead_ledger::roles::{RoleCounts, kind_of};
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
 
 /// The value of `busy` of a thread inside the library.
@@ -127,6 +129,11 @@ impl Me {
     #[must_use]
     pub fn record(&self) -> &'static ThreadRecord {
         self.thread.record
+    }
+
+    /// Returns what threads of this one's kind have done with the lock of these statistics.
+    pub fn role<'a>(&self, statistics: &'a Extension) -> &'a RoleCounts {
+        statistics.roles.of(kind_of(self.record().start_routine.load(Relaxed)))
     }
 
     /// Notes that the thread's stack is `[low, high)`, of which all that lies

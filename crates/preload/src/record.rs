@@ -216,6 +216,7 @@ pub fn waited<N: Nature + Copy>(
             | CallOutcome::Failed => 0,
         };
         statistics.wait.add(waited, 1, place.stack);
+        me.role(statistics).waited(waited);
         if is_condition(call.how) {
             me.has_waited_on(call.target, now, place.stack, statistics);
             if statistics.handing.is_lock() {

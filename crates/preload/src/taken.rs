@@ -59,6 +59,13 @@ pub fn posts(semaphore: u64) {
     let Some(ledger) = state::ledger() else { return };
     // To the end: handlers that interrupt pass through.
     let me = enter();
+    let index = ledger.find_lock(semaphore);
+    if let Some(me) = &me
+        && let Some(lock) = index.and_then(|index| ledger.lock(index))
+        && let Some(statistics) = ledger.existing_extension(lock)
+    {
+        me.role(statistics).gives.fetch_add(1, Relaxed);
+    }
     if let Some(me) = &me
         && let Some(holding) = me.pop(semaphore)
     {
@@ -70,7 +77,7 @@ pub fn posts(semaphore: u64) {
         }
         return;
     }
-    let Some(index) = ledger.find_lock(semaphore) else { return };
+    let Some(index) = index else { return };
     let Some(lock) = ledger.lock(index).filter(|lock| lock.serves_as_mutex()) else { return };
     // A signal, as it turns out; or a handler's, which may be anybody's.
     lock.handed_on.fetch_add(1, Relaxed);

@@ -224,7 +224,9 @@ impl Me {
         let ns = now.saturating_sub(started);
         // Once the lock is free it may be destroyed, and its statistics buried.
         let statistics = self.statistics(holding.lock, ns.saturating_mul(weight))?;
-        Some(Measured { stack: holding.stack, ended: now, ns, weight, is_coarse, statistics })
+        let is_shared = holding.flags.has(Flags::READ);
+        let stack = holding.stack;
+        Some(Measured { stack, ended: now, ns, weight, is_coarse, is_shared, statistics })
     }
 
     /// Returns the statistics of a lock, which it has from the moment on at which it was held for
@@ -272,6 +274,7 @@ impl Me {
         let statistics = hold.statistics;
         let total = hold.ns.saturating_mul(hold.weight);
         statistics.hold.add(hold.ns, hold.weight, hold.stack);
+        self.role(statistics).held(hold.is_shared, hold.weight, total);
         if hold.is_coarse {
             statistics.coarse.fetch_add(1, Relaxed);
             statistics.coarse_total.fetch_add(hold.ns, Relaxed);
@@ -315,6 +318,8 @@ pub(crate) struct Measured {
     weight: u64,
     /// Whether it is an estimate when the hold began.
     is_coarse: bool,
+    /// Whether it was one reader among others.
+    is_shared: bool,
     statistics: &'static Extension,
 }
 

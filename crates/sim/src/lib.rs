@@ -32,4 +32,7 @@ pub use machine::{
 };
 pub use many::{Stopped, many};
 pub use tally::LockFigures;
-pub use work::{BUNDLED as WORKLOADS, RunFigures, UseKind, WorkUse, Workload, run, run_traced};
+pub use work::{
+    BUNDLED as WORKLOADS, ClassUse, RunFigures, UseKind, WorkClass, WorkStep, WorkTokens, WorkUse,
+    Workload, run, run_traced,
+};

@@ -7,7 +7,7 @@ use crate::oncpu::OncpuCheck;
 use crate::plot::Plot;
 use crate::rt::Rt;
 use crate::shared::{DeadFlags, Rivals, SharedFlags, StepsFlags, StormFlags};
-use crate::sim::SimCommand;
+use crate::sim::{SimCommand, Whatif};
 use crate::uncontended::UncontendedFlags;
 use crate::vfs::VfsFlags;
 use crate::ww::WwFlags;
@@ -48,7 +48,7 @@ Results go to standard output, all else to standard error. NO_COLOR is honoured
 where --color says nothing.";
 
 /// Locks measured, compared and simulated: what `lockstead` starts for `bench`, `demo`,
-/// `explain`, `oncpu check`, `plot` and `sim`
+/// `explain`, `oncpu check`, `plot`, `sim` and `whatif`
 #[derive(Debug, Parser)]
 #[command(name = "lockstead", bin_name = "lockstead")]
 #[command(version, after_help = EXIT, max_term_width = 100)]
@@ -85,6 +85,10 @@ pub(crate) enum Command {
     /// processors: the published tables replayed, and other programs and machines predicted.
     #[command(subcommand, arg_required_else_help = true, after_help = EXIT)]
     Sim(SimCommand),
+    /// Predict a recorded program on this machine or another one, and what would help it
+    ///
+    /// The same as `lockstead sim whatif`. docs/whatif.md has examples.
+    Whatif(Whatif),
     /// Draw a report of `lockstead bench ... --json`
     ///
     /// Which of the three benchmarks it is from is known by its content.

@@ -61,6 +61,7 @@ fn main() -> ExitCode {
         Command::Bench(BenchCommand::Dead(flags)) => shared::dead::run(&flags),
         Command::Explain(flags) => explain::run(&flags),
         Command::Sim(sim) => sim::run(&sim),
+        Command::Whatif(flags) => sim::whatif::run(&flags),
         Command::Plot(flags) => plot::run(&flags),
         Command::Oncpu(OncpuMeasured::Check(flags)) => oncpu::run(&flags),
         Command::Man { folder } => shell::manual(Cli::command(), &folder, &|command| {

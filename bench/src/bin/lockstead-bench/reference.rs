@@ -4,6 +4,7 @@ use crate::frontier::FrontierReport;
 use crate::map::MapReport;
 use crate::shared::bench::SharedReport;
 use crate::sim::check::CheckReport;
+use crate::sim::gate::GateReport;
 use crate::sim::replay::ReplayReport;
 use crate::sim::sensitivity::SensitivityReport;
 use crate::sim::single::RunSummary;
@@ -50,6 +51,7 @@ fn the_page_has_the_fields_of_the_types() {
         .section::<RunSummary>("lockstead sim run")
         .section::<SweepReport>("lockstead sim sweep")
         .section::<WhatifReport<'_>>("lockstead sim whatif")
+        .section::<GateReport>("lockstead sim whatif --gate")
         .section::<CheckReport>("lockstead sim check")
         .section::<TraceReport<'_>>("lockstead sim trace")
         .section::<SensitivityReport<'_>>("lockstead sim sensitivity")

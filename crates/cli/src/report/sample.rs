@@ -240,6 +240,7 @@ pub(super) fn process(pid: u32, waited_ns: u64) -> ProcessReport {
             created: 12,
             peak: 8,
             worst: if busy { vec![worst] } else { vec![] },
+            kinds: Vec::new(),
         },
         waiting: WaitingShare {
             thread_ns: 39_200 * MS,

@@ -130,6 +130,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
             exit: inside(&process.exit).clone(),
             ran_ns: process.ran(),
             queued_ns: process.queued(),
+            threads: process.thread_times(),
         };
         let (python, holders) = (inside(&process.python), inside(&process.holders));
         let described = LedgerProcess {

@@ -1,11 +1,12 @@
-//! How long the threads of a process stood ready without a processor.
+//! How long each thread of a process ran, and stood ready without a processor.
 //!
 //! # Role
 //! A thread that waits for a processor looks as if it computed, or held a lock, all the while. The
-//! kernel counts that time for each thread, in `/proc/PID/task/TID/schedstat`, and forgets it when
+//! kernel counts both times for each thread, in `/proc/PID/task/TID/schedstat`, and forgets it when
 //! the thread ends. So the command looks now and then, and keeps what it saw last: of a thread that
 //! has ended since, the time up to the look before.
 
+use lockstead_inspect::report::ThreadTimes;
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
@@ -19,8 +20,8 @@ const MOST: usize = 256;
 #[derive(Default)]
 pub(super) struct QueueDelays {
     next: Option<Instant>,
-    /// The delay of each thread so far, in nanoseconds, by the thread's number.
-    each: HashMap<u32, u64>,
+    /// The times of each thread so far, by the thread's number.
+    each: HashMap<u32, ThreadTimes>,
     /// The delays of threads whose number another one has taken over.
     gone: u64,
 }
@@ -36,29 +37,37 @@ impl QueueDelays {
         for task in tasks.flatten().take(MOST) {
             let tid = task.file_name().to_str().and_then(|tid| tid.parse::<u32>().ok());
             let text = std::fs::read_to_string(task.path().join("schedstat"));
-            if let (Some(tid), Some(delay)) = (tid, text.ok().as_deref().and_then(delay)) {
-                self.note(tid, delay);
+            if let (Some(tid), Some(times)) = (tid, text.ok().as_deref().and_then(times)) {
+                self.note(tid, times);
             }
         }
     }
 
-    fn note(&mut self, tid: u32, delay: u64) {
-        let before = self.each.insert(tid, delay).unwrap_or(0);
-        if delay < before {
+    fn note(&mut self, tid: u32, times: ThreadTimes) {
+        let before = self.each.insert(tid, times).unwrap_or_default();
+        if times.queued_ns < before.queued_ns {
             // A delay does not shrink: this is another thread.
-            self.gone += before;
+            self.gone += before.queued_ns;
         }
+    }
+
+    /// Returns the times of each thread, by its number: of one that has ended up to the last look.
+    pub(super) fn each(&self) -> HashMap<u32, ThreadTimes> {
+        self.each.clone()
     }
 
     /// Returns the sum of all threads, in nanoseconds; `None` if none was ever seen.
     pub(super) fn sum(&self) -> Option<u64> {
-        (!self.each.is_empty()).then(|| self.gone + self.each.values().sum::<u64>())
+        (!self.each.is_empty())
+            .then(|| self.gone + self.each.values().map(|times| times.queued_ns).sum::<u64>())
     }
 }
 
-/// Returns the second of the three numbers of the file: the time spent waiting for a processor.
-fn delay(text: &str) -> Option<u64> {
-    text.split_ascii_whitespace().nth(1)?.parse().ok()
+/// Returns the first two of the three numbers of the file: the time on a processor, and that of
+/// waiting for one.
+fn times(text: &str) -> Option<ThreadTimes> {
+    let mut numbers = text.split_ascii_whitespace().map(|number| number.parse().ok());
+    Some(ThreadTimes { ran_ns: numbers.next()??, queued_ns: numbers.next()?? })
 }
 
 #[cfg(test)]
@@ -66,23 +75,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_has_the_delay_in_the_middle() {
-        assert_eq!(delay("67263 1234 5\n"), Some(1234));
-        assert_eq!(delay(""), None);
-        assert_eq!(delay("1 x 3"), None);
+    fn a_file_has_the_time_on_a_processor_and_then_the_delay() {
+        let both = ThreadTimes { ran_ns: 67263, queued_ns: 1234 };
+        assert_eq!(times("67263 1234 5\n"), Some(both));
+        assert_eq!(times(""), None);
+        assert_eq!(times("1 x 3"), None);
     }
 
     #[test]
     fn threads_that_have_ended_and_whose_number_came_again_count() {
         let mut delays = QueueDelays::default();
         assert_eq!(delays.sum(), None, "nobody looked");
-        delays.note(7, 100);
-        delays.note(8, 50);
-        delays.note(7, 130);
+        let of = |queued_ns| ThreadTimes { ran_ns: 1, queued_ns };
+        delays.note(7, of(100));
+        delays.note(8, of(50));
+        delays.note(7, of(130));
         assert_eq!(delays.sum(), Some(180));
         // The number 7 has gone to another.
-        delays.note(7, 20);
+        delays.note(7, of(20));
         assert_eq!(delays.sum(), Some(200));
+        assert_eq!(delays.each().get(&8), Some(&of(50)));
     }
 
     #[test]

@@ -64,12 +64,16 @@ impl ClockPace {
         now: Instant,
         processes: impl Iterator<Item = &'p Arc<Observed>>,
     ) {
-        if self.calm || now >= self.ask {
-            let ask = |process: &'p Arc<Observed>| {
-                process.note_delays(now);
-                process.processor_time()
-            };
-            let used = processes.map(ask).fold(0, u64::wrapping_add);
+        let asks = self.calm || now >= self.ask;
+        let mut used: u64 = 0;
+        for process in processes {
+            // With each step: where threads keep waiting for each other, nobody ever asks.
+            process.note_delays(now);
+            if asks {
+                used = used.wrapping_add(process.processor_time());
+            }
+        }
+        if asks {
             self.calm = used == self.used;
             self.quiet = if self.calm { self.quiet.or(Some(now)) } else { None };
             self.used = used;

@@ -9,10 +9,12 @@ use lockstead_inspect::check::facts::ThreadFacts;
 use lockstead_inspect::ledger::passing::SocketPeer;
 use lockstead_inspect::ledger::{MappedLedger, code};
 use lockstead_inspect::maps::Maps;
+use lockstead_inspect::report::ThreadTimes;
 use lockstead_inspect::report::holders::HolderLooks;
 use lockstead_inspect::report::python::PythonWaits;
 use lockstead_ledger::hello::Hello;
 use lockstead_ledger::thread::ThreadRecord;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
@@ -205,6 +207,12 @@ impl Observed {
     /// Returns how long they did, as far as anybody looked; `None` if the kernel does not tell.
     pub(super) fn queued(&self) -> Option<u64> {
         inside(&self.delays).sum()
+    }
+
+    /// Returns how long each thread ran and stood ready, by its number in the ledger, as far as
+    /// anybody looked and that number is known here.
+    pub(super) fn thread_times(&self) -> HashMap<u32, ThreadTimes> {
+        if self.visible { inside(&self.delays).each() } else { HashMap::new() }
     }
 
     /// Returns the index of a thread's record, if that is still its own.

@@ -5,6 +5,7 @@ use super::detail::{Described, describe};
 use super::finding::Finding;
 use super::futexes;
 use super::holders::{HolderLooks, HoldersByRecord};
+use super::kinds::ThreadTimes;
 use super::listing::{self, ListedRow, Listing, number_by_name};
 use super::model::{
     Glimpse, LockReport, LockTotals, Losses, ProcessReport, RunReport, SCHEMA, Sort, VERSION,
@@ -18,6 +19,7 @@ use super::threads::{self, FutexRoles};
 use super::verdict;
 use lockstead_ledger::Ledger;
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What the command knows of a process besides its ledger.
@@ -40,6 +42,8 @@ pub struct ProcessFacts {
     pub ran_ns: Option<u64>,
     /// How long its threads stood ready without a processor, in nanoseconds.
     pub queued_ns: Option<u64>,
+    /// The times of each thread as far as anybody looked, by its number in the ledger.
+    pub threads: HashMap<u32, ThreadTimes>,
 }
 
 /// A process to report on.
@@ -167,7 +171,8 @@ pub fn describe_process(
     let (idle, locks): (Vec<ReportRow>, Vec<ReportRow>) =
         rows.into_iter().partition(|row| row.idle);
     let idle = rows::gather_short_lived(&ledger, names, idle);
-    let (threads, mut waiting) = threads::count(&ledger, names, &roles, (began, end));
+    let (threads, mut waiting) =
+        threads::count(&ledger, names, &roles, &facts.threads, (began, end));
     waiting.ran_ns = facts.ran_ns;
     waiting.queued_ns = facts.queued_ns;
     // Threads count a wait as one for a lock when the condition is known to be one by then.

@@ -9,6 +9,7 @@ use super::names::{
 };
 use super::places::Places;
 use super::python::WaitsByRecord;
+use super::roles;
 use super::rows::{ReportRow, is_over};
 use super::sites::{ShareSum, SharesOf, SiteShare, site_of, sites, stack};
 use crate::waits::grip;
@@ -123,6 +124,7 @@ pub(super) fn describe(
             Some(_) => sites(ledger, places, names, &sum.held_at, SharesOf::Count),
             None => Vec::new(),
         },
+        roles: roles::of(ledger, names, members),
         initialised_at: stack(ledger, names, initialised),
     })
 }

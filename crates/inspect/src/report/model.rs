@@ -5,6 +5,7 @@
 
 use super::finding::Finding;
 use super::holders::model::HolderReport;
+use super::kinds::{LockRole, ThreadKind};
 use super::python::{PythonLooks, PythonPlaces};
 use super::semaphores::model::Semaphores;
 use super::spread::model::LockSpread;
@@ -273,6 +274,9 @@ pub struct ThreadsReport {
     pub peak: u64,
     /// The threads that waited longest for locks.
     pub worst: Vec<ThreadReport>,
+    /// The threads by the function that they began with, those that ran most first; without those
+    /// that had ended when more than 64 others began.
+    pub kinds: Vec<ThreadKind>,
 }
 
 /// One thread of a process.
@@ -369,6 +373,9 @@ pub struct LockReport {
     pub held_at: Vec<ReportSite>,
     /// The places from which its sleepers were woken, of a futex word, the most frequent first.
     pub woken_at: Vec<ReportSite>,
+    /// What each kind of threads did with it, those that held or waited longest first; what had not
+    /// ended with the process is not in it.
+    pub roles: Vec<LockRole>,
     /// The stack of its initialisation.
     pub initialised_at: Option<Stack>,
 }

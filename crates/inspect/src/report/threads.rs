@@ -2,8 +2,10 @@
 //! their time that was.
 
 use super::account::is_running;
+use super::kinds::ThreadTimes;
 use super::model::{ThreadReport, ThreadsReport, WaitingShare, percent};
 use super::names::{FIRST, Names, thread_name};
+use super::roles::{Kinds, peak};
 use lockstead_ledger::lock::LockRecord;
 use lockstead_ledger::publish::WaitKind;
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
@@ -23,11 +25,13 @@ pub(super) fn count(
     ledger: &Ledger<'_>,
     names: &mut dyn Names,
     roles: &FutexRoles,
+    times: &HashMap<u32, ThreadTimes>,
     (began, end): (u64, u64),
 ) -> (ThreadsReport, WaitingShare) {
     let mut threads = ThreadsReport::default();
     let mut waiting = WaitingShare::default();
     let mut changes = Vec::new();
+    let mut kinds = Kinds::default();
     for thread in ledger.threads() {
         let record = thread.record;
         if matches!(record.state.load(Relaxed), state::FREE | state::CLAIMED) {
@@ -41,6 +45,7 @@ pub(super) fn count(
         waiting.thread_ns = waiting.thread_ns.saturating_add(report.lived_ns);
         waiting.waited_ns = waiting.waited_ns.saturating_add(report.waited_ns);
         waiting.idled_ns = waiting.idled_ns.saturating_add(report.idled_ns);
+        kinds.add(&report, start, times.get(&report.tid));
         // The sums of the process are put right by the rows of the locks.
         apply_roles(ledger, &thread, roles, end, &mut report);
         if report.waited_ns != 0 {
@@ -48,6 +53,7 @@ pub(super) fn count(
         }
     }
     threads.peak = peak(changes);
+    threads.kinds = kinds.finish();
     let retired = &ledger.header().retired;
     let gone = retired.threads.load(Relaxed);
     if gone != 0 {
@@ -121,18 +127,6 @@ pub(super) fn move_idle_time(waiting: &mut WaitingShare, late: u64, wrong: u64, 
     shares(waiting, lived);
 }
 
-/// Returns the most that lived at the same time; a thread that ends when another begins did not
-/// live with it.
-fn peak(mut changes: Vec<(u64, i64)>) -> u64 {
-    changes.sort_unstable();
-    let (mut now, mut peak) = (0, 0);
-    for (_, change) in changes {
-        now += change;
-        peak = peak.max(now);
-    }
-    peak.unsigned_abs()
-}
-
 fn one(thread: &ThreadPart<'_>, names: &mut dyn Names, first: u32, end: u64) -> ThreadReport {
     let record = thread.record;
     let tid = record.tid.load(Relaxed);
@@ -190,17 +184,5 @@ fn start(record: &ThreadRecord, first: u32, names: &mut dyn Names) -> Option<Str
         0 if record.tid.load(Relaxed) == first => Some(FIRST.into()),
         0 => None,
         address => names.function(address),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_peak_counts_those_who_lived_together() {
-        assert_eq!(peak(vec![]), 0);
-        assert_eq!(peak(vec![(0, 1), (10, -1), (10, 1), (20, -1)]), 1);
-        assert_eq!(peak(vec![(0, 1), (30, -1), (10, 1), (20, -1), (5, 1), (15, -1)]), 3);
     }
 }

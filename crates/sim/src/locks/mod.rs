@@ -12,6 +12,7 @@ mod list;
 mod lot;
 mod plain;
 mod semaphore;
+pub(crate) mod shared;
 pub(crate) mod spin;
 mod std_mutex;
 mod turns;
@@ -162,6 +163,12 @@ impl SimLockName {
     #[must_use]
     pub fn name(self) -> &'static str {
         LOCKS.iter().find(|&&(lock, ..)| lock == self).map_or("", |&(_, name, _)| name)
+    }
+
+    /// Tells whether it is a mutex of this project, with or without an ingredient.
+    #[must_use]
+    pub fn is_own(self) -> bool {
+        self.name().starts_with("lockstead")
     }
 
     /// Returns the lock with this name.

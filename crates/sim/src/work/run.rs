@@ -1,13 +1,15 @@
 //! Running a workload: its tasks, its locks, and the figures that come out of it.
 
-use super::{UseKind, WorkUse, Workload};
+use super::act::{Data, Plan, SiteKind, UseSite, away_for, burst, compute, progress, vary};
+use super::model::{UseKind, Workload};
+use super::part;
+use super::tokens::{Meeting, Tokens};
 use crate::engine::TraceStep;
-use crate::engine::calls::{at, away, chance, in_kernel, now, work};
 use crate::engine::task::{Activity, PLACES};
 use crate::engine::time::{Ps, ps};
-use crate::engine::words::QueueNode;
-use crate::engine::words::U64;
-use crate::engine::world::{RunSettings, SimWorld, with};
+use crate::engine::words::{QueueNode, U64};
+use crate::engine::world::{RunSettings, SimWorld};
+use crate::locks::shared::SimRwLock;
 use crate::locks::spin::RwSpinLock;
 use crate::locks::{SimLock, SimLockName};
 use crate::machine::Machine;
@@ -76,23 +78,6 @@ const ALL: [Activity; PLACES] = [
     Activity::Kernel,
 ];
 
-/// The data that sections change: one word a cache line.
-type Data = &'static U64;
-
-/// A lock of a workload.
-#[derive(Clone, Copy)]
-struct UseSite {
-    number: usize,
-    kind: SiteKind,
-    data: usize,
-}
-
-#[derive(Clone, Copy)]
-enum SiteKind {
-    Mutex(SimLock),
-    ReadWrite(&'static RwSpinLock),
-}
-
 /// Runs `workload` with `tasks` tasks and `lock` as its mutex.
 #[must_use]
 pub fn run(
@@ -125,6 +110,7 @@ pub fn run_traced(
             let kind = match user.kind {
                 UseKind::Mutex => SiteKind::Mutex(SimLock::place(w, lock)),
                 UseKind::ReadWrite => SiteKind::ReadWrite(w.arena.place(RwSpinLock::new())),
+                UseKind::Shared => SiteKind::Shared(SimRwLock::place(w, lock)),
             };
             let data = w.data.len();
             for _ in 0..user.lines {
@@ -134,15 +120,21 @@ pub fn run_traced(
             sites.push(UseSite { number, kind, data });
         }
     }
+    let classes = workload.classes_of(tasks);
+    let tasks = if classes.is_empty() { tasks } else { classes.len() };
     for _ in 0..tasks {
         let node = w.arena.place(QueueNode::new());
         w.nodes.push(node);
         let node = w.arena.place(QueueNode::new());
         w.kernel_nodes.push(node);
     }
-    let plan = w.keep(Plan { workload: workload.clone(), sites });
-    for _ in 0..tasks {
-        w.spawn(move || task(plan));
+    let tokens = workload.tokens.iter().map(|tokens| Tokens::place(w, tokens.start)).collect();
+    let meetings = workload.tokens.iter().map(|_| Meeting::place(w)).collect();
+    let plans = part::plans(workload, &classes);
+    let plan = w.keep(Plan { workload: workload.clone(), sites, tokens, meetings, classes: plans });
+    for number in 0..tasks {
+        let class = classes.get(number).copied();
+        w.spawn(move || task(plan, class));
     }
     let warm_up = ps(workload.warm_up * 1e6);
     let end = warm_up + ps(workload.length * 1e6);
@@ -153,12 +145,6 @@ pub fn run_traced(
     world.tally.close(end);
     let figures = figures(&world, workload, end - warm_up);
     (figures, std::mem::take(&mut world.trace.steps))
-}
-
-/// The plan that tasks look at while they run. The world keeps it, so that it outlives them.
-pub(crate) struct Plan {
-    workload: Workload,
-    sites: Vec<UseSite>,
 }
 
 fn figures(world: &SimWorld, workload: &Workload, length: Ps) -> RunFigures {
@@ -177,105 +163,25 @@ fn figures(world: &SimWorld, workload: &Workload, length: Ps) -> RunFigures {
     }
 }
 
-fn vary(mean: f64, variation: f64) -> Ps {
-    let pace = with(|w| w.machine.layout.pace);
-    ps(mean * 1e3 * pace * (1.0 + variation * (2.0 * chance() - 1.0)))
-}
-
-/// Returns a time that is exponentially distributed, with this mean.
-fn waiting(mean: f64) -> Ps {
-    ps(mean * 1e3 * -(1.0 - chance()).ln())
-}
-
-fn task(plan: *const Plan) {
+fn task(plan: *const Plan, class: Option<usize>) {
     // SAFETY: the plan belongs to the world, which outlives the task, and no task changes
     // it: `SimWorld::keep` gives it to them by a shared pointer.
     let plan = unsafe { &*plan };
+    if let Some(class) = class {
+        return part::task(plan, class);
+    }
     let workload = &plan.workload;
     let rounds = f64::from(workload.rounds);
     loop {
         for _ in 0..workload.rounds {
-            compute(vary(workload.compute / rounds, workload.variation));
-            let mut first = 0;
-            for user in &workload.locks {
-                let chosen = first + (chance() * user.many as f64) as usize;
-                first += user.many;
-                burst(workload, user, plan.sites[chosen]);
+            compute(vary(workload.compute / rounds, workload.variation), 1.0);
+            for (number, user) in workload.locks.iter().enumerate() {
+                burst(workload, user, plan.site(number));
             }
             if workload.compute == 0.0 {
                 progress(1.0);
             }
         }
-        if workload.away > 0.0 {
-            away(waiting(workload.away).max(1));
-        }
-    }
-}
-
-/// The time of computing that is credited at once. Whole jobs would be credited in clumps.
-const PIECE: Ps = 250_000_000;
-
-fn compute(time: Ps) {
-    let pieces = time.div_ceil(PIECE).max(1);
-    for _ in 0..pieces {
-        work(time / pieces);
-        progress(1.0 / pieces as f64);
-    }
-}
-
-/// Credits a part of a round that is done.
-fn progress(rounds: f64) {
-    with(|w| {
-        let now = w.local_now();
-        w.tally.progress(now, rounds);
-    });
-}
-
-fn burst(workload: &Workload, user: &WorkUse, site: UseSite) {
-    // A burst of a fraction happens that often.
-    let whole = user.burst.trunc();
-    let many = whole as u64 + u64::from(chance() < user.burst - whole);
-    for turn in 0..many {
-        if turn > 0 {
-            work(vary(user.gap, workload.variation));
-        }
-        if workload.kernel {
-            in_kernel(|| acquire(workload, user, site));
-        } else {
-            acquire(workload, user, site);
-        }
-    }
-}
-
-fn acquire(workload: &Workload, user: &WorkUse, site: UseSite) {
-    let section = |writes: bool| {
-        for line in 0..user.lines {
-            let data = with(|w| w.data[site.data + line]);
-            let value = data.read();
-            if writes {
-                data.write(value + 1);
-            }
-        }
-        let time = if writes && user.kind == UseKind::ReadWrite {
-            user.write_section.unwrap_or(user.section)
-        } else {
-            user.section
-        };
-        work(vary(time, workload.variation));
-    };
-    match site.kind {
-        SiteKind::Mutex(lock) => lock.with(site.number, || section(true)),
-        SiteKind::ReadWrite(lock) => {
-            let writes = chance() < user.writes;
-            let asked = now();
-            with(|w| w.tally.asked(site.number, w.current, asked));
-            at(Activity::Lock, || if writes { lock.write_lock() } else { lock.read_lock() });
-            let taken = now();
-            with(|w| w.tally.entered(site.number, w.current, taken));
-            at(Activity::Section, || section(writes));
-            let released = now();
-            with(|w| w.tally.shared((site.number, w.current), asked, taken, released));
-            at(Activity::Lock, || if writes { lock.write_unlock() } else { lock.read_unlock() });
-        }
+        away_for(workload.away);
     }
 }

@@ -224,6 +224,8 @@ fn workload(cell: &ContendedCell, machine: &Machine) -> Workload {
             writes: 1.0,
             write_section: None,
         }],
+        tokens: Vec::new(),
+        classes: Vec::new(),
     }
 }
 

@@ -66,7 +66,11 @@ impl PictureFiles {
     }
 }
 
-fn save(file: &Path, content: &str) -> Result<(), Failure> {
+/// Writes a file.
+///
+/// # Errors
+/// That it cannot be written.
+pub(super) fn save(file: &Path, content: &str) -> Result<(), Failure> {
     write(file, content)
         .map_err(|error| Failure::Run(format!("cannot write {}: {error}", file.display())))
 }

@@ -35,10 +35,11 @@ pub(crate) enum SimCommand {
     /// named; where it stops to scale, and which lock stops it. Figures are medians of several
     /// seeds, with the range; `~` marks those whose seeds disagree by more than a quarter.
     ///
-    /// Reader-writer locks are simulated as mutexes, and waits for conditions, semaphores and
-    /// barriers as time away. Where a program spends much time with them it prints `not
-    /// predictable` instead of a number, and why; likewise if other programs used more than a fifth
-    /// of the processors while the profile was recorded.
+    /// Threads that began with one function are a class. Reader-writer locks are what they are; a
+    /// condition or semaphore that one class gives and another waits for is a queue between them; a
+    /// barrier is one. Where that does not fit a program it prints `not predictable` instead of a
+    /// number, and why; likewise if other programs used more than a fifth of the processors while
+    /// the profile was recorded, or if the simulation of the recorded run itself makes something else.
     Whatif(Whatif),
     /// Show what happens to one contended lock, step by step
     ///
@@ -227,6 +228,34 @@ pub(crate) struct Sweep {
     pub(crate) files: PictureFiles,
 }
 
+/// What is changed of the machine.
+#[derive(Debug, Args)]
+pub(crate) struct MachineChanges {
+    /// Use one thread of each core: no hyper-threads
+    #[arg(long)]
+    pub(crate) no_threads: bool,
+    /// Change a number of the machine: NAME=VALUE, as in its file; several times
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) set: Vec<String>,
+}
+
+/// A number of tasks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TaskNumber {
+    /// The tasks are as many as the program had threads.
+    Recorded,
+    /// The tasks are so many.
+    Number(usize),
+}
+
+fn task_number(text: &str) -> Result<TaskNumber, String> {
+    if text == "recorded" {
+        return Ok(TaskNumber::Recorded);
+    }
+    let number = text.parse().ok().filter(|number| (1..=16_384).contains(number));
+    number.map(TaskNumber::Number).ok_or_else(|| "`recorded`, or a number from 1 to 16384".into())
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -234,19 +263,29 @@ Examples:
   lockstead sim whatif profile.json --machine epyc-2x64
   lockstead sim whatif profile.json --machine epyc-2x64 --lock present,lockstead,spin-queue
   lockstead sim whatif profile.json --machine westmere-8x10 --cores 1,16,64 --set switch=3
-  lockstead sim whatif profile.json --machine epyc-2x64 --seeds 15 --html whatif.html")]
+  lockstead sim whatif profile.json --machine epyc-2x64 --seeds 15 --html whatif.html
+  lockstead sim whatif after.json --machine epyc-2x64 --cores 32 --gate before.json --drop 5
+
+Exit status, besides those of all commands:
+  1  with --gate: one of the two cannot be predicted
+  3  with --gate: the predicted throughput falls by more than --drop allows")]
 pub(crate) struct Whatif {
     /// A report of `lockstead run --json`
     #[arg(value_name = "PROFILE.json")]
     pub(crate) profile: PathBuf,
+    /// A machine that is built in, or a file [default: this one, measured now]
+    #[arg(long, value_name = "NAME|FILE")]
+    pub(crate) machine: Option<String>,
     #[command(flatten)]
-    pub(crate) machine: MachineFlags,
+    pub(crate) changes: MachineChanges,
     /// Locks to compare; `present` is the C library's mutex, other names are those of `sim list`
     #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "present,lockstead")]
     pub(crate) lock: Vec<String>,
-    /// Threads of the program there [default: one for each processor in use]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=16384))]
-    pub(crate) tasks: Option<u64>,
+    /// Threads of the program there, or `recorded`: as many as it had [default: one for each
+    /// processor in use; of several kinds, which then have at least their recorded number, the most
+    /// numerous fills up]
+    #[arg(long, value_name = "N|recorded", value_parser = task_number)]
+    pub(crate) tasks: Option<TaskNumber>,
     /// Only these numbers of cores [default: doubling]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     pub(crate) cores: Vec<usize>,
@@ -256,6 +295,21 @@ pub(crate) struct Whatif {
     /// Seeds of each simulation; figures are medians, with the range
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=100))]
     pub(crate) seeds: u64,
+    /// Leave out what would help: faster
+    #[arg(long)]
+    pub(crate) no_advice: bool,
+    /// Fail if this profile makes less than that one, by more than --drop
+    #[arg(long, value_name = "BASE.json")]
+    pub(crate) gate: Option<PathBuf>,
+    /// How much the predicted throughput may fall, in per cent
+    #[arg(long, value_name = "PERCENT", default_value_t = 10.0, requires = "gate")]
+    pub(crate) drop: f64,
+    /// How much work each of the two runs did, in requests for example, if their jobs differ
+    #[arg(long, value_name = "BASE,PROFILE", value_delimiter = ',', requires = "gate")]
+    pub(crate) work: Option<Vec<f64>>,
+    /// Write the workload that is simulated to a file, for `sim run --workload`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) workload: Option<PathBuf>,
     /// Print numbers also where the program cannot be predicted
     #[arg(long)]
     pub(crate) anyway: bool,

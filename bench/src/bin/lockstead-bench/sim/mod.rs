@@ -1,15 +1,22 @@
 //! `lockstead sim`: locks on machines that one does not have.
 
+mod advice;
+mod anchor;
 pub(crate) mod check;
+mod classes;
 mod draws;
 mod files;
 mod fit;
 mod flags;
+pub(crate) mod gate;
+mod knee;
 mod life;
 mod measure;
 mod page;
 mod picture;
+mod prediction;
 mod profile;
+mod recorded;
 pub(crate) mod replay;
 mod represent;
 mod scene;
@@ -18,9 +25,10 @@ mod simulate;
 pub(crate) mod single;
 pub(crate) mod sweep;
 pub(crate) mod trace;
+mod usl;
 pub(crate) mod whatif;
 
-pub(crate) use flags::SimCommand;
+pub(crate) use flags::{SimCommand, Whatif};
 
 use crate::failure::Failure;
 use crate::output;

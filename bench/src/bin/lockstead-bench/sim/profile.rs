@@ -1,132 +1,19 @@
 //! A workload from a report of `lockstead run --json`.
 
+use super::classes::{self, Classes};
+use super::recorded::{ProfileProcess, RecordedLock, RecordedReport};
 use super::represent::Unrepresented;
 use super::scene;
 use crate::failure::Failure;
-use lockstead_sim::{UseKind, WorkUse, Workload};
-use serde::Deserialize;
+use lockstead_sim::{UseKind, WorkClass, WorkUse, Workload};
+use serde::Serialize;
 use std::path::Path;
-
-#[derive(Deserialize)]
-struct RecordedReport {
-    schema: String,
-    /// The number of processors on which it was recorded; 0: unknown.
-    #[serde(default)]
-    processors: u64,
-    /// Processor time of the program and its children; 0: unknown.
-    #[serde(default)]
-    cpu_ns: u64,
-    /// How long it took; 0: unknown.
-    #[serde(default)]
-    wall_ns: u64,
-    /// Processor time that others had meanwhile.
-    #[serde(default)]
-    others_ns: Option<u64>,
-    processes: Vec<ProfileProcess>,
-    #[serde(default)]
-    silent_processes: u64,
-}
-
-#[derive(Deserialize)]
-struct ProfileProcess {
-    #[serde(default)]
-    lived_ns: u64,
-    threads: Threads,
-    waiting: ProfileWaiting,
-    locks: Vec<RecordedLock>,
-    /// What threads waited for that is no lock.
-    #[serde(default)]
-    idle: Vec<RecordedLock>,
-}
-
-#[derive(Deserialize)]
-struct Threads {
-    peak: u64,
-    /// The threads that waited longest.
-    #[serde(default)]
-    worst: Vec<ProfileThread>,
-}
-
-#[derive(Deserialize)]
-struct ProfileThread {
-    lived_ns: u64,
-    waited_ns: u64,
-    idled_ns: u64,
-    acquisitions: u64,
-}
-
-#[derive(Deserialize)]
-struct ProfileWaiting {
-    thread_ns: u64,
-    waited_ns: u64,
-    idled_ns: u64,
-    /// The processor time of the process.
-    #[serde(default)]
-    ran_ns: Option<u64>,
-    /// How long its threads stood ready without a processor.
-    #[serde(default)]
-    queued_ns: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct RecordedLock {
-    name: String,
-    kind: String,
-    locks: u64,
-    acquisitions: u64,
-    hold: ProfileDurations,
-    #[serde(default)]
-    wait: RecordedWaits,
-}
-
-/// How long a lock was waited for.
-#[derive(Default, Deserialize)]
-struct RecordedWaits {
-    total_ns: u64,
-}
-
-#[derive(Deserialize)]
-struct ProfileDurations {
-    count: u64,
-    total_ns: u64,
-    #[serde(default)]
-    p99_ns: u64,
-    #[serde(default)]
-    histogram: Vec<Bucket>,
-}
-
-/// Durations from here to twice as long.
-#[derive(Deserialize)]
-struct Bucket {
-    from_ns: u64,
-    count: u64,
-}
-
-/// A hold of so many times what 99 of a hundred take did not run all the while.
-const PREEMPTED: u64 = 8;
-
-impl ProfileDurations {
-    /// Returns the mean, in nanoseconds. Without those whose thread lost its processor: the
-    /// simulated machine takes it away by itself.
-    fn mean(&self) -> f64 {
-        let mean = self.total_ns as f64 / self.count.max(1) as f64;
-        let most = self.p99_ns.saturating_mul(PREEMPTED);
-        let usual = || self.histogram.iter().filter(|bucket| bucket.from_ns <= most);
-        let many: f64 = usual().map(|bucket| bucket.count as f64).sum();
-        if many == 0.0 {
-            return mean;
-        }
-        let sum: f64 =
-            usual().map(|bucket| 1.5 * bucket.from_ns as f64 * bucket.count as f64).sum();
-        mean.min(sum / many)
-    }
-}
 
 /// What a profile is.
 const REPORT: &str = "a report of `lockstead run --json`";
 
 /// The most locks that are simulated: the worst by waiting come first in a report.
-const MOST: usize = 16;
+pub(super) const MOST: usize = 16;
 
 /// What is wrong with a report without mutexes: by default it names only those waited for.
 const NONE_NAMED: &str = "names no mutex that was taken; if nobody waited for any, record it \
@@ -143,6 +30,42 @@ pub(super) struct Profile {
     /// The share of the time that its threads wanted a processor for which they had none, if that is
     /// known.
     pub(super) delayed_percent: Option<f64>,
+    /// What a job is, in words.
+    pub(super) job: String,
+    /// What the recorded run itself made, if that is known.
+    pub(super) recorded: Option<RecordedRate>,
+    /// What is represented as a queue.
+    pub(super) represented: Vec<TokensOf>,
+    /// Why the program cannot be predicted, as far as its kinds of threads say so.
+    pub(super) not_predictable: Option<String>,
+}
+
+/// What a recorded run made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RecordedRate {
+    /// The number of processors that it could run on.
+    pub(super) processors: usize,
+    /// The number of jobs in the whole run.
+    pub(super) jobs: f64,
+    /// The number of jobs a second.
+    pub(super) jobs_per_second: f64,
+}
+
+/// A condition or a semaphore that one kind of threads gives and another waits for.
+#[derive(Clone, Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub(super) struct TokensOf {
+    /// The name of the object.
+    pub(super) name: String,
+    /// The function with which those that give it began.
+    pub(super) gives: String,
+    /// The function with which those that wait for it began.
+    pub(super) takes: String,
+}
+
+/// Tells whether a kind of a report is that of a lock.
+pub(super) fn is_lock(kind: &str) -> bool {
+    matches!(kind, "mutex" | "rwlock" | "spin")
 }
 
 /// Reads the profile: a job is one acquisition of the busiest lock, with what lies between
@@ -166,10 +89,15 @@ pub(super) fn read(file: &Path) -> Result<Profile, Failure> {
         .iter()
         .max_by_key(|process| process.waiting.thread_ns)
         .ok_or_else(|| wrong("no process in it used a lock".into()))?;
+    let (others_percent, delayed_percent) = (others(&report), delayed(busiest));
+    if let Some(classes) = classes::of(busiest) {
+        let profile = with_classes(file, busiest, classes, report.processors);
+        return Ok(Profile { others_percent, delayed_percent, ..profile });
+    }
     let locks: Vec<&RecordedLock> = busiest
         .locks
         .iter()
-        .filter(|lock| matches!(lock.kind.as_str(), "mutex" | "rwlock" | "spin"))
+        .filter(|lock| is_lock(&lock.kind))
         .filter(|lock| lock.acquisitions > 0)
         .take(MOST)
         .collect();
@@ -217,9 +145,97 @@ pub(super) fn read(file: &Path) -> Result<Profile, Failure> {
                 write_section: None,
             })
             .collect(),
+        tokens: Vec::new(),
+        classes: Vec::new(),
     };
-    let (others_percent, delayed_percent) = (others(&report), delayed(busiest));
-    Ok(Profile { workload, unrepresented, others_percent, delayed_percent })
+    let job = "one acquisition of the busiest lock and what lies between two of them".into();
+    let (recorded, represented, not_predictable) = (None, Vec::new(), None);
+    Ok(Profile {
+        workload,
+        unrepresented,
+        others_percent,
+        delayed_percent,
+        job,
+        recorded,
+        represented,
+        not_predictable,
+    })
+}
+
+/// The least simulated milliseconds, the most, and the number of jobs that are waited for; chosen.
+const LEAST: f64 = 60.0;
+const LONGEST: f64 = 4000.0;
+const JOBS: f64 = 400.0;
+
+/// Returns the profile of a program whose report tells of kinds of threads.
+fn with_classes(file: &Path, process: &ProfileProcess, found: Classes, processors: u64) -> Profile {
+    let Classes { locks, tokens, classes, jobs, seconds, job, represented, not_predictable } =
+        found;
+    let taken = |class: &WorkClass, step: u32| class.compute * f64::from(step.max(1));
+    let longest = classes.iter().map(|class| {
+        let batch = class.takes.iter().chain(&class.gives).map(|step| step.many).max();
+        (class.compute + class.away).max(taken(class, batch.unwrap_or(1) / 8))
+    });
+    let length = (longest.fold(0.0, f64::max) * JOBS / 1e3).clamp(LEAST, LONGEST);
+    let is_given = |name: &str| represented.iter().any(|one| one.name == name);
+    let mut unrepresented = unrepresented(process);
+    unrepresented.retain(|one| match one.kind.as_str() {
+        "rwlock" => !locks.iter().any(|lock| lock.name == one.name),
+        "barrier" => false,
+        _ => !is_given(&one.name) && !locks.iter().any(|lock| lock.name == one.name),
+    });
+    // Where somebody else's work would make it shorter, `not_predictable` says so.
+    for one in &mut unrepresented {
+        one.is_harmless = one.kind == "condition" || one.kind == "semaphore";
+    }
+    let all = process.more.acquisitions + locks_taken(process);
+    let workload = Workload {
+        name: file.display().to_string(),
+        about: "recorded by `lockstead run`".into(),
+        tasks: 1,
+        kernel: false,
+        compute: 0.0,
+        away: 0.0,
+        rounds: 1,
+        variation: 0.5,
+        warm_up: length / 4.0,
+        length,
+        locks,
+        tokens,
+        classes,
+    };
+    let missing = process.more.acquisitions as f64 / all.max(1) as f64 * 100.0;
+    let missing = (missing > MISSING).then(|| {
+        format!(
+            "{} locks that nobody waited for, with {missing:.0} % of all acquisitions, are not in \
+             the report; record it with `lockstead run --sort acquisitions --top 40`",
+            process.more.locks
+        )
+    });
+    let recorded = (processors > 0).then_some(RecordedRate {
+        processors: processors as usize,
+        jobs,
+        jobs_per_second: jobs / seconds.max(1e-9),
+    });
+    Profile {
+        workload,
+        unrepresented,
+        others_percent: None,
+        delayed_percent: None,
+        job,
+        recorded,
+        represented,
+        not_predictable: not_predictable.or(missing),
+    }
+}
+
+/// Locks that are not in a report matter from this share of all acquisitions on, in per cent.
+const MISSING: f64 = 10.0;
+
+/// Returns the acquisitions of the listed locks.
+fn locks_taken(process: &ProfileProcess) -> u64 {
+    let alone = process.locks.iter().filter(|lock| lock.group.is_none());
+    process.groups.iter().chain(alone).map(|lock| lock.acquisitions).sum()
 }
 
 /// Returns the share of the time in which threads neither waited nor idled that they stood without

@@ -26,6 +26,9 @@ pub(super) struct Unrepresented {
     /// Whether its share counts by the number of processors: what many hold together.
     #[serde(skip)]
     pub(super) shared: bool,
+    /// Whether it is known to be time away, or too short to matter.
+    #[serde(skip)]
+    pub(super) is_harmless: bool,
 }
 
 /// A wait for others that has a larger share of the threads' time than this makes a prediction
@@ -52,7 +55,7 @@ impl Unrepresented {
         };
         let share_percent = (time as f64 / all.max(1) as f64 * 1000.0).round() / 10.0;
         let (name, kind) = (name.to_owned(), kind.to_owned());
-        Some(Unrepresented { name, kind, simulated_as, share_percent, shared })
+        Some(Unrepresented { name, kind, simulated_as, share_percent, shared, is_harmless: false })
     }
 
     /// Tells whether it has enough of the time to be named.
@@ -61,7 +64,9 @@ impl Unrepresented {
     }
 
     fn matters(&self, running: usize) -> bool {
-        if self.shared {
+        if self.is_harmless {
+            false
+        } else if self.shared {
             running > 1 && self.share_percent * running as f64 > MEETS
         } else {
             self.share_percent > WAITS

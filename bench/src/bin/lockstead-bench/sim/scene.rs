@@ -78,30 +78,41 @@ pub(super) fn compared(name: &str) -> Result<(SimLockName, &'static str), Failur
     lock(name).map(|lock| (lock, lock.name()))
 }
 
+/// Returns a machine with what was changed.
+///
+/// # Errors
+/// If a change is wrong.
+pub(super) fn changed(
+    mut machine: Machine,
+    no_threads: bool,
+    set: &[String],
+) -> Result<Machine, Failure> {
+    if no_threads {
+        machine = machine.with_threads(1).map_err(|error| Failure::Usage(error.to_string()))?;
+    }
+    for change in set {
+        let wrong = |why: String| Failure::option("--set <NAME=VALUE>", change, why);
+        let (name, value) =
+            change.split_once('=').ok_or_else(|| wrong("it has the form NAME=VALUE".to_owned()))?;
+        let value: f64 = value
+            .parse()
+            .ok()
+            .filter(|value| (0.0..=1e9).contains(value))
+            .ok_or_else(|| wrong("the value is a number from 0 to 1000000000".to_owned()))?;
+        if !NUMBERS.contains(&name) || !machine.change(name, |_| value) {
+            return Err(wrong(format!("there are {}", NUMBERS.join(", "))));
+        }
+    }
+    Ok(machine)
+}
+
 impl MachineFlags {
     /// Returns the machine, with what was changed.
     ///
     /// # Errors
     /// If it, or a change, is wrong.
     pub(super) fn resolve(&self) -> Result<Machine, Failure> {
-        let mut machine = machine(&self.machine)?;
-        if self.no_threads {
-            machine = machine.with_threads(1).map_err(|error| Failure::Usage(error.to_string()))?;
-        }
-        for change in &self.set {
-            let wrong = |why: String| Failure::option("--set <NAME=VALUE>", change, why);
-            let (name, value) = change
-                .split_once('=')
-                .ok_or_else(|| wrong("it has the form NAME=VALUE".to_owned()))?;
-            let value: f64 =
-                value.parse().ok().filter(|value| (0.0..=1e9).contains(value)).ok_or_else(
-                    || wrong("the value is a number from 0 to 1000000000".to_owned()),
-                )?;
-            if !NUMBERS.contains(&name) || !machine.change(name, |_| value) {
-                return Err(wrong(format!("there are {}", NUMBERS.join(", "))));
-            }
-        }
-        Ok(machine)
+        changed(machine(&self.machine)?, self.no_threads, &self.set)
     }
 }
 
@@ -116,7 +127,7 @@ impl SceneFlags {
 
     /// Returns how many tasks there are.
     pub(super) fn tasks(&self, workload: &Workload) -> usize {
-        self.tasks.map_or(workload.tasks, |tasks| tasks as usize)
+        self.tasks.map_or(workload.own_tasks(), |tasks| tasks as usize)
     }
 }
 
