@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(differs::<Fair, Without<Yields, Fair>>(), ["YIELDS"]);
         assert_eq!(
             changed::<Fair>(),
-            ["BOUND", "SHARE", "HANDOFF_SPIN", "BACKOFF_AFTER", "BATCH", "YIELDS"]
+            ["FIRST", "BOUND", "SHARE", "HANDOFF_SPIN", "BACKOFF_AFTER", "BATCH", "YIELDS"]
         );
         assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER"]);
         for processors in [1, 2, 64] {
