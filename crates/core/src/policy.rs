@@ -53,6 +53,9 @@ pub trait Policy: 'static {
     /// The number of times that a waiter sees that the lock was released and taken again by others
     /// before it takes a back-off sleep, by a timer of its own, and is no longer woken. 0: never.
     const BACKOFF_AFTER: u32 = <Self::Base as Policy>::BACKOFF_AFTER;
+    /// Whether a waiter takes a back-off sleep if its call to sleep was refused, because others had
+    /// released and taken the lock while it was on its way.
+    const BACKOFF_REFUSED: bool = <Self::Base as Policy>::BACKOFF_REFUSED;
     /// Nanoseconds of the first back-off sleep for each thread that sleeps.
     const BACKOFF_SLEEP: u64 = <Self::Base as Policy>::BACKOFF_SLEEP;
     /// The number of times that a back-off sleep may double.
@@ -108,6 +111,7 @@ impl Policy for Standard {
     const HANDOFF_SPIN: u64 = 15_000;
     const LOOKS_BEFORE_MARK: u32 = 2;
     const BACKOFF_AFTER: u32 = 1;
+    const BACKOFF_REFUSED: bool = true;
     const BACKOFF_SLEEP: u64 = 100_000;
     const BACKOFF_DOUBLINGS: u32 = 2;
     const BATCH: u64 = 0;
@@ -137,7 +141,7 @@ impl Policy for Standard {
 
 /// The policy of the mutex whose waits are short. Threads take turns of [`BATCH`](Policy::BATCH) on
 /// a processor, by the scheduler's own queue: who gives a processor up needs nobody to be woken by.
-/// Nobody backs off, and the bound after which one asks to be
+/// Nobody backs off but who cannot get to sleep, and the bound after which one asks to be
 /// handed the lock is a tenth of the standard one, a fifth for each thread that sleeps. Since nobody
 /// leaves the lock to a thread that takes it again and again, a waiter looks late: each look takes
 /// the line from that thread.
@@ -231,7 +235,10 @@ ingredients! {
     Cover { const COVER: bool = false; }
     /// Back-off sleeps: sleeps by a timer after other threads have barged past. Without them a
     /// waiter asks to be woken each time.
-    BackOff { const BACKOFF_AFTER: u32 = 0; }
+    BackOff {
+        const BACKOFF_AFTER: u32 = 0;
+        const BACKOFF_REFUSED: bool = false;
+    }
     /// Batches of a bounded length. Without them a thread gives its processor up only where it
     /// has to wait.
     Batches { const BATCH: u64 = 0; }
@@ -256,8 +263,8 @@ mod tests {
         macro_rules! list {
             ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
         }
-        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HANDOFF_SPIN LOOKS_BEFORE_MARK BACKOFF_AFTER BACKOFF_SLEEP
-              BACKOFF_DOUBLINGS BATCH YIELDS QUEUE READ_FIRST COVER)
+        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HANDOFF_SPIN LOOKS_BEFORE_MARK BACKOFF_AFTER BACKOFF_REFUSED
+              BACKOFF_SLEEP BACKOFF_DOUBLINGS BATCH YIELDS QUEUE READ_FIRST COVER)
     }
 
     /// Returns the names of the constants in which `Y` differs from the standard policy.
@@ -280,7 +287,7 @@ mod tests {
         assert_eq!(changed::<Without<Preemption>>(), ["GAP"]);
         assert_eq!(changed::<Without<Bound>>(), ["BOUND"]);
         assert_eq!(changed::<Without<Cover>>(), ["COVER"]);
-        assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER"]);
+        assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER", "BACKOFF_REFUSED"]);
         assert!(changed::<Without<Beside>>().is_empty());
         assert_eq!(differs::<Fair, Without<Batches, Fair>>(), ["BATCH"]);
         assert_eq!(differs::<Fair, Without<Yields, Fair>>(), ["YIELDS"]);
@@ -288,7 +295,10 @@ mod tests {
             changed::<Fair>(),
             ["FIRST", "BOUND", "SHARE", "HANDOFF_SPIN", "BACKOFF_AFTER", "BATCH", "YIELDS"]
         );
-        assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER"]);
+        assert_eq!(
+            changed::<NoSpin>(),
+            ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER", "BACKOFF_REFUSED"]
+        );
         for processors in [1, 2, 64] {
             assert!(!Without::<Spinning>::joins(None, processors));
             assert!(!Without::<Spinning>::beside(processors));

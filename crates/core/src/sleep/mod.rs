@@ -10,7 +10,7 @@
 //!             ▲     ├─ given up ─────────▶ pass the wake-up on, leave
 //!             │     ├─ past the bound ───▶ register for a hand-off (`handoff.rs`)
 //!             ├─────┼─ the policy's say ─▶ give the processor up, so many times (`batch.rs`)
-//!             │     ├─ barged past ──────▶ back off by a timer ─────┐
+//!             │     ├─ passed, refused ──▶ back off by a timer ─────┐
 //!             │     └─ else: announce a sleeper, sleep ─────────────┤
 //!             └────────────────── woken, or time to look ───────────┘
 //! ```
@@ -23,8 +23,8 @@
 //!    and reserved for a hand-off waiter that has not come, takes it.
 //! 4. It lets others have its processor, as often as the policy says, without announcing anything:
 //!    to the lock it is a thread that was preempted.
-//! 5. It was barged past too often, and has no wake-up to pass on: it backs off, without asking
-//!    for a wake-up (`spin/barging.rs`).
+//! 5. It was barged past too often, or its sleep was refused: it passes on the wake-up that it may
+//!    have consumed and backs off, without asking for another one (`spin/barging.rs`).
 //! 6. Otherwise it announces a sleeper, sees to it that the announcement stands if that is
 //!    *waiters*, and sleeps until it is woken or past the bound.
 //!
@@ -248,6 +248,7 @@ fn sleep<P: Platform, K: Subject, Y: Policy>(
         P::end_sleep();
         waiter.heard(outcome);
         woken = outcome == WaitOutcome::Woken;
+        barging.asked(outcome == WaitOutcome::Changed);
         now = P::now();
         yields = Yields::after_sleep(me, now);
     }

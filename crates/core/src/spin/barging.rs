@@ -20,6 +20,11 @@
 //! again. If the lock was not released during the back-off sleep, the section is long, and the
 //! waiter waits in the usual way.
 //!
+//! A waiter that asks for a wake-up sleeps on a word that names the owner. Where the lock changes
+//! hands faster than a thread gets to sleep, the system refuses each such sleep, and all waiters
+//! would spin inside it, for a lock of its own. So one whose sleep was refused backs off at once
+//! ([`Policy::BACKOFF_REFUSED`]), and asks for a wake-up again after that.
+//!
 //! # Invariants
 //! - **BARGING-HINT** *unreleased* ⇒ the lock is held. Nothing else is concluded from its
 //!   presence, and nothing that a lock relies on from its absence.
@@ -45,6 +50,8 @@ use core::marker::PhantomData;
 /// The state of a waiter that counts how often it was barged past.
 pub(crate) struct Barging<P: Platform, K: Subject, Y: Policy> {
     count: u32,
+    /// Whether the last sleep that asked for a wake-up was refused, and no back-off sleep came since.
+    refused: bool,
     /// The owner at the time at which this waiter set *unreleased*; 0: it has not.
     marked: u32,
     /// Looks left before this waiter first sets *unreleased*.
@@ -55,7 +62,8 @@ pub(crate) struct Barging<P: Platform, K: Subject, Y: Policy> {
 impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
     /// Begins with a waiter that has seen nothing yet.
     pub(crate) fn new() -> Self {
-        Barging { count: 0, marked: 0, looks: Y::LOOKS_BEFORE_MARK, world: PhantomData }
+        let looks = Y::LOOKS_BEFORE_MARK;
+        Barging { count: 0, refused: false, marked: 0, looks, world: PhantomData }
     }
 
     /// Takes note of a spinner's look that found the lock taken. Returns true if it is no use to
@@ -86,12 +94,18 @@ impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
         self.count += u32::from(Self::BACKS_OFF);
     }
 
-    /// Tells whether it has happened often enough to back off.
-    pub(crate) fn is_enough(&self) -> bool {
-        Self::BACKS_OFF && self.count >= Y::BACKOFF_AFTER
+    /// Takes note of a sleep that asked for a wake-up: whether it was `refused`, for the word had
+    /// changed.
+    pub(crate) fn asked(&mut self, refused: bool) {
+        self.refused = refused && K::OWNED && Y::BACKOFF_REFUSED;
     }
 
-    /// Returns how often it has happened.
+    /// Tells whether the waiter has to back off: it was barged past often enough, or refused a sleep.
+    pub(crate) fn is_enough(&self) -> bool {
+        self.refused || Self::BACKS_OFF && self.count >= Y::BACKOFF_AFTER
+    }
+
+    /// Returns how often others took the lock before this waiter.
     pub(crate) fn count(&self) -> u32 {
         self.count
     }
@@ -99,6 +113,7 @@ impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
     /// Takes note, after a back-off sleep, of what the word says about the time since it was
     /// `marked`.
     pub(crate) fn slept(&mut self, marked: Word, seen: Word) {
+        self.refused = false;
         if seen.unreleased() && seen.subject() == marked.subject() {
             self.count = 0;
         } else {
@@ -106,7 +121,7 @@ impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
         }
     }
 
-    /// Whether waiters back off at all. They do not for a semaphore: no word names the thread that
-    /// would release it.
+    /// Whether waiters that are barged past back off. They do not for a semaphore: no word names the
+    /// thread that would release it.
     const BACKS_OFF: bool = K::OWNED && Y::BACKOFF_AFTER != 0;
 }

@@ -75,13 +75,11 @@ fn who_is_woken_in_vain_backs_off_and_passes_the_wake_up_on_before() {
 
 #[test]
 fn who_is_not_woken_or_gets_the_lock_does_not_back_off() {
-    for outcome in [WaitOutcome::Interrupted, WaitOutcome::Changed] {
-        let lock = held();
-        then(lock, outcome, 3);
-        then(lock, outcome, 4);
-        at_last(lock);
-        assert_eq!(channels(), [Channel::Low; 3]);
-    }
+    let lock = held();
+    then(lock, WaitOutcome::Interrupted, 3);
+    then(lock, WaitOutcome::Interrupted, 4);
+    at_last(lock);
+    assert_eq!(channels(), [Channel::Low; 3]);
     // Being barged past once is one sleep's matter: the next that ends otherwise does not count.
     let lock = held();
     then(lock, WaitOutcome::Woken, 3);
@@ -89,6 +87,62 @@ fn who_is_not_woken_or_gets_the_lock_does_not_back_off() {
     then(lock, WaitOutcome::Interrupted, 4);
     at_last(lock);
     assert_eq!(channels(), [Channel::Low, Channel::Sequence, Channel::Low, Channel::Low]);
+}
+
+#[test]
+fn who_is_refused_a_sleep_backs_off_once_and_asks_for_a_wake_up_again() {
+    let lock = held();
+    then(lock, WaitOutcome::Changed, 3);
+    // The owner is another one again after the back-off sleep, which counts as being barged past.
+    then(lock, WaitOutcome::TimedOut, 4);
+    // Not released meanwhile: the section is long.
+    script(|| WaitOutcome::TimedOut);
+    then(lock, WaitOutcome::Interrupted, 4);
+    at_last(lock);
+    let [low, nap] = [Channel::Low, Channel::Sequence];
+    let slept = sleeps();
+    assert_eq!(slept[1].until, Some(Nanos(1 + Standard::BACKOFF_SLEEP)));
+    assert_eq!(slept.iter().map(|it| it.channel).collect::<Vec<_>>(), [low, nap, nap, low, low]);
+    // A sleep that is not refused ends what one before it was.
+    let lock = held();
+    then(lock, WaitOutcome::Changed, 3);
+    script(|| WaitOutcome::TimedOut);
+    then(lock, WaitOutcome::Interrupted, 4);
+    at_last(lock);
+    assert_eq!(channels(), [low, nap, low, low]);
+    // A lock that is free then is taken.
+    let lock = held();
+    then(lock, WaitOutcome::Changed, 0);
+    assert_eq!(lock.lock(here()), Ok(()));
+    assert_eq!((channels(), unplayed()), (vec![low], 0));
+}
+
+#[test]
+fn who_waits_for_a_unit_or_without_back_off_asks_again_when_it_is_refused() {
+    let lock: &'static RawMutex<Alone, Off, Without<BackOff, Backs>> = mutex();
+    force(lock, Word::held(2));
+    for owner in [3, 4, 5] {
+        script(move || {
+            force(lock, Word(owner));
+            WaitOutcome::Changed
+        });
+    }
+    script(move || {
+        force(lock, Word(0));
+        WaitOutcome::Changed
+    });
+    assert_eq!(lock.lock(here()), Ok(()));
+    assert_eq!((channels(), unplayed()), (vec![Channel::Low; 4], 0));
+    let semaphore = TunedSemaphore::<Alone, Off, Backs>::new(0).expect("none");
+    let semaphore: &'static TunedSemaphore<Alone, Off, Backs> = Box::leak(Box::new(semaphore));
+    script(|| WaitOutcome::Changed);
+    script(|| WaitOutcome::Changed);
+    script(move || {
+        semaphore.up().expect("room");
+        WaitOutcome::Changed
+    });
+    semaphore.down(here());
+    assert_eq!((channels(), unplayed()), (vec![Channel::Low; 3], 0));
 }
 
 #[test]

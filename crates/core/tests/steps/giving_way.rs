@@ -8,7 +8,7 @@ use crate::common::{
 };
 use lockstead_core::policy::{Fair, Spinning, Without};
 use lockstead_core::word::Word;
-use lockstead_core::{Off, Policy, RawMutex, Standard, TunedSemaphore, WaitOutcome};
+use lockstead_core::{Nanos, Off, Policy, RawMutex, Standard, TunedSemaphore, WaitOutcome};
 
 /// The policy of short waits, without spinning.
 type Polite = Without<Spinning, Fair>;
@@ -130,6 +130,31 @@ fn nobody_gives_way_to_one_for_whom_a_free_lock_is_reserved() {
     force(lock, Word(RESERVED | HANDOFF));
     then(lock, 0);
     assert_eq!(acquired(lock), 0);
+}
+
+/// Nobody else backs off by this policy: a sleep that is refused would be asked for again and again.
+#[test]
+fn a_waiter_that_is_refused_a_sleep_backs_off_for_the_same_time_each_time() {
+    let lock = held::<Polite>();
+    set(|machine| machine.others = 0);
+    for owner in [3, 5] {
+        script(move || {
+            force(lock, Word(owner));
+            WaitOutcome::Changed
+        });
+        script(move || {
+            assert_eq!(lock.peek(), Word(owner | UNRELEASED));
+            force(lock, Word(owner + 1));
+            WaitOutcome::TimedOut
+        });
+    }
+    then(lock, 0);
+    assert_eq!(lock.lock(here()), Ok(()));
+    let [_, first, _, second, last] = sleeps()[..] else { panic!() };
+    assert_eq!([first, second].map(|it| it.channel), [Channel::Sequence; 2]);
+    assert_eq!((last.channel, unplayed()), (Channel::Low, 0));
+    let nap = Polite::BACKOFF_SLEEP;
+    assert_eq!((first.until, second.until), (Some(Nanos(1 + nap)), Some(Nanos(1 + 2 * nap))));
 }
 
 /// Has participant 1 acquire a lock that comes free in its sleep, where only batches have it give

@@ -8,7 +8,8 @@ pub(crate) const NEVER: u64 = 1 << 62;
 macro_rules! policy {
     ($(#[$doc:meta])* $name:ident: spin $spin:expr, stale $stale:expr, bound $bound:expr,
      handoff $handoff:expr, joins $joins:expr $(, ask $ask:expr)? $(, beside $beside:literal)?
-     $(, backoff $backoff:expr)? $(, gives_way $yields:expr)?) => {
+     $(, backoff $backoff:expr)? $(, gives_way $yields:expr)?
+     $(, refused $refused:literal)?) => {
         $(#[$doc])*
         #[derive(Debug)]
         pub(crate) struct $name;
@@ -31,6 +32,7 @@ macro_rules! policy {
             const HANDOFF_SPIN: u64 = $handoff;
             const LOOKS_BEFORE_MARK: u32 = 0;
             const BACKOFF_AFTER: u32 = 0 $(+ $backoff)?;
+            const BACKOFF_REFUSED: bool = false $(|| $backoff > 0)? $(|| $refused)?;
             const BACKOFF_SLEEP: u64 = 10;
             const BACKOFF_DOUBLINGS: u32 = 1;
             const BATCH: u64 = 0 $(+ $yields)?;
@@ -126,6 +128,11 @@ policy!(
 policy!(
     /// The same, and asks to be handed the lock.
     GivesWayAndInsists: spin 0, stale 0, bound 1, handoff 0, joins |_, _| false, gives_way 1
+);
+policy!(
+    /// The same, and sleeps to back off when it is refused a sleep. Nothing else has a timer.
+    GivesWayAndBacksOff: spin 0, stale 0, bound u64::MAX, handoff 0, joins |_, _| false, gives_way 1,
+    refused true
 );
 policy!(
     /// Spins beside the queue for a turn, gives way, and asks to be handed the lock.

@@ -1,9 +1,9 @@
 //! The mutex: exclusion, no lost wake-up, under every policy.
 
 use crate::common::{
-    BacksOffAndInsists, Beside, BesideAndBacksOff, BesideAndInsists, GivesWay, GivesWayAndInsists,
-    Insists, Leaves, LeavesBeside, Mixed, Pairs, PairsUnasked, Passes, Sleeps, SleepsAndBacksOff,
-    Spins, SpinsAndBacksOff, SpinsAndGivesWay, depth,
+    BacksOffAndInsists, Beside, BesideAndBacksOff, BesideAndInsists, GivesWay, GivesWayAndBacksOff,
+    GivesWayAndInsists, Insists, Leaves, LeavesBeside, Mixed, Pairs, PairsUnasked, Passes, Sleeps,
+    SleepsAndBacksOff, Spins, SpinsAndBacksOff, SpinsAndGivesWay, depth,
 };
 use lockstead_core::word::Word;
 use lockstead_core::{Off, OnCpu, Policy, RawMutex, Standard};
@@ -109,6 +109,21 @@ fn model_mutex_excludes_giving_way_3t() {
     adds::<GivesWayAndInsists>("mutex, giving way and insisting, 3 threads", 3, 1, &config);
     let config = three().processors(2).timeouts(1).preemptions(depth(1, 2));
     adds::<SpinsAndGivesWay>("mutex, spinning and giving way, 3 threads", 3, 1, &config);
+}
+
+/// Nobody here backs off but whose sleep was refused. Nothing else has a timer.
+#[test]
+fn model_mutex_excludes_refused_3t() {
+    let watched = |config: Config| {
+        config.rescue(true).watch("backed off", |event| event.in_file("sleep/backoff.rs"))
+    };
+    let name = "mutex, giving way and refused, 2 threads";
+    let stats = adds::<GivesWayAndBacksOff>(name, 2, 2, &watched(Config::new()));
+    assert_eq!(stats.coverage, Coverage::Complete);
+    assert!(stats.seen("backed off") > 0);
+    let name = "mutex, giving way and refused, 3 threads";
+    let config = watched(three().preemptions(3).stale_reads(depth(0, 1)));
+    assert!(adds::<GivesWayAndBacksOff>(name, 3, 1, &config).seen("backed off") > 0);
 }
 
 /// Returns bounds for three threads that do more than sleep.
