@@ -53,9 +53,6 @@ pub trait Policy: 'static {
     /// The number of times that a waiter sees that the lock was released and taken again by others
     /// before it takes a back-off sleep, by a timer of its own, and is no longer woken. 0: never.
     const BACKOFF_AFTER: u32 = <Self::Base as Policy>::BACKOFF_AFTER;
-    /// Whether a waiter takes a back-off sleep if its call to sleep was refused, because others had
-    /// released and taken the lock while it was on its way.
-    const BACKOFF_REFUSED: bool = <Self::Base as Policy>::BACKOFF_REFUSED;
     /// Nanoseconds of the first back-off sleep for each thread that sleeps.
     const BACKOFF_SLEEP: u64 = <Self::Base as Policy>::BACKOFF_SLEEP;
     /// The number of times that a back-off sleep may double.
@@ -88,6 +85,12 @@ pub trait Policy: 'static {
     fn beside(processors: u32) -> bool {
         Self::Base::beside(processors)
     }
+
+    /// Tells whether a waiter takes a back-off sleep if its call to sleep was refused, since others
+    /// had released and taken the lock while it was on its way.
+    fn backs_off_refused(processors: u32) -> bool {
+        Self::Base::backs_off_refused(processors)
+    }
 }
 
 /// The shipped policy. `docs/benchmarks-contended.md` says what each number was measured
@@ -111,7 +114,6 @@ impl Policy for Standard {
     const HANDOFF_SPIN: u64 = 15_000;
     const LOOKS_BEFORE_MARK: u32 = 2;
     const BACKOFF_AFTER: u32 = 1;
-    const BACKOFF_REFUSED: bool = true;
     const BACKOFF_SLEEP: u64 = 100_000;
     const BACKOFF_DOUBLINGS: u32 = 2;
     const BATCH: u64 = 0;
@@ -136,6 +138,12 @@ impl Policy for Standard {
     /// each thread that uses the lock would have to sleep for it.
     fn beside(processors: u32) -> bool {
         processors == 2
+    }
+
+    /// Returns true on more than two processors. On two, one is the owner's: who is refused a sleep
+    /// meets nobody else on its way to the next one, and mostly gets the lock before.
+    fn backs_off_refused(processors: u32) -> bool {
+        processors > 2
     }
 }
 
@@ -237,7 +245,10 @@ ingredients! {
     /// waiter asks to be woken each time.
     BackOff {
         const BACKOFF_AFTER: u32 = 0;
-        const BACKOFF_REFUSED: bool = false;
+
+        fn backs_off_refused(_processors: u32) -> bool {
+            false
+        }
     }
     /// Batches of a bounded length. Without them a thread gives its processor up only where it
     /// has to wait.
@@ -263,8 +274,8 @@ mod tests {
         macro_rules! list {
             ($($name:ident)*) => { vec![$((stringify!($name), Y::$name as u64)),*] };
         }
-        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HANDOFF_SPIN LOOKS_BEFORE_MARK BACKOFF_AFTER BACKOFF_REFUSED
-              BACKOFF_SLEEP BACKOFF_DOUBLINGS BATCH YIELDS QUEUE READ_FIRST COVER)
+        list!(SPIN ASK TURNS GAP STALE LOOK PARTS FIRST BOUND SHARE HANDOFF_SPIN LOOKS_BEFORE_MARK BACKOFF_AFTER BACKOFF_SLEEP
+              BACKOFF_DOUBLINGS BATCH YIELDS QUEUE READ_FIRST COVER)
     }
 
     /// Returns the names of the constants in which `Y` differs from the standard policy.
@@ -287,7 +298,7 @@ mod tests {
         assert_eq!(changed::<Without<Preemption>>(), ["GAP"]);
         assert_eq!(changed::<Without<Bound>>(), ["BOUND"]);
         assert_eq!(changed::<Without<Cover>>(), ["COVER"]);
-        assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER", "BACKOFF_REFUSED"]);
+        assert_eq!(changed::<Without<BackOff>>(), ["BACKOFF_AFTER"]);
         assert!(changed::<Without<Beside>>().is_empty());
         assert_eq!(differs::<Fair, Without<Batches, Fair>>(), ["BATCH"]);
         assert_eq!(differs::<Fair, Without<Yields, Fair>>(), ["YIELDS"]);
@@ -295,16 +306,15 @@ mod tests {
             changed::<Fair>(),
             ["FIRST", "BOUND", "SHARE", "HANDOFF_SPIN", "BACKOFF_AFTER", "BATCH", "YIELDS"]
         );
-        assert_eq!(
-            changed::<NoSpin>(),
-            ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER", "BACKOFF_REFUSED"]
-        );
+        assert_eq!(changed::<NoSpin>(), ["SPIN", "TURNS", "HANDOFF_SPIN", "BACKOFF_AFTER"]);
         for processors in [1, 2, 64] {
             assert!(!Without::<Spinning>::joins(None, processors));
             assert!(!Without::<Spinning>::beside(processors));
             assert!(!Without::<Beside>::beside(processors));
             assert_eq!(Without::<Beside>::joins(None, processors), processors > 1);
             assert_eq!(Without::<Queue>::beside(processors), processors == 2);
+            assert_eq!(Without::<Queue, Fair>::backs_off_refused(processors), processors > 2);
+            assert!(!Without::<BackOff>::backs_off_refused(processors));
         }
     }
 }

@@ -23,7 +23,7 @@
 //! A waiter that asks for a wake-up sleeps on a word that names the owner. Where the lock changes
 //! hands faster than a thread gets to sleep, the system refuses each such sleep, and all waiters
 //! would spin inside it, for a lock of its own. So one whose sleep was refused backs off at once
-//! ([`Policy::BACKOFF_REFUSED`]), and asks for a wake-up again after that.
+//! ([`Policy::backs_off_refused`]), and asks for a wake-up again after that.
 //!
 //! # Invariants
 //! - **BARGING-HINT** *unreleased* ⇒ the lock is held. Nothing else is concluded from its
@@ -97,7 +97,7 @@ impl<P: Platform, K: Subject, Y: Policy> Barging<P, K, Y> {
     /// Takes note of a sleep that asked for a wake-up: whether it was `refused`, for the word had
     /// changed.
     pub(crate) fn asked(&mut self, refused: bool) {
-        self.refused = refused && K::OWNED && Y::BACKOFF_REFUSED;
+        self.refused = refused && K::OWNED && Y::backs_off_refused(P::processors());
     }
 
     /// Tells whether the waiter has to back off: it was barged past often enough, or refused a sleep.

@@ -15,6 +15,9 @@ use lockstead_core::{
 /// A policy that sleeps at once, and backs off when it was barged past once.
 type Backs = Without<Spinning>;
 
+/// A number of processors with which a waiter backs off that is refused a sleep.
+const MANY: u32 = 3;
+
 type Lock = &'static RawMutex<Alone, Off, Backs>;
 
 /// Makes a lock that participant 2 holds, on a machine on which no time passes but in sleeps.
@@ -91,6 +94,7 @@ fn who_is_not_woken_or_gets_the_lock_does_not_back_off() {
 
 #[test]
 fn who_is_refused_a_sleep_backs_off_once_and_asks_for_a_wake_up_again() {
+    set(|machine| machine.processors = MANY);
     let lock = held();
     then(lock, WaitOutcome::Changed, 3);
     // The owner is another one again after the back-off sleep, which counts as being barged past.
@@ -118,7 +122,14 @@ fn who_is_refused_a_sleep_backs_off_once_and_asks_for_a_wake_up_again() {
 }
 
 #[test]
-fn who_waits_for_a_unit_or_without_back_off_asks_again_when_it_is_refused() {
+fn who_waits_for_a_unit_or_on_two_processors_asks_again_when_it_is_refused() {
+    let lock = held();
+    set(|machine| machine.processors = 2);
+    then(lock, WaitOutcome::Changed, 3);
+    then(lock, WaitOutcome::Changed, 4);
+    at_last(lock);
+    assert_eq!(channels(), [Channel::Low; 3]);
+    set(|machine| machine.processors = MANY);
     let lock: &'static RawMutex<Alone, Off, Without<BackOff, Backs>> = mutex();
     force(lock, Word::held(2));
     for owner in [3, 4, 5] {

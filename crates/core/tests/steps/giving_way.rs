@@ -136,7 +136,7 @@ fn nobody_gives_way_to_one_for_whom_a_free_lock_is_reserved() {
 #[test]
 fn a_waiter_that_is_refused_a_sleep_backs_off_for_the_same_time_each_time() {
     let lock = held::<Polite>();
-    set(|machine| machine.others = 0);
+    set(|machine| (machine.others, machine.processors) = (0, 3));
     for owner in [3, 5] {
         script(move || {
             force(lock, Word(owner));

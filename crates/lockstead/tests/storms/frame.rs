@@ -29,7 +29,10 @@ impl Policy for Patient {
     type Base = Standard;
     const BOUND: u64 = 1 << 60;
     const BACKOFF_AFTER: u32 = 0;
-    const BACKOFF_REFUSED: bool = false;
+
+    fn backs_off_refused(_processors: u32) -> bool {
+        false
+    }
 }
 
 /// The turns that a worker makes in a burst.

@@ -32,7 +32,6 @@ macro_rules! policy {
             const HANDOFF_SPIN: u64 = $handoff;
             const LOOKS_BEFORE_MARK: u32 = 0;
             const BACKOFF_AFTER: u32 = 0 $(+ $backoff)?;
-            const BACKOFF_REFUSED: bool = false $(|| $backoff > 0)? $(|| $refused)?;
             const BACKOFF_SLEEP: u64 = 10;
             const BACKOFF_DOUBLINGS: u32 = 1;
             const BATCH: u64 = 0 $(+ $yields)?;
@@ -48,6 +47,10 @@ macro_rules! policy {
 
             fn beside(_processors: u32) -> bool {
                 false $(|| $beside)?
+            }
+
+            fn backs_off_refused(_processors: u32) -> bool {
+                false $(|| $backoff > 0)? $(|| $refused)?
             }
         }
     };
