@@ -37,7 +37,8 @@ pub(super) enum Fault {
     LoseAnswer,
     /// The request arrives so late.
     Delay(Duration),
-    /// A copy of the request arrives so much later at another member.
+    /// The connection ends, so that the client sends the request to another member; it arrives all the
+    /// same, so much later.
     CopyLate(Duration),
     /// The member that serves the client is killed, and started again so much later.
     KillMember(Duration),
@@ -84,7 +85,7 @@ impl fmt::Display for Fault {
             Fault::UnplugClient(_) => "client's link down",
             Fault::LoseAnswer => "answer lost",
             Fault::Delay(_) => "request late",
-            Fault::CopyLate(_) => "late copy of a request",
+            Fault::CopyLate(_) => "repeated, the first copy late",
             Fault::KillMember(_) => "serving member killed",
             Fault::KillLeader(_) => "leader killed",
             Fault::PauseLeader(_) => "leader stopped within the margin",

@@ -155,6 +155,10 @@ impl Way {
             let _ = self.answers(member, &other, socket, on_answer, epoch);
             let _ = end();
         });
+        // What waited for an answer that never came happens now: it is counted already.
+        if let Some(fault) = on_answer.take().filter(|fault| !fault.of_request()) {
+            self.strikes.strike(self.client, Some(member), fault);
+        }
     }
 
     fn requests(
@@ -175,13 +179,13 @@ impl Way {
                     Fault::LoseAnswer => on_answer.set(aim.fault),
                     Fault::Delay(time) => thread::sleep(time),
                     Fault::CopyLate(time) => {
-                        let (relays, bytes) = (Arc::clone(&self.relays), request.bytes.clone());
-                        let next = (member + 1) % relays.members.len();
+                        let relays = Arc::clone(&self.relays);
                         thread::spawn(move || {
                             thread::sleep(time);
-                            // That it does not arrive is what happens to most of them.
-                            let _ = relays.copy(next, &bytes);
+                            // That it does not arrive is what happens to some of them.
+                            let _ = relays.copy(member, &request.bytes);
                         });
+                        return Ok(());
                     }
                     fault if aim.after => on_answer.set(fault),
                     fault => self.strikes.strike(self.client, Some(member), fault),
