@@ -2,9 +2,10 @@
 //! demonstration, the fault runs and tests.
 
 use crate::error::ClusterError;
-use crate::etcd::{ClientOptions, Endpoint};
+use crate::etcd::{Client, ClientOptions, Endpoint};
 use std::io;
 use std::net::TcpListener;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -17,11 +18,31 @@ pub const HOW_TO_GET: &str = "etcd is not in PATH; install it (Debian and Ubuntu
 /// The time within which members have to answer once they are started.
 const START: Duration = Duration::from_secs(30);
 
-/// A cluster of one or more members, on addresses that begin with 127.
+/// Where a member is: its addresses, and the network namespace that has them.
+#[derive(Debug)]
+pub struct Site {
+    /// The address at which clients reach it.
+    pub client: String,
+    /// The address at which the other members do.
+    pub peer: String,
+    /// The network namespace; `None`: this process's own.
+    pub namespace: Option<OwnedFd>,
+}
+
+impl Site {
+    /// Returns the loopback interface of this process's namespace.
+    fn here() -> Site {
+        let address = || "127.0.0.1".to_owned();
+        Site { client: address(), peer: address(), namespace: None }
+    }
+}
+
+/// A cluster of one or more members, on addresses that begin with 127 or in namespaces of their own.
 pub struct Members {
     children: Vec<Option<Child>>,
     clients: Vec<u16>,
     peers: Vec<u16>,
+    sites: Vec<Site>,
     folder: tempfile::TempDir,
     program: PathBuf,
     more: Vec<String>,
@@ -42,6 +63,17 @@ fn free_ports(number: usize) -> io::Result<Vec<u16>> {
     sockets?.iter().map(|socket| Ok(socket.local_addr()?.port())).collect()
 }
 
+/// Returns the number of the endpoint whose member leads, if one says so.
+#[must_use]
+pub fn leader(options: &ClientOptions) -> Option<usize> {
+    (0..options.endpoints.len()).find(|member| {
+        let endpoints = vec![options.endpoints[*member].clone()];
+        let patience = Duration::from_secs(1);
+        let client = Client::new(ClientOptions { endpoints, patience, ..options.clone() });
+        client.and_then(|client| client.leads()).unwrap_or(false)
+    })
+}
+
 impl Members {
     /// Starts so many members, and returns once they answer.
     ///
@@ -60,6 +92,24 @@ impl Members {
         more: &[String],
         secure: bool,
     ) -> Result<Members, ClusterError> {
+        let sites = (0..number).map(|_| Site::here()).collect();
+        let members = Members::start_at(sites, more, secure)?;
+        if !secure {
+            members.wait(START)?;
+        }
+        Ok(members)
+    }
+
+    /// Starts a member at each site, and does not wait until they answer.
+    ///
+    /// # Errors
+    /// There is no program, or it cannot be started.
+    pub fn start_at(
+        sites: Vec<Site>,
+        more: &[String],
+        secure: bool,
+    ) -> Result<Members, ClusterError> {
+        let number = sites.len();
         let failed =
             |error: io::Error| ClusterError::Options(format!("cannot start etcd: {error}"));
         let program = program().ok_or_else(|| ClusterError::Options(HOW_TO_GET.into()))?;
@@ -70,6 +120,7 @@ impl Members {
             children: (0..number).map(|_| None).collect(),
             clients: clients.to_vec(),
             peers: peers.to_vec(),
+            sites,
             folder: folder.map_err(failed)?,
             program,
             more: more.to_vec(),
@@ -78,9 +129,6 @@ impl Members {
         for member in 0..number {
             members.start_member(member).map_err(failed)?;
         }
-        if !secure {
-            members.wait(START)?;
-        }
         Ok(members)
     }
 
@@ -88,16 +136,21 @@ impl Members {
     #[must_use]
     pub fn endpoints(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
-        let all = self.clients.iter().map(|port| format!("{scheme}://127.0.0.1:{port}"));
+        let all = self.addresses().map(|(host, port)| format!("{scheme}://{host}:{port}"));
         all.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the address and the port at which clients reach each member.
+    pub fn addresses(&self) -> impl Iterator<Item = (&str, u16)> {
+        self.sites.iter().map(|site| site.client.as_str()).zip(self.clients.iter().copied())
     }
 
     /// Returns how a client reaches them.
     #[must_use]
     pub fn options(&self) -> ClientOptions {
-        let endpoint =
-            |port: &u16| Endpoint { secure: self.secure, host: "127.0.0.1".into(), port: *port };
-        let endpoints = self.clients.iter().map(endpoint).collect();
+        let secure = self.secure;
+        let endpoint = |(host, port): (&str, u16)| Endpoint { secure, host: host.into(), port };
+        let endpoints = self.addresses().map(endpoint).collect();
         ClientOptions { endpoints, ..ClientOptions::default() }
     }
 
@@ -114,7 +167,7 @@ impl Members {
     pub fn wait(&self, timeout: Duration) -> Result<(), ClusterError> {
         let until = Instant::now() + timeout;
         loop {
-            let client = crate::etcd::Client::new(self.options())?;
+            let client = Client::new(self.options())?;
             match client.get(&crate::etcd::wire::Get::all("lockstead/none")) {
                 Ok(_) => return Ok(()),
                 Err(error) if Instant::now() >= until => return Err(error),
@@ -129,15 +182,17 @@ impl Members {
     /// As the system says.
     pub fn start_member(&mut self, member: usize) -> io::Result<()> {
         let client = format!(
-            "{}://127.0.0.1:{}",
+            "{}://{}:{}",
             if self.secure { "https" } else { "http" },
+            self.sites[member].client,
             self.clients[member]
         );
-        let peer = |port: u16| format!("http://127.0.0.1:{port}");
-        let names = self.peers.iter().enumerate();
+        let peer =
+            |member: usize| format!("http://{}:{}", self.sites[member].peer, self.peers[member]);
         let all: Vec<_> =
-            names.map(|(number, port)| format!("m{number}={}", peer(*port))).collect();
-        let own = peer(self.peers[member]);
+            (0..self.number()).map(|number| format!("m{number}={}", peer(number))).collect();
+        let own = peer(member);
+        let namespace = self.sites[member].namespace.as_ref().map(AsRawFd::as_raw_fd);
         let log = std::fs::File::create(self.folder.path().join(format!("log{member}")))?;
         let mut command = Command::new(&self.program);
         command
@@ -152,13 +207,17 @@ impl Members {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        // SAFETY: between fork and exec nothing is called but `prctl`, which is async-signal-safe.
+        // SAFETY: between fork and exec nothing is called but `prctl` and `setns`, which are system calls
+        // alone. The namespace is this object's, and so open.
         unsafe {
-            command.pre_exec(|| {
+            command.pre_exec(move || {
                 // No member outlives who started it, also if that is killed.
-                match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                    0 => Ok(()),
-                    _ => Err(io::Error::last_os_error()),
+                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                    return Err(io::Error::last_os_error());
+                }
+                match namespace.map(|namespace| libc::setns(namespace, libc::CLONE_NEWNET)) {
+                    None | Some(0) => Ok(()),
+                    Some(_) => Err(io::Error::last_os_error()),
                 }
             });
         }
@@ -180,18 +239,6 @@ impl Members {
         let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
         // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
         unsafe { libc::kill(pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
-    }
-
-    /// Returns the number of the member that leads, if one says so.
-    #[must_use]
-    pub fn leader(&self) -> Option<usize> {
-        (0..self.number()).filter(|member| self.children[*member].is_some()).find(|member| {
-            let mut options = self.options();
-            options.endpoints = vec![options.endpoints[*member].clone()];
-            options.patience = Duration::from_secs(1);
-            let client = crate::etcd::Client::new(options);
-            client.and_then(|client| client.leads()).unwrap_or(false)
-        })
     }
 
     /// Returns the folder in which members keep their data.

@@ -64,6 +64,75 @@ fn members_are_believed_by_their_authority_only() {
 }
 
 #[test]
+fn clients_show_a_certificate_where_members_ask_for_one() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("lockstead-certs-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = |name: &str| folder.join(name);
+    let (authority, authority_key) = (file("ca.pem"), file("ca-key.pem"));
+    let curve = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"];
+    let make = |name: &str, more: &[&str]| {
+        let (key, certificate) = (file(&format!("{name}-key.pem")), file(&format!("{name}.pem")));
+        let subject = format!("/CN={name}");
+        let files = ["-keyout", text(&key), "-out", text(&certificate), "-subj", &subject];
+        ran("openssl", &[&curve[..], &files, &["-days", "2"], more].concat())
+    };
+    if !make("ca", &["-addext", "basicConstraints=critical,CA:TRUE"]) {
+        println!("skipped: openssl is not installed");
+        return;
+    }
+    let signed = ["-CA", text(&authority), "-CAkey", text(&authority_key)];
+    let plain = ["-addext", "basicConstraints=critical,CA:FALSE"];
+    let here = ["-addext", "subjectAltName=IP:127.0.0.1"];
+    assert!(make("server", &[&signed[..], &plain, &here].concat()));
+    assert!(make("client", &[&signed[..], &plain].concat()));
+    let flags = [
+        "--cert-file",
+        text(&file("server.pem")),
+        "--key-file",
+        text(&file("server-key.pem")),
+        "--client-cert-auth",
+        "--trusted-ca-file",
+        text(&authority),
+    ]
+    .map(str::to_owned);
+    let members = Members::start_with(1, &flags, true).expect("etcd starts");
+    let open = |client, patience| {
+        let mut options = members.options();
+        options.patience = patience;
+        options.tls = TlsFiles { authorities: Some(authority.clone()), client };
+        Session::open(SessionOptions { client: options, ..SessionOptions::default() })
+    };
+    let own = || Some((file("client.pem"), file("client-key.pem")));
+    let session = open(own(), Duration::from_secs(20)).expect("a session");
+    let guard = Mutex::new(&session, "m").lock().expect("acquired").acquired().expect("held");
+    guard.unlock().expect("released");
+    // Without one, the member does not speak with it.
+    match open(None, Duration::from_millis(300)).err() {
+        Some(ClusterError::Unreachable { last }) => {
+            assert!(last.to_lowercase().contains("certificate"), "{last}");
+        }
+        other => panic!("{other:?}"),
+    }
+    let wrong = open(Some((file("client.pem"), authority.clone())), Duration::from_secs(1));
+    let wrong = wrong.expect_err("a certificate is no key");
+    assert!(matches!(&wrong, ClusterError::Options(why) if why.contains("ca.pem")), "{wrong}");
+    // The command does the same.
+    let words = ["ls", "--endpoints", &members.endpoints(), "--cacert", text(&authority)];
+    let command = |more: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+        command.args(words).args(more).output().expect("it runs").status.code()
+    };
+    let (certificate, key) = (file("client.pem"), file("client-key.pem"));
+    assert_eq!(command(&["--cert", text(&certificate), "--key", text(&key)]), Some(0));
+    assert_eq!(command(&["--cert", text(&certificate)]), Some(2));
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
 fn users_that_may_not_are_told_so() {
     if member::program().is_none() {
         println!("skipped: etcd is not installed");

@@ -146,6 +146,88 @@ fn threads_that_wait_for_each_other_over_two_sessions_are_named() {
     });
 }
 
+#[test]
+fn top_shows_the_locks_by_how_many_wait_as_often_as_asked() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let (one, two) = (session(&members), session(&members));
+    let held = ["quiet", "wanted"].map(|name| Mutex::new(&one, name).lock().expect("acquired"));
+    std::thread::scope(|scope| {
+        scope.spawn(|| Mutex::new(&two, "wanted").lock_timeout(BOUND).map(|_| ()));
+        wait_for_places(&members, "wanted", 2);
+        let words = ["top", "--seconds", "0.1", "--times", "2"];
+        let (status, text, errors) = run(&members, &words);
+        assert_eq!((status, errors.as_str()), (Some(0), ""), "{text}");
+        let looks: Vec<&str> = text.split("2 locks at revision ").skip(1).collect();
+        assert_eq!(looks.len(), 2, "{text}");
+        for look in looks {
+            let at = |name| look.find(name).unwrap_or_else(|| panic!("no {name}: {text}"));
+            assert!(at("\n  wanted ") < at("\n  quiet "), "{text}");
+            assert!(!look.contains('\x1b'), "clears what is no terminal: {text:?}");
+        }
+        drop(held);
+    });
+    members_are_asked_in_vain(&["top", "--times", "1"]);
+}
+
+/// Asserts that a command that looks ends where no etcd is, and says what to do.
+fn members_are_asked_in_vain(words: &[&str]) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+    let output = command.args(words).args(["--endpoints", "http://127.0.0.1:1"]).output();
+    let output = output.expect("it runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && errors.contains("--endpoints"), "{errors}");
+}
+
+/// Ends a process that a failed test would leave behind.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+#[test]
+fn a_client_that_was_stopped_past_its_lease_ends_its_command_before_it_does_more() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let words = ["lock", "--ttl", "2", "--margin", "500", "a", "--", "sleep", "100"];
+    let mut child = Ends(command(&members, &words).spawn().expect("it runs"));
+    wait_for_places(&members, "a", 1);
+    let pid = libc::pid_t::try_from(child.0.id()).expect("a number of a process");
+    let signal = |signal| {
+        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    };
+    signal(libc::SIGSTOP);
+    // The lease ends, and the next one is told.
+    let next = session(&members);
+    let locked = Mutex::new(&next, "a").lock_timeout(BOUND).expect("acquired");
+    assert!(matches!(locked, Locked::OwnerDied(_)), "{locked:?}");
+    let guard = locked.recover(|_| ()).expect("consistent");
+    signal(libc::SIGCONT);
+    let until = Instant::now() + BOUND;
+    let status = loop {
+        if let Some(status) = child.0.try_wait().expect("its status") {
+            break status;
+        }
+        assert!(Instant::now() < until, "the command was not ended");
+        std::thread::yield_now();
+    };
+    assert_eq!(status.code(), Some(76));
+    // Its late release has done the next owner no harm.
+    guard.confirm().expect("held");
+    guard.unlock().expect("released");
+}
+
 fn wait_for_places_of_both(members: &Members) {
     wait_for_places(members, "x", 1);
     wait_for_places(members, "y", 1);

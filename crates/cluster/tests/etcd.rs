@@ -8,7 +8,7 @@ use lockstead_cluster::{
 };
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The bound of everything that could hang.
 const BOUND: Duration = Duration::from_secs(30);
@@ -92,6 +92,72 @@ fn waits_end_by_time_and_by_a_token() {
     guard.unlock().expect("released");
     // Those that gave up have left no place.
     acquired!(second.try_lock()).unlock().expect("released");
+}
+
+/// Has SIGUSR1 call a function that does nothing, so that it interrupts what sleeps.
+fn handle_a_signal() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    // SAFETY: zeroes are a `sigaction` without flags, SA_RESTART among them, and with an empty mask.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = nothing as extern "C" fn(libc::c_int) as libc::sighandler_t;
+    // SAFETY: the handler does nothing, which may be done at any moment; the old action is not asked for.
+    let failed = unsafe { libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()) };
+    assert_eq!(failed, 0);
+}
+
+/// Says who this thread is, then does its work.
+fn named<T>(name: &mpsc::Sender<libc::pid_t>, work: impl FnOnce() -> T) -> T {
+    // SAFETY: the call takes nothing and returns a number alone.
+    name.send(unsafe { libc::gettid() }).expect("somebody asks");
+    work()
+}
+
+/// Signals a thread of this process; one that has ended is signalled in vain.
+fn signal(thread: libc::pid_t) {
+    let process = libc::pid_t::try_from(std::process::id()).expect("a number of a process");
+    // SAFETY: the call takes numbers alone, and reaches threads of this process, which handles the signal.
+    unsafe { libc::syscall(libc::SYS_tgkill, process, thread, libc::SIGUSR1) };
+}
+
+#[test]
+fn a_wait_ends_by_a_signal_if_it_was_asked_for_so() {
+    let Some(members) = members() else { return };
+    handle_a_signal();
+    let (one, two) = (session(&members), session(&members));
+    let (first, second) = (Mutex::new(&one, "m"), Mutex::new(&two, "m"));
+    let guard = acquired!(first.lock());
+    let readers = RwLock::new(&two, "m");
+    thread::scope(|scope| {
+        let (name, names) = mpsc::channel();
+        let other = name.clone();
+        let (second, readers) = (&second, &readers);
+        let mutex = scope.spawn(move || named(&name, || second.lock_interruptible().err()));
+        let reads = scope.spawn(move || named(&other, || readers.read_interruptible().err()));
+        let names: Vec<_> = names.iter().take(2).collect();
+        let deadline = Instant::now() + BOUND;
+        // One signal may come before a thread sleeps, or between two sleeps: again, until both have ended.
+        while !(mutex.is_finished() && reads.is_finished()) {
+            assert!(Instant::now() < deadline, "no signal has ended the wait");
+            names.iter().copied().for_each(signal);
+            thread::yield_now();
+        }
+        assert_eq!(mutex.join().expect("a waiter"), Some(ClusterError::Interrupted));
+        assert_eq!(reads.join().expect("a waiter"), Some(ClusterError::Interrupted));
+    });
+    // A signal is no end for whoever has not asked for that, and no place is left behind.
+    thread::scope(|scope| {
+        let before = two.traffic().watches;
+        let (name, names) = mpsc::channel();
+        let second = &second;
+        let waiter = scope.spawn(move || named(&name, || second.lock_timeout(BOUND)));
+        while two.traffic().watches == before {
+            thread::yield_now();
+        }
+        let name = names.recv().expect("its name");
+        (0..20).for_each(|_| signal(name));
+        guard.unlock().expect("released");
+        acquired!(waiter.join().expect("a waiter")).unlock().expect("released");
+    });
 }
 
 #[test]

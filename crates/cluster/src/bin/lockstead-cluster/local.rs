@@ -48,7 +48,7 @@ fn of_dump(host: &str, pid: u32, dump: &Value) -> Vec<Edge> {
     let mut found = Vec::new();
     for lock in dump["locks"].as_array().into_iter().flatten() {
         let holders = lock["holders"].as_array().into_iter().flatten();
-        let holders: Vec<u32> = holders.filter_map(|holder| number(&holder["tid"])).collect();
+        let holders: Vec<u32> = holders.filter_map(|holder| number(&holder["thread"])).collect();
         for waiter in lock["waiting"].as_array().into_iter().flatten().filter_map(number) {
             for holder in &holders {
                 found.push(Edge {
@@ -86,7 +86,7 @@ mod tests {
     #[test]
     fn waits_of_a_report_become_edges() {
         let dump = serde_json::json!({"locks": [
-            {"name": "0x10", "waiting": [5, 6], "held": "by", "holders": [{"tid": 7}]},
+            {"name": "0x10", "waiting": [5, 6], "held": "by", "holders": [{"thread": 7}]},
             {"name": "0x20", "waiting": [7], "held": "unknown"}
         ]});
         let found = of_dump("h", 4, &dump);

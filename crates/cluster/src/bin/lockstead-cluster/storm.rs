@@ -1,30 +1,49 @@
-//! `storm` and `bench`: faults while clients use a lock, and what locks cost.
+//! `storm` and `bench`: faults while clients use locks, and what locks cost.
 
 mod bench;
 mod judge;
+mod network;
+mod plan;
+mod relay;
+mod report;
+mod request;
 mod worker;
+mod world;
 
 pub(crate) use bench::{BenchFlags, bench};
 
 use clap::Args;
 use judge::Judge;
 use lockstead_cluster::member::Members;
+use lockstead_cluster::{Mutex, Session, SessionOptions};
 use lockstead_render::failure::Failure;
 use lockstead_render::interrupt::{BRIEF, Interrupt};
 use lockstead_render::output;
+use network::Network;
+use plan::Plan;
+use report::Report;
+use std::fmt::Display;
+use std::io;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::{Duration, Instant};
-use worker::Worker;
+use worker::Broken;
+use world::{Client, Lock, World};
+
+/// The pause between two looks at what is due.
+const TICK: Duration = Duration::from_millis(20);
 
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   lockstead cluster storm --seconds 60
-  lockstead cluster storm --seed 7 --seconds 300 --clients 16 --members 3
+  lockstead cluster storm --seed 7 --seconds 240 --locks 8 --clients 32 --namespaces --clocks
 
-The same seed gives the same order of faults; what meets what depends on the machine. Clients are
-processes of this program. Exit status 1 if anything that must hold did not.")]
+Faults wait for their moment: a client is stopped, killed or cut off, or its request lost, late or repeated,
+or a member hurt, while that client holds the lock, is about to write, gives it back, claims it or asks for
+it. The same seed gives each lock the same faults in the same order. Clients and members are processes on
+addresses of this machine alone. Exit status 1 if anything that must hold did not.")]
 pub(crate) struct StormFlags {
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]
@@ -32,167 +51,188 @@ pub(crate) struct StormFlags {
     /// Seconds during which faults happen
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = lockstead_render::values::seconds)]
     seconds: Duration,
+    /// End before, once the locks have changed hands so often
+    #[arg(long, value_name = "NUMBER")]
+    changes: Option<u64>,
     /// Number of members of etcd
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u8).range(1..=7))]
     members: u8,
     /// Clients, each a process
-    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=512))]
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=512))]
     clients: u16,
+    /// Locks among which the clients are divided, so that one waits for a lease while others go on
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
+    locks: u16,
     /// Seconds of a lease
     #[arg(long, value_name = "SECONDS", default_value_t = 3, value_parser = clap::value_parser!(u64).range(3..=60))]
     ttl: u64,
-    /// Milliseconds between two faults
-    #[arg(long, value_name = "MS", default_value_t = 400)]
+    /// Turns of a lock between two faults at it, as a mean
+    #[arg(long, value_name = "TURNS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     every: u64,
+    /// Put each member and client into a network namespace, and cut links between them; needs the
+    /// program ip, and root or user namespaces
+    #[arg(long)]
+    namespaces: bool,
+    /// Give each client a boot-time clock of its own, ahead by days; needs root, or --namespaces
+    #[arg(long)]
+    clocks: bool,
+    /// Break a part of the evidence, so that the storm has to find it: a register that accepts every
+    /// token, or owners that do not look at their deadline
+    #[arg(long, value_name = "PART", value_enum)]
+    broken: Option<Broken>,
+    /// Write JSON to standard output, and nothing else
+    #[arg(long)]
+    json: bool,
     /// Be a client (used by the command itself)
     #[arg(long, hide = true)]
     worker: Option<String>,
+    /// The lock of that client
+    #[arg(long, hide = true, default_value = "storm/0")]
+    lock: String,
 }
 
-/// What the storm does next; by chance, but in the same order for the same seed.
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    KillMember,
-    KillLeader,
-    StopMember,
-    StopLeader,
-    StopClient { seconds: u64 },
-    KillClient,
-}
-
-fn next_fault(rng: &mut fastrand::Rng, ttl: u64) -> Fault {
-    match rng.u32(..100) {
-        0..3 => Fault::KillMember,
-        3..6 => Fault::KillLeader,
-        6..9 => Fault::StopMember,
-        9..12 => Fault::StopLeader,
-        12..55 => Fault::StopClient { seconds: rng.u64(1..=2 * ttl) },
-        _ => Fault::KillClient,
-    }
+fn failed(what: &str, error: impl Display) -> Failure {
+    Failure::Run(format!("{what}: {error}"))
 }
 
 pub(crate) fn run(flags: &StormFlags) -> Result<(), Failure> {
     if let Some(endpoints) = &flags.worker {
-        return worker::work(endpoints, flags.ttl);
+        return worker::work(endpoints, flags.ttl, &flags.lock, flags.broken);
     }
+    let number = usize::from(flags.members);
+    let clients = usize::from(flags.clients);
+    // First of all, while there is one thread.
+    let network = match flags.namespaces {
+        true => Some(Network::new(number, clients).map_err(|error| {
+            Failure::Run(format!(
+                "cannot make network namespaces ({error}); --namespaces needs the program ip (Debian: \
+                 iproute2), and root or a system that permits user namespaces"
+            ))
+        })?),
+        false => None,
+    };
     let interrupt = Interrupt::install(BRIEF)?;
-    let mut members = Members::start(usize::from(flags.members))
-        .map_err(|error| Failure::Run(error.to_string()))?;
-    let mut rng = fastrand::Rng::with_seed(flags.seed);
-    let judge = Judge::default();
-    let start = |_| Worker::start(&members.endpoints(), flags.ttl, &judge);
-    let mut workers: Vec<Worker> = (0..flags.clients).map(start).collect::<Result<_, Failure>>()?;
-    let endpoints = members.endpoints();
-    // Faults that end by themselves: when, and what goes on.
-    let mut due: Vec<(Instant, Due)> = Vec::new();
-    let mut faults = 0_u64;
-    let end = Instant::now() + flags.seconds;
-    let mut told = Instant::now();
-    while Instant::now() < end && !interrupt.flag().load(Ordering::Relaxed) {
-        thread::sleep(Duration::from_millis(flags.every));
-        heal(&mut due, &mut members, &mut workers, false)?;
-        // One member at a time: of three, the majority stays.
-        let whole = due.iter().all(|(_, due)| matches!(due, Due::Client(_)));
-        let fault = next_fault(&mut rng, flags.ttl);
-        let which = rng.usize(..members.number());
-        let client = rng.usize(..workers.len());
-        let back = Instant::now() + Duration::from_millis(rng.u64(500..4_000));
-        faults += 1;
-        match fault {
-            Fault::KillMember if whole => {
-                members.kill(which);
-                due.push((back, Due::Start(which)));
-            }
-            Fault::KillLeader if whole => {
-                let leader = members.leader().unwrap_or(which);
-                members.kill(leader);
-                due.push((back, Due::Start(leader)));
-            }
-            Fault::StopMember if whole => {
-                members.stop(which, true);
-                due.push((back, Due::Continue(which)));
-            }
-            Fault::StopLeader if whole => {
-                let leader = members.leader().unwrap_or(which);
-                members.stop(leader, true);
-                due.push((back, Due::Continue(leader)));
-            }
-            Fault::StopClient { seconds } => {
-                workers[client].stop(true);
-                due.push((Instant::now() + Duration::from_secs(seconds), Due::Client(client)));
-            }
-            Fault::KillClient => {
-                workers[client] = Worker::start(&endpoints, flags.ttl, &judge)?;
-            }
-            _ => faults -= 1,
-        }
-        if told.elapsed() > Duration::from_secs(2) {
-            told = Instant::now();
-            let left = end.saturating_duration_since(told).as_secs();
-            output::note(format_args!("{left} s left: {}", judge.summary()));
-        }
-    }
-    heal(&mut due, &mut members, &mut workers, true)?;
+    let (network, members) = match network {
+        Some((network, sites)) => (Some(network), Members::start_at(sites, &[], false)),
+        None => (None, Members::start(number)),
+    };
+    let members = members.map_err(|error| Failure::Run(error.to_string()))?;
     members.wait(Duration::from_secs(30)).map_err(crate::common::failed)?;
-    let served = settle(&judge, &mut workers, flags.ttl);
-    drop(workers);
-    let left = left_behind(&members, flags.ttl)?;
-    judge.report(flags.seed, faults, served, &left)
-}
-
-enum Due {
-    Start(usize),
-    Continue(usize),
-    Client(usize),
-}
-
-/// Ends the faults whose time has come, or all.
-fn heal(
-    due: &mut Vec<(Instant, Due)>,
-    members: &mut Members,
-    workers: &mut [Worker],
-    all: bool,
-) -> Result<(), Failure> {
-    let now = Instant::now();
-    let (over, left): (Vec<_>, Vec<_>) =
-        std::mem::take(due).into_iter().partition(|(at, _)| all || *at <= now);
-    *due = left;
-    for (_, what) in over {
-        match what {
-            Due::Start(member) => members
-                .start_member(member)
-                .map_err(|error| Failure::Run(format!("cannot start a member again: {error}")))?,
-            Due::Continue(member) => members.stop(member, false),
-            Due::Client(client) => workers[client].stop(false),
+    let slow = network.as_ref().map(|network| network.can_be_slow);
+    let world = Arc::new(World::new(
+        members,
+        network,
+        (0..clients).map(|client| of(flags, client)).collect(),
+        (0..u64::from(flags.locks)).map(|lock| lock_of(flags, lock)).collect(),
+        flags.ttl,
+        flags.broken,
+    ));
+    let began = Instant::now();
+    world.start().map_err(|error| failed("cannot start a client", error))?;
+    let looks = Arc::clone(&world);
+    thread::spawn(move || looks.look_for_leaders());
+    let cannot_heal = |error: io::Error| failed("cannot start again what a fault has ended", error);
+    let (mut told, mut looked) = (began, began);
+    let enough = |world: &World| match flags.broken {
+        // One finding is enough to know that it is found.
+        Some(_) => !world.found(true).wrong.is_empty(),
+        None => flags.changes.is_some_and(|n| world.found(false).owners >= n),
+    };
+    while began.elapsed() < flags.seconds && !interrupt.flag().load(Ordering::Relaxed) {
+        thread::sleep(TICK);
+        world.heal(false).map_err(cannot_heal)?;
+        if looked.elapsed() > Duration::from_millis(300) {
+            looked = Instant::now();
+            if enough(&world) {
+                break;
+            }
+        }
+        if told.elapsed() > Duration::from_secs(5) {
+            told = Instant::now();
+            let left = flags.seconds.saturating_sub(began.elapsed()).as_secs();
+            output::note(format_args!("{left} s left: {}", world.found(false).progress()));
         }
     }
-    Ok(())
+    let seconds = began.elapsed().as_secs_f64();
+    world.calm().map_err(cannot_heal)?;
+    world.members().wait(Duration::from_secs(30)).map_err(crate::common::failed)?;
+    let served = settle(&world, flags.ttl);
+    world.end();
+    let ended = ends(&world, flags.ttl);
+    world.kill_clients();
+    let left = left_behind(&world.members(), flags.ttl)?;
+    let report = Report {
+        seed: flags.seed,
+        seconds,
+        members: number,
+        clients,
+        locks: usize::from(flags.locks),
+        namespaces: flags.namespaces,
+        slow_links: slow.unwrap_or(false),
+        clocks: flags.clocks,
+        served,
+        ended,
+        left,
+        found: world.found(true),
+        faults: world.hits(),
+    };
+    report.print(flags.json)
 }
 
-/// Waits until each client that is left has had the lock once more; says how many have.
-fn settle(judge: &Judge, workers: &mut [Worker], ttl: u64) -> (usize, usize) {
+/// Returns a client as it is before its start.
+fn of(flags: &StormFlags, client: usize) -> Client {
+    let days = u64::try_from(client).unwrap_or(0) * 11 + 1;
+    Client::of(
+        client % usize::from(flags.locks),
+        if flags.clocks { days * 24 * 60 * 60 } else { 0 },
+    )
+}
+
+fn lock_of(flags: &StormFlags, lock: u64) -> Lock {
+    let ttl = Duration::from_secs(flags.ttl);
+    let seed = flags.seed.wrapping_mul(1_000).wrapping_add(lock);
+    let plan = Plan::new(seed, ttl, flags.every, flags.namespaces);
+    Lock::new(Judge::new(flags.broken != Some(Broken::Register)), plan)
+}
+
+/// Waits until each client has had its lock once more; returns how many have.
+fn settle(world: &World, ttl: u64) -> usize {
     let until = Instant::now() + Duration::from_secs(10 * ttl);
-    let before: Vec<u64> = workers.iter().map(|worker| judge.turns(worker.pid())).collect();
+    let before: Vec<u64> = world.clients.iter().map(Client::turns).collect();
     loop {
-        let served = workers.iter().zip(&before);
-        let served = served.filter(|(worker, before)| judge.turns(worker.pid()) > **before).count();
-        if served == workers.len() || Instant::now() > until {
-            return (served, workers.len());
+        let served = world.clients.iter().zip(&before);
+        let served = served.filter(|(client, before)| client.turns() > **before).count();
+        if served == world.clients.len() || Instant::now() > until {
+            return served;
         }
-        thread::sleep(Duration::from_millis(50));
+        thread::sleep(TICK);
+    }
+}
+
+/// Waits until the clients have ended in good order; returns how many have.
+fn ends(world: &World, ttl: u64) -> usize {
+    let until = Instant::now() + Duration::from_secs(10 * ttl);
+    loop {
+        let ended = world.clients.iter().filter(|client| client.ended()).count();
+        if ended == world.clients.len() || Instant::now() > until {
+            return ended;
+        }
+        thread::sleep(TICK);
     }
 }
 
 /// Returns the keys that are there after all sessions have ended.
 fn left_behind(members: &Members, ttl: u64) -> Result<Vec<String>, Failure> {
-    let survey = lockstead_cluster::survey::Surveyor::new(members.options(), "lockstead");
-    let survey = survey.map_err(crate::common::failed)?;
+    // In a folder of its own, so that what this looks by is not what it looks for.
+    let client = members.options();
+    let options = SessionOptions { client, root: "judge".into(), ..SessionOptions::default() };
+    let session = Session::open(options).map_err(crate::common::failed)?;
+    let locked = Mutex::new(&session, "judge").lock().and_then(|locked| locked.recover(|_| ()));
+    let guard = locked.map_err(crate::common::failed)?;
     let until = Instant::now() + Duration::from_secs(3 * ttl + 10);
     loop {
-        let found = survey.look().map_err(crate::common::failed)?;
-        let places = found.locks.iter().flat_map(|lock| &lock.places);
-        let left: Vec<String> =
-            places.map(|place| format!("a place of process {}", place.thread.pid)).collect();
+        let found = guard.txn().get_prefix("lockstead/").commit().map_err(crate::common::failed)?;
+        let left: Vec<String> = found.concat().into_iter().map(|pair| pair.key).collect();
         if left.is_empty() || Instant::now() > until {
             return Ok(left);
         }

@@ -27,7 +27,7 @@ pub(crate) struct BenchFlags {
     #[arg(long, value_name = "URL,…")]
     endpoints: Option<String>,
     /// Clients that hand the lock over, each a session of its own
-    #[arg(long, value_name = "N,…", default_value = "1,4,16,64", value_delimiter = ',')]
+    #[arg(long, value_name = "N,…", default_value = "1,4,16,64,256", value_delimiter = ',')]
     clients: Vec<usize>,
     /// Turns of each measurement, at least one of each client
     #[arg(long, default_value_t = 200)]
@@ -46,6 +46,7 @@ struct Row {
     watches_per_turn: f64,
     /// The time from one owner to the next.
     median_ns: f64,
+    p99_ns: f64,
     worst_ns: f64,
 }
 
@@ -73,8 +74,15 @@ pub(crate) fn bench(flags: &BenchFlags) -> Result<(), Failure> {
     if flags.json {
         return output::print_json(&rows);
     }
-    let mut table =
-        TextTable::new(&["clients", "turns", "requests/turn", "watches/turn", "median", "longest"]);
+    let mut table = TextTable::new(&[
+        "clients",
+        "turns",
+        "requests/turn",
+        "watches/turn",
+        "median",
+        "p99",
+        "longest",
+    ]);
     for row in &rows {
         table.row([
             row.clients.to_string(),
@@ -82,6 +90,7 @@ pub(crate) fn bench(flags: &BenchFlags) -> Result<(), Failure> {
             format!("{:.2}", row.requests_per_turn),
             format!("{:.2}", row.watches_per_turn),
             time(row.median_ns),
+            time(row.p99_ns),
             time(row.worst_ns),
         ]);
     }
@@ -144,6 +153,7 @@ fn measure(
         requests_per_turn: per_turn(after.0 - before.0),
         watches_per_turn: per_turn(after.1 - before.1),
         median_ns: ns(gaps.get(gaps.len() / 2)),
+        p99_ns: ns(gaps.get(gaps.len() * 99 / 100)),
         worst_ns: ns(gaps.last()),
     })
 }

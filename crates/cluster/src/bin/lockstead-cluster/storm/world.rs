@@ -1,0 +1,409 @@
+//! All that the storm has started, and what it does to it.
+
+use super::judge::{Found, Judge};
+use super::network::Network;
+use super::plan::{Aim, Fault, Moment, Plan};
+use super::relay::{Line, Relays, Strikes};
+use super::worker::{self, Broken, Start};
+use lockstead_cluster::member::{self, Members};
+use std::collections::BTreeMap;
+use std::io;
+use std::process::Child;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time after which a client that was killed is there again.
+const AGAIN: Duration = Duration::from_millis(200);
+/// The time that members have after a fault before the next one of them is hurt.
+const RECOVER: Duration = Duration::from_millis(2_500);
+
+/// One client: the process of now, and its line to the members.
+#[derive(Default)]
+pub(super) struct Client {
+    line: Arc<Line>,
+    lock: usize,
+    child: Mutex<Option<Child>>,
+    turns: AtomicU64,
+    ahead: u64,
+}
+
+impl Client {
+    pub(super) fn of(lock: usize, ahead: u64) -> Client {
+        Client { lock, ahead, ..Client::default() }
+    }
+
+    pub(super) fn turns(&self) -> u64 {
+        self.turns.load(Ordering::Relaxed)
+    }
+
+    fn child(&self) -> MutexGuard<'_, Option<Child>> {
+        lock(&self.child)
+    }
+
+    fn kill(&self) {
+        if let Some(mut child) = self.child().take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+
+    fn stop(&self, stopped: bool) {
+        let child = self.child();
+        let Some(Ok(pid)) = child.as_ref().map(|child| libc::pid_t::try_from(child.id())) else {
+            return;
+        };
+        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
+        unsafe { libc::kill(pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
+    }
+
+    /// Says whether its process has ended.
+    pub(super) fn ended(&self) -> bool {
+        self.child().as_mut().is_none_or(|child| matches!(child.try_wait(), Ok(Some(_))))
+    }
+}
+
+/// What ends by itself.
+#[derive(Clone, Copy, Debug)]
+enum Due {
+    StartClient(usize),
+    ContinueClient(usize),
+    MendClient(usize, bool),
+    PlugClient(usize),
+    StartMember(usize),
+    ContinueMember(usize),
+    JoinMember(usize),
+    QuickMember(usize),
+    Whole,
+}
+
+/// What concerns one lock.
+pub(super) struct Lock {
+    pub(super) judge: Judge,
+    plan: Plan,
+    /// Clients that are stopped until another one is in, and how long after that they go on.
+    stopped: Vec<(usize, Duration)>,
+}
+
+impl Lock {
+    pub(super) fn new(judge: Judge, plan: Plan) -> Lock {
+        Lock { judge, plan, stopped: Vec::new() }
+    }
+}
+
+pub(super) struct World {
+    relays: Arc<Relays>,
+    pub(super) clients: Vec<Client>,
+    /// The endpoints of each client, which are its relays.
+    endpoints: Mutex<Vec<String>>,
+    locks: Vec<Mutex<Lock>>,
+    members: Mutex<Members>,
+    network: Option<Network>,
+    ttl: u64,
+    broken: Option<Broken>,
+    leader: AtomicUsize,
+    /// A member is hurt, or was a moment ago.
+    hurt: AtomicBool,
+    /// There are to be no more faults.
+    calm: AtomicBool,
+    /// Clients that are in are to end.
+    ending: AtomicBool,
+    due: Mutex<Vec<(Instant, Due)>>,
+    hits: Mutex<BTreeMap<String, u64>>,
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl World {
+    pub(super) fn new(
+        members: Members,
+        network: Option<Network>,
+        clients: Vec<Client>,
+        locks: Vec<Lock>,
+        ttl: u64,
+        broken: Option<Broken>,
+    ) -> World {
+        let addresses = members.addresses().map(|(host, port)| (host.to_owned(), port)).collect();
+        let address = network.as_ref().map_or("127.0.0.1", |_| Network::RELAYS).to_owned();
+        World {
+            relays: Arc::new(Relays { address, members: addresses }),
+            clients,
+            endpoints: Mutex::default(),
+            locks: locks.into_iter().map(Mutex::new).collect(),
+            members: Mutex::new(members),
+            network,
+            ttl,
+            broken,
+            leader: AtomicUsize::new(0),
+            hurt: AtomicBool::new(false),
+            calm: AtomicBool::new(false),
+            ending: AtomicBool::new(false),
+            due: Mutex::default(),
+            hits: Mutex::default(),
+        }
+    }
+
+    /// Starts all clients, from the thread whose end ends them.
+    pub(super) fn start(self: &Arc<Self>) -> io::Result<()> {
+        let all = self.clients.iter().enumerate().map(|(number, client)| {
+            let strikes = Arc::clone(self) as Arc<dyn Strikes>;
+            self.relays.start(strikes, number, &client.line)
+        });
+        *lock(&self.endpoints) = all.collect::<io::Result<_>>()?;
+        (0..self.clients.len()).try_for_each(|client| self.start_client(client))
+    }
+
+    fn start_client(self: &Arc<Self>, number: usize) -> io::Result<()> {
+        let endpoints = lock(&self.endpoints)[number].clone();
+        let client = &self.clients[number];
+        client.kill();
+        let world = Arc::clone(self);
+        let child = worker::start(
+            &Start {
+                endpoints: &endpoints,
+                lock: client.lock,
+                ttl: self.ttl,
+                broken: self.broken.filter(|broken| *broken == Broken::Guard),
+                namespace: self.network.as_ref().map(|network| network.of_client(number)),
+                ahead: client.ahead,
+            },
+            move |line| world.hear(number, line),
+        )?;
+        *client.child() = Some(child);
+        Ok(())
+    }
+
+    fn lock_of(&self, client: usize) -> MutexGuard<'_, Lock> {
+        lock(&self.locks[self.clients[client].lock])
+    }
+
+    /// Hears one line of a client, and returns the answer.
+    pub(super) fn hear(&self, client: usize, line: &str) -> Option<String> {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words.get(at).and_then(|text| text.parse::<u64>().ok());
+        let token = number(1)?;
+        let at = number(2).unwrap_or(0);
+        let here = at.saturating_sub(self.clients[client].ahead * 1_000_000_000);
+        let says =
+            |value: Option<u64>| Some(value.map_or("refused".into(), |v| format!("value {v}")));
+        match words[0] {
+            "in" => {
+                self.clients[client].turns.fetch_add(1, Ordering::Relaxed);
+                let mut lock = self.lock_of(client);
+                lock.plan.turn();
+                let value = lock.judge.enters(client, token, here, number(3) == Some(1));
+                let stopped = std::mem::take(&mut lock.stopped);
+                drop(lock);
+                for (client, after) in stopped {
+                    self.later(after, Due::ContinueClient(client));
+                }
+                if self.ending.load(Ordering::Relaxed) {
+                    return Some("end".into());
+                }
+                self.aimed(client, Moment::Holding);
+                says(value)
+            }
+            "sure" => {
+                self.lock_of(client).judge.is_sure(token, here);
+                self.aimed(client, Moment::Writing);
+                Some("go".into())
+            }
+            "write" => says(self.lock_of(client).judge.writes(token, at)),
+            "leaving" => {
+                self.lock_of(client).judge.leaves(token);
+                None
+            }
+            "lost" => {
+                self.lock_of(client).judge.is_lost(token);
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Does to a client what waits for this moment.
+    fn aimed(&self, client: usize, moment: Moment) {
+        if let Some(aim) = self.reached(client, moment) {
+            self.strike(client, None, aim.fault);
+        }
+    }
+
+    fn later(&self, time: Duration, due: Due) {
+        lock(&self.due).push((Instant::now() + time, due));
+    }
+
+    /// Ends the faults whose time has come, or all.
+    pub(super) fn heal(self: &Arc<Self>, all: bool) -> io::Result<()> {
+        let now = Instant::now();
+        let over: Vec<Due> = {
+            let mut due = lock(&self.due);
+            let (over, left): (Vec<_>, Vec<_>) =
+                std::mem::take(&mut *due).into_iter().partition(|(at, _)| all || *at <= now);
+            *due = left;
+            over.into_iter().map(|(_, what)| what).collect()
+        };
+        for what in over {
+            let member_is_well = || self.later(RECOVER, Due::Whole);
+            match what {
+                Due::StartClient(client) => self.start_client(client)?,
+                Due::ContinueClient(client) => self.clients[client].stop(false),
+                Due::MendClient(client, reset) => self.clients[client].line.mend(reset),
+                Due::PlugClient(client) => {
+                    if let Some(network) = &self.network {
+                        network.plug_client(client, true);
+                    }
+                }
+                Due::StartMember(member) => {
+                    lock(&self.members).start_member(member)?;
+                    member_is_well();
+                }
+                Due::ContinueMember(member) => {
+                    lock(&self.members).stop(member, false);
+                    member_is_well();
+                }
+                Due::JoinMember(member) => {
+                    if let Some(network) = &self.network {
+                        network.plug_peer(member, true);
+                    }
+                    member_is_well();
+                }
+                Due::QuickMember(member) => {
+                    if let Some(network) = &self.network {
+                        network.slow_peer(member, false);
+                    }
+                    member_is_well();
+                }
+                Due::Whole => self.hurt.store(false, Ordering::Release),
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks who leads, again and again, so that it is known when a fault wants to know it.
+    pub(super) fn look_for_leaders(&self) {
+        let options = lock(&self.members).options();
+        while !self.calm.load(Ordering::Relaxed) {
+            let well = !self.hurt.load(Ordering::Acquire);
+            if let Some(leader) = well.then(|| member::leader(&options)).flatten() {
+                self.leader.store(leader, Ordering::Relaxed);
+            }
+            std::thread::sleep(Duration::from_millis(200));
+        }
+    }
+
+    /// Has no more faults happen, and ends those that do.
+    pub(super) fn calm(self: &Arc<Self>) -> io::Result<()> {
+        self.calm.store(true, Ordering::Relaxed);
+        // A fault that was about to happen adds what ends it: so once more after a while.
+        self.heal(true)?;
+        std::thread::sleep(Duration::from_millis(300));
+        self.heal(true)
+    }
+
+    /// Has each client end once it is in.
+    pub(super) fn end(&self) {
+        self.ending.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn kill_clients(&self) {
+        self.clients.iter().for_each(Client::kill);
+    }
+
+    pub(super) fn members(&self) -> MutexGuard<'_, Members> {
+        lock(&self.members)
+    }
+
+    pub(super) fn hits(&self) -> BTreeMap<String, u64> {
+        lock(&self.hits).clone()
+    }
+
+    /// Sums up all locks; once it is over with the verdict.
+    pub(super) fn found(&self, over: bool) -> Found {
+        let mut sum = Found::default();
+        for each in &self.locks {
+            let each = lock(each);
+            sum.add(&if over { each.judge.verdict() } else { each.judge.so_far().clone() });
+        }
+        sum
+    }
+}
+
+impl Strikes for World {
+    fn reached(&self, client: usize, moment: Moment) -> Option<Aim> {
+        if self.calm.load(Ordering::Relaxed) {
+            return None;
+        }
+        let whole = !self.hurt.load(Ordering::Acquire);
+        let aim = self.lock_of(client).plan.reached(moment, whole)?;
+        if aim.fault.of_members() && self.hurt.swap(true, Ordering::AcqRel) {
+            return None;
+        }
+        let when = match (aim.fault.of_request(), moment) {
+            (true, _) | (_, Moment::Holding | Moment::Writing) => "",
+            _ if aim.after => ", when it was carried out",
+            _ => ", before it arrives",
+        };
+        *lock(&self.hits).entry(format!("{moment:?}{when}: {}", aim.fault)).or_default() += 1;
+        Some(aim)
+    }
+
+    fn strike(&self, client: usize, member: Option<usize>, fault: Fault) {
+        let leader = self.leader.load(Ordering::Relaxed);
+        let who = &self.clients[client];
+        match fault {
+            Fault::KillClient => {
+                who.kill();
+                self.later(AGAIN, Due::StartClient(client));
+            }
+            Fault::StopClient(time) => {
+                who.stop(true);
+                self.later(time, Due::ContinueClient(client));
+            }
+            Fault::StopUntilNext(time) => {
+                who.stop(true);
+                self.lock_of(client).stopped.push((client, time));
+                // Should nobody come: whoever waits may be hurt as well.
+                self.later(Duration::from_secs(5 * self.ttl), Due::ContinueClient(client));
+            }
+            Fault::CutClient(time, reset) => {
+                who.line.cut();
+                self.later(time, Due::MendClient(client, reset));
+            }
+            Fault::UnplugClient(time) => {
+                if let Some(network) = &self.network {
+                    network.plug_client(client, false);
+                }
+                self.later(time, Due::PlugClient(client));
+            }
+            Fault::KillMember(time) => {
+                let member = member.unwrap_or(leader);
+                lock(&self.members).kill(member);
+                self.later(time, Due::StartMember(member));
+            }
+            Fault::KillLeader(time) => {
+                lock(&self.members).kill(leader);
+                self.later(time, Due::StartMember(leader));
+            }
+            Fault::PauseLeader(time) | Fault::StopLeader(time) => {
+                lock(&self.members).stop(leader, true);
+                self.later(time, Due::ContinueMember(leader));
+            }
+            Fault::IsolateLeader(time) => {
+                if let Some(network) = &self.network {
+                    network.plug_peer(leader, false);
+                }
+                self.later(time, Due::JoinMember(leader));
+            }
+            Fault::SlowLeader(time) => {
+                if let Some(network) = &self.network {
+                    network.slow_peer(leader, true);
+                }
+                self.later(time, Due::QuickMember(leader));
+            }
+            // The relay's own.
+            Fault::LoseAnswer | Fault::Delay(_) | Fault::CopyLate(_) => {}
+        }
+    }
+}
