@@ -8,6 +8,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
+use xtask::cluster;
 use xtask::library::{ArchiveBuild, said_by};
 
 /// The compilers, the standards that the headers are for, and whether they compile C++.
@@ -125,6 +126,46 @@ fn the_names_are_those_agreed_on() {
     for name in names {
         assert!(header.contains(&format!("{name}(")), "the header does not declare {name}");
     }
+}
+
+/// Installs as `xtask install --cluster` and `xtask dist` do, and builds against that.
+#[test]
+fn what_is_installed_is_found_by_pkg_config_and_shows_our_names_only() {
+    let (made, prefix) = (scratch().join("cluster-made"), scratch().join("a prefix for etcd"));
+    let _ = fs::remove_dir_all(&prefix);
+    archive();
+    let target = scratch().parent().expect("cargo's folder for tests is below its own");
+    cluster::build("dev", target, &made).unwrap_or_else(|error| panic!("{error}"));
+    cluster::stage(&made, &prefix, "lib/etcd").unwrap_or_else(|error| panic!("{error}"));
+    let lib = prefix.join("lib/etcd");
+    let shown = Command::new("nm")
+        .args(["-D", "--defined-only", "--format=just-symbols"])
+        .arg(lib.join("liblockstead-cluster.so"))
+        .output()
+        .expect("nm runs");
+    let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+    let mut names: Vec<_> = shown.lines().filter_map(|name| name.split('@').next()).collect();
+    names.retain(|name| !name.starts_with("LOCKSTEAD"));
+    names.sort_unstable();
+    assert_eq!(names.join("\n") + "\n", agreed("symbols.txt"));
+    let mut flags = Command::new("pkg-config");
+    flags.env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
+    flags.args(["--cflags", "--libs", "lockstead-cluster"]);
+    let Ok(flags) = flags.output() else { return eprintln!("skipped: there is no pkg-config") };
+    assert!(flags.status.success(), "{}", String::from_utf8_lossy(&flags.stderr));
+    let flags = String::from_utf8_lossy(&flags.stdout).into_owned();
+    let program = scratch().join("cluster-by-pkg-config");
+    // A shell reads the flags, as in a makefile.
+    let mut cc = Command::new("sh");
+    cc.arg("-c").arg(format!("exec cc \"$@\" {}", flags.trim())).arg("sh");
+    cc.arg(package().join("tests/c/mutex.c")).args(["-D_GNU_SOURCE", "-pthread", "-o"]);
+    cc.arg(&program).arg(format!("-Wl,-rpath,{}", lib.display()));
+    said_by(&mut cc).unwrap_or_else(|error| panic!("{error}"));
+    let linked = said_by(Command::new("readelf").arg("-d").arg(&program)).expect("a program");
+    assert!(linked.contains("liblockstead-cluster.so.0]"), "{linked}");
+    let Some(members) = members() else { return };
+    said_by(&mut timed(&program, &[&members.endpoints()]))
+        .unwrap_or_else(|error| panic!("{error}"));
 }
 
 #[test]
