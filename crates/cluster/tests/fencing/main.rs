@@ -83,7 +83,7 @@ fn writers_at_once_leave_the_greatest_token() {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Object {
     etag: u64,
-    /// Metadata, as `x-amz-meta-token`.
+    /// The token of who wrote it, in its metadata: `x-amz-meta-token`.
     token: u64,
     body: String,
 }
