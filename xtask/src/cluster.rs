@@ -72,13 +72,14 @@ pub fn stage(made: &Path, tree: &Path, libdir: &str) -> Result<(), String> {
         let _ = fs::remove_file(lib.join(&link));
         symlink(&whole, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
     }
-    // From the file's own place, since an archive does not know its prefix.
+    // From the file's own place, since an archive does not know its prefix. Without quotes: pkg-config has
+    // put a backslash before each space of it.
     let up = "/..".repeat(1 + Path::new(libdir).components().count());
     let text = format!(
         "prefix=${{pcfiledir}}{up}\nlibdir=${{prefix}}/{libdir}\nincludedir=${{prefix}}/include\n\n\
          Name: {NAME}\nDescription: A mutex over etcd\nVersion: {VERSION}\n\
-         Libs: -L\"${{libdir}}\" -l{NAME}\nLibs.private: -lpthread -ldl -lm\n\
-         Cflags: -I\"${{includedir}}\"\n"
+         Libs: -L${{libdir}} -l{NAME}\nLibs.private: -lpthread -ldl -lm\n\
+         Cflags: -I${{includedir}}\n"
     );
     write(&lib.join(format!("pkgconfig/{NAME}.pc")), &text)
 }
