@@ -1,7 +1,8 @@
-//! `cargo xtask dist`: the command as an archive with an installer, and as a Debian package.
+//! `cargo xtask dist`: the programs, and the library of the locks over etcd for C, as an archive with an
+//! installer, and as a Debian package.
 //!
 //! ```text
-//!   cargo build ──▶ bin/ ─┐
+//!   cargo build ──▶ bin/, lib/, include/ ─┐
 //!   lockstead man ──▶ share/man/man1/ ─┤  one tree ──▶ lockstead-0.1.0-x86_64-linux-gnu.tar.gz
 //!   lockstead completions ──▶ share/… ─┤          └──▶ lockstead_0.1.0_amd64.deb
 //!   licences, changelog ──▶ share/doc/ ┘
@@ -9,14 +10,17 @@
 
 use crate::install::{VERSION, make_folder, write};
 use crate::library::said_by;
-use crate::root;
+use crate::{cluster, root};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The programs that are installed, the one of users first.
-const PROGRAMS: [&str; 2] = ["lockstead", "lockstead-bench"];
+const PROGRAMS: [&str; 3] = ["lockstead", "lockstead-bench", CLUSTER];
+
+/// The one behind `lockstead cluster`, which has pages of its own.
+const CLUSTER: &str = "lockstead-cluster";
 
 /// Where each shell looks for completions, below the prefix.
 const COMPLETIONS: [(&str, &str); 3] = [
@@ -28,8 +32,8 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// What lies beside the tree in the archive, and puts it in its place.
 const INSTALLER: &str = include_str!("install.sh");
 
-/// Builds the programs as a release, in the workspace's own target directory, and returns the folder in
-/// which they lie.
+/// Builds programs and library as a release, in the workspace's own target directory, and returns the folder
+/// in which they lie.
 ///
 /// # Errors
 /// What cargo said.
@@ -38,11 +42,14 @@ pub fn build() -> Result<PathBuf, String> {
     let mut command = Command::new(cargo);
     command.current_dir(root()).args(["build", "--release", "--locked", "--bins"]);
     command.args(["--package", "lockstead-cli", "--package", "lockstead-bench"]);
+    command.args(["--package", "lockstead-cluster"]);
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
     if !status.success() {
         return Err(format!("cargo build: {status}"));
     }
-    Ok(root().join("target/release"))
+    let made = root().join("target/release");
+    cluster::build("preload", &root().join("target/capi"), &made)?;
+    Ok(made)
 }
 
 /// Makes archive and package, in `out`, of the programs in `programs`, and returns their paths. There is
@@ -78,7 +85,10 @@ fn stage(programs: &Path, tree: &Path) -> Result<(), String> {
         command.env_remove("CARGO");
         command
     };
-    said_by(asked().arg("man").arg(tree.join("share/man/man1")))?;
+    let pages = tree.join("share/man/man1");
+    said_by(asked().arg("man").arg(&pages))?;
+    said_by(Command::new(programs.join(CLUSTER)).arg("man").arg(&pages))?;
+    cluster::stage(programs, tree, "lib")?;
     for (shell, file) in COMPLETIONS {
         write(&tree.join(file), &said_by(asked().args(["completions", shell]))?)?;
     }
@@ -150,7 +160,8 @@ fn debian(tree: &Path, root: &Path, out: &Path) -> Result<Option<PathBuf>, Strin
          Installed-Size: {kilobytes}\nDepends: libc6 (>= 2.34), libgcc-s1\n\
          Description: who holds and who waits for which lock, in any program\n \
          Runs a program, or looks at one that runs, and prints deadlocks as they\n \
-         close, lock-order inversions, and the locks that cost the most time.\n"
+         close, lock-order inversions, and the locks that cost the most time. Locks\n \
+         over etcd for scripts, C and C++.\n"
     );
     write(&root.join("DEBIAN/control"), &control)?;
     let file = out.join(format!("lockstead_{VERSION}_{machine}.deb"));

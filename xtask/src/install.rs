@@ -1,7 +1,7 @@
 //! Installs the library for C and C++ below a prefix.
 
 use crate::library::{ArchiveBuild, link_object, link_shared, said_by, unwinder};
-use crate::root;
+use crate::{cluster, root};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
@@ -29,6 +29,8 @@ pub struct InstallOptions {
     /// The machine and the C library that it is for, where they are not those of this system. The
     /// library is not shared then, since the system's linker makes shared ones for its own only.
     pub triple: Option<String>,
+    /// Whether the library of the locks over etcd is installed as well.
+    pub cluster: bool,
 }
 
 impl InstallOptions {
@@ -43,6 +45,7 @@ impl InstallOptions {
             profile: "preload".into(),
             target: root().join("target/capi"),
             triple: None,
+            cluster: false,
         }
     }
 }
@@ -78,6 +81,13 @@ pub fn install(options: &InstallOptions) -> Result<(), String> {
             (format!("pkgconfig/{name}.pc"), pkg_config(&prefix, options, name, checks));
         write(&lib.join(pc), &text)?;
     }
+    if options.cluster {
+        if options.triple.is_some() {
+            return Err("--cluster is built for this system's C library only".into());
+        }
+        cluster::build(&options.profile, &options.target, &lib)?;
+        cluster::stage(&lib, &below, &options.libdir)?;
+    }
     // In lower case CMake finds them whatever the case of the name that a project asks for.
     let cmake = lib.join("cmake/lockstead");
     write(&cmake.join("lockstead-config.cmake"), &cmake_config(options))?;
@@ -88,6 +98,7 @@ fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Resu
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let triple = options.triple.as_deref();
     let archive = ArchiveBuild {
+        package: "lockstead-capi",
         workspace: &root(),
         target_dir: &options.target,
         profile: &options.profile,
@@ -202,7 +213,7 @@ fn cmake_version() -> String {
     )
 }
 
-fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
+pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
     make_folder(to)?;
     let entries = fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))?;
     for entry in entries {

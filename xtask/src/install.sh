@@ -6,7 +6,7 @@ usage() {
     cat <<'USAGE'
 usage: ./install.sh [--prefix DIR] [--uninstall]
 
-Copies bin/ and share/, which lie beside this script, below DIR: /usr/local for
+Copies bin/, include/, lib/ and share/, which lie beside this script, below DIR: /usr/local for
 root, else ~/.local. --uninstall removes those files.
 USAGE
 }
@@ -26,8 +26,9 @@ while [ $# -gt 0 ]; do
 done
 
 cd "$(dirname "$0")"
+all() { find bin include lib share -type f -o -type l; }
 if [ -n "$uninstall" ]; then
-    find bin share -type f | while IFS= read -r file; do rm -f "$prefix/$file"; done
+    all | while IFS= read -r file; do rm -f "$prefix/$file"; done
     find share -type d -name lockstead | while IFS= read -r folder; do
         rmdir "$prefix/$folder" 2>/dev/null || true
     done
@@ -39,10 +40,10 @@ mkdir -p "$prefix" 2>/dev/null && [ -w "$prefix" ] || {
     echo "install.sh: cannot write to $prefix: name another folder with --prefix, or use sudo" >&2
     exit 1
 }
-find bin share -type f | while IFS= read -r file; do
+all | while IFS= read -r file; do
     mkdir -p "$prefix/${file%/*}"
     # Beside the old one and then in its place: a program that runs cannot be written to.
-    cp "$file" "$prefix/$file.new"
+    cp -P "$file" "$prefix/$file.new"
     mv -f "$prefix/$file.new" "$prefix/$file"
 done
 "$prefix/bin/lockstead" --version

@@ -3,6 +3,7 @@
 //! what builds and installs the library for C, what packs the command, alone and for
 //! Python, what builds for another processor, and what mutates the locks.
 
+pub mod cluster;
 pub mod cross;
 pub mod dist;
 pub mod install;

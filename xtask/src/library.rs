@@ -11,6 +11,8 @@ use std::process::{Command, Stdio};
 /// An archive of the library as cargo is to build it.
 #[derive(Clone, Copy, Debug)]
 pub struct ArchiveBuild<'a> {
+    /// The package of the library.
+    pub package: &'a str,
     /// The folder of the packages.
     pub workspace: &'a Path,
     /// The folder in which cargo builds.
@@ -40,17 +42,19 @@ impl ArchiveBuild<'_> {
         let output = output.map_err(|error| format!("cannot run {}: {error}", cargo.display()))?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);
-            return Err(format!("cargo rustc --package lockstead-capi: {}\n{said}", output.status));
+            let package = self.package;
+            return Err(format!("cargo rustc --package {package}: {}\n{said}", output.status));
         }
         let folder = if self.profile == "dev" { "debug" } else { self.profile };
         let of_triple = self.target_dir.join(self.triple.unwrap_or_default());
-        Ok(of_triple.join(folder).join("liblockstead_capi.a"))
+        let name = format!("lib{}.a", self.package.replace('-', "_"));
+        Ok(of_triple.join(folder).join(name))
     }
 
     fn command(&self, cargo: &OsStr) -> Command {
         let mut command = Command::new(cargo);
         command.current_dir(self.workspace);
-        command.args(["rustc", "--package", "lockstead-capi", "--lib", "--locked"]);
+        command.args(["rustc", "--package", self.package, "--lib", "--locked"]);
         command.args(["--crate-type", "staticlib", "--profile", self.profile]);
         command.arg("--target-dir").arg(self.target_dir);
         if let Some(triple) = self.triple {
@@ -68,6 +72,13 @@ impl ArchiveBuild<'_> {
             "CARGO_BUILD_TARGET",
         ] {
             command.env_remove(variable);
+        }
+        // Tests are told of their own package, by variables that some build scripts ask to be run again for.
+        for (variable, _) in std::env::vars_os() {
+            let name = variable.to_string_lossy();
+            if name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_") {
+                command.env_remove(&variable);
+            }
         }
         command.stdin(Stdio::null());
         command

@@ -13,7 +13,7 @@ const USAGE: &str = "\
 usage: cargo xtask mutants [OPTIONS]          (see cargo xtask mutants --help)
        cargo xtask cross aarch64 [OPTIONS]    (see cargo xtask cross --help)
        cargo xtask install --prefix DIR [--destdir DIR] [--libdir NAME] [--profile NAME]
-                            [--target TRIPLE]
+                            [--target TRIPLE] [--cluster]
        cargo xtask dist [--out DIR] [--programs DIR]
        cargo xtask wheel [--out DIR] [--programs DIR]
 
@@ -26,12 +26,14 @@ pkg-config and CMake want to know, below the prefix.
   --profile NAME  of cargo: preload, which is a release without unwinding
   --target TRIPLE another C library than this system's: x86_64-unknown-linux-musl, for which
                   `rustup target add` gets what it takes; no shared library then
+  --cluster       the library of the locks over etcd, liblockstead-cluster, as well
 
-dist builds the command as a release and packs it, with manual pages and completions: an archive
-with an installer, and a Debian package where dpkg-deb is.
+dist builds the programs and the library of the locks over etcd as a release and packs them, with manual
+pages and completions: an archive with an installer, and a Debian package where dpkg-deb is.
 
   --out DIR       for what is made: target/dist
-  --programs DIR  where lockstead and lockstead-bench lie already; nothing is built then
+  --programs DIR  where lockstead, lockstead-bench, lockstead-cluster and liblockstead-cluster lie already;
+                  nothing is built then
 
 wheel builds the package for Python with the command in it. It takes maturin; the tests of the project
 then test the wheel that lies in target/wheels.
@@ -76,6 +78,10 @@ fn run(mut arguments: impl Iterator<Item = String>) -> Result<bool, String> {
         if name == "--help" {
             print!("{USAGE}");
             return Ok(true);
+        }
+        if name == "--cluster" {
+            options.cluster = true;
+            continue;
         }
         let value = arguments.next().filter(|value| !value.starts_with("--"));
         let value = value.ok_or_else(|| format!("{name} wants a value\n\n{USAGE}"))?;

@@ -217,6 +217,16 @@ impl HostMutex {
                     Patience::Until(until) => host.tenure.lock_until(until),
                     Patience::Interruptible => host.tenure.lock_interruptible(),
                     Patience::Cancel(token) => host.tenure.lock_killable(token),
+                    Patience::While { until, goes_on } => loop {
+                        let slice = patience.slice();
+                        match host.tenure.lock_until(slice) {
+                            Err(shared::SharedError::TimedOut) if until != Some(slice) => {}
+                            locked => break locked,
+                        }
+                        if !goes_on() {
+                            break Err(shared::SharedError::Cancelled);
+                        }
+                    },
                 };
                 host.waiting.fetch_sub(1, Ordering::SeqCst);
                 locked

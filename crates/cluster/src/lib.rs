@@ -55,3 +55,4 @@ pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permits, Semaphore, SemaphoreUse};
 pub use session::{Health, Session, SessionOptions};
 pub use txn::{GuardedTxn, KeyValue};
+pub use wait::Patience;

@@ -5,7 +5,7 @@ use crate::hold::{Hold, guard};
 use crate::locked::{Locked, exclusive};
 use crate::protocol::{LockKeys, Mode};
 use crate::session::Session;
-use crate::wait::{Patience, acquire};
+use crate::wait::{Got, Patience, acquire, acquire_as};
 use lockstead::CancelToken;
 use std::panic::Location;
 use std::time::{Duration, Instant};
@@ -104,12 +104,32 @@ impl Mutex {
         self.lock_by(Patience::Cancel(token), Location::caller())
     }
 
+    /// Acquires the mutex for a program in another language: `place` is where in its sources it asks, as
+    /// `lockstead cluster dump` is to show it, or empty.
+    ///
+    /// # Errors
+    /// Those of `patience`: [`ClusterError::Held`], [`ClusterError::TimedOut`],
+    /// [`ClusterError::Interrupted`], [`ClusterError::Cancelled`]; as [`lock`](Self::lock).
+    pub fn lock_as(
+        &self,
+        patience: Patience<'_>,
+        place: &str,
+    ) -> Result<Locked<MutexGuard>, ClusterError> {
+        let mut who = self.session.who(Location::caller(), "");
+        place.clone_into(&mut who.place);
+        self.locked(acquire_as(&self.session, &self.keys, Mode::Write, patience, who))
+    }
+
     pub(crate) fn lock_by(
         &self,
         patience: Patience<'_>,
         caller: &Location<'_>,
     ) -> Result<Locked<MutexGuard>, ClusterError> {
-        match acquire(&self.session, &self.keys, Mode::Write, patience, caller, "") {
+        self.locked(acquire(&self.session, &self.keys, Mode::Write, patience, caller, ""))
+    }
+
+    fn locked(&self, got: Result<Got, ClusterError>) -> Result<Locked<MutexGuard>, ClusterError> {
+        match got {
             Ok(got) => {
                 let guard = MutexGuard { hold: Hold::new(&self.session, got.plan) };
                 Ok(Locked::new(guard, got.died))

@@ -2,24 +2,65 @@
 
 use crate::error::{ClusterError, LostBy};
 use crate::etcd::Watch;
-use crate::protocol::{Acquire, LockKeys, Mode, Refusal, ReleasePlan, Step};
+use crate::protocol::{Acquire, LockKeys, Mode, Refusal, ReleasePlan, Step, Who};
 use crate::session::Session;
 use lockstead::{CancelToken, Semaphore};
+use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// What ends a wait besides the lock.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Patience<'a> {
+/// The time after which a wait asks again whether it is to go on.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// What ends a wait besides the lock: the argument of [`Mutex::lock_as`](crate::Mutex::lock_as).
+#[derive(Clone, Copy)]
+pub enum Patience<'a> {
+    /// Nothing but the lock ends the wait.
     Forever,
+    /// It is not waited at all.
     Never,
+    /// The time is over.
     Until(Instant),
+    /// A signal handler runs on the thread while it sleeps.
     Interruptible,
+    /// The token is fired.
     Cancel(&'a CancelToken),
+    /// The time is over, if there is one, or `goes_on` says false. It is asked ten times a second on the
+    /// thread that waits: for languages that run the handlers of signals themselves.
+    While {
+        /// The end of the wait; `None`: there is none.
+        until: Option<Instant>,
+        /// Says whether the wait goes on; the acquisition is cancelled else.
+        goes_on: &'a dyn Fn() -> bool,
+    },
+}
+
+impl fmt::Debug for Patience<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Patience::Forever => f.write_str("Forever"),
+            Patience::Never => f.write_str("Never"),
+            Patience::Until(until) => f.debug_tuple("Until").field(until).finish(),
+            Patience::Interruptible => f.write_str("Interruptible"),
+            Patience::Cancel(token) => f.debug_tuple("Cancel").field(token).finish(),
+            Patience::While { until, .. } => {
+                f.debug_struct("While").field("until", until).finish_non_exhaustive()
+            }
+        }
+    }
 }
 
 impl Patience<'_> {
+    /// Returns the moment at which a wait asks again whether it is to go on: the end, if that is before.
+    pub(crate) fn slice(self) -> Instant {
+        let slice = Instant::now() + SLICE;
+        match self {
+            Patience::While { until: Some(until), .. } => until.min(slice),
+            _ => slice,
+        }
+    }
+
     /// Sleeps until the bell rings.
     fn wait(self, bell: &Semaphore) -> Result<(), ClusterError> {
         match self {
@@ -34,6 +75,18 @@ impl Patience<'_> {
             Patience::Cancel(token) => {
                 bell.down_killable(token).map_err(|_| ClusterError::Cancelled)
             }
+            Patience::While { until, goes_on } => loop {
+                let slice = self.slice();
+                if bell.down_until(slice).is_ok() {
+                    return Ok(());
+                }
+                if until == Some(slice) {
+                    return Err(ClusterError::TimedOut);
+                }
+                if !goes_on() {
+                    return Err(ClusterError::Cancelled);
+                }
+            },
         }
     }
 }
@@ -53,8 +106,18 @@ pub(crate) fn acquire(
     caller: &Location<'_>,
     says: &str,
 ) -> Result<Got, ClusterError> {
+    acquire_as(session, keys, mode, patience, session.who(caller, says))
+}
+
+/// Does the same for a thread that says itself who it is.
+pub(crate) fn acquire_as(
+    session: &Session,
+    keys: &LockKeys,
+    mode: Mode,
+    patience: Patience<'_>,
+    who: Who,
+) -> Result<Got, ClusterError> {
     session.confirm()?;
-    let who = session.who(caller, says);
     let only_try = matches!(patience, Patience::Never);
     let lease = session.lease();
     let attempt = session.attempt();

@@ -1,5 +1,5 @@
 //! The part of the Python package `lockstead` that is not Python: locks in segments, for the
-//! classes of `lockstead.shared`.
+//! classes of `lockstead.shared`; with the feature `cluster`, the mutex over etcd of `lockstead.cluster`.
 //!
 //! # Role
 //! Each class here is one lock at one place of a segment, with the interpreter's rules around it: a
@@ -18,6 +18,8 @@
 
 mod arena;
 mod barrier;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod condition;
 mod death;
 mod error;
@@ -55,6 +57,8 @@ fn _lockstead(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<event::Event>()?;
     module.add_class::<barrier::Barrier>()?;
     module.add_class::<queue::Ring>()?;
+    #[cfg(feature = "cluster")]
+    cluster::add(module)?;
     module.add_function(wrap_pyfunction!(arena::allocate, module)?)?;
     module.add_function(wrap_pyfunction!(arena::configure, module)?)?;
     module.add_function(wrap_pyfunction!(here::allow_tracer, module)?)

@@ -15,11 +15,14 @@ use xtask::root;
 fn programs(folder: &Path, version: &str) {
     let script = format!(
         "#!/bin/sh\ncase $1 in\n\
-         man) mkdir -p \"$2\"; echo page > \"$2/lockstead.1\"; echo page > \"$2/lockstead-run.1\" ;;\n\
+         man) mkdir -p \"$2\"; for page in ${{0##*/}} ${{0##*/}}-run; do echo page > \"$2/$page.1\"; done ;;\n\
          completions) echo \"for $2\" ;;\n\
          --version) echo lockstead {version} ;;\nesac\n"
     );
-    for name in ["lockstead", "lockstead-bench"] {
+    for name in xtask::cluster::libraries() {
+        fs::write(folder.join(&name), format!("library {version}")).expect("a library");
+    }
+    for name in ["lockstead", "lockstead-bench", "lockstead-cluster"] {
         let file = folder.join(name);
         fs::write(&file, &script).expect("a script");
         fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).expect("its mode");
@@ -42,7 +45,8 @@ fn scratch(name: &str) -> PathBuf {
 
 /// Returns the files below a folder, by their paths from there.
 fn files(folder: &Path) -> Vec<String> {
-    let listed = said_by(Command::new("find").args([".", "-type", "f"]).current_dir(folder));
+    let kinds = [".", "-type", "f", "-o", "-type", "l"];
+    let listed = said_by(Command::new("find").args(kinds).current_dir(folder));
     let mut files: Vec<_> = listed.expect("find runs").lines().map(|at| at[2..].into()).collect();
     files.sort();
     files
@@ -53,14 +57,24 @@ fn installer(tree: &Path, args: &[&str]) -> Output {
     command.args(args).output().expect("the installer starts")
 }
 
-const INSTALLED: [&str; 10] = [
+const INSTALLED: [&str; 20] = [
     "bin/lockstead",
     "bin/lockstead-bench",
+    "bin/lockstead-cluster",
+    "include/lockstead_cluster.h",
+    "include/lockstead_cluster.hpp",
+    "lib/liblockstead-cluster.a",
+    "lib/liblockstead-cluster.so",
+    "lib/liblockstead-cluster.so.0",
+    "lib/liblockstead-cluster.so.0.1.0",
+    "lib/pkgconfig/lockstead-cluster.pc",
     "share/bash-completion/completions/lockstead",
     "share/doc/lockstead/CHANGELOG.md",
     "share/doc/lockstead/LICENSE-APACHE",
     "share/doc/lockstead/LICENSE-MIT",
     "share/fish/vendor_completions.d/lockstead.fish",
+    "share/man/man1/lockstead-cluster-run.1",
+    "share/man/man1/lockstead-cluster.1",
     "share/man/man1/lockstead-run.1",
     "share/man/man1/lockstead.1",
     "share/zsh/site-functions/_lockstead",
@@ -90,8 +104,9 @@ fn the_archive_installs_replaces_and_removes() {
         assert!(said.contains(&format!("{prefix_text}/bin is not in PATH")), "{said}");
         assert_eq!(files(&prefix), INSTALLED);
     }
-    let script = fs::read_to_string(prefix.join(INSTALLED[2])).expect("completions");
-    assert_eq!(script, "for bash\n");
+    let read = |file: &str| fs::read_to_string(prefix.join(file)).expect("it is installed");
+    assert_eq!(read("share/bash-completion/completions/lockstead"), "for bash\n");
+    assert_eq!(read("lib/liblockstead-cluster.so"), "library 2");
     let other = prefix.join("bin/other");
     fs::write(&other, "").expect("another program");
     let output = installer(&tree, &[&format!("--prefix={prefix_text}"), "--uninstall"]);
@@ -131,6 +146,10 @@ fn the_debian_package_has_what_policy_asks_for() {
     let listed = said_by(Command::new("dpkg-deb").arg("--contents").arg(package)).expect("whole");
     for file in [
         "./usr/bin/lockstead",
+        "./usr/bin/lockstead-cluster",
+        "./usr/lib/liblockstead-cluster.so.0.1.0",
+        "./usr/lib/liblockstead-cluster.so.0 -> liblockstead-cluster.so.0.1.0",
+        "./usr/include/lockstead_cluster.h",
         "./usr/share/man/man1/lockstead-run.1.gz",
         "./usr/share/doc/lockstead/copyright",
         "./usr/share/doc/lockstead/CHANGELOG.md.gz",

@@ -226,20 +226,29 @@ fn the_rust_that_is_shown_is_that_of_examples() {
 
 #[test]
 fn the_c_that_is_shown_is_accepted() {
-    for block in blocks(&text(&root().join("docs/library.md")), "c") {
-        let compiler = Command::new("cc")
-            .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"])
-            .arg("-I")
-            .arg(root().join("crates/capi/include"))
-            .stdin(Stdio::piped())
-            .spawn();
-        let mut compiler = match compiler {
-            Ok(compiler) => compiler,
-            Err(why) => return println!("skipped: no C compiler: {why}"),
-        };
-        let mut source = compiler.stdin.take().expect("a pipe");
-        source.write_all(block.as_bytes()).expect("the compiler reads");
-        drop(source);
-        assert!(compiler.wait().expect("it ends").success(), "refused:\n{block}");
+    for (page, package) in [("library", "capi"), ("cluster", "cluster-capi")] {
+        let page = text(&root().join(format!("docs/{page}.md")));
+        let shown = blocks(&page, "c");
+        assert!(!shown.is_empty(), "no C is shown for {package}");
+        let headers = root().join(format!("crates/{package}/include"));
+        shown.iter().for_each(|block| accepted(block, &headers));
     }
+}
+
+/// Fails unless the system's compiler takes this C, with the headers in a folder.
+fn accepted(block: &str, headers: &std::path::Path) {
+    let compiler = Command::new("cc")
+        .args(["-std=c99", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", "-x", "c", "-"])
+        .arg("-I")
+        .arg(headers)
+        .stdin(Stdio::piped())
+        .spawn();
+    let mut compiler = match compiler {
+        Ok(compiler) => compiler,
+        Err(why) => return println!("skipped: no C compiler: {why}"),
+    };
+    let mut source = compiler.stdin.take().expect("a pipe");
+    source.write_all(block.as_bytes()).expect("the compiler reads");
+    drop(source);
+    assert!(compiler.wait().expect("it ends").success(), "refused:\n{block}");
 }

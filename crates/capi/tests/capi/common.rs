@@ -45,9 +45,9 @@ pub(crate) fn checking_archive() -> &'static Path {
 
 fn build(checks: bool) -> PathBuf {
     let workspace = package().ancestors().nth(2).expect("the package lies in the workspace");
-    let (target_dir, profile) = (target(), "dev");
+    let (package, target_dir, profile) = ("lockstead-capi", target(), "dev");
     let triple = foreign().map(|foreign| foreign.triple);
-    let archive = ArchiveBuild { workspace, target_dir, profile, triple, checks };
+    let archive = ArchiveBuild { package, workspace, target_dir, profile, triple, checks };
     let _only = only_builder();
     let built = archive.run(env!("CARGO").as_ref()).unwrap_or_else(|error| panic!("{error}"));
     let kept = scratch().join(if checks { "lockstead-check.a" } else { "lockstead.a" });

@@ -1,0 +1,211 @@
+"""The mutex over etcd, against a member that the tests start. Skipped where etcd is not installed."""
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+from lockstead import cluster
+from support import LONG, eventually
+
+ETCD = shutil.which("etcd")
+
+
+def free_ports(number):
+    sockets = [socket.socket() for _ in range(number)]
+    try:
+        for each in sockets:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+class Member:
+    """A member of etcd, with its data in a folder of its own."""
+
+    def __init__(self):
+        client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+        self.endpoint = client
+        self.folder = tempfile.TemporaryDirectory(prefix="lockstead-etcd-")
+        words = ["--name", "one", "--data-dir", self.folder.name + "/data", "--log-level", "error"]
+        words += ["--logger", "zap", "--initial-cluster", f"one={peer}"]
+        for flag, url in [
+            ("listen-client-urls", client),
+            ("advertise-client-urls", client),
+            ("listen-peer-urls", peer),
+            ("initial-advertise-peer-urls", peer),
+        ]:
+            words += [f"--{flag}", url]
+        self.process = subprocess.Popen(
+            [ETCD, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        cluster.Session(self.endpoint, patience=LONG).close()
+
+    def end(self):
+        self.process.kill()
+        self.process.wait(LONG)
+        self.folder.cleanup()
+
+
+@unittest.skipUnless(ETCD, "etcd is not installed")
+class Cluster(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.member = Member()
+        cls.addClassCleanup(cls.member.end)
+
+    def session(self, **options):
+        session = cluster.Session(self.member.endpoint, margin=0.5, **options)
+        self.addCleanup(session.close)
+        return session
+
+    def mutexes(self):
+        name = self.id()
+        return [cluster.Mutex(self.session(), name) for _ in range(2)]
+
+    def test_owners_come_in_turn_with_tokens_that_grow(self):
+        first, second = self.mutexes()
+        with first as held:
+            token = held.token
+            held.check()
+            held.confirm()
+            held.put("data/python", "written")
+            self.assertGreater(held.deadline, time.clock_gettime(time.CLOCK_BOOTTIME))
+            self.assertTrue(0 < held.safe_for <= 10)
+            self.assertFalse(held.lost or held.owner_died)
+            self.assertIsNone(second.acquire(block=False))
+            begun = time.monotonic()
+            self.assertIsNone(second.acquire(timeout=0.05))
+            self.assertGreaterEqual(time.monotonic() - begun, 0.05)
+            with self.assertRaisesRegex(ValueError, "no owner died"):
+                held.mark_consistent()
+        self.assertTrue(held.lost)
+        with self.assertRaises(ValueError):
+            held.release()
+        with second.acquire(timeout=LONG) as held:
+            self.assertGreater(held.token, token)
+        # One that is forgotten is released.
+        forgotten = first.acquire()
+        del forgotten
+        second.acquire(timeout=LONG).release()
+
+    def test_other_threads_run_while_one_waits(self):
+        first, second = self.mutexes()
+        held = first.acquire()
+        got = []
+        waiter = threading.Thread(target=lambda: got.append(second.acquire(timeout=LONG)))
+        waiter.start()
+        # This thread goes on, and releases what the other one waits for.
+        held.release()
+        waiter.join(LONG)
+        self.assertFalse(waiter.is_alive())
+        got[0].release()
+
+    def test_an_owners_death_is_told_until_somebody_repairs(self):
+        dead = self.session()
+        name = self.id()
+        left = cluster.Mutex(dead, name).acquire()
+        dead.close()
+        self.assertTrue(dead.wait_lost(LONG))
+        self.assertTrue(dead.lost and left.lost)
+        for refused in (left.check, left.confirm, left.release, dead.check):
+            with self.assertRaises(cluster.Lost):
+                refused()
+        mutex = cluster.Mutex(self.session(), name)
+        for _ in range(2):
+            with self.assertRaises(cluster.OwnerDied):
+                mutex.acquire(timeout=LONG)
+        with self.assertRaises(ZeroDivisionError), mutex.recover() as held:
+            self.assertTrue(held.owner_died)
+            1 / 0
+        with self.assertRaises(cluster.OwnerDied), mutex:
+            self.fail("nobody has repaired it")
+        with mutex.recover(LONG):
+            pass
+        with mutex as held:
+            self.assertFalse(held.owner_died)
+            with self.assertRaises(TimeoutError):
+                cluster.Mutex(self.session(), name).recover(0.05).__enter__()
+
+    def test_a_signals_handler_ends_a_wait_and_its_place(self):
+        first, second = self.mutexes()
+        script = (
+            "import signal, sys\n"
+            "from lockstead import cluster\n"
+            "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "session = cluster.Session(sys.argv[1])\n"
+            "mutex = cluster.Mutex(session, sys.argv[2])\n"
+            "print('asks', flush=True)\n"
+            "try:\n"
+            "    mutex.acquire()\n"
+            "except KeyboardInterrupt:\n"
+            "    print('interrupted', flush=True)\n"
+            "    session.check()\n"
+            "    sys.stdin.readline()\n"
+        )
+        with first as held:
+            child = subprocess.Popen(
+                [sys.executable, "-c", script, self.member.endpoint, second.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            )
+            try:
+                self.assertEqual(child.stdout.readline(), "asks\n")
+                child.send_signal(signal.SIGINT)
+                self.assertEqual(child.stdout.readline(), "interrupted\n")
+                # The child's session lives, and stands nowhere: who waits comes next.
+                held.release()
+                second.acquire(timeout=LONG).release()
+                child.communicate("\n", LONG)
+                self.assertEqual(child.returncode, 0)
+            finally:
+                child.kill()
+                child.communicate()
+
+    def test_what_means_nothing_is_refused(self):
+        for options in ({"ttl": 1}, {"user": "root"}, {"cert": "/none"}, {"cacert": "/none"}, {"margin": -1.0}):
+            with self.subTest(options), self.assertRaises(ValueError):
+                cluster.Session(self.member.endpoint, **options)
+        with self.assertRaises(ValueError):
+            cluster.Session("ftp://nowhere")
+        with self.assertRaises(ConnectionError):
+            cluster.Session("http://127.0.0.1:1", patience=0.05)
+        with self.assertRaises(TypeError):
+            cluster.Mutex("session", "name")
+        with self.assertRaises(ValueError):
+            cluster.Mutex(self.session(), "")
+
+
+@unittest.skipUnless(ETCD, "etcd is not installed")
+class WithoutEtcd(unittest.TestCase):
+    def test_a_loss_is_told_at_the_deadline(self):
+        member = Member()
+        self.addCleanup(member.end)
+        session = cluster.Session(member.endpoint, ttl=3, margin=0.5, patience=0.2)
+        held = cluster.Mutex(session, "m").acquire()
+        self.assertIsNone(session.unreachable_for)
+        self.assertFalse(session.wait_lost(0.0))
+        member.process.kill()
+        eventually(lambda: session.unreachable_for is not None)
+        self.assertTrue(session.wait_lost(LONG))
+        self.assertEqual((held.safe_for, session.safe_for), (0.0, 0.0))
+        with self.assertRaises(cluster.Lost):
+            held.check()
+        with self.assertRaises(cluster.Lost):
+            held.release()
+        with self.assertRaises(ConnectionError):
+            session.close()
+
+
+if __name__ == "__main__":
+    unittest.main()
