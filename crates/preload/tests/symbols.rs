@@ -248,8 +248,10 @@ fn everything_that_is_exported_stands_before_a_function_of_libc(library: Library
 fn explanations_are_of_functions_that_exist() {
     let libc = fs::read(libc_path()).expect("libc");
     let libc = symbols(&libc);
+    // For programs of before 2003: where the C library is younger, each program has its own.
+    let is_younger = |name: &str| name == "pthread_atfork" && cfg!(target_arch = "aarch64");
     for name in NOT_INTERPOSED.iter().flat_map(|(names, _)| *names) {
-        assert!(libc.defined.contains(*name), "{name}");
+        assert_eq!(libc.defined.contains(*name), !is_younger(name), "{name}");
     }
     for (family, _) in OTHER_FAMILIES {
         assert!(libc.defined.iter().any(|name| name.starts_with(family)), "{family}");

@@ -38,8 +38,11 @@ static void *killable(void *semaphore)
 
 static void *give(void *semaphore)
 {
-    /* The main thread, which waits for it. */
-    until_asleep("/proc/self/stat");
+    /* The main thread, which waits for it: as a thread, for an emulator of one process makes up the
+     * status of the process, which never sleeps. */
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)getpid());
+    until_asleep(path);
     EXPECT(lks_semaphore_up(semaphore) == 0);
     return NULL;
 }
