@@ -148,7 +148,7 @@ pub(super) fn finds(pair: (usize, usize)) -> Result<f64, Error> {
             while word.load(SeqCst) == turn {
                 wait(&word, turn);
             }
-            // SAFETY: takes nothing.
+            // SAFETY: the call takes no pointer, and changes nothing.
             elsewhere += u32::from(unsafe { libc::sched_getcpu() } == pair.1 as i32);
             woken.store(1, SeqCst);
         }

@@ -72,7 +72,7 @@ fn the_same_seed_gives_the_same_run_with_and_without_placement() {
     }
 }
 
-/// Four threads of one lock on two processors, which wake each other.
+/// Runs four threads of one lock on two processors, which wake each other.
 fn beside_an_idle_processor(changes: &[(&str, f64)]) -> RunFigures {
     let mut machine = Machine::bundled("vm-2").expect("built in");
     for &(name, value) in changes {

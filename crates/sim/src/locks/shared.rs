@@ -37,11 +37,11 @@ pub(crate) enum SimRwLock {
 pub(crate) struct FutexRwLock {
     /// The number of readers that have it or wait for it, in units of [`READER`], and two flags.
     state: U32,
-    /// On what tasks sleep that wait for the other phase: 1 in that of writers, and [`SLEEPS`].
+    /// The word on which tasks sleep that wait for the other phase: 1 in that of writers, and [`SLEEPS`].
     phase: U32,
     /// The number of writers that wait for the place of the first one.
     writers: U32,
-    /// On what they sleep: 1 while they are to.
+    /// The word on which they sleep: 1 while they are to.
     place: U32,
 }
 

@@ -128,7 +128,8 @@ impl Anchor {
     /// Says why nothing can be predicted, if the two are too far apart.
     pub(super) fn not_predictable(&self) -> Option<String> {
         let is_off = self.error_percent.abs() > MOST || self.left_percent.abs() > LEFT;
-        if !is_off && !(FACTORS.0 < self.compute_factor && self.compute_factor < FACTORS.1) {
+        let bounded = self.compute_factor <= FACTORS.0 || self.compute_factor >= FACTORS.1;
+        if bounded && !is_off {
             return Some(format!(
                 "it makes what was recorded ({} jobs a second) only with {:.1} of the computing that \
                  was recorded, or {} even: something else decides how fast it is",
