@@ -1,7 +1,7 @@
 //! What the kernel takes: calls, wake-ups, switches, slices.
 
 use super::lines::{each, median};
-use super::pinned::both;
+use super::pinned::{both, pin};
 use crate::Error;
 use crate::clock::Ticks;
 use lockstead_core::{Atomic32, Platform, WaitBounds};
@@ -117,6 +117,75 @@ pub(super) fn rouse(pair: (usize, usize), idle: u64, turns: u32) -> Result<Rousi
         Rousing { call: median(&mut calls), run: median(&mut runs) }
     };
     Ok(both(pair, waker, sleeper)?.0)
+}
+
+/// Measures for which share of wake-ups a thread that ran on its waker's processor comes to the other one,
+/// which ran a moment ago and is idle.
+///
+/// In a virtual machine that is often none: a processor that its host has halted counts as taken away, and
+/// Linux looks for one that is idle and not so (`available_idle_cpu`).
+pub(super) fn finds(pair: (usize, usize)) -> Result<f64, Error> {
+    const TURNS: u32 = 120;
+    /// How long the other one has been idle, in turn.
+    const IDLE: [u64; 3] = [20_000, 100_000, 1_000_000];
+    /// How long it ran before.
+    const RUN: u64 = 50_000;
+    let ticks = Ticks::calibrated();
+    let (word, ready, woken) = (U32::new(0), U32::new(0), AtomicU64::new(0));
+    let runs = U32::new(0);
+    let pass = |ns: u64| {
+        let from = ticks.now();
+        while ticks.ns(ticks.now() - from) < ns {
+            spin_loop();
+        }
+    };
+    let sleeper = || -> Result<u32, Error> {
+        let (mut elsewhere, mut pinned) = (0, Ok(()));
+        for turn in 0..TURNS {
+            // It has run here last, and may run there. If not, it still works: the other one waits.
+            pinned = pinned.and(pin(&[pair.0])).and(pin(&[pair.0, pair.1]));
+            ready.store(turn + 1, SeqCst);
+            while word.load(SeqCst) == turn {
+                wait(&word, turn);
+            }
+            // SAFETY: the call takes no pointer, and changes nothing.
+            elsewhere += u32::from(unsafe { libc::sched_getcpu() } == pair.1 as i32);
+            woken.store(1, SeqCst);
+        }
+        pinned.map(|()| elsewhere)
+    };
+    let waker = || {
+        for turn in 0..TURNS {
+            while ready.load(SeqCst) != turn + 1 {
+                std::thread::yield_now();
+            }
+            runs.store(turn + 1, SeqCst);
+            wake(&runs);
+            pass(RUN + IDLE[turn as usize % IDLE.len()]);
+            woken.store(0, SeqCst);
+            word.store(turn + 1, SeqCst);
+            wake(&word);
+            while woken.load(SeqCst) == 0 {
+                spin_loop();
+            }
+        }
+    };
+    let found = std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            super::pinned::alone(pair.1, || {
+                for turn in 0..TURNS {
+                    while runs.load(SeqCst) == turn {
+                        wait(&runs, turn);
+                    }
+                    pass(RUN);
+                }
+            })
+        });
+        let found = both((pair.0, pair.0), waker, sleeper);
+        other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+        found
+    });
+    Ok(f64::from(found?.1?) / f64::from(TURNS))
 }
 
 /// Measures half a round of two threads of one processor that wake each other and sleep.

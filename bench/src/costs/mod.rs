@@ -64,13 +64,15 @@ pub struct Costs {
     pub slice: f64,
     /// How long a thread that slept waits for a processor on which another one computes.
     pub intrusion: f64,
+    /// The share of wake-ups for which a waker finds the processor that is idle, if the thread ran on its own.
+    pub finds: f64,
 }
 
 /// Times of idleness after which a wake-up is measured; the first is the plain one.
 const IDLE: [(u64, u32); 4] = [(10_000, 200), (50_000, 200), (500_000, 60), (5_000_000, 20)];
 
 /// What is measured, for the progress.
-const STEPS: u64 = 12;
+const STEPS: u64 = 13;
 
 /// Measures what the options ask for.
 ///
@@ -117,6 +119,7 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
         idle: Vec::new(),
         slice,
         intrusion: 0.0,
+        finds: 1.0,
         layout,
     };
     step(session, "siblings")?;
@@ -148,6 +151,8 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
     }
     step(session, "wake-ups of a busy processor")?;
     costs.intrusion = kernel::intrude(pair)?;
+    step(session, "wake-ups beside an idle processor")?;
+    costs.finds = kernel::finds(pair)?;
     costs.account(relay, &rousings);
     session.tell(STEPS, STEPS, "done");
     Ok(costs)

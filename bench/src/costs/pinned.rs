@@ -5,12 +5,14 @@ use std::io;
 use std::sync::Barrier;
 use std::thread;
 
-/// Keeps the calling thread on a processor.
-pub(crate) fn pin(cpu: usize) -> Result<(), Error> {
+/// Keeps the calling thread on these processors.
+pub(crate) fn pin(cpus: &[usize]) -> Result<(), Error> {
     // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-    // SAFETY: the number is that of a processor that the set was asked for.
-    unsafe { libc::CPU_SET(cpu, &mut set) };
+    for &cpu in cpus {
+        // SAFETY: the number is that of a processor that the set was asked for.
+        unsafe { libc::CPU_SET(cpu, &mut set) };
+    }
     // SAFETY: the pointer is to a local variable of the size that is given.
     if unsafe { libc::sched_setaffinity(0, size_of_val(&set), &raw const set) } == 0 {
         return Ok(());
@@ -24,7 +26,7 @@ pub(crate) fn pin(cpu: usize) -> Result<(), Error> {
 /// Runs `f` in a thread on a processor.
 pub(super) fn alone<T: Send>(cpu: usize, f: impl FnOnce() -> T + Send) -> Result<T, Error> {
     thread::scope(|scope| {
-        let thread = scope.spawn(|| pin(cpu).map(|()| f()));
+        let thread = scope.spawn(|| pin(&[cpu]).map(|()| f()));
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }
@@ -39,12 +41,12 @@ pub(super) fn both<A: Send, B: Send>(
     // A thread that cannot be pinned still works: the other one waits for it.
     thread::scope(|scope| {
         let one = scope.spawn(|| {
-            let pinned = pin(here);
+            let pinned = pin(&[here]);
             gate.wait();
             (pinned, one())
         });
         let other = scope.spawn(|| {
-            let pinned = pin(there);
+            let pinned = pin(&[there]);
             gate.wait();
             (pinned, other())
         });

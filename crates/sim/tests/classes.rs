@@ -8,10 +8,14 @@ fn machine(cores: usize) -> Machine {
 }
 
 fn simulate(text: &str, cores: usize, lock: SimLockName) -> RunFigures {
+    simulate_on(&machine(cores), text, lock)
+}
+
+fn simulate_on(machine: &Machine, text: &str, lock: SimLockName) -> RunFigures {
     let head = "name = \"x\"\nabout = \"\"\ntasks = 1\ncompute = 0.0\nvariation = 0.5\n\
         warm_up = 2.0\nlength = 20.0\n";
     let workload = Workload::parse("x.toml", &format!("{head}{text}")).expect("a workload");
-    run(&machine(cores), lock, &workload, workload.own_tasks(), RunSettings::default())
+    run(machine, lock, &workload, workload.own_tasks(), RunSettings::default())
 }
 
 /// Returns a producer that makes an item in 10 µs, and consumers that need 1 µs and count.
@@ -85,6 +89,23 @@ fn readers_go_together_and_writers_alone() {
         assert!(reads > 3.5, "{}: {reads}", lock.name());
         assert!(writes < 1.4, "{}: {writes}", lock.name());
     }
+}
+
+/// The last reader hands the C library's lock to a writer that sleeps, and nobody has it until that has
+/// woken up: one in ten that write cost more than their sections, and more where a wake-up takes longer.
+#[test]
+fn a_phase_that_is_handed_to_a_sleeper_keeps_everybody_waiting() {
+    let text = "[[locks]]\nname = \"table\"\nkind = \"shared\"\nburst = 1.0\nsection = 2.0\n\
+        [[classes]]\nname = \"user\"\ntasks = 4\ncounts = true\ncompute = 2.0\n\
+        [[classes.uses]]\nlock = \"table\"\nburst = 1.0\nsection = 2.0\nwrites = 0.1\n";
+    let with_signals_of = |us: f64| {
+        let mut machine = machine(4);
+        assert!(machine.change("signal", |_| us));
+        simulate_on(&machine, text, SimLockName::Futex).jobs
+    };
+    // Had tasks that are awake the lock meanwhile, it would be 5 % less.
+    let (short, long) = (with_signals_of(2.0), with_signals_of(8.0));
+    assert!(long < 0.8 * short, "{short} {long}");
 }
 
 #[test]

@@ -71,3 +71,37 @@ fn the_same_seed_gives_the_same_run_with_and_without_placement() {
         assert_eq!(one(), one());
     }
 }
+
+/// Runs four threads of one lock on two processors, which wake each other.
+fn beside_an_idle_processor(changes: &[(&str, f64)]) -> RunFigures {
+    let mut machine = Machine::bundled("vm-2").expect("built in");
+    for &(name, value) in changes {
+        assert!(machine.change(name, |_| value), "{name}");
+    }
+    let mut storm = Workload::bundled("storm").expect("built in");
+    storm.compute = 5.0;
+    storm.locks[0].section = 5.0;
+    (storm.warm_up, storm.length) = (5.0, 40.0);
+    with(&machine, &storm, 4)
+}
+
+#[test]
+fn who_finds_no_idle_processor_wakes_tasks_where_they_ran() {
+    let (found, kept) =
+        (beside_an_idle_processor(&[]), beside_an_idle_processor(&[("finds", 0.0)]));
+    // Each release that wakes a task on the other processor pays for that, and the lock is taken when the task comes.
+    assert!(kept.jobs > 1.1 * found.jobs, "{} {}", kept.jobs, found.jobs);
+}
+
+#[test]
+fn a_task_that_has_just_run_is_left_where_it_is() {
+    // 0.5 ms of computing and a nap: with more tasks than processors some queue all the time.
+    let idle = |hot: f64| {
+        let mut machine = Machine::bundled("vm-2").expect("built in");
+        assert!(machine.change("hot", |_| hot) && machine.change("finds", |_| 0.0));
+        let mut naps = free();
+        (naps.compute, naps.away, naps.length) = (500.0, 500.0, 100.0);
+        1.0 - with(&machine, &naps, 4).busy
+    };
+    assert!(idle(5_000.0) > idle(0.0), "{} {}", idle(5_000.0), idle(0.0));
+}

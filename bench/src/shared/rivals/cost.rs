@@ -77,7 +77,7 @@ pub(super) fn dispute<'g, R: Rival<'g>>(
     let start = |at: usize| {
         let processor = processors.get(at).copied();
         WorkerProcess::fork(|| {
-            processor.map_or(Ok(()), costs::pin)?;
+            processor.map_or(Ok(()), |cpu| costs::pin(&[cpu]))?;
             party(&R::open(ground)?, &control, at, steps)
         })
     };

@@ -3,7 +3,7 @@
 //! # Role
 //! Each processor has a queue of tasks that are ready; the one that has had least
 //! processor time goes first. A task that wakes up goes to an idle processor near where it
-//! ran before or where it is woken from; else it queues, and takes the processor at once
+//! ran before or where it is woken from, if its waker finds one (`finds`); else it queues, and takes the processor at once
 //! if the running task is far enough ahead of it. A processor without work looks for some
 //! in other queues, the nearest first; `balance` has that, and where a new task starts. A waker takes
 //! its turn at the queue of the processor that it has chosen (`queue` of the machine's file).
@@ -88,16 +88,21 @@ impl SimWorld {
     }
 
     /// Returns the processor that a sleeping task goes to if it is woken from `from`.
-    pub(crate) fn target(&self, task: usize, from: usize) -> usize {
+    pub(crate) fn target(&mut self, task: usize, from: usize) -> usize {
         let before = self.tasks[task].cpu;
         if self.idle.has(before) {
-            before
-        } else if let Some(cpu) = self.idle_near(before).or_else(|| self.idle_near(from)) {
-            cpu
-        } else if self.load(from) < self.load(before) {
-            from
+            return before;
+        }
+        let finds = self.machine.scheduler.finds;
+        let near = if finds >= 1.0 || finds > 0.0 && self.random.unit() < finds {
+            self.idle_near(before).or_else(|| self.idle_near(from))
         } else {
-            before
+            None
+        };
+        match near {
+            Some(cpu) => cpu,
+            None if self.load(from) < self.load(before) => from,
+            None => before,
         }
     }
 
@@ -224,6 +229,7 @@ impl SimWorld {
         task_.mark = now;
         let ran = now - task_.since;
         task_.virtual_time += ran as i64;
+        task_.left_at = now;
         task_.on_cpu.set(0);
         let address = task_.on_cpu.address();
         self.write_at_once(cpu, address);
@@ -246,22 +252,29 @@ impl SimWorld {
         self.tasks[task].state = TaskState::Ended;
     }
 
-    /// Takes the task that has had least out of a queue.
-    fn first(&mut self, cpu: usize) -> Option<usize> {
+    /// Takes the task that has had least out of a queue; `cold`: of those that another processor may have.
+    fn first(&mut self, cpu: usize, cold: bool) -> Option<usize> {
         let queue = &self.cpus[cpu].queue;
         let (index, _) = queue
             .iter()
             .enumerate()
+            .filter(|&(_, &task)| !cold || self.is_cold(task))
             .min_by_key(|&(n, &task)| (self.tasks[task].virtual_time, n))?;
         let task = self.cpus[cpu].queue.remove(index);
         self.count_spare(cpu);
         Some(task)
     }
 
+    /// Tells whether a task has not run for so long that another processor may have it.
+    fn is_cold(&self, task: usize) -> bool {
+        let left_at = self.tasks[task].left_at;
+        left_at == 0 || self.now >= left_at + self.machine.cost.hot
+    }
+
     /// Returns a task from another processor's queue, the nearest first.
     pub(super) fn steal(&mut self, cpu: usize) -> Option<usize> {
         let victim = self.victim(cpu)?;
-        let task = self.first(victim)?;
+        let task = self.first(victim, true)?;
         self.migrate(task, cpu);
         Some(task)
     }
@@ -269,7 +282,7 @@ impl SimWorld {
     /// Gives a processor its next task. Returns the task if it goes on at once.
     pub(crate) fn dispatch(&mut self, cpu: usize) -> Option<usize> {
         self.cpus[cpu].switching = false;
-        let next = self.first(cpu).or_else(|| self.steal(cpu));
+        let next = self.first(cpu, false).or_else(|| self.steal(cpu));
         let Some(task) = next else {
             self.idle.set(cpu, true);
             self.cpus[cpu].idle_since = self.now;

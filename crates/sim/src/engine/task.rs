@@ -77,6 +77,8 @@ pub(crate) struct SimTask {
     /// The processor time of the task so far, as the scheduler weighs it.
     pub(crate) virtual_time: i64,
     pub(crate) since: Ps,
+    /// The time when it left a processor.
+    pub(crate) left_at: Ps,
     pub(crate) poll: Poll,
     pub(crate) place: Activity,
     pub(crate) mark: Ps,

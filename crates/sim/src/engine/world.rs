@@ -198,6 +198,7 @@ impl SimWorld {
             timed_out: false,
             virtual_time: 0,
             since: 0,
+            left_at: 0,
             poll: Poll::default(),
             place: Activity::Think,
             mark: 0,

@@ -21,63 +21,149 @@ pub(crate) enum SimRwLock {
     Futex(&'static FutexRwLock),
 }
 
-/// A count of readers, with a bit for a writer and one for sleepers, all in the word that one
-/// sleeps on. As in the GNU C library a reader costs an addition when it comes and one when it goes,
-/// and readers go before writers. What its writers have besides, a queue of their own, is left out.
-#[repr(transparent)]
-pub(crate) struct FutexRwLock(U32);
+/// The reader-writer lock of the GNU C library, as it is unless a program asks for another: readers go
+/// before writers.
+///
+/// It is in a phase, of readers or of writers, and a phase ends by being handed over: the last reader
+/// hands the lock to the first of the writers that wait, a writer to all readers that do. So it belongs to
+/// tasks that still sleep, and whoever comes until they have woken up and are through has to wait. A
+/// reader that comes while readers have it joins them. Of the writers one waits for the phase; the others
+/// wait for its place.
+///
+/// # Source
+/// The comment at the head of glibc's `pthread_rwlock_common.c` (since 2.25), which describes the algorithm.
+/// Left out: deadlines, and the preferences of writers, which are other kinds.
+#[repr(C)]
+pub(crate) struct FutexRwLock {
+    /// The number of readers that have it or wait for it, in units of [`READER`], and two flags.
+    state: U32,
+    /// The word on which tasks sleep that wait for the other phase: 1 in that of writers, and [`SLEEPS`].
+    phase: U32,
+    /// The number of writers that wait for the place of the first one.
+    writers: U32,
+    /// The word on which they sleep: 1 while they are to.
+    place: U32,
+}
 
-const WRITER: u32 = 1 << 30;
-const SLEEPERS: u32 = 1 << 31;
-const READERS: u32 = WRITER - 1;
+/// It is the phase of writers.
+const WRITING: u32 = 1;
+/// A writer has it, or is the first to wait for the phase.
+const TAKEN: u32 = 2;
+const READER: u32 = 4;
+const SLEEPS: u32 = 2;
 
 impl FutexRwLock {
-    fn read_lock(&self) {
-        while self.0.update(|word| word.wrapping_add(1)) & WRITER != 0 {
-            at(Activity::ReadLock, || {
-                self.leave();
-                self.sleep_while(|word| word & WRITER != 0);
-            });
+    const fn new() -> Self {
+        FutexRwLock { state: U32::ZERO, phase: U32::ZERO, writers: U32::ZERO, place: U32::ZERO }
+    }
+
+    /// Changes the state by `change`. Returns what it was and what it became.
+    fn turn(&self, change: impl Fn(u32) -> u32) -> (u32, u32) {
+        loop {
+            let seen = self.state.read();
+            let next = change(seen);
+            if self.state.replace(seen, next).is_ok() {
+                return (seen, next);
+            }
         }
     }
 
-    /// Takes a reader off the count, and wakes everybody if it was the last.
-    fn leave(&self) {
-        let left = self.0.update(|word| word.wrapping_sub(1)).wrapping_sub(1);
-        if left & (READERS | WRITER) == 0 && left & SLEEPERS != 0 {
-            self.0.update(|word| word & !SLEEPERS);
-            at(Activity::SlowPath, || Sim::wake(Sim::address32(&self.0), u32::MAX));
+    fn read_lock(&self) {
+        let seen = self.state.update(|state| state + READER);
+        if seen & WRITING == 0 {
+            return;
+        }
+        at(Activity::ReadLock, || {
+            // A writer left it in its phase, and no other one came: whoever reads first ends that.
+            let begins = |state| if state & TAKEN == 0 { state & !WRITING } else { state };
+            let (before, now) = self.turn(begins);
+            if before & WRITING != now & WRITING {
+                self.begin_phase(0);
+            } else {
+                self.await_phase(0);
+            }
+        });
+    }
+
+    fn read_unlock(&self) {
+        let leaves = |state: u32| match state - READER {
+            TAKEN => TAKEN | WRITING,
+            left => left,
+        };
+        let (before, now) = self.turn(leaves);
+        if before & WRITING != now & WRITING {
+            at(Activity::SlowPath, || self.begin_phase(WRITING));
         }
     }
 
     fn write_lock(&self) {
-        loop {
-            let seen = self.0.read();
-            if seen & (WRITER | READERS) == 0 {
-                if self.0.replace(seen, seen | WRITER).is_ok() {
-                    return;
+        let mut seen = self.state.update(|state| state | TAKEN);
+        if seen & TAKEN != 0 {
+            at(Activity::WriteLock, || {
+                self.writers.update(|writers| writers + 1);
+                loop {
+                    self.place.update(|_| 1);
+                    seen = self.state.update(|state| state | TAKEN);
+                    if seen & TAKEN == 0 {
+                        break;
+                    }
+                    Sim::wait32(&self.place, 1, &WaitBounds::FOREVER);
                 }
-                continue;
-            }
-            at(Activity::WriteLock, || self.sleep_while(|word| word & (WRITER | READERS) != 0));
+                self.writers.update(|writers| writers - 1);
+            });
         }
+        if seen & WRITING != 0 {
+            return;
+        }
+        at(Activity::WriteLock, || {
+            let begins = |state| if state < READER { state | WRITING } else { state };
+            let (before, now) = self.turn(begins);
+            if before & WRITING != now & WRITING {
+                self.begin_phase(WRITING);
+            } else {
+                self.await_phase(WRITING);
+            }
+        });
     }
 
     fn write_unlock(&self) {
-        if self.0.update(|word| word & !(WRITER | SLEEPERS)) & SLEEPERS != 0 {
-            at(Activity::SlowPath, || Sim::wake(Sim::address32(&self.0), u32::MAX));
+        let leaves = |state: u32| match state & !TAKEN {
+            readers @ READER.. => readers & !WRITING,
+            nobody => nobody,
+        };
+        let (before, now) = self.turn(leaves);
+        if before & WRITING != now & WRITING {
+            at(Activity::SlowPath, || self.begin_phase(0));
+        }
+        if self.writers.read() != 0 {
+            at(Activity::SlowPath, || {
+                self.place.update(|_| 0);
+                Sim::wake(Sim::address32(&self.place), 1);
+            });
         }
     }
 
-    /// Sleeps once, until the word has changed, unless it is no longer `taken`.
-    fn sleep_while(&self, taken: impl Fn(u32) -> bool) {
-        let seen = self.0.read();
-        if !taken(seen) {
-            return;
+    /// Tells those who sleep that it is this phase now.
+    fn begin_phase(&self, phase: u32) {
+        if self.phase.update(|_| phase) & SLEEPS != 0 {
+            Sim::wake(Sim::address32(&self.phase), u32::MAX);
         }
-        let marked = seen | SLEEPERS;
-        if seen == marked || self.0.replace(seen, marked).is_ok() {
-            Sim::wait32(&self.0, marked, &WaitBounds::FOREVER);
+    }
+
+    /// Sleeps until it is this phase, which cannot end before the task has had the lock.
+    fn await_phase(&self, phase: u32) {
+        while self.state.read() & WRITING != phase {
+            let other = phase ^ WRITING;
+            let seen = self.phase.read();
+            // Whoever changes the phase says so here a moment later.
+            if seen & WRITING != other {
+                Sim::relax();
+                continue;
+            }
+            let marked = other | SLEEPS;
+            if seen == marked || self.phase.replace(seen, marked).is_ok() {
+                Sim::wait32(&self.phase, marked, &WaitBounds::FOREVER);
+            }
         }
     }
 }
@@ -89,7 +175,7 @@ impl SimRwLock {
         if mutex.is_own() {
             SimRwLock::Core(w.arena.place(RawRwLock::new()))
         } else {
-            SimRwLock::Futex(w.arena.place(FutexRwLock(U32::ZERO)))
+            SimRwLock::Futex(w.arena.place(FutexRwLock::new()))
         }
     }
 
@@ -109,7 +195,7 @@ impl SimRwLock {
             (SimRwLock::Core(lock), false) => unsafe { lock.unlock_read() },
             // SAFETY: by SHARED-ONCE the running task has it for writing.
             (SimRwLock::Core(lock), true) => unsafe { lock.unlock_write() },
-            (SimRwLock::Futex(lock), false) => lock.leave(),
+            (SimRwLock::Futex(lock), false) => lock.read_unlock(),
             (SimRwLock::Futex(lock), true) => lock.write_unlock(),
         }
     }

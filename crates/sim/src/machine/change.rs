@@ -3,7 +3,7 @@
 use super::Machine;
 
 /// The numbers that can be changed, by the names that they have in a file.
-pub const NUMBERS: [&str; 31] = [
+pub const NUMBERS: [&str; 33] = [
     "hit",
     "exchange",
     "sibling",
@@ -26,6 +26,8 @@ pub const NUMBERS: [&str; 31] = [
     "kick",
     "signal",
     "placement",
+    "finds",
+    "hot",
     "stay",
     "balance",
     "call",
@@ -67,6 +69,8 @@ impl Machine {
             "kick" => &mut scheduler.kick,
             "signal" => &mut scheduler.signal,
             "placement" => &mut scheduler.placement,
+            "finds" => &mut scheduler.finds,
+            "hot" => &mut scheduler.hot,
             "stay" => &mut scheduler.stay,
             "balance" => &mut scheduler.balance,
             "call" => &mut kernel.call,

@@ -27,6 +27,8 @@ pub(crate) struct Cost {
     pub(crate) kick: u64,
     pub(crate) signal: u64,
     pub(crate) balance: u64,
+    /// The time for which a task that has run is left where it is.
+    pub(crate) hot: u64,
     pub(crate) idle: Vec<(u64, u64)>,
 }
 
@@ -59,6 +61,7 @@ impl Machine {
             kick: us(scheduler.kick),
             signal: us(scheduler.signal),
             balance: us(scheduler.balance),
+            hot: us(scheduler.hot),
             idle: scheduler.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
         };
     }

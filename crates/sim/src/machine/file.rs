@@ -137,6 +137,7 @@ impl Machine {
         place.expect("buckets", (0.0..=1e6).contains(&buckets), "a number from 0 to 1000000")?;
         place.expect("waking", (0.0..=1.0).contains(&self.kernel.waking), "0 or 1")?;
         place.expect("placement", (0.0..=1.0).contains(&self.scheduler.placement), "0 or 1")?;
+        place.expect("finds", (0.0..=1.0).contains(&self.scheduler.finds), SHARE)?;
         let rises = self.scheduler.idle.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fine = self.scheduler.idle.iter().all(|&(after, exit)| fine(after) && fine(exit));
         place.expect("idle", rises && fine, "pairs of times, the first ones rising")

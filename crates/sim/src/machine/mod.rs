@@ -177,6 +177,10 @@ pub struct Scheduler {
     /// starts on processor *n*.
     #[serde(default = "as_it_says")]
     pub placement: f64,
+    /// The share of wake-ups for which a waker finds an idle processor near by. Else the task stays where it
+    /// ran, or comes to its waker, though another processor is idle.
+    #[serde(default = "as_it_says")]
+    pub finds: f64,
     /// The number of tasks that start on the first node before others are used.
     #[serde(default)]
     pub stay: f64,
@@ -184,6 +188,10 @@ pub struct Scheduler {
     /// elsewhere; 0: they do not look.
     #[serde(default = "a_tick")]
     pub balance: f64,
+    /// An idle processor leaves a task alone that ran less than so long ago, since its data are where it
+    /// ran; 0: it takes any.
+    #[serde(default)]
+    pub hot: f64,
     /// The costs of leaving idle states: after so many microseconds of idleness, so many.
     #[serde(default)]
     pub idle: Vec<(f64, f64)>,

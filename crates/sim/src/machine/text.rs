@@ -61,7 +61,9 @@ impl Machine {
             ("kick", scheduler.kick, "the same, beyond that, if its processor is idle"),
             ("signal", scheduler.signal, "until that processor notices"),
             ("placement", scheduler.placement, "1: by nodes, caches and cores; 0: in a row"),
+            ("finds", scheduler.finds, "the share of wake-ups that find an idle processor"),
             ("stay", scheduler.stay, "so many tasks start on the first node"),
+            ("hot", scheduler.hot, "who ran less than so long ago is left where it is"),
             ("balance", scheduler.balance, "between two looks of idle processors; 0: none"),
         ] {
             let _ = writeln!(text, "{name} = {value:?} # {what}");

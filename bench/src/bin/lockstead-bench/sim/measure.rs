@@ -89,6 +89,7 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         signal: us(costs.signal),
         leaving: false,
         placement: 1.0,
+        finds: rounded(costs.finds),
         // The kernel's rule: as many as a node has last-level caches, or an eighth of a node.
         stay: match &costs.layout {
             layout if layout.caches > 1 => layout.caches as f64,
@@ -96,6 +97,8 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         },
         // A kernel with 250 ticks a second.
         balance: 4000.0,
+        // The kernel's default (`sched_migration_cost_ns`).
+        hot: 500.0,
         idle: costs.idle.iter().map(|&(after, exit)| (us(after), us(exit))).collect(),
     };
     let kernel = Kernel {

@@ -23,8 +23,9 @@ pub(super) struct ScalingLaw {
     coherence: f64,
     /// The number of cores with the highest throughput; null if more always help.
     peak: Option<f64>,
-    /// The largest distance of a point from the law, in per cent of the point.
-    error_percent: f64,
+    /// The largest distance of a point from the law, in per cent of the point; null if it has as many numbers
+    /// as there are points, and so goes through all of them whatever they are.
+    error_percent: Option<f64>,
 }
 
 impl ScalingLaw {
@@ -43,13 +44,17 @@ impl ScalingLaw {
     pub(super) fn words(&self) -> String {
         let peak =
             self.peak.map_or("no peak".to_owned(), |peak| format!("peak at {peak:.0} cores"));
+        let off = match self.error_percent {
+            Some(off) => format!("{off:.0} % off at most"),
+            None => {
+                "no error can be given: three numbers for three points, ask for more --cores".into()
+            }
+        };
         format!(
-            "{}, universal scalability law: {:.1} % serial, {:.4} % for each pair, {peak}; \
-             {:.0} % off at most",
+            "{}, universal scalability law: {:.1} % serial, {:.4} % for each pair, {peak}; {off}",
             self.lock,
             self.contention * 100.0,
             self.coherence * 100.0,
-            self.error_percent
         )
     }
 }
@@ -80,12 +85,14 @@ fn of(lock: &'static str, points: &[(f64, f64)]) -> Option<ScalingLaw> {
         contention: serial / whole,
         coherence: pairs / whole,
         peak: None,
-        error_percent: 0.0,
+        error_percent: None,
     };
     let peak = ((1.0 - law.contention) / law.coherence).sqrt();
     law.peak = (law.coherence > 0.0 && law.contention < 1.0).then_some(peak.max(1.0));
     let off = points.iter().map(|&(cores, jobs)| (law.at(cores) / jobs - 1.0).abs() * 100.0);
-    law.error_percent = off.fold(0.0, f64::max);
+    // What is less than nothing has been left out of the numbers, so that there may be fewer.
+    let numbers = solved.iter().filter(|&&number| number > 0.0).count();
+    law.error_percent = (points.len() > numbers).then(|| off.fold(0.0, f64::max));
     Some(law)
 }
 
@@ -135,7 +142,19 @@ mod tests {
         assert!((found.contention - 0.05).abs() < 1e-5, "{found:?}");
         assert!((found.coherence - 0.001).abs() < 1e-6, "{found:?}");
         assert!((found.peak.expect("a peak") - 950f64.sqrt()).abs() < 0.1, "{found:?}");
-        assert!(found.error_percent < 0.01 && found.words().contains("peak at 31"), "{found:?}");
+        assert!(
+            found.error_percent.is_some_and(|off| off < 0.01)
+                && found.words().contains("peak at 31"),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn three_numbers_say_nothing_of_three_points() {
+        let points = [(1.0, 10.0), (2.0, 15.0), (4.0, 17.0)];
+        let found = of("present", &points).expect("three points");
+        assert!(found.coherence > 0.0 && found.error_percent.is_none(), "{found:?}");
+        assert!(found.words().contains("no error can be given"), "{found:?}");
     }
 
     #[test]
