@@ -270,6 +270,41 @@ fn a_prediction_is_of_the_locks_the_machine_and_the_seeds_that_are_asked_for() {
     }
 }
 
+#[test]
+fn what_would_help_is_simulated_on_another_machine_as_well() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("profile.json");
+    std::fs::write(&file, PROFILE).expect("written");
+    let name = file.to_str().expect("a plain name");
+    let base = ["whatif", name, "--machine", "vm-2", "--cores", "2", "--seeds", "1"];
+    let ask = |more: &[&str]| sim(&[&base[..], more].concat());
+    let advice = |more: &[&str]| {
+        let output = ask(&[more, &["--json"]].concat());
+        assert!(output.status.success(), "{}", text(&output.stderr));
+        let report: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        report["advice"].as_array().expect("a list").clone()
+    };
+    let (alone, both) = (advice(&[]), advice(&["--also", "epyc-2x64"]));
+    assert_eq!(alone.len(), both.len());
+    for (alone, both) in alone.iter().zip(&both) {
+        let gains = both["gains"].as_array().expect("a list");
+        assert_eq!(alone["change"], both["change"], "the order is that of the machine asked about");
+        assert_eq!(alone["gains"].as_array().expect("a list")[..], gains[..1]);
+        let of = |gain: &Value| (gain["machine"].clone(), gain["cores"].clone());
+        assert_eq!(of(&gains[0]), ("vm-2".into(), 2.into()));
+        assert_eq!(of(&gains[1]), ("epyc-2x64".into(), 128.into()));
+    }
+    // On 256 processors the lock is all that counts.
+    let split = both.iter().find(|one| one["change"] == "split in 8").expect("a change");
+    let gain = |at: usize| split["gains"][at]["gain_percent"].as_f64().expect("a number");
+    assert!(gain(1) > 50.0 && gain(1) > gain(0), "{split}");
+    let shown = text(&ask(&["--also", "epyc-2x64"]).stdout);
+    assert!(shown.contains("on 2 cores  ") && shown.contains("on 128 cores epyc-2x64"), "{shown}");
+    let refused = ask(&["--also", "nope"]);
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(text(&refused.stderr).contains("nope"), "{}", text(&refused.stderr));
+}
+
 /// Readers go together in the program, and one by one in the simulation.
 #[test]
 fn what_a_profile_cannot_say_is_named_and_not_predicted() {

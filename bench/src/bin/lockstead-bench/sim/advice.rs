@@ -21,14 +21,19 @@ pub(super) struct Advice {
     lock: Option<String>,
     /// The change, in words.
     change: String,
-    /// The gain on each part of the machine.
+    /// The gain on each part of the machine, and on the whole of that of `--also`.
     gains: Vec<AdviceGain>,
+    /// The place in `gains` that says where this stands among the others.
+    #[serde(skip)]
+    ranked_by: usize,
 }
 
 /// What a change would gain on so many cores.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub(super) struct AdviceGain {
+    /// The name of the machine: the one that is simulated, or that of `--also`.
+    machine: String,
     /// The number of cores.
     cores: usize,
     /// The median over the seeds, each beside the same seed without the change, in per cent of the
@@ -56,7 +61,7 @@ struct Change {
 }
 
 /// Simulates the changes on as many cores as the program was recorded on, and on all that are asked
-/// for, and returns them by what they gain there.
+/// for, and returns them by what they gain there. `also`: another machine to simulate them on.
 ///
 /// # Errors
 /// As [`Failure`].
@@ -65,11 +70,13 @@ pub(super) fn rank(
     profile: &Profile,
     machine: &Machine,
     most: &Machine,
+    also: Option<&Machine>,
     compared: &[(SimLockName, &'static str)],
 ) -> Result<Vec<Advice>, Failure> {
     let recorded = profile.recorded.and_then(|run| machine.with_cores(run.processors).ok());
     let recorded = recorded.filter(|part| part.cores() < most.cores());
-    let parts: Vec<&Machine> = recorded.iter().chain([most]).collect();
+    let ranked_by = usize::from(recorded.is_some());
+    let parts: Vec<&Machine> = recorded.iter().chain([most]).chain(also).collect();
     let seeds = flags.seeds as usize;
     let run = |part: &Machine, workload: &Workload, mutex: SimLockName, seed: usize| {
         let how = RunSettings { seed: flags.seed + seed as u64, ..RunSettings::default() };
@@ -78,7 +85,7 @@ pub(super) fn rank(
     let base = simulate(parts.len() * seeds, |job| {
         run(parts[job / seeds], &profile.workload, SimLockName::Futex, job % seeds)
     })?;
-    let on_most = &base[(parts.len() - 1) * seeds..];
+    let on_most = &base[ranked_by * seeds..(ranked_by + 1) * seeds];
     let changes = changes(&profile.workload, &worst(on_most, &profile.workload), compared);
     let each = parts.len() * seeds;
     let runs = simulate(changes.len() * each, |job| {
@@ -96,22 +103,23 @@ pub(super) fn rank(
                 .enumerate()
                 .map(|(at, part)| {
                     let these = at * seeds..(at + 1) * seeds;
-                    gain(part.cores(), &base[these.clone()], &runs[these])
+                    gain(part, &base[these.clone()], &runs[these])
                 })
                 .collect(),
+            ranked_by,
         })
         .collect();
-    advice.sort_by(|a, b| b.last().total_cmp(&a.last()));
+    advice.sort_by(|a, b| b.gain().total_cmp(&a.gain()));
     Ok(advice)
 }
 
 impl Advice {
-    fn last(&self) -> f64 {
-        self.gains.last().map_or(0.0, |gain| gain.gain_percent)
+    fn gain(&self) -> f64 {
+        self.gains.get(self.ranked_by).map_or(0.0, |gain| gain.gain_percent)
     }
 }
 
-fn gain(cores: usize, base: &[RunFigures], changed: &[RunFigures]) -> AdviceGain {
+fn gain(part: &Machine, base: &[RunFigures], changed: &[RunFigures]) -> AdviceGain {
     let mut each: Vec<f64> = base
         .iter()
         .zip(changed)
@@ -120,7 +128,8 @@ fn gain(cores: usize, base: &[RunFigures], changed: &[RunFigures]) -> AdviceGain
     each.sort_by(f64::total_cmp);
     let rounded = |gain: f64| (gain * 10.0).round() / 10.0;
     AdviceGain {
-        cores,
+        machine: part.name.clone(),
+        cores: part.cores(),
         gain_percent: rounded(each[each.len() / 2]),
         lowest: rounded(each[0]),
         highest: rounded(each[each.len() - 1]),
@@ -187,6 +196,14 @@ fn changes(
     all
 }
 
+impl AdviceGain {
+    /// Says where this is gained, in a report on the machine `here`.
+    fn place(&self, here: &str) -> String {
+        let machine = if self.machine == here { "" } else { &self.machine };
+        format!("on {} cores {machine}", self.cores).trim_end().to_owned()
+    }
+}
+
 /// Makes the sections of a lock so much shorter.
 fn scale(workload: &mut Workload, at: usize, factor: f64) {
     let name = workload.locks[at].name.clone();
@@ -227,7 +244,7 @@ const SHOWN: usize = 8;
 pub(super) fn render(advice: &[Advice]) -> String {
     let Some(first) = advice.first() else { return String::new() };
     let heads: Vec<String> =
-        first.gains.iter().map(|gain| format!("on {} cores", gain.cores)).collect();
+        first.gains.iter().map(|gain| gain.place(&first.gains[0].machine)).collect();
     let heads = heads.iter().flat_map(|head| [head.as_str(), "range"]);
     let mut table =
         TextTable::new(&["what would help", "lock"].into_iter().chain(heads).collect::<Vec<_>>());
@@ -277,11 +294,15 @@ mod tests {
             run_simulation(&machine, SimLockName::Futex, &workload(), 4, how)
         };
         let runs = [run(1), run(2)];
-        let same = gain(2, &runs, &runs);
+        let same = gain(&machine, &runs, &runs);
+        assert_eq!(
+            (same.place("vm-2"), same.place("x")),
+            ("on 2 cores".into(), "on 2 cores vm-2".into())
+        );
         assert_eq!((same.gain_percent, same.lowest, same.highest), (0.0, 0.0, 0.0));
         let mut twice = runs.clone();
         twice[1].jobs *= 2.0;
-        assert_eq!(gain(2, &runs, &twice).highest, 100.0);
+        assert_eq!(gain(&machine, &runs, &twice).highest, 100.0);
         let all = changes(&workload(), &[0], &[(SimLockName::SpinQueue, "spin-queue")]);
         assert_eq!(all.len(), 5);
         assert_eq!(all[1].workload.locks[0].many, SHARDS);

@@ -261,6 +261,7 @@ fn task_number(text: &str) -> Result<TaskNumber, String> {
 Examples:
   lockstead run --json profile.json -- ./server
   lockstead sim whatif profile.json --machine epyc-2x64
+  lockstead sim whatif profile.json --also epyc-2x64
   lockstead sim whatif profile.json --machine epyc-2x64 --lock present,lockstead,spin-queue
   lockstead sim whatif profile.json --machine westmere-8x10 --cores 1,16,64 --set switch=3
   lockstead sim whatif profile.json --machine epyc-2x64 --seeds 15 --html whatif.html
@@ -276,6 +277,9 @@ pub(crate) struct Whatif {
     /// A machine that is built in, or a file [default: this one, measured now]
     #[arg(long, value_name = "NAME|FILE")]
     pub(crate) machine: Option<String>,
+    /// Another machine, on the whole of which what would help is simulated as well
+    #[arg(long, value_name = "NAME|FILE", conflicts_with_all = ["no_advice", "gate"])]
+    pub(crate) also: Option<String>,
     #[command(flatten)]
     pub(crate) changes: MachineChanges,
     /// Locks to compare; `present` is the C library's mutex, other names are those of `sim list`

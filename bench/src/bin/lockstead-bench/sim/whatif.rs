@@ -36,7 +36,7 @@ pub(crate) struct WhatifReport<'a> {
     /// The universal scalability law that fits each lock's points best, as far as three are
     /// predicted.
     laws: Vec<ScalingLaw>,
-    /// What would help on all cores that were simulated, the largest gain first; empty with
+    /// What would help on all cores that were simulated, the largest gain there first; empty with
     /// `--no-advice`, and where nothing is predicted.
     advice: Vec<Advice>,
     /// The recorded run itself beside its simulation; null if the report does not tell of kinds of
@@ -63,6 +63,7 @@ pub(crate) struct WhatifReport<'a> {
 /// As [`Failure`].
 pub(crate) fn run(flags: &Whatif) -> Result<(), Failure> {
     flags.files.check()?;
+    let also = flags.also.as_deref().map(scene::machine).transpose()?;
     let machine = flags.machine()?;
     let locks =
         flags.lock.iter().map(|name| scene::compared(name)).collect::<Result<Vec<_>, _>>()?;
@@ -122,7 +123,10 @@ pub(crate) fn run(flags: &Whatif) -> Result<(), Failure> {
     let advice = match (&why[parts.len() - 1], flags.no_advice) {
         (Some(_), _) if !flags.anyway => Vec::new(),
         (_, true) => Vec::new(),
-        _ => advice::rank(flags, &profile, &machine, &parts[parts.len() - 1], &locks)?,
+        _ => {
+            let most = &parts[parts.len() - 1];
+            advice::rank(flags, &profile, &machine, most, also.as_ref(), &locks)?
+        }
     };
     let first = why.iter().position(Option::is_some);
     let report = WhatifReport {
