@@ -38,6 +38,7 @@
  *     -EBUSY            somebody else has the lock (lks_cluster_mutex_trylock)
  *     -ETIMEDOUT        the time was over
  *     -EINTR            a signal handler ran, or the token was fired
+ *     -EAGAIN           the process can have no further thread now
  *     -EOWNERDEAD       the lock is yours, and its last owner's lease ended while it had it
  *     -ENOTRECOVERABLE  an owner died and nobody repaired what it left; nobody gets the lock before
  *                       `lockstead cluster release --force NAME`
@@ -47,9 +48,8 @@
  *
  * Threads. All functions may be called by any thread, and several may use a session and a guard at once;
  * those that end one (close, unlock, leave, free) are called once and by the last that uses it. A child
- * of fork has none of its parent's locks: its checks fail with -ESTALE. A session has a thread of
- * its own, which gets the process's signals as any other: block those in it, by blocking them while it
- * is opened, that one thread is to get.
+ * of fork has none of its parent's locks: what it calls with them fails with -ESTALE. A session has a thread
+ * of its own, and each wait one for its time; they take no signals.
  */
 #ifndef LOCKSTEAD_CLUSTER_H
 #define LOCKSTEAD_CLUSTER_H
@@ -194,7 +194,8 @@ void lks_cluster_cancel_free(lks_cluster_cancel *token);
  * protects outside of etcd refuses a smaller one than it has seen. */
 uint64_t lks_cluster_guard_token(const lks_cluster_guard *guard);
 
-/* Returns the moment until which the lock is held for sure, as it is known now: renewals move it on. */
+/* Returns the moment until which the lock is held for sure, as it is known now: renewals move it on. 0: the
+ * lock is lost. */
 uint64_t lks_cluster_guard_deadline(const lks_cluster_guard *guard);
 
 /* Returns how long that is from now; 0: the lock is lost. */

@@ -133,10 +133,10 @@ extern "C" fn lks_cluster_guard_token(guard: &lks_cluster_guard) -> u64 {
     guard.with(|guard| Ok(guard.token())).unwrap_or(0)
 }
 
-/// Returns the moment until which the lock is held for sure; zero as above.
+/// Returns the moment until which the lock is held for sure; zero if it is lost.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cluster_guard_deadline(guard: &lks_cluster_guard) -> u64 {
-    guard.with(|guard| Ok(guard.deadline().nanoseconds())).unwrap_or(0)
+    guard.with(|guard| Ok(guard.check()?.nanoseconds())).unwrap_or(0)
 }
 
 /// Returns the nanoseconds until then; zero if it is lost.
@@ -220,11 +220,7 @@ unsafe extern "C" fn lks_cluster_guard_leave(guard: *mut lks_cluster_guard) -> c
 unsafe extern "C" fn lks_cluster_guard_unlock(guard: *mut lks_cluster_guard) -> c_int {
     // SAFETY: ABROAD-HANDLE: nobody uses the guard any more; the caller keeps it.
     match unsafe { taken(guard) } {
-        Held::Inconsistent(inconsistent) => {
-            let held = inconsistent.check().map(drop);
-            drop(inconsistent);
-            code(held)
-        }
+        Held::Inconsistent(inconsistent) => code(inconsistent.give_up()),
         Held::Consistent(guard) => code(guard.unlock()),
         Held::Over => failed(&ClusterError::Removed),
     }

@@ -13,13 +13,14 @@ thread_local! {
 /// Returns why the thread's last call failed that did; empty: none has.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cluster_reason() -> *const c_char {
-    REASON.with_borrow(|reason| reason.as_ptr())
+    // A thread that is ending has no texts any more.
+    REASON.try_with(|reason| reason.borrow().as_ptr()).unwrap_or(c"".as_ptr())
 }
 
 /// Keeps a text for [`lks_cluster_reason`], and returns the `errno` as calls do.
 pub(crate) fn refuse(errno: c_int, text: &str) -> c_int {
     let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
-    REASON.set(text);
+    let _ = REASON.try_with(|reason| reason.replace(text));
     -errno
 }
 
@@ -42,6 +43,7 @@ fn errno(error: &ClusterError) -> c_int {
         {
             libc::EACCES
         }
+        ClusterError::Local(_) => libc::EAGAIN,
         ClusterError::Lost(_) => libc::ESTALE,
         ClusterError::Removed => libc::EIDRM,
         ClusterError::Held => libc::EBUSY,

@@ -8,6 +8,7 @@
 
 use crate::clock::Moment;
 use crate::error::LostBy;
+use crate::threads;
 use lockstead::Semaphore;
 use std::future::Future;
 use std::pin::Pin;
@@ -113,7 +114,7 @@ impl Beat {
             // They are the program's: neither the heart nor whoever asked waits for them.
             let calls = listeners.calls;
             let run = move || calls.into_iter().for_each(|call| call(by));
-            let _ = std::thread::Builder::new().name("lockstead-lost".into()).spawn(run);
+            let _ = threads::start("lockstead-lost", run);
         }
         by
     }

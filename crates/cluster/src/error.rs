@@ -50,7 +50,7 @@ pub enum ClusterError {
         /// The time by which it was late.
         by: Duration,
     },
-    /// What is shared by the processes of this host cannot be used.
+    /// This host lacks something: what its processes share cannot be used, or there is no further thread.
     Local(String),
 }
 
@@ -102,7 +102,7 @@ impl fmt::Display for ClusterError {
             ClusterError::Late { by } => {
                 write!(f, "the work ended {by:?} after the lock was certain; treat it as lost")
             }
-            ClusterError::Local(text) => write!(f, "the locks of this host: {text}"),
+            ClusterError::Local(text) => write!(f, "on this host: {text}"),
         }
     }
 }

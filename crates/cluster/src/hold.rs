@@ -78,14 +78,9 @@ impl Hold {
         if std::mem::replace(&mut self.over, true) {
             return Ok(());
         }
-        match self.check() {
-            // The parent's thread releases.
-            Err(ClusterError::Lost(LostBy::Forked)) => return Ok(()),
-            // The lease takes the place along and leaves the mark: the next owner is told. So it is past
-            // the deadline, too, since nobody renews it any more.
-            Err(error) => return Err(error),
-            Ok(_) => {}
-        }
+        // The lease takes the place along and leaves the mark: the next owner is told. So it is past the
+        // deadline, too, since nobody renews it any more. Of a child's lock the parent's thread sees to that.
+        self.check()?;
         let txn = if give_up { self.plan.give_up() } else { self.plan.release() };
         let mut repeated = false;
         match self.session.txn(&txn, &mut repeated) {

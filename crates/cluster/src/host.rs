@@ -15,6 +15,7 @@ use crate::locked::Locked;
 use crate::mutex::MutexGuard;
 use crate::protocol::{LockKeys, Mode, ReleasePlan};
 use crate::session::Session;
+use crate::threads;
 use crate::wait::{Patience, acquire};
 use lockstead::shared::{self, Segment, SegmentOptions, Shareable, SharedMutex, SharedMutexGuard};
 use lockstead::{CancelToken, Semaphore};
@@ -162,10 +163,7 @@ impl HostMutex {
             kept: AtomicU64::new(0),
         });
         let keeper = Arc::clone(&shared);
-        thread::Builder::new()
-            .name("lockstead-keeper".into())
-            .spawn(move || keeper.keep())
-            .map_err(|error| local(&error))?;
+        threads::start("lockstead-keeper", move || keeper.keep()).map_err(|error| local(&error))?;
         let end = Arc::new(End(Arc::clone(&shared)));
         Ok(HostMutex { shared, _end: end })
     }

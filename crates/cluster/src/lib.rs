@@ -37,6 +37,7 @@ mod rwlock;
 mod semaphore;
 mod session;
 pub mod survey;
+mod threads;
 mod txn;
 mod wait;
 #[cfg(test)]

@@ -85,6 +85,18 @@ impl<G: Exclusive> Inconsistent<G> {
         }
     }
 
+    /// Releases the lock so that nobody gets it before an administrator has put things in order, and
+    /// says how that went.
+    ///
+    /// # Errors
+    /// As [`MutexGuard::unlock`](crate::MutexGuard::unlock).
+    ///
+    /// # Panics
+    /// Never: the guard is there until this call or the end.
+    pub fn give_up(mut self) -> Result<(), ClusterError> {
+        self.0.take().expect("there until the end").hold_mut().release(true)
+    }
+
     /// Releases the lock so that the next owner is told in this one's stead.
     ///
     /// # Errors

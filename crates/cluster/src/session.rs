@@ -6,6 +6,7 @@ use crate::error::{ClusterError, LostBy};
 use crate::etcd::wire::{Answer, Txn};
 use crate::etcd::{Client, ClientOptions, Traffic};
 use crate::protocol::{ROOT, Who};
+use crate::threads;
 use lockstead::Semaphore;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -164,10 +165,8 @@ impl Session {
     fn start(inner: Inner, revokes: bool) -> Result<Session, ClusterError> {
         let inner = Arc::new(inner);
         let heart = Arc::clone(&inner);
-        thread::Builder::new()
-            .name("lockstead-heart".into())
-            .spawn(move || heart.keep())
-            .map_err(|error| ClusterError::Options(format!("cannot start a thread: {error}")))?;
+        threads::start("lockstead-heart", move || heart.keep())
+            .map_err(|error| ClusterError::Local(format!("cannot start a thread: {error}")))?;
         let end = Arc::new(End { of: Arc::downgrade(&inner), revokes });
         Ok(Session { inner, _end: end })
     }
@@ -274,6 +273,10 @@ impl Session {
     }
 
     pub(crate) fn txn(&self, txn: &Txn, repeated: &mut bool) -> Result<Answer, ClusterError> {
+        // A child would speak on its parent's connections, and in its name.
+        if let Err(by @ LostBy::Forked) = self.inner.beat.check() {
+            return Err(ClusterError::Lost(by));
+        }
         self.inner.client.txn(txn, repeated)
     }
 

@@ -156,7 +156,9 @@ pub(crate) fn acquire_as(
                 let watch = Watch::start(client, &keys, from, deletions, wake);
                 let waited = match &watch {
                     Ok(_) => patience.wait(&bell),
-                    Err(error) => Err(ClusterError::Options(format!("no thread: {error}"))),
+                    Err(error) => {
+                        Err(ClusterError::Local(format!("cannot start a thread: {error}")))
+                    }
                 };
                 drop(watch);
                 session.check()?;
@@ -169,7 +171,13 @@ pub(crate) fn acquire_as(
                 }
             }
             Step::In(entered) => {
-                session.confirm()?;
+                if let Err(error) = session.confirm() {
+                    // Nobody gets the lock by this: its place is not to stay.
+                    if let Step::Send(txn) = acquire.give_up() {
+                        session.clean_up_later(txn);
+                    }
+                    return Err(gone_with_lease(session, error));
+                }
                 let plan = ReleasePlan {
                     keys: keys.clone(),
                     mode,

@@ -75,7 +75,22 @@ fn detached<T: Send>(
 /// A lease of etcd, and the thread that renews it.
 #[pyclass(frozen, name = "ClusterSession", module = "lockstead._lockstead")]
 pub(crate) struct ClusterSession {
-    session: lockstead_cluster::Session,
+    /// There until the end.
+    session: Option<lockstead_cluster::Session>,
+}
+
+impl ClusterSession {
+    fn session(&self) -> &lockstead_cluster::Session {
+        self.session.as_ref().expect("there until the end")
+    }
+}
+
+impl Drop for ClusterSession {
+    fn drop(&mut self) {
+        // The last copy ends the lease: a request, for which other threads need not wait.
+        let session = self.session.take();
+        Python::attach(|py| py.detach(|| drop(session)));
+    }
 }
 
 #[pymethods]
@@ -118,7 +133,7 @@ impl ClusterSession {
         let (ttl, margin) = (seconds("ttl", ttl)?, seconds("margin", margin)?);
         let options = SessionOptions { client, ttl, margin, root, ..SessionOptions::default() };
         let session = detached(py, || lockstead_cluster::Session::open(options))?;
-        Ok(ClusterSession { session })
+        Ok(ClusterSession { session: Some(session) })
     }
 
     /// Acquires the mutex `name`; `None` if the time was over. With `told` an owner's death is no
@@ -150,7 +165,7 @@ impl ClusterSession {
         };
         let sees_signals = here::is_first_thread();
         let place = place(py);
-        let mutex = lockstead_cluster::Mutex::new(&self.session, name);
+        let mutex = lockstead_cluster::Mutex::new(self.session(), name);
         let got = py.detach(|| {
             let patience = match (block, until) {
                 (false, _) => Patience::Never,
@@ -178,47 +193,47 @@ impl ClusterSession {
                  mutex.recover():`",
             )),
             Err(Error::Held | Error::TimedOut) => Ok(None),
-            Err(Error::Cancelled) => {
+            Err(error) => {
+                // What a handler has raised comes first, whatever giving up came to.
                 let raised = raised.into_inner().unwrap_or_else(PoisonError::into_inner);
-                Err(raised.unwrap_or_else(|| exception(&Error::Cancelled)))
+                Err(raised.unwrap_or_else(|| exception(&error)))
             }
-            Err(error) => Err(exception(&error)),
         }
     }
 
     /// Ends the lease: what is still held is lost, and whoever takes it is told that its owner died.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
-        let session = self.session.clone();
+        let session = self.session().clone();
         detached(py, || session.close())
     }
 
     /// Returns the number of the lease, as etcd has it.
     #[getter]
     fn lease(&self) -> i64 {
-        self.session.lease()
+        self.session().lease()
     }
 
     /// Returns the seconds for which what is held is one's own for sure; 0.0: it is lost.
     #[getter]
     fn safe_for(&self) -> f64 {
-        self.session.health().safe_for.as_secs_f64()
+        self.session().health().safe_for.as_secs_f64()
     }
 
     /// Returns the seconds for which no endpoint has answered; None: one does.
     #[getter]
     fn unreachable_for(&self) -> Option<f64> {
-        self.session.health().unreachable_for.map(|time| time.as_secs_f64())
+        self.session().health().unreachable_for.map(|time| time.as_secs_f64())
     }
 
     /// Tells whether the lease is lost.
     #[getter]
     fn lost(&self) -> bool {
-        self.session.check().is_err()
+        self.session().check().is_err()
     }
 
     /// Raises `Lost` unless the lease is held, by the clock and without a request.
     fn check(&self) -> PyResult<()> {
-        self.session.check().map(drop).map_err(|error| exception(&error))
+        self.session().check().map(drop).map_err(|error| exception(&error))
     }
 
     /// Waits for the loss of the lease; says whether it is lost.
@@ -226,9 +241,13 @@ impl ClusterSession {
     fn wait_lost(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let end = timeout.map(|time| seconds("timeout", time)).transpose()?;
         let end = end.map(|time| Instant::now() + time);
-        let lost = self.session.lost();
+        let lost = self.session().lost();
         loop {
             let slice = Duration::from_millis(100);
+            // Also in a child, in which nobody tells of a loss.
+            if self.session().check().is_err() {
+                return Ok(true);
+            }
             let left = end.map_or(slice, |end| end.saturating_duration_since(Instant::now()));
             if py.detach(|| lost.wait_timeout(left.min(slice))).is_some() {
                 return Ok(true);
@@ -290,6 +309,11 @@ impl ClusterGuard {
         })
     }
 
+    /// Asks what is held without the interpreter's lock, for who has it may be waiting for an answer.
+    fn is(&self, py: Python<'_>, question: impl FnOnce(&Held) -> bool + Send) -> bool {
+        py.detach(|| question(&self.held.read().unwrap_or_else(PoisonError::into_inner)))
+    }
+
     fn taken(&self) -> Held {
         let mut held = self.held.write().unwrap_or_else(PoisonError::into_inner);
         std::mem::replace(&mut held, Held::Over)
@@ -304,12 +328,13 @@ impl ClusterGuard {
         self.with(py, |guard| Ok(guard.token()))
     }
 
-    /// Returns the moment until which the lock is held for sure, in seconds of `time.CLOCK_BOOTTIME`.
+    /// Returns the moment until which the lock is held for sure, in seconds of `time.CLOCK_BOOTTIME`;
+    /// raises `Lost`.
     #[getter]
     fn deadline(&self, py: Python<'_>) -> PyResult<f64> {
         self.with(
             py,
-            |guard| Ok(Duration::from_nanos(guard.deadline().nanoseconds()).as_secs_f64()),
+            |guard| Ok(Duration::from_nanos(guard.check()?.nanoseconds()).as_secs_f64()),
         )
     }
 
@@ -327,8 +352,8 @@ impl ClusterGuard {
 
     /// Tells whether its last owner died, and what it left was not declared consistent.
     #[getter]
-    fn owner_died(&self) -> bool {
-        matches!(&*self.held.read().unwrap_or_else(PoisonError::into_inner), Held::Inconsistent(_))
+    fn owner_died(&self, py: Python<'_>) -> bool {
+        self.is(py, |held| matches!(held, Held::Inconsistent(_)))
     }
 
     /// Raises `Lost` unless the lock is still held, by the clock and without a request.
@@ -396,7 +421,7 @@ impl ClusterGuard {
         _error: &Bound<'_, PyAny>,
         _traceback: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
-        if matches!(&*self.held.read().unwrap_or_else(PoisonError::into_inner), Held::Over) {
+        if self.is(py, |held| matches!(held, Held::Over)) {
             return Ok(());
         }
         let released = self.release(py);

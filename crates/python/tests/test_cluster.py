@@ -28,6 +28,18 @@ def free_ports(number):
             each.close()
 
 
+def threads():
+    """Returns the names of this process's threads, cut to what the kernel keeps."""
+    names = []
+    for thread in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{thread}/comm") as name:
+                names.append(name.read())
+        except OSError:
+            pass
+    return names
+
+
 class Member:
     """A member of etcd, with its data in a folder of its own."""
 
@@ -172,6 +184,21 @@ class Cluster(unittest.TestCase):
                 child.kill()
                 child.communicate()
 
+    def test_a_child_has_nothing_of_its_parents(self):
+        session = self.session()
+        with cluster.Mutex(session, self.id()) as held:
+            child = os.fork()
+            if child == 0:
+                refused = 0
+                for call in (held.check, lambda: held.put("k", "v"), held.release, session.check):
+                    try:
+                        call()
+                    except cluster.Lost:
+                        refused += 1
+                os._exit(0 if refused == 4 and session.wait_lost() else 1)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            held.put("data/fork", "the parent's")
+
     def test_what_means_nothing_is_refused(self):
         for options in ({"ttl": 1}, {"user": "root"}, {"cert": "/none"}, {"cacert": "/none"}, {"margin": -1.0}):
             with self.subTest(options), self.assertRaises(ValueError):
@@ -205,6 +232,28 @@ class WithoutEtcd(unittest.TestCase):
             held.release()
         with self.assertRaises(ConnectionError):
             session.close()
+        # What went wrong inside is not replaced by what goes wrong at the end.
+        with self.assertRaises(KeyboardInterrupt), session:
+            raise KeyboardInterrupt
+
+    def test_a_handler_is_heard_when_etcd_is_away(self):
+        member = Member()
+        self.addCleanup(member.end)
+        first, second = (cluster.Session(member.endpoint, patience=0.2) for _ in range(2))
+        held = cluster.Mutex(first, "m").acquire()
+        self.assertIsNotNone(held)
+
+        def away():
+            eventually(lambda: any(t.startswith("lockstead-watch") for t in threads()))
+            member.process.kill()
+            member.process.wait(LONG)
+            os.kill(os.getpid(), signal.SIGINT)
+
+        helper = threading.Thread(target=away)
+        helper.start()
+        with self.assertRaises(KeyboardInterrupt):
+            cluster.Mutex(second, "m").acquire()
+        helper.join()
 
 
 if __name__ == "__main__":

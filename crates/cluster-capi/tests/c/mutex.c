@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -170,6 +171,58 @@ static void deaths_are_told(void)
     CHECK(lks_cluster_session_close(next) == 0);
 }
 
+static void a_child_has_nothing_of_its_parents(void)
+{
+    lks_cluster_session *session = opened(10);
+    lks_cluster_guard *guard;
+    CHECK(lks_cluster_mutex_lock(session, "c/fork", &guard) == 0);
+    const pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        lks_cluster_guard *other;
+        CHECK(lks_cluster_session_check(session) == -ESTALE);
+        CHECK(lks_cluster_guard_check(guard) == -ESTALE);
+        CHECK(lks_cluster_guard_deadline(guard) == 0);
+        CHECK(lks_cluster_guard_put(guard, "data/fork", "the child's") == -ESTALE);
+        CHECK(lks_cluster_mutex_trylock(session, "c/other", &other) == -ESTALE);
+        CHECK(lks_cluster_guard_unlock(guard) == -ESTALE);
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(lks_cluster_guard_put(guard, "data/fork", "the parent's") == 0);
+    CHECK(lks_cluster_guard_unlock(guard) == 0);
+    CHECK(lks_cluster_session_close(session) == 0);
+}
+
+static pthread_key_t ends;
+
+static void fails_at_the_end(void *session)
+{
+    lks_cluster_guard *guard;
+    CHECK(lks_cluster_mutex_acquire((lks_cluster_session *)session, "", LKS_CLUSTER_TRY, 0, "", &guard) ==
+          -EINVAL);
+    CHECK(lks_cluster_reason() != NULL);
+}
+
+static void *fails_and_ends(void *session)
+{
+    fails_at_the_end(session);
+    CHECK(pthread_setspecific(ends, session) == 0);
+    return NULL;
+}
+
+static void a_call_may_fail_while_its_thread_ends(void)
+{
+    lks_cluster_session *session = opened(10);
+    pthread_t thread;
+    CHECK(pthread_key_create(&ends, fails_at_the_end) == 0);
+    CHECK(pthread_create(&thread, NULL, fails_and_ends, session) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    CHECK(lks_cluster_session_close(session) == 0);
+}
+
 static void what_means_nothing_is_refused(void)
 {
     lks_cluster_options options = LKS_CLUSTER_OPTIONS_INIT;
@@ -243,5 +296,7 @@ int main(int argc, char **argv)
     owners_come_in_turn();
     a_signal_ends_a_wait();
     deaths_are_told();
+    a_child_has_nothing_of_its_parents();
+    a_call_may_fail_while_its_thread_ends();
     return 0;
 }

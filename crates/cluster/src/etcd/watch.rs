@@ -7,6 +7,7 @@
 use super::client::Client;
 use super::http::Connection;
 use super::wire::{Keys, range};
+use crate::threads;
 use serde_json::{Value, json};
 use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -52,7 +53,7 @@ impl Watch {
         let body = json!({"create_request": create}).to_string();
         let (client, state) = (Arc::clone(client), Arc::clone(&shared));
         client.counts.watches.fetch_add(1, Ordering::Relaxed);
-        thread::Builder::new().name("lockstead-watch".into()).spawn(move || {
+        threads::start("lockstead-watch", move || {
             let (number, _) = client.endpoint();
             let failed = state.follow(&client, number, &body).is_err();
             if state.ended.load(Ordering::Acquire) {

@@ -98,7 +98,12 @@ class Session:
         return self
 
     def __exit__(self, kind, error, traceback):
-        self.close()
+        try:
+            self.close()
+        except (ClusterError, ConnectionError, PermissionError):
+            # An exception on its way is not replaced.
+            if kind is None:
+                raise
 
     def __repr__(self):
         return f"<lockstead.cluster.Session of lease {self.lease:x}>"

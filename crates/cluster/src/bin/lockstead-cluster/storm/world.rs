@@ -185,7 +185,12 @@ impl World {
         let number = |at: usize| words.get(at).and_then(|text| text.parse::<u64>().ok());
         let token = number(1)?;
         let at = number(2).unwrap_or(0);
-        let here = at.saturating_sub(self.clients[client].ahead * 1_000_000_000);
+        // A client whose clock is not ahead as it was told has no namespace of its own: what is judged by
+        // its moments would be nothing.
+        let here = match words[0] {
+            "in" | "sure" => at.checked_sub(self.clients[client].ahead * 1_000_000_000)?,
+            _ => at,
+        };
         let says =
             |value: Option<u64>| Some(value.map_or("refused".into(), |v| format!("value {v}")));
         match words[0] {
