@@ -142,10 +142,10 @@ macro_rules! guard {
             }
 
             /// Returns the moment until which the lock is certain, as it is known now: the session's
-            /// thread moves it on.
+            /// thread moves it on. The start of the machine, if the lock is lost.
             #[must_use]
             pub fn deadline(&self) -> $crate::Moment {
-                self.hold.session.inner.beat.deadline()
+                self.hold.check().unwrap_or($crate::Moment(0))
             }
 
             /// Returns the time until the deadline; zero if the lock is lost.
