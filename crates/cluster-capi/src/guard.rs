@@ -5,14 +5,19 @@ use crate::options::text;
 use crate::reason::{code, failed, refuse};
 use crate::session::{lks_cluster_session, nanoseconds};
 use core::ffi::{c_char, c_int};
-use lockstead_cluster::{ClusterError, Inconsistent, Locked, Mutex, MutexGuard, Patience};
-use std::sync::{PoisonError, RwLock};
+use lockstead_cluster::{
+    ClusterError, Inconsistent, Locked, Moment, Mutex, MutexGuard, Patience, Session,
+};
+use std::sync::{PoisonError, RwLock, TryLockError};
 use std::time::{Duration, Instant};
 
 /// The ownership of a lock, for C.
 #[allow(non_camel_case_types, reason = "the type's name in C")]
 #[derive(Debug)]
-pub struct lks_cluster_guard(RwLock<Held>);
+pub struct lks_cluster_guard {
+    held: RwLock<Held>,
+    session: Session,
+}
 
 #[derive(Debug)]
 enum Held {
@@ -29,9 +34,31 @@ impl lks_cluster_guard {
         &self,
         work: impl FnOnce(&MutexGuard) -> Result<T, ClusterError>,
     ) -> Result<T, ClusterError> {
-        match &*self.0.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*self.held.read().unwrap_or_else(PoisonError::into_inner) {
             Held::Consistent(guard) => work(guard),
             Held::Inconsistent(guard) => work(guard),
+            Held::Over => Err(ClusterError::Removed),
+        }
+    }
+}
+
+impl lks_cluster_guard {
+    /// Says by the clock until when the lock is held. Another thread may be asking etcd with this guard:
+    /// then the session's word counts, for which nobody waits.
+    fn check(&self) -> Result<Moment, ClusterError> {
+        match self.held.try_read() {
+            Err(TryLockError::WouldBlock) => self.session.check(),
+            Ok(held) => held.check(),
+            Err(TryLockError::Poisoned(held)) => held.into_inner().check(),
+        }
+    }
+}
+
+impl Held {
+    fn check(&self) -> Result<Moment, ClusterError> {
+        match self {
+            Held::Consistent(guard) => guard.check(),
+            Held::Inconsistent(guard) => guard.check(),
             Held::Over => Err(ClusterError::Removed),
         }
     }
@@ -123,7 +150,8 @@ unsafe extern "C" fn lks_cluster_mutex_acquire(
         Ok(Locked::NotRecoverable) => return failed(&ClusterError::NotRecoverable),
         Err(error) => return failed(&error),
     };
-    *guard = Box::into_raw(Box::new(lks_cluster_guard(RwLock::new(held))));
+    let session = session.session.clone();
+    *guard = Box::into_raw(Box::new(lks_cluster_guard { held: RwLock::new(held), session }));
     result
 }
 
@@ -136,19 +164,19 @@ extern "C" fn lks_cluster_guard_token(guard: &lks_cluster_guard) -> u64 {
 /// Returns the moment until which the lock is held for sure; zero if it is lost.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cluster_guard_deadline(guard: &lks_cluster_guard) -> u64 {
-    guard.with(|guard| Ok(guard.check()?.nanoseconds())).unwrap_or(0)
+    guard.check().map_or(0, |deadline| deadline.nanoseconds())
 }
 
 /// Returns the nanoseconds until then; zero if it is lost.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cluster_guard_safe_for(guard: &lks_cluster_guard) -> u64 {
-    guard.with(|guard| Ok(nanoseconds(guard.safe_for()))).unwrap_or(0)
+    guard.check().map_or(0, |deadline| nanoseconds(deadline.remaining()))
 }
 
 /// Says by the clock whether the lock is still held.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cluster_guard_check(guard: &lks_cluster_guard) -> c_int {
-    code(guard.with(|guard| guard.check().map(drop)))
+    code(guard.check().map(drop))
 }
 
 /// Asks etcd whether the lock is still held.
@@ -180,7 +208,7 @@ unsafe extern "C" fn lks_cluster_guard_put(
 /// Says that what a dead owner left is in order again.
 #[unsafe(no_mangle)]
 extern "C" fn lks_cluster_guard_consistent(guard: &lks_cluster_guard) -> c_int {
-    let mut held = guard.0.write().unwrap_or_else(PoisonError::into_inner);
+    let mut held = guard.held.write().unwrap_or_else(PoisonError::into_inner);
     match core::mem::replace(&mut *held, Held::Over) {
         Held::Inconsistent(inconsistent) => match inconsistent.mark_consistent() {
             Ok(guard) => {
@@ -237,5 +265,5 @@ unsafe fn taken(guard: *mut lks_cluster_guard) -> Held {
     // SAFETY: ABROAD-HANDLE: it came from `lks_cluster_mutex_acquire`, and nobody uses it any more; the
     // caller keeps it.
     let guard = unsafe { Box::from_raw(guard) };
-    guard.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    guard.held.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
