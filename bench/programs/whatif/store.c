@@ -44,8 +44,10 @@ int main(int argc, char **argv) {
     int threads = atoi(argv[1]);
     puts_one_in = atoi(argv[3]);
     char folder[] = "/dev/shm/lockstead-store-XXXXXX";
-    if (!mkdtemp(folder))
+    if (!mkdtemp(folder)) {
+        perror("store: a folder in memory, /dev/shm, for the database");
         return 1;
+    }
     leveldb_options_t *options = leveldb_options_create();
     leveldb_options_set_create_if_missing(options, 1);
     char *error = NULL;

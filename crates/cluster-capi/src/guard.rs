@@ -4,7 +4,7 @@ use crate::cancel::lks_cluster_cancel;
 use crate::options::text;
 use crate::reason::{code, failed, refuse};
 use crate::session::{lks_cluster_session, nanoseconds};
-use core::ffi::{c_char, c_int};
+use core::ffi::{CStr, c_char, c_int};
 use lockstead_cluster::{
     ClusterError, Inconsistent, Locked, Moment, Mutex, MutexGuard, Patience, Session,
 };
@@ -129,12 +129,18 @@ unsafe extern "C" fn lks_cluster_mutex_acquire(
     guard: &mut *mut lks_cluster_guard,
 ) -> c_int {
     *guard = core::ptr::null_mut();
-    // SAFETY: ABROAD-MEMORY: each is null or a string; the caller keeps it.
-    let strings = unsafe { (text(name, "the name"), text(place, "the place")) };
-    let (name, place) = match strings {
-        (Ok(Some(name)), Ok(place)) if !name.is_empty() => (name, place.unwrap_or_default()),
-        (Ok(_), Ok(_)) => return refuse(libc::EINVAL, "a lock has a name"),
-        (Err(error), _) | (_, Err(error)) => return failed(&error),
+    // SAFETY: ABROAD-MEMORY: null or a string; the caller keeps it.
+    let name = match unsafe { text(name, "the name") } {
+        Ok(Some(name)) if !name.is_empty() => name,
+        Ok(_) => return refuse(libc::EINVAL, "a lock has a name"),
+        Err(error) => return failed(&error),
+    };
+    // It is only shown, and a source file may have any name.
+    let place = if place.is_null() {
+        String::new()
+    } else {
+        // SAFETY: ABROAD-MEMORY: a string; the caller keeps it.
+        unsafe { CStr::from_ptr(place) }.to_string_lossy().into_owned()
     };
     // SAFETY: ABROAD-MEMORY and ABROAD-HANDLE, which the caller keeps until this call returns.
     let Some(patience) = (unsafe { patience(how, argument) }) else {

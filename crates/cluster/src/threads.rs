@@ -22,3 +22,28 @@ pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Resu
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, before.as_ptr(), std::ptr::null_mut()) };
     thread
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Tells whether the calling thread blocks SIGUSR1.
+    fn is_blocked() -> bool {
+        let mut mask = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
+        // SAFETY: without a new mask the call writes the present one to this function's own.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_BLOCK, std::ptr::null(), mask.as_mut_ptr());
+            libc::sigismember(mask.as_ptr(), libc::SIGUSR1) == 1
+        }
+    }
+
+    #[test]
+    fn a_thread_takes_no_signals_and_its_maker_takes_what_it_took() {
+        let before = is_blocked();
+        let (send, receive) = std::sync::mpsc::channel();
+        let thread = start("test", move || send.send(is_blocked()).expect("heard"));
+        assert!(!before && !is_blocked());
+        assert!(receive.recv().expect("said"));
+        thread.expect("started").join().expect("ended");
+    }
+}

@@ -3,8 +3,8 @@
 
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{
-    CancelToken, ClusterError, Election, Health, Locked, LostBy, Mutex, RwLock, Semaphore, Session,
-    SessionOptions,
+    CancelToken, ClusterError, Election, Health, Locked, LostBy, Moment, Mutex, RwLock, Semaphore,
+    Session, SessionOptions,
 };
 use std::sync::mpsc;
 use std::thread;
@@ -169,6 +169,7 @@ fn a_dead_owners_successor_is_told_until_it_calls_things_consistent() {
     dead.clone().close().expect("closed");
     assert_eq!(lost.wait_timeout(BOUND), Some(LostBy::Closed));
     assert_eq!(guard.check(), Err(ClusterError::Lost(LostBy::Closed)));
+    assert!(guard.deadline() < Moment::now(), "no moment to come, as it had before");
     // etcd itself refuses what the old owner still sends.
     let late = guard.txn().put("k", "old").commit();
     assert_eq!(late, Err(ClusterError::Lost(LostBy::Closed)));

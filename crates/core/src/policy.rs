@@ -86,8 +86,8 @@ pub trait Policy: 'static {
         Self::Base::beside(processors)
     }
 
-    /// Tells whether a waiter takes a back-off sleep if its call to sleep was refused, since others
-    /// had released and taken the lock while it was on its way.
+    /// Tells whether a waiter takes a back-off sleep if its call to sleep was refused, since the word
+    /// had changed while it was on its way: mostly, others had released and taken the lock.
     fn backs_off_refused(processors: u32) -> bool {
         Self::Base::backs_off_refused(processors)
     }
