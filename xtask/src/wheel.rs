@@ -6,7 +6,7 @@
 //!                  python/, py.typed, stubs ──────────────┘
 //! ```
 
-use crate::install::make_folder;
+use crate::staging::make_folder;
 use crate::{dist, root};
 use std::fs;
 use std::path::{Path, PathBuf};
