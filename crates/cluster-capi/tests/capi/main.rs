@@ -1,6 +1,8 @@
 //! The library from outside: what was agreed on, and programs in C and C++ against a real etcd. Where etcd
 //! is not installed those are skipped and say so.
 
+mod access;
+
 use lockstead_cluster::member::{self, Members};
 use std::collections::HashMap;
 use std::fs;
