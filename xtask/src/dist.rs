@@ -32,24 +32,32 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// What lies beside the tree in the archive, and puts it in its place.
 const INSTALLER: &str = include_str!("install.sh");
 
-/// Builds programs and library as a release, in the workspace's own target directory, and returns the folder
-/// in which they lie.
+/// Builds all that is packed as a release, in the workspace's own target directory, and returns the folder in
+/// which it lies.
 ///
 /// # Errors
 /// What cargo said.
 pub fn build() -> Result<PathBuf, String> {
+    let made = build_programs(&["lockstead-cli", "lockstead-bench", "lockstead-cluster"])?;
+    cluster::build("preload", &root().join("target/capi"), &made)?;
+    Ok(made)
+}
+
+/// Builds the programs of these packages as a release, and returns the folder in which they lie.
+///
+/// # Errors
+/// What cargo said.
+pub fn build_programs(packages: &[&str]) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root()).args(["build", "--release", "--locked", "--bins"]);
-    command.args(["--package", "lockstead-cli", "--package", "lockstead-bench"]);
-    command.args(["--package", "lockstead-cluster"]);
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !status.success() {
-        return Err(format!("cargo build: {status}"));
+    if status.success() {
+        Ok(root().join("target/release"))
+    } else {
+        Err(format!("cargo build: {status}"))
     }
-    let made = root().join("target/release");
-    cluster::build("preload", &root().join("target/capi"), &made)?;
-    Ok(made)
 }
 
 /// Makes archive and package, in `out`, of the programs in `programs`, and returns their paths. There is

@@ -47,7 +47,7 @@ all | while IFS= read -r file; do
     mv -f "$prefix/$file.new" "$prefix/$file"
 done
 # The loader finds libraries of some folders, as /usr/local/lib, by a cache.
-if [ "$(id -u)" = 0 ]; then ldconfig 2>/dev/null || true; fi
+if [ "$(id -u)" = 0 ]; then PATH=$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || true; fi
 "$prefix/bin/lockstead" --version
 case :$PATH: in
     *":$prefix/bin:"*) ;;
