@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use xtask::cluster;
-use xtask::library::{ArchiveBuild, said_by};
+use xtask::library::{ArchiveBuild, newest_glibc, said_by};
 
 /// The compilers, the standards that the headers are for, and whether they compile C++.
 const COMPILERS: [(&str, &str, bool); 6] = [
@@ -231,6 +231,8 @@ fn what_is_installed_is_found_by_pkg_config_and_shows_our_names_only() {
     names.retain(|name| !name.starts_with("LOCKSTEAD"));
     names.sort_unstable();
     assert_eq!(names.join("\n") + "\n", agreed("symbols.txt"));
+    let glibc = newest_glibc(&lib.join("liblockstead-cluster.so")).expect("a shared library");
+    assert!(glibc <= (2, 34), "docs/install.md says where it runs: {glibc:?}");
     let mut flags = Command::new("pkg-config");
     flags.env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
     flags.args(["--cflags", "--libs", "lockstead-cluster"]);
