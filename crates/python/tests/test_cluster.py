@@ -162,8 +162,9 @@ class Cluster(unittest.TestCase):
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "session = cluster.Session(sys.argv[1])\n"
             "mutex = cluster.Mutex(session, sys.argv[2])\n"
-            "print('asks', flush=True)\n"
+            # A signal may come before the wait has begun.
             "try:\n"
+            "    print('asks', flush=True)\n"
             "    mutex.acquire()\n"
             "except KeyboardInterrupt:\n"
             "    print('interrupted', flush=True)\n"
