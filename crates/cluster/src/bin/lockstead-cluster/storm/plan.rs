@@ -52,10 +52,10 @@ pub(super) enum Fault {
     IsolateLeader(Duration),
     /// What the leader sends to the others is late, and partly lost; in namespaces alone.
     SlowLeader(Duration),
-    /// Of the packets between the client and the relays so many in a hundred are lost by chance, for so
+    /// So many in a hundred of the packets between the client and the relays are lost by chance, for so
     /// long; in namespaces alone.
     LossyClient(Duration, u8),
-    /// Of the packets that reach or leave the leader.
+    /// So many in a hundred of the packets that reach or leave the leader are lost by chance.
     LossyLeader(Duration, u8),
 }
 
