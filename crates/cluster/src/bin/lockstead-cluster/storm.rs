@@ -69,8 +69,9 @@ pub(crate) struct StormFlags {
     /// Turns of a lock between two faults at it, as a mean
     #[arg(long, value_name = "TURNS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     every: u64,
-    /// Put each member and client into a network namespace, and cut links between them; needs the
-    /// program ip, and root or user namespaces
+    /// Put each member and client into a network namespace, and cut links between them; where tc and
+    /// iptables are there, links are slow at times and lose packets by chance, too; needs the program ip,
+    /// and root or user namespaces
     #[arg(long)]
     namespaces: bool,
     /// Give each client a boot-time clock of its own, ahead by days; needs root, or --namespaces
