@@ -1,6 +1,6 @@
 //! The demonstration, and the features.
 
-use crate::common::{run, succeed, text};
+use crate::common::{follows_landing_pads, run, succeed, text};
 use serde_json::Value;
 
 #[test]
@@ -31,7 +31,7 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
         ],
         &["auditor", "journal"],
     );
-    if is_there("rustc", rust) {
+    if follows_landing_pads() && is_there("rustc", rust) {
         shows(
             rust,
             &[

@@ -1,8 +1,9 @@
-//! A machine of the other processor, emulated: a kernel of Debian's, its libc, a shell, and test programs.
+//! A machine of the other processor, emulated: a kernel of Debian's and test programs, with its libc and a
+//! shell; or with a disk that has the compilers and programs that the tests start.
 
 use super::system::{ends_well, is_installed};
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -11,8 +12,9 @@ use std::process::{Command, Stdio};
 const EMULATOR: &str = "qemu-system-aarch64";
 
 /// The seconds after which a machine is ended, and a single program in it.
-const PATIENCE: &str = "3600";
+const PATIENCE: &str = "7200";
 const PATIENCE_OF_ONE: u32 = 600;
+const PATIENCE_WITH_DISK: u32 = 6600;
 
 /// What the machine writes before and behind the output of a program.
 pub(super) const BEGINS: &str = "=== begins ";
@@ -21,7 +23,30 @@ pub(super) const ENDS: &str = "=== ends ";
 /// The parts of a machine.
 pub(super) struct Machine {
     root: PathBuf,
-    kernel: PathBuf,
+    kernel: String,
+}
+
+/// What a machine is started with.
+pub(super) struct Load<'a> {
+    /// The model of its processor, as the emulator names it.
+    pub(super) processor: &'a str,
+    /// The file of its disk, of which it writes to copies of blocks alone.
+    pub(super) disk: Option<&'a Path>,
+    /// Files and folders, and where each lies in the machine.
+    pub(super) files: Vec<(PathBuf, String)>,
+    /// What runs there, one after the other.
+    pub(super) programs: Vec<Started>,
+    /// More words for each of them.
+    pub(super) words: &'a [String],
+}
+
+/// A program that runs in a machine.
+pub(super) struct Started {
+    /// Under which name its result is told.
+    pub(super) name: String,
+    /// Where it lies in the machine, and the folder in which it is started.
+    pub(super) path: String,
+    pub(super) folder: String,
 }
 
 impl Machine {
@@ -32,46 +57,49 @@ impl Machine {
     pub(super) fn find(root: &Path, kernel: &str) -> Result<Self, String> {
         is_installed(EMULATOR, "qemu-system-arm")?;
         is_installed("cpio", "cpio")?;
-        let kernel = root.join("machine").join(format!("vmlinuz-{kernel}"));
+        let machine = Machine { root: root.into(), kernel: kernel.into() };
+        let kernel = machine.part("vmlinuz-");
         if !kernel.exists() {
             return Err(format!(
                 "there is no {}: --kernel is cloud-arm64 or arm64-16k",
                 kernel.display()
             ));
         }
-        Ok(Machine { root: root.into(), kernel })
+        Ok(machine)
+    }
+
+    /// Returns the file of the kernel whose name begins so.
+    fn part(&self, begins: &str) -> PathBuf {
+        self.root.join("machine").join(format!("{begins}{}", self.kernel))
     }
 
     /// Tells whether the kernel's pages have 4 KiB.
     pub(super) fn has_small_pages(&self) -> bool {
-        self.kernel.ends_with("vmlinuz-cloud-arm64")
+        self.kernel == "cloud-arm64"
     }
 
-    /// Starts the machine with these programs, which run one after the other, and hands each line that it
-    /// writes to `line`. `processor` is its model, as the emulator names it.
+    /// Starts the machine and hands each line that it writes to `line`.
     ///
     /// # Errors
     /// What cannot be read or written, or started.
-    pub(super) fn run(
-        &self,
-        processor: &str,
-        programs: &[(String, PathBuf)],
-        mut line: impl FnMut(&str),
-    ) -> Result<(), String> {
+    pub(super) fn run(&self, load: &Load<'_>, mut line: impl FnMut(&str)) -> Result<(), String> {
         let folder = self.root.join("machine").join(format!("files-{}", std::process::id()));
         let archive = folder.with_extension("cpio");
-        let made =
-            self.files(&folder, programs).map_err(|error| format!("a machine's files: {error}"));
+        let made = self.files(&folder, load).map_err(|error| format!("a machine's files: {error}"));
         let packed = made.and_then(|()| pack(&folder, &archive));
         // Twice the room, otherwise: the archive has all of it.
         fs::remove_dir_all(&folder).map_err(|error| error.to_string())?;
         packed?;
         let mut machine = Command::new("timeout");
-        machine.args([PATIENCE, EMULATOR, "-M", "virt", "-cpu", processor]);
+        machine.args([PATIENCE, EMULATOR, "-M", "virt", "-cpu", load.processor]);
         machine.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "3072", "-no-reboot"]);
         machine.args(["-nodefaults", "-display", "none", "-serial", "stdio", "-append"]);
         machine.arg("console=ttyAMA0 quiet panic=-1 rdinit=/init");
-        machine.arg("-kernel").arg(&self.kernel).arg("-initrd").arg(&archive);
+        machine.arg("-kernel").arg(self.part("vmlinuz-")).arg("-initrd").arg(&archive);
+        if let Some(disk) = load.disk {
+            let file = format!("file={},format=raw,if=virtio,snapshot=on", disk.display());
+            machine.arg("-drive").arg(file);
+        }
         machine.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut machine = machine.spawn().map_err(|error| format!("timeout: {error}"))?;
         let output = machine.stdout.take().ok_or("a machine without an output")?;
@@ -84,35 +112,82 @@ impl Machine {
         if status.success() { Ok(()) } else { Err(format!("{EMULATOR}: {status}")) }
     }
 
-    /// Makes the machine's file system.
-    fn files(&self, folder: &Path, programs: &[(String, PathBuf)]) -> std::io::Result<()> {
-        for inside in ["bin", "dev", "etc", "lib", "proc", "programs", "root", "sys", "tmp"] {
+    /// Makes the machine's first file system.
+    fn files(&self, folder: &Path, load: &Load<'_>) -> io::Result<()> {
+        for inside in ["bin", "dev", "disk", "etc", "lib", "proc", "root", "sys", "tmp"] {
             fs::create_dir_all(folder.join(inside))?;
         }
-        let libraries = self.root.join("usr/lib/aarch64-linux-gnu");
-        for library in ["ld-linux-aarch64.so.1", "libc.so.6", "libgcc_s.so.1", "libm.so.6"] {
-            fs::copy(libraries.join(library), folder.join("lib").join(library))?;
-        }
         fs::copy(self.root.join("machine/busybox"), folder.join("bin/busybox"))?;
-        let mut script = String::from(
-            "#!/bin/busybox sh\n/bin/busybox --install -s /bin\nexport PATH=/bin HOME=/root\n\
-             mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t cgroup2 cgroups /sys/fs/cgroup; mount -t devtmpfs dev /dev\n\
-             mkdir /dev/shm; mount -t tmpfs shm /dev/shm; mount -t tmpfs tmp /tmp\n\
-             ip link set lo up; echo root:x:0:0::/root:/bin/sh > /etc/passwd\n\
-             uname -srm; getconf PAGESIZE 2>/dev/null; cd /programs\n",
-        );
-        for (name, program) in programs {
-            fs::copy(program, folder.join("programs").join(name))?;
-            script += &format!(
-                "echo '{BEGINS}{name}'; timeout {PATIENCE_OF_ONE} ./{name} --nocapture 2>&1; echo \"{ENDS}$?\"\n"
-            );
+        fs::set_permissions(folder.join("bin/busybox"), fs::Permissions::from_mode(0o755))?;
+        if load.disk.is_some() {
+            fs::copy(self.part("virtio_blk-"), folder.join("virtio_blk.ko"))?;
+        } else {
+            let libraries = self.root.join("usr/lib/aarch64-linux-gnu");
+            for library in ["ld-linux-aarch64.so.1", "libc.so.6", "libgcc_s.so.1", "libm.so.6"] {
+                fs::copy(libraries.join(library), folder.join("lib").join(library))?;
+            }
         }
-        script += "poweroff -f\n";
+        for (from, to) in &load.files {
+            let to = folder.join(to.trim_start_matches('/'));
+            fs::create_dir_all(to.parent().unwrap_or(folder))?;
+            // Links are followed: the command's package has some that lead out of it.
+            let copied = Command::new("cp").arg("-rL").arg(from).arg(&to).status()?;
+            if !copied.success() {
+                return Err(io::Error::other(format!("cp {}: {copied}", from.display())));
+            }
+        }
+        fs::write(folder.join("run.sh"), script(load))?;
         let init = folder.join("init");
-        fs::write(&init, script)?;
-        fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
-        fs::set_permissions(folder.join("bin/busybox"), fs::Permissions::from_mode(0o755))
+        fs::write(&init, if load.disk.is_some() { WITH_DISK } else { WITHOUT_DISK })?;
+        fs::set_permissions(&init, fs::Permissions::from_mode(0o755))
     }
+}
+
+/// The machine's first program, where it has no disk.
+const WITHOUT_DISK: &str = r#"#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin HOME=/root
+mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t cgroup2 cgroups /sys/fs/cgroup; mount -t devtmpfs dev /dev
+mkdir /dev/shm; mount -t tmpfs shm /dev/shm; mount -t tmpfs tmp /tmp
+ip link set lo up; echo root:x:0:0::/root:/bin/sh > /etc/passwd
+uname -srm; getconf PAGESIZE 2>/dev/null
+. /run.sh
+poweroff -f
+"#;
+
+/// The same, which goes on in the root that the disk has.
+const WITH_DISK: &str = r#"#!/bin/busybox sh
+/bin/busybox --install -s /bin
+export PATH=/bin
+mount -t proc proc /proc; mount -t devtmpfs dev /dev
+insmod /virtio_blk.ko
+tries=0; while [ ! -e /dev/vda ] && [ $tries -lt 100 ]; do sleep 0.2; tries=$((tries+1)); done
+mount -t ext4 /dev/vda /disk || { echo "no disk"; poweroff -f; }
+mount -t proc proc /disk/proc; mount -t sysfs sys /disk/sys; mount -t cgroup2 cgroups /disk/sys/fs/cgroup
+mount -t devtmpfs dev /disk/dev; mkdir -p /disk/dev/shm /disk/dev/pts
+mount -t tmpfs shm /disk/dev/shm; mount -t devpts pts /disk/dev/pts; mount -t tmpfs tmp /disk/tmp
+for folder in lockstead output; do mkdir -p /disk/$folder; mount --bind /$folder /disk/$folder; done
+ip link set lo up; cp /run.sh /disk/run.sh
+uname -srm
+chroot /disk /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TMPDIR=/tmp LC_ALL=C.UTF-8 bash /run.sh
+poweroff -f
+"#;
+
+/// Returns what a shell of the machine does.
+fn script(load: &Load<'_>) -> String {
+    let patience = if load.disk.is_some() { PATIENCE_WITH_DISK } else { PATIENCE_OF_ONE };
+    let mut script = String::new();
+    let words = load.words.join(" ");
+    for Started { name, path, folder } in &load.programs {
+        if load.disk.is_some() {
+            // Cargo's folder for the files of tests, which they know from when they were built.
+            script += &format!("mkdir -p $(dirname {path})/../../tmp\n");
+        }
+        script += &format!(
+            "echo '{BEGINS}{name}'; cd {folder}; timeout {patience} {path} --nocapture {words} 2>&1; echo \"{ENDS}$?\"\n"
+        );
+    }
+    script
 }
 
 /// Packs a folder as the kernel unpacks its first files.

@@ -7,8 +7,10 @@
 //!                     ▼
 //!   test programs ──▶ qemu-aarch64: one process         (core, told, the crate, the C library, …)
 //!                 └─▶ qemu-system-aarch64: a machine    (what needs a kernel of that processor)
+//!                          └─ with a disk               (what needs compilers and programs there)
 //! ```
 
+mod disk;
 mod machine;
 mod suites;
 mod system;
@@ -20,19 +22,21 @@ use system::{Root, TRIPLE, Toolchain, ends_well};
 /// What the command says of itself.
 pub const USAGE: &str = "\
 usage: cargo xtask cross aarch64 [--test] [--here] [--folder DIR] [--mirror URL] [--suite NAME]
-                                 [--kernel NAME] [PACKAGE…]
+                                 [--kernel NAME] [PACKAGE…] [-- WORD…]
 
 builds the packages (all that are built for it) for aarch64-unknown-linux-gnu, in a root of Debian that
 it sets up with mmdebstrap: that takes root, 3 GB and the network, once.
 
   --test         runs the tests, too: those of one process under qemu-aarch64, those that need a kernel
-                 of that processor in a machine that qemu-system-aarch64 emulates
+                 of that processor in a machine that qemu-system-aarch64 emulates, those of the command
+                 in one with a disk, which is made for it (2.5 GB). Some hours for all
   --here         by the Rust and the emulator that are installed on this system, where they are: builds,
                  and runs the tests of one process. Says what is absent, and ends well
   --folder DIR   for the root and what is built: target/cross
   --mirror URL   where Debian is taken from: what mmdebstrap takes by itself
   --suite NAME   of Debian: unstable. It must have a Rust that is new enough
   --kernel NAME  of the machine: cloud-arm64, or arm64-16k, whose pages have 16 KiB
+  -- WORD…       for each test program: parts of the names of its tests, --skip NAME
 ";
 
 /// What is to be done.
@@ -44,6 +48,7 @@ struct CrossOptions {
     suite: String,
     kernel: String,
     packages: Vec<String>,
+    words: Vec<String>,
 }
 
 impl CrossOptions {
@@ -57,6 +62,7 @@ impl CrossOptions {
             suite: "unstable".into(),
             kernel: "cloud-arm64".into(),
             packages: Vec::new(),
+            words: Vec::new(),
         };
         let mut processor = None;
         while let Some(name) = arguments.next() {
@@ -70,6 +76,10 @@ impl CrossOptions {
                 "--mirror" => options.mirror = Some(value()?),
                 "--suite" => options.suite = value()?,
                 "--kernel" => options.kernel = value()?,
+                "--" => {
+                    options.words = arguments.collect();
+                    break;
+                }
                 _ if name.starts_with('-') => {
                     return Err(format!("{name} means nothing\n\n{USAGE}"));
                 }
@@ -83,6 +93,11 @@ impl CrossOptions {
                 return Err(format!("{other} is not built for: x86-64 is, and aarch64\n\n{USAGE}"));
             }
             None => return Err(format!("say for which processor: aarch64\n\n{USAGE}")),
+        }
+        // A shell of the machine reads them.
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_-:=".contains(c);
+        if let Some(word) = options.words.iter().find(|word| !word.chars().all(plain)) {
+            return Err(format!("{word:?} is no part of the name of a test\n\n{USAGE}"));
         }
         for package in &options.packages {
             if !suites::PACKAGES.contains(&package.as_str()) {
@@ -122,17 +137,20 @@ pub fn cross(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     println!("== building {} packages for {TRIPLE}", packages.len());
     let mut build = vec!["cargo", "build", "--locked", "--target", TRIPLE];
     packages.iter().for_each(|package| build.extend(["-p", package]));
+    build.extend(suites::OPTIMISED);
     ends_well(&mut toolchain.command(&build))?;
     if !options.tests {
         return Ok(true);
     }
     let programs = suites::build(toolchain, &packages)?;
     let mut report = suites::Report::default();
-    suites::in_one_process(toolchain, &programs, &mut report)?;
+    let words = &options.words;
+    suites::in_one_process(toolchain, &programs, words, &mut report)?;
     suites::of_the_c_library(toolchain, &packages, &mut report)?;
     if let Some(folder) = toolchain.machine_folder() {
         let machine = machine::Machine::find(&folder, &options.kernel)?;
-        suites::in_a_machine(&machine, toolchain, &programs, &mut report)?;
+        suites::in_a_machine(&machine, toolchain, &programs, words, &mut report)?;
+        suites::on_a_disk(&machine, toolchain, &programs, words, &mut report)?;
     } else {
         report.skipped("all suites that need a machine", "only without --here");
     }
@@ -158,6 +176,7 @@ mod tests {
         assert!(refused(&["riscv64"]).contains("riscv64 is not built for"));
         assert!(refused(&["aarch64", "--tests"]).contains("--tests means nothing"));
         assert!(refused(&["aarch64", "--mirror"]).contains("--mirror wants a value"));
+        assert!(refused(&["aarch64", "--", "a;b"]).contains("no part of the name of a test"));
         let package = refused(&["aarch64", "lockstead-unknown"]);
         assert!(package.contains("lockstead-unknown") && package.contains("lockstead-core"));
     }
@@ -170,6 +189,8 @@ mod tests {
         let one = parse(&["--here", "aarch64", "lockstead-core"]).expect("right").expect("no help");
         assert_eq!(one.packages, ["lockstead-core"]);
         assert!(parse(&["aarch64", "--help"]).expect("right").is_none());
+        let some = parse(&["aarch64", "--", "--skip", "run::"]).expect("right").expect("no help");
+        assert_eq!(some.words, ["--skip", "run::"]);
     }
 
     #[test]

@@ -1,13 +1,14 @@
 //! Which tests run where under emulation, and why the others do not.
 
-use super::machine::{BEGINS, ENDS, Machine};
-use super::system::{TRIPLE, Toolchain};
+use super::machine::{BEGINS, ENDS, Load, Machine, Started};
+use super::system::{INSIDE, OUTPUT, TRIPLE, Toolchain, ends_well};
+use crate::root;
 use serde_json::Value;
 use std::path::PathBuf;
 use std::process::Stdio;
 
 /// The packages that are built for the processor.
-pub(super) const PACKAGES: [&str; 13] = [
+pub(super) const PACKAGES: [&str; 17] = [
     "lockstead-core",
     "lockstead-told",
     "lockstead-linux",
@@ -18,23 +19,47 @@ pub(super) const PACKAGES: [&str; 13] = [
     "lockstead",
     "lockstead-capi",
     "lockstead-instructions",
+    "lockstead-unwind",
+    "lockstead-inspect",
+    "lockstead-preload",
+    "lockstead-cli",
     "lockstead-model",
     "lockstead-sim",
     "lockstead-bench",
 ];
 
 /// Those whose tests the emulator of one process can run: it has futexes, threads and signals.
-const IN_ONE_PROCESS: [&str; 5] = [
+const IN_ONE_PROCESS: [&str; 6] = [
     "lockstead-core",
     "lockstead-told",
     "lockstead-ledger",
     "lockstead-lockdep",
     "lockstead-rules",
+    "lockstead-unwind",
 ];
 
 /// Those whose tests need a kernel of the processor: for restartable sections, robust lists, `ptrace`,
 /// filters of system calls, and to start their own program again.
 const IN_A_MACHINE: [&str; 3] = ["lockstead-linux", "lockstead", "lockstead-instructions"];
+
+/// Those whose tests, in a machine, build programs by its own compilers and look at its own programs.
+const ON_A_DISK: [&str; 3] = ["lockstead-inspect", "lockstead-preload", "lockstead-cli"];
+
+/// What the compiler is told beside: the emulator is slower than what it would save.
+pub(super) const OPTIMISED: [&str; 2] =
+    ["--config", "profile.dev.package.lockstead-inspect.opt-level=2"];
+
+/// What of the workspace they read.
+const READ: [&str; 8] = [
+    "crates",
+    "docs",
+    "hangs",
+    "action.yml",
+    "README.md",
+    "CHANGELOG.md",
+    "Cargo.toml",
+    "Cargo.lock",
+];
 
 /// What of the packages is built and not run, with the reason.
 const NOT_RUN: [(&str, &str); 4] = [
@@ -75,6 +100,14 @@ pub(super) struct Program {
     path: String,
 }
 
+impl Program {
+    /// Returns the folder of its package, from that of the workspace.
+    fn folder(&self) -> String {
+        let manifest = manifest(&self.package);
+        manifest.trim_start_matches('/').trim_end_matches("/Cargo.toml").into()
+    }
+}
+
 /// Builds the tests of the packages.
 ///
 /// # Errors
@@ -83,8 +116,10 @@ pub(super) fn build(toolchain: &dyn Toolchain, packages: &[&str]) -> Result<Vec<
     println!("== building their tests");
     let mut words = vec!["cargo", "test", "--locked", "--no-run", "--target", TRIPLE];
     words.push("--message-format=json-render-diagnostics");
-    let runs =
-        |package: &&&str| IN_ONE_PROCESS.contains(*package) || IN_A_MACHINE.contains(*package);
+    words.extend(OPTIMISED);
+    let runs = |package: &&&str| {
+        [&IN_ONE_PROCESS[..], &IN_A_MACHINE, &ON_A_DISK].iter().any(|some| some.contains(*package))
+    };
     packages.iter().filter(runs).for_each(|package| words.extend(["-p", package]));
     if !words.contains(&"-p") {
         return Ok(Vec::new());
@@ -169,6 +204,7 @@ impl Report {
 pub(super) fn in_one_process(
     toolchain: &dyn Toolchain,
     programs: &[Program],
+    words: &[String],
     report: &mut Report,
 ) -> Result<(), String> {
     for program in programs {
@@ -177,8 +213,9 @@ pub(super) fn in_one_process(
         }
         let name = format!("{}: {} (one process)", program.package, program.name);
         println!("== {name}");
-        let words = ["timeout", "900", "qemu-aarch64", &program.path, "--nocapture"];
-        let output = toolchain.command(&words).output().map_err(|error| error.to_string())?;
+        let mut call = vec!["timeout", "900", "qemu-aarch64", &program.path, "--nocapture"];
+        call.extend(words.iter().map(String::as_str));
+        let output = toolchain.command(&call).output().map_err(|error| error.to_string())?;
         let text = [output.stdout, output.stderr].concat();
         report.ran(&name, &String::from_utf8_lossy(&text), output.status.success());
     }
@@ -217,23 +254,27 @@ pub(super) fn in_a_machine(
     machine: &Machine,
     toolchain: &dyn Toolchain,
     programs: &[Program],
+    words: &[String],
     report: &mut Report,
 ) -> Result<(), String> {
-    let mut chosen: Vec<(String, PathBuf)> = Vec::new();
+    let mut load =
+        Load { processor: NEWEST, disk: None, files: Vec::new(), programs: Vec::new(), words };
     for program in programs {
         if !IN_A_MACHINE.contains(&program.package.as_str()) {
             continue;
         }
-        let left = LEFT_OUT.iter().find(|(name, _)| *name == program.name);
-        match left {
-            Some((name, why)) => report.skipped(&format!("{}: {name}", program.package), why),
-            None => chosen.push((program.name.clone(), toolchain.outside(&program.path))),
+        if let Some((name, why)) = LEFT_OUT.iter().find(|(name, _)| *name == program.name) {
+            report.skipped(&format!("{}: {name}", program.package), why);
+            continue;
         }
+        let name = program.name.clone();
+        load.files.push((toolchain.outside(&program.path), format!("/programs/{name}")));
+        load.programs.push(Started { path: format!("./{name}"), name, folder: "/programs".into() });
     }
-    if chosen.is_empty() {
+    if load.programs.is_empty() {
         return Ok(());
     }
-    one_machine(machine, NEWEST, &chosen, report)?;
+    one_machine(machine, &load, report)?;
     if !machine.has_small_pages() {
         // It does not start: that processor has no pages of 16 KiB.
         report.skipped(
@@ -242,20 +283,61 @@ pub(super) fn in_a_machine(
         );
         return Ok(());
     }
-    chosen.retain(|(name, _)| OTHER_WAY.contains(&name.as_str()));
-    one_machine(machine, WITHOUT_LSE, &chosen, report)
+    load.processor = WITHOUT_LSE;
+    load.programs.retain(|program| OTHER_WAY.contains(&program.name.as_str()));
+    one_machine(machine, &load, report)
 }
 
-fn one_machine(
+/// Runs the programs that also need compilers and programs of their processor. What they need of the
+/// workspace, and what was built of it beside them, lies in the machine where it lay for the compiler.
+pub(super) fn on_a_disk(
     machine: &Machine,
-    processor: &str,
-    programs: &[(String, PathBuf)],
+    toolchain: &dyn Toolchain,
+    programs: &[Program],
+    words: &[String],
     report: &mut Report,
 ) -> Result<(), String> {
-    println!("== a machine with {} programs, processor {processor}", programs.len());
+    let chosen: Vec<&Program> =
+        programs.iter().filter(|program| ON_A_DISK.contains(&program.package.as_str())).collect();
+    if chosen.is_empty() {
+        return Ok(());
+    }
+    if !machine.has_small_pages() {
+        report.skipped(&ON_A_DISK.join(", "), "`lockstead run` is for kernels with pages of 4 KiB");
+        return Ok(());
+    }
+    // The libraries under programs are built with the command, which carries them.
+    let mut build = vec!["cargo", "build", "--locked", "--target", TRIPLE, "-p", "lockstead-cli"];
+    build.extend(OPTIMISED);
+    ends_well(&mut toolchain.command(&build))?;
+    let disk = toolchain.disk()?;
+    let built = format!("{OUTPUT}/build/{TRIPLE}");
+    let mut paths = vec![format!("{built}/debug/lockstead")];
+    for library in ["preload", "check"] {
+        let folder = format!("{built}/preload-images/{library}/{TRIPLE}/preload");
+        paths.push(format!("{folder}/liblockstead_preload.so"));
+    }
+    paths.extend(chosen.iter().map(|program| program.path.clone()));
+    let mut files: Vec<(PathBuf, String)> =
+        paths.into_iter().map(|path| (toolchain.outside(&path), path)).collect();
+    files.extend(READ.map(|name| (root().join(name), format!("{INSIDE}/{name}"))));
+    let started = |program: &&Program| Started {
+        name: format!("{}: {}", program.package, program.name),
+        path: program.path.clone(),
+        folder: format!("{INSIDE}/{}", program.folder()),
+    };
+    let programs = chosen.iter().map(started).collect();
+    let load = Load { processor: NEWEST, disk: Some(&disk), files, programs, words };
+    one_machine(machine, &load, report)
+}
+
+fn one_machine(machine: &Machine, load: &Load<'_>, report: &mut Report) -> Result<(), String> {
+    let processor = load.processor;
+    let disk = if load.disk.is_some() { ", a disk" } else { "" };
+    println!("== a machine with {} programs, processor {processor}{disk}", load.programs.len());
     let mut running: Option<(String, String)> = None;
     let mut ran = 0;
-    machine.run(processor, programs, |line| {
+    machine.run(load, |line| {
         if let Some((_, name)) = line.split_once(BEGINS) {
             println!("== {name} (a machine, {processor})");
             running = Some((name.into(), String::new()));
@@ -272,7 +354,7 @@ fn one_machine(
             println!("{line}");
         }
     })?;
-    if ran == programs.len() {
+    if ran == load.programs.len() {
         return Ok(());
     }
     let (name, output) = running.unwrap_or_default();

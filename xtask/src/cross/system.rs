@@ -16,31 +16,41 @@ const EMULATOR: &str = "qemu-aarch64";
 /// What a root has.
 const PACKAGES: &str = "rustc,cargo,libstd-rust-dev,libstd-rust-dev:arm64,gcc,libc6-dev,gcc-aarch64-linux-gnu,\
     g++-aarch64-linux-gnu,libc6-dev-arm64-cross,libc6:arm64,libgcc-s1:arm64,libstdc++6:arm64,qemu-user,\
-    pkg-config,ca-certificates";
+    pkg-config,ca-certificates,xz-utils";
 
 /// Where the sources lie inside a root, and where what is built does.
-const INSIDE: &str = "/lockstead";
-const OUTPUT: &str = "/output";
+pub(super) const INSIDE: &str = "/lockstead";
+pub(super) const OUTPUT: &str = "/output";
 
-/// Fetches what a machine needs: a kernel of the distribution's of each sort, and a shell.
+/// Fetches what a machine needs: a kernel of the distribution's of each sort, with its module for disks, and a
+/// shell.
 const MACHINE: &str = r#"
 set -e
 mkdir -p /machine/packages
 apt-get -q -o Acquire::Check-Valid-Until=false update
+# A root that was made before it was needed has none.
+command -v xz > /dev/null || apt-get -q -y -o APT::Sandbox::User=root install xz-utils
 cd /machine/packages
 for sort in cloud-arm64 arm64-16k; do
     image=$(apt-cache depends linux-image-$sort:arm64 | sed -n 's/.*Depends: \(linux-image-[^:]*\).*/\1/p' | head -n 1)
-    # The kernel itself is in a package of its own since 7.2.
-    binary=$(apt-cache depends $image:arm64 | sed -n 's/.*Depends: \(linux-binary-[^:]*\).*/\1/p' | head -n 1)
-    apt-get -q -o APT::Sandbox::User=root download ${binary:-$image}:arm64
-    rm -rf kernel && mkdir kernel && dpkg -x linux-*.deb kernel && rm linux-*.deb
+    # The kernel itself and its modules are in packages of their own since 7.2.
+    parts=$(apt-cache depends $image:arm64 | sed -n 's/.*Depends: \(linux-\(binary\|modules\)-[^:]*\).*/\1:arm64/p')
+    apt-get -q -o APT::Sandbox::User=root download ${parts:-$image:arm64}
+    rm -rf kernel && mkdir kernel
+    for package in linux-*.deb; do dpkg -x $package kernel; done
+    rm linux-*.deb
     cp "$(find kernel -name 'vmlinuz*' -type f | head -n 1)" /machine/vmlinuz-$sort
+    module=$(find kernel -name 'virtio_blk.ko*' -type f | head -n 1)
+    case $module in
+        *.xz) xz --decompress --stdout $module > /machine/virtio_blk-$sort ;;
+        *) cp $module /machine/virtio_blk-$sort ;;
+    esac
 done
 apt-get -q -o APT::Sandbox::User=root download busybox-static:arm64
 dpkg -x busybox-static_*.deb busybox
 cp "$(find busybox -path '*bin/busybox' -type f)" /machine/busybox
 rm -rf /machine/packages
-touch /machine/complete
+touch /machine/complete-with-modules
 "#;
 
 /// What builds for the other processor.
@@ -51,11 +61,15 @@ pub(super) trait Toolchain {
     fn outside(&self, path: &str) -> PathBuf;
     /// Returns the folder of a machine's parts.
     fn machine_folder(&self) -> Option<PathBuf>;
+    /// Returns the machine's disk, which the first call makes.
+    fn disk(&self) -> Result<PathBuf, String>;
 }
 
 /// A root of Debian's, entered by `chroot`.
 pub(super) struct Root {
     folder: PathBuf,
+    suite: String,
+    mirror: Option<String>,
 }
 
 impl Root {
@@ -72,7 +86,8 @@ impl Root {
                 .into());
         }
         let made = folder.join("root");
-        let root = Root { folder };
+        let mirrored = mirror.map(str::to_owned);
+        let root = Root { folder, suite: suite.into(), mirror: mirrored };
         // Written last: what is not complete is made anew.
         if !made.join("etc/lockstead-complete").exists() {
             is_installed("mmdebstrap", "mmdebstrap")?;
@@ -93,7 +108,7 @@ impl Root {
         }
         make_folder(&root.folder.join("output/home"))?;
         root.vendor()?;
-        if !made.join("machine/complete").exists() {
+        if !made.join("machine/complete-with-modules").exists() {
             println!("== fetching kernels");
             ends_well(&mut root.command(&["sh", "-c", MACHINE]))?;
         }
@@ -145,6 +160,10 @@ impl Toolchain for Root {
     fn machine_folder(&self) -> Option<PathBuf> {
         Some(self.folder.join("root"))
     }
+
+    fn disk(&self) -> Result<PathBuf, String> {
+        super::disk::set_up(&self.folder, &self.suite, self.mirror.as_deref())
+    }
 }
 
 /// What this system has.
@@ -189,6 +208,10 @@ impl Toolchain for Here {
 
     fn machine_folder(&self) -> Option<PathBuf> {
         None
+    }
+
+    fn disk(&self) -> Result<PathBuf, String> {
+        Err("a machine's disk is made beside a root alone".into())
     }
 }
 

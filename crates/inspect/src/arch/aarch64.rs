@@ -65,6 +65,9 @@ pub fn thread_pointer(tid: libc::pid_t, _: &HeldRegisters) -> io::Result<u64> {
 /// The number of the system call `futex`.
 pub const FUTEX: i64 = 98;
 
+/// The word of a spin lock of the C library's that is free.
+pub const SPIN_FREE: u32 = 0;
+
 /// Returns the number of the system call in these eight bytes, of which the instruction of the call is the
 /// last: `mov x8, #number; svc #0`.
 #[must_use]

@@ -48,6 +48,9 @@ pub fn thread_pointer(_: libc::pid_t, held: &HeldRegisters) -> io::Result<u64> {
 /// The number of the system call `futex`.
 pub const FUTEX: i64 = 202;
 
+/// The word of a spin lock of the C library's that is free.
+pub const SPIN_FREE: u32 = 1;
+
 /// Returns the number of the system call in these eight bytes, of which the instruction of the call is the
 /// last: `mov $number, %eax; syscall`.
 #[must_use]

@@ -10,6 +10,7 @@
 //! bare futex words. And of a mutex that is changing hands the word may say *taken* and name nobody.
 
 use super::words::WordOwners;
+use crate::arch::SPIN_FREE;
 use crate::glibc::{MUTEX_OWNER, READERS_SHIFT, RWLOCK_WRITER, WRITE_PHASE};
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::slots::WordOwner;
@@ -26,8 +27,6 @@ const BELOW_CEILING: u32 = 0x0007_ffff;
 /// The bytes of a lock from its beginning to the end of the word that names whoever has it alone.
 const TO_OWNER: usize = MUTEX_OWNER as usize + 4;
 const TO_WRITER: usize = RWLOCK_WRITER as usize + 4;
-/// The word of a spin lock that is free.
-const SPIN_FREE: u32 = 1;
 /// How often a word is read that says *taken* and names nobody.
 const TRIES: usize = 3;
 
