@@ -34,7 +34,7 @@ PROGRAMS = {
     "shards": "locks 4 1.2 16 3000 3000",
     "sqlite": "table 4 1.2 2000",
     "leveldb": "store 4 1.2 20",
-    "python": "interpreter.py 4 1.2",
+    "python": "interpreter.py 4 4",
     "pbzip2": "@pbzip2 -kcf -p4 -b1 FILE",
     "zstd": "@zstd -qcf -T4 -12 -B1048576 FILE",
     "xz": "@xz -kcf -T4 -3 --block-size=1000000 FILE",
@@ -50,7 +50,7 @@ def command(folder, words):
         data = os.path.join(folder, "data")
         if not os.path.exists(data):
             with open(data, "wb") as out:
-                for number in range(400_000):
+                for number in range(1_600_000):
                     out.write(b"%d %d\n" % (number, number * 2654435761 % 1000003))
         return [first[1:]] + [data if word == "FILE" else word for word in rest]
     source = os.path.join(HERE, first)
