@@ -124,3 +124,43 @@ fn a_wait_that_lasts_has_its_owners_and_what_they_do() {
     assert_eq!(last["doing"]["what"], format!("is now in the system call {PAUSE}"));
     assert!(last["doing"]["stack"]["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
 }
+
+#[test]
+fn each_kind_of_threads_has_its_part_in_each_lock() {
+    let Some(program) = program("hands.c") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.json");
+    let flags = ["--no-report", "--sort", "acquisitions", "--json", text(&file)];
+    assert!(under(&flags, &[program.as_os_str()]).end().status.success());
+    let report: Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("a report")).expect("JSON");
+    documented(&report);
+    let process = &report["processes"][0];
+    let kinds = process["threads"]["kinds"].as_array().expect("kinds");
+    let mut kinds: Vec<_> = kinds.iter().map(|kind| (&kind["start"], &kind["threads"])).collect();
+    kinds.sort_by_key(|(start, _)| start.to_string());
+    let expected = [(json!("consumer"), json!(2)), (json!("main"), json!(1))];
+    let expected = [&expected[..], &[(json!("producer"), json!(1))]].concat();
+    assert!(kinds.iter().copied().eq(expected.iter().map(|(a, b)| (a, b))), "{kinds:?}");
+
+    let all =
+        || ["locks", "idle"].iter().flat_map(|list| process[list].as_array().expect("a list"));
+    let object = |name: &str| all().find(|object| object["name"] == name).expect("it was used");
+    let count = |object: &Value, start: &str, what: &str| {
+        let roles = object["roles"].as_array().expect("roles");
+        let role = roles.iter().find(|role| role["start"] == start).expect("it took part");
+        role[what].as_u64().expect("a number")
+    };
+    let (store, filled, emptied) = (object("store"), object("filled"), object("emptied"));
+    assert_eq!(store["acquisitions"], 3, "what the conditions take back counts there");
+    // The producer signals each item and waits for none; whoever takes the last one signals once more,
+    // Each consumer signals when it begins and for each item, and wakes the other one when all are there.
+    assert_eq!([count(filled, "producer", "gives"), count(filled, "producer", "waits")], [100, 0]);
+    assert_eq!([count(filled, "consumer", "gives"), count(emptied, "consumer", "gives")], [2, 102]);
+    assert_eq!(count(emptied, "producer", "gives"), 0);
+    // Each holds the mutex once by itself, and once more after each wait.
+    for (start, by_itself, waits_at) in [("producer", 1, emptied), ("consumer", 2, filled)] {
+        let (holds, waits) = (count(store, start, "holds"), count(waits_at, start, "waits"));
+        assert!(waits > 0 && holds == by_itself + waits, "{start}: {holds} holds, {waits} waits");
+    }
+}

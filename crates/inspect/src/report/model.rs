@@ -335,8 +335,9 @@ pub struct LockReport {
     /// `live`; `destroyed`; `several destroyed` of one origin; `several` of one origin
     /// (`--by-class`, and groups). In `idle` all `destroyed` ones of one place are one entry.
     pub life: &'static str,
-    /// How often it was acquired; 0 of a futex word, of which only waits are seen; of a condition that serves as a lock, how often it was signalled
-    /// since it was first waited for.
+    /// How often it was acquired; that a wait at a condition takes the mutex back counts there, as one of the
+    /// condition. 0 of a futex word, of which only waits are seen; of a condition that serves as a lock, how often
+    /// it was signalled since it was first waited for.
     pub acquisitions: u64,
     /// Whether its waits alone are known: an acquisition without a wait was told to nobody, and is
     /// not in `acquisitions`.
