@@ -2,6 +2,7 @@
 
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{Locked, Mutex, Session, SessionOptions};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -226,6 +227,48 @@ fn a_client_that_was_stopped_past_its_lease_ends_its_command_before_it_does_more
     // Its late release has done the next owner no harm.
     guard.confirm().expect("held");
     guard.unlock().expect("released");
+}
+
+#[test]
+fn a_signal_gives_up_the_place_of_a_waiter_and_reaches_the_command_of_an_owner() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    // Not SIGINT, which the shell that runs tests in the background has them ignore.
+    let ended = |mut child: Ends| {
+        let pid = libc::pid_t::try_from(child.0.id()).expect("a number of a process");
+        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+        let until = Instant::now() + BOUND;
+        loop {
+            if let Some(status) = child.0.try_wait().expect("its status") {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "the signal did not end it");
+            std::thread::yield_now();
+        }
+    };
+    // A lease longer than all waits here: what is given up only with it comes too late.
+    let start = |words: &[&str]| {
+        let words = [&["lock", "--ttl", "600", "a", "--"], words].concat();
+        Ends(command(&members, &words).stdout(Stdio::piped()).spawn().expect("it runs"))
+    };
+    let script = "trap 'exit 5' TERM; echo in; while :; do sleep 0.05; done";
+    let mut owner = start(&["sh", "-c", script]);
+    let mut said = String::new();
+    let output = owner.0.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut said).expect("its output");
+    let waiter = start(&["true"]);
+    wait_for_places(&members, "a", 2);
+    assert_eq!(ended(waiter), Some(128 + libc::SIGTERM));
+    wait_for_places(&members, "a", 1);
+    assert_eq!(ended(owner), Some(5));
+    // It was released, and nobody died.
+    let next = session(&members);
+    let locked = Mutex::new(&next, "a").try_lock().expect("free");
+    assert!(matches!(locked, Locked::Acquired(_)), "{locked:?}");
 }
 
 fn wait_for_places_of_both(members: &Members) {

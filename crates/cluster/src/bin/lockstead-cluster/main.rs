@@ -6,6 +6,7 @@ mod demo;
 mod dump;
 mod local;
 mod lock;
+mod signals;
 mod storm;
 mod top;
 
