@@ -271,6 +271,37 @@ fn a_signal_gives_up_the_place_of_a_waiter_and_reaches_the_command_of_an_owner()
     assert!(matches!(locked, Locked::Acquired(_)), "{locked:?}");
 }
 
+#[test]
+fn commands_that_nest_two_locks_in_opposite_orders_are_named() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let own = env!("CARGO_BIN_EXE_lockstead-cluster");
+    // Each nests its second lock once its standard input ends.
+    let script = "cat; exec \"$0\" lock --wait 30 \"$1\" -- true";
+    let start = |first: &str, second: &str| {
+        let words = ["lock", "--ttl", "600", first, "--", "sh", "-c", script, own, second];
+        Ends(command(&members, &words).stdin(Stdio::piped()).spawn().expect("it runs"))
+    };
+    let (mut one, mut two) = (start("x", "y"), start("y", "x"));
+    wait_for_places_of_both(&members);
+    assert_eq!(run(&members, &["dump"]).0, Some(0));
+    for child in [&mut one, &mut two] {
+        drop(child.0.stdin.take());
+    }
+    wait_for_places(&members, "x", 2);
+    wait_for_places(&members, "y", 2);
+    let (status, text, errors) = run(&members, &["dump"]);
+    assert_eq!(status, Some(3), "{text}{errors}");
+    assert!(text.contains("DEADLOCK: 4 threads wait for each other"), "{text}");
+    for child in [&one, &two] {
+        let held = format!("process {0} thread {0} has ", child.0.id());
+        assert!(text.contains(&held), "{text}");
+    }
+}
+
 fn wait_for_places_of_both(members: &Members) {
     wait_for_places(members, "x", 1);
     wait_for_places(members, "y", 1);

@@ -198,6 +198,15 @@ fn text(survey: &Survey) -> String {
     for cycle in &survey.cycles {
         let _ = writeln!(text, "\nDEADLOCK: {} threads wait for each other", cycle.len());
         for edge in cycle {
+            if edge.command {
+                let (waiter, inner) = (thread(&edge.waiter), thread(&edge.holder));
+                let _ = writeln!(
+                    text,
+                    "  {waiter} has {} until its command ends, in which {inner} runs: {}",
+                    edge.lock, edge.place
+                );
+                continue;
+            }
             let kind = if edge.local { "the local lock" } else { "the lock" };
             let _ = writeln!(
                 text,

@@ -3,7 +3,7 @@
 use crate::common::{EtcdFlags, failed};
 use crate::signals::{Event, events};
 use clap::Args;
-use lockstead_cluster::{ClusterError, Locked, Mutex, MutexGuard, Patience};
+use lockstead_cluster::{ClusterError, Locked, Mutex, MutexGuard, Patience, UNDER};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::cell::Cell;
@@ -34,6 +34,8 @@ Examples:
 The command has in its environment:
   LOCKSTEAD_TOKEN     the fencing token, a decimal number that grows from owner to owner
   LOCKSTEAD_DEADLINE  until when the lock was certain as the command began, seconds since 1970
+  LOCKSTEAD_LEASE     the number of the lease; what takes locks in the command says by it under which
+                      lock it runs, so that `dump` finds deadlocks through commands
 
 SIGINT, SIGTERM and SIGHUP end the wait, and the place in the queue is given up; while the command runs
 its process group gets them, and the lock is released when the command has ended.
@@ -121,7 +123,7 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
             }
             repair => {
                 let words = ["sh".into(), "-c".into(), repair.into()];
-                match supervise(flags, &inconsistent, &words, &events)? {
+                match supervise(flags, (&inconsistent, session.lease()), &words, &events)? {
                     status if status.success() => inconsistent.mark_consistent().map_err(failed)?,
                     status => {
                         inconsistent.leave_to_the_next().map_err(failed)?;
@@ -149,7 +151,7 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
         Err(error @ ClusterError::Lost(_)) => return refuse(LOST, &error.to_string()),
         Err(error) => return Err(failed(error)),
     };
-    let status = supervise(flags, &guard, &flags.command, &events)?;
+    let status = supervise(flags, (&guard, session.lease()), &flags.command, &events)?;
     match guard.unlock() {
         Ok(()) => {}
         Err(error @ (ClusterError::Lost(_) | ClusterError::Removed)) => {
@@ -192,7 +194,7 @@ fn status_of(status: ExitStatus) -> u8 {
 /// one's.
 fn supervise(
     flags: &LockFlags,
-    guard: &MutexGuard,
+    (guard, lease): (&MutexGuard, i64),
     words: &[OsString],
     events: &(Sender<Event>, Receiver<Event>),
 ) -> Result<ExitStatus, Failure> {
@@ -203,6 +205,7 @@ fn supervise(
     command
         .args(&words[1..])
         .env("LOCKSTEAD_TOKEN", guard.token().to_string())
+        .env(UNDER, lease.to_string())
         .env("LOCKSTEAD_DEADLINE", format!("{:.3}", until.as_secs_f64()))
         // A group of its own gets the signals: a shell's children work under the lock, too.
         .process_group(0)
