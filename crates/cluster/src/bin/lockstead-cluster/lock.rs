@@ -59,7 +59,12 @@ pub(crate) struct LockFlags {
     #[arg(long, value_name = "MS", default_value_t = 1_000)]
     margin: u64,
     /// Wait at most so long for the lock
-    #[arg(long, value_name = "SECONDS", conflicts_with = "nonblock")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "nonblock",
+        allow_negative_numbers = true
+    )]
     wait: Option<f64>,
     /// Do not wait for the lock
     #[arg(long)]
@@ -72,10 +77,12 @@ pub(crate) struct LockFlags {
     /// deadline it is killed
     #[arg(long, value_name = "SIGNAL", default_value = "TERM", value_parser = ["TERM", "INT", "HUP", "KILL", "none"])]
     signal: String,
-    /// Milliseconds before the deadline at which the command gets the signal
+    /// Milliseconds before the deadline at which the command gets the signal: at most half of the lease
+    /// less the margin, for renewals come only after a third of that
     #[arg(long, value_name = "MS", default_value_t = 500)]
     grace: u64,
     /// Name of the lock
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
     /// The command and its arguments
     #[arg(last = true, required = true)]
@@ -89,6 +96,15 @@ pub(crate) struct LockFlags {
 pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
     let until = flags.wait.map(until).transpose()?.flatten();
     let margin = Duration::from_millis(flags.margin);
+    let most = Duration::from_secs(flags.ttl).saturating_sub(margin) / 2;
+    if Duration::from_millis(flags.grace) > most {
+        let why = format!(
+            "allowed with this --ttl and --margin: up to {}, or the command would get its signal before \
+             the lease is renewed",
+            most.as_millis()
+        );
+        return Err(Failure::option("--grace <MS>", flags.grace, why));
+    }
     let session =
         flags.etcd.session(Duration::from_secs(flags.ttl), margin).map_err(unreachable)?;
     let mutex = Mutex::new(&session, &flags.name);
@@ -101,13 +117,14 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
         }
         _ => true,
     };
-    // In place of a line of this source: the same one for everybody.
-    let words: Vec<_> = flags.command.iter().map(|word| word.to_string_lossy()).collect();
+    // In place of a line of this source, the same one for everybody. Not the arguments: whoever reads
+    // etcd is not to learn what secrets are among them.
+    let program = flags.command[0].to_string_lossy();
     let patience = match flags.nonblock {
         true => Patience::Never,
         false => Patience::While { until, goes_on: &goes_on },
     };
-    let locked = mutex.lock_as(patience, &words.join(" "));
+    let locked = mutex.lock_as(patience, &program);
     let guard = match locked {
         Ok(Locked::Acquired(guard)) => guard,
         Ok(Locked::OwnerDied(inconsistent)) => match flags.on_owner_died.as_str() {
