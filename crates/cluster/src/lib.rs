@@ -55,6 +55,6 @@ pub use lockstead::CancelToken;
 pub use mutex::{Mutex, MutexGuard};
 pub use rwlock::{ReadGuard, RwLock, WriteGuard};
 pub use semaphore::{Permits, Semaphore, SemaphoreUse};
-pub use session::{Health, Session, SessionOptions};
+pub use session::{Health, Session, SessionOptions, UNDER};
 pub use txn::{GuardedTxn, KeyValue};
 pub use wait::Patience;

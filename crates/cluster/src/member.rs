@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 /// What to do where there is no etcd.
 pub const HOW_TO_GET: &str = "etcd is not in PATH; install it (Debian and Ubuntu: apt-get install \
-                              etcd-server etcd-client), or name a cluster by --endpoints";
+                              etcd-server etcd-client)";
 
 /// The time within which members have to answer once they are started.
 const START: Duration = Duration::from_secs(30);

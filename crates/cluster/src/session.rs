@@ -53,6 +53,14 @@ fn host() -> String {
     name.trim().to_owned()
 }
 
+/// The variable by which `lockstead cluster lock` tells its command of its lease.
+pub const UNDER: &str = "LOCKSTEAD_LEASE";
+
+/// Returns the lease of the lock that this program is a command under; 0: of none.
+fn under() -> i64 {
+    std::env::var(UNDER).ok().and_then(|lease| lease.parse().ok()).unwrap_or(0)
+}
+
 /// What is known of a session's lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Health {
@@ -75,6 +83,7 @@ pub(crate) struct Inner {
     ttl: Duration,
     host: String,
     program: String,
+    under: i64,
     attempts: AtomicU64,
     /// Ends the heart, or has it beat at once.
     bell: Arc<Semaphore>,
@@ -153,6 +162,7 @@ impl Session {
             ttl,
             host,
             program: program.to_string_lossy().into_owned(),
+            under: under(),
             attempts: AtomicU64::new(1),
             bell: Arc::new(Semaphore::new(0)),
             left: Mutex::default(),
@@ -190,6 +200,7 @@ impl Session {
             ttl: self.inner.ttl,
             host: self.inner.host.clone(),
             program: self.inner.program.clone(),
+            under: self.inner.under,
             attempts: AtomicU64::new(1),
             bell: Arc::new(Semaphore::new(0)),
             left: Mutex::default(),
@@ -265,6 +276,7 @@ impl Session {
             tid: u32::try_from(tid).unwrap_or(0),
             thread: thread::current().name().unwrap_or_default().to_owned(),
             program: self.inner.program.clone(),
+            under: self.inner.under,
             place: format!("{}:{}", caller.file(), caller.line()),
             since: since.map_or(0, |since| since.as_secs()),
             says: says.to_owned(),

@@ -46,6 +46,8 @@ pub struct Place {
     pub lease: i64,
     /// What a leader says of itself.
     pub says: String,
+    /// The lease of the lock that its program is a command under (`lockstead cluster lock`); 0: of none.
+    pub under: i64,
 }
 
 /// A lock that somebody has, waits for, or has left in disorder.
@@ -72,6 +74,9 @@ pub struct Edge {
     pub lock: String,
     /// It is a lock within one host.
     pub local: bool,
+    /// It is no lock: the waiter has started a command under the lock, in which the other one runs.
+    #[serde(default)]
+    pub command: bool,
     /// Where the waiter asked for it.
     pub place: String,
 }
@@ -168,6 +173,7 @@ fn place(pair: &Pair) -> Place {
         token: u64::try_from(pair.created).unwrap_or(0) * TURNS,
         lease: pair.lease,
         says: who.says,
+        under: who.under,
     }
 }
 
@@ -221,6 +227,7 @@ impl Survey {
             survey.add_edges(&name, &places);
             survey.locks.push(LockState { name, places, owner_died, not_recoverable });
         }
+        survey.add_commands();
         survey.find_cycles();
         survey
     }
@@ -238,10 +245,33 @@ impl Survey {
                     holder: other.thread.clone(),
                     lock: name.to_owned(),
                     local: false,
+                    command: false,
                     place: waiter.place.clone(),
                 });
             }
         }
+    }
+
+    /// Adds that who has a lock for a command gives it back only after what that command waits for.
+    fn add_commands(&mut self) {
+        let places =
+            || self.locks.iter().flat_map(|lock| lock.places.iter().map(move |p| (lock, p)));
+        let within = || places().filter(|(_, place)| place.under != 0);
+        let pairs = within().flat_map(|(_, inner)| {
+            places()
+                .filter(|(_, outer)| outer.lease == inner.under)
+                .map(move |outer| (outer, inner))
+        });
+        let edges = pairs.map(|((lock, outer), inner)| Edge {
+            waiter: outer.thread.clone(),
+            holder: inner.thread.clone(),
+            lock: lock.name.clone(),
+            local: false,
+            command: true,
+            place: outer.place.clone(),
+        });
+        let edges: Vec<Edge> = edges.collect();
+        self.edges.extend(edges);
     }
 
     /// Adds who waits for whom within one host, and looks for cycles again.
@@ -316,11 +346,37 @@ mod tests {
             holder: thread(2),
             lock: "0x10".into(),
             local: true,
+            command: false,
             place: String::new(),
         }]);
         assert_eq!(survey.cycles.len(), 1);
         let locks: Vec<_> = survey.cycles[0].iter().map(|edge| edge.lock.as_str()).collect();
         assert_eq!(locks, ["0x10", "a"]);
+    }
+
+    #[test]
+    fn who_runs_a_command_under_a_lock_waits_for_what_that_command_waits_for() {
+        let place = |key: &str, created: i64, pid: u32, lease: i64, under: i64| {
+            let who = Who { host: "h".into(), pid, tid: pid, under, ..Who::default() };
+            let value = who.to_json().into_bytes();
+            Pair { key: format!("r/lock/{key}"), value, created, changed: created, lease }
+        };
+        // The command under `a`, of lease 1, takes `b` and waits for `c`: nobody waits for each other.
+        let mut pairs = vec![
+            place("a/q/w-1-1", 1, 1, 1, 0),
+            place("b/q/w-2-1", 2, 2, 2, 1),
+            place("c/q/w-9-1", 3, 9, 9, 8),
+            place("c/q/w-2-2", 4, 2, 2, 1),
+        ];
+        assert_eq!(Survey::of(9, "r/lock/", &pairs).cycles, Vec::<Vec<Edge>>::new());
+        // Now who has `c` waits for `a`.
+        pairs.push(place("a/q/w-9-2", 5, 9, 9, 8));
+        let survey = Survey::of(9, "r/lock/", &pairs);
+        assert_eq!(survey.cycles.len(), 1);
+        let edges = survey.cycles[0].iter();
+        let edges: Vec<_> =
+            edges.map(|edge| (edge.waiter.pid, edge.holder.pid, edge.command)).collect();
+        assert_eq!(edges, [(1, 2, true), (2, 9, false), (9, 1, false)]);
     }
 
     #[test]

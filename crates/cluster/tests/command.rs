@@ -2,6 +2,7 @@
 
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{Locked, Mutex, Session, SessionOptions};
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -27,16 +28,21 @@ fn session(members: &Members) -> Session {
 
 /// Waits until so many stand in the queue of a lock.
 fn wait_for_places(members: &Members, name: &str, number: usize) {
+    wait_until(members, name, |places| places == number);
+}
+
+/// Waits until the number of those that stand in the queue of a lock is one that is wanted.
+fn wait_until(members: &Members, name: &str, wanted: impl Fn(usize) -> bool) {
     let survey = lockstead_cluster::survey::Surveyor::new(members.options(), "lockstead");
     let survey = survey.expect("a client");
     let until = Instant::now() + BOUND;
     loop {
         let found = survey.look().expect("an answer");
         let lock = found.locks.iter().find(|lock| lock.name == name);
-        if lock.is_some_and(|lock| lock.places.len() == number) {
+        if lock.is_some_and(|lock| wanted(lock.places.len())) {
             return;
         }
-        assert!(Instant::now() < until, "{number} places of {name} never came");
+        assert!(Instant::now() < until, "the places of {name} never came");
     }
 }
 
@@ -228,9 +234,83 @@ fn a_client_that_was_stopped_past_its_lease_ends_its_command_before_it_does_more
     guard.unlock().expect("released");
 }
 
+#[test]
+fn a_signal_gives_up_the_place_of_a_waiter_and_reaches_the_command_of_an_owner() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    // Not SIGINT, which the shell that runs tests in the background has them ignore.
+    let ended = |mut child: Ends| {
+        let pid = libc::pid_t::try_from(child.0.id()).expect("a number of a process");
+        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
+        assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
+        let until = Instant::now() + BOUND;
+        loop {
+            if let Some(status) = child.0.try_wait().expect("its status") {
+                return status.code();
+            }
+            assert!(Instant::now() < until, "the signal did not end it");
+            std::thread::yield_now();
+        }
+    };
+    // A lease longer than all waits here: what is given up only with it comes too late.
+    let start = |words: &[&str]| {
+        let words = [&["lock", "--ttl", "600", "a", "--"], words].concat();
+        Ends(command(&members, &words).stdout(Stdio::piped()).spawn().expect("it runs"))
+    };
+    let script = "trap 'exit 5' TERM; echo in; while :; do sleep 0.05; done";
+    let mut owner = start(&["sh", "-c", script]);
+    let mut said = String::new();
+    let output = owner.0.stdout.take().expect("a pipe");
+    BufReader::new(output).read_line(&mut said).expect("its output");
+    let waiter = start(&["true"]);
+    wait_for_places(&members, "a", 2);
+    assert_eq!(ended(waiter), Some(128 + libc::SIGTERM));
+    wait_for_places(&members, "a", 1);
+    assert_eq!(ended(owner), Some(5));
+    // It was released, and nobody died.
+    let next = session(&members);
+    let locked = Mutex::new(&next, "a").try_lock().expect("free");
+    assert!(matches!(locked, Locked::Acquired(_)), "{locked:?}");
+}
+
+#[test]
+fn commands_that_nest_two_locks_in_opposite_orders_are_named() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let own = env!("CARGO_BIN_EXE_lockstead-cluster");
+    // Each nests its second lock once its standard input ends.
+    let script = "cat; exec \"$0\" lock --wait 30 \"$1\" -- true";
+    let start = |first: &str, second: &str| {
+        let words = ["lock", "--ttl", "600", first, "--", "sh", "-c", script, own, second];
+        Ends(command(&members, &words).stdin(Stdio::piped()).spawn().expect("it runs"))
+    };
+    let (mut one, mut two) = (start("x", "y"), start("y", "x"));
+    wait_for_places_of_both(&members);
+    assert_eq!(run(&members, &["dump"]).0, Some(0));
+    for child in [&mut one, &mut two] {
+        drop(child.0.stdin.take());
+    }
+    wait_for_places(&members, "x", 2);
+    wait_for_places(&members, "y", 2);
+    let (status, text, errors) = run(&members, &["dump"]);
+    assert_eq!(status, Some(3), "{text}{errors}");
+    assert!(text.contains("DEADLOCK: 4 threads wait for each other"), "{text}");
+    for child in [&one, &two] {
+        let held = format!("process {0} thread {0} has ", child.0.id());
+        assert!(text.contains(&held), "{text}");
+    }
+}
+
 fn wait_for_places_of_both(members: &Members) {
-    wait_for_places(members, "x", 1);
-    wait_for_places(members, "y", 1);
+    // Or more: the other one may have gone on to its second lock.
+    wait_until(members, "x", |places| places >= 1);
+    wait_until(members, "y", |places| places >= 1);
 }
 
 #[test]
@@ -250,6 +330,34 @@ fn a_lock_under_which_nobody_is_has_no_key_left() {
         (Some(0), "nobody has or waits for a lock\n".into(), String::new())
     );
     assert_eq!(run(&members, &["release", "a"]).0, Some(3));
+
+    // What a dead owner has left is shown, and freed.
+    match Mutex::new(&one, "a").lock().expect("acquired") {
+        Locked::Acquired(guard) => std::mem::forget(guard),
+        other => panic!("{other:?}"),
+    }
+    one.close().expect("closed");
+    assert_eq!(run(&members, &["dump"]).1, "a  an owner died\n");
+    let (status, _, errors) = run(&members, &["release", "a", "--force"]);
+    assert!(status == Some(0) && errors.contains("freed"), "{errors}");
+    assert_eq!(run(&members, &["lock", "a", "--", "true"]).0, Some(0));
+}
+
+#[test]
+fn what_cannot_be_done_is_said_before_etcd_is_asked() {
+    for (words, says) in [
+        (&["lock", "", "--", "true"][..], "<NAME>"),
+        (&["lock", "--wait", "-1", "a", "--", "true"], "from 0"),
+        (&["lock", "--grace", "4501", "a", "--", "true"], "up to 4500"),
+        (&["lock", "--endpoints", "http://a,https://b", "a", "--", "true"], "--cacert"),
+        (&["ls", "--endpoints", "https://a"], "--cacert"),
+        (&["bench", "--turns", "0"], "--turns"),
+    ] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+        let output = command.args(words).output().expect("it runs");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && errors.contains(says), "{words:?}: {errors}");
+    }
 }
 
 #[test]

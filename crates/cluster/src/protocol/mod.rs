@@ -155,9 +155,17 @@ pub(crate) struct Who {
     /// What a leader says of itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) says: String,
+    /// The lease of the lock that its program is a command under; 0: of none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(crate) under: i64,
     /// A waiter for permits has got them.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_in: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it by reference")]
+fn is_zero(number: &i64) -> bool {
+    *number == 0
 }
 
 impl Who {

@@ -37,6 +37,13 @@ impl EtcdFlags {
     pub(crate) fn client(&self) -> Result<ClientOptions, Failure> {
         let mut options = ClientOptions::of(&self.endpoints)
             .map_err(|why| Failure::option("--endpoints <URL,…>", &self.endpoints, why))?;
+        if self.cacert.is_none()
+            && self.endpoints.split(',').any(|e| e.trim().starts_with("https:"))
+        {
+            let why =
+                "an endpoint with https: needs --cacert FILE, the certificates of its authorities";
+            return Err(Failure::Usage(why.into()));
+        }
         if let Some(user) = &self.user {
             let split = user.split_once(':').ok_or_else(|| {
                 Failure::Usage("--user wants NAME:PASSWORD, with a colon between them".into())

@@ -58,7 +58,13 @@ Examples:
   lockstead cluster release nightly --force
 
 The holder goes on until it looks: up to a third of its lease, or longer if it is stopped. What it
-writes meanwhile is refused only where tokens are checked. All that its session holds is lost.")]
+writes meanwhile is refused only where tokens are checked. All that its session holds is lost.
+
+Exit status:
+  0    taken, or freed of what a dead owner left
+  1    etcd cannot be asked
+  2    wrong usage, or --force is not there: whom it would be taken from was shown
+  3    nobody has a lock of this name, and no dead owner left one")]
 pub(crate) struct ReleaseFlags {
     #[command(flatten)]
     etcd: EtcdFlags,
@@ -121,7 +127,11 @@ pub(crate) fn release(flags: &ReleaseFlags) -> Result<(), Failure> {
         };
         return Err(Failure::Usage(format!("{from}; say --force to do it")));
     }
-    for place in surveyor.release_by_force(&flags.name).map_err(failed)? {
+    let taken = surveyor.release_by_force(&flags.name).map_err(failed)?;
+    if taken.is_empty() {
+        output::note(format_args!("{} was freed of what a dead owner left", flags.name));
+    }
+    for place in taken {
         output::note(format_args!(
             "warning: taken from {}, which goes on until it looks; what it writes where no token is \
              checked may meet the next owner's",
@@ -179,7 +189,7 @@ pub(crate) fn table(survey: &Survey) -> String {
 fn text(survey: &Survey) -> String {
     let mut text = String::new();
     for lock in &survey.locks {
-        let _ = writeln!(text, "{}  {}", lock.name, state(lock));
+        let _ = writeln!(text, "{}", format!("{}  {}", lock.name, state(lock)).trim_end());
         for place in &lock.places {
             let verb = if place.holds { "held" } else { "waited for" };
             let _ = writeln!(
@@ -198,6 +208,15 @@ fn text(survey: &Survey) -> String {
     for cycle in &survey.cycles {
         let _ = writeln!(text, "\nDEADLOCK: {} threads wait for each other", cycle.len());
         for edge in cycle {
+            if edge.command {
+                let (waiter, inner) = (thread(&edge.waiter), thread(&edge.holder));
+                let _ = writeln!(
+                    text,
+                    "  {waiter} has {} until its command ends, in which {inner} runs: {}",
+                    edge.lock, edge.place
+                );
+                continue;
+            }
             let kind = if edge.local { "the local lock" } else { "the lock" };
             let _ = writeln!(
                 text,

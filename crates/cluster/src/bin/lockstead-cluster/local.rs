@@ -56,6 +56,7 @@ fn of_dump(host: &str, pid: u32, dump: &Value) -> Vec<Edge> {
                     holder: name(*holder),
                     lock: lock["name"].as_str().unwrap_or("without a name").to_owned(),
                     local: true,
+                    command: false,
                     place: String::new(),
                 });
             }

@@ -1,17 +1,19 @@
 //! `lockstead cluster lock NAME -- COMMAND`: a command that runs while a lock is held.
 
 use crate::common::{EtcdFlags, failed};
+use crate::signals::{Event, events};
 use clap::Args;
-use lockstead_cluster::{ClusterError, Locked, Mutex, MutexGuard};
+use lockstead_cluster::{ClusterError, Locked, Mutex, MutexGuard, Patience, UNDER};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The lock was not acquired in time.
 const BUSY: u8 = 75;
@@ -32,8 +34,13 @@ Examples:
 The command has in its environment:
   LOCKSTEAD_TOKEN     the fencing token, a decimal number that grows from owner to owner
   LOCKSTEAD_DEADLINE  until when the lock was certain as the command began, seconds since 1970
+  LOCKSTEAD_LEASE     the number of the lease; what takes locks in the command says by it under which
+                      lock it runs, so that `dump` finds deadlocks through commands
 
-Exit status: the command's own, 128 and the number of the signal that ended it, or:
+SIGINT, SIGTERM and SIGHUP end the wait, and the place in the queue is given up; while the command runs
+its process group gets them, and the lock is released when the command has ended.
+
+Exit status: the command's own, 128 and the number of the signal that ended it or the wait, or:
   69   no endpoint of etcd answered
   75   the lock was not free, or not in time (--nonblock, --wait)
   76   the lease was lost while the command ran: it was ended, see --signal
@@ -52,7 +59,12 @@ pub(crate) struct LockFlags {
     #[arg(long, value_name = "MS", default_value_t = 1_000)]
     margin: u64,
     /// Wait at most so long for the lock
-    #[arg(long, value_name = "SECONDS", conflicts_with = "nonblock")]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        conflicts_with = "nonblock",
+        allow_negative_numbers = true
+    )]
     wait: Option<f64>,
     /// Do not wait for the lock
     #[arg(long)]
@@ -65,10 +77,12 @@ pub(crate) struct LockFlags {
     /// deadline it is killed
     #[arg(long, value_name = "SIGNAL", default_value = "TERM", value_parser = ["TERM", "INT", "HUP", "KILL", "none"])]
     signal: String,
-    /// Milliseconds before the deadline at which the command gets the signal
+    /// Milliseconds before the deadline at which the command gets the signal: at most half of the lease
+    /// less the margin, for renewals come only after a third of that
     #[arg(long, value_name = "MS", default_value_t = 500)]
     grace: u64,
     /// Name of the lock
+    #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
     /// The command and its arguments
     #[arg(last = true, required = true)]
@@ -80,20 +94,37 @@ pub(crate) struct LockFlags {
 /// # Errors
 /// As [`Failure`]; the command's status is one.
 pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
+    let until = flags.wait.map(until).transpose()?.flatten();
     let margin = Duration::from_millis(flags.margin);
+    let most = Duration::from_secs(flags.ttl).saturating_sub(margin) / 2;
+    if Duration::from_millis(flags.grace) > most {
+        let why = format!(
+            "allowed with this --ttl and --margin: up to {}, or the command would get its signal before \
+             the lease is renewed",
+            most.as_millis()
+        );
+        return Err(Failure::option("--grace <MS>", flags.grace, why));
+    }
     let session =
         flags.etcd.session(Duration::from_secs(flags.ttl), margin).map_err(unreachable)?;
     let mutex = Mutex::new(&session, &flags.name);
-    let locked = match (flags.nonblock, flags.wait) {
-        (true, _) => mutex.try_lock(),
-        (false, None) => mutex.lock(),
-        (false, Some(seconds)) => {
-            let time = Duration::try_from_secs_f64(seconds).map_err(|_| {
-                Failure::option("--wait <SECONDS>", seconds, "allowed: a number of seconds from 0")
-            })?;
-            mutex.lock_timeout(time)
+    let events = events()?;
+    let interrupted = Cell::new(0);
+    let goes_on = || match events.1.try_recv() {
+        Ok(Event::Signal(signal)) => {
+            interrupted.set(signal);
+            false
         }
+        _ => true,
     };
+    // In place of a line of this source, the same one for everybody. Not the arguments: whoever reads
+    // etcd is not to learn what secrets are among them.
+    let program = flags.command[0].to_string_lossy();
+    let patience = match flags.nonblock {
+        true => Patience::Never,
+        false => Patience::While { until, goes_on: &goes_on },
+    };
+    let locked = mutex.lock_as(patience, &program);
     let guard = match locked {
         Ok(Locked::Acquired(guard)) => guard,
         Ok(Locked::OwnerDied(inconsistent)) => match flags.on_owner_died.as_str() {
@@ -109,7 +140,7 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
             }
             repair => {
                 let words = ["sh".into(), "-c".into(), repair.into()];
-                match supervise(flags, &inconsistent, &words)? {
+                match supervise(flags, (&inconsistent, session.lease()), &words, &events)? {
                     status if status.success() => inconsistent.mark_consistent().map_err(failed)?,
                     status => {
                         inconsistent.leave_to_the_next().map_err(failed)?;
@@ -124,13 +155,20 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
         Err(error @ (ClusterError::Held | ClusterError::TimedOut)) => {
             return refuse(BUSY, &format!("{}: {error}", flags.name));
         }
+        Err(ClusterError::Cancelled) => {
+            let status = u8::try_from(128 + interrupted.get()).unwrap_or(1);
+            return refuse(
+                status,
+                &format!("{}: interrupted, the lock was not acquired", flags.name),
+            );
+        }
         Err(error @ ClusterError::Unreachable { .. }) => {
             return refuse(UNREACHABLE, &error.to_string());
         }
         Err(error @ ClusterError::Lost(_)) => return refuse(LOST, &error.to_string()),
         Err(error) => return Err(failed(error)),
     };
-    let status = supervise(flags, &guard, &flags.command)?;
+    let status = supervise(flags, (&guard, session.lease()), &flags.command, &events)?;
     match guard.unlock() {
         Ok(()) => {}
         Err(error @ (ClusterError::Lost(_) | ClusterError::Removed)) => {
@@ -143,6 +181,14 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
         0 => Ok(()),
         status => Err(Failure::Program(status)),
     }
+}
+
+/// Returns the end of a wait of so many seconds; `None` if no clock goes so far.
+fn until(seconds: f64) -> Result<Option<Instant>, Failure> {
+    let time = Duration::try_from_secs_f64(seconds).map_err(|_| {
+        Failure::option("--wait <SECONDS>", seconds, "allowed: a number of seconds from 0")
+    })?;
+    Ok(Instant::now().checked_add(time))
 }
 
 fn unreachable(failure: Failure) -> Failure {
@@ -165,8 +211,9 @@ fn status_of(status: ExitStatus) -> u8 {
 /// one's.
 fn supervise(
     flags: &LockFlags,
-    guard: &MutexGuard,
+    (guard, lease): (&MutexGuard, i64),
     words: &[OsString],
+    events: &(Sender<Event>, Receiver<Event>),
 ) -> Result<ExitStatus, Failure> {
     let deadline = guard.check().map_err(failed)?;
     let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -175,6 +222,7 @@ fn supervise(
     command
         .args(&words[1..])
         .env("LOCKSTEAD_TOKEN", guard.token().to_string())
+        .env(UNDER, lease.to_string())
         .env("LOCKSTEAD_DEADLINE", format!("{:.3}", until.as_secs_f64()))
         // A group of its own gets the signals: a shell's children work under the lock, too.
         .process_group(0)
@@ -193,13 +241,14 @@ fn supervise(
         status: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
         text: format!("cannot start {}: {error}", words[0].display()),
     })?;
-    watch_over(flags, guard, child)
+    watch_over(flags, guard, child, events)
 }
 
 fn watch_over(
     flags: &LockFlags,
     guard: &MutexGuard,
     mut child: Child,
+    (sender, events): &(Sender<Event>, Receiver<Event>),
 ) -> Result<ExitStatus, Failure> {
     let group = libc::pid_t::try_from(child.id()).unwrap_or(0);
     let signal = match flags.signal.as_str() {
@@ -214,17 +263,18 @@ fn watch_over(
         // the number is still its own. Number 0 asks only whether it is there.
         unsafe { libc::kill(-group, signal) };
     };
-    let (ended, end) = mpsc::channel();
-    thread::spawn(move || ended.send(child.wait()));
+    let ended = sender.clone();
+    thread::spawn(move || ended.send(Event::Ended(child.wait())));
     let grace = Duration::from_millis(flags.grace);
     let mut warned = false;
     loop {
         // The deadline moves on while etcd answers: it is looked at again where it would have been.
         let left = guard.safe_for();
         let pause = if warned { left } else { left.saturating_sub(grace) };
-        match end.recv_timeout(pause.max(Duration::from_millis(1))) {
+        match events.recv_timeout(pause.max(Duration::from_millis(1))) {
+            Ok(Event::Signal(signal)) => send(signal),
             // It was asked to end, whatever it says of that.
-            Ok(Ok(status)) if warned => {
+            Ok(Event::Ended(Ok(status))) if warned => {
                 return Err(Failure::Refused {
                     status: LOST,
                     text: format!(
@@ -232,8 +282,8 @@ fn watch_over(
                     ),
                 });
             }
-            Ok(_) if warned => return Err(lost()),
-            Ok(status) => {
+            Ok(Event::Ended(_)) if warned => return Err(lost()),
+            Ok(Event::Ended(status)) => {
                 return status.map_err(|error| Failure::Run(format!("cannot wait: {error}")));
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -255,7 +305,9 @@ fn watch_over(
             warned = false;
         }
         if left.is_zero() {
-            let _ = end.recv();
+            while let Ok(Event::Signal(signal)) = events.recv() {
+                send(signal);
+            }
             return Err(lost());
         }
     }

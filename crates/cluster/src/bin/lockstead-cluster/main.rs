@@ -6,6 +6,7 @@ mod demo;
 mod dump;
 mod local;
 mod lock;
+mod signals;
 mod storm;
 mod top;
 
@@ -29,7 +30,7 @@ Exit status:
   0    done
   1    something failed on the way
   2    wrong usage
-  3    dump: there is a deadlock
+  3    dump: there is a deadlock; release: nobody has that lock
 
 `lock` has its own: see `lockstead cluster lock --help`.")]
 struct Cli {

@@ -40,10 +40,11 @@ Examples:
   lockstead cluster storm --seconds 60
   lockstead cluster storm --seed 7 --seconds 240 --locks 8 --clients 32 --namespaces --clocks
 
-Faults wait for their moment: a client is stopped, killed or cut off, or its request lost, late or repeated,
-or a member hurt, while that client holds the lock, is about to write, gives it back, claims it or asks for
-it. The same seed gives each lock the same faults in the same order. Clients and members are processes on
-addresses of this machine alone. Exit status 1 if anything that must hold did not.")]
+Faults wait for their moment: a client is stopped, killed or cut off, or its request lost, late or
+repeated, or a member hurt, while that client holds the lock, is about to write, gives it back,
+claims it or asks for it. The same seed gives each lock the same faults in the same order. Clients
+and members are processes on addresses of this machine alone. Exit status 1 if anything that must
+hold did not.")]
 pub(crate) struct StormFlags {
     /// Seed of the faults
     #[arg(long, default_value_t = 1)]

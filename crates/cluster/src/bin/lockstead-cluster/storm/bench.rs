@@ -8,6 +8,7 @@ use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use lockstead_render::table::{TextTable, time};
 use serde::Serialize;
+use std::num::NonZeroUsize;
 use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -30,8 +31,8 @@ pub(crate) struct BenchFlags {
     #[arg(long, value_name = "N,…", default_value = "1,4,16,64,256", value_delimiter = ',')]
     clients: Vec<usize>,
     /// Turns of each measurement, at least one of each client
-    #[arg(long, default_value_t = 200)]
-    turns: usize,
+    #[arg(long, default_value = "200")]
+    turns: NonZeroUsize,
     /// Write JSON to standard output, and nothing else
     #[arg(long)]
     json: bool,
@@ -68,7 +69,9 @@ pub(crate) fn bench(flags: &BenchFlags) -> Result<(), Failure> {
         if *clients == 0 || *clients > 1024 {
             return Err(Failure::option("--clients <N,…>", clients, "allowed: 1 to 1024"));
         }
-        rows.push(measure(&client, *clients, flags.turns.div_ceil(*clients)).map_err(failed)?);
+        rows.push(
+            measure(&client, *clients, flags.turns.get().div_ceil(*clients)).map_err(failed)?,
+        );
         output::note(format_args!("{clients} clients: measured"));
     }
     if flags.json {
