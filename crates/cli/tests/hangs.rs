@@ -3,6 +3,7 @@
 //!
 //! `cargo run -p lockstead-hangs` has all of them, in more languages and built in more ways.
 
+use crate::common::follows_landing_pads;
 use lockstead_hangs::asking::{Mode, ask};
 use lockstead_hangs::builds::{Builds, Program, SHIPPED, WAYS};
 use lockstead_hangs::judgement::{Judgement, Verdict};
@@ -82,8 +83,8 @@ fn owners_in_words_are_named() {
 
 #[test]
 fn owners_with_landing_pads_are_named() {
-    if !cfg!(target_arch = "x86_64") {
-        return println!("skipped: landing pads are followed on x86-64 alone");
+    if !follows_landing_pads() {
+        return;
     }
     for case in
         ["abba", "field", "vector", "closure", "temporary", "deep", "ring", "dropped", "condition"]

@@ -110,7 +110,14 @@ fn code_without_tables_that_goes_by_an_unknown_frame_ends_the_stack_with_a_reaso
     let program = Running::start(&program, &["1", "2"]);
     let Some(found) = stacks(&program, "waiter", FUTEX, 1) else { return };
     let own = own(&found[0], "sleepers-bare-o0");
-    assert!(own.len() == 1 && own[0].starts_with("take_the_lock+0x"), "{own:?}");
+    assert!(own[0].starts_with("take_the_lock+0x"), "{own:?}");
+    if cfg!(target_arch = "aarch64") {
+        // What sleeps there keeps the frame pointer, by which the stack goes on.
+        let names: Vec<&str> = own.iter().filter_map(|frame| frame.split('+').next()).collect();
+        assert_eq!(names, ["take_the_lock", "take_the_lock", "take_the_lock", "waiter"]);
+        return;
+    }
+    assert_eq!(own.len(), 1, "{own:?}");
     let StackEnd::NoUnwindInformation { module, .. } = &found[0].end else { panic!("{found:#?}") };
     assert!(module.as_ref().is_some_and(|m| m.ends_with("sleepers-bare-o0")), "{module:?}");
 }
@@ -168,11 +175,11 @@ fn a_signal_handler_stands_on_what_it_interrupted() {
             let Some(found) = stacks(&program, "handler", libc::SYS_clock_nanosleep, 1) else {
                 return;
             };
-            // Not the line after the division, nor the function's end: the
+            // Not the line after the access, nor the function's end: the
             // address of the interrupted instruction is exact.
             let expected = [
                 "on_signal() at handler.c:16",
-                "divide() at handler.c:22",
+                "faults() at handler.c:22",
                 "main() at handler.c:36",
             ];
             let own = own(&found[0], name);

@@ -236,7 +236,7 @@ int main(int argc, char **argument)
     }
     if (is("small-stack")) {
         must(pthread_attr_init(&attribute));
-        must(pthread_attr_setstacksize(&attribute, 16384));
+        must(pthread_attr_setstacksize(&attribute, PTHREAD_STACK_MIN));
         must(pthread_create(&thread, &attribute, on_a_small_stack, NULL));
     }
     if (is("child-cross"))

@@ -93,7 +93,7 @@ static int wakes_later(void *unused)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     while (!unused)
-        syscall(SYS_pause);
+        syscall(SYS_ppoll, NULL, 0, NULL, NULL, 0);
     return 0;
 }
 static void has_sibling(void)

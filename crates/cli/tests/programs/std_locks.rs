@@ -62,7 +62,8 @@ fn await_sleepers(word: usize, sleepers: usize) {
         let calls = tasks
             .filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("syscall")).ok());
         let word = format!("0x{word:x}");
-        calls.filter(|call| call.starts_with("202 ") && call.contains(&word)).count() == sleepers
+        let futex = if cfg!(target_arch = "x86_64") { "202 " } else { "98 " };
+        calls.filter(|call| call.starts_with(futex) && call.contains(&word)).count() == sleepers
     };
     while !are_there() {
         thread::yield_now();

@@ -6,8 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The place where Debian and others keep libraries.
-const LIBRARIES: [&str; 4] =
-    ["/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib"];
+const LIBRARIES: [&str; 5] = [
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/lib64",
+    "/usr/lib",
+    "/usr/local/lib",
+];
 
 fn library(name: &str) -> Option<PathBuf> {
     let found = LIBRARIES.iter().map(|folder| Path::new(folder).join(name)).find(|f| f.is_file());

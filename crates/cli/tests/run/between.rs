@@ -1,5 +1,6 @@
 //! Locks that several processes share: who has one in another process, and cycles through both.
 
+use crate::common::PAUSE;
 use crate::programs::{Running, blocked, line, only, program, under};
 
 fn start(flags: &[&str], how: &str) -> Option<Running> {
@@ -41,7 +42,7 @@ fn an_owner_in_another_process_is_described_as_one_of_ones_own() {
     for part in [
         "held by thread \"main\" (tid #) of between (pid #), acquired at:\n",
         &took,
-        "is now in the system call pause:\n",
+        &format!("is now in the system call {PAUSE}:\n"),
         &keeps,
     ] {
         assert!(report.contains(part), "no {part:?} in {report}");

@@ -1,7 +1,7 @@
 //! A run in which nothing moves: it is said once, with all threads, and then what was asked for is
 //! done.
 
-use crate::common::{documented, run, text};
+use crate::common::{PAUSE, documented, run, text};
 use crate::programs::{Running, fixed, only, program, skip, under};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt;
@@ -74,7 +74,7 @@ fn a_child_that_is_not_watched_is_shown_too() {
         hung(&["--on-hang", "dump"], &["sh", "-c", &format!("{} pause; :", text(&waits))]);
     let stderr = running.stderr();
     assert!(stderr.contains(": 2 processes, "), "{stderr}");
-    assert!(stderr.contains("is asleep in pause()"), "{stderr}");
+    assert!(stderr.contains(&format!("is asleep in {PAUSE}()")), "{stderr}");
     assert_eq!(running.terminate().status.code(), Some(4));
 }
 

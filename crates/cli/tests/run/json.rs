@@ -1,6 +1,6 @@
 //! Findings in the report as JSON.
 
-use crate::common::{documented, text};
+use crate::common::{PAUSE, documented, text};
 use crate::programs::{line, program, under};
 use serde_json::{Value, json};
 
@@ -121,6 +121,6 @@ fn a_wait_that_lasts_has_its_owners_and_what_they_do() {
     assert_eq!(site(&owner["holds"]["stack"]), at("owners.c", "waits", "waits-holds"));
     assert_eq!(owner["doing"], Value::Null);
     assert_eq!(last["holds"]["lock"]["name"], "other");
-    assert_eq!(last["doing"]["what"], "is now in the system call pause");
+    assert_eq!(last["doing"]["what"], format!("is now in the system call {PAUSE}"));
     assert!(last["doing"]["stack"]["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
 }

@@ -1,7 +1,7 @@
 //! Locks of Rust's std under `lockstead run`: programs that rustc has built, with nothing of ours
 //! in them.
 
-use crate::common::{documented, run, text};
+use crate::common::{documented, follows_landing_pads, run, text};
 use crate::programs::{cycles, line, only, program, under};
 use serde_json::Value;
 
@@ -9,6 +9,9 @@ const SOURCE: &str = "std_locks.rs";
 
 #[test]
 fn a_deadlock_of_std_mutexes_is_reported_once_with_its_evidence() {
+    if !follows_landing_pads() {
+        return;
+    }
     let Some(locks) = program(SOURCE) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.json");
@@ -38,6 +41,9 @@ fn a_deadlock_of_std_mutexes_is_reported_once_with_its_evidence() {
 
 #[test]
 fn a_deadlock_of_a_std_mutex_and_one_of_the_c_library_ends_the_program_if_asked_to() {
+    if !follows_landing_pads() {
+        return;
+    }
     let Some(locks) = program(SOURCE) else { return };
     let running = under(&["--no-report", "--on-deadlock", "kill"], &[text(&locks), "mixed"]);
     running.expect("lockstead: DEADLOCK", 1);

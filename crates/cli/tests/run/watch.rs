@@ -1,6 +1,7 @@
 //! Waits that last: the waiter, the owner, where that acquired the lock and what
 //! it does now.
 
+use crate::common::PAUSE;
 use crate::programs::{blocked, line, program, under};
 
 /// Returns the first report of `owners WHAT`, with `#` for ids and times.
@@ -108,7 +109,7 @@ fn an_owner_that_waits_itself_and_so_on() {
             "    which itself waits for other (mutex), at:",
             &at("waits", "waits"),
             &last,
-            "    is now in the system call pause:",
+            &format!("    is now in the system call {PAUSE}:"),
             "...",
             pause.unwrap_or("sleep_for_ever()"),
             &at("holds_other", "other-sleeps"),

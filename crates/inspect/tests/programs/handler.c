@@ -17,9 +17,9 @@ static void on_signal(int number)
     sink = 0;
 }
 
-__attribute__((noinline)) static void divide(int by)
+__attribute__((noinline)) static void faults(volatile int *at)
 {
-    sink = 7 / by; /* line 22 */
+    sink = *at; /* line 22 */
     sink++;
 }
 
@@ -32,8 +32,8 @@ int main(int argc, char **argv)
         sigaltstack(&own, NULL);
         action.sa_flags = SA_ONSTACK;
     }
-    sigaction(SIGFPE, &action, NULL);
-    divide(0); /* line 36 */
+    sigaction(SIGSEGV, &action, NULL);
+    faults((volatile int *)(long)sink); /* line 36 */
     (void)argv;
     return sink;
 }

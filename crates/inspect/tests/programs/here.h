@@ -1,6 +1,6 @@
-/* An instruction that puts its own address, or the next one's, into %0: nothing else in a function has it. */
+/* An instruction that puts the address of the next one into %0: nothing else in a function has it. */
 #ifdef __aarch64__
-#define HERE "adr %0, ."
+#define HERE "adr %0, . + 4"
 #else
 #define HERE "lea 0(%%rip), %0"
 #endif

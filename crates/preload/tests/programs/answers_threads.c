@@ -107,7 +107,8 @@ static void attributes(void)
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, 1ul << 46);
     SAY(pthread_create(&thread, &attr, own_stack, NULL));
-    pthread_attr_setstacksize(&attr, 1 << 16);
+    /* Twice what aarch64 wants at least. */
+    pthread_attr_setstacksize(&attr, 1 << 18);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     tid = 0;
     SAY(pthread_create(&thread, &attr, exit_at_once, NULL));

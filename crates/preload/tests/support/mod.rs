@@ -58,15 +58,14 @@ impl Library {
             let whole = whole.expect("cargo's folder for tests lies in its target directory");
             let target_dir = whole.join(IMAGES).join(name);
             let target = format!("{}-unknown-linux-gnu", std::env::consts::ARCH);
-            build_shared_object(
-                env!("CARGO").as_ref(),
-                workspace,
-                &target_dir,
-                &target,
-                checks,
-                true,
-            )
-            .expect("the shared object is built")
+            let cargo = Path::new(env!("CARGO"));
+            let built = target_dir.join(&target).join("preload/liblockstead_preload.so");
+            if !cargo.exists() && built.exists() {
+                // These tests were built on another machine, and brought here with both libraries.
+                return built;
+            }
+            build_shared_object(cargo.as_ref(), workspace, &target_dir, &target, checks, true)
+                .expect("the shared object is built")
         })
     }
 
