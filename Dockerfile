@@ -7,11 +7,13 @@
 FROM rust:1.95-slim-bookworm AS build
 WORKDIR /lockstead
 COPY . .
-RUN cargo build --release --locked --bins --package lockstead-cli --package lockstead-bench
+RUN cargo build --release --locked --bins \
+    --package lockstead-cli --package lockstead-bench --package lockstead-cluster
 
-# glibc, which the command is linked with, and the compiler's libgcc_s, which lockstead-bench is.
+# glibc, which the command is linked with, and the compiler's libgcc_s, which the other two are.
 FROM debian:bookworm-slim
-COPY --from=build /lockstead/target/release/lockstead /lockstead/target/release/lockstead-bench /usr/local/bin/
+COPY --from=build /lockstead/target/release/lockstead /lockstead/target/release/lockstead-bench \
+    /lockstead/target/release/lockstead-cluster /usr/local/bin/
 COPY --from=build /lockstead/LICENSE-MIT /lockstead/LICENSE-APACHE /usr/local/share/doc/lockstead/
 ENTRYPOINT ["lockstead"]
 CMD ["--help"]

@@ -3,12 +3,14 @@
 //! ```text
 //!   crates/cluster-capi ──▶ liblockstead-cluster.a, .so.0.1.0 ─┐
 //!   include/ ──▶ lockstead_cluster.h, .hpp ────────────────────┼─▶ below a prefix, or in an archive
-//!   what pkg-config wants, by its own place ───────────────────┘
+//!   man/ ──▶ pages of sections 3 and 7 ────────────────────────┤
+//!   what pkg-config and CMake want to know ────────────────────┘
 //! ```
 
-use crate::install::{ABI, VERSION, copy_all, make_folder, write};
+use crate::finders::{self, Library};
 use crate::library::{ArchiveBuild, link_object, link_shared, said_by};
 use crate::root;
+use crate::staging::{ABI, VERSION, copy_all, make_folder};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -16,6 +18,9 @@ use std::process::Command;
 
 /// The library's name, as `-l` has it.
 const NAME: &str = "lockstead-cluster";
+
+const LIBRARY: Library<'static> =
+    Library { name: NAME, target: "cluster", what: "A mutex over etcd", define: None };
 
 /// Returns the files that [`build`] makes.
 #[must_use]
@@ -52,13 +57,15 @@ pub fn build(profile: &str, target: &Path, out: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts below `tree` what [`build`] has made in the folder `made`, the headers, and what pkg-config wants to
-/// know; the libraries in the folder `libdir` there.
+/// Puts below `tree` what [`build`] has made in the folder `made`, the headers and the manual pages; the
+/// libraries in the folder `libdir` there.
 ///
 /// # Errors
 /// What could not be read or written.
 pub fn stage(made: &Path, tree: &Path, libdir: &str) -> Result<(), String> {
-    copy_all(&root().join("crates/cluster-capi/include"), &tree.join("include"))?;
+    let package = root().join("crates/cluster-capi");
+    copy_all(&package.join("include"), &tree.join("include"))?;
+    copy_all(&package.join("man"), &tree.join("share/man"))?;
     let lib = tree.join(libdir);
     make_folder(&lib)?;
     for name in libraries() {
@@ -72,14 +79,16 @@ pub fn stage(made: &Path, tree: &Path, libdir: &str) -> Result<(), String> {
         let _ = fs::remove_file(lib.join(&link));
         symlink(&whole, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
     }
-    // From the file's own place, since an archive does not know its prefix. Without quotes: pkg-config has
-    // put a backslash before each space of it.
-    let up = "/..".repeat(1 + Path::new(libdir).components().count());
-    let text = format!(
-        "prefix=${{pcfiledir}}{up}\nlibdir=${{prefix}}/{libdir}\nincludedir=${{prefix}}/include\n\n\
-         Name: {NAME}\nDescription: A mutex over etcd\nVersion: {VERSION}\n\
-         Libs: -L${{libdir}} -l{NAME}\nLibs.private: -lpthread -ldl -lm\n\
-         Cflags: -I${{includedir}}\n"
-    );
-    write(&lib.join(format!("pkgconfig/{NAME}.pc")), &text)
+    Ok(())
+}
+
+/// Writes below `tree` what pkg-config and CMake want to know of it, where programs find it below `prefix`, or
+/// wherever the files lie.
+///
+/// # Errors
+/// What could not be written.
+pub fn describe(tree: &Path, libdir: &str, prefix: Option<&Path>) -> Result<(), String> {
+    let lib = tree.join(libdir);
+    finders::pkg_config(&LIBRARY, &lib, libdir, prefix)?;
+    finders::cmake(NAME, &[LIBRARY], &lib, libdir, true)
 }

@@ -8,8 +8,8 @@
 //!   licences, changelog ──▶ share/doc/ ┘
 //! ```
 
-use crate::install::{VERSION, make_folder, write};
 use crate::library::said_by;
+use crate::staging::{VERSION, make_folder, write};
 use crate::{cluster, root};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -32,24 +32,32 @@ const COMPLETIONS: [(&str, &str); 3] = [
 /// What lies beside the tree in the archive, and puts it in its place.
 const INSTALLER: &str = include_str!("install.sh");
 
-/// Builds programs and library as a release, in the workspace's own target directory, and returns the folder
-/// in which they lie.
+/// Builds all that is packed as a release, in the workspace's own target directory, and returns the folder in
+/// which it lies.
 ///
 /// # Errors
 /// What cargo said.
 pub fn build() -> Result<PathBuf, String> {
+    let made = build_programs(&["lockstead-cli", "lockstead-bench", "lockstead-cluster"])?;
+    cluster::build("preload", &root().join("target/capi"), &made)?;
+    Ok(made)
+}
+
+/// Builds the programs of these packages as a release, and returns the folder in which they lie.
+///
+/// # Errors
+/// What cargo said.
+pub fn build_programs(packages: &[&str]) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command.current_dir(root()).args(["build", "--release", "--locked", "--bins"]);
-    command.args(["--package", "lockstead-cli", "--package", "lockstead-bench"]);
-    command.args(["--package", "lockstead-cluster"]);
+    command.args(packages.iter().flat_map(|package| ["--package", package]));
     let status = command.status().map_err(|error| format!("cannot run cargo: {error}"))?;
-    if !status.success() {
-        return Err(format!("cargo build: {status}"));
+    if status.success() {
+        Ok(root().join("target/release"))
+    } else {
+        Err(format!("cargo build: {status}"))
     }
-    let made = root().join("target/release");
-    cluster::build("preload", &root().join("target/capi"), &made)?;
-    Ok(made)
 }
 
 /// Makes archive and package, in `out`, of the programs in `programs`, and returns their paths. There is
@@ -89,6 +97,7 @@ fn stage(programs: &Path, tree: &Path) -> Result<(), String> {
     said_by(asked().arg("man").arg(&pages))?;
     said_by(Command::new(programs.join(CLUSTER)).arg("man").arg(&pages))?;
     cluster::stage(programs, tree, "lib")?;
+    cluster::describe(tree, "lib", None)?;
     for (shell, file) in COMPLETIONS {
         write(&tree.join(file), &said_by(asked().args(["completions", shell]))?)?;
     }
@@ -138,12 +147,10 @@ fn debian(tree: &Path, root: &Path, out: &Path) -> Result<Option<PathBuf>, Strin
     for name in ["LICENSE-MIT", "LICENSE-APACHE"] {
         fs::remove_file(doc.join(name)).map_err(|error| format!("{name}: {error}"))?;
     }
-    let mut pages = vec![doc.join("CHANGELOG.md")];
-    let man = usr.join("share/man/man1");
-    for page in fs::read_dir(&man).map_err(|error| format!("{}: {error}", man.display()))? {
-        pages.push(page.map_err(|error| error.to_string())?.path());
-    }
-    said_by(Command::new("gzip").arg("-9n").args(&pages))?;
+    let mut gzip = Command::new("gzip");
+    gzip.args(["-9n", "--recursive"]).arg(doc.join("CHANGELOG.md")).arg(usr.join("share/man"));
+    said_by(&mut gzip)?;
+    cluster::describe(&usr, "lib", Some(Path::new("/usr")))?;
     let zsh = usr.join("share/zsh");
     fs::rename(zsh.join("site-functions"), zsh.join("vendor-completions"))
         .map_err(|error| format!("{}: {error}", zsh.display()))?;
@@ -164,6 +171,8 @@ fn debian(tree: &Path, root: &Path, out: &Path) -> Result<Option<PathBuf>, Strin
          over etcd for scripts, C and C++.\n"
     );
     write(&root.join("DEBIAN/control"), &control)?;
+    // A shared library of the system's is known by the cache of the loader.
+    write(&root.join("DEBIAN/triggers"), "activate-noawait ldconfig\n")?;
     let file = out.join(format!("lockstead_{VERSION}_{machine}.deb"));
     said_by(Command::new("dpkg-deb").args(["--root-owner-group", "--build"]).arg(root).arg(&file))?;
     Ok(Some(file))

@@ -1,17 +1,29 @@
 //! Installs the library for C and C++ below a prefix.
 
+use crate::finders::{self, Library};
 use crate::library::{ArchiveBuild, link_object, link_shared, said_by, unwinder};
+use crate::staging::{ABI, VERSION, copy_all, make_folder};
 use crate::{cluster, root};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// The library's version, which is the package's.
-pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Programs know the shared library by this number, which changes when one that was
-/// built before would not run any more.
-pub const ABI: &str = "0";
+/// The libraries of the locks in memory.
+const LIBRARIES: [Library<'static>; 2] = [
+    Library {
+        name: "lockstead",
+        target: "lockstead",
+        what: "Locks with bounded waiting",
+        define: None,
+    },
+    Library {
+        name: "lockstead-check",
+        target: "check",
+        what: "Locks with bounded waiting; this library checks their use",
+        define: Some("LKS_DEBUG"),
+    },
+];
 
 /// The folders, and what is installed there.
 #[derive(Clone, Debug)]
@@ -74,27 +86,24 @@ pub fn install(options: &InstallOptions) -> Result<(), String> {
     copy_all(&package.join("include"), &below.join("include"))?;
     copy_all(&package.join("man"), &below.join("share/man"))?;
     let lib = below.join(&options.libdir);
-    let variants = [("lockstead", false), ("lockstead-check", true)];
-    for (name, checks) in variants {
-        build(options, name, checks, &lib)?;
-        let (pc, text) =
-            (format!("pkgconfig/{name}.pc"), pkg_config(&prefix, options, name, checks));
-        write(&lib.join(pc), &text)?;
+    for library in &LIBRARIES {
+        build(options, library, &lib)?;
+        finders::pkg_config(library, &lib, &options.libdir, Some(&prefix))?;
     }
+    finders::cmake("lockstead", &LIBRARIES, &lib, &options.libdir, options.triple.is_none())?;
     if options.cluster {
         if options.triple.is_some() {
             return Err("--cluster is built for this system's C library only".into());
         }
         cluster::build(&options.profile, &options.target, &lib)?;
         cluster::stage(&lib, &below, &options.libdir)?;
+        cluster::describe(&below, &options.libdir, Some(&prefix))?;
     }
-    // In lower case CMake finds them whatever the case of the name that a project asks for.
-    let cmake = lib.join("cmake/lockstead");
-    write(&cmake.join("lockstead-config.cmake"), &cmake_config(options))?;
-    write(&cmake.join("lockstead-config-version.cmake"), &cmake_version())
+    Ok(())
 }
 
-fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Result<(), String> {
+fn build(options: &InstallOptions, library: &Library<'_>, lib: &Path) -> Result<(), String> {
+    let name = library.name;
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let triple = options.triple.as_deref();
     let archive = ArchiveBuild {
@@ -103,7 +112,7 @@ fn build(options: &InstallOptions, name: &str, checks: bool, lib: &Path) -> Resu
         target_dir: &options.target,
         profile: &options.profile,
         triple,
-        checks,
+        checks: library.define.is_some(),
     };
     let archive = archive.run(&cargo)?;
     let object = archive.with_file_name(format!("{name}.o"));
@@ -134,105 +143,4 @@ fn strip(options: &InstallOptions, file: &Path) -> Result<(), String> {
         return Ok(());
     }
     said_by(Command::new("strip").arg("--strip-debug").arg(file)).map(drop)
-}
-
-/// Returns the text for pkg-config. The unwinder is not among the libraries: compilers add it by
-/// themselves, of the kind that fits to a static program or to another one.
-fn pkg_config(prefix: &Path, options: &InstallOptions, name: &str, checks: bool) -> String {
-    let (what, define) = if checks {
-        ("Locks with bounded waiting; this library checks their use", " -DLKS_DEBUG")
-    } else {
-        ("Locks with bounded waiting", "")
-    };
-    format!(
-        "prefix={}\nlibdir=${{prefix}}/{}\nincludedir=${{prefix}}/include\n\n\
-         Name: {name}\nDescription: {what}\nVersion: {VERSION}\n\
-         Libs: -L\"${{libdir}}\" -l{name}\nLibs.private: -lpthread -ldl -lm\n\
-         Cflags: -I\"${{includedir}}\"{define}\n",
-        prefix.display(),
-        options.libdir
-    )
-}
-
-fn cmake_config(options: &InstallOptions) -> String {
-    let depth = 2 + Path::new(&options.libdir).components().count();
-    let up = "/..".repeat(depth);
-    let mut text = format!(
-        "# Lockstead::lockstead, Lockstead::lockstead_static, and the two that check the use of\n\
-         # locks: Lockstead::check, Lockstead::check_static. Those that are not static are shared,\n\
-         # and are not there where the library was built for another C library.\n\
-         get_filename_component(_lockstead \"${{CMAKE_CURRENT_LIST_DIR}}{up}\" ABSOLUTE)\n\
-         include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n"
-    );
-    for (target, name, shared, define) in [
-        ("lockstead", "lockstead", true, false),
-        ("lockstead_static", "lockstead", false, false),
-        ("check", "lockstead-check", true, true),
-        ("check_static", "lockstead-check", false, true),
-    ] {
-        if shared && options.triple.is_some() {
-            continue;
-        }
-        let (kind, file) = if shared {
-            ("SHARED", format!("lib{name}.so.{ABI}"))
-        } else {
-            ("STATIC", format!("lib{name}.a"))
-        };
-        let libraries = if shared { "" } else { "Threads::Threads;${CMAKE_DL_LIBS};m" };
-        let definitions = if define { "LKS_DEBUG" } else { "" };
-        text += &format!(
-            "if(NOT TARGET Lockstead::{target})\n  add_library(Lockstead::{target} {kind} IMPORTED)\n  \
-             set_target_properties(Lockstead::{target} PROPERTIES\n    \
-             IMPORTED_LOCATION \"${{_lockstead}}/{}/{file}\"\n    \
-             INTERFACE_INCLUDE_DIRECTORIES \"${{_lockstead}}/include\"\n    \
-             INTERFACE_COMPILE_DEFINITIONS \"{definitions}\"\n    \
-             INTERFACE_LINK_LIBRARIES \"{libraries}\")\n",
-            options.libdir
-        );
-        if shared {
-            text += &format!(
-                "  set_target_properties(Lockstead::{target} PROPERTIES IMPORTED_SONAME \"{file}\")\n"
-            );
-        }
-        text += "endif()\n";
-    }
-    text + "unset(_lockstead)\n"
-}
-
-fn cmake_version() -> String {
-    let compatible: Vec<_> = VERSION.split('.').take(2).collect();
-    let compatible = compatible.join(".");
-    format!(
-        "set(PACKAGE_VERSION \"{VERSION}\")\n\
-         if(PACKAGE_FIND_VERSION VERSION_LESS_EQUAL PACKAGE_VERSION\n    \
-         AND \"${{PACKAGE_FIND_VERSION_MAJOR}}.${{PACKAGE_FIND_VERSION_MINOR}}\" \
-         VERSION_EQUAL \"{compatible}\")\n  \
-         set(PACKAGE_VERSION_COMPATIBLE TRUE)\nendif()\n\
-         if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION)\n  \
-         set(PACKAGE_VERSION_EXACT TRUE)\nendif()\n"
-    )
-}
-
-pub(crate) fn copy_all(from: &Path, to: &Path) -> Result<(), String> {
-    make_folder(to)?;
-    let entries = fs::read_dir(from).map_err(|error| format!("{}: {error}", from.display()))?;
-    for entry in entries {
-        let from = entry.map_err(|error| error.to_string())?.path();
-        let to = to.join(from.file_name().expect("an entry has a name"));
-        if from.is_dir() {
-            copy_all(&from, &to)?;
-        } else {
-            fs::copy(&from, &to).map_err(|error| format!("{}: {error}", to.display()))?;
-        }
-    }
-    Ok(())
-}
-
-pub(crate) fn write(path: &Path, text: &str) -> Result<(), String> {
-    make_folder(path.parent().expect("a file lies in a folder"))?;
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
-}
-
-pub(crate) fn make_folder(path: &Path) -> Result<(), String> {
-    fs::create_dir_all(path).map_err(|error| format!("{}: {error}", path.display()))
 }

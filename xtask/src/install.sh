@@ -29,7 +29,7 @@ cd "$(dirname "$0")"
 all() { find bin include lib share -type f -o -type l; }
 if [ -n "$uninstall" ]; then
     all | while IFS= read -r file; do rm -f "$prefix/$file"; done
-    find share -type d -name lockstead | while IFS= read -r folder; do
+    find lib share -type d -name 'lockstead*' | while IFS= read -r folder; do
         rmdir "$prefix/$folder" 2>/dev/null || true
     done
     echo "removed lockstead from $prefix"
@@ -46,6 +46,8 @@ all | while IFS= read -r file; do
     cp -P "$file" "$prefix/$file.new"
     mv -f "$prefix/$file.new" "$prefix/$file"
 done
+# The loader finds libraries of some folders, as /usr/local/lib, by a cache.
+if [ "$(id -u)" = 0 ]; then PATH=$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || true; fi
 "$prefix/bin/lockstead" --version
 case :$PATH: in
     *":$prefix/bin:"*) ;;

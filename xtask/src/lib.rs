@@ -6,9 +6,11 @@
 pub mod cluster;
 pub mod cross;
 pub mod dist;
+pub mod finders;
 pub mod install;
 pub mod library;
 pub mod mutants;
+pub mod staging;
 pub mod wheel;
 
 use std::path::{Path, PathBuf};

@@ -137,6 +137,21 @@ pub fn link_shared(object: &Path, map: &Path, soname: &str, library: &Path) -> R
     said_by(&mut cc).map(drop)
 }
 
+/// Returns the newest version of glibc that a program or a shared library asks for, as `(2, 34)`: with an older
+/// one it does not start.
+///
+/// # Errors
+/// What readelf said, or that it names no glibc.
+pub fn newest_glibc(file: &Path) -> Result<(u32, u32), String> {
+    let said = said_by(Command::new("readelf").args(["--version-info", "--wide"]).arg(file))?;
+    let versions = said.split("Name: GLIBC_").skip(1).filter_map(|after| {
+        let (major, minor) = after.split_whitespace().next()?.split_once('.')?;
+        // Of 2.2.5, what comes first.
+        Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
+    });
+    versions.max().ok_or_else(|| format!("{} asks for no glibc", file.display()))
+}
+
 /// Returns the standard output of a command that ends well.
 ///
 /// # Errors

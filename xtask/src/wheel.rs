@@ -6,7 +6,7 @@
 //!                  python/, py.typed, stubs ──────────────┘
 //! ```
 
-use crate::install::make_folder;
+use crate::staging::make_folder;
 use crate::{dist, root};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ pub fn wheel(programs: Option<PathBuf>, out: &Path) -> Result<PathBuf, String> {
     let maturin = maturin()?;
     let programs = match programs {
         Some(programs) => programs,
-        None => dist::build()?,
+        None => dist::build_programs(&["lockstead-cli"])?,
     };
     let package = root().join("crates/python");
     let scripts = package.join("lockstead.data/scripts");

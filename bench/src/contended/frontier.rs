@@ -24,6 +24,9 @@ pub struct Frontier {
     pub peers: usize,
     /// How many of these are answered.
     pub answered: usize,
+    /// How long a turn was in which the threads' shares were counted (`jain`), in milliseconds; null if
+    /// the report does not say.
+    pub shares_slice_ms: Option<f64>,
     /// One object for each combination of threads, section and think time.
     pub cells: Vec<FrontierCell>,
 }
@@ -100,6 +103,7 @@ impl Frontier {
             ours: OURS.into_iter().filter(measured).map(str::to_owned).collect(),
             peers: answers().count(),
             answered: answers().filter(|answer| answer.answered).count(),
+            shares_slice_ms: grid.shares_slice_ms,
             cells,
         }
     }

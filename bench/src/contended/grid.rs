@@ -11,6 +11,9 @@ pub struct Grid {
     /// The place where it was measured.
     #[serde(default)]
     pub machine: Value,
+    /// How long a turn was in which the threads' shares were counted, in milliseconds.
+    #[serde(default)]
+    pub shares_slice_ms: Option<f64>,
     /// The cells of the grid.
     pub cells: Vec<GridPlace>,
 }
@@ -68,7 +71,7 @@ impl Grid {
         let all_pinned = self.cells.iter().all(|cell| cell.pinned);
         let counts = |cell: &&GridPlace| all_pinned || !cell.pinned;
         let cells = self.cells.iter().filter(counts).cloned().collect();
-        Self { machine: self.machine.clone(), cells }
+        Self { machine: self.machine.clone(), cells, ..*self }
     }
 
     /// Returns all locks, in the order of their first appearance.

@@ -22,8 +22,8 @@ pub mod summary;
 pub(crate) mod work;
 
 pub use options::{
-    ContendedOptions, MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, Sleep, parse_section,
-    parse_sleep, parse_think,
+    ContendedOptions, MAX_SECTION, MAX_THINK, MAX_THREADS, MAX_TURN, SHARES_ROUNDS, Sleep,
+    parse_section, parse_sleep, parse_think,
 };
 pub use report::{ContendedCell, ContendedReport, ContendedRow, Disturbance, QuotaUsed};
 
@@ -57,7 +57,7 @@ pub fn measure(
     let bench = GridBench { options, clock: Ticks::calibrated(), pace: WorkPace::calibrated() };
     let grid = options.grid();
     let beside = ContendedSurroundings::enter(options)?;
-    let mut progress = StepsProgress::new(grid.len() * options.rounds * options.locks.len());
+    let mut progress = StepsProgress::new(grid.len() * options.turns() * options.locks.len());
     let cells = grid
         .into_iter()
         .map(|spot| bench.cell(spot, &beside, &mut progress, session))
@@ -68,6 +68,7 @@ pub fn measure(
         rounds: options.rounds,
         slice_ms: options.slice.as_secs_f64() * 1e3,
         wait_slice_ms: options.wait_slice().as_secs_f64() * 1e3,
+        shares_slice_ms: options.shares.unwrap_or(options.slice).as_secs_f64() * 1e3,
         foreign_processes: options.foreign,
         quota: beside.quota_used(),
         sleep_in_section_ns: options.sleep.map(|sleep| sleep.length.as_nanos() as u64),
@@ -123,7 +124,7 @@ impl GridBench<'_> {
         };
         let mut samples: Vec<ContendedSamples> =
             options.locks.iter().map(|_| ContendedSamples::new()).collect();
-        let disturbance = rounds(
+        let mut disturbance = rounds(
             (options.rounds, options.locks.len()),
             progress,
             || beside.observe(),
@@ -139,6 +140,20 @@ impl GridBench<'_> {
             },
             |index, sample| samples[index].add(sample),
         )?;
+        if let Some(length) = options.shares {
+            samples.iter_mut().for_each(|samples| samples.jain.clear());
+            disturbance = disturbance.and(rounds(
+                (SHARES_ROUNDS, options.locks.len()),
+                progress,
+                || beside.observe(),
+                |index, progress| {
+                    let lock = options.locks[index];
+                    progress.step(session, &format!("{label}: shares of {lock}"))?;
+                    with_lock!(lock, L => slices::throughput::<L>(&slice(lock, length), load, session)?)
+                },
+                |index, counted| samples[index].jain.push(stats::jain(&counted.turns)),
+            )?);
+        }
         Ok(ContendedCell {
             threads,
             pinned,

@@ -20,6 +20,10 @@ pub struct ContendedOptions {
     pub rounds: usize,
     /// Time for one lock in one round; half as much again for its waits.
     pub slice: Duration,
+    /// Time of each of [`SHARES_ROUNDS`] turns more for each lock, in which the threads' shares are
+    /// counted; without it they are counted in the turns of `slice`. A scheduler that gives each of
+    /// 64 threads its processor for 3 ms needs a tenth of a second to have all of them run once.
+    pub shares: Option<Duration>,
     /// Busy processes beside the run, at most [`MAX_HOGS`].
     pub foreign: usize,
     /// Per cent of one processor that the run may use, all threads together.
@@ -40,6 +44,8 @@ pub struct Sleep {
     pub every: u64,
 }
 
+/// The number of turns of [`ContendedOptions::shares`].
+pub const SHARES_ROUNDS: usize = 3;
 /// The largest number of threads.
 pub const MAX_THREADS: usize = 1024;
 /// The longest section that can be asked for.
@@ -59,6 +65,7 @@ impl Default for ContendedOptions {
             thinks: vec![0.0, 1.0, 10.0],
             rounds: 5,
             slice: Duration::from_millis(100),
+            shares: None,
             foreign: 0,
             quota: None,
             sleep: None,
@@ -172,7 +179,15 @@ impl ContendedOptions {
         }
         options::some("--pin", &self.pinned, "off, on or both")?;
         options::within("--rounds", self.rounds, 1..=1000, "")?;
+        if let Some(length) = self.shares {
+            options::within("--shares-over", length.as_millis(), 1..=3_600_000, "ms")?;
+        }
         options::within("--slice", self.slice.as_millis(), 1..=3_600_000, "ms")
+    }
+
+    /// Returns how many turns each lock has in each cell.
+    pub(crate) fn turns(&self) -> usize {
+        self.rounds + self.shares.map_or(0, |_| SHARES_ROUNDS)
     }
 
     pub(crate) fn grid(&self) -> Vec<CellKey> {

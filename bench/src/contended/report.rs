@@ -19,6 +19,8 @@ pub struct ContendedReport {
     /// How long a turn that times waits is, in milliseconds. A longer wait is cut off about there,
     /// for then the others stop.
     pub wait_slice_ms: f64,
+    /// How long a turn is in which the threads' shares are counted (`jain`), in milliseconds.
+    pub shares_slice_ms: f64,
     /// The number of busy processes that ran beside it (`--foreign`); what they use is not counted
     /// as foreign.
     pub foreign_processes: usize,
@@ -82,6 +84,17 @@ pub struct Disturbance {
     pub rounds_disturbed: usize,
 }
 
+impl Disturbance {
+    /// Returns what was done to the rounds of this and of more of the same cell.
+    pub(crate) fn and(self, more: Self) -> Self {
+        Disturbance {
+            foreign_cpu_percent: self.foreign_cpu_percent.or(more.foreign_cpu_percent),
+            rounds_discarded: self.rounds_discarded + more.rounds_discarded,
+            rounds_disturbed: self.rounds_disturbed + more.rounds_disturbed,
+        }
+    }
+}
+
 /// One lock in one cell.
 #[derive(Clone, Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -105,7 +118,7 @@ pub struct ContendedRow {
     /// 99 % of the time that all threads waited was spent in acquisitions that took at most this long.
     pub wait_weighted_p99_ns: u64,
     /// Jain's fairness index of the threads' shares, from 1 / threads (one thread got everything)
-    /// to 1 (all got the same): the median of the rounds.
+    /// to 1 (all got the same): the median of the turns of `shares_slice_ms`.
     pub jain: f64,
     /// `ops_per_s` of the slowest round.
     pub ops_per_s_min: f64,
@@ -144,7 +157,8 @@ impl From<&ContendedReport> for Grid {
     fn from(report: &ContendedReport) -> Self {
         // A machine is plain fields.
         let machine = serde_json::to_value(&report.machine).unwrap_or_default();
-        Self { machine, cells: report.cells.iter().map(GridPlace::from).collect() }
+        let cells = report.cells.iter().map(GridPlace::from).collect();
+        Self { machine, shares_slice_ms: Some(report.shares_slice_ms), cells }
     }
 }
 

@@ -388,7 +388,8 @@ mod tests {
     }
 
     fn grid(cells: Vec<GridPlace>) -> Grid {
-        Grid { machine: serde_json::json!({ "processors": 2 }), cells }
+        let machine = serde_json::json!({ "processors": 2 });
+        Grid { machine, shares_slice_ms: None, cells }
     }
 
     fn aim<'a>(summary: &'a GridSummary, name: &str) -> &'a GridAim {

@@ -217,6 +217,44 @@ pub(super) fn relay(cpu: usize) -> Result<f64, Error> {
     Ok(median(&mut tries))
 }
 
+/// Measures for which share of wake-ups a thread that has just got a processor keeps it from the one that it wakes.
+///
+/// Two threads of one processor take turns as the two ends of a full and empty queue do: each wakes the other
+/// as it begins, computes, and sleeps. So both have had as much of the processor.
+pub(super) fn keeps(cpu: usize) -> Result<f64, Error> {
+    const TURNS: u32 = 400;
+    /// How long a turn is: much more than a switch takes, much less than a slice.
+    const TURN: u64 = 100_000;
+    let ticks = Ticks::calibrated();
+    let words = [U32::new(0), U32::new(0)];
+    let run = |mine: usize| {
+        let (own, others) = (&words[mine], &words[1 - mine]);
+        let (mut kept, mut woken) = (0, 0);
+        for turn in 0..TURNS {
+            // The first turn of the first one is given.
+            loop {
+                let given = own.load(SeqCst);
+                if given >= turn + mine as u32 {
+                    break;
+                }
+                wait(own, given);
+            }
+            let (began, before) = (ticks.now(), own.load(SeqCst));
+            others.store(turn + 1, SeqCst);
+            let asleep = wake(others) == 1;
+            while ticks.ns(ticks.now() - began) < TURN {
+                spin_loop();
+            }
+            // Who came meanwhile has given the next turn.
+            woken += u32::from(asleep);
+            kept += u32::from(asleep && own.load(SeqCst) == before);
+        }
+        (kept, woken)
+    };
+    let (one, other) = both((cpu, cpu), || run(0), || run(1))?;
+    Ok(f64::from(one.0 + other.0) / f64::from((one.1 + other.1).max(1)))
+}
+
 /// Measures how long one of two threads that compute on one processor runs before the other does.
 pub(super) fn slice(cpu: usize) -> Result<f64, Error> {
     const LENGTH: u64 = 120_000_000;

@@ -66,13 +66,15 @@ pub struct Costs {
     pub intrusion: f64,
     /// The share of wake-ups for which a waker finds the processor that is idle, if the thread ran on its own.
     pub finds: f64,
+    /// The share of wake-ups that do not take the processor from a thread whose turn has just begun.
+    pub keeps: f64,
 }
 
 /// Times of idleness after which a wake-up is measured; the first is the plain one.
 const IDLE: [(u64, u32); 4] = [(10_000, 200), (50_000, 200), (500_000, 60), (5_000_000, 20)];
 
 /// What is measured, for the progress.
-const STEPS: u64 = 13;
+const STEPS: u64 = 14;
 
 /// Measures what the options ask for.
 ///
@@ -98,6 +100,8 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
     let relay = kernel::relay(cpu)?;
     step(session, "slices")?;
     let slice = kernel::slice(cpu)?;
+    step(session, "wake-ups beside a new turn")?;
+    let keeps = kernel::keeps(cpu)?;
     let mut costs = Costs {
         hit,
         exchange,
@@ -120,6 +124,7 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
         slice,
         intrusion: 0.0,
         finds: 1.0,
+        keeps,
         layout,
     };
     step(session, "siblings")?;

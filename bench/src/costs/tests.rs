@@ -36,6 +36,7 @@ fn what_cannot_be_otherwise_is_so() {
     for ns in [costs.futex, costs.restart, costs.wake, costs.signal, costs.intrusion] {
         assert!((0.0..1e9).contains(&ns), "{costs:?}");
     }
+    assert!((0.0..=1.0).contains(&costs.finds) && (0.0..=1.0).contains(&costs.keeps), "{costs:?}");
     assert_eq!(costs.transfer.is_empty(), processors == layout.threads, "{costs:?}");
     assert!(costs.transfer.iter().all(|&ns| ns > 0.0 && ns < 1e9), "{costs:?}");
 }

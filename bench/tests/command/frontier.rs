@@ -103,4 +103,20 @@ fn a_measured_frontier_has_the_fair_mutex_and_the_peers() {
     );
     assert!(!names.contains(&"pthread-pi"), "it lends priorities");
     assert_eq!(frontier["peers"].as_u64(), Some(names.len() as u64 - 2));
+    assert_eq!(frontier["shares_slice_ms"], json!(20.0), "as long as the others");
+}
+
+#[test]
+fn shares_are_counted_over_turns_of_their_own() {
+    let args = ["bench", "frontier", "--quick", "--threads=4", "--section=1us", "--think=1x"];
+    let shares = ["--locks=lockstead,std", "--rounds=1", "--shares-over=0.1"];
+    let json = succeed(&[&args[..], &shares, &["--json"]].concat()).stdout;
+    let frontier: Value = serde_json::from_str(&json).expect("JSON alone");
+    documented(&frontier);
+    assert_eq!(frontier["shares_slice_ms"], json!(100.0));
+    let points = frontier["cells"][0]["points"].as_array().expect("points");
+    let jain = |point: &Value| point["jain"].as_f64().is_some_and(|it| it > 0.0 && it <= 1.0);
+    assert!(points.len() == 2 && points.iter().all(jain), "{points:?}");
+    let said = succeed(&[&args[..], &shares].concat()).stdout;
+    assert!(said.contains("Jain's index over 100 ms less 0.02"), "{said}");
 }

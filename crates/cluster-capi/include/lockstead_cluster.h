@@ -191,7 +191,8 @@ void lks_cluster_cancel_fire(lks_cluster_cancel *token);
 void lks_cluster_cancel_free(lks_cluster_cancel *token);
 
 /* Returns the fencing token: a number that grows from each owner of the lock to the next. Whatever the lock
- * protects outside of etcd refuses a smaller one than it has seen. */
+ * protects outside of etcd refuses a smaller one than it has seen. 0, the smallest: a call that failed has
+ * ended the guard. */
 uint64_t lks_cluster_guard_token(const lks_cluster_guard *guard);
 
 /* Returns the moment until which the lock is held for sure, as it is known now: renewals move it on. 0: the

@@ -82,6 +82,11 @@ impl fmt::Display for ClusterError {
             {
                 write!(f, "etcd refused: {message}; give a user that may (--user NAME:PASSWORD)")
             }
+            ClusterError::Refused { message, .. } if message.starts_with("CommonName") => write!(
+                f,
+                "etcd refused: {message}; while users are in use, its gateway takes only certificates \
+                 of clients whose subject has no common name"
+            ),
             ClusterError::Refused { message, .. } => write!(f, "etcd refused: {message}"),
             ClusterError::Lost(by) => write!(f, "the lock is lost: {by}"),
             ClusterError::Removed => f.write_str("the lock is lost: its key was removed by force"),

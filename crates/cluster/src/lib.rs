@@ -25,6 +25,7 @@ mod clock;
 mod election;
 mod error;
 mod etcd;
+mod folder;
 mod hold;
 mod host;
 mod locked;

@@ -3,6 +3,7 @@
 
 use crate::error::ClusterError;
 use crate::etcd::{Client, ClientOptions, Endpoint};
+use crate::folder::Folder;
 use std::io;
 use std::net::TcpListener;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -43,7 +44,7 @@ pub struct Members {
     clients: Vec<u16>,
     peers: Vec<u16>,
     sites: Vec<Site>,
-    folder: tempfile::TempDir,
+    folder: Folder,
     program: PathBuf,
     more: Vec<String>,
     secure: bool,
@@ -113,7 +114,6 @@ impl Members {
         let failed =
             |error: io::Error| ClusterError::Options(format!("cannot start etcd: {error}"));
         let program = program().ok_or_else(|| ClusterError::Options(HOW_TO_GET.into()))?;
-        let folder = tempfile::Builder::new().prefix("lockstead-etcd-").tempdir();
         let ports = free_ports(2 * number).map_err(failed)?;
         let (clients, peers) = ports.split_at(number);
         let mut members = Members {
@@ -121,7 +121,7 @@ impl Members {
             clients: clients.to_vec(),
             peers: peers.to_vec(),
             sites,
-            folder: folder.map_err(failed)?,
+            folder: Folder::new().map_err(failed)?,
             program,
             more: more.to_vec(),
             secure,

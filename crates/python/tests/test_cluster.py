@@ -41,13 +41,16 @@ def threads():
 
 
 class Member:
-    """A member of etcd, with its data in a folder of its own."""
+    """A member of etcd, with its data in a folder of its own. `flags`: more of etcd's; `options`: of a session that
+    it answers."""
 
-    def __init__(self):
-        client, peer = (f"http://127.0.0.1:{port}" for port in free_ports(2))
+    def __init__(self, scheme="http", flags=(), **options):
+        client, peer = (f"127.0.0.1:{port}" for port in free_ports(2))
+        client, peer = f"{scheme}://{client}", f"http://{peer}"
         self.endpoint = client
         self.folder = tempfile.TemporaryDirectory(prefix="lockstead-etcd-")
         words = ["--name", "one", "--data-dir", self.folder.name + "/data", "--log-level", "error"]
+        words += flags
         words += ["--logger", "zap", "--initial-cluster", f"one={peer}"]
         for flag, url in [
             ("listen-client-urls", client),
@@ -56,10 +59,14 @@ class Member:
             ("initial-advertise-peer-urls", peer),
         ]:
             words += [f"--{flag}", url]
+        self.words = [ETCD, *words]
+        self.start()
+        cluster.Session(self.endpoint, patience=LONG, **options).close()
+
+    def start(self):
         self.process = subprocess.Popen(
-            [ETCD, *words], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            self.words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        cluster.Session(self.endpoint, patience=LONG).close()
 
     def end(self):
         self.process.kill()
@@ -155,8 +162,9 @@ class Cluster(unittest.TestCase):
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "session = cluster.Session(sys.argv[1])\n"
             "mutex = cluster.Mutex(session, sys.argv[2])\n"
-            "print('asks', flush=True)\n"
+            # A signal may come before the wait has begun.
             "try:\n"
+            "    print('asks', flush=True)\n"
             "    mutex.acquire()\n"
             "except KeyboardInterrupt:\n"
             "    print('interrupted', flush=True)\n"
@@ -211,6 +219,112 @@ class Cluster(unittest.TestCase):
             cluster.Mutex("session", "name")
         with self.assertRaises(ValueError):
             cluster.Mutex(self.session(), "")
+
+
+class Certificates:
+    """Those of an authority, a server and a client, in a folder of their own."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        authority = ["-addext", "basicConstraints=critical,CA:TRUE"]
+        self.ca, ca_key = self.make("ca", "/CN=ca", authority)
+        # An authority that is the server as well is refused as a server: it must not be one.
+        signed = ["-CA", self.ca, "-CAkey", ca_key, "-addext", "basicConstraints=critical,CA:FALSE"]
+        here = ["-addext", "subjectAltName=IP:127.0.0.1"]
+        self.server, self.server_key = self.make("server", "/CN=server", signed + here)
+        # With users, etcd's gateway takes no client's certificate with a common name.
+        self.client, self.client_key = self.make("client", "/O=client", signed)
+
+    def make(self, name, subject, more):
+        made = [os.path.join(self.folder, file) for file in (name + ".pem", name + "-key.pem")]
+        words = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        words += ["-nodes", "-days", "2", "-subj", subject, "-out", made[0], "-keyout", made[1]]
+        subprocess.run([*words, *more], check=True, stdin=subprocess.DEVNULL, capture_output=True)
+        return made
+
+
+@unittest.skipUnless(ETCD, "etcd is not installed")
+@unittest.skipUnless(shutil.which("openssl"), "openssl is not installed")
+class Access(unittest.TestCase):
+    """Members with certificates that ask clients for theirs, and with users."""
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory(prefix="lockstead-certificates-")
+        cls.addClassCleanup(folder.cleanup)
+        made = cls.certificates = Certificates(folder.name)
+        cls.access = {"cacert": made.ca, "cert": made.client, "key": made.client_key}
+        flags = ["--cert-file", made.server, "--key-file", made.server_key]
+        flags += ["--client-cert-auth", "--trusted-ca-file", made.ca]
+        cls.member = Member("https", flags, **cls.access)
+        cls.addClassCleanup(cls.member.end)
+
+    def session(self, **changed):
+        # Passwords are hashed at length, for which a loaded machine takes its time.
+        options = {**self.access, "ttl": 60, "patience": LONG, **changed}
+        session = cluster.Session(self.member.endpoint, **options)
+        self.addCleanup(session.close)
+        return session
+
+    def test_a_member_with_certificates_is_reached_by_who_has_theirs(self):
+        with cluster.Mutex(self.session(), self.id()) as held:
+            held.confirm()
+            held.put("data/certificates", "written")
+        for changed, reason in [
+            ({"cacert": None}, "cacert"),
+            ({"cert": None, "key": None}, "(?i)certificate"),
+            ({"cacert": self.certificates.client}, "(?i)certificate"),
+        ]:
+            with self.subTest(reason), self.assertRaisesRegex(ConnectionError, reason):
+                self.session(patience=1.0, **changed)
+        with self.assertRaisesRegex(ValueError, "ca.pem"):
+            self.session(key=self.certificates.ca)
+
+    @unittest.skipUnless(shutil.which("etcdctl"), "etcdctl is not installed")
+    def test_users_may_what_etcd_lets_them(self):
+        control = ["etcdctl", "--endpoints", self.member.endpoint, "--dial-timeout=30s"]
+        control += ["--command-timeout=30s"]
+        control += [f"--{name}={file}" for name, file in self.access.items()]
+        root = []
+
+        def told(*words):
+            env = {**os.environ, "ETCDCTL_API": "3"}
+            subprocess.run([*control, *root, *words], check=True, env=env, capture_output=True)
+
+        told("role", "add", "root")
+        told("user", "add", "root:secret")
+        told("user", "grant-role", "root", "root")
+        told("role", "add", "locks")
+        told("role", "grant-permission", "locks", "--prefix=true", "readwrite", "lockstead/")
+        told("user", "add", "worker:word")
+        told("user", "grant-role", "worker", "locks")
+        told("auth", "enable")
+        root = ["--user=root:secret"]
+        self.addCleanup(told, "auth", "disable")
+
+        worker = {"user": "worker", "password": "word"}
+        session = self.session(**worker)
+        held = cluster.Mutex(session, "users").acquire()
+        with self.assertRaises(PermissionError):
+            held.put("elsewhere", "written")
+        # Members forget the tokens of users when they are started anew; the session asks for another one.
+        self.member.process.kill()
+        self.member.process.wait(LONG)
+        self.member.start()
+        held.put("lockstead/data", "written")
+        got = []
+        next_one = cluster.Mutex(self.session(**worker), "users")
+        waiter = threading.Thread(target=lambda: got.append(next_one.acquire(timeout=LONG)))
+        waiter.start()
+        held.release()
+        waiter.join(LONG)
+        got[0].release()
+        with self.assertRaises(PermissionError):
+            self.session(user="worker", password="guess")
+        with self.assertRaises(PermissionError):
+            cluster.Mutex(self.session(root="elsewhere", **worker), "users").acquire()
+        with self.assertRaises(PermissionError):
+            cluster.Mutex(self.session(), "users").acquire()
 
 
 @unittest.skipUnless(ETCD, "etcd is not installed")

@@ -105,3 +105,27 @@ fn a_task_that_has_just_run_is_left_where_it_is() {
     };
     assert!(idle(5_000.0) > idle(0.0), "{} {}", idle(5_000.0), idle(0.0));
 }
+
+#[test]
+fn a_new_turn_is_kept_from_who_wakes_up() {
+    let jobs = |keeps: f64, slice: f64| {
+        let mut machine = Machine::bundled("vm-2").expect("built in").with_cores(1).expect("one");
+        for (name, value) in [("granularity", 0.0), ("keeps", keeps), ("slice", slice)] {
+            assert!(machine.change(name, |_| value), "{name}");
+        }
+        // Without `keeps` each item that one end passes on has the other end take the processor.
+        let text = "name = \"ends\"\nabout = \"a queue\"\ntasks = 1\nkernel = false\ncompute = 0.0\n\
+            away = 0.0\nrounds = 1\nvariation = 0.5\nwarm_up = 2.0\nlength = 20.0\nlocks = []\n\
+            [[tokens]]\nname = \"full\"\n[[tokens]]\nname = \"empty\"\nstart = 16\n\
+            [[classes]]\nname = \"producer\"\ntasks = 1\ncounts = true\ncompute = 5.0\n\
+            takes = [{ of = \"empty\", many = 1 }]\ngives = [{ of = \"full\", many = 1 }]\n\
+            [[classes]]\nname = \"consumer\"\ntasks = 1\ncompute = 5.0\n\
+            takes = [{ of = \"full\", many = 1 }]\ngives = [{ of = \"empty\", many = 1 }]\n";
+        let ends = Workload::parse("ends", text).expect("a workload");
+        with(&machine, &ends, 1).jobs
+    };
+    let (taken, kept) = (jobs(0.0, 4_000.0), jobs(1.0, 4_000.0));
+    assert!(kept > 1.1 * taken, "{kept} of {taken}");
+    // A turn that has lasted a slice is not new.
+    assert!(jobs(1.0, 1.0) < 1.05 * taken, "{} of {taken}", jobs(1.0, 1.0));
+}

@@ -2,7 +2,7 @@
 //! command start.
 
 use super::system::{ends_well, is_installed};
-use crate::install::make_folder;
+use crate::staging::make_folder;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Where programs for the other processor are built: in a root of Debian's, or here.
 
-use crate::install::make_folder;
 use crate::root;
+use crate::staging::make_folder;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

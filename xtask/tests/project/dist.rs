@@ -57,12 +57,15 @@ fn installer(tree: &Path, args: &[&str]) -> Output {
     command.args(args).output().expect("the installer starts")
 }
 
-const INSTALLED: [&str; 20] = [
+/// What is installed beside the manual pages of the library.
+const INSTALLED: [&str; 22] = [
     "bin/lockstead",
     "bin/lockstead-bench",
     "bin/lockstead-cluster",
     "include/lockstead_cluster.h",
     "include/lockstead_cluster.hpp",
+    "lib/cmake/lockstead-cluster/lockstead-cluster-config-version.cmake",
+    "lib/cmake/lockstead-cluster/lockstead-cluster-config.cmake",
     "lib/liblockstead-cluster.a",
     "lib/liblockstead-cluster.so",
     "lib/liblockstead-cluster.so.0",
@@ -79,6 +82,16 @@ const INSTALLED: [&str; 20] = [
     "share/man/man1/lockstead.1",
     "share/zsh/site-functions/_lockstead",
 ];
+
+/// Returns all that is installed, by its paths below the prefix.
+fn installed() -> Vec<String> {
+    let pages = files(&root().join("crates/cluster-capi/man"));
+    assert!(pages.len() > 20, "a page for each call: {pages:?}");
+    let mut all: Vec<_> = pages.iter().map(|page| format!("share/man/{page}")).collect();
+    all.extend(INSTALLED.map(str::to_owned));
+    all.sort();
+    all
+}
 
 #[test]
 fn the_archive_installs_replaces_and_removes() {
@@ -102,7 +115,7 @@ fn the_archive_installs_replaces_and_removes() {
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(said.starts_with("lockstead 2\n"), "{said}");
         assert!(said.contains(&format!("{prefix_text}/bin is not in PATH")), "{said}");
-        assert_eq!(files(&prefix), INSTALLED);
+        assert_eq!(files(&prefix), installed());
     }
     let read = |file: &str| fs::read_to_string(prefix.join(file)).expect("it is installed");
     assert_eq!(read("share/bash-completion/completions/lockstead"), "for bash\n");
@@ -112,7 +125,9 @@ fn the_archive_installs_replaces_and_removes() {
     let output = installer(&tree, &[&format!("--prefix={prefix_text}"), "--uninstall"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(files(&prefix), ["bin/other"]);
-    assert!(!prefix.join("share/doc/lockstead").exists());
+    for folder in ["share/doc/lockstead", "lib/cmake/lockstead-cluster"] {
+        assert!(!prefix.join(folder).exists(), "{folder}");
+    }
 }
 
 #[test]
@@ -150,7 +165,10 @@ fn the_debian_package_has_what_policy_asks_for() {
         "./usr/lib/liblockstead-cluster.so.0.1.0",
         "./usr/lib/liblockstead-cluster.so.0 -> liblockstead-cluster.so.0.1.0",
         "./usr/include/lockstead_cluster.h",
+        "./usr/lib/cmake/lockstead-cluster/lockstead-cluster-config.cmake",
         "./usr/share/man/man1/lockstead-run.1.gz",
+        "./usr/share/man/man3/lks_cluster_mutex_acquire.3.gz",
+        "./usr/share/man/man7/lockstead-cluster.7.gz",
         "./usr/share/doc/lockstead/copyright",
         "./usr/share/doc/lockstead/CHANGELOG.md.gz",
         "./usr/share/zsh/vendor-completions/_lockstead",
@@ -159,4 +177,12 @@ fn the_debian_package_has_what_policy_asks_for() {
     }
     assert!(listed.lines().all(|line| line.contains(" root/root ")), "{listed}");
     assert!(!listed.contains("install.sh"), "{listed}");
+    let control = said_by(
+        Command::new("dpkg-deb").arg("--info").args([package.as_os_str(), "triggers".as_ref()]),
+    );
+    assert_eq!(control.as_deref(), Ok("activate-noawait ldconfig\n"), "a shared library's cache");
+    let unpacked = folder.join("unpacked");
+    said_by(Command::new("dpkg-deb").arg("--extract").args([package, &unpacked])).expect("whole");
+    let found = fs::read_to_string(unpacked.join("usr/lib/pkgconfig/lockstead-cluster.pc"));
+    assert!(found.expect("a file").starts_with("prefix=/usr\n"), "the package knows its prefix");
 }

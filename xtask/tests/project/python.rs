@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use xtask::library::newest_glibc;
 use xtask::root;
 use xtask::wheel::wheels;
 
@@ -31,6 +32,9 @@ fn the_package_for_python_passes_its_tests() {
     let unpack = ["-m", "zipfile", "-e"];
     let unpacked = Command::new(python).args(unpack).args([wheel, &tree]).status();
     assert!(unpacked.is_ok_and(|status| status.success()), "{} unpacks", wheel.display());
+    let extension = tree.join("lockstead/_lockstead.abi3.so");
+    let glibc = newest_glibc(&extension).unwrap_or_else(|error| panic!("{error}"));
+    assert!(glibc <= (2, 34), "the wheel's name says manylinux_2_34: {glibc:?}");
     let program = tree.join("lockstead-0.1.0.data/scripts/lockstead");
     executable(&program);
     let log = fs::File::create(tree.join("log")).expect("a log");

@@ -147,7 +147,7 @@ pub(crate) enum BenchCommand {
     ///
     /// Which locks are beaten in both by another one, and which peers lockstead's mutex or its fair
     /// mutex answers: at least 0.95 of the throughput, at most 1.1 times the longest wait (the median
-    /// over the rounds) and Jain's index less 0.02. A quarter of an hour, or none from a report.
+    /// over the rounds) and Jain's index less 0.02. Half an hour, or no time from a report.
     Frontier(FrontierFlags),
     /// Measure what each ingredient of the mutex is worth: threads x critical section x think time
     ///

@@ -14,6 +14,11 @@ use lockstead_bench::contended::frontier::{Frontier, FrontierCell, OURS};
 use lockstead_bench::contended::{self, grid::Grid};
 use serde::Serialize;
 use serde_json::Value;
+use std::time::Duration;
+
+/// The time over which the threads' shares are counted: each of 64 threads on two processors has
+/// some ten slices of the scheduler's in it.
+const SHARES_OVER: Duration = Duration::from_secs(1);
 
 /// The report that `--json` writes.
 #[derive(Serialize)]
@@ -62,6 +67,7 @@ fn measure(flags: &Flags) -> Result<Grid, Failure> {
     let grid = (&flags.threads, &flags.section, &flags.think);
     let mut options = flags.conduct.options(grid, Some(&flags.locks));
     options.rounds = flags.rounds.into();
+    options.shares = flags.shares_over.or((!flags.conduct.quick).then_some(SHARES_OVER));
     if flags.locks.locks.is_none() {
         let compared = |lock: &LockName| OURS.contains(&lock.name()) || lock.is_rival();
         options.locks.retain(compared);
@@ -100,15 +106,17 @@ fn render(frontier: &Frontier) -> String {
         }
         text += "\n";
     }
+    let shares = frontier.shares_slice_ms.map(|ms| format!(" over {}", table::time(ms * 1e6)));
     text + &format!(
         "{} of {} peers in {} cells are answered by {}: 0.95 of the throughput, 1.1 times the\n\
-         longest wait (the median over the rounds), Jain's index less 0.02. * is on the frontier: no\n\
-         other lock has more throughput and a shorter longest wait. p99 by time: 99 % of the time\n\
-         waited was in waits of at most this length.\n",
+         longest wait (the median over the rounds), Jain's index{} less 0.02. * is on the\n\
+         frontier: no other lock has more throughput and a shorter longest wait. p99 by time: 99 % of\n\
+         the time waited was in waits of at most this length.\n",
         frontier.answered,
         frontier.peers,
         frontier.cells.len(),
-        frontier.ours.join(" or ")
+        frontier.ours.join(" or "),
+        shares.unwrap_or_default()
     )
 }
 

@@ -42,6 +42,10 @@ pub(crate) struct Contended {
     pub(crate) locks: LocksFlag,
     #[command(flatten)]
     pub(crate) conduct: Conduct,
+    /// Count the threads' shares over so many seconds, three turns more for each lock in each cell
+    /// [default: over the turns that count sections]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) shares_over: Option<Duration>,
     /// Write the report as JSON to standard output, and nothing else
     #[arg(long)]
     pub(crate) json: bool,
@@ -100,6 +104,7 @@ pub(crate) struct FrontierFlags {
     #[arg(long, value_name = "FILE")]
     #[arg(conflicts_with_all = ["threads", "section", "think", "locks", "seconds", "quick"])]
     #[arg(conflicts_with_all = ["foreign", "quota", "sleep_in_section", "pin", "rounds"])]
+    #[arg(conflicts_with = "shares_over")]
     pub(crate) from: Option<PathBuf>,
     /// Numbers of threads, each 1 to 1024
     #[arg(long, default_value = "4,16,64", value_name = "LIST")]
@@ -121,6 +126,10 @@ pub(crate) struct FrontierFlags {
     pub(crate) rounds: u16,
     #[command(flatten)]
     pub(crate) conduct: Conduct,
+    /// Count the threads' shares over so many seconds, three turns more for each lock in each cell
+    /// [default: 1; with --quick over the turns that count sections]
+    #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
+    pub(crate) shares_over: Option<Duration>,
     /// Draw a picture of each cell into this file
     #[arg(long, value_name = "FILE")]
     pub(crate) svg: Option<PathBuf>,
@@ -200,6 +209,7 @@ impl Contended {
     pub(crate) fn options(&self) -> ContendedOptions {
         let grid = (&self.threads, &self.section, &self.think);
         let mut options = self.conduct.options(grid, Some(&self.locks));
+        options.shares = self.shares_over;
         if self.scaling {
             let last = 2 * machine::processors();
             let doubling = std::iter::successors(Some(1), |threads| Some(2 * threads));

@@ -1,7 +1,7 @@
 //! What programs that were built before rely on: layouts, values, names.
 //!
 //! A test here that turns red on purpose means that the number in
-//! `xtask::install::ABI` has to change with it; `docs/abi.md` says what may change.
+//! `xtask::staging::ABI` has to change with it; `docs/abi.md` says what may change.
 
 use crate::common::{compilers, package, program, run};
 use lockstead_core::MAX_SLOTS;

@@ -4,8 +4,9 @@ use crate::common::{compiler, ends_well, only_builder, package, passes, scratch,
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use xtask::install::{InstallOptions, VERSION, install};
+use xtask::install::{InstallOptions, install};
 use xtask::library::said_by;
+use xtask::staging::VERSION;
 
 const PROGRAM: &str = "\
 #include <lockstead.h>

@@ -309,7 +309,10 @@ impl Supervisor<'_> {
                 // A stranger who has found the name of the socket.
                 CallerRequest::Hello { .. } => {}
                 CallerRequest::Lost { peer, error } if belongs(self.child, &peer) => {
-                    let why = format!("{error}; `ulimit -n` is what lockstead may open");
+                    let why = match error.kind() {
+                        io::ErrorKind::TimedOut => error.to_string(),
+                        _ => format!("{error}; `ulimit -n` is what lockstead may open"),
+                    };
                     self.lose(format!("process {}", peer.pid), why);
                 }
                 CallerRequest::Without { hello, peer } if belongs(self.child, &peer) => {

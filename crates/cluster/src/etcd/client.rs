@@ -251,7 +251,11 @@ impl Client {
             }
         }
         let unclear = || Failed::Elsewhere(format!("status {status} and no answer of etcd's"));
-        let answer: Value = serde_json::from_slice(&body).map_err(|_| unclear())?;
+        let answer: Value = serde_json::from_slice(&body).map_err(|_| match status {
+            // What the gateway itself refuses, in words: asked again it would say the same.
+            400 => Failed::No(ClusterError::Refused { code: 0, message: first_line(&body) }),
+            _ => unclear(),
+        })?;
         if status == 200 && answer.get("error").is_none() {
             return Ok(answer);
         }
@@ -353,6 +357,10 @@ fn number_of(error: &Value) -> i64 {
         .map(|name| number(&error[name]))
         .find(|code| *code != 0)
         .unwrap_or(0)
+}
+
+fn first_line(body: &[u8]) -> String {
+    String::from_utf8_lossy(body).lines().next().unwrap_or("no reason").chars().take(200).collect()
 }
 
 fn not_understood(path: &str) -> ClusterError {

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// namespace of the command that is asked.
 pub(super) const QUESTION: &[u8; 8] = b"lsLedger";
 
-/// A caller that says nothing for so long is hung up on.
+/// A caller that says nothing for so long is hung up on, and is [`CallerRequest::Lost`].
 const SILENCE: Duration = Duration::from_secs(10);
 
 /// A socket in the file system, which goes with the command.
@@ -203,6 +203,10 @@ impl Listener {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if since.elapsed() < SILENCE {
                         self.open.push((connection, peer, since));
+                    } else {
+                        let text = format!("it called, and said nothing for {SILENCE:?}");
+                        let error = io::Error::new(io::ErrorKind::TimedOut, text);
+                        calls.push(CallerRequest::Lost { peer, error });
                     }
                 }
                 Err(error) if is_shortage(&error) => {

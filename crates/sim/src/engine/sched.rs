@@ -4,14 +4,16 @@
 //! Each processor has a queue of tasks that are ready; the one that has had least
 //! processor time goes first. A task that wakes up goes to an idle processor near where it
 //! ran before or where it is woken from, if its waker finds one (`finds`); else it queues, and takes the processor at once
-//! if the running task is far enough ahead of it. A processor without work looks for some
+//! if the running task is far enough ahead of it, and its turn is not new (`keeps`). A processor without work looks for some
 //! in other queues, the nearest first; `balance` has that, and where a new task starts. A waker takes
 //! its turn at the queue of the processor that it has chosen (`queue` of the machine's file).
 //!
 //! # Source
 //! What the documentation of Linux' fair scheduler says of it: slices, the credit of
 //! sleepers, the granularity of preemption at a wake-up. The locks of queues: `try_to_wake_up`, which
-//! since Linux 3.0 leaves a task for a processor below another last-level cache in a list.
+//! since Linux 3.0 leaves a task for a processor below another last-level cache in a list. `keeps`:
+//! Linux from 6.6 on protects the slice of the running task from those that wake up (`RUN_TO_PARITY`) while it has had
+//! no more than its share.
 //!
 //! # Not modelled
 //! The ticks by which the real one takes its decisions, priorities, the two queues that a
@@ -167,11 +169,17 @@ impl SimWorld {
         let Some(running) = self.cpus[cpu].task else { return };
         let ran = (self.now - self.tasks[running].since) as i64;
         let ahead = self.tasks[running].virtual_time + ran - self.tasks[task].virtual_time;
-        if ahead > self.machine.cost.granularity as i64 {
+        if ahead > self.machine.cost.granularity as i64 && !self.keeps(ran as Ps) {
             self.want(cpu);
         } else if self.cpus[cpu].queue.len() == 1 {
             self.arm_slice(cpu);
         }
+    }
+
+    /// Tells whether a task that has had the processor for so long keeps it from one that wakes up.
+    fn keeps(&mut self, ran: Ps) -> bool {
+        let keeps = self.machine.scheduler.keeps;
+        keeps > 0.0 && ran < self.machine.cost.slice && self.random.unit() < keeps
     }
 
     fn arm_slice(&mut self, cpu: usize) {

@@ -3,7 +3,7 @@
 use super::Machine;
 
 /// The numbers that can be changed, by the names that they have in a file.
-pub const NUMBERS: [&str; 33] = [
+pub const NUMBERS: [&str; 34] = [
     "hit",
     "exchange",
     "sibling",
@@ -28,6 +28,7 @@ pub const NUMBERS: [&str; 33] = [
     "placement",
     "finds",
     "hot",
+    "keeps",
     "stay",
     "balance",
     "call",
@@ -71,6 +72,7 @@ impl Machine {
             "placement" => &mut scheduler.placement,
             "finds" => &mut scheduler.finds,
             "hot" => &mut scheduler.hot,
+            "keeps" => &mut scheduler.keeps,
             "stay" => &mut scheduler.stay,
             "balance" => &mut scheduler.balance,
             "call" => &mut kernel.call,

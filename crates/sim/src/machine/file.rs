@@ -138,6 +138,7 @@ impl Machine {
         place.expect("waking", (0.0..=1.0).contains(&self.kernel.waking), "0 or 1")?;
         place.expect("placement", (0.0..=1.0).contains(&self.scheduler.placement), "0 or 1")?;
         place.expect("finds", (0.0..=1.0).contains(&self.scheduler.finds), SHARE)?;
+        place.expect("keeps", (0.0..=1.0).contains(&self.scheduler.keeps), SHARE)?;
         let rises = self.scheduler.idle.windows(2).all(|pair| pair[0].0 < pair[1].0);
         let fine = self.scheduler.idle.iter().all(|&(after, exit)| fine(after) && fine(exit));
         place.expect("idle", rises && fine, "pairs of times, the first ones rising")

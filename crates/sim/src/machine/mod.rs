@@ -192,6 +192,10 @@ pub struct Scheduler {
     /// ran; 0: it takes any.
     #[serde(default)]
     pub hot: f64,
+    /// The share of wake-ups that do not take the processor of a task whose turn has not yet lasted `slice`, however
+    /// far that task is ahead.
+    #[serde(default)]
+    pub keeps: f64,
     /// The costs of leaving idle states: after so many microseconds of idleness, so many.
     #[serde(default)]
     pub idle: Vec<(f64, f64)>,

@@ -64,6 +64,7 @@ impl Machine {
             ("finds", scheduler.finds, "the share of wake-ups that find an idle processor"),
             ("stay", scheduler.stay, "so many tasks start on the first node"),
             ("hot", scheduler.hot, "who ran less than so long ago is left where it is"),
+            ("keeps", scheduler.keeps, "the share of wake-ups that leave a new turn alone"),
             ("balance", scheduler.balance, "between two looks of idle processors; 0: none"),
         ] {
             let _ = writeln!(text, "{name} = {value:?} # {what}");

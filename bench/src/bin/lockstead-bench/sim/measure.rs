@@ -90,6 +90,7 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         leaving: false,
         placement: 1.0,
         finds: rounded(costs.finds),
+        keeps: rounded(costs.keeps),
         // The kernel's rule: as many as a node has last-level caches, or an eighth of a node.
         stay: match &costs.layout {
             layout if layout.caches > 1 => layout.caches as f64,

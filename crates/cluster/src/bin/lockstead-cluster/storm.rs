@@ -69,8 +69,9 @@ pub(crate) struct StormFlags {
     /// Turns of a lock between two faults at it, as a mean
     #[arg(long, value_name = "TURNS", default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=10_000))]
     every: u64,
-    /// Put each member and client into a network namespace, and cut links between them; needs the
-    /// program ip, and root or user namespaces
+    /// Put each member and client into a network namespace, and cut links between them; where tc and
+    /// iptables are there, links are slow at times and lose packets by chance, too; needs the program ip,
+    /// and root or user namespaces
     #[arg(long)]
     namespaces: bool,
     /// Give each client a boot-time clock of its own, ahead by days; needs root, or --namespaces
@@ -128,7 +129,13 @@ pub(crate) fn run(flags: &StormFlags) -> Result<(), Failure> {
         flags.broken,
     ));
     let began = Instant::now();
-    world.start().map_err(|error| failed("cannot start a client", error))?;
+    let why = if flags.clocks {
+        "cannot start a client with a clock of its own; --clocks needs time namespaces (Linux 5.6), and root \
+         or, with --namespaces, a system that permits user namespaces"
+    } else {
+        "cannot start a client"
+    };
+    world.start().map_err(|error| failed(why, error))?;
     let looks = Arc::clone(&world);
     thread::spawn(move || looks.look_for_leaders());
     let cannot_heal = |error: io::Error| failed("cannot start again what a fault has ended", error);
@@ -141,6 +148,14 @@ pub(crate) fn run(flags: &StormFlags) -> Result<(), Failure> {
     while began.elapsed() < flags.seconds && !interrupt.flag().load(Ordering::Relaxed) {
         thread::sleep(TICK);
         world.heal(false).map_err(cannot_heal)?;
+        if let Some(client) = world.without_clock() {
+            return Err(Failure::Run(format!(
+                "client {client} runs by the machine's boot-time clock, and not by the one {} days ahead \
+                 that it was started with: no time namespace was made for it, so --clocks would be no \
+                 evidence; run without --clocks",
+                world.clients[client].days_ahead()
+            )));
+        }
         if looked.elapsed() > Duration::from_millis(300) {
             looked = Instant::now();
             if enough(&world) {
@@ -169,6 +184,7 @@ pub(crate) fn run(flags: &StormFlags) -> Result<(), Failure> {
         locks: usize::from(flags.locks),
         namespaces: flags.namespaces,
         slow_links: slow.unwrap_or(false),
+        packets_lost: world.packets_lost().map_err(|error| failed("packets lost", error))?,
         clocks: flags.clocks,
         served,
         ended,

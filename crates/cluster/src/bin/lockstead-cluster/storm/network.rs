@@ -19,10 +19,24 @@ use std::thread;
 
 /// The namespaces and links of one storm.
 pub(super) struct Network {
-    clients: Vec<OwnedFd>,
+    clients: Vec<Place>,
+    members: Vec<Place>,
     /// `tc` is there, and the kernel can make a link slow.
     pub(super) can_be_slow: bool,
+    /// `iptables` is there, and the kernel can lose packets by chance.
+    pub(super) can_lose: bool,
 }
+
+/// A namespace, and the addresses of what is in it.
+struct Place {
+    namespace: OwnedFd,
+    client: String,
+    /// The address at which a member reaches others.
+    peer: Option<String>,
+}
+
+/// The rules of each namespace: a chain that counts and drops what is sent to it.
+const LOST: &str = "*filter\n:lost - [0:0]\n-A lost -j DROP\nCOMMIT\n";
 
 /// Returns a failure that says what was tried.
 fn cannot(what: &str, error: impl std::fmt::Display) -> io::Error {
@@ -59,10 +73,10 @@ fn namespace() -> io::Result<OwnedFd> {
     made.join().map_err(|_| io::Error::other("a thread has panicked"))?
 }
 
-/// Runs a program with these words and this input, in a namespace or in this one.
-fn run(program: &str, words: &[&str], input: &str, within: Option<RawFd>) -> io::Result<()> {
+/// Runs a program with these words and this input, in a namespace or in this one; returns what it says.
+fn run(program: &str, words: &[&str], input: &str, within: Option<RawFd>) -> io::Result<String> {
     let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // SAFETY: between fork and exec nothing is called but a system call.
     unsafe {
         command.pre_exec(move || match within.map(|fd| libc::setns(fd, libc::CLONE_NEWNET)) {
@@ -76,13 +90,13 @@ fn run(program: &str, words: &[&str], input: &str, within: Option<RawFd>) -> io:
     }
     let output = child.wait_with_output()?;
     if output.status.success() {
-        return Ok(());
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
     }
     Err(cannot(program, String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 fn ip(batch: &str, within: Option<RawFd>) -> io::Result<()> {
-    run("ip", &["-batch", "-"], batch, within)
+    run("ip", &["-batch", "-"], batch, within).map(drop)
 }
 
 /// Joins a namespace to a bridge by a pair of links: `NAME` here, `eth-NAME` there.
@@ -118,29 +132,36 @@ impl Network {
             ),
             None,
         )?;
-        let mut sites = Vec::new();
+        let (mut sites, mut all_members) = (Vec::new(), Vec::new());
         for member in 0..members {
             let namespace = namespace()?;
             let (client, peer) =
                 (format!("10.77.1.{}", member + 1), format!("10.78.0.{}", member + 1));
             join(&format!("m{member}"), "clients", &format!("{client}/16"), &namespace)?;
             join(&format!("p{member}"), "peers", &format!("{peer}/16"), &namespace)?;
+            all_members.push(Place {
+                namespace: namespace.try_clone()?,
+                client: client.clone(),
+                peer: Some(peer.clone()),
+            });
             sites.push(Site { client, peer, namespace: Some(namespace) });
         }
         let mut all = Vec::new();
         for client in 0..clients {
             let namespace = namespace()?;
-            let address = format!("10.77.{}.{}/16", 2 + client / 250, 1 + client % 250);
-            join(&format!("c{client}"), "clients", &address, &namespace)?;
-            all.push(namespace);
+            let address = format!("10.77.{}.{}", 2 + client / 250, 1 + client % 250);
+            join(&format!("c{client}"), "clients", &format!("{address}/16"), &namespace)?;
+            all.push(Place { namespace, client: address, peer: None });
         }
-        let network = Network { clients: all, can_be_slow: false };
-        let can_be_slow = network.slow(0, true).and_then(|()| network.slow(0, false)).is_ok();
-        Ok((Network { can_be_slow, ..network }, sites))
+        let mut network =
+            Network { clients: all, members: all_members, can_be_slow: false, can_lose: false };
+        network.can_be_slow = network.slow(0, true).and_then(|()| network.slow(0, false)).is_ok();
+        network.can_lose = network.prepare_to_lose().is_ok();
+        Ok((network, sites))
     }
 
     pub(super) fn of_client(&self, client: usize) -> RawFd {
-        self.clients[client].as_raw_fd()
+        self.clients[client].namespace.as_raw_fd()
     }
 
     /// Sets a link down or up. One that cannot be is a fault that does not happen.
@@ -164,9 +185,9 @@ impl Network {
         match slow {
             true => {
                 let words = [&["qdisc", "replace", "dev", &link, "root"][..], &bucket].concat();
-                run("tc", &words, "", None)
+                run("tc", &words, "", None).map(drop)
             }
-            false => run("tc", &["qdisc", "del", "dev", &link, "root"], "", None),
+            false => run("tc", &["qdisc", "del", "dev", &link, "root"], "", None).map(drop),
         }
     }
 
@@ -174,5 +195,77 @@ impl Network {
         if self.can_be_slow {
             let _ = self.slow(member, slow);
         }
+    }
+
+    /// Returns all namespaces; `None` is the one of the relays.
+    fn namespaces(&self) -> impl Iterator<Item = Option<RawFd>> {
+        let places = self.members.iter().chain(&self.clients);
+        std::iter::once(None).chain(places.map(|place| Some(place.namespace.as_raw_fd())))
+    }
+
+    fn prepare_to_lose(&self) -> io::Result<()> {
+        for namespace in self.namespaces() {
+            run("iptables-restore", &["--noflush"], LOST, namespace)?;
+        }
+        let member = &self.members[0];
+        Network::lose(None, Some(&member.client), 10, true)?;
+        Network::lose(None, Some(&member.client), 10, false)
+    }
+
+    /// Has packets that arrive in a namespace be lost by chance, each for itself, or no more; all, or those
+    /// from one address. Dropped where they arrive, for a sender would be told of what it cannot send.
+    fn lose(within: Option<RawFd>, from: Option<&str>, percent: u8, begin: bool) -> io::Result<()> {
+        let share = format!("0.{percent:02}");
+        let mut words = vec!["-w", if begin { "-A" } else { "-D" }, "INPUT"];
+        words.extend(from.into_iter().flat_map(|from| ["-s", from]));
+        words.extend([
+            "-m",
+            "statistic",
+            "--mode",
+            "random",
+            "--probability",
+            &share,
+            "-j",
+            "lost",
+        ]);
+        run("iptables", &words, "", within).map(drop)
+    }
+
+    /// Has packets of one place, both ways, be lost by chance, or no more. One that cannot be is a fault
+    /// that does not happen.
+    fn lossy(&self, place: &Place, percent: u8, begin: bool) {
+        if !self.can_lose {
+            return;
+        }
+        let within = place.namespace.as_raw_fd();
+        let _ = Network::lose(Some(within), None, percent, begin);
+        let _ = Network::lose(None, Some(&place.client), percent, begin);
+        let Some(peer) = &place.peer else { return };
+        for other in self.members.iter().map(|member| member.namespace.as_raw_fd()) {
+            if other != within {
+                let _ = Network::lose(Some(other), Some(peer), percent, begin);
+            }
+        }
+    }
+
+    pub(super) fn lossy_client(&self, client: usize, percent: u8, begin: bool) {
+        self.lossy(&self.clients[client], percent, begin);
+    }
+
+    pub(super) fn lossy_member(&self, member: usize, percent: u8, begin: bool) {
+        self.lossy(&self.members[member], percent, begin);
+    }
+
+    /// Returns the number of packets that were lost by chance, as the kernel counted them.
+    pub(super) fn lost(&self) -> io::Result<u64> {
+        let mut sum = 0;
+        for namespace in self.namespaces() {
+            let list = run("iptables", &["-w", "-nvxL", "lost"], "", namespace)?;
+            // The line of the one rule: packets, bytes, DROP.
+            let rule = list.lines().find(|line| line.contains("DROP"));
+            let number = rule.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+            sum += number.ok_or_else(|| cannot("iptables", "no count"))?;
+        }
+        Ok(sum)
     }
 }

@@ -52,6 +52,11 @@ pub(super) enum Fault {
     IsolateLeader(Duration),
     /// What the leader sends to the others is late, and partly lost; in namespaces alone.
     SlowLeader(Duration),
+    /// So many in a hundred of the packets between the client and the relays are lost by chance, for so
+    /// long; in namespaces alone.
+    LossyClient(Duration, u8),
+    /// So many in a hundred of the packets that reach or leave the leader are lost by chance.
+    LossyLeader(Duration, u8),
 }
 
 impl Fault {
@@ -70,6 +75,18 @@ impl Fault {
                 | Fault::StopLeader(_)
                 | Fault::IsolateLeader(_)
                 | Fault::SlowLeader(_)
+                | Fault::LossyLeader(..)
+        )
+    }
+
+    fn needs_namespaces(self) -> bool {
+        matches!(
+            self,
+            Fault::UnplugClient(_)
+                | Fault::IsolateLeader(_)
+                | Fault::SlowLeader(_)
+                | Fault::LossyClient(..)
+                | Fault::LossyLeader(..)
         )
     }
 }
@@ -92,6 +109,8 @@ impl fmt::Display for Fault {
             Fault::StopLeader(_) => "leader stopped for longer",
             Fault::IsolateLeader(_) => "leader cut off from members",
             Fault::SlowLeader(_) => "leader's packets late and lost",
+            Fault::LossyClient(..) => "client's packets lost by chance",
+            Fault::LossyLeader(..) => "leader's packets lost by chance",
         })
     }
 }
@@ -161,11 +180,7 @@ fn choose(rng: &mut fastrand::Rng, ttl: Duration, every: u64, namespaces: bool) 
     }
     loop {
         let fault = fault(rng, ttl);
-        let here = namespaces
-            || !matches!(
-                fault,
-                Fault::UnplugClient(_) | Fault::IsolateLeader(_) | Fault::SlowLeader(_)
-            );
+        let here = namespaces || !fault.needs_namespaces();
         if here && (on_request || !fault.of_request()) {
             return Aim { moment, after, fault, gap };
         }
@@ -180,7 +195,7 @@ fn fault(rng: &mut fastrand::Rng, ttl: Duration) -> Fault {
         _ => ttl + Duration::from_millis(600) + ttl.mul_f64(0.5 * rng.f64()),
     };
     let short = |rng: &mut fastrand::Rng| ms(rng, 500, 3_000);
-    match rng.u32(..100) {
+    match rng.u32(..110) {
         0..20 => Fault::KillClient,
         20..46 => Fault::StopClient(pause(rng)),
         46..54 => Fault::CutClient(pause(rng), rng.bool()),
@@ -193,7 +208,9 @@ fn fault(rng: &mut fastrand::Rng, ttl: Duration) -> Fault {
         87..90 => Fault::PauseLeader(ms(rng, 200, 900)),
         90..92 => Fault::StopLeader(ms(rng, 1_500, 5_000)),
         92..97 => Fault::IsolateLeader(ms(rng, 1_500, 6_000)),
-        _ => Fault::SlowLeader(short(rng)),
+        97..100 => Fault::SlowLeader(short(rng)),
+        100..106 => Fault::LossyClient(pause(rng), rng.u8(5..50)),
+        _ => Fault::LossyLeader(short(rng), rng.u8(5..50)),
     }
 }
 
@@ -225,7 +242,7 @@ mod tests {
         assert_ne!(all(7), all(8));
         let kinds: std::collections::BTreeSet<String> =
             all(7).iter().map(|aim| aim.fault.to_string()).collect();
-        assert!(kinds.len() > 11, "{kinds:?}");
+        assert!(kinds.len() > 13, "{kinds:?}");
     }
 
     #[test]

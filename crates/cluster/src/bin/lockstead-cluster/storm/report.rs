@@ -17,6 +17,8 @@ pub(super) struct Report {
     pub(super) namespaces: bool,
     /// Links could be made slow and lossy.
     pub(super) slow_links: bool,
+    /// Packets that were lost by chance, as the kernel counted them; none where none can be.
+    pub(super) packets_lost: Option<u64>,
     pub(super) clocks: bool,
     /// Clients that had their lock once more after the faults.
     pub(super) served: usize,
@@ -103,6 +105,13 @@ impl Report {
         );
         if self.namespaces && !self.slow_links {
             text += "links were not made slow: tc, or the kernel's sch_tbf, is missing\n";
+        }
+        match self.packets_lost {
+            Some(number) => text += &format!("{number} packets were lost by chance\n"),
+            None if self.namespaces => {
+                text += "no packets were lost by chance: iptables, or the kernel's xt_statistic, is missing\n";
+            }
+            None => {}
         }
         for line in self.no_evidence() {
             text += line;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The time after which a client that was killed is there again.
@@ -31,6 +31,10 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn of(lock: usize, ahead: u64) -> Client {
         Client { lock, ahead, ..Client::default() }
+    }
+
+    pub(super) fn days_ahead(&self) -> u64 {
+        self.ahead / (24 * 60 * 60)
     }
 
     pub(super) fn turns(&self) -> u64 {
@@ -74,6 +78,8 @@ enum Due {
     ContinueMember(usize),
     JoinMember(usize),
     QuickMember(usize),
+    WholeClient(usize, u8),
+    WholeMember(usize, u8),
     Whole,
 }
 
@@ -108,6 +114,8 @@ pub(super) struct World {
     calm: AtomicBool,
     /// Clients that are in are to end.
     ending: AtomicBool,
+    /// A client that runs by the machine's clock although it was given one of its own.
+    without_clock: OnceLock<usize>,
     due: Mutex<Vec<(Instant, Due)>>,
     hits: Mutex<BTreeMap<String, u64>>,
 }
@@ -140,6 +148,7 @@ impl World {
             hurt: AtomicBool::new(false),
             calm: AtomicBool::new(false),
             ending: AtomicBool::new(false),
+            without_clock: OnceLock::new(),
             due: Mutex::default(),
             hits: Mutex::default(),
         }
@@ -185,10 +194,15 @@ impl World {
         let number = |at: usize| words.get(at).and_then(|text| text.parse::<u64>().ok());
         let token = number(1)?;
         let at = number(2).unwrap_or(0);
-        // A client whose clock is not ahead as it was told has no namespace of its own: what is judged by
-        // its moments would be nothing.
         let here = match words[0] {
-            "in" | "sure" => at.checked_sub(self.clients[client].ahead * 1_000_000_000)?,
+            "in" | "sure" => match at.checked_sub(self.clients[client].ahead * 1_000_000_000) {
+                Some(here) => here,
+                // Nothing can be judged by its moments; the storm ends, and says so.
+                None => {
+                    let _ = self.without_clock.set(client);
+                    return None;
+                }
+            },
             _ => at,
         };
         let says =
@@ -280,6 +294,17 @@ impl World {
                     }
                     member_is_well();
                 }
+                Due::WholeClient(client, percent) => {
+                    if let Some(network) = &self.network {
+                        network.lossy_client(client, percent, false);
+                    }
+                }
+                Due::WholeMember(member, percent) => {
+                    if let Some(network) = &self.network {
+                        network.lossy_member(member, percent, false);
+                    }
+                    member_is_well();
+                }
                 Due::Whole => self.hurt.store(false, Ordering::Release),
             }
         }
@@ -318,6 +343,17 @@ impl World {
 
     pub(super) fn members(&self) -> MutexGuard<'_, Members> {
         lock(&self.members)
+    }
+
+    /// Returns a client that has not got its clock, if there is one.
+    pub(super) fn without_clock(&self) -> Option<usize> {
+        self.without_clock.get().copied()
+    }
+
+    /// Returns the number of packets that were lost by chance; `None` where none can be.
+    pub(super) fn packets_lost(&self) -> io::Result<Option<u64>> {
+        let network = self.network.as_ref().filter(|network| network.can_lose);
+        network.map(Network::lost).transpose()
     }
 
     pub(super) fn hits(&self) -> BTreeMap<String, u64> {
@@ -406,6 +442,18 @@ impl Strikes for World {
                     network.slow_peer(leader, true);
                 }
                 self.later(time, Due::QuickMember(leader));
+            }
+            Fault::LossyClient(time, percent) => {
+                if let Some(network) = &self.network {
+                    network.lossy_client(client, percent, true);
+                }
+                self.later(time, Due::WholeClient(client, percent));
+            }
+            Fault::LossyLeader(time, percent) => {
+                if let Some(network) = &self.network {
+                    network.lossy_member(leader, percent, true);
+                }
+                self.later(time, Due::WholeMember(leader, percent));
             }
             // The relay's own.
             Fault::LoseAnswer | Fault::Delay(_) | Fault::CopyLate(_) => {}

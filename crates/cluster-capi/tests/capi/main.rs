@@ -1,6 +1,8 @@
 //! The library from outside: what was agreed on, and programs in C and C++ against a real etcd. Where etcd
 //! is not installed those are skipped and say so.
 
+mod access;
+
 use lockstead_cluster::member::{self, Members};
 use std::collections::HashMap;
 use std::fs;
@@ -9,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use xtask::cluster;
-use xtask::library::{ArchiveBuild, said_by};
+use xtask::library::{ArchiveBuild, newest_glibc, said_by};
 
 /// The compilers, the standards that the headers are for, and whether they compile C++.
 const COMPILERS: [(&str, &str, bool); 6] = [
@@ -128,16 +130,97 @@ fn the_names_are_those_agreed_on() {
     }
 }
 
-/// Installs as `xtask install --cluster` and `xtask dist` do, and builds against that.
+/// Each function, and each of the ways to lock, has a page, and each page is of one that there is.
+#[test]
+fn each_call_has_a_manual_page() {
+    let header = agreed("include/lockstead_cluster.h");
+    let ways = header.lines().filter_map(|line| line.strip_prefix("#define ")?.split_once('('));
+    let ways = ways.map(|(name, _)| name).filter(|name| name.starts_with("lks_"));
+    let symbols = agreed("symbols.txt");
+    let mut calls: Vec<_> = symbols.lines().chain(ways).map(|name| format!("{name}.3")).collect();
+    let pages = fs::read_dir(package().join("man/man3")).expect("the pages");
+    let mut pages: Vec<_> = pages
+        .map(|page| page.expect("a page").file_name().into_string().expect("a name"))
+        .collect();
+    calls.sort();
+    pages.sort();
+    assert_eq!(calls, pages);
+    for name in pages {
+        let text = agreed(&format!("man/man3/{name}"));
+        let text = match text.strip_prefix(".so ") {
+            Some(other) => agreed(&format!("man/{}", other.trim())),
+            None => text,
+        };
+        let name = name.trim_end_matches(".3");
+        let declared = [" ", "*"].map(|before| format!("{before}{name}("));
+        assert!(declared.iter().any(|call| text.contains(call)), "its page has no {name}");
+    }
+}
+
+/// Installs into the prefix as `xtask install --cluster` and `xtask dist` do, once.
+fn installed() -> &'static Path {
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let (made, prefix) = (scratch().join("cluster-made"), scratch().join("a prefix for etcd"));
+        let _ = fs::remove_dir_all(&prefix);
+        archive();
+        let target = scratch().parent().expect("cargo's folder for tests is below its own");
+        cluster::build("dev", target, &made)
+            .and_then(|()| cluster::stage(&made, &prefix, "lib/etcd"))
+            .and_then(|()| cluster::describe(&prefix, "lib/etcd", None))
+            .unwrap_or_else(|error| panic!("{error}"));
+        prefix
+    })
+}
+
+/// Returns a folder, with nothing in it, for a project outside.
+fn project(name: &str) -> PathBuf {
+    let project = scratch().join(name);
+    let _ = fs::remove_dir_all(&project);
+    fs::create_dir_all(&project).expect("scratch can be written");
+    project
+}
+
+#[test]
+fn what_is_installed_is_found_by_cmake() {
+    if Command::new("cmake").arg("--version").output().is_err() {
+        return eprintln!("skipped: there is no cmake");
+    }
+    let project = project("etcd by cmake");
+    for source in ["c/mutex.c", "cpp/mutex.cc"] {
+        let to = project.join(Path::new(source).file_name().expect("a name"));
+        fs::copy(package().join("tests").join(source), to).expect("scratch can be written");
+    }
+    let lists = "cmake_minimum_required(VERSION 3.13)\nproject(outside C CXX)\n\
+        add_compile_definitions(_GNU_SOURCE)\nfind_package(Threads REQUIRED)\n\
+        find_package(lockstead-cluster 0.1 REQUIRED)\nfind_package(Lockstead-Cluster 0.1 REQUIRED)\n\
+        find_package(lockstead-cluster 0.2 QUIET)\nif(lockstead-cluster_FOUND)\n\
+        message(FATAL_ERROR \"another version is none\")\nendif()\n\
+        foreach(kind cluster cluster_static)\n\
+        add_executable(c_${kind} mutex.c)\nadd_executable(cpp_${kind} mutex.cc)\n\
+        foreach(language c cpp)\n\
+        target_link_libraries(${language}_${kind} Lockstead::${kind} Threads::Threads)\n\
+        endforeach()\nendforeach()\n";
+    fs::write(project.join("CMakeLists.txt"), lists).expect("scratch can be written");
+    let build = project.join("build");
+    let mut configure = Command::new("cmake");
+    configure.arg("-S").arg(&project).arg("-B").arg(&build);
+    // CMake looks below `lib` by itself; other folders are named.
+    let folder = installed().join("lib/etcd/cmake/lockstead-cluster");
+    configure.arg(format!("-DCMAKE_PREFIX_PATH={}", folder.display()));
+    said_by(&mut configure).unwrap_or_else(|error| panic!("{error}"));
+    said_by(Command::new("cmake").arg("--build").arg(&build)).unwrap_or_else(|e| panic!("{e}"));
+    for kind in ["c_cluster", "cpp_cluster_static"] {
+        // What is not recoverable stays so: each begins anew.
+        let Some(members) = members() else { return };
+        let program = build.join(kind);
+        said_by(&mut timed(&program, &[&members.endpoints()])).unwrap_or_else(|e| panic!("{e}"));
+    }
+}
+
 #[test]
 fn what_is_installed_is_found_by_pkg_config_and_shows_our_names_only() {
-    let (made, prefix) = (scratch().join("cluster-made"), scratch().join("a prefix for etcd"));
-    let _ = fs::remove_dir_all(&prefix);
-    archive();
-    let target = scratch().parent().expect("cargo's folder for tests is below its own");
-    cluster::build("dev", target, &made).unwrap_or_else(|error| panic!("{error}"));
-    cluster::stage(&made, &prefix, "lib/etcd").unwrap_or_else(|error| panic!("{error}"));
-    let lib = prefix.join("lib/etcd");
+    let lib = installed().join("lib/etcd");
     let shown = Command::new("nm")
         .args(["-D", "--defined-only", "--format=just-symbols"])
         .arg(lib.join("liblockstead-cluster.so"))
@@ -148,6 +231,8 @@ fn what_is_installed_is_found_by_pkg_config_and_shows_our_names_only() {
     names.retain(|name| !name.starts_with("LOCKSTEAD"));
     names.sort_unstable();
     assert_eq!(names.join("\n") + "\n", agreed("symbols.txt"));
+    let glibc = newest_glibc(&lib.join("liblockstead-cluster.so")).expect("a shared library");
+    assert!(glibc <= (2, 34), "docs/install.md says where it runs: {glibc:?}");
     let mut flags = Command::new("pkg-config");
     flags.env("PKG_CONFIG_PATH", lib.join("pkgconfig"));
     flags.args(["--cflags", "--libs", "lockstead-cluster"]);
