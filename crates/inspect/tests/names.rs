@@ -9,7 +9,7 @@ use std::fs;
 use std::process::Command;
 
 /// The call that a thread sleeps in for a mutex.
-const FUTEX: i64 = 202;
+const FUTEX: i64 = lockstead_inspect::arch::FUTEX;
 
 fn started(name: &str, source: &str, flags: &[&str]) -> Option<Running> {
     let mut program = Running::start(&build(name, source, flags)?, &[]);

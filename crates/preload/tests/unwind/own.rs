@@ -152,7 +152,7 @@ fn without_modules_there_are_only_frame_pointers_and_the_walk_says_so() {
     assert_eq!(from(start, &words), (all[..2].to_vec(), WalkEnd::Uncharted, true));
     words[6] = low + 80;
     // Of the last, processors that sign return addresses make one of the kernel's.
-    for bad in [1, low + 8, 1 << 55 | 1 << lockstead_unwind::arch::ADDRESS_BITS] {
+    for bad in [1, low + 8, (1 << 55) | (1 << lockstead_unwind::arch::ADDRESS_BITS)] {
         words[7] = bad;
         assert_eq!(from(start, &words), (all[..2].to_vec(), WalkEnd::Uncharted, true), "{bad:#x}");
     }
