@@ -29,7 +29,8 @@ pub(crate) struct Slice {
     /// What it is called in an error.
     pub(crate) lock: &'static str,
     pub(crate) threads: usize,
-    /// The length of the window; a tenth of it comes before as warm-up.
+    /// The length of the window; a tenth of it comes before as warm-up. One in which no turn was done is
+    /// longer, by as much again each time.
     pub(crate) length: Duration,
     /// The time that threads may take to come back after they were told to stop.
     pub(crate) patience: Duration,
@@ -162,13 +163,20 @@ impl Slice {
         }
     }
 
-    fn watch(&self, session: &Session<'_>, shared: &WindowShared) -> SliceWindow {
+    fn watch(&self, session: &Session<'_>, shared: &Arc<WindowShared>) -> SliceWindow {
         sleep_within((self.length / 10).max(Duration::from_millis(2)), session);
         let (before, cpu, start) = (shared.counts(), process_cpu(), Instant::now());
-        sleep_within(self.length, session);
-        let (elapsed, cpu, after) = (start.elapsed(), process_cpu() - cpu, shared.counts());
-        let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
-        SliceWindow { elapsed, cpu, turns }
+        loop {
+            sleep_within(self.length, session);
+            let (elapsed, cpu, after) = (start.elapsed(), process_cpu() - cpu, shared.counts());
+            // Where a busy machine ran none of the threads, the window says nothing yet: it goes on, as
+            // long as there is one.
+            let there = Arc::strong_count(shared) > 1;
+            if after != before || !there || session.stopped() || elapsed > self.patience {
+                let turns = after.iter().zip(&before).map(|(after, before)| after - before);
+                return SliceWindow { elapsed, cpu, turns: turns.collect() };
+            }
+        }
     }
 
     fn collect<T>(
@@ -228,6 +236,27 @@ mod tests {
             worker.turn();
         }
         worker.turns()
+    }
+
+    #[test]
+    fn a_window_without_a_turn_goes_on_until_there_is_one() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let session = Session::new(&stop, &mut quiet);
+        let began = Instant::now();
+        let length = Duration::from_millis(1);
+        // The first turn comes long after the window would have ended.
+        let late = move |worker: &mut SliceWorker<'_>| {
+            while began.elapsed() < 50 * length {
+                std::hint::spin_loop();
+            }
+            worker.turn();
+            while worker.goes_on() {
+                std::hint::spin_loop();
+            }
+        };
+        let (window, _) = slice(1, length).run(&session, late).expect("runs");
+        assert!(window.turns == [1] && window.elapsed > length, "{:?}", window.turns);
     }
 
     #[test]

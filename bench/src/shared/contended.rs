@@ -323,11 +323,16 @@ impl SharedSlice {
         let cpu = || workers.iter().map(WorkerProcess::cpu).sum::<Duration>();
         sleep((self.length / 10).max(Duration::from_millis(2)));
         let (before, used, start) = (control.counts(self.processes), cpu(), Instant::now());
-        sleep(self.length);
-        let (elapsed, used) = (start.elapsed(), cpu() - used);
-        let after = control.counts(self.processes);
-        let turns = after.iter().zip(&before).map(|(after, before)| after - before).collect();
-        SharedWindow { elapsed, cpu: used, turns }
+        loop {
+            sleep(self.length);
+            let (elapsed, used) = (start.elapsed(), cpu() - used);
+            let after = control.counts(self.processes);
+            // As of threads: a window without a turn says nothing yet.
+            if after != before || session.stopped() || elapsed > PATIENCE {
+                let turns = after.iter().zip(&before).map(|(after, before)| after - before);
+                return SharedWindow { elapsed, cpu: used, turns: turns.collect() };
+            }
+        }
     }
 }
 
