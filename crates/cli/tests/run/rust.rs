@@ -62,6 +62,10 @@ fn a_deadlock_of_a_std_mutex_and_one_of_the_c_library_ends_the_program_if_asked_
 
 #[test]
 fn a_mutex_that_was_waited_for_is_held_by_who_has_woken_nobody_since() {
+    // Of the other lock of the cycle a landing pad names the holder.
+    if !follows_landing_pads() {
+        return;
+    }
     let Some(locks) = program(SOURCE) else { return };
     let running = under(&["--no-report"], &[text(&locks), "waited"]);
     running.expect("lockstead: DEADLOCK", 1);
