@@ -153,27 +153,32 @@ fn looks(handle: ThreadHandle, site: &CallSite) {
 /// other answers are those of the waiting functions too, and are final: once
 /// the thread has been joined its handle is no more.
 ///
+/// With a time that may be refused, which is no `until`, nothing is tried: glibc 2.36 looks at the time only
+/// when it waits, 2.43 before it looks at the thread.
+///
 /// # Safety
 /// The passage has the arguments of a joining function, `result` among them.
 unsafe fn begin(
     passage: &mut Passage,
     result: *mut *mut c_void,
-    until: GivenDeadline,
+    until: Option<GivenDeadline>,
     site: &CallSite,
     real: usize,
 ) -> usize {
     let handle = passage.arguments[0] as ThreadHandle;
     looks(handle, site);
-    // SAFETY: INTERPOSE-ARGUMENTS: the caller passes on the arguments of the program.
-    let answer = unsafe { attempt(handle, result) };
-    if answer != libc::EBUSY {
-        passage.result = answer as isize;
-        return 0;
+    if until.is_some() {
+        // SAFETY: INTERPOSE-ARGUMENTS: the caller passes on the arguments of the program.
+        let answer = unsafe { attempt(handle, result) };
+        if answer != libc::EBUSY {
+            passage.result = answer as isize;
+            return 0;
+        }
     }
     if let Some(known) = known(handle) {
         passage.notes = [known.index, known.generation, 0];
     }
-    record::wait_begins(&waiting(handle, until, site));
+    record::wait_begins(&waiting(handle, until.unwrap_or(GivenDeadline::PAST), site));
     real
 }
 
@@ -194,7 +199,7 @@ unsafe extern "C" fn join(passage: &mut Passage, site: &CallSite) -> usize {
     passage.notes = [0; 3];
     let result = passage.arguments[1] as *mut *mut c_void;
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments.
-    unsafe { begin(passage, result, GivenDeadline::NEVER, site, REAL.pthread_join.address()) }
+    unsafe { begin(passage, result, Some(GivenDeadline::NEVER), site, REAL.pthread_join.address()) }
 }
 
 unsafe extern "C" fn timed_join(passage: &mut Passage, site: &CallSite) -> usize {
@@ -206,7 +211,6 @@ unsafe extern "C" fn timed_join(passage: &mut Passage, site: &CallSite) -> usize
     // time among them.
     unsafe {
         let until = GivenDeadline::new(libc::CLOCK_REALTIME, time as *const libc::timespec);
-        let until = until.unwrap_or(GivenDeadline::PAST);
         begin(passage, result as *mut *mut c_void, until, site, real)
     }
 }
@@ -224,8 +228,7 @@ unsafe extern "C" fn clock_join(passage: &mut Passage, site: &CallSite) -> usize
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the passage has the program's arguments, the
     // time among them.
     unsafe {
-        let until =
-            GivenDeadline::new(clock, time as *const libc::timespec).unwrap_or(GivenDeadline::PAST);
+        let until = GivenDeadline::new(clock, time as *const libc::timespec);
         begin(passage, result as *mut *mut c_void, until, site, real)
     }
 }
@@ -237,7 +240,7 @@ unsafe extern "C" fn join_c11(passage: &mut Passage, site: &CallSite) -> usize {
     let real = REAL.thrd_join.address();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the handle is the program's; the place of the
     // result is ours.
-    if unsafe { begin(passage, &raw mut result, GivenDeadline::NEVER, site, real) } != 0 {
+    if unsafe { begin(passage, &raw mut result, Some(GivenDeadline::NEVER), site, real) } != 0 {
         return real;
     }
     if passage.result != 0 {
