@@ -344,6 +344,26 @@ fn a_lock_under_which_nobody_is_has_no_key_left() {
 }
 
 #[test]
+fn a_long_wait_is_told_once() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let holder = session(&members);
+    let guard = Mutex::new(&holder, "long").lock().expect("asked").acquired().expect("nobody died");
+    let mut waiter = command(&members, &["lock", "long", "--", "true"]);
+    let mut waiter = waiter.stderr(Stdio::piped()).spawn().expect("it runs");
+    let mut errors = BufReader::new(waiter.stderr.take().expect("a pipe")).lines();
+    // It comes by itself, while nobody gives the lock back.
+    let told = errors.next().expect("a line").expect("text");
+    assert!(told.contains("waiting for long") && told.contains("dump"), "{told}");
+    guard.unlock().expect("it was held");
+    assert!(waiter.wait().expect("it ends").success());
+    assert_eq!(errors.count(), 0);
+}
+
+#[test]
 fn what_cannot_be_done_is_said_before_etcd_is_asked() {
     for (words, says) in [
         (&["lock", "", "--", "true"][..], "<NAME>"),

@@ -15,6 +15,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread;
 use std::time::{Duration, Instant};
 
+/// The time of waiting after which that is said.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// The lock was not acquired in time.
 const BUSY: u8 = 75;
 /// The lease was lost while the command ran.
@@ -37,7 +40,8 @@ The command has in its environment:
   LOCKSTEAD_LEASE     the number of the lease; what takes locks in the command says by it under which
                       lock it runs, so that `dump` finds deadlocks through commands
 
-SIGINT, SIGTERM and SIGHUP end the wait, and the place in the queue is given up; while the command runs
+A wait of more than two seconds is told on standard error, once. SIGINT, SIGTERM and SIGHUP end the
+wait, and the place in the queue is given up; while the command runs
 its process group gets them, and the lock is released when the command has ended.
 
 Exit status: the command's own, 128 and the number of the signal that ended it or the wait, or:
@@ -110,12 +114,21 @@ pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
     let mutex = Mutex::new(&session, &flags.name);
     let events = events()?;
     let interrupted = Cell::new(0);
-    let goes_on = || match events.1.try_recv() {
-        Ok(Event::Signal(signal)) => {
-            interrupted.set(signal);
-            false
+    let (began, told) = (Instant::now(), Cell::new(false));
+    let goes_on = || {
+        if began.elapsed() >= SILENCE && !told.replace(true) {
+            output::note(format_args!(
+                "waiting for {}; `lockstead cluster dump` shows who has it",
+                flags.name
+            ));
         }
-        _ => true,
+        match events.1.try_recv() {
+            Ok(Event::Signal(signal)) => {
+                interrupted.set(signal);
+                false
+            }
+            _ => true,
+        }
     };
     // In place of a line of this source, the same one for everybody. Not the arguments: whoever reads
     // etcd is not to learn what secrets are among them.
