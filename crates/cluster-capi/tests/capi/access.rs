@@ -186,7 +186,7 @@ fn a_user_of_a_member_with_certificates_has_the_lock() {
 }
 
 #[test]
-fn a_member_is_believed_by_its_authority_only() {
+fn a_member_with_certificates_and_no_users_is_reached() {
     let Some(certificates) = Certificates::new("cluster-authorities") else { return };
     let Some(members) = started(&certificates.flags(), true) else { return };
     let endpoints = members.endpoints();

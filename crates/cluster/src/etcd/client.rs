@@ -251,10 +251,13 @@ impl Client {
             }
         }
         let unclear = || Failed::Elsewhere(format!("status {status} and no answer of etcd's"));
-        let answer: Value = serde_json::from_slice(&body).map_err(|_| match status {
-            // What the gateway itself refuses, in words: asked again it would say the same.
-            400 => Failed::No(ClusterError::Refused { code: 0, message: first_line(&body) }),
-            _ => unclear(),
+        let answer: Value = serde_json::from_slice(&body).map_err(|_| {
+            // What etcd's gateway itself refuses, in words: asked again it would say the same. Other
+            // words are a proxy's, perhaps, and another endpoint may answer.
+            match status == 400 && body.starts_with(b"CommonName") {
+                true => Failed::No(ClusterError::Refused { code: 0, message: first_line(&body) }),
+                false => unclear(),
+            }
         })?;
         if status == 200 && answer.get("error").is_none() {
             return Ok(answer);
@@ -360,7 +363,9 @@ fn number_of(error: &Value) -> i64 {
 }
 
 fn first_line(body: &[u8]) -> String {
-    String::from_utf8_lossy(body).lines().next().unwrap_or("no reason").chars().take(200).collect()
+    let text = String::from_utf8_lossy(body);
+    let line = text.lines().next().unwrap_or_default();
+    line.chars().filter(|letter| !letter.is_control()).take(200).collect()
 }
 
 fn not_understood(path: &str) -> ClusterError {
