@@ -256,6 +256,15 @@ impl Network {
         self.lossy(&self.members[member], percent, begin);
     }
 
+    /// Has no packets be lost any more, whoever they are of.
+    pub(super) fn lose_no_more(&self) -> io::Result<()> {
+        if !self.can_lose {
+            return Ok(());
+        }
+        let flush = |namespace| run("iptables", &["-w", "-F", "INPUT"], "", namespace);
+        self.namespaces().try_for_each(|namespace| flush(namespace).map(drop))
+    }
+
     /// Returns the number of packets that were lost by chance, as the kernel counted them.
     pub(super) fn lost(&self) -> io::Result<u64> {
         let mut sum = 0;

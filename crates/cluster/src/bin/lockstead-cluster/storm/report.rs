@@ -17,7 +17,10 @@ pub(super) struct Report {
     pub(super) namespaces: bool,
     /// Links could be made slow and lossy.
     pub(super) slow_links: bool,
-    /// Packets that were lost by chance, as the kernel counted them; none where none can be.
+    /// Packets could be lost by chance.
+    pub(super) lossy_links: bool,
+    /// Packets that were lost by chance, as the kernel counted them; none where none can be, or where the count
+    /// could not be read.
     pub(super) packets_lost: Option<u64>,
     pub(super) clocks: bool,
     /// Clients that had their lock once more after the faults.
@@ -108,6 +111,10 @@ impl Report {
         }
         match self.packets_lost {
             Some(number) => text += &format!("{number} packets were lost by chance\n"),
+            None if self.lossy_links => {
+                text +=
+                    "how many packets were lost by chance is not known: iptables did not tell\n";
+            }
             None if self.namespaces => {
                 text += "no packets were lost by chance: iptables, or the kernel's xt_statistic, is missing\n";
             }

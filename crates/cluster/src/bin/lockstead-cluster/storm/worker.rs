@@ -73,7 +73,6 @@ pub(super) fn start(
                 done(libc::setns(namespace, libc::CLONE_NEWNET))?;
             }
             if let Some(ahead) = &ahead {
-                // The program that is executed then is in the new namespace.
                 done(libc::unshare(libc::CLONE_NEWTIME))?;
                 let file = c"/proc/self/timens_offsets";
                 let file = done(libc::open(file.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
@@ -81,6 +80,10 @@ pub(super) fn start(
                 if usize::try_from(written) != Ok(ahead.len()) {
                     return Err(io::Error::last_os_error());
                 }
+                // The namespace is one for children; of kernels before 6.3 no `exec` leads into it, either.
+                let file = c"/proc/self/ns/time_for_children";
+                let file = done(libc::open(file.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC))?;
+                done(libc::setns(file, libc::CLONE_NEWTIME))?;
             }
             Ok(())
         });

@@ -6,11 +6,12 @@ use super::plan::{Aim, Fault, Moment, Plan};
 use super::relay::{Line, Relays, Strikes};
 use super::worker::{self, Broken, Start};
 use lockstead_cluster::member::{self, Members};
+use lockstead_render::output;
 use std::collections::BTreeMap;
 use std::io;
 use std::process::Child;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 /// The time after which a client that was killed is there again.
@@ -110,14 +111,28 @@ pub(super) struct World {
     leader: AtomicUsize,
     /// A member is hurt, or was a moment ago.
     hurt: AtomicBool,
-    /// There are to be no more faults.
-    calm: AtomicBool,
+    /// There are to be no more faults. Who strikes reads it all the while, so that whoever sets it knows that
+    /// nobody strikes any more.
+    calm: RwLock<bool>,
     /// Clients that are in are to end.
     ending: AtomicBool,
     /// A client that runs by the machine's clock although it was given one of its own.
     without_clock: OnceLock<usize>,
     due: Mutex<Vec<(Instant, Due)>>,
     hits: Mutex<BTreeMap<String, u64>>,
+}
+
+/// Returns the present moment by this process's boot-time clock.
+fn now() -> u64 {
+    lockstead_cluster::Moment::now().nanoseconds()
+}
+
+/// Returns a moment of a client's boot-time clock by that of this process, which shows `now`; `None` if the client
+/// has not got the clock that is so many seconds `ahead`.
+fn by_own_clock(at: u64, ahead: u64, now: u64) -> Option<u64> {
+    // No client is stopped for nearly so long, and no clock is less ahead of another one.
+    const FAR: u64 = 3600 * 1_000_000_000;
+    at.checked_sub(ahead * 1_000_000_000).filter(|here| here.abs_diff(now) < FAR)
 }
 
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -146,7 +161,7 @@ impl World {
             broken,
             leader: AtomicUsize::new(0),
             hurt: AtomicBool::new(false),
-            calm: AtomicBool::new(false),
+            calm: RwLock::new(false),
             ending: AtomicBool::new(false),
             without_clock: OnceLock::new(),
             due: Mutex::default(),
@@ -195,7 +210,7 @@ impl World {
         let token = number(1)?;
         let at = number(2).unwrap_or(0);
         let here = match words[0] {
-            "in" | "sure" => match at.checked_sub(self.clients[client].ahead * 1_000_000_000) {
+            "in" | "sure" => match by_own_clock(at, self.clients[client].ahead, now()) {
                 Some(here) => here,
                 // Nothing can be judged by its moments; the storm ends, and says so.
                 None => {
@@ -249,6 +264,11 @@ impl World {
         }
     }
 
+    /// Does something in the network, if there is one.
+    fn in_network(&self, what: impl FnOnce(&Network)) {
+        self.network.as_ref().map(what);
+    }
+
     fn later(&self, time: Duration, due: Due) {
         lock(&self.due).push((Instant::now() + time, due));
     }
@@ -270,9 +290,7 @@ impl World {
                 Due::ContinueClient(client) => self.clients[client].stop(false),
                 Due::MendClient(client, reset) => self.clients[client].line.mend(reset),
                 Due::PlugClient(client) => {
-                    if let Some(network) = &self.network {
-                        network.plug_client(client, true);
-                    }
+                    self.in_network(|network| network.plug_client(client, true));
                 }
                 Due::StartMember(member) => {
                     lock(&self.members).start_member(member)?;
@@ -283,26 +301,18 @@ impl World {
                     member_is_well();
                 }
                 Due::JoinMember(member) => {
-                    if let Some(network) = &self.network {
-                        network.plug_peer(member, true);
-                    }
+                    self.in_network(|network| network.plug_peer(member, true));
                     member_is_well();
                 }
                 Due::QuickMember(member) => {
-                    if let Some(network) = &self.network {
-                        network.slow_peer(member, false);
-                    }
+                    self.in_network(|network| network.slow_peer(member, false));
                     member_is_well();
                 }
                 Due::WholeClient(client, percent) => {
-                    if let Some(network) = &self.network {
-                        network.lossy_client(client, percent, false);
-                    }
+                    self.in_network(|network| network.lossy_client(client, percent, false));
                 }
                 Due::WholeMember(member, percent) => {
-                    if let Some(network) = &self.network {
-                        network.lossy_member(member, percent, false);
-                    }
+                    self.in_network(|network| network.lossy_member(member, percent, false));
                     member_is_well();
                 }
                 Due::Whole => self.hurt.store(false, Ordering::Release),
@@ -314,7 +324,7 @@ impl World {
     /// Looks who leads, again and again, so that it is known when a fault wants to know it.
     pub(super) fn look_for_leaders(&self) {
         let options = lock(&self.members).options();
-        while !self.calm.load(Ordering::Relaxed) {
+        while !self.is_calm() {
             let well = !self.hurt.load(Ordering::Acquire);
             if let Some(leader) = well.then(|| member::leader(&options)).flatten() {
                 self.leader.store(leader, Ordering::Relaxed);
@@ -325,11 +335,17 @@ impl World {
 
     /// Has no more faults happen, and ends those that do.
     pub(super) fn calm(self: &Arc<Self>) -> io::Result<()> {
-        self.calm.store(true, Ordering::Relaxed);
-        // A fault that was about to happen adds what ends it: so once more after a while.
+        *self.calm.write().unwrap_or_else(PoisonError::into_inner) = true;
         self.heal(true)?;
-        std::thread::sleep(Duration::from_millis(300));
-        self.heal(true)
+        if let Some(error) = self.network.as_ref().and_then(|network| network.lose_no_more().err())
+        {
+            output::note(format_args!("packets may be lost still: {error}"));
+        }
+        Ok(())
+    }
+
+    fn is_calm(&self) -> bool {
+        *self.calm.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Has each client end once it is in.
@@ -350,10 +366,9 @@ impl World {
         self.without_clock.get().copied()
     }
 
-    /// Returns the number of packets that were lost by chance; `None` where none can be.
-    pub(super) fn packets_lost(&self) -> io::Result<Option<u64>> {
-        let network = self.network.as_ref().filter(|network| network.can_lose);
-        network.map(Network::lost).transpose()
+    /// Returns the network, if packets can be lost in it by chance.
+    pub(super) fn lossy_network(&self) -> Option<&Network> {
+        self.network.as_ref().filter(|network| network.can_lose)
     }
 
     pub(super) fn hits(&self) -> BTreeMap<String, u64> {
@@ -373,7 +388,7 @@ impl World {
 
 impl Strikes for World {
     fn reached(&self, client: usize, moment: Moment) -> Option<Aim> {
-        if self.calm.load(Ordering::Relaxed) {
+        if self.is_calm() {
             return None;
         }
         let whole = !self.hurt.load(Ordering::Acquire);
@@ -391,6 +406,10 @@ impl Strikes for World {
     }
 
     fn strike(&self, client: usize, member: Option<usize>, fault: Fault) {
+        let calm = self.calm.read().unwrap_or_else(PoisonError::into_inner);
+        if *calm {
+            return;
+        }
         let leader = self.leader.load(Ordering::Relaxed);
         let who = &self.clients[client];
         match fault {
@@ -413,9 +432,7 @@ impl Strikes for World {
                 self.later(time, Due::MendClient(client, reset));
             }
             Fault::UnplugClient(time) => {
-                if let Some(network) = &self.network {
-                    network.plug_client(client, false);
-                }
+                self.in_network(|network| network.plug_client(client, false));
                 self.later(time, Due::PlugClient(client));
             }
             Fault::KillMember(time) => {
@@ -432,31 +449,43 @@ impl Strikes for World {
                 self.later(time, Due::ContinueMember(leader));
             }
             Fault::IsolateLeader(time) => {
-                if let Some(network) = &self.network {
-                    network.plug_peer(leader, false);
-                }
+                self.in_network(|network| network.plug_peer(leader, false));
                 self.later(time, Due::JoinMember(leader));
             }
             Fault::SlowLeader(time) => {
-                if let Some(network) = &self.network {
-                    network.slow_peer(leader, true);
-                }
+                self.in_network(|network| network.slow_peer(leader, true));
                 self.later(time, Due::QuickMember(leader));
             }
             Fault::LossyClient(time, percent) => {
-                if let Some(network) = &self.network {
-                    network.lossy_client(client, percent, true);
-                }
+                self.in_network(|network| network.lossy_client(client, percent, true));
                 self.later(time, Due::WholeClient(client, percent));
             }
             Fault::LossyLeader(time, percent) => {
-                if let Some(network) = &self.network {
-                    network.lossy_member(leader, percent, true);
-                }
+                self.in_network(|network| network.lossy_member(leader, percent, true));
                 self.later(time, Due::WholeMember(leader, percent));
             }
             // The relay's own.
             Fault::LoseAnswer | Fault::Delay(_) | Fault::CopyLate(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_without_its_clock_is_known_whatever_time_the_machine_has_run() {
+        const SECOND: u64 = 1_000_000_000;
+        const DAY: u64 = 24 * 3600;
+        for up in [5, DAY / 2, 3 * DAY, 300 * DAY] {
+            let now = up * SECOND;
+            for ahead in [DAY, 12 * DAY] {
+                let own = now + ahead * SECOND;
+                assert_eq!(by_own_clock(own, ahead, now + 9 * SECOND), Some(now));
+                assert_eq!(by_own_clock(now, ahead, now), None, "{up} s, {ahead} s");
+            }
+            assert_eq!(by_own_clock(now, 0, now), Some(now));
         }
     }
 }
