@@ -36,7 +36,7 @@ const INSTALLER: &str = include_str!("install.sh");
 /// which it lies.
 ///
 /// # Errors
-/// What cargo said.
+/// cargo cannot be started, or does not build them; what it says stands on standard error.
 pub fn build() -> Result<PathBuf, String> {
     let made = build_programs(&["lockstead-cli", "lockstead-bench", "lockstead-cluster"])?;
     cluster::build("preload", &root().join("target/capi"), &made)?;
@@ -46,7 +46,7 @@ pub fn build() -> Result<PathBuf, String> {
 /// Builds the programs of these packages as a release, and returns the folder in which they lie.
 ///
 /// # Errors
-/// What cargo said.
+/// cargo cannot be started, or does not build them; what it says stands on standard error.
 pub fn build_programs(packages: &[&str]) -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);

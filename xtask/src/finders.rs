@@ -73,10 +73,11 @@ pub fn cmake(
         let Library { target, what, .. } = library;
         text += &format!("# Lockstead::{target}, Lockstead::{target}_static: {what}.\n");
     }
+    if !shared {
+        text += "# Those that are not static are left out: the library was built for another C library.\n";
+    }
     text += &format!(
-        "# Those that are not static are shared, and are not there where the library was built for another C\n\
-         # library.\n\
-         get_filename_component(_lockstead \"${{CMAKE_CURRENT_LIST_DIR}}{up}\" ABSOLUTE)\n\
+        "get_filename_component(_lockstead \"${{CMAKE_CURRENT_LIST_DIR}}{up}\" ABSOLUTE)\n\
          include(CMakeFindDependencyMacro)\nfind_dependency(Threads)\n"
     );
     for library in libraries {

@@ -26,12 +26,17 @@ while [ $# -gt 0 ]; do
 done
 
 cd "$(dirname "$0")"
+# The loader finds libraries of some folders, as /usr/local/lib, by a cache.
+renew_cache() {
+    if [ "$(id -u)" = 0 ]; then PATH=$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || true; fi
+}
 all() { find bin include lib share -type f -o -type l; }
 if [ -n "$uninstall" ]; then
     all | while IFS= read -r file; do rm -f "$prefix/$file"; done
     find lib share -type d -name 'lockstead*' | while IFS= read -r folder; do
         rmdir "$prefix/$folder" 2>/dev/null || true
     done
+    renew_cache
     echo "removed lockstead from $prefix"
     exit 0
 fi
@@ -46,8 +51,7 @@ all | while IFS= read -r file; do
     cp -P "$file" "$prefix/$file.new"
     mv -f "$prefix/$file.new" "$prefix/$file"
 done
-# The loader finds libraries of some folders, as /usr/local/lib, by a cache.
-if [ "$(id -u)" = 0 ]; then PATH=$PATH:/usr/sbin:/sbin ldconfig 2>/dev/null || true; fi
+renew_cache
 "$prefix/bin/lockstead" --version
 case :$PATH: in
     *":$prefix/bin:"*) ;;

@@ -145,7 +145,12 @@ pub fn link_shared(object: &Path, map: &Path, soname: &str, library: &Path) -> R
 pub fn newest_glibc(file: &Path) -> Result<(u32, u32), String> {
     let said = said_by(Command::new("readelf").args(["--version-info", "--wide"]).arg(file))?;
     let versions = said.split("Name: GLIBC_").skip(1).filter_map(|after| {
-        let (major, minor) = after.split_whitespace().next()?.split_once('.')?;
+        let version = after.split_whitespace().next()?;
+        if version == "ABI_DT_RELR" {
+            // Packed relocations, which the loader of 2.36 was the first to know.
+            return Some((2, 36));
+        }
+        let (major, minor) = version.split_once('.')?;
         // Of 2.2.5, what comes first.
         Some((major.parse().ok()?, minor.split('.').next()?.parse().ok()?))
     });

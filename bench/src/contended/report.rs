@@ -73,11 +73,12 @@ pub struct ContendedCell {
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Disturbance {
-    /// What other processes used of all processors during the rounds that count: the median; null
-    /// where turns are too short to tell (below 200 ms), or the system does not.
+    /// What other processes used of all processors during the rounds that count: the median, and
+    /// where shares have turns of their own the larger one of the two medians; null where turns are too short to tell (below 200 ms), or the system does not.
     pub foreign_cpu_percent: Option<f64>,
     /// The number of rounds that were thrown away, and measured again, because others used more
-    /// than 6 %, at most as many as there are rounds; then rounds count whatever others do.
+    /// than 6 %, at most as many as there are rounds; then rounds count whatever others do. Turns of shares
+    /// are counted as rounds here and below.
     pub rounds_discarded: usize,
     /// The number of rounds that count although others used more than 6 %: there were too many to
     /// measure them all again.
@@ -85,10 +86,13 @@ pub struct Disturbance {
 }
 
 impl Disturbance {
-    /// Returns what was done to the rounds of this and of more of the same cell.
+    /// Returns what was done to these rounds and to the turns of shares of the same cell.
     pub(crate) fn and(self, more: Self) -> Self {
         Disturbance {
-            foreign_cpu_percent: self.foreign_cpu_percent.or(more.foreign_cpu_percent),
+            foreign_cpu_percent: [self, more]
+                .into_iter()
+                .filter_map(|it| it.foreign_cpu_percent)
+                .reduce(f64::max),
             rounds_discarded: self.rounds_discarded + more.rounds_discarded,
             rounds_disturbed: self.rounds_disturbed + more.rounds_disturbed,
         }
@@ -187,5 +191,24 @@ impl From<&ContendedRow> for GridFigures {
             wait_max_ns: Some(row.wait_max_ns as f64),
             jain: Some(row.jain),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_did_to_turns_of_shares_counts_as_what_they_did_to_rounds() {
+        let of = |foreign_cpu_percent, rounds_discarded, rounds_disturbed| Disturbance {
+            foreign_cpu_percent,
+            rounds_discarded,
+            rounds_disturbed,
+        };
+        let both = of(Some(2.0), 1, 0).and(of(Some(5.0), 2, 3));
+        assert_eq!(both.foreign_cpu_percent, Some(5.0));
+        assert_eq!((both.rounds_discarded, both.rounds_disturbed), (3, 3));
+        assert_eq!(of(None, 0, 0).and(of(Some(1.0), 0, 0)).foreign_cpu_percent, Some(1.0));
+        assert_eq!(of(None, 0, 0).and(of(None, 0, 0)).foreign_cpu_percent, None);
     }
 }

@@ -7,7 +7,7 @@ use std::thread::{Builder, JoinHandle};
 /// which may wait to be interrupted.
 ///
 /// # Errors
-/// As [`Builder::spawn`].
+/// The system lets this process have no other thread.
 pub(crate) fn start(name: &str, run: impl FnOnce() + Send + 'static) -> io::Result<JoinHandle<()>> {
     let mut all = std::mem::MaybeUninit::<libc::sigset_t>::uninit();
     let mut before = std::mem::MaybeUninit::<libc::sigset_t>::uninit();

@@ -344,6 +344,28 @@ fn a_lock_under_which_nobody_is_has_no_key_left() {
 }
 
 #[test]
+fn a_signal_that_is_ignored_as_under_nohup_ends_nothing() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let members = Members::start(1).expect("etcd starts");
+    let holder = session(&members);
+    let guard = Mutex::new(&holder, "kept").lock().expect("asked").acquired().expect("nobody died");
+    let script = "trap '' HUP; exec \"$0\" lock kept -- sleep 1";
+    let mut waiter = Command::new("sh");
+    waiter.args(["-c", script, env!("CARGO_BIN_EXE_lockstead-cluster")]);
+    waiter.env("LOCKSTEAD_ENDPOINTS", members.endpoints()).stdin(Stdio::null());
+    let mut waiter = waiter.spawn().expect("it runs");
+    wait_for_places(&members, "kept", 2);
+    let pid = i32::try_from(waiter.id()).expect("a process id");
+    // SAFETY: the child has not been waited for, so the number is still its own.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGHUP) }, 0);
+    guard.unlock().expect("it was held");
+    assert_eq!(waiter.wait().expect("it ends").code(), Some(0), "neither the wait nor the command");
+}
+
+#[test]
 fn a_long_wait_is_told_once() {
     if member::program().is_none() {
         println!("skipped: etcd is not installed");

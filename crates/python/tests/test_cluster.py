@@ -1,5 +1,7 @@
 """The mutex over etcd, against a member that the tests start. Skipped where etcd is not installed."""
 
+import base64
+import json
 import os
 import shutil
 import signal
@@ -10,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.request
 
 from lockstead import cluster
 from support import LONG, eventually
@@ -162,9 +165,7 @@ class Cluster(unittest.TestCase):
             "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
             "session = cluster.Session(sys.argv[1])\n"
             "mutex = cluster.Mutex(session, sys.argv[2])\n"
-            # A signal may come before the wait has begun.
             "try:\n"
-            "    print('asks', flush=True)\n"
             "    mutex.acquire()\n"
             "except KeyboardInterrupt:\n"
             "    print('interrupted', flush=True)\n"
@@ -179,8 +180,12 @@ class Cluster(unittest.TestCase):
                 text=True,
                 env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
             )
+            # A child that never says anything ends what reads it.
+            late = threading.Timer(LONG, child.kill)
+            late.start()
             try:
-                self.assertEqual(child.stdout.readline(), "asks\n")
+                # Only then it waits.
+                self.stand_in_the_queue(second.name, 2)
                 child.send_signal(signal.SIGINT)
                 self.assertEqual(child.stdout.readline(), "interrupted\n")
                 # The child's session lives, and stands nowhere: who waits comes next.
@@ -189,8 +194,21 @@ class Cluster(unittest.TestCase):
                 child.communicate("\n", LONG)
                 self.assertEqual(child.returncode, 0)
             finally:
+                late.cancel()
                 child.kill()
                 child.communicate()
+
+    def stand_in_the_queue(self, name, number):
+        """Waits until so many have a place in the queue of a lock."""
+        encoded = [base64.b64encode(key).decode() for key in (b"lockstead/lock/", b"lockstead/lock0")]
+        asked = json.dumps({"key": encoded[0], "range_end": encoded[1], "keys_only": True}).encode()
+        end = time.monotonic() + LONG
+        found = 0
+        while found != number:
+            self.assertLess(time.monotonic(), end, f"{found} in the queue")
+            with urllib.request.urlopen(self.member.endpoint + "/v3/kv/range", asked, LONG) as answer:
+                keys = [base64.b64decode(pair["key"]).decode() for pair in json.load(answer).get("kvs", [])]
+            found = sum(name in key and "/q/" in key for key in keys)
 
     def test_a_child_has_nothing_of_its_parents(self):
         session = self.session()

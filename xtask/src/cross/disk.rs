@@ -4,6 +4,7 @@
 use super::system::{ends_well, is_installed};
 use crate::staging::make_folder;
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -25,12 +26,19 @@ const LINKS: [(&str, &str); 4] = [
 /// Room for what is on it and what programs write, of which the file takes what is used.
 const SIZE: &str = "4G";
 
+/// Returns the file's name, which is another one for what would be another disk.
+fn name(suite: &str, mirror: Option<&str>) -> String {
+    let mut hash = DefaultHasher::new();
+    (suite, mirror, PACKAGES).hash(&mut hash);
+    format!("disk-{:016x}.ext4", hash.finish())
+}
+
 /// Makes the disk, if it is not there, and returns its file. The machine writes to copies of its blocks.
 ///
 /// # Errors
 /// What is missing and which package has it; what a command said.
 pub(super) fn set_up(folder: &Path, suite: &str, mirror: Option<&str>) -> Result<PathBuf, String> {
-    let disk = folder.join("disk.ext4");
+    let disk = folder.join(name(suite, mirror));
     if disk.exists() {
         return Ok(disk);
     }
@@ -49,7 +57,7 @@ pub(super) fn set_up(folder: &Path, suite: &str, mirror: Option<&str>) -> Result
     ends_well(&mut unpack)?;
     finish(&files).map_err(|error| format!("{}: {error}", files.display()))?;
     // Named last: what is not complete is made anew.
-    let begun = folder.join("disk.ext4.begun");
+    let begun = disk.with_extension("begun");
     let mut write = Command::new("mke2fs");
     write.args(["-q", "-F", "-t", "ext4", "-O", "^has_journal", "-d"]).arg(&files).arg(&begun);
     ends_well(write.arg(SIZE))?;
@@ -76,10 +84,20 @@ fn finish(files: &Path) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::root;
+
+    #[test]
+    fn another_suite_is_another_disk() {
+        let unstable = name("unstable", None);
+        assert_eq!(unstable, name("unstable", None));
+        assert_ne!(unstable, name("trixie", None));
+        assert_ne!(unstable, name("unstable", Some("http://127.0.0.1/debian")));
+    }
 
     #[test]
     fn unpacked_packages_get_the_names_of_compilers_and_of_users() {
-        let files = &std::env::temp_dir().join(format!("lockstead-disk-{}", std::process::id()));
+        let files = &root().join("target/disk-test");
+        let _ = fs::remove_dir_all(files);
         for inside in ["usr/bin", "etc", "usr/share/doc", "usr/share/man", "usr/share/locale"] {
             fs::create_dir_all(files.join(inside)).expect("a folder");
         }

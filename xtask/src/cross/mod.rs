@@ -145,17 +145,21 @@ pub fn cross(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     let programs = suites::build(toolchain, &packages)?;
     let mut report = suites::Report::default();
     let words = &options.words;
-    suites::in_one_process(toolchain, &programs, words, &mut report)?;
-    suites::of_the_c_library(toolchain, &packages, &mut report)?;
-    if let Some(folder) = toolchain.machine_folder() {
+    let mut all = || {
+        suites::in_one_process(toolchain, &programs, words, &mut report)?;
+        suites::of_the_c_library(toolchain, &packages, &mut report)?;
+        let Some(folder) = toolchain.machine_folder() else {
+            report.skipped("all suites that need a machine", "only without --here");
+            return Ok(());
+        };
         let machine = machine::Machine::find(&folder, &options.kernel)?;
         suites::in_a_machine(&machine, toolchain, &programs, words, &mut report)?;
-        suites::on_a_disk(&machine, toolchain, &programs, words, &mut report)?;
-    } else {
-        report.skipped("all suites that need a machine", "only without --here");
-    }
+        suites::on_a_disk(&machine, toolchain, &programs, words, &mut report)
+    };
+    let ended = all();
+    // What has run is told, also where something could not be started after it.
     report.print();
-    Ok(report.is_well())
+    ended.map(|()| report.is_well())
 }
 
 #[cfg(test)]

@@ -14,11 +14,6 @@ use lockstead_bench::contended::frontier::{Frontier, FrontierCell, OURS};
 use lockstead_bench::contended::{self, grid::Grid};
 use serde::Serialize;
 use serde_json::Value;
-use std::time::Duration;
-
-/// The time over which the threads' shares are counted: each of 64 threads on two processors has
-/// some ten slices of the scheduler's in it.
-const SHARES_OVER: Duration = Duration::from_secs(1);
 
 /// The report that `--json` writes.
 #[derive(Serialize)]
@@ -64,10 +59,7 @@ pub(crate) fn run(flags: &Flags) -> Result<(), Failure> {
 
 fn measure(flags: &Flags) -> Result<Grid, Failure> {
     let interrupt = Interrupt::install(interrupt::BRIEF)?;
-    let grid = (&flags.threads, &flags.section, &flags.think);
-    let mut options = flags.conduct.options(grid, Some(&flags.locks));
-    options.rounds = flags.rounds.into();
-    options.shares = flags.shares_over.or((!flags.conduct.quick).then_some(SHARES_OVER));
+    let mut options = flags.options();
     if flags.locks.locks.is_none() {
         let compared = |lock: &LockName| OURS.contains(&lock.name()) || lock.is_rival();
         options.locks.retain(compared);

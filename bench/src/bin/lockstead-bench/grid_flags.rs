@@ -171,8 +171,8 @@ pub(crate) struct Ablation {
 /// How each cell is measured, and beside what.
 #[derive(Debug, Args)]
 pub(crate) struct Conduct {
-    /// Seconds of counting for each lock in each cell, and half as much for its waits, in five
-    /// rounds [default: 0.5]
+    /// Seconds of counting for each lock in each cell, and half as much for its waits, in all rounds
+    /// together [default: 0.1 for each round]
     #[arg(long, value_name = "SECONDS", value_parser = values::seconds)]
     pub(crate) seconds: Option<Duration>,
     /// Make each cell short
@@ -221,6 +221,21 @@ impl Contended {
     }
 }
 
+/// The time over which a frontier counts the threads' shares: each of 64 threads on two processors has
+/// some ten slices of the scheduler's in it.
+const SHARES_OVER: Duration = Duration::from_secs(1);
+
+impl FrontierFlags {
+    /// Returns what the command is to measure.
+    pub(crate) fn options(&self) -> ContendedOptions {
+        let grid = (&self.threads, &self.section, &self.think);
+        let mut options = self.conduct.options(grid, Some(&self.locks));
+        self.conduct.divide_among(self.rounds.into(), &mut options);
+        options.shares = self.shares_over.or((!self.conduct.quick).then_some(SHARES_OVER));
+        options
+    }
+}
+
 impl Conduct {
     /// Returns the options for these cells with these locks, conducted so.
     pub(crate) fn options(
@@ -248,9 +263,40 @@ impl Conduct {
         if self.quick {
             options = options.quick();
         }
-        if let Some(seconds) = self.seconds {
-            options.slice = seconds / u32::try_from(options.rounds).unwrap_or(1);
-        }
+        self.divide_among(options.rounds, &mut options);
         options
+    }
+
+    /// Has the seconds that were asked for, if any were, be those of so many rounds.
+    fn divide_among(&self, rounds: usize, options: &mut ContendedOptions) {
+        options.rounds = rounds;
+        if let Some(seconds) = self.seconds {
+            options.slice = seconds / u32::try_from(rounds).unwrap_or(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Parser)]
+    struct Cli {
+        #[command(flatten)]
+        flags: FrontierFlags,
+    }
+
+    #[test]
+    fn the_seconds_of_a_frontier_are_those_of_all_its_rounds() {
+        let of = |words: &[&str]| {
+            let options = Cli::parse_from([&["frontier"], words].concat()).flags.options();
+            let ms = |time: Duration| time.as_millis();
+            (options.rounds, ms(options.slice), options.shares.map(ms))
+        };
+        assert_eq!(of(&[]), (7, 100, Some(1000)));
+        assert_eq!(of(&["--seconds=1.4"]), (7, 200, Some(1000)));
+        assert_eq!(of(&["--seconds=1.4", "--rounds=2", "--shares-over=3"]), (2, 700, Some(3000)));
+        assert_eq!(of(&["--quick"]), (7, 20, None));
     }
 }

@@ -1,7 +1,7 @@
 /*
  * Reaches an etcd with TLS or users, and says how far it came. C, and C++ as well.
  *
- *   access ENDPOINTS CACERT CERT KEY USER PASSWORD ROOT         "-" is none
+ *   access ENDPOINTS CACERT CERT KEY USER PASSWORD ROOT PATIENCE         "-" is none; seconds
  *
  * prints "open -errno: reason", or "lock -errno: reason", or "in"; waits for a line then, writes a key as the
  * owner, hands the lock over to another session that waits for it, and prints "out".
@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static lks_cluster_session *second;
@@ -31,7 +32,7 @@ static int said(const char *step, int error)
 
 int main(int argc, char **argv)
 {
-    if (argc != 8)
+    if (argc != 9)
         return 2;
     const char *given[8];
     for (int i = 1; i < 8; i++)
@@ -44,10 +45,8 @@ int main(int argc, char **argv)
     options.user = given[5];
     options.password = given[6];
     options.root = given[7];
-    /* Passwords are hashed at length, for which a loaded machine takes its time. */
     options.lease_s = 60;
-    options.attempt_ns = 14000000000u;
-    options.patience_ns = 14000000000u;
+    options.attempt_ns = options.patience_ns = 1000000000u * strtoull(argv[8], NULL, 10);
     lks_cluster_session *session;
     lks_cluster_guard *guard;
     int error = lks_cluster_session_open(&session, &options);
