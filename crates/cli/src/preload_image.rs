@@ -62,10 +62,6 @@ impl PreloadImage {
     /// what to do.
     pub(crate) fn install(checks: bool) -> Result<PreloadImage, String> {
         let [observes, check] = IMAGES.ok_or_else(without)?;
-        // SAFETY: the call takes and returns numbers only.
-        let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-        let page = u64::try_from(page).unwrap_or(PAGE);
-        fits_pages(page)?;
         install_in(&places(), if checks { check } else { observes })
     }
 
@@ -132,21 +128,6 @@ fn without() -> String {
         std::env::consts::ARCH,
         std::env::consts::OS
     )
-}
-
-/// The pages in whose multiples the parts of a ledger follow each other.
-const PAGE: u64 = 4096;
-
-/// Says whether the parts of a ledger can be mapped one by one, on a kernel with such pages.
-fn fits_pages(page: u64) -> Result<(), String> {
-    if page == PAGE {
-        return Ok(());
-    }
-    Err(format!(
-        "this kernel has pages of {} KiB, and what the library writes is laid out for pages of 4 KiB; \
-         `lockstead dump PID` works, and so does a kernel with pages of 4 KiB",
-        page / 1024
-    ))
 }
 
 fn install_in(places: &[PathBuf], image: LibraryImage) -> Result<PreloadImage, String> {
@@ -362,15 +343,6 @@ mod tests {
         let missing = place.path().join("missing");
         let image = install_in(&[missing, place.path().to_owned()], IMAGE).expect("installed");
         assert!(image.path().starts_with(place.path()));
-    }
-
-    #[test]
-    fn larger_pages_are_refused() {
-        assert_eq!(fits_pages(4096), Ok(()));
-        for page in [16 << 10, 64 << 10] {
-            let refused = fits_pages(page).expect_err("refused");
-            assert!(refused.contains(&format!("pages of {} KiB", page >> 10)), "{refused}");
-        }
     }
 
     #[test]

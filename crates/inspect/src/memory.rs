@@ -32,6 +32,17 @@ impl<M: ReadableMemory + ?Sized> ReadableMemory for &M {
     }
 }
 
+/// Returns the bytes of a page of this kernel.
+///
+/// # Panics
+/// Never: each kernel knows it.
+#[must_use]
+pub fn page_size() -> u64 {
+    // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).expect("the kernel knows the size of its pages")
+}
+
 /// A living process, by `process_vm_readv`: needs no descriptor.
 #[derive(Clone, Copy, Debug)]
 pub struct ProcessMemory {
@@ -123,8 +134,7 @@ mod tests {
     use super::*;
 
     fn page() -> usize {
-        // SAFETY: the call takes and returns numbers only, and touches no memory of ours.
-        unsafe { libc::sysconf(libc::_SC_PAGESIZE) as usize }
+        page_size() as usize
     }
 
     /// Maps two pages of addresses that stay taken, the second past the end of the

@@ -9,7 +9,7 @@
 //! A *stated* address is one as the file states it; the loader adds the same
 //! *bias* to all of a file. Everything here is in stated addresses and offsets.
 
-use crate::memory::ReadableMemory;
+use crate::memory::{ReadableMemory, page_size};
 use memmap2::Mmap;
 use object::Endianness;
 use object::elf::{self, FileHeader64};
@@ -133,8 +133,12 @@ impl Module {
     /// the process may do with each tells them apart.
     #[must_use]
     pub fn bias(&self, address: u64, offset: u64, executable: bool) -> Option<u64> {
-        const PAGE: u64 = 4096;
-        let first_page = |l: &LoadSegment| l.offset / PAGE * PAGE;
+        self.bias_with(page_size(), address, offset, executable)
+    }
+
+    /// Does the same on a kernel with such pages.
+    fn bias_with(&self, page: u64, address: u64, offset: u64, executable: bool) -> Option<u64> {
+        let first_page = |l: &LoadSegment| l.offset / page * page;
         let load = self
             .loads
             .iter()
@@ -220,11 +224,26 @@ mod tests {
     fn parts_that_share_a_page_of_the_file_are_told_apart() {
         const BASE: u64 = 0x7f00_0000_0000;
         let module = packed();
-        assert_eq!(module.bias(BASE, 0, false), Some(BASE));
-        assert_eq!(module.bias(BASE + 0x5000, 0x4000, true), Some(BASE));
-        assert_eq!(module.bias(BASE + 0xb000, 0x9000, false), Some(BASE));
+        assert_eq!(module.bias_with(4096, BASE, 0, false), Some(BASE));
+        assert_eq!(module.bias_with(4096, BASE + 0x5000, 0x4000, true), Some(BASE));
+        assert_eq!(module.bias_with(4096, BASE + 0xb000, 0x9000, false), Some(BASE));
         // The second page of a part, where protection splits its mapping.
-        assert_eq!(module.bias(BASE + 0xc000, 0xa000, false), Some(BASE));
-        assert_eq!(module.bias(BASE, 0xf000, false), None);
+        assert_eq!(module.bias_with(4096, BASE + 0xc000, 0xa000, false), Some(BASE));
+        assert_eq!(module.bias_with(4096, BASE, 0xf000, false), None);
+    }
+
+    #[test]
+    fn a_part_is_mapped_from_the_beginning_of_the_kernels_page() {
+        const BASE: u64 = 0x7f00_0000_0000;
+        // As ld lays files out for pages of 64 KiB.
+        let loads = vec![load(0, 0, 0x1_fa00, true), load(0x1_fdc0, 0x2_fdc0, 0x400, false)];
+        let bytes = FileBytes::Copied(Vec::new());
+        let module = Module { path: PathBuf::new(), _file: None, bytes, loads, eh_frame_hdr: None };
+        for page in [4096, 16 << 10, 64 << 10] {
+            let down = |at: u64| at / page * page;
+            assert_eq!(module.bias_with(page, BASE, 0, true), Some(BASE));
+            let data = module.bias_with(page, BASE + down(0x2_fdc0), down(0x1_fdc0), false);
+            assert_eq!(data, Some(BASE), "{page}");
+        }
     }
 }

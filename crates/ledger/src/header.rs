@@ -17,7 +17,12 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// The version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 8;
+pub const VERSION: u32 = 9;
+
+/// The largest page of a kernel on which programs are watched, in bytes: that of aarch64. The parts of a
+/// ledger, which are mapped one by one, begin at multiples of it, so that a layout depends on its size alone.
+/// What lies between two parts is in no memory, for nobody writes to it.
+pub const LARGEST_PAGE: u64 = 64 << 10;
 
 /// The most holds for which one timed hold stands.
 pub const SAMPLE: u32 = 1 << RAREST;
@@ -113,11 +118,11 @@ impl LedgerLayout {
             false => (512, FEW_RING_EVENTS),
         };
         let stride = thread::stride(held as usize) as u64;
-        let mut at = 4096;
+        let mut at = LARGEST_PAGE;
         let mut region = |bytes: u64, element: u64| {
             let offset = at;
             let capacity = bytes / element;
-            at = (offset + capacity * element).next_multiple_of(4096);
+            at = (offset + capacity * element).next_multiple_of(LARGEST_PAGE);
             LedgerRegion { offset, capacity }
         };
         let threads = region(size / 4, stride);
@@ -209,7 +214,7 @@ pub struct LedgerLosses {
 #[derive(Debug)]
 pub struct OwnLine(pub AtomicU64);
 
-/// The first page of a ledger.
+/// The beginning of a ledger, which no other part shares a page with.
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct LedgerHeader {
@@ -323,7 +328,28 @@ impl LedgerHeader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::growth::GrowingArea;
     use core::mem::MaybeUninit;
+
+    #[test]
+    fn no_two_parts_share_a_page_of_whatever_size() {
+        for size in (24..=36).map(|shift| 1_u64 << shift) {
+            let layout = LedgerLayout::divide(size);
+            let mut end = size_of::<LedgerHeader>() as u64;
+            for area in GrowingArea::ALL {
+                let (offset, bytes) = (area.region(&layout).offset, area.bytes(&layout));
+                for page in [4096, 16 << 10, 64 << 10] {
+                    assert_eq!(offset % page, 0, "{area:?} of {size}");
+                    assert!(end.next_multiple_of(page) <= offset, "{area:?} of {size}");
+                }
+                end = offset + bytes;
+            }
+            assert!(
+                end.next_multiple_of(LARGEST_PAGE) <= layout.size,
+                "the last page is in the file"
+            );
+        }
+    }
 
     #[test]
     fn the_coarse_clock_goes_forward_in_steps() {

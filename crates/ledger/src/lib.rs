@@ -67,6 +67,6 @@ pub mod violation;
 pub mod witness;
 
 pub use cells::{Cells, Native};
-pub use header::{LedgerHeader, LedgerLayout, SAMPLE};
+pub use header::{LARGEST_PAGE, LedgerHeader, LedgerLayout, SAMPLE};
 pub use ledger::{Ledger, LedgerPart, NotALedger};
 pub use lives::Birth;

@@ -23,6 +23,8 @@ use lockstead_ledger::growth::{AREAS, GrowingArea, Growth};
 /// How far this process's ledger is mapped.
 pub static GROWTH: Growth = Growth { reached: [const { AtomicU64::new(0) }; AREAS], more };
 
+/// The steps in which sizes are reckoned. Where the kernel's pages are larger, it rounds each size up to
+/// them, and no two pieces share one ([`LARGEST_PAGE`](lockstead_ledger::LARGEST_PAGE)).
 const PAGE: u64 = 4096;
 
 /// The distance from where the kernel puts mappings down to the ledger: what the program maps

@@ -65,6 +65,7 @@ pub mod tls;
 pub mod told;
 pub mod unwind;
 mod waiters;
+pub mod wiped;
 
 /// Ends the program at once, rather than unwind through frames that are not ours. Nothing in
 /// the library may panic.

@@ -1,4 +1,4 @@
-//! Says whether this process records, and where: one page that a fork empties.
+//! Says whether this process records, and where: 4 KiB that a fork empties.
 //!
 //! # Invariants
 //! - **STATE-OWN-LEDGER** The page is zero, or it names a mapped ledger of this very process.
@@ -9,6 +9,7 @@
 //! - **STATE-FILLED-ONCE** The page is filled once per process, by one thread, before any
 //!   other can look; the base address last.
 
+use crate::wiped::{self, PADDING, Padding};
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -28,6 +29,7 @@ pub const PARKED_WORDS: usize = 256;
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct StatePage {
+    before: Padding,
     /// The address of the ledger; zero: this process does not record.
     pub base: AtomicUsize,
     /// The number of entries of each thread's held stack.
@@ -46,6 +48,7 @@ pub struct StatePage {
     #[cfg(feature = "check")]
     pub others: AtomicU32,
     ledger: UnsafeCell<MaybeUninit<Ledger<'static>>>,
+    after: Padding,
 }
 
 // SAFETY: all fields but `ledger` are atomics; `set` writes that one before `base`, and
@@ -54,6 +57,7 @@ unsafe impl Sync for StatePage {}
 
 /// The page of this process.
 pub static STATE: StatePage = StatePage {
+    before: PADDING,
     base: AtomicUsize::new(0),
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
@@ -64,6 +68,7 @@ pub static STATE: StatePage = StatePage {
     #[cfg(feature = "check")]
     others: AtomicU32::new(0),
     ledger: UnsafeCell::new(MaybeUninit::zeroed()),
+    after: PADDING,
 };
 
 /// The ledger that was set last, for a forked child: its page is empty.
@@ -162,17 +167,15 @@ pub fn take_spare_ring() -> Option<usize> {
 /// then nothing may be recorded (STATE-OWN-LEDGER).
 #[must_use]
 pub fn wipe_on_fork() -> bool {
-    let page = &raw const STATE as usize;
-    let advice = libc::MADV_WIPEONFORK as usize;
-    // SAFETY: the page holds `STATE` alone, by its alignment and size, and lies in
-    // zero-initialised private memory.
-    let asked = unsafe {
-        crate::sys::call(libc::SYS_madvise, [page, size_of::<StatePage>(), advice, 0, 0, 0])
-    };
-    asked.is_ok()
+    // SAFETY: `STATE` lies between its paddings (WIPED-ALONE), in zero-initialised private memory, and the
+    // library lives with its being empty (STATE-OWN-LEDGER).
+    unsafe { wiped::advise(&raw const STATE.base as usize, PAGE, libc::MADV_WIPEONFORK) }
 }
 
-const _: () = assert!(size_of::<StatePage>() == 4096);
+/// The bytes of what the kernel empties, which is a page where pages are small.
+const PAGE: usize = 4096;
+
+const _: () = assert!(size_of::<StatePage>() == PAGE + 2 * size_of::<Padding>());
 
 #[cfg(test)]
 mod tests {

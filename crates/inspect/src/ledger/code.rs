@@ -20,6 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 
+/// The least page there is: where the kernel's are larger, it mapped more in front and behind, to the same place.
 const PAGE: u64 = 4096;
 
 /// A file that was mapped for execution.

@@ -23,7 +23,7 @@
 //! - **CHAINS-FORK** A forked child finds it empty.
 
 use crate::state::STATE;
-use crate::sys;
+use crate::wiped::{self, PADDING, Padding};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use lockstead_ledger::witness::EdgeKnowledge;
 
@@ -33,10 +33,16 @@ pub const SLOTS: usize = 1 << 18;
 /// The cache, of which untouched pages cost nothing.
 #[repr(C, align(4096))]
 #[derive(Debug)]
-pub struct Chains(pub [AtomicU64; SLOTS]);
+pub struct Chains {
+    before: Padding,
+    /// The slots.
+    pub slots: [AtomicU64; SLOTS],
+    after: Padding,
+}
 
 /// The cache of this process.
-pub static CHAINS: Chains = Chains([const { AtomicU64::new(0) }; SLOTS]);
+pub static CHAINS: Chains =
+    Chains { before: PADDING, slots: [const { AtomicU64::new(0) }; SLOTS], after: PADDING };
 
 /// The number of counters of lives.
 const LIVES_SLOTS: usize = 1 << 16;
@@ -118,7 +124,7 @@ impl ChainStep {
     #[must_use]
     pub fn new(key: u64, address: u64, want: KeyMode) -> ChainStep {
         let slot = ((key >> 32) as u32).wrapping_add(near(address)) as usize & (SLOTS - 1);
-        ChainStep { slot: &CHAINS.0[slot], fact: (with(key, address, want) >> 32) as u32 }
+        ChainStep { slot: &CHAINS.slots[slot], fact: (with(key, address, want) >> 32) as u32 }
     }
 
     /// Tells whether the thread with this [mark](lockstead_ledger::thread::ThreadRecord::mark) need
@@ -160,20 +166,16 @@ pub fn wipe_on_fork() -> bool {
 /// Forgets all chains that are in the cache.
 pub fn forget() {
     if !advise(libc::MADV_DONTNEED) {
-        CHAINS.0.iter().for_each(|slot| slot.store(0, Relaxed));
+        CHAINS.slots.iter().for_each(|slot| slot.store(0, Relaxed));
     }
 }
 
 fn advise(advice: libc::c_int) -> bool {
-    let (place, advice) = (&raw const CHAINS as usize, advice as usize);
-    // SAFETY: whole pages of ours, by the alignment and size, in zero-initialised
-    // private memory, of atomics that may become zero at any time (CHAINS-CACHE).
-    let asked =
-        unsafe { sys::call(libc::SYS_madvise, [place, size_of::<Chains>(), advice, 0, 0, 0]) };
-    asked.is_ok()
+    let (place, bytes) = (&raw const CHAINS.slots as usize, size_of_val(&CHAINS.slots));
+    // SAFETY: the slots lie between their paddings (WIPED-ALONE), in zero-initialised private memory,
+    // and are atomics that may become zero at any time (CHAINS-CACHE).
+    unsafe { wiped::advise(place, bytes, advice) }
 }
-
-const _: () = assert!(size_of::<Chains>().is_multiple_of(4096));
 
 /// Notes that the calling thread is one that nobody has told us of, nor will of its end. If the
 /// first thread was alone until now, its keys say so still, and only it may write them: it computes
