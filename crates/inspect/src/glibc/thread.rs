@@ -43,8 +43,8 @@ pub fn joined(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<u32> {
     (is_thread(number) && (by_state || slept_on_number)).then_some(number)
 }
 
-/// The lock of a stream of `stdio`: a word, how often its owner took it, and
-/// the owner's record.
+/// The lock of a stream of `stdio`: a word, how often its owner took it, and the owner's record. From
+/// version 2.43 on the first time is not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLock {
     /// The address of its first byte.
@@ -54,9 +54,14 @@ pub struct StreamLock {
 }
 
 impl StreamLock {
-    /// Returns the lock that a thread sleeps for.
+    /// Returns the lock that a thread sleeps for. `library`: the C library's own code sleeps there. A
+    /// program's lock may look like one that was taken for the first time and is not counted.
     #[must_use]
-    pub fn behind(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<StreamLock> {
+    pub fn behind(
+        wait: &FutexWait,
+        library: bool,
+        memory: &dyn ReadableMemory,
+    ) -> Option<StreamLock> {
         let address = wait.address;
         let waits = wait.operation == FutexWaitKind::Wait { bits: !0 }
             && wait.private
@@ -68,7 +73,8 @@ impl StreamLock {
         }
         let fields = GlibcFields::<16>::read(memory, address)?;
         let (word, depth, record) = (fields.u32(0), fields.u32(4), fields.u64(8));
-        if word != 2 || depth == 0 || depth > 1 << 20 || !is_record(record, memory) {
+        let counted = (u32::from(!library)..=1 << 20).contains(&depth);
+        if word != 2 || !counted || !is_record(record, memory) {
             return None;
         }
         let owner = number_at(record.checked_add(NUMBER)?, memory)?;
@@ -108,6 +114,11 @@ mod tests {
 
     /// Returns the record of thread 77, and the lock of a stream behind it.
     fn memory() -> SavedMemory {
+        memory_with(1)
+    }
+
+    /// Returns the same, with a lock that has counted so many times.
+    fn memory_with(taken: u32) -> SavedMemory {
         let mut bytes = vec![0; 0x800];
         let mut put = |at: usize, value: &[u8]| bytes[at..at + value.len()].copy_from_slice(value);
         if cfg!(target_arch = "x86_64") {
@@ -122,7 +133,7 @@ mod tests {
         }
         put(NUMBER as usize, &77_u32.to_ne_bytes());
         put(0x500, &2_u32.to_ne_bytes());
-        put(0x504, &1_u32.to_ne_bytes());
+        put(0x504, &taken.to_ne_bytes());
         put(0x508, &RECORD.to_ne_bytes());
         SavedMemory::new(RECORD, bytes)
     }
@@ -174,9 +185,12 @@ mod tests {
 
     #[test]
     fn the_lock_of_a_stream_names_its_owner() {
-        let found = StreamLock::behind(&wait(0x500, 2, true), &memory());
+        let found = StreamLock::behind(&wait(0x500, 2, true), false, &memory());
         assert_eq!(found, Some(StreamLock { address: RECORD + 0x500, owner: 77 }));
-        assert_eq!(StreamLock::behind(&wait(0x508, 2, true), &memory()), None);
-        assert_eq!(StreamLock::behind(&wait(0x500, 2, false), &memory()), None);
+        let first = |library| StreamLock::behind(&wait(0x500, 2, true), library, &memory_with(0));
+        assert_eq!(first(true), found, "of glibc from 2.43 on");
+        assert_eq!(first(false), None, "whose it is cannot be told");
+        assert_eq!(StreamLock::behind(&wait(0x508, 2, true), true, &memory()), None);
+        assert_eq!(StreamLock::behind(&wait(0x500, 2, false), true, &memory()), None);
     }
 }

@@ -167,7 +167,7 @@ fn shape(
     let subject = subject(&functions);
     let may = |of: &[WaitSubject]| subject.is_none_or(|subject| of.contains(&subject));
     let is = |of: WaitSubject| library && subject == Some(of);
-    if let Some(stream) = StreamLock::behind(wait, memory) {
+    if let Some(stream) = StreamLock::behind(wait, library, memory) {
         return Some(FoundWait::Stream(stream));
     }
     if may(&[WaitSubject::Mutex, WaitSubject::Condition]) {
