@@ -35,9 +35,16 @@ static int (*real_lock)(pthread_mutex_t *), (*real_trylock)(pthread_mutex_t *),
     (*real_wait)(pthread_cond_t *, pthread_mutex_t *),
     (*real_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 
-static void *next(const char *name)
+/* The generation of conditions that programs are built against. */
+#ifdef __x86_64__
+#define CONDITIONS "GLIBC_2.3.2"
+#else
+#define CONDITIONS "GLIBC_2.17"
+#endif
+
+static void *next(const char *name, const char *version)
 {
-    void *found = dlsym(RTLD_NEXT, name);
+    void *found = version ? dlvsym(RTLD_NEXT, name, version) : dlsym(RTLD_NEXT, name);
     if (!found)
         abort();
     return found;
@@ -47,12 +54,12 @@ static void resolve(void)
 {
     if (real_timedwait)
         return;
-    real_lock = next("pthread_mutex_lock");
-    real_trylock = next("pthread_mutex_trylock");
-    real_unlock = next("pthread_mutex_unlock");
-    real_destroy = next("pthread_mutex_destroy");
-    real_wait = dlvsym(RTLD_NEXT, "pthread_cond_wait", "GLIBC_2.3.2");
-    real_timedwait = dlvsym(RTLD_NEXT, "pthread_cond_timedwait", "GLIBC_2.3.2");
+    real_lock = next("pthread_mutex_lock", NULL);
+    real_trylock = next("pthread_mutex_trylock", NULL);
+    real_unlock = next("pthread_mutex_unlock", NULL);
+    real_destroy = next("pthread_mutex_destroy", NULL);
+    real_wait = next("pthread_cond_wait", CONDITIONS);
+    real_timedwait = next("pthread_cond_timedwait", CONDITIONS);
 }
 
 static uint64_t now(void)
