@@ -199,7 +199,8 @@ fn streams_have_locks_with_owners() {
     let outcome = hung.dump(&[]);
     let text = plain(&outcome.stdout);
     assert_eq!(outcome.status, 3, "{outcome:?}");
-    assert!(text.contains("(stream lock), at:"), "{text}");
+    // Its name is among symbols that a distribution may have taken out.
+    assert!(text.contains("waits for ") && text.contains("stream lock"), "{text}");
     assert!(text.contains("thread \"printer\"\n    waits for front (mutex), at:"), "{text}");
 }
 

@@ -223,6 +223,10 @@ pub fn is_lock_wrapper(frame: &Frame) -> bool {
     }
     let Some(function) = &frame.function else { return false };
     let function = plain(function);
+    // The language's own adapter between a function or a closure and whoever calls it.
+    if function.starts_with('<') && function.contains(" as core::ops::function::Fn") {
+        return true;
+    }
     // Of `<&dyn core::ops::function::Fn() as …>::call_once` the type that it is called of.
     let function = function.trim_start_matches(['<', '&']);
     let function = function.strip_prefix("mut ").unwrap_or(function);
@@ -256,7 +260,7 @@ const STARTERS: &[&str] = &[
 const STARTING: usize = 4;
 
 /// Returns the frames that a reader wants of a thread that waits: of those that are
-/// [visible](Stack::visible), without the wrappers above the first function that is none, and
+/// [visible](Stack::visible), without the wrappers on both sides of the functions that are none, and
 /// without those that start threads and programs. All that are visible, where nothing else would be
 /// left.
 #[must_use]
@@ -270,7 +274,7 @@ pub fn program_frames(stack: &Stack) -> Vec<&Frame> {
     let end = visible.iter().enumerate().position(starts).unwrap_or(visible.len());
     let started = &visible[..end];
     let first = started.iter().position(|frame| !is_lock_wrapper(frame));
-    let last = started.iter().rposition(|frame| !frame.is_libc());
+    let last = started.iter().rposition(|frame| !is_lock_wrapper(frame));
     match (first, last) {
         (Some(first), Some(last)) => started[first..=last].to_vec(),
         _ => visible,
@@ -330,6 +334,8 @@ mod tests {
         assert_eq!(shown(&[&named[..], &bottom].concat()), ["work", "run"]);
         let under = [("lock", preload), ("work", own), ("thread_start", preload)];
         assert_eq!(shown(&[&under[..], &bottom].concat()), ["work"]);
+        let adapter = "<fn() as core::ops::function::FnOnce<()>>::call_once";
+        assert_eq!(shown(&[("work", own), (adapter, own)]), ["work"], "as rustc 1.97 compiles it");
         assert_eq!(shown(&[("pause", libc), ("start_thread", libc)]), ["pause", "start_thread"]);
         assert_eq!(shown(&[("work", own), ("pthread_once", libc), ("main", own)]).len(), 3);
     }
@@ -350,6 +356,8 @@ mod tests {
             "<core::cell::RefCell<T> as core::fmt::Debug>::fmt",
             "<&dyn core::ops::function::Fn() as core::ops::function::FnOnce<()>>::call_once",
             "<&mut dyn core::ops::function::FnMut() as core::ops::function::FnOnce<()>>::call_once",
+            "<fn() as core::ops::function::FnOnce<()>>::call_once",
+            "<app::main::{closure#0} as core::ops::function::FnOnce<(u32,)>>::call_once",
             "parking_lot::raw_mutex::RawMutex::lock_slow",
             "__glibcxx_rwlock_wrlock(pthread_rwlock_t*)",
             "uv_mutex_lock",
@@ -366,6 +374,7 @@ mod tests {
             "semaphore_init",
             "corelib::start",
             "<&dyn app::Task>::run",
+            "<app::Job as core::ops::drop::Drop>::drop",
             "std::vector<int>::push_back(int)",
             "Monitor::run()",
             "Cache::Mutex::lock()",
