@@ -14,12 +14,12 @@
 //! | reader-writer lock | 0 | readers above three flags: write phase, writer, readers sleep |
 //! | | 6 | the writer's number |
 //! | semaphore, barrier | 2, 3 | 0, or 128 of a shared one |
-//! | condition variable | 9 | the third bit: destroyed |
+//! | condition variable | 9, or 7 where it is without counts of references (2.41, and older ones to which that was brought) | the third bit: destroyed |
 //! | spin lock | 0 | what initialisation writes: free |
 
 use crate::real::{self, call};
 use crate::sys;
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
 use lockstead_ledger::lock::ObjectKind;
 
 /// The number of words of the largest lock.
@@ -82,6 +82,32 @@ pub const fn count(kind: ObjectKind) -> usize {
         ObjectKind::Condition => 12,
         _ => 0,
     }
+}
+
+/// The bit by which glibc marks a condition variable that it has destroyed.
+const DESTROYED: u32 = 4;
+
+/// Returns the word of a condition variable with that bit. Versions do not tell it, for distributions
+/// bring changes to older ones: a condition is destroyed, and looked at.
+fn mark_of_destroyed() -> usize {
+    static FOUND: AtomicUsize = AtomicUsize::new(0);
+    let known = FOUND.load(Relaxed);
+    if known != 0 {
+        return known;
+    }
+    let mut condition = [0_u64; count(ObjectKind::Condition) / 2];
+    let place = condition.as_mut_ptr().cast();
+    // SAFETY: memory of this frame, of the size and alignment of a condition variable, which nobody
+    // else knows; `start` has resolved the real functions.
+    let words = unsafe {
+        call::pthread_cond_init()(place, core::ptr::null());
+        call::pthread_cond_destroy()(place);
+        LockWords::read(ObjectKind::Condition, place as u64).words
+    };
+    // Of a library that leaves no mark the word is one that nothing uses.
+    let found = words.iter().position(|&word| word == DESTROYED).unwrap_or(MOST - 1);
+    FOUND.store(found, Relaxed);
+    found
 }
 
 impl LockWords {
@@ -195,11 +221,10 @@ impl LockWords {
         self.kind == ObjectKind::Mutex && self.words[4] == u32::MAX
     }
 
-    /// Tells whether a condition variable carries the mark of a destroyed one, which glibc has
-    /// until 2.40.
+    /// Tells whether a condition variable carries the mark of a destroyed one.
     #[must_use]
     pub fn is_destroyed_condition(&self) -> bool {
-        self.kind == ObjectKind::Condition && self.words[9] & 4 != 0
+        self.kind == ObjectKind::Condition && self.words[mark_of_destroyed()] & DESTROYED != 0
     }
 
     /// Tells whether processes may share a semaphore or a barrier.

@@ -84,6 +84,8 @@ int main(void)
 {
     char *mapping = NULL;
     void *block;
+    /* So that it comes to lie where no other lock was. */
+    struct pair *kept = malloc(600);
     for (int life = 0; life < 2; life++) {
         block = malloc(100);
         live(at("freed", block, life), life);
@@ -154,7 +156,7 @@ int main(void)
     }
 
     /* Blocks that never had locks, and one that has them still. */
-    struct pair *kept = at("kept", malloc(600), 0);
+    kept = at("kept", kept, 0);
     for (int life = 0; life < 2; life++) {
         for (int i = 0; i < 1000; i++)
             free(memset(malloc(100 + i), 1, 100));
