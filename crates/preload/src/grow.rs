@@ -267,3 +267,58 @@ fn grow(place: u64, from: u64, to: u64) -> bool {
     // nobody's.
     unsafe { sys::call(libc::SYS_mremap, arguments) }.is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Maps a piece of the file as a kernel with such pages does, which rounds its size up.
+    fn map(file: usize, place: u64, offset: u64, bytes: u64) -> bool {
+        let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+        let flags = (libc::MAP_SHARED | libc::MAP_FIXED_NOREPLACE) as usize;
+        let arguments = [place as usize, bytes as usize, protection, flags, file, offset as usize];
+        // SAFETY: the kernel maps only where nothing is.
+        unsafe { sys::call(libc::SYS_mmap, arguments) == Ok(place as usize) }
+    }
+
+    #[test]
+    fn all_parts_grow_to_their_ends_on_kernels_with_larger_pages() {
+        let layout = LedgerLayout::divide(LedgerLayout::SMALLEST);
+        let here = sys::map_private(1).expect("a page") as u64;
+        // Far from where the other tests' threads map.
+        let base = lower(here, 2 * APART, &layout).expect("room below");
+        for page in [4096, 16 << 10, 64 << 10] {
+            // SAFETY: the kernel reads a name that lives on, and makes a file.
+            let file = unsafe {
+                sys::call(libc::SYS_memfd_create, [c"t".as_ptr() as usize, 0, 0, 0, 0, 0])
+            };
+            let file = file.expect("a file");
+            // SAFETY: the call takes numbers; the file was made above.
+            let sized =
+                unsafe { sys::call(libc::SYS_ftruncate, [file, layout.size as usize, 0, 0, 0, 0]) };
+            assert!(sized.is_ok());
+            let firsts = GrowingArea::ALL.map(|area| first(area, &layout));
+            for (offset, bytes) in pieces(&layout, &firsts) {
+                assert_eq!(offset % page, 0, "the kernel maps at multiples of {page}");
+                assert!(
+                    map(file, base + offset, offset, bytes.next_multiple_of(page)),
+                    "{offset:#x}"
+                );
+            }
+            for area in GrowingArea::ALL {
+                let [from, to] = [first(area, &layout), whole(area, &layout)]
+                    .map(|bytes| bytes.next_multiple_of(page));
+                let place = base + area.region(&layout).offset;
+                assert!(grow(place, from, to), "{area:?} meets another part, with pages of {page}");
+                // SAFETY: the last byte of what was mapped above, which no other thread knows; beyond the
+                // end of the file this would end the test.
+                unsafe { ((place + to - 1) as *mut u8).write_volatile(1) };
+            }
+            // SAFETY: the pieces were mapped above, and only this test knows them.
+            unsafe { sys::unmap(base as *mut u8, layout.size as usize) };
+            sys::close(file);
+        }
+        // SAFETY: `map_private` mapped the page above, and nobody reads or writes it.
+        unsafe { sys::unmap(here as *mut u8, 1) };
+    }
+}

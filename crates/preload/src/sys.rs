@@ -73,6 +73,20 @@ pub fn now() -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
+/// Returns the bytes of a page of this kernel. On x86-64 that is a constant; elsewhere the C library
+/// reads it from what the kernel gave the program, without a lock or memory.
+#[must_use]
+pub fn page() -> usize {
+    const LEAST: usize = 4096;
+    if cfg!(target_arch = "x86_64") {
+        return LEAST;
+    }
+    // SAFETY: the call takes and returns a number.
+    let told = unsafe { libc::getauxval(libc::AT_PAGESZ) } as usize;
+    // An emulator may leave it out, and then the answer is 0.
+    told.max(LEAST)
+}
+
 /// Maps new memory of the process's own, zeroed; whole pages.
 pub fn map_private(bytes: usize) -> Result<*mut u8, Errno> {
     let protection = (libc::PROT_READ | libc::PROT_WRITE) as usize;
@@ -118,6 +132,13 @@ mod tests {
             assert!((0..8192).all(|i| memory.add(i).read() == 0));
             unmap(memory, 8192);
         }
+    }
+
+    #[test]
+    fn a_page_is_what_the_kernel_says() {
+        // SAFETY: the call takes and returns numbers.
+        let told = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+        assert_eq!(page() as libc::c_long, told);
     }
 
     #[test]

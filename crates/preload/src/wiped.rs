@@ -20,7 +20,7 @@ const LEAST: usize = 4096;
 /// The bytes before and after what is to be emptied. Nobody writes to them.
 pub type Padding = [u8; STEP - LEAST];
 
-/// No bytes yet.
+/// A padding, which stays zero for ever.
 pub const PADDING: Padding = [0; STEP - LEAST];
 
 /// Gives the kernel this advice on the pages in which `bytes` from `place` lie. Tells whether it took it.

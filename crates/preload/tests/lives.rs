@@ -8,7 +8,7 @@ use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::order::SeenEdge;
 
 /// The size of a mutex.
-const MUTEX: u64 = 40;
+const MUTEX: u64 = size_of::<libc::pthread_mutex_t>() as u64;
 
 /// How the memory of two mutexes goes.
 const WAYS: &[&str] = &[

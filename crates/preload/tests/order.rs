@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A mutex of the program's arrays.
-const MUTEX: u64 = 40;
+const MUTEX: u64 = size_of::<libc::pthread_mutex_t>() as u64;
 
 struct Edges<'a> {
     observed: &'a Observed,

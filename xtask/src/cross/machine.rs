@@ -120,7 +120,11 @@ impl Machine {
         fs::copy(self.root.join("machine/busybox"), folder.join("bin/busybox"))?;
         fs::set_permissions(folder.join("bin/busybox"), fs::Permissions::from_mode(0o755))?;
         if load.disk.is_some() {
-            fs::copy(self.part("virtio_blk-"), folder.join("virtio_blk.ko"))?;
+            fs::create_dir_all(folder.join("modules"))?;
+            for module in fs::read_dir(self.part("modules-"))? {
+                let module = module?;
+                fs::copy(module.path(), folder.join("modules").join(module.file_name()))?;
+            }
         } else {
             let libraries = self.root.join("usr/lib/aarch64-linux-gnu");
             for library in ["ld-linux-aarch64.so.1", "libc.so.6", "libgcc_s.so.1", "libm.so.6"] {
@@ -160,7 +164,7 @@ const WITH_DISK: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc; mount -t devtmpfs dev /dev
-insmod /virtio_blk.ko
+for module in /modules/*; do insmod $module; done
 tries=0; while [ ! -e /dev/vda ] && [ $tries -lt 100 ]; do sleep 0.2; tries=$((tries+1)); done
 mount -t ext4 /dev/vda /disk || { echo "no disk"; poweroff -f; }
 mount -t proc proc /disk/proc; mount -t sysfs sys /disk/sys; mount -t cgroup2 cgroups /disk/sys/fs/cgroup

@@ -302,10 +302,6 @@ pub(super) fn on_a_disk(
     if chosen.is_empty() {
         return Ok(());
     }
-    if !machine.has_small_pages() {
-        report.skipped(&ON_A_DISK.join(", "), "`lockstead run` is for kernels with pages of 4 KiB");
-        return Ok(());
-    }
     // The libraries under programs are built with the command, which carries them.
     let mut build = vec!["cargo", "build", "--locked", "--target", TRIPLE, "-p", "lockstead-cli"];
     build.extend(OPTIMISED);

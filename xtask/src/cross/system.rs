@@ -22,8 +22,8 @@ const PACKAGES: &str = "rustc,cargo,libstd-rust-dev,libstd-rust-dev:arm64,gcc,li
 pub(super) const INSIDE: &str = "/lockstead";
 pub(super) const OUTPUT: &str = "/output";
 
-/// Fetches what a machine needs: a kernel of the distribution's of each sort, with its module for disks, and a
-/// shell.
+/// Fetches what a machine needs: a kernel of the distribution's of each sort, with its modules for a disk and
+/// the file system on it, and a shell.
 const MACHINE: &str = r#"
 set -e
 mkdir -p /machine/packages
@@ -40,17 +40,24 @@ for sort in cloud-arm64 arm64-16k; do
     for package in linux-*.deb; do dpkg -x $package kernel; done
     rm linux-*.deb
     cp "$(find kernel -name 'vmlinuz*' -type f | head -n 1)" /machine/vmlinuz-$sort
-    module=$(find kernel -name 'virtio_blk.ko*' -type f | head -n 1)
-    case $module in
-        *.xz) xz --decompress --stdout $module > /machine/virtio_blk-$sort ;;
-        *) cp $module /machine/virtio_blk-$sort ;;
-    esac
+    # Those that the kernel has built in are no files. The machine loads them in the order of their names.
+    rm -rf /machine/modules-$sort && mkdir /machine/modules-$sort
+    number=0
+    for name in virtio_blk crc16 mbcache jbd2 ext4; do
+        number=$((number+1))
+        module=$(find kernel -name "$name.ko*" -type f | head -n 1)
+        case $module in
+            '') ;;
+            *.xz) xz --decompress --stdout $module > /machine/modules-$sort/$number-$name.ko ;;
+            *) cp $module /machine/modules-$sort/$number-$name.ko ;;
+        esac
+    done
 done
 apt-get -q -o APT::Sandbox::User=root download busybox-static:arm64
 dpkg -x busybox-static_*.deb busybox
 cp "$(find busybox -path '*bin/busybox' -type f)" /machine/busybox
 rm -rf /machine/packages
-touch /machine/complete-with-modules
+touch /machine/complete-with-file-system
 "#;
 
 /// What builds for the other processor.
@@ -108,7 +115,7 @@ impl Root {
         }
         make_folder(&root.folder.join("output/home"))?;
         root.vendor()?;
-        if !made.join("machine/complete-with-modules").exists() {
+        if !made.join("machine/complete-with-file-system").exists() {
             println!("== fetching kernels");
             ends_well(&mut root.command(&["sh", "-c", MACHINE]))?;
         }

@@ -10,7 +10,7 @@ use crate::order::lives::gone;
 use crate::real::{self, REAL};
 use crate::rules::Gone;
 use crate::site::CallSite;
-use crate::{modules, state, tls};
+use crate::{modules, state, sys, tls};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
@@ -137,10 +137,20 @@ unsafe extern "C" fn before_reallocarray(
     REAL.reallocarray.address()
 }
 
+/// Ends the lives of the locks in these pages: the kernel takes the last one whole.
 fn pages_go(low: usize, length: usize, site: &CallSite) {
     if state::ledger().is_some() {
+        let length = length.checked_next_multiple_of(sys::page()).unwrap_or(length);
         gone(low as u64, (low as u64).saturating_add(length as u64), Gone::Unmapped, site);
     }
+}
+
+/// Returns what the kernel takes from a mapping that shrinks from `old` to `new` bytes: the distance
+/// from the mapping's beginning, and the bytes.
+fn cut_off(old: usize, new: usize, page: usize) -> Option<(usize, usize)> {
+    let old = old.checked_next_multiple_of(page)?;
+    let new = new.checked_next_multiple_of(page)?;
+    (new < old).then(|| (new, old - new))
 }
 
 unsafe extern "C" fn before_munmap(address: *mut c_void, length: usize, site: &CallSite) -> usize {
@@ -148,7 +158,7 @@ unsafe extern "C" fn before_munmap(address: *mut c_void, length: usize, site: &C
         return nothing as *const () as usize;
     }
     // A call that is going to be refused takes nothing.
-    if (address as usize).is_multiple_of(4096) {
+    if (address as usize).is_multiple_of(sys::page()) {
         pages_go(address as usize, length, site);
     }
     REAL.munmap.address()
@@ -181,8 +191,8 @@ unsafe extern "C" fn remap(
     if !resolve() {
         return libc::MAP_FAILED;
     }
-    if new < old {
-        pages_go((address as usize).saturating_add(new).next_multiple_of(4096), old - new, site);
+    if let Some((from, length)) = cut_off(old, new, sys::page()) {
+        pages_go((address as usize).saturating_add(from), length, site);
     }
     if flags & libc::MREMAP_FIXED != 0 {
         pages_go(to as usize, new, site);
@@ -193,4 +203,20 @@ unsafe extern "C" fn remap(
         pages_go(address as usize, old, site);
     }
     answer
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_loses_whole_pages_of_the_kernels() {
+        assert_eq!(cut_off(8192, 4096, 4096), Some((4096, 4096)));
+        assert_eq!(cut_off(8192, 100, 4096), Some((4096, 4096)));
+        assert_eq!(cut_off(8000, 4097, 4096), None);
+        assert_eq!(cut_off(8192, 4096, 16 << 10), None, "all of it is one page");
+        assert_eq!(cut_off(80 << 10, 1, 64 << 10), Some((64 << 10, 64 << 10)));
+        assert_eq!(cut_off(4096, 8192, 4096), None);
+        assert_eq!(cut_off(usize::MAX, 1, 4096), None, "the kernel refuses it");
+    }
 }

@@ -134,24 +134,14 @@ unsafe extern "C" fn close(semaphore: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::sem_close()(semaphore) };
+    // One that was opened more than once goes with the last.
     if answer == 0
-        && !is_mapped(semaphore as usize)
+        && !sys::is_readable(semaphore as u64)
         && let Some(me) = enter()
     {
         me.destroyed(semaphore as u64, ObjectKind::Semaphore, site);
     }
     answer
-}
-
-/// Tells whether the page of a closed semaphore is still mapped: one that was opened more than once
-/// goes with the last.
-fn is_mapped(address: usize) -> bool {
-    const PAGE: usize = 4096;
-    let mut resident = 0_u8;
-    let arguments = [address & !(PAGE - 1), PAGE, &raw mut resident as usize, 0, 0, 0];
-    // SAFETY: the kernel writes one byte for the one page, into `resident`, which lives until the
-    // call returns.
-    unsafe { sys::call(libc::SYS_mincore, arguments) }.is_ok()
 }
 
 unsafe extern "C" fn post(semaphore: LockPointer, site: &CallSite) -> usize {

@@ -35,7 +35,7 @@ pub const SLOTS: usize = 1 << 18;
 #[derive(Debug)]
 pub struct Chains {
     before: Padding,
-    /// The slots.
+    /// The slots, which are all that is used.
     pub slots: [AtomicU64; SLOTS],
     after: Padding,
 }

@@ -38,7 +38,7 @@ static unsigned long used(void)
     if (file == NULL || fscanf(file, "%lu", &pages) != 1)
         fails("statm");
     fclose(file);
-    return pages * 4;
+    return pages * (unsigned long)sysconf(_SC_PAGESIZE) / 1024;
 }
 
 static void limit(unsigned long kilobytes)

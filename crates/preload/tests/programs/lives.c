@@ -122,16 +122,17 @@ int main(void)
         mapping = mmap(mapping, 8192, PROT_READ | PROT_WRITE, flags, -1, 0);
         live(at("mapped_over", mapping + 64, life), life);
     }
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     for (int life = 0; life < 2; life++) {
-        char *region = mmap(NULL, 16384, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        char *region = mmap(NULL, 4 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (life) {
-            munmap(region, 16384);
-            region = mmap(mapping, 16384, PROT_READ | PROT_WRITE,
+            munmap(region, 4 * page);
+            region = mmap(mapping, 4 * page, PROT_READ | PROT_WRITE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
         }
         mapping = region;
-        live(at("remapped", region + 12288, life), life);
-        if (mremap(region, 16384, 8192, 0) != region)
+        live(at("remapped", region + 3 * page, life), life);
+        if (mremap(region, 4 * page, 2 * page, 0) != region)
             abort();
     }
 
