@@ -5,12 +5,14 @@
     compare.py table LOCKSTEAD FOLDER MACHINE       predicts each from the other, and prints the table
 
 Each program runs ROUNDS times unwatched on processor 0 and on 0 and 1, and once under `lockstead run` on
-each. Its figure is the number that it prints, or one over its time. The prediction is a factor, from one
+each. What a load generator starts is watched without the generator, which has the same processors. A
+program's figure is the number that it prints, or one over its time. The prediction is a factor, from one
 processor to two or back; so is what is real, of the medians. The error is the one over the other. Take the
 recordings with nothing else to do, and MACHINE from `lockstead sim measure` just before.
 """
 import json
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -34,13 +36,30 @@ PROGRAMS = {
     "shards": "locks 4 1.2 16 3000 3000",
     "sqlite": "table 4 1.2 2000",
     "leveldb": "store 4 1.2 20",
+    "rocksdb": "rocks 4 1.2 20",
+    "memcached": "clients 16 2 10 -- memcached -s SOCKET -t 4 -A -u root",
     "python": "interpreter.py 4 4",
     "pbzip2": "@pbzip2 -kcf -p4 -b1 FILE",
     "zstd": "@zstd -qcf -T4 -12 -B1048576 FILE",
     "xz": "@xz -kcf -T4 -3 --block-size=1000000 FILE",
     "pigz": "@pigz -kcf -p4 FILE",
 }
-LIBRARIES = {"store": ["-lleveldb"], "table": ["-lsqlite3"]}
+LIBRARIES = {"store": ["-lleveldb"], "rocks": ["-lrocksdb"], "table": ["-lsqlite3"]}
+HEADERS = {"store": "leveldb/c.h", "rocks": "rocksdb/c.h", "table": "sqlite3.h"}
+
+
+def absent(words):
+    """Returns what a program needs and this machine lacks, or None."""
+    first, *rest = words.split()
+    starts = rest[rest.index("--") + 1] if "--" in rest else first.lstrip("@")
+    if (first.startswith("@") or "--" in rest) and not shutil.which(starts):
+        return "the program " + starts
+    if first in HEADERS:
+        source = "#include <%s>\n" % HEADERS[first]
+        check = subprocess.run(["cc", "-fsyntax-only", "-xc", "-"], input=source, text=True, capture_output=True, check=False)
+        if check.returncode:
+            return "the header " + HEADERS[first]
+    return None
 
 
 def command(folder, words):
@@ -75,9 +94,21 @@ def figure(arguments, processors):
         return float(output.read().split()[-1])
 
 
+def under(watched, arguments):
+    """Returns the arguments with the program watched: what a load generator starts, behind its `--`, else all."""
+    first = arguments.index("--") + 1 if "--" in arguments else 0
+    return arguments[:first] + watched + arguments[first:]
+
+
 def record(lockstead, folder, names):
     os.makedirs(folder, exist_ok=True)
-    todo = [(name, command(folder, PROGRAMS[name])) for name in names or PROGRAMS]
+    todo = []
+    for name in names or PROGRAMS:
+        lacks = absent(PROGRAMS[name])
+        if lacks:
+            print("skipped: %s, for lack of %s" % (name, lacks), flush=True)
+        else:
+            todo.append((name, command(folder, PROGRAMS[name])))
     for name, arguments in todo:
         found = {}
         for processors in (1, 2):
@@ -85,7 +116,7 @@ def record(lockstead, folder, names):
             report = os.path.join(folder, "%s-%d.json" % (name, processors))
             watched = [lockstead, "run", "--sort", "acquisitions", "--top", "40", "--json", report]
             watched += ["--report-file", os.path.join(folder, "text"), "--"]
-            found[processors] = {"runs": runs, "watched": figure(watched + arguments, processors)}
+            found[processors] = {"runs": runs, "watched": figure(under(watched, arguments), processors)}
         with open(os.path.join(folder, name + ".rates"), "w") as out:
             json.dump(found, out)
         print(name, {k: [round(x, 1) for x in v["runs"]] + [round(v["watched"], 1)] for k, v in found.items()}, flush=True)
