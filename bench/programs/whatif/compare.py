@@ -163,6 +163,9 @@ def table(lockstead, folder, machine):
             error = (what[0] / real - 1) * 100
             errors.append(abs(error))
             print("| %s | %d | %.2f (%.2f to %.2f) | %s | %+.0f %% |" % ((name, recorded) + what + (shown, error)), flush=True)
+    if not errors:
+        print("\nno predictions")
+        return
     errors.sort()
     print("\n%d predictions: median error %.0f %%, worst %.0f %%" % (len(errors), errors[len(errors) // 2], errors[-1]))
 
