@@ -243,20 +243,21 @@ mod tests {
         let stop = AtomicBool::new(false);
         let mut quiet = |_: u64, _: u64, _: &str| {};
         let session = Session::new(&stop, &mut quiet);
-        let began = Instant::now();
         let length = Duration::from_millis(1);
-        // The first turn comes long after the window would have ended.
+        // A turn takes much longer than a window, which may begin at any time of it.
         let late = move |worker: &mut SliceWorker<'_>| {
-            while began.elapsed() < 50 * length {
-                std::hint::spin_loop();
-            }
-            worker.turn();
             while worker.goes_on() {
-                std::hint::spin_loop();
+                let began = Instant::now();
+                while began.elapsed() < 50 * length && worker.goes_on() {
+                    std::hint::spin_loop();
+                }
+                worker.turn();
             }
         };
-        let (window, _) = slice(1, length).run(&session, late).expect("runs");
-        assert!(window.turns == [1] && window.elapsed > length, "{:?}", window.turns);
+        for _ in 0..5 {
+            let (window, _) = slice(1, length).run(&session, late).expect("runs");
+            assert!(window.turns[0] >= 1 && window.elapsed >= length, "{:?}", window.turns);
+        }
     }
 
     #[test]
