@@ -9,6 +9,7 @@
 //!
 //! The instructions are those of `linux/bpf_common.h` and `linux/filter.h`.
 
+use super::arch::{self, MACHINE};
 use super::refuse::{AttachRefusal, OUTSIDE};
 use super::trace::{self, Held};
 use lockstead_inspect::proc::calls;
@@ -22,17 +23,14 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const MOST_STEPS: usize = 1 << 20;
 /// The words of the memory that a program has.
 const MEMORY: usize = 16;
-/// This machine, as filters have it (`AUDIT_ARCH_X86_64`).
-const MACHINE: u32 = 0xc000_003e;
 /// The number of a call that is not made: that the thread comes back is seen at one.
 const NONE: u32 = u32::MAX;
 
 /// The call by which locks sleep, which the command looks at and does not make.
-pub(super) const FUTEX: libc::c_long = 202;
+pub(super) const FUTEX: libc::c_long = lockstead_inspect::arch::FUTEX;
 
-/// The calls that the loader, the allocator and the library make where they come in, record and leave.
+/// The calls that the loader, the allocator and the library make on every processor where they come in, record and leave.
 const CALLS: &[libc::c_long] = &[
-    libc::SYS_access,
     libc::SYS_brk,
     libc::SYS_clock_gettime,
     libc::SYS_close,
@@ -62,7 +60,6 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_prlimit64,
     libc::SYS_process_vm_readv,
     libc::SYS_read,
-    libc::SYS_readlink,
     libc::SYS_restart_syscall,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -162,9 +159,14 @@ struct Way {
     memory: [Option<u32>; MEMORY],
 }
 
+/// Returns the numbers of all calls of ours.
+fn all_calls() -> impl Iterator<Item = u32> {
+    CALLS.iter().chain(arch::CALLS).map(|&call| call as u32)
+}
+
 /// Returns a call of ours for which a filter does more than to refuse it.
 fn harmful(filter: &[Instruction]) -> Option<u32> {
-    let mut numbers = CALLS.iter().map(|&call| call as u32).chain([NONE]);
+    let mut numbers = all_calls().chain([NONE]);
     numbers.find(|&number| !is_harmless(filter, number))
 }
 
@@ -323,8 +325,8 @@ mod tests {
 
     #[test]
     fn all_calls_of_ours_are_asked_for_and_the_one_that_is_not_made() {
-        for &call in CALLS {
-            assert_eq!(harmful(&by(0, call as u32, KILL, ALLOW)), Some(call as u32));
+        for call in all_calls() {
+            assert_eq!(harmful(&by(0, call, KILL, ALLOW)), Some(call));
         }
         assert_eq!(harmful(&by(0, NONE, KILL, ALLOW)), Some(NONE));
         assert_eq!(harmful(&by(0, NONE, REFUSE, ALLOW)), None);

@@ -13,6 +13,7 @@
 //! Nothing is held in between. If the command is killed at any time, the program goes on; what is left
 //! in it records into memory that nobody reads, and [`clean`] takes it out.
 
+mod arch;
 mod call;
 mod filters;
 mod leave;
@@ -474,10 +475,8 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
         borrowed: Duration::ZERO,
         _alone: alone,
     };
-    match attached.detach(patience) {
-        Ok(_) => Ok(true),
-        Err(Remains { why }) => Err(AttachRefusal::new(why, "try again later")),
-    }
+    let left = attached.detach(patience).map(|_| true);
+    left.map_err(|remains| AttachRefusal::new(remains.why, "try again later"))
 }
 
 /// Does what [`STAND`] gives more and more time for, each time in a thread of its own: with the end of

@@ -7,6 +7,7 @@
 //! loader or the allocator. So all frames of its stack must be known, down to where it began; none may
 //! be the loader's or of a signal's handler, and the C library's only at both ends.
 
+use super::arch::{self, HeldRegisters, Standing, stack_pointer};
 use super::call::Borrowed;
 use super::filters::FUTEX;
 use super::memory::TargetMemory;
@@ -14,7 +15,7 @@ use super::objects::Objects;
 use super::trace::{Asked, Held, Stop};
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::modules::{CodePlace, Modules};
-use lockstead_inspect::proc::task::{self, SleepingCall, TaskDoing};
+use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::stack::{self, StackEnd};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
 use std::io;
@@ -27,11 +28,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// The frames of the C library's with which a thread or a program begins.
 const BEGINNING: usize = 3;
 
-/// Sleeps that begin again by themselves, or go on.
+/// Sleeps on every processor that begin again by themselves, or go on.
 const SLEEPS: &[libc::c_long] = &[
-    libc::SYS_poll,
     libc::SYS_ppoll,
-    libc::SYS_select,
     libc::SYS_pselect6,
     libc::SYS_nanosleep,
     libc::SYS_clock_nanosleep,
@@ -41,13 +40,11 @@ const SLEEPS: &[libc::c_long] = &[
     libc::SYS_recvmsg,
     libc::SYS_wait4,
     libc::SYS_waitid,
-    libc::SYS_pause,
     libc::SYS_rt_sigsuspend,
     libc::SYS_read,
 ];
-/// Sleeps that end when somebody looks.
+/// Sleeps on every processor that end when somebody looks.
 const ENDING: &[libc::c_long] = &[
-    libc::SYS_epoll_wait,
     libc::SYS_epoll_pwait,
     libc::SYS_epoll_pwait2,
     libc::SYS_rt_sigtimedwait,
@@ -102,11 +99,11 @@ impl<'a> Moments<'a> {
         Ok(Moments { pid, memory, unwinder, waiting, ends, allocators })
     }
 
-    /// Waits until a thread can make calls, and returns it. `None` when the time is over.
+    /// Waits until a thread can make calls, and returns it, and how it stands. `None` when the time is over.
     ///
     /// # Errors
     /// The process has ended, or may not be traced.
-    pub(super) fn find(&mut self, deadline: Instant) -> io::Result<Option<Held>> {
+    pub(super) fn find(&mut self, deadline: Instant) -> io::Result<Option<(Held, Standing)>> {
         loop {
             self.unwinder.update(Maps::of(self.pid)?);
             let tids = task::numbers(self.pid)?;
@@ -131,49 +128,54 @@ impl<'a> Moments<'a> {
     /// Says how little a thread is disturbed; `None` if it need not be asked.
     fn rank(&self, tid: u32) -> Option<u8> {
         match task::doing(self.pid, tid).ok()? {
-            TaskDoing::Call(call) if SLEEPS.contains(&call.number) => Some(0),
+            TaskDoing::Call(call) if is_sleep(call.number) => Some(0),
             TaskDoing::Call(call) if is_futex(call.number) => Some(1),
-            TaskDoing::Call(call) if ENDING.contains(&call.number) => Some(2),
+            TaskDoing::Call(call) if is_ending(call.number) => Some(2),
             TaskDoing::Running => Some(3),
             _ => None,
         }
     }
 
-    fn hold(&mut self, tid: u32) -> io::Result<Option<Held>> {
+    fn hold(&mut self, tid: u32) -> io::Result<Option<(Held, Standing)>> {
         let asked = match Asked::new(tid) {
             Ok(asked) => asked,
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let Some((held, Stop::Asked)) = asked.stands(Instant::now() + PATIENCE)? else {
+        let deadline = Instant::now() + PATIENCE;
+        let Some((mut held, Stop::Asked)) = asked.stands(deadline)? else {
             return Ok(None);
         };
         let registers = held.registers()?;
-        Ok((self.has_room(tid, &registers) && self.may_call(&registers)).then_some(held))
+        let pointer = held.thread_pointer(&registers)?;
+        let fits = self.has_room(tid, &registers, pointer) && self.may_call(&registers);
+        let standing = if fits { arch::standing(&mut held, self.memory, deadline)? } else { None };
+        Ok(standing.map(|standing| (held, standing)))
     }
 
     /// Tells whether the stack is the thread's own, with room below.
-    fn has_room(&self, tid: u32, registers: &libc::user_regs_struct) -> bool {
+    fn has_room(&self, tid: u32, registers: &HeldRegisters, pointer: u64) -> bool {
         const MAPPED: u64 = 32 << 10;
         let maps = self.unwinder.modules().maps();
-        let Some(stack) = maps.find(registers.rsp) else { return false };
+        let sp = stack_pointer(registers);
+        let Some(stack) = maps.find(sp) else { return false };
         match &stack.backing {
             // It grows.
             Backing::Special(name) if name == "[stack]" => {
-                tid == self.pid && registers.rsp - stack.range.start >= MAPPED
+                tid == self.pid && sp - stack.range.start >= MAPPED
             }
             // The thread's descriptor lies at the end of its stack.
             Backing::Anonymous | Backing::Special(_) => {
                 stack.writable
-                    && stack.range.contains(&registers.fs_base)
-                    && registers.rsp < registers.fs_base
-                    && Borrowed::has_room(stack.range.start, registers.rsp)
+                    && stack.range.contains(&pointer)
+                    && sp < pointer
+                    && Borrowed::has_room(stack.range.start, sp)
             }
             Backing::File { .. } => false,
         }
     }
 
-    fn may_call(&mut self, registers: &libc::user_regs_struct) -> bool {
+    fn may_call(&mut self, registers: &HeldRegisters) -> bool {
         let unwound = self.unwinder.unwind(self.memory, Registers::all(registers));
         if !is_whole(&unwound) {
             return false;
@@ -191,11 +193,9 @@ impl<'a> Moments<'a> {
         {
             return false;
         }
-        let Some(number) = interrupted(registers) else {
+        let Some(call) = arch::interrupted(registers, self.memory) else {
             return first == 0 && self.allocators.is_empty();
         };
-        let (arguments, sp, pc) = ([0; 6], registers.rsp, registers.rip);
-        let call = SleepingCall { number, arguments, sp, pc };
         let number = call.before_restart(self.memory).number;
         let waits = |&(start, end): &(u64, u64)| {
             frames[..first].iter().any(|frame| (start..end).contains(&frame.lookup()))
@@ -213,7 +213,7 @@ impl<'a> Moments<'a> {
             // A file of the loader's is read with other files open; what sleeps is a pipe or a socket,
             // and such a call is the program's own where the next frame is.
             libc::SYS_read => first == 1,
-            _ => SLEEPS.contains(&number) || ENDING.contains(&number),
+            _ => is_sleep(number) || is_ending(number),
         }
     }
 
@@ -230,15 +230,19 @@ impl<'a> Moments<'a> {
 /// Returns where the jumps lead by which the code of a function is left, and perhaps other places: what
 /// looks like such a jump may be a part of something else.
 fn jumps_out(memory: &TargetMemory, (start, end): (u64, u64)) -> Vec<u64> {
-    /// The code of a jump to a distance of four bytes.
-    const JUMP: u8 = 0xe9;
     let code = memory.bytes(start, (end - start) as usize).unwrap_or_default();
-    let jumps = code.windows(5).enumerate().filter(|(_, bytes)| bytes[0] == JUMP);
-    let leads = jumps.map(|(at, bytes)| {
-        let distance = i32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]);
-        (start + at as u64 + 5).wrapping_add_signed(distance.into())
-    });
+    let leads = arch::jumps(&code, start).into_iter();
     leads.filter(|at| !(start..end).contains(at)).collect()
+}
+
+/// Tells whether the call is a sleep that begins again by itself, or goes on.
+fn is_sleep(number: libc::c_long) -> bool {
+    SLEEPS.contains(&number) || arch::SLEEPS.contains(&number)
+}
+
+/// Tells whether the call is a sleep that ends when somebody looks.
+fn is_ending(number: libc::c_long) -> bool {
+    ENDING.contains(&number) || arch::ENDING.contains(&number)
 }
 
 /// Tells whether the call may be one on a futex word: one that goes on after a stop does not always say
@@ -252,11 +256,4 @@ pub(super) fn is_whole(unwound: &Unwound) -> bool {
     unwound.end == StackEnd::Bottom
         && unwound.frames.iter().all(|frame| !frame.found)
         && unwound.frames[1..].iter().all(|frame| frame.returns)
-}
-
-/// Returns the number of the system call that a thread that stands still has slept in.
-pub(super) fn interrupted(registers: &libc::user_regs_struct) -> Option<libc::c_long> {
-    let (number, answer) = (registers.orig_rax.cast_signed(), registers.rax.cast_signed());
-    let again = (-516..=-512).contains(&answer) || answer == -i64::from(libc::EINTR);
-    (number >= 0 && again).then_some(number)
 }

@@ -173,9 +173,7 @@ impl Object {
         memory: &TargetMemory,
         wanted: impl Fn(&str) -> bool,
     ) -> Vec<Reference> {
-        const DIRECT: u32 = 1;
-        const DATA: u32 = 6;
-        const CALL: u32 = 7;
+        use super::arch::relocation::{CALL, DATA, DIRECT};
         let tables = self.relocations.map(|(at, size)| match size {
             0..MOST_BYTES if at != 0 => memory.bytes(at, size as usize).unwrap_or_default(),
             _ => Vec::new(),

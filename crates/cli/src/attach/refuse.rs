@@ -1,5 +1,6 @@
 //! Which processes cannot be attached to, why, and what to do instead.
 
+use super::arch;
 use super::filters;
 use super::memory::TargetMemory;
 use super::objects::Objects;
@@ -91,7 +92,7 @@ pub(super) fn check(process: &LiveProcess) -> Result<(), AttachRefusal> {
     if !filtered.is_empty() {
         filters::check(filtered)?;
     }
-    if of_threads("x86_Thread_features").iter().any(|(_, features)| features.contains("shstk")) {
+    if arch::has_shadow_stack(pid, &tids) {
         return no(
             "it has shadow stacks, which calls from outside would not be on",
             &format!("start it without them (GLIBC_TUNABLES); {OUTSIDE}"),

@@ -5,18 +5,14 @@
 //! it is done by one thread of this command, and with the end of that the kernel lets go of
 //! everything: no program stands still because the command was killed.
 
+use lockstead_inspect::arch::{self, HeldRegisters};
 use lockstead_inspect::proc::status::StatusFile;
 use std::io;
-use std::mem::zeroed;
 use std::ptr;
 use std::time::{Duration, Instant};
 
 /// The time between two looks whether a thread stands still.
 const PAUSE: Duration = Duration::from_micros(50);
-/// The registers that the processor keeps beside the general ones, as the kernel hands them out.
-const XSTATE: libc::c_int = 0x202;
-/// The largest that these can be.
-const MOST_XSTATE: usize = 16 << 10;
 const GET_SIGMASK: libc::c_uint = 0x420a;
 const SET_SIGMASK: libc::c_uint = 0x420b;
 const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
@@ -156,6 +152,23 @@ impl Held {
         self.wait(deadline)
     }
 
+    /// Lets it go on to the next side of a system call, and says which; `None` if it has come to another
+    /// stop before.
+    ///
+    /// # Errors
+    /// It has got a signal, has ended, the time is over, or the system says so.
+    pub(super) fn go(&mut self, deadline: Instant) -> io::Result<Option<CallSide>> {
+        match self.go_to_call(deadline)? {
+            Some(Stop::Call) => self.side(),
+            Some(Stop::Signal(signal)) => Err(io::Error::other(format!(
+                "the thread got signal {signal} in a call that lockstead had it make"
+            ))),
+            // Somebody stops the process, or asked for this stop before.
+            Some(Stop::Asked | Stop::Job) => Ok(None),
+            None => Err(io::Error::other("the thread has ended")),
+        }
+    }
+
     /// Gives it these registers, and has it stand still anew before it comes back to its program, where
     /// the kernel decides whether a system call that was interrupted begins again. `None` if it has
     /// ended.
@@ -164,64 +177,47 @@ impl Held {
     /// As [`Self::go_to_call`].
     pub(super) fn stand_anew(
         &mut self,
-        registers: &libc::user_regs_struct,
+        registers: &HeldRegisters,
         deadline: Instant,
     ) -> io::Result<Option<Stop>> {
-        self.request(libc::PTRACE_INTERRUPT, 0)?;
+        self.interrupt()?;
         self.set_registers(registers)?;
-        self.request(libc::PTRACE_CONT, 0)?;
+        self.go_on(deadline)
+    }
+
+    /// Asks it to stand still when it goes on.
+    pub(super) fn interrupt(&self) -> io::Result<()> {
+        self.request(libc::PTRACE_INTERRUPT, 0)
+    }
+
+    /// Lets it go on to its next stop, which is at no system call. `None` if it has ended.
+    ///
+    /// # Errors
+    /// As [`Self::go_to_call`].
+    pub(super) fn go_on(&mut self, deadline: Instant) -> io::Result<Option<Stop>> {
+        let signal = std::mem::take(&mut self.signal);
+        self.request(libc::PTRACE_CONT, signal)?;
         self.wait(deadline)
     }
 
+    /// Returns its number.
+    pub(super) fn number(&self) -> libc::pid_t {
+        self.number
+    }
+
     /// Returns its registers.
-    pub(super) fn registers(&self) -> io::Result<libc::user_regs_struct> {
-        // SAFETY: the structure has numbers only, of which all zeroes are a valid value.
-        let mut registers: libc::user_regs_struct = unsafe { zeroed() };
-        // SAFETY: the kernel writes the structure, which this frame borrows exclusively.
-        checked(unsafe {
-            libc::ptrace(
-                libc::PTRACE_GETREGS,
-                self.number,
-                ptr::null_mut::<libc::c_void>(),
-                ptr::from_mut(&mut registers),
-            )
-        })?;
-        Ok(registers)
+    pub(super) fn registers(&self) -> io::Result<HeldRegisters> {
+        arch::read_registers(self.number)
     }
 
     /// Gives it other registers.
-    pub(super) fn set_registers(&self, registers: &libc::user_regs_struct) -> io::Result<()> {
-        // SAFETY: the kernel reads the structure, which the caller borrows to this function.
-        checked(unsafe {
-            libc::ptrace(
-                libc::PTRACE_SETREGS,
-                self.number,
-                ptr::null_mut::<libc::c_void>(),
-                ptr::from_ref(registers),
-            )
-        })
+    pub(super) fn set_registers(&self, registers: &HeldRegisters) -> io::Result<()> {
+        arch::write_registers(self.number, registers)
     }
 
-    /// Returns the registers that the processor keeps beside the general ones.
-    pub(super) fn extended(&self) -> io::Result<Vec<u8>> {
-        let mut bytes = vec![0_u8; MOST_XSTATE];
-        let mut part = libc::iovec { iov_base: bytes.as_mut_ptr().cast(), iov_len: bytes.len() };
-        self.extended_by(libc::PTRACE_GETREGSET, &mut part)?;
-        bytes.truncate(part.iov_len);
-        Ok(bytes)
-    }
-
-    /// Gives it others of these.
-    pub(super) fn set_extended(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut part =
-            libc::iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() };
-        self.extended_by(libc::PTRACE_SETREGSET, &mut part)
-    }
-
-    fn extended_by(&self, what: libc::c_uint, part: &mut libc::iovec) -> io::Result<()> {
-        let kind = ptr::without_provenance_mut::<libc::c_void>(XSTATE as usize);
-        // SAFETY: the kernel reads or writes the bytes of `part`, which its maker borrows so.
-        checked(unsafe { libc::ptrace(what, self.number, kind, ptr::from_mut(part)) })
+    /// Returns where its own variables are; these are its registers.
+    pub(super) fn thread_pointer(&self, registers: &HeldRegisters) -> io::Result<u64> {
+        arch::thread_pointer(self.number, registers)
     }
 
     /// Returns the signals that it has blocked.
