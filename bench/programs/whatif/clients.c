@@ -83,11 +83,12 @@ static int answered(struct connection *c) {
 }
 
 int main(int argc, char **argv) {
-    if (argc < 6 || strcmp(argv[4], "--"))
+    int whole = argc >= 6 && !strcmp(argv[4], "--");
+    int connections = whole ? atoi(argv[1]) : 0, one_in = whole ? atoi(argv[3]) : 0;
+    if (connections < 1 || connections > MOST || one_in < 1) {
+        fprintf(stderr, "usage: clients CONNECTIONS SECONDS TEN -- COMMAND ...; up to %d connections, one set in TEN\n", MOST);
         return 2;
-    int connections = atoi(argv[1]), one_in = atoi(argv[3]);
-    if (connections < 1 || connections > MOST || one_in < 1)
-        return 2;
+    }
     memset(value, 'v', SIZE);
     signal(SIGPIPE, SIG_IGN);
     if (!mkdtemp(folder))

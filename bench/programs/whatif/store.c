@@ -1,10 +1,19 @@
-/* LevelDB under threads that get random keys, and put one in TWENTIETH.
+/* LevelDB under threads that get random keys, and put one in TWENTIETH; with ROCKS defined RocksDB, whose functions in C
+ * have the same names behind another prefix.
  * store THREADS SECONDS TWENTIETH */
 #include "common.h"
+#ifdef ROCKS
+#include <rocksdb/c.h>
+#define DB(name) rocksdb_##name
+#define NAME "rocks"
+#else
 #include <leveldb/c.h>
+#define DB(name) leveldb_##name
+#define NAME "store"
+#endif
 #include <string.h>
 
-static leveldb_t *db;
+static DB(t) *db;
 static double until;
 static int puts_one_in;
 static _Atomic long done;
@@ -15,9 +24,16 @@ static size_t key(char *text, uint64_t number) {
     return (size_t)snprintf(text, 24, "%016llu", (unsigned long long)(number % KEYS));
 }
 
+static void check(const char *error) {
+    if (error) {
+        fprintf(stderr, NAME ": %s\n", error);
+        exit(1);
+    }
+}
+
 static void *client(void *seed) {
-    leveldb_readoptions_t *reads = leveldb_readoptions_create();
-    leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
+    DB(readoptions_t) *reads = DB(readoptions_create)();
+    DB(writeoptions_t) *writes = DB(writeoptions_create)();
     uint64_t x = (uintptr_t)seed * 77777;
     char name[24], value[SIZE];
     memset(value, 'v', SIZE);
@@ -26,40 +42,38 @@ static void *client(void *seed) {
         char *error = NULL;
         size_t length, of = key(name, x = compute(x, 3));
         if (x / KEYS % puts_one_in == 0)
-            leveldb_put(db, writes, name, of, value, SIZE, &error);
+            DB(put)(db, writes, name, of, value, SIZE, &error);
         else
-            leveldb_free(leveldb_get(db, reads, name, of, &length, &error));
-        if (error) {
-            fprintf(stderr, "store: %s\n", error);
-            exit(1);
-        }
+            DB(free)(DB(get)(db, reads, name, of, &length, &error));
+        check(error);
     }
     done += mine;
     return NULL;
 }
 
 int main(int argc, char **argv) {
-    if (argc != 4)
+    int threads = argc == 4 ? atoi(argv[1]) : 0;
+    puts_one_in = argc == 4 ? atoi(argv[3]) : 0;
+    if (threads < 1 || threads > 64 || puts_one_in < 1) {
+        fprintf(stderr, "usage: " NAME " THREADS SECONDS TWENTIETH; up to 64 threads, one put in TWENTIETH\n");
         return 2;
-    int threads = atoi(argv[1]);
-    puts_one_in = atoi(argv[3]);
-    char folder[] = "/dev/shm/lockstead-store-XXXXXX";
+    }
+    char folder[] = "/dev/shm/lockstead-" NAME "-XXXXXX";
     if (!mkdtemp(folder)) {
-        perror("store: a folder in memory, /dev/shm, for the database");
+        perror(NAME ": a folder in memory, /dev/shm, for the database");
         return 1;
     }
-    leveldb_options_t *options = leveldb_options_create();
-    leveldb_options_set_create_if_missing(options, 1);
+    DB(options_t) *options = DB(options_create)();
+    DB(options_set_create_if_missing)(options, 1);
     char *error = NULL;
-    db = leveldb_open(options, folder, &error);
-    leveldb_writeoptions_t *writes = leveldb_writeoptions_create();
+    db = DB(open)(options, folder, &error);
+    check(error);
+    DB(writeoptions_t) *writes = DB(writeoptions_create)();
     char name[24], value[SIZE];
     memset(value, 'v', SIZE);
-    for (uint64_t i = 0; i < KEYS && !error; i++)
-        leveldb_put(db, writes, name, key(name, i), value, SIZE, &error);
-    if (error) {
-        fprintf(stderr, "store: %s\n", error);
-        return 1;
+    for (uint64_t i = 0; i < KEYS; i++) {
+        DB(put)(db, writes, name, key(name, i), value, SIZE, &error);
+        check(error);
     }
     double since = now();
     until = since + atof(argv[2]);
@@ -69,7 +83,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < threads; i++)
         pthread_join(all[i], NULL);
     rate(done, since);
-    leveldb_close(db);
-    leveldb_destroy_db(options, folder, &error);
+    DB(close)(db);
+    DB(destroy_db)(options, folder, &error);
     rmdir(folder);
 }

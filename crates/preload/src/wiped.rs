@@ -30,16 +30,16 @@ pub const PADDING: Padding = [0; STEP - LEAST];
 /// one behind (WIPED-ALONE), and may become what the advice makes of them.
 #[must_use]
 pub unsafe fn advise(place: usize, bytes: usize, advice: libc::c_int) -> bool {
-    let (from, to) = steps(place, bytes);
+    let (from, to) = steps(STEP, place, bytes);
     // SAFETY: the caller promises it of the place, and of the steps around it there are its paddings.
     let asked =
         unsafe { sys::call(libc::SYS_madvise, [from, to - from, advice as usize, 0, 0, 0]) };
     asked.is_ok()
 }
 
-/// Returns where the steps begin and end in which these bytes lie.
-const fn steps(place: usize, bytes: usize) -> (usize, usize) {
-    (place / STEP * STEP, (place + bytes).next_multiple_of(STEP))
+/// Returns where the steps of this size begin and end in which these bytes lie.
+const fn steps(step: usize, place: usize, bytes: usize) -> (usize, usize) {
+    (place / step * step, (place + bytes).next_multiple_of(step))
 }
 
 #[cfg(test)]
@@ -48,13 +48,17 @@ mod tests {
 
     #[test]
     fn the_steps_reach_no_further_than_the_paddings() {
-        let padding = size_of::<Padding>();
-        for place in (0..4 * STEP).step_by(LEAST).map(|at| at + (1 << 30)) {
-            for bytes in [LEAST, 2 * LEAST, STEP, 3 * STEP] {
-                let (from, to) = steps(place, bytes);
-                assert!(from <= place && place + bytes <= to);
-                assert!(place - from <= padding && to - (place + bytes) <= padding);
-                assert_eq!((from % STEP, to % STEP), (0, 0));
+        assert_eq!(size_of::<Padding>(), STEP - LEAST);
+        // That of the other processor, too.
+        for step in [LEAST, 64 << 10] {
+            let padding = step - LEAST;
+            for place in (0..4 * step).step_by(LEAST).map(|at| at + (1 << 30)) {
+                for bytes in [LEAST, 2 * LEAST, step, 3 * step] {
+                    let (from, to) = steps(step, place, bytes);
+                    assert!(from <= place && place + bytes <= to);
+                    assert!(place - from <= padding && to - (place + bytes) <= padding);
+                    assert_eq!((from % step, to % step), (0, 0));
+                }
             }
         }
     }

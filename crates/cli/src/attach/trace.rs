@@ -17,6 +17,8 @@ const GET_SIGMASK: libc::c_uint = 0x420a;
 const SET_SIGMASK: libc::c_uint = 0x420b;
 const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
 const GET_FILTER: libc::c_uint = 0x420c;
+/// The general registers, in the kernel's word for all processors (`NT_PRSTATUS`).
+const GENERAL: libc::c_int = 1;
 /// The bytes of a set of signals.
 const SIGNALS: usize = 8;
 
@@ -212,7 +214,15 @@ impl Held {
 
     /// Gives it other registers.
     pub(super) fn set_registers(&self, registers: &HeldRegisters) -> io::Result<()> {
-        arch::write_registers(self.number, registers)
+        let mut part = libc::iovec {
+            iov_base: ptr::from_ref(registers).cast_mut().cast(),
+            iov_len: size_of::<HeldRegisters>(),
+        };
+        let kind = ptr::without_provenance_mut::<libc::c_void>(GENERAL as usize);
+        // SAFETY: the kernel reads the structure, which the caller borrows to this function.
+        checked(unsafe {
+            libc::ptrace(libc::PTRACE_SETREGSET, self.number, kind, ptr::from_mut(&mut part))
+        })
     }
 
     /// Returns where its own variables are; these are its registers.

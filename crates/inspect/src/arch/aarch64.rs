@@ -51,23 +51,6 @@ pub fn read_registers(tid: libc::pid_t) -> io::Result<HeldRegisters> {
     Ok(registers)
 }
 
-/// Gives a thread that is traced and held other registers.
-///
-/// # Errors
-/// What the kernel says.
-pub fn write_registers(tid: libc::pid_t, registers: &HeldRegisters) -> io::Result<()> {
-    let mut part = libc::iovec {
-        iov_base: std::ptr::from_ref(registers).cast_mut().cast(),
-        iov_len: size_of::<HeldRegisters>(),
-    };
-    let set = std::ptr::without_provenance_mut::<libc::c_void>(NT_PRSTATUS);
-    // SAFETY: the kernel reads the structure, which the caller borrows to this function.
-    match unsafe { libc::ptrace(libc::PTRACE_SETREGSET, tid, set, &raw mut part) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
-}
-
 /// Returns where the thread's own variables are, of a thread that is traced and held.
 ///
 /// # Errors

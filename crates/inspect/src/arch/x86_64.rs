@@ -37,19 +37,6 @@ pub fn read_registers(tid: libc::pid_t) -> io::Result<HeldRegisters> {
     }
 }
 
-/// Gives a thread that is traced and held other registers.
-///
-/// # Errors
-/// What the kernel says.
-pub fn write_registers(tid: libc::pid_t, registers: &HeldRegisters) -> io::Result<()> {
-    let none = std::ptr::null_mut::<libc::c_void>();
-    // SAFETY: the kernel reads the structure, which the caller borrows to this function.
-    match unsafe { libc::ptrace(libc::PTRACE_SETREGS, tid, none, &raw const *registers) } {
-        -1 => Err(io::Error::last_os_error()),
-        _ => Ok(()),
-    }
-}
-
 /// Returns where the thread's own variables are.
 ///
 /// # Errors

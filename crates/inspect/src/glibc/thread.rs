@@ -43,8 +43,8 @@ pub fn joined(wait: &FutexWait, memory: &dyn ReadableMemory) -> Option<u32> {
     (is_thread(number) && (by_state || slept_on_number)).then_some(number)
 }
 
-/// The lock of a stream of `stdio`: a word, how often its owner took it, and the owner's record. From
-/// version 2.43 on the first time is not counted.
+/// The lock of a stream of `stdio`: a word, how often its owner took it, and the owner's record.
+/// Version 2.36 counts the first time, 2.43 does not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamLock {
     /// The address of its first byte.
@@ -188,7 +188,7 @@ mod tests {
         let found = StreamLock::behind(&wait(0x500, 2, true), false, &memory());
         assert_eq!(found, Some(StreamLock { address: RECORD + 0x500, owner: 77 }));
         let first = |library| StreamLock::behind(&wait(0x500, 2, true), library, &memory_with(0));
-        assert_eq!(first(true), found, "of glibc from 2.43 on");
+        assert_eq!(first(true), found, "of glibc 2.43");
         assert_eq!(first(false), None, "whose it is cannot be told");
         assert_eq!(StreamLock::behind(&wait(0x508, 2, true), true, &memory()), None);
         assert_eq!(StreamLock::behind(&wait(0x500, 2, false), true, &memory()), None);

@@ -14,7 +14,7 @@
 //! | reader-writer lock | 0 | readers above three flags: write phase, writer, readers sleep |
 //! | | 6 | the writer's number |
 //! | semaphore, barrier | 2, 3 | 0, or 128 of a shared one |
-//! | condition variable | 9, or 7 where it is without counts of references (2.41, and older ones to which that was brought) | the third bit: destroyed |
+//! | condition variable | 9 (seen with 2.36), or 7 (2.43) | the third bit: destroyed |
 //! | spin lock | 0 | what initialisation writes: free |
 
 use crate::real::{self, call};

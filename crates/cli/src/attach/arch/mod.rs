@@ -1,20 +1,12 @@
 //! Holds what `lockstead attach` knows of a processor: registers, the frame of a signal's handler,
 //! instructions of the C library, and how a thread is led through a call and back.
 //!
-//! One folder a processor, all with the same names. What the rest of the command knows of it is in
-//! [`lockstead_inspect::arch`].
+//! One folder a processor, of which there is one: on others `attach_elsewhere.rs` stands in for all of
+//! this, and refuses. What the rest of the command knows of a processor is in [`lockstead_inspect::arch`].
 
-#[cfg(target_arch = "x86_64")]
 mod x86_64;
 
-#[cfg(target_arch = "x86_64")]
 pub(crate) use x86_64::*;
-
-#[cfg(not(target_arch = "x86_64"))]
-compile_error!(
-    "`lockstead attach` cannot lead a thread of this processor: write \
-     crates/cli/src/attach/arch/PROCESSOR/ with the names that x86_64/ has"
-);
 
 pub(crate) use lockstead_inspect::arch::{HeldRegisters, stack_pointer};
 
