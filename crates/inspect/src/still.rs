@@ -154,9 +154,8 @@ fn of_sleeper(
     let (before, _) = task::switches(pid, tid)?;
     request(libc::PTRACE_SEIZE, number, ptr::null_mut(), 0).ok()?;
     let held = if sleeps() { held_sleeper(number).ok() } else { None };
-    let signal = signal_on_its_way(number);
     // One that does not stand still yet goes on when this thread ends.
-    let _ = request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal);
+    let _ = let_go(number);
     let held = held?;
     let start = Instant::now();
     // Right after it was let go it looks as if it slept: it does when it has been taken off again.
@@ -187,8 +186,7 @@ fn copy(pid: u32, tid: u32) -> io::Result<Still> {
     // If this fails, it may stand still for a signal nevertheless: the end of
     // this thread lets it go on with that, a request to detach without it.
     let copied = copy_seized(pid, tid, number)?;
-    let signal = signal_on_its_way(number);
-    request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal)?;
+    let_go(number)?;
     Ok(copied)
 }
 
@@ -225,6 +223,12 @@ fn hold(number: libc::pid_t) -> io::Result<HeldRegisters> {
             Err(_) => thread::sleep(PAUSE),
         }
     }
+}
+
+/// Lets a thread go on that stands still, with the signal that it was about to get.
+fn let_go(number: libc::pid_t) -> io::Result<()> {
+    let signal = signal_on_its_way(number);
+    request(libc::PTRACE_DETACH, number, ptr::null_mut(), signal)
 }
 
 /// What a thread that sleeps has while it is held.
@@ -275,9 +279,8 @@ fn request(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{BufRead, BufReader};
     use std::process::{Child, Command, Stdio};
-    use std::sync::mpsc;
+    use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::Relaxed};
 
     /// A program that does what is asked, until the test is over.
     struct Running(Child);
@@ -349,22 +352,82 @@ mod tests {
         program.until(is_asleep);
     }
 
+    /// How many signals have come, in memory that a forked child shares; and what the child installs.
+    static CAME: AtomicPtr<AtomicU32> = AtomicPtr::new(ptr::null_mut());
+
+    extern "C" fn count(_: libc::c_int) {
+        // SAFETY: the child installs this after the memory was made, which is never unmapped.
+        unsafe { &*CAME.load(Relaxed) }.fetch_add(1, Relaxed);
+    }
+
+    /// The child counts in its handler. A shell's trap would not do: `bash` forgets some of those that
+    /// come while it loops without a system call, though the kernel has delivered each.
     #[test]
     fn signals_that_come_while_it_is_held_arrive() {
-        let mut program = Running::start("trap 'echo came' USR1; echo ready; while :; do :; done");
-        let output = program.0.stdout.take().expect("piped");
-        let (sender, lines) = mpsc::channel();
-        thread::spawn(move || {
-            BufReader::new(output).lines().try_for_each(|line| sender.send(line))
-        });
-        let line = || lines.recv_timeout(Duration::from_secs(10)).expect("a line").expect("text");
-        assert_eq!(line(), "ready");
-        let pid = program.0.id();
-        for _ in 0..200 {
+        let (rights, kind) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
+        // SAFETY: a mapping of its own, at a place that the kernel chooses.
+        let page = unsafe { libc::mmap(ptr::null_mut(), 4096, rights, kind, -1, 0) };
+        assert_ne!(page, libc::MAP_FAILED);
+        CAME.store(page.cast(), Relaxed);
+        // SAFETY: the memory is zeroed, as large as the number, and stays.
+        let came = unsafe { &*page.cast::<AtomicU32>() };
+        // SAFETY: the child only makes calls that a handler may make, and never returns.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            // SAFETY: as above; it ends with the test's thread, which is its parent.
+            unsafe {
+                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
+                libc::signal(libc::SIGUSR1, count as *const () as libc::sighandler_t);
+            }
+            came.store(1, Relaxed);
+            loop {
+                std::hint::spin_loop();
+            }
+        }
+        assert!(pid > 0, "{}", io::Error::last_os_error());
+        let _ends = Ends(pid);
+        let wait_for = |count: u32| {
+            let start = Instant::now();
+            while came.load(Relaxed) < count {
+                assert!(start.elapsed() < Duration::from_secs(10), "signal {count} has not come");
+                thread::yield_now();
+            }
+            assert_eq!(came.load(Relaxed), count);
+        };
+        wait_for(1);
+        let number = pid.unsigned_abs();
+        let state = || std::fs::read_to_string(format!("/proc/{pid}/stat")).expect("it is there");
+        for round in 1..100 {
             // SAFETY: sends a signal to a child that has not been waited for.
-            unsafe { libc::kill(pid.cast_signed(), libc::SIGUSR1) };
-            let _ = Still::of(pid, pid);
-            assert_eq!(line(), "came");
+            let send = || assert_eq!(unsafe { libc::kill(pid, libc::SIGUSR1) }, 0);
+            // It comes at any moment of being held.
+            send();
+            let _ = Still::of(number, number);
+            wait_for(2 * round);
+            // It is what the thread stands still for.
+            request(libc::PTRACE_SEIZE, pid, ptr::null_mut(), 0).expect("a child");
+            send();
+            let start = Instant::now();
+            while !state().contains(") t ") {
+                assert!(start.elapsed() < Duration::from_secs(10), "{}", state());
+            }
+            hold(pid).expect("held");
+            let_go(pid).expect("held");
+            wait_for(2 * round + 1);
+        }
+    }
+
+    /// Ends a forked child.
+    struct Ends(libc::pid_t);
+
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            // SAFETY: the child has not been waited for before, so that the number is its own.
+            unsafe {
+                libc::kill(self.0, libc::SIGKILL);
+                libc::waitpid(self.0, ptr::null_mut(), 0);
+            }
         }
     }
 
