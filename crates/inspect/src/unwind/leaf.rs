@@ -10,34 +10,60 @@
 //! the caller calls the function several times, and the table says the same of each place, the first stands
 //! for all: what comes after is the same.
 //!
+//! A function may end with a jump to another, which then stands in its place on the stack: so a call leads
+//! also to where the function called jumps. Where the table counts from the frame pointer, which the kernel
+//! does not show either, the size of the frame is what the function's code takes off the stack pointer in
+//! front of the call, and the caller's frame pointer must have been saved beside the return address.
+//!
 //! Frames found so are marked. A leftover passes only if it lies where the true caller's return address
 //! would lie in a frame of that function, below that of the true one.
 
-use super::calls::{Called, called_before};
+use super::calls::{Called, called_before, jump_at, taken_off_stack};
 use super::registers::Registers;
 use super::{NoRule, Unwinder};
 use crate::memory::{ReadableMemory, SavedMemory};
 use crate::stack::CodeAddress;
-use lockstead_unwind::SP;
+use lockstead_unwind::{FP, SP};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::iter;
 
 /// How far above the stack pointer: more than a frame of the C library takes that calls such a function.
 const RANGE: u64 = 4096;
-/// How many bytes of a function are looked through for calls.
+/// How many bytes of a function are looked through for calls and jumps.
 const LONGEST: usize = 16 << 10;
 
+/// What is found of a caller.
+pub(super) struct Caller {
+    /// Where it goes on.
+    pub(super) returns_to: u64,
+    /// Its frame pointer, where the table counts from that.
+    pub(super) frame_pointer: Option<u64>,
+}
+
+/// A search for the caller of one function.
+struct Search<'m> {
+    memory: &'m dyn ReadableMemory,
+    sleeps: u64,
+    sp: u64,
+    /// To which other functions a function jumps.
+    jumps: HashMap<u64, Vec<u64>>,
+}
+
 impl Unwinder {
-    /// Returns the address to which the function at `at` returns, if it has saved nothing.
+    /// Returns what is known of the caller of the function at `at`, if that has saved nothing.
     pub(super) fn search_caller(
         &mut self,
         memory: &dyn ReadableMemory,
         at: CodeAddress,
         registers: &Registers,
-    ) -> Option<u64> {
+    ) -> Option<Caller> {
         let row = self.row(memory, at.lookup()).ok()?;
         if !row.is_leaf() {
             return None;
         }
-        let (sp, sleeps) = (registers.get(SP)?, row.function);
+        let sp = registers.get(SP)?;
+        let mut search = Search { memory, sleeps: row.function, sp, jumps: HashMap::new() };
         for place in (sp..sp.checked_add(RANGE)?).step_by(8) {
             // The end of the stack.
             let Ok(word) = self.window.read(memory, place) else { return None };
@@ -45,41 +71,103 @@ impl Unwinder {
             if !self.is_code(after) {
                 continue;
             }
-            let Some(Called::At(caller)) = called_before(memory, after) else { continue };
-            if let Some(found) = self.calls_from(memory, caller, sleeps, place - sp) {
-                return Some(found);
+            let Some(Called::At(called)) = called_before(memory, after) else { continue };
+            let jumps = self.jumps(&mut search, called);
+            for caller in iter::once(called).chain(jumps) {
+                if let Some(found) = self.calls_from(&mut search, caller, place) {
+                    return Some(found);
+                }
             }
         }
         None
     }
 
-    /// Returns where the function at `caller` goes on after its first call of `callee`, if its return
-    /// address lies so far above the stack pointer there.
-    fn calls_from(
-        &mut self,
-        memory: &dyn ReadableMemory,
-        caller: u64,
-        callee: u64,
-        above: u64,
-    ) -> Option<u64> {
-        let mut code = vec![0; LONGEST];
-        let length = memory.read(caller, &mut code).ok()?;
-        code.truncate(length);
-        let copy = SavedMemory::new(caller, code);
-        for at in (caller..).step_by(4).take(length / 4) {
+    /// Returns where the function at `caller` goes on after its first call of the one that sleeps, if its
+    /// return address lies at `place` then.
+    fn calls_from(&mut self, search: &mut Search<'_>, caller: u64, place: u64) -> Option<Caller> {
+        let memory = search.memory;
+        let copy = function_code(memory, caller)?;
+        // What the code in front of a call has taken off the stack pointer, in bytes.
+        let mut taken = Some(0);
+        for at in copy.instructions() {
+            taken = taken_off_stack(&copy.code, at).and_then(|bytes| Some(taken? + bytes));
             let after = at.checked_add(4)?;
-            let Some(Called::At(target)) = called_before(&copy, after) else { continue };
-            // Over the linkage table it leads through memory that the copy has not.
-            if target != callee && called_before(memory, after) != Some(Called::At(callee)) {
+            let Some(Called::At(_)) = called_before(&copy.code, after) else { continue };
+            let (lies_at, frame_pointer) = match self.row(memory, at) {
+                Ok(row) if row.function != caller => return None,
+                Ok(row) => match (row.returns_by(), row.returns_beside(), taken) {
+                    (Some(above), ..) => (search.sp.checked_add(above)?, None),
+                    (None, Some(beside), Some(taken)) => {
+                        let frame = search.sp.checked_add(taken)?;
+                        let pointer = frame.checked_sub(beside.frame_above_pointer)?;
+                        (frame.checked_sub(beside.pair_below_frame)?.checked_add(8)?, Some(pointer))
+                    }
+                    _ => continue,
+                },
+                Err(NoRule { .. }) => return None,
+            };
+            if lies_at != place || !self.leads_to(search, after) {
                 continue;
             }
-            match self.row(memory, at) {
-                Ok(row) if row.function != caller => return None,
-                Ok(row) if row.returns_by() == Some(above) => return Some(after),
-                Ok(_) => {}
-                Err(NoRule { .. }) => return None,
+            if let Some(pointer) = frame_pointer {
+                // The outermost frame has none that it could have saved.
+                let saved = self.window.read(memory, place.checked_sub(8)?).ok()?;
+                if saved != 0 && saved <= pointer {
+                    continue;
+                }
             }
+            return Some(Caller { returns_to: after, frame_pointer });
         }
         None
     }
+
+    /// Tells whether the call in front of `after` leads to the function that sleeps. Over the linkage table
+    /// it does so through memory.
+    fn leads_to(&mut self, search: &mut Search<'_>, after: u64) -> bool {
+        let Some(Called::At(called)) = called_before(search.memory, after) else { return false };
+        called == search.sleeps || self.jumps(search, called).contains(&search.sleeps)
+    }
+
+    /// Returns the other functions that the one at `function` jumps to the beginning of.
+    fn jumps(&mut self, search: &mut Search<'_>, function: u64) -> Vec<u64> {
+        let memory = search.memory;
+        let known = match search.jumps.entry(function) {
+            Entry::Occupied(known) => return known.get().clone(),
+            Entry::Vacant(place) => place,
+        };
+        let mut found = Vec::new();
+        let copy = function_code(memory, function);
+        for at in copy.iter().flat_map(Code::instructions) {
+            let Some(target) = jump_at(memory, at) else { continue };
+            if !self.row(memory, at).is_ok_and(|row| row.function == function) {
+                break;
+            }
+            let begins = self.row(memory, target).is_ok_and(|row| row.function == target);
+            if begins && target != function && !found.contains(&target) {
+                found.push(target);
+            }
+        }
+        known.insert(found.clone());
+        found
+    }
+}
+
+/// The first bytes of a function, and perhaps of what comes after it.
+struct Code {
+    from: u64,
+    code: SavedMemory,
+    length: usize,
+}
+
+impl Code {
+    fn instructions(&self) -> impl Iterator<Item = u64> + use<> {
+        (self.from..).step_by(4).take(self.length / 4)
+    }
+}
+
+fn function_code(memory: &dyn ReadableMemory, function: u64) -> Option<Code> {
+    let mut code = vec![0; LONGEST];
+    let length = memory.read(function, &mut code).ok()?;
+    code.truncate(length);
+    Some(Code { from: function, code: SavedMemory::new(function, code), length })
 }

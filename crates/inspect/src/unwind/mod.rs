@@ -172,9 +172,12 @@ impl Unwinder {
         }
         #[cfg(target_arch = "aarch64")]
         if matches!(step, Err(StackEnd::UnknownRegister { .. }))
-            && let Some(returns_to) = self.search_caller(memory, at, registers)
+            && let Some(caller) = self.search_caller(memory, at, registers)
         {
-            *registers = registers.with(lockstead_unwind::RA, Some(returns_to));
+            *registers = registers.with(lockstead_unwind::RA, Some(caller.returns_to));
+            if caller.frame_pointer.is_some() {
+                *registers = registers.with(FP, caller.frame_pointer);
+            }
             let caller = self.step(memory, at, registers)?;
             return Ok(CodeAddress { found: true, ..caller });
         }

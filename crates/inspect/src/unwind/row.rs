@@ -42,6 +42,15 @@ pub(super) struct RowInFile {
     pub(super) function: u64,
 }
 
+/// Where a frame is that is found by the frame pointer, in bytes.
+#[cfg(target_arch = "aarch64")]
+pub(super) struct Beside {
+    /// How far the canonical frame address is above the frame pointer.
+    pub(super) frame_above_pointer: u64,
+    /// How far below it the caller's frame pointer lies, with the return address above that.
+    pub(super) pair_below_frame: u64,
+}
+
 impl RowInFile {
     /// Keeps what was found in the bytes of `module`, which is loaded with `bias`.
     pub(super) fn new(found: FoundRow<All>, module: &Arc<Module>, bias: u64) -> Self {
@@ -77,6 +86,15 @@ impl RowInFile {
             }
             _ => None,
         }
+    }
+
+    /// Returns where the return address lies of a frame that is found by the frame pointer, if that of the
+    /// caller is saved beside it.
+    #[cfg(target_arch = "aarch64")]
+    pub(super) fn returns_beside(&self) -> Option<Beside> {
+        let Cfa::Register(FP, above) = self.found.row.cfa else { return None };
+        let frame_above_pointer = u64::try_from(above).ok()?;
+        Some(Beside { frame_above_pointer, pair_below_frame: self.found.pair()? })
     }
 
     /// Returns the registers of the caller.

@@ -35,16 +35,50 @@ enum Call {
 fn before(memory: &dyn ReadableMemory, returns_to: u64) -> Option<Call> {
     let at = returns_to.checked_sub(4).filter(|at| at.is_multiple_of(4))?;
     let code = instruction(memory, at)?;
-    // bl: a signed distance of 26 bits, in instructions.
+    // bl
     if code >> 26 == 0b10_0101 {
-        let distance = i64::from((code << 6).cast_signed() >> 6) * 4;
-        return Some(Call::Direct(at.wrapping_add_signed(distance)));
+        return Some(Call::Direct(at.wrapping_add_signed(distance(code))));
     }
     // blr, and those that check a signature: blraaz, blrabz, blraa, blrab.
     let is_indirect = code & 0xffff_fc1f == 0xd63f_0000
         || code & 0xffff_f81f == 0xd63f_081f
         || code & 0xffff_f800 == 0xd73f_0800;
     is_indirect.then_some(Call::Indirect)
+}
+
+/// Returns how far a direct call or jump leads: a signed number of 26 bits, in instructions.
+fn distance(code: u32) -> i64 {
+    i64::from((code << 6).cast_signed() >> 6) * 4
+}
+
+/// Returns where the jump at `at` leads, if one stands there that asks no condition.
+pub(crate) fn jump_at(memory: &dyn ReadableMemory, at: u64) -> Option<u64> {
+    let code = instruction(memory, at)?;
+    let target = (code >> 26 == 0b00_0101).then(|| at.wrapping_add_signed(distance(code)))?;
+    Some(behind_stub(memory, target).unwrap_or(target))
+}
+
+/// Returns by how many bytes the instruction at `at` lowers the stack pointer as the beginning of a function
+/// does; 0 if it does not, `None` if by how many its code does not say.
+pub(crate) fn taken_off_stack(memory: &dyn ReadableMemory, at: u64) -> Option<u64> {
+    let code = instruction(memory, at)?;
+    // sub sp, sp, #number, which may count pages.
+    if code & 0xff80_03ff == 0xd100_03ff {
+        return Some(u64::from(code >> 10 & 0xfff) << if code & 1 << 22 == 0 { 0 } else { 12 });
+    }
+    // stp of two registers of 8 bytes, and str of one, with [sp, #-number]!
+    let is_pair = code & 0xffc0_03e0 == 0xa980_03e0 || code & 0xffc0_03e0 == 0x6d80_03e0;
+    let is_one = code & 0xffe0_0fe0 == 0xf800_0fe0 || code & 0xffe0_0fe0 == 0xfc00_0fe0;
+    let lowered = match (is_pair, is_one) {
+        (true, _) => ((code << 10).cast_signed() >> 25) * 8,
+        (_, true) => (code << 11).cast_signed() >> 23,
+        _ => 0,
+    };
+    // sub sp, …, register; and mov sp, or add and sub of a number to another register than x29, by which
+    // functions restore it.
+    let is_by_register = code & 0xffe0_001f == 0xcb20_001f;
+    let is_from = code & 0xbf80_001f == 0x9100_001f && !matches!(code >> 5 & 0x1f, 29 | 31);
+    (lowered <= 0 && !is_by_register && !is_from).then(|| u64::from(lowered.unsigned_abs()))
 }
 
 /// Returns where the linkage stub at `stub` jumps: `adrp x16, page; ldr x17, [x16, distance]`, and further on
@@ -111,6 +145,40 @@ mod tests {
     fn indirect_calls_leave_it_open() {
         for call in [0xd63f_0000, 0xd63f_0260, 0xd63f_081f, 0xd73f_0801] {
             assert_eq!(linked(call), Some(Link::Open), "{call:x}");
+        }
+    }
+
+    fn code(code: u32) -> SavedMemory {
+        SavedMemory::new(CODE, code.to_le_bytes().to_vec())
+    }
+
+    #[test]
+    fn what_begins_a_function_lowers_the_stack_pointer() {
+        for (number, bytes, text) in [
+            (0xd100_c3ff, Some(0x30), "sub sp, sp, #0x30"),
+            (0xd140_07ff, Some(0x1000), "sub sp, sp, #1, lsl #12"),
+            (0xa9bd_7bfd, Some(0x30), "stp x29, x30, [sp, #-0x30]!"),
+            (0x6dbe_2be9, Some(0x20), "stp d9, d10, [sp, #-0x20]!"),
+            (0xf81f_0ffe, Some(0x10), "str x30, [sp, #-0x10]!"),
+            (0xa902_7bfd, Some(0), "stp x29, x30, [sp, #0x20]"),
+            (0x9100_83fd, Some(0), "add x29, sp, #0x20"),
+            (0x9100_c3ff, Some(0), "add sp, sp, #0x30"),
+            (0xd100_83bf, Some(0), "sub sp, x29, #0x20"),
+            (0x9100_03bf, Some(0), "mov sp, x29"),
+            (0xa8c3_7bfd, Some(0), "ldp x29, x30, [sp], #0x30"),
+            (0xcb29_63ff, None, "sub sp, sp, x9"),
+            (0x9100_013f, None, "mov sp, x9"),
+        ] {
+            assert_eq!(taken_off_stack(&code(number), CODE), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn jumps_that_ask_nothing_lead_somewhere() {
+        assert_eq!(jump_at(&code(0x1400_0004), CODE), Some(CODE + 16));
+        assert_eq!(jump_at(&code(0x17ff_ffff), CODE), Some(CODE - 4));
+        for other in [0x9400_0004, 0x5400_0080, 0xb400_0080, 0xd61f_0220] {
+            assert_eq!(jump_at(&code(other), CODE), None, "{other:x}");
         }
     }
 
