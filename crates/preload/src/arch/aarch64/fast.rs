@@ -459,7 +459,7 @@ macro_rules! flag_mark {
     };
 }
 
-/// What `add` can add, which is 12 bits and these shifted.
+/// Tells whether `add` can add this number, which has 12 bits, or 12 and as many zeroes behind them.
 const fn is_addend(number: usize) -> bool {
     number < 1 << 12 || number.is_multiple_of(1 << 12) && number < 1 << 24
 }
