@@ -74,7 +74,41 @@ fn the_ledger_grows_on_after_a_handler_has_jumped_away(library: Library) {
     assert!(observed.end().1.success());
 }
 
+/// Checks that a signal may come at each instruction of an acquisition, and of a release, that the fast path
+/// knows: all is counted that its handler and what it has interrupted acquire, and nothing is held.
+fn each_instruction_may_be_interrupted(library: Library) {
+    let Some(program) = compile("steps") else { return };
+    // What a handler uses as well is not left to the fast path by the library that checks.
+    let with: &[&str] = if library == Library::Checking { &["other"] } else { &[] };
+    let mut observed = Observed::start_with(library, &program, with, false);
+    observed.reach("over");
+    if observed.address("traced") == 0 {
+        println!("skipped: a process may not trace its parent here");
+        return;
+    }
+    let number = |name: &str| observed.address(name);
+    for name in ["uses", "signals", "acquires", "releases"] {
+        println!("  {} {name}", number(name));
+    }
+    // So many, or as many as the call has. On a machine with much else to do calls are too rare for the
+    // fast path, and the signals come in what does its work then.
+    let all = number("acquires").min(number("releases"));
+    assert!(all >= 20, "{all}");
+    let ledger = observed.ledger();
+    view::assert_quiet(&ledger);
+    let skipped: u64 = view::threads(&ledger).iter().map(|t| t.record.skipped.load(Relaxed)).sum();
+    let locks = if with.is_empty() { &["lock"][..] } else { &["lock", "other"] };
+    let facts = locks.iter().map(|lock| view::facts(&ledger, number(lock)));
+    let known: u64 = facts.map(|facts| facts.acquisitions).sum();
+    println!("  {known} acquisitions, {skipped} calls skipped");
+    // A handler that comes in the library's own work skips both of its calls.
+    assert_eq!(known * 2 + skipped, number("uses") * 2);
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
+
 with_both! {
+    each_instruction_may_be_interrupted,
     nothing_is_held_or_awaited_after_a_storm_of_signals,
     the_ledger_grows_on_after_a_handler_has_jumped_away
 }

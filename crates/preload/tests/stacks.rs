@@ -29,4 +29,21 @@ fn calls_take_little_of_the_stack(library: Library) {
     }
 }
 
-with_both! { calls_take_little_of_the_stack }
+/// Bytes that a call on the fast path takes at most, with those of the real function that it calls. What goes
+/// through Rust takes more.
+const FAST: usize = 144;
+
+fn calls_that_are_known_take_the_fast_path(library: Library) {
+    let Some(program) = compile("fast") else { return };
+    let fast = FAST.to_string();
+    let (observed, status) = Observed::start(library, &program, &[&fast]).end();
+    assert!(status.success(), "{status}");
+    println!("{observed}");
+    let mut used = used(&observed);
+    let lines = lockstead_ledger::thread::CACHE_LINES;
+    assert!(used.remove("many").is_some_and(|many| many > lines), "{observed}");
+    assert_eq!(used.len(), 14);
+    assert!(used.values().all(|bytes| *bytes <= FAST), "{observed}");
+}
+
+with_both! { calls_take_little_of_the_stack, calls_that_are_known_take_the_fast_path }

@@ -139,6 +139,7 @@ const NEEDED: &[(&str, &str)] = &[
     ("dlsym", "before the first call only, for names that exist"),
     ("__errno_location", "an address"),
     ("clock_gettime", "the kernel's page"),
+    ("getauxval", "what the kernel has told at the start"),
     ("abort", "instead of a panic"),
     ("memcpy", "memory"),
     ("memmove", "memory"),

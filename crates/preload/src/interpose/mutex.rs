@@ -45,9 +45,9 @@ crate::thunk_frame! {
 
 crate::fast_acquire! {
     // Robust ones are tried in another way (`attempt`).
-    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 marked 24 shared 16 "js"
+    pthread_mutex_lock: pthread_mutex_trylock, NONE unless 16 & 16 marked 24 shared 16 negative
         => lock, lock_tried;
-    pthread_mutex_trylock: pthread_mutex_trylock, TRIED marked 24 shared 16 "js"
+    pthread_mutex_trylock: pthread_mutex_trylock, TRIED marked 24 shared 16 negative
         => try_lock, try_lock_tried;
 }
 

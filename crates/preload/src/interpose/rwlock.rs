@@ -48,9 +48,9 @@ crate::waiting_frame! {
 }
 
 crate::fast_acquire! {
-    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ marked 40 shared 28 "jne"
+    pthread_rwlock_rdlock: pthread_rwlock_tryrdlock, READ marked 40 shared 28 nonzero
         => read, read_tried;
-    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE marked 40 shared 28 "jne"
+    pthread_rwlock_wrlock: pthread_rwlock_trywrlock, NONE marked 40 shared 28 nonzero
         => write, write_tried;
 }
 

@@ -6,6 +6,8 @@
 
 mod families;
 mod fast;
+#[cfg(feature = "check")]
+mod fast_check;
 mod frames;
 pub mod leaving;
 pub mod tls;

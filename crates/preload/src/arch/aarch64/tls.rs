@@ -29,7 +29,7 @@ global_asm!(
 );
 
 /// The mark by which threads are known; zero before [`learn`], which none has.
-static LEARNED: AtomicU64 = AtomicU64::new(0);
+pub static LEARNED: AtomicU64 = AtomicU64::new(0);
 
 /// Returns the thread pointer.
 #[inline(always)]
@@ -99,6 +99,66 @@ pub fn own() -> Option<&'static ThreadWords> {
     // modules that were loaded at start together.
     let mark = unsafe { mark_at(pointer) };
     (mark != 0 && mark == LEARNED.load(Relaxed)).then(words)
+}
+
+/// Puts the address of the calling thread's words into a register, or goes to
+/// `otherwise` if its thread pointer is not the C library's, by the same look as [`own`]; uses two other
+/// registers. For `asm!` with the operand `learned`.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! own_words {
+    ($words:literal, $other:literal, $third:literal, $otherwise:literal) => {
+        concat!(
+            "mrs ",
+            $words,
+            ", tpidr_el0\n ldp ",
+            $other,
+            ", ",
+            $third,
+            ", [",
+            $words,
+            "]\n cbz ",
+            $other,
+            ", ",
+            $otherwise,
+            "\n tst ",
+            $other,
+            ", #7\n b.ne ",
+            $otherwise,
+            "\n cbnz ",
+            $third,
+            ", ",
+            $otherwise,
+            "\n adrp ",
+            $other,
+            ", :gottprel:lockstead_words\n ldr ",
+            $other,
+            ", [",
+            $other,
+            ", #:gottprel_lo12:lockstead_words]\n add ",
+            $words,
+            ", ",
+            $words,
+            ", ",
+            $other,
+            "\n ldur ",
+            $other,
+            ", [",
+            $words,
+            ", #-8]\n",
+            $crate::load!($third, "{learned}"),
+            "\n cmp ",
+            $other,
+            ", ",
+            $third,
+            "\n b.ne ",
+            $otherwise,
+            "\n cbz ",
+            $third,
+            ", ",
+            $otherwise,
+        )
+    };
 }
 
 /// Returns the words of the calling thread, which is known to be the C library's: it has gone

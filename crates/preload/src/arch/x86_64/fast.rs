@@ -9,13 +9,13 @@
 /// program what it gets: a [`thunk_frame!`](crate::thunk_frame) or a
 /// [`waiting_frame!`](crate::waiting_frame).
 /// `unless 16 & 8` after the flags leaves locks to `slow` that have a bit of 8 in
-/// their byte 16; `marked 24 shared 16 "js"`, in the library that checks, those whose cookie at
+/// their byte 16; `marked 24 shared 16 negative`, in the library that checks, those whose cookie at
 /// byte 24 is not the lock's own (see [`rules::cookie`](crate::rules)), unless processes share it:
-/// so says a comparison of byte 16 with zero, by this jump.
+/// so says byte 16, which is `negative` then, or `nonzero`.
 #[macro_export]
 macro_rules! fast_acquire {
     ($($name:ident: $real:ident, $flags:tt $(unless $byte:literal & $mask:literal)?
-        $(marked $mark:literal shared $shared:literal $is_shared:literal)?
+        $(marked $mark:literal shared $shared:literal $is_shared:tt)?
         => $slow:path, $tried:path;)*) => { $(
         /// Stands before glibc's function of this name, with a fast path.
         ///

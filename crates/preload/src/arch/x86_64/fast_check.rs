@@ -79,18 +79,24 @@ macro_rules! is_own_mark {
     };
 }
 
-/// Goes back if the lock is one that is never marked: what processes share, as a comparison
-/// of this byte with zero says by this jump, and all if there is no secret.
+/// Goes back if the lock is one that is never marked: what processes share, as
+/// this byte says, and all if there is no secret.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! may_lack_mark {
-    ($byte:literal, $is_shared:literal) => {
+    (@unless $byte:literal, $goes:literal) => {
         concat!(
             "12: cmp byte ptr [rdi + ",
             $byte,
             "], 0\n ",
-            $is_shared,
+            $goes,
             " 13b\n cmp qword ptr [rip + {secret}], 0\n je 13b",
         )
+    };
+    ($byte:literal, negative) => {
+        $crate::may_lack_mark!(@unless $byte, "js")
+    };
+    ($byte:literal, nonzero) => {
+        $crate::may_lack_mark!(@unless $byte, "jne")
     };
 }
