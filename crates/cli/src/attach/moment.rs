@@ -16,7 +16,7 @@ use super::trace::{Asked, Held, Stop};
 use lockstead_inspect::maps::{Backing, Maps};
 use lockstead_inspect::modules::{CodePlace, Modules};
 use lockstead_inspect::proc::task::{self, TaskDoing};
-use lockstead_inspect::stack::{self, StackEnd};
+use lockstead_inspect::stack::{self, CodeAddress, StackEnd};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
 use std::io;
 use std::time::{Duration, Instant};
@@ -74,6 +74,9 @@ pub(super) struct Moments<'a> {
     /// Where the functions begin that the calls of these end in: the slow path of a semaphore's wait,
     /// which has no name.
     ends: Vec<u64>,
+    /// Where `read` lies: newer C libraries have it call another function that makes the call.
+    reading: (u64, u64),
+    reading_ends: Vec<u64>,
     /// Files that have an allocator of their own.
     allocators: Vec<String>,
 }
@@ -85,6 +88,8 @@ impl<'a> Moments<'a> {
     /// The process has ended.
     pub(super) fn new(pid: u32, memory: &'a TargetMemory, objects: &Objects) -> io::Result<Self> {
         let libc = objects.libc();
+        let reading = libc.and_then(|libc| libc.defined(memory, "read"));
+        let reading = reading.map_or((0, 0), |found| (found.address, found.address + found.size));
         let waiting = WAITING.iter().filter_map(|name| libc?.defined(memory, name));
         let waiting: Vec<(u64, u64)> =
             waiting.map(|found| (found.address, found.address + found.size)).collect();
@@ -94,9 +99,10 @@ impl<'a> Moments<'a> {
             .map(|object| object.name.clone())
             .collect();
         let mut unwinder = Unwinder::new(Modules::of(pid)?);
+        let reading_ends = jumps_out(memory, reading);
         let ends = waiting.iter().flat_map(|&waiting| jumps_out(memory, waiting));
         let ends = ends.filter(|&at| unwinder.function(memory, at) == Some(at)).collect();
-        Ok(Moments { pid, memory, unwinder, waiting, ends, allocators })
+        Ok(Moments { pid, memory, unwinder, waiting, ends, reading, reading_ends, allocators })
     }
 
     /// Waits until a thread can make calls, and returns it, and how it stands. `None` when the time is over.
@@ -212,9 +218,17 @@ impl<'a> Moments<'a> {
             libc::SYS_nanosleep | libc::SYS_clock_nanosleep => self.allocators.is_empty(),
             // A file of the loader's is read with other files open; what sleeps is a pipe or a socket,
             // and such a call is the program's own where the next frame is.
-            libc::SYS_read => first == 1,
+            libc::SYS_read => first == 1 || self.reads(&frames[first - 1]),
             _ => is_sleep(number) || is_ending(number),
         }
+    }
+
+    /// Tells whether a frame is that of `read`, or of the function that it ends in.
+    fn reads(&mut self, frame: &CodeAddress) -> bool {
+        let at = frame.lookup();
+        let function = self.unwinder.function(self.memory, at);
+        (self.reading.0..self.reading.1).contains(&at)
+            || function.is_some_and(|function| self.reading_ends.contains(&function))
     }
 
     /// Returns the file that an address of code lies in.
