@@ -2,6 +2,7 @@
 
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
+mod calls;
 mod filters;
 mod killed;
 mod namespaces;

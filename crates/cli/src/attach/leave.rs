@@ -145,12 +145,12 @@ impl<'a> Leaving<'a> {
         let (Some(standing), Some(places)) = (standing, self.places) else { return Ok(()) };
         let sp = stack_pointer(arch::registers_of(&standing));
         let stack = self.unwinder.modules().maps().find(sp).map(|stack| stack.range.start);
-        if stack.is_none_or(|low| sp - low < ABOVE) {
+        let sign = self.library.function(SIGN);
+        if sign == 0 || stack.is_none_or(|low| sp - low < ABOVE) {
             return Ok(());
         }
         let tid = held.number();
         let mut borrowed = Borrowed::new((held, standing), self.memory, places, end)?;
-        let sign = self.library.function(SIGN);
         let signed = wanted.into_iter().try_for_each(|(address, end)| {
             let word = borrowed.answer(sign, [address, end])?;
             self.signed.insert((tid, address, end), word);

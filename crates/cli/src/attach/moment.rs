@@ -14,6 +14,7 @@ use super::memory::TargetMemory;
 use super::objects::Objects;
 use super::trace::{Asked, Held, Stop};
 use lockstead_inspect::maps::{Backing, Maps};
+use lockstead_inspect::memory::ReadableMemory;
 use lockstead_inspect::modules::{CodePlace, Modules};
 use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::stack::{self, CodeAddress, StackEnd};
@@ -154,7 +155,9 @@ impl<'a> Moments<'a> {
         };
         let registers = held.registers()?;
         let pointer = held.thread_pointer(&registers)?;
-        let fits = self.has_room(tid, &registers, pointer) && self.may_call(&registers);
+        let fits = self.has_room(tid, &registers, pointer)
+            && self.may_call(&registers)
+            && !may_be_in_section(&held, &registers, self.memory);
         let standing = if fits { arch::standing(&mut held, self.memory, deadline)? } else { None };
         Ok(standing.map(|standing| (held, standing)))
     }
@@ -239,6 +242,31 @@ impl<'a> Moments<'a> {
             CodePlace::Nowhere | CodePlace::Anonymous => None,
         }
     }
+}
+
+/// Tells whether a thread may be in a restartable section. The kernel has it begin the section anew when it goes
+/// on; one that makes calls meanwhile is out of it for the kernel, and would go on in the middle.
+fn may_be_in_section(held: &Held, registers: &HeldRegisters, memory: &TargetMemory) -> bool {
+    /// Where the word lies in `struct rseq` that leads to the section, and the words of `struct rseq_cs`.
+    const SECTION: u64 = 8;
+    const START: u64 = 8;
+    const LENGTH: u64 = 16;
+    if arch::interrupted(registers, memory).is_some() {
+        // No call is made in a section.
+        return false;
+    }
+    let place = match held.sections() {
+        Ok(0) => return false,
+        Ok(place) => place,
+        Err(_) => return true,
+    };
+    let word = |at: u64| memory.read_u64(at);
+    let Some(section) = word(place + SECTION) else { return true };
+    let inside = || {
+        let (start, length) = (word(section + START)?, word(section + LENGTH)?);
+        Some(arch::program_counter(registers).wrapping_sub(start) < length)
+    };
+    section != 0 && inside().unwrap_or(true)
 }
 
 /// Returns where the jumps lead by which the code of a function is left, and perhaps other places: what

@@ -5,7 +5,8 @@
 //! and return address from where the stack pointer is, and so much off the stack: they are the ends of functions
 //! that save nothing else. As many pairs as it takes are written into the library's frame, which nobody needs
 //! any more; the last has what the library's frame has saved. The C library signs its return addresses where the
-//! processor can, and so are these: only a thread of the process can do that.
+//! processor can, and so are these: only a thread of the process can do that. A function that has saved nothing
+//! returns to the library's caller at once, which is in its registers.
 
 use crate::attach::memory::TargetMemory;
 use crate::attach::trace::Held;
@@ -100,6 +101,16 @@ impl Exits {
             return Ok(false);
         }
         let Some(pointer) = caller.frame_pointer() else { return Ok(false) };
+        if frame == 1 && held.registers()?.sp == sp {
+            // It has saved nothing: its caller is in registers, which change all at once.
+            let mut registers = held.registers()?;
+            if (registers.regs[29], registers.regs[30]) != (end - 16, back) {
+                return Ok(false);
+            }
+            (registers.sp, registers.regs[29], registers.regs[30]) = (end, pointer, caller.pc());
+            held.set_registers(&registers)?;
+            return Ok(true);
+        }
         let mut all = true;
         let mut sign = |address: u64, end: u64| {
             sign(address, end).unwrap_or_else(|| {
@@ -109,17 +120,6 @@ impl Exits {
         };
         let pairs = self.pairs((sp, end), [pointer, caller.pc()], &mut sign);
         let Some((first, pairs)) = pairs else { return Ok(false) };
-        let mut registers = held.registers()?;
-        if frame == 1 && registers.sp == sp {
-            // It has saved nothing.
-            if registers.regs[30] != back || !all {
-                return Ok(false);
-            }
-            memory.write(sp, &pairs)?;
-            registers.regs[30] = first;
-            held.set_registers(&registers)?;
-            return Ok(true);
-        }
         let slot = unwinder.return_place(memory, unwound.frames[frame - 1], sp);
         let Some(slot) = slot.filter(|&slot| slot < sp && sp - slot < MOST) else {
             return Ok(false);
