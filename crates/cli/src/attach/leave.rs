@@ -329,7 +329,7 @@ impl<'a> Leaving<'a> {
                     left = left.checked_sub(size).ok_or_else(|| {
                         io::Error::other("it has too much memory to look through")
                     })?;
-                    let bytes = self.memory.bytes(at, size as usize)?;
+                    let bytes = self.memory.pages(at, size as usize, page as usize)?;
                     let words = (at..).step_by(8).zip(bytes.chunks_exact(8).map(word));
                     let ours = words.filter(|&(_, word)| self.library.behind(word).is_some());
                     found.extend(ours.map(|(at, _)| at));
