@@ -280,7 +280,7 @@ impl Held {
     /// # Errors
     /// The kernel does not tell: it is older than 5.13, or was built without such sections.
     pub(super) fn sections(&self) -> io::Result<u64> {
-        /// `struct ptrace_rseq_configuration`.
+        /// What the kernel fills in, `struct ptrace_rseq_configuration`.
         #[repr(C)]
         struct Configuration {
             place: u64,

@@ -135,7 +135,7 @@ fn a_wait_for_a_signal_ends_with_that() {
     }
 }
 
-/// As after any stop.
+/// The kernel answers so after any stop.
 #[test]
 fn a_wait_for_events_is_interrupted() {
     let Some((mut running, _)) = start("epoll", Duration::ZERO) else { return };
