@@ -58,7 +58,8 @@ fn goes_on(kind: &str, answer: i64) {
     let nanos = |time: Duration| i64::try_from(time.as_nanos()).expect("a short time");
     let mut took = Duration::ZERO;
     for _ in 0..4 {
-        let limit = 3 * AHEAD + 4 * took;
+        // The program takes whole milliseconds.
+        let limit = Duration::from_secs((3 * AHEAD + 4 * took).as_secs());
         let Some((mut running, start)) = start(kind, limit) else { return };
         let clock = Instant::now();
         let Some(()) = once(&running) else { return };

@@ -224,9 +224,10 @@ static void say(long number) {
 	fflush(stdout);
 }
 
+/* A call that a killed command has interrupted fails, which is no input. */
 static int has_input(void) {
 	struct pollfd input = { .fd = 0, .events = POLLIN };
-	return poll(&input, 1, 0) != 0;
+	return poll(&input, 1, 0) > 0;
 }
 
 static struct values before, after;
