@@ -3,7 +3,6 @@
 //! (`measuring`).
 
 mod args;
-#[cfg_attr(not(target_arch = "x86_64"), path = "attach_elsewhere.rs")]
 mod attach;
 mod check;
 mod clock;

@@ -81,7 +81,6 @@ impl PreloadImage {
 ///
 /// # Errors
 /// There is none for this target.
-#[cfg(target_arch = "x86_64")]
 pub(crate) fn to_be_loaded_late() -> Result<Vec<u8>, String> {
     let [observes, _] = IMAGES.ok_or_else(without)?;
     let mut bytes = observes.bytes.to_vec();
@@ -92,7 +91,6 @@ pub(crate) fn to_be_loaded_late() -> Result<Vec<u8>, String> {
 }
 
 /// Takes the constructor out of a library, and the wish to be the first.
-#[cfg(target_arch = "x86_64")]
 fn be_late(bytes: &mut [u8]) -> Option<()> {
     const DYNAMIC: u64 = 2;
     const CONSTRUCTORS_SIZE: u64 = 27;

@@ -1,7 +1,8 @@
 //! `lockstead attach` on programs that run already: what it reports, and that nothing stays behind.
 
-#![cfg(all(target_os = "linux", target_arch = "x86_64", target_env = "gnu"))]
+#![cfg(all(target_os = "linux", target_env = "gnu"))]
 
+mod calls;
 mod filters;
 mod killed;
 mod namespaces;

@@ -9,6 +9,11 @@ pub const LEAVE: &str = "lockstead_leave";
 /// The function by which the library gives the ledger's memory back.
 pub const FORGET: &str = "lockstead_forget";
 
+/// The function by which the library signs an address, on processors that have return addresses signed: it
+/// takes two words, the address and where the frame ends of the function that returns to it, and puts the signed
+/// address into the first.
+pub const SIGN: &str = "lockstead_sign";
+
 /// Why the library does not begin to record.
 pub mod refusal {
     /// The C library is none of those that the library knows.

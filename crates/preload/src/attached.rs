@@ -83,3 +83,17 @@ pub unsafe extern "C" fn lockstead_forget() -> c_int {
     }
     0
 }
+
+/// Signs an address as a function does that returns to it, for the command to put in the place of one.
+///
+/// # Safety
+/// Called by the command, with words that are this call's alone: the address, and where the frame of the
+/// function ends.
+#[cfg(target_arch = "aarch64")]
+#[cfg_attr(feature = "shared-object", unsafe(no_mangle))]
+pub unsafe extern "C" fn lockstead_sign(words: *mut [u64; 2]) -> c_int {
+    // SAFETY: the caller promises words that are this call's alone.
+    let words = unsafe { &mut *words };
+    words[0] = crate::arch::signed(words[0], words[1]);
+    0
+}

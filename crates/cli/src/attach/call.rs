@@ -16,6 +16,7 @@ use super::arch::{self, SavedThread, Standing, stack_pointer};
 use super::memory::TargetMemory;
 use super::objects::Objects;
 use super::trace::{CallSide, Held};
+use lockstead_inspect::memory::ReadableMemory;
 use std::io;
 use std::time::Instant;
 
@@ -24,7 +25,7 @@ const DATA: u64 = 4096;
 /// The room that functions need that are called.
 pub(super) const ROOM: u64 = 96 << 10;
 /// What the frame and the data need.
-const ABOVE: u64 = 24 << 10;
+pub(super) const ABOVE: u64 = 24 << 10;
 /// The signals that the thread's own doing causes: blocked, they would end the process.
 const OWN: [libc::c_int; 6] =
     [libc::SIGSEGV, libc::SIGBUS, libc::SIGILL, libc::SIGFPE, libc::SIGTRAP, libc::SIGSYS];
@@ -153,7 +154,8 @@ impl<'a> Borrowed<'a> {
     /// with what it was at when the function comes back.
     pub(super) fn call(&mut self, function: u64, arguments: &[u64]) -> io::Result<()> {
         let frame = self.frame;
-        arch::begin(&self.held, self.memory, &self.saved, frame, function, arguments)?;
+        let (held, saved) = (&mut self.held, &self.saved);
+        arch::begin(held, self.memory, saved, frame, (function, arguments), self.deadline)?;
         // Not before: the frame has the signals that are blocked otherwise.
         self.held.block(!OWN.iter().fold(0, |set, signal| set | 1 << (signal - 1)))?;
         self.refused = None;
@@ -178,6 +180,16 @@ impl<'a> Borrowed<'a> {
 
     fn is_back(&self) -> io::Result<bool> {
         Ok(arch::is_back(&self.held.registers()?, self.places.restorer, self.frame))
+    }
+
+    /// Has the thread call a function that takes two words, and returns what that puts into the first.
+    ///
+    /// # Errors
+    /// As [`Self::call`].
+    pub(super) fn answer(&mut self, function: u64, words: [u64; 2]) -> io::Result<u64> {
+        let place = self.put(words.map(u64::to_ne_bytes).as_flattened())?;
+        self.call(function, &[place])?;
+        self.memory.read_u64(place).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
     /// Gives the thread back what it was at, and lets it go on.

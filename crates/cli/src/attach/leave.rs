@@ -15,6 +15,7 @@
 //! returns to instructions of the C library that leave such a frame in the same way.
 
 use super::arch::{self, Exits, HeldRegisters, program_counter, stack_pointer};
+use super::call::{ABOVE, Borrowed, CallPlaces};
 use super::library::Library;
 use super::memory::TargetMemory;
 use super::moment::is_whole;
@@ -27,7 +28,8 @@ use lockstead_inspect::modules::Modules;
 use lockstead_inspect::proc::task;
 use lockstead_inspect::stack;
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
-use std::collections::HashSet;
+use lockstead_ledger::attach::SIGN;
+use std::collections::{HashMap, HashSet};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -56,6 +58,11 @@ pub(super) struct Leaving<'a> {
     library: &'a Library,
     unwinder: Unwinder,
     exits: Exits,
+    places: Option<CallPlaces>,
+    /// What threads have signed: the address and the end of the frame, by the thread.
+    signed: HashMap<(libc::pid_t, u64, u64), u64>,
+    /// What the thread is to sign that is looked at.
+    wanted: Vec<(u64, u64)>,
     /// Where `fork` lies, which calls the handlers.
     fork: (u64, u64),
 }
@@ -77,7 +84,9 @@ impl<'a> Leaving<'a> {
         let fork = fork.map_or((0, 0), |fork| (fork.address, fork.address + fork.size));
         let code = objects.libc().and_then(|libc| libc.code(memory));
         let exits = Exits::of(&mut unwinder, code);
-        Ok(Leaving { pid, memory, library, unwinder, exits, fork })
+        let places = CallPlaces::of(&objects, memory);
+        let (signed, wanted) = (HashMap::new(), Vec::new());
+        Ok(Leaving { pid, memory, library, unwinder, exits, places, signed, wanted, fork })
     }
 
     /// Waits until no thread is inside. Returns the threads that still are when the time is over.
@@ -121,10 +130,34 @@ impl<'a> Leaving<'a> {
             Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(true),
             Err(error) => return Err(error),
         };
-        match asked.stands(Instant::now() + PATIENCE)? {
-            Some((held, _)) => self.has_left(&held),
-            None => Ok(true),
+        let Some((held, _)) = asked.stands(Instant::now() + PATIENCE)? else { return Ok(true) };
+        let has_left = self.has_left(&held)?;
+        if !self.wanted.is_empty() {
+            self.have_signed(held)?;
         }
+        Ok(has_left)
+    }
+
+    /// Has a thread sign what is wanted of it, by which it can be led past a frame the next time.
+    fn have_signed(&mut self, mut held: Held) -> io::Result<()> {
+        let (end, wanted) = (Instant::now() + PATIENCE, std::mem::take(&mut self.wanted));
+        let standing = arch::standing(&mut held, self.memory, end)?;
+        let (Some(standing), Some(places)) = (standing, self.places) else { return Ok(()) };
+        let sp = stack_pointer(arch::registers_of(&standing));
+        let stack = self.unwinder.modules().maps().find(sp).map(|stack| stack.range.start);
+        let sign = self.library.function(SIGN);
+        if sign == 0 || stack.is_none_or(|low| sp - low < ABOVE) {
+            return Ok(());
+        }
+        let tid = held.number();
+        let mut borrowed = Borrowed::new((held, standing), self.memory, places, end)?;
+        let signed = wanted.into_iter().try_for_each(|(address, end)| {
+            let word = borrowed.answer(sign, [address, end])?;
+            self.signed.insert((tid, address, end), word);
+            Ok(())
+        });
+        borrowed.give_back()?;
+        signed
     }
 
     fn has_left(&mut self, held: &Held) -> io::Result<bool> {
@@ -217,7 +250,12 @@ impl<'a> Leaving<'a> {
         if !of_libc || inner.is_empty() {
             return Ok(false);
         }
-        self.exits.lead_past(held, self.memory, &mut self.unwinder, unwound, frame)
+        let mut sign = |address, end| {
+            let known = self.signed.get(&(held.number(), address, end)).copied();
+            self.wanted.extend(known.is_none().then_some((address, end)));
+            known
+        };
+        self.exits.lead_past(held, self.memory, &mut self.unwinder, unwound, frame, &mut sign)
     }
 
     /// Tells whether this is the address by which the kernel has replaced one that is returned to, for
@@ -291,7 +329,7 @@ impl<'a> Leaving<'a> {
                     left = left.checked_sub(size).ok_or_else(|| {
                         io::Error::other("it has too much memory to look through")
                     })?;
-                    let bytes = self.memory.bytes(at, size as usize)?;
+                    let bytes = self.memory.pages(at, size as usize, page as usize)?;
                     let words = (at..).step_by(8).zip(bytes.chunks_exact(8).map(word));
                     let ours = words.filter(|&(_, word)| self.library.behind(word).is_some());
                     found.extend(ours.map(|(at, _)| at));

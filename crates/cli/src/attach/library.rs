@@ -57,7 +57,9 @@ impl Library {
             let found = names.map(|name| Some((name, object.function(memory, name)?)));
             found.into_iter().collect::<Option<BTreeMap<_, _>>>()
         };
-        let (object, own) = objects.iter().find_map(|object| Some((object, own(object)?)))?;
+        let (object, mut own) = objects.iter().find_map(|object| Some((object, own(object)?)))?;
+        // Where nothing is signed there is none.
+        own.extend(object.function(memory, attach::SIGN).map(|sign| (attach::SIGN, sign)));
         let libc = objects.libc()?;
         let functions = object.all_defined(memory).into_iter().filter_map(|function| {
             let name = function.name;

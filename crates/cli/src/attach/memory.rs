@@ -48,6 +48,28 @@ impl TargetMemory {
         Ok(bytes)
     }
 
+    /// Reads these pages of `page` bytes each. What the process itself could not read is zero: a guard below a
+    /// thread's stack, which lies in the mapping of that since glibc 2.42, and what is gone meanwhile.
+    ///
+    /// # Errors
+    /// As [`Self::bytes`], for other reasons.
+    pub(super) fn pages(&self, address: u64, size: usize, page: usize) -> io::Result<Vec<u8>> {
+        let is_none = |error: &io::Error| error.raw_os_error() == Some(libc::EIO);
+        match self.bytes(address, size) {
+            Err(error) if is_none(&error) => {}
+            read => return read,
+        }
+        let mut bytes = vec![0; size];
+        for (at, into) in (address..).step_by(page).zip(bytes.chunks_mut(page)) {
+            match self.bytes(at, into.len()) {
+                Ok(read) => into.copy_from_slice(&read),
+                Err(error) if is_none(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(bytes)
+    }
+
     /// Reads a text that ends with a zero, at most `most` bytes of it.
     pub(super) fn text(&self, address: u64, most: usize) -> Option<Vec<u8>> {
         let mut text = Vec::new();
@@ -95,11 +117,38 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
+    #[test]
+    fn pages_that_nobody_can_read_are_zero() {
+        let page = lockstead_inspect::memory::page_size() as usize;
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        let how = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+        // SAFETY: a new mapping, of which this test alone knows: it is filled, and the second page is taken out
+        // of it.
+        let address = unsafe {
+            let start = libc::mmap(std::ptr::null_mut(), 3 * page, access, how, -1, 0);
+            assert_ne!(start, libc::MAP_FAILED);
+            start.cast::<u8>().write_bytes(7, 3 * page);
+            let second = start.cast::<u8>().add(page).cast();
+            // As a guard is, where the kernel has such; else it is gone.
+            const GUARD: libc::c_int = 102;
+            if libc::madvise(second, page, GUARD) != 0 {
+                assert_eq!(libc::munmap(second, page), 0);
+            }
+            start as u64
+        };
+        let memory = TargetMemory::open(std::process::id()).expect("its own memory");
+        let read = memory.pages(address, 3 * page, page).expect("two pages");
+        let expected = [vec![7; page], vec![0; page], vec![7; page]].concat();
+        assert!(read == expected, "another page than the second is zero");
+        // SAFETY: nothing refers to the mapping any more.
+        unsafe { libc::munmap(address as *mut libc::c_void, 3 * page) };
+    }
+
     extern "C" fn pauses(_: *mut libc::c_void) -> libc::c_int {
         loop {
-            // SAFETY: takes no arguments and touches no memory, for it returns only where it is signalled,
+            // SAFETY: waits for nothing and touches no memory, for it returns only where it is signalled,
             // which ends the process. The C library's function would write beside the thread's stack.
-            unsafe { libc::syscall(libc::SYS_pause) };
+            unsafe { libc::syscall(libc::SYS_ppoll, 0_usize, 0_usize, 0_usize, 0_usize, 0_usize) };
         }
     }
 

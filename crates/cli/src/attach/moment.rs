@@ -14,9 +14,10 @@ use super::memory::TargetMemory;
 use super::objects::Objects;
 use super::trace::{Asked, Held, Stop};
 use lockstead_inspect::maps::{Backing, Maps};
+use lockstead_inspect::memory::ReadableMemory;
 use lockstead_inspect::modules::{CodePlace, Modules};
 use lockstead_inspect::proc::task::{self, TaskDoing};
-use lockstead_inspect::stack::{self, StackEnd};
+use lockstead_inspect::stack::{self, CodeAddress, StackEnd};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
 use std::io;
 use std::time::{Duration, Instant};
@@ -74,6 +75,9 @@ pub(super) struct Moments<'a> {
     /// Where the functions begin that the calls of these end in: the slow path of a semaphore's wait,
     /// which has no name.
     ends: Vec<u64>,
+    /// Where `read` lies: newer C libraries have it call another function that makes the call.
+    reading: (u64, u64),
+    reading_ends: Vec<u64>,
     /// Files that have an allocator of their own.
     allocators: Vec<String>,
 }
@@ -85,6 +89,8 @@ impl<'a> Moments<'a> {
     /// The process has ended.
     pub(super) fn new(pid: u32, memory: &'a TargetMemory, objects: &Objects) -> io::Result<Self> {
         let libc = objects.libc();
+        let reading = libc.and_then(|libc| libc.defined(memory, "read"));
+        let reading = reading.map_or((0, 0), |found| (found.address, found.address + found.size));
         let waiting = WAITING.iter().filter_map(|name| libc?.defined(memory, name));
         let waiting: Vec<(u64, u64)> =
             waiting.map(|found| (found.address, found.address + found.size)).collect();
@@ -94,9 +100,10 @@ impl<'a> Moments<'a> {
             .map(|object| object.name.clone())
             .collect();
         let mut unwinder = Unwinder::new(Modules::of(pid)?);
+        let reading_ends = jumps_out(memory, reading);
         let ends = waiting.iter().flat_map(|&waiting| jumps_out(memory, waiting));
         let ends = ends.filter(|&at| unwinder.function(memory, at) == Some(at)).collect();
-        Ok(Moments { pid, memory, unwinder, waiting, ends, allocators })
+        Ok(Moments { pid, memory, unwinder, waiting, ends, reading, reading_ends, allocators })
     }
 
     /// Waits until a thread can make calls, and returns it, and how it stands. `None` when the time is over.
@@ -148,7 +155,9 @@ impl<'a> Moments<'a> {
         };
         let registers = held.registers()?;
         let pointer = held.thread_pointer(&registers)?;
-        let fits = self.has_room(tid, &registers, pointer) && self.may_call(&registers);
+        let fits = self.has_room(tid, &registers, pointer)
+            && self.may_call(&registers)
+            && !may_be_in_section(&held, &registers, self.memory);
         let standing = if fits { arch::standing(&mut held, self.memory, deadline)? } else { None };
         Ok(standing.map(|standing| (held, standing)))
     }
@@ -212,9 +221,17 @@ impl<'a> Moments<'a> {
             libc::SYS_nanosleep | libc::SYS_clock_nanosleep => self.allocators.is_empty(),
             // A file of the loader's is read with other files open; what sleeps is a pipe or a socket,
             // and such a call is the program's own where the next frame is.
-            libc::SYS_read => first == 1,
+            libc::SYS_read => first == 1 || self.reads(&frames[first - 1]),
             _ => is_sleep(number) || is_ending(number),
         }
+    }
+
+    /// Tells whether a frame is that of `read`, or of the function that it ends in.
+    fn reads(&mut self, frame: &CodeAddress) -> bool {
+        let at = frame.lookup();
+        let function = self.unwinder.function(self.memory, at);
+        (self.reading.0..self.reading.1).contains(&at)
+            || function.is_some_and(|function| self.reading_ends.contains(&function))
     }
 
     /// Returns the file that an address of code lies in.
@@ -225,6 +242,31 @@ impl<'a> Moments<'a> {
             CodePlace::Nowhere | CodePlace::Anonymous => None,
         }
     }
+}
+
+/// Tells whether a thread may be in a restartable section. The kernel has it begin the section anew when it goes
+/// on; one that makes calls meanwhile is out of it for the kernel, and would go on in the middle.
+fn may_be_in_section(held: &Held, registers: &HeldRegisters, memory: &TargetMemory) -> bool {
+    /// Where the word lies in `struct rseq` that leads to the section, and the words of `struct rseq_cs`.
+    const SECTION: u64 = 8;
+    const START: u64 = 8;
+    const LENGTH: u64 = 16;
+    if arch::interrupted(registers, memory).is_some() {
+        // No call is made in a section.
+        return false;
+    }
+    let place = match held.sections() {
+        Ok(0) => return false,
+        Ok(place) => place,
+        Err(_) => return true,
+    };
+    let word = |at: u64| memory.read_u64(at);
+    let Some(section) = word(place + SECTION) else { return true };
+    let inside = || {
+        let (start, length) = (word(section + START)?, word(section + LENGTH)?);
+        Some(arch::program_counter(registers).wrapping_sub(start) < length)
+    };
+    section != 0 && inside().unwrap_or(true)
 }
 
 /// Returns where the jumps lead by which the code of a function is left, and perhaps other places: what

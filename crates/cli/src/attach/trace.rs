@@ -17,6 +17,7 @@ const GET_SIGMASK: libc::c_uint = 0x420a;
 const SET_SIGMASK: libc::c_uint = 0x420b;
 const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
 const GET_FILTER: libc::c_uint = 0x420c;
+const GET_SECTIONS: libc::c_uint = 0x420f;
 /// The general registers, in the kernel's word for all processors (`NT_PRSTATUS`).
 const GENERAL: libc::c_int = 1;
 /// The bytes of a set of signals.
@@ -271,6 +272,29 @@ impl Held {
             2 => Some(CallSide::After(info.first.cast_signed())),
             _ => None,
         })
+    }
+
+    /// Returns where it says in which restartable section it is (`struct rseq`), 0 if it has not told the kernel
+    /// of such a place.
+    ///
+    /// # Errors
+    /// The kernel does not tell: it is older than 5.13, or was built without such sections.
+    pub(super) fn sections(&self) -> io::Result<u64> {
+        /// What the kernel fills in, `struct ptrace_rseq_configuration`.
+        #[repr(C)]
+        struct Configuration {
+            place: u64,
+            size: u32,
+            signature: u32,
+            rest: [u32; 2],
+        }
+        let mut told = Configuration { place: 0, size: 0, signature: 0, rest: [0; 2] };
+        let size = ptr::without_provenance_mut::<libc::c_void>(size_of::<Configuration>());
+        // SAFETY: the kernel writes at most so many bytes, to a structure of this frame.
+        checked(unsafe {
+            libc::ptrace(GET_SECTIONS, self.number, size, ptr::from_mut(&mut told))
+        })?;
+        Ok(told.place)
     }
 
     /// Returns the program of one of its filters of system calls; `None` if it has no more of them.

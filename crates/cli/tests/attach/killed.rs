@@ -12,7 +12,7 @@ use std::path::Path;
 const PLACES: u64 = 12;
 
 /// Attaches, with the library in the command that counts or ends it; returns whether that was killed.
-fn is_killed(pid: &str, library: &Path, (name, value): (&str, &str)) -> bool {
+pub(super) fn is_killed(pid: &str, library: &Path, (name, value): (&str, &str)) -> bool {
     let mut command = lockstead(&["attach", pid, "--for", "10ms", "--no-report"]);
     let mut child = command.env("LD_PRELOAD", library).env(name, value).spawn().expect("it starts");
     // What it says fits into the pipe.
@@ -21,6 +21,15 @@ fn is_killed(pid: &str, library: &Path, (name, value): (&str, &str)) -> bool {
     let is_killed = output.status.signal() == Some(libc::SIGKILL);
     assert!(is_killed || output.status.success(), "{output:?}");
     is_killed
+}
+
+/// Attaches, and returns how many calls the command has made by which it changes the process.
+pub(super) fn calls(pid: &str, library: &Path) -> u64 {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("count");
+    assert!(!is_killed(pid, library, ("DIES_COUNT", text(&file))));
+    let count = fs::read_to_string(&file).expect("it was loaded into the command");
+    count.parse().expect("a number")
 }
 
 #[test]
@@ -32,11 +41,7 @@ fn what_a_command_leaves_that_is_killed_anywhere_is_taken_out() {
         return;
     }
     let before = running.traces();
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("count");
-    assert!(!is_killed(&pid, &library, ("DIES_COUNT", text(&file))));
-    let count = fs::read_to_string(&file).expect("it was loaded into the command");
-    let count: u64 = count.parse().expect("a number");
+    let count = calls(&pid, &library);
     assert!(count > 100, "an attach makes many calls: {count}");
     let (mut killed, mut taken_out) = (0, 0);
     for place in 0..PLACES {

@@ -1,7 +1,7 @@
 //! Threads that wait when the command comes, and threads that wait when it goes.
 
 use super::{Running, Traces, attach, attached, interrupt, until};
-use crate::common::{Outcome, finish, lockstead};
+use crate::common::{Outcome, finish, lockstead, run};
 use crate::programs;
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
@@ -13,12 +13,15 @@ fn threads_that_wait_for_locks_do_not_keep_the_library() {
     let Some(program) = programs::program("attach/held.c") else { return };
     let mut running = Running::start(&mut Command::new(program));
     let before = running.traces();
-    let Some((command, _said)) = attached(&running.pid()) else { return };
+    let Some((command, mut said)) = attached(&running.pid()) else { return };
     running.next();
     assert_eq!(running.line(), "waiting");
     assert!(!running.traces().files.is_empty());
     let outcome = interrupt(command);
-    assert_eq!(outcome.status, 0, "{outcome:?}");
+    let mut text = String::new();
+    said.read_to_string(&mut text).expect("text");
+    let stacks = || run(&["dump", &running.pid(), "--all"]).stdout;
+    assert_eq!(outcome.status, 0, "{text}{}", stacks());
     let left = running.traces();
     assert_eq!((left.files, left.descriptors), (Vec::new(), before.descriptors));
     // Waits that were led past the library, and are attached to again.

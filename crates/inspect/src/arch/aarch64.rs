@@ -68,14 +68,34 @@ pub const FUTEX: i64 = 98;
 /// The word of a spin lock of the C library's that is free.
 pub const SPIN_FREE: u32 = 0;
 
-/// Returns the number of the system call in these eight bytes, of which the instruction of the call is the
-/// last: `mov x8, #number; svc #0`.
+/// Returns the number of the system call whose instruction ends this code: `mov x8, #number`, perhaps some
+/// instructions that neither jump nor change the register, and `svc #0`.
 #[must_use]
-pub fn number_before_call(code: u64) -> Option<i64> {
-    let (load, call) = (code as u32, (code >> 32) as u32);
-    // The same with the 32-bit name of the register, in the highest bit.
-    (call == 0xd400_0001 && load & 0x7fe0_001f == 0x5280_0008)
-        .then_some(i64::from(load >> 5 & 0xffff))
+pub fn number_before_call(code: &[u8]) -> Option<i64> {
+    const CALL: u32 = 0xd400_0001;
+    const NUMBER: u32 = 8;
+    let mut before = code.rchunks_exact(4).map(|code| {
+        let code: [u8; 4] = code.try_into().expect("four bytes");
+        u32::from_le_bytes(code)
+    });
+    if before.next()? != CALL {
+        return None;
+    }
+    for code in before {
+        // The same with the 32-bit name of the register, in the highest bit.
+        if code & 0x7fe0_001f == 0x5280_0008 {
+            return Some(i64::from(code >> 5 & 0xffff));
+        }
+        // Jumps and calls; and what may change the register: most name it in the lowest bits, what loads and
+        // stores in any of four places.
+        let is_branch = code >> 26 & 7 == 0b101;
+        let names = |at: u32| code >> at & 31 == NUMBER;
+        let is_memory = code >> 25 & 0b101 == 0b100;
+        if is_branch || names(0) || is_memory && [5, 10, 16].into_iter().any(names) {
+            return None;
+        }
+    }
+    None
 }
 
 /// The place of a thread's number in the C library's record of it: behind a header of 192 bytes and the
@@ -104,10 +124,31 @@ mod tests {
 
     #[test]
     fn the_number_of_a_call_stands_in_front_of_it() {
-        assert_eq!(number_before_call(0xd400_0001_d280_0c48), Some(98));
-        assert_eq!(number_before_call(0xd400_0001_5280_0c48), Some(98), "mov w8");
-        assert_eq!(number_before_call(0xd400_0001_d280_0c49), None, "another register");
-        assert_eq!(number_before_call(0xd400_0021_d280_0c48), None, "another call");
+        const CALL: u32 = 0xd400_0001;
+        const LOAD: u32 = 0xd280_0c48;
+        let number = |code: &[u32]| {
+            let bytes: Vec<u8> = code.iter().flat_map(|code| code.to_le_bytes()).collect();
+            number_before_call(&bytes)
+        };
+        assert_eq!(number(&[LOAD, CALL]), Some(98));
+        assert_eq!(number(&[0x5280_0c48, CALL]), Some(98), "mov w8");
+        assert_eq!(number(&[0xd280_0c49, CALL]), None, "another register");
+        assert_eq!(number(&[LOAD, 0xd400_0021]), None, "another call");
+        // As the C library has it: `orr w1, w1, w2; mov w2, w5; mov x4, #0; sxtw x1, w1`.
+        let others = [0x2a02_0021, 0x2a05_03e2, 0xd280_0004, 0x9340_7c21];
+        assert_eq!(number(&[&[LOAD][..], &others, &[CALL]].concat()), Some(98));
+        // `b.eq`, `bl`, `cbz x1`, `ret`, `mov x8, x1`, `ldp x7, x8, [sp]`, `ldr x1, [x8], #8`.
+        for between in [
+            0x5400_0040,
+            0x9400_0010,
+            0xb400_0041,
+            0xd65f_03c0,
+            0xaa01_03e8,
+            0xa940_23e7,
+            0xf840_8501,
+        ] {
+            assert_eq!(number(&[LOAD, between, CALL]), None, "{between:#x}");
+        }
     }
 
     #[test]

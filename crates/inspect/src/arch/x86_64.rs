@@ -51,12 +51,11 @@ pub const FUTEX: i64 = 202;
 /// The word of a spin lock of the C library's that is free.
 pub const SPIN_FREE: u32 = 1;
 
-/// Returns the number of the system call in these eight bytes, of which the instruction of the call is the
-/// last: `mov $number, %eax; syscall`.
+/// Returns the number of the system call whose instruction ends this code: `mov $number, %eax; syscall`.
 #[must_use]
-pub fn number_before_call(code: u64) -> Option<i64> {
-    match code.to_le_bytes() {
-        [_, 0xb8, a, b, c, d, 0x0f, 0x05] => Some(i32::from_le_bytes([a, b, c, d]).into()),
+pub fn number_before_call(code: &[u8]) -> Option<i64> {
+    match *code {
+        [.., 0xb8, a, b, c, d, 0x0f, 0x05] => Some(i32::from_le_bytes([a, b, c, d]).into()),
         _ => None,
     }
 }

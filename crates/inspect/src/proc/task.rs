@@ -41,8 +41,8 @@ pub struct SleepingCall {
 impl SleepingCall {
     /// Returns the call that the thread goes on with. One with a limit of time that a stop has interrupted, a
     /// tracer's say, has the number of `restart_syscall` from then on, with the arguments that it had; its
-    /// own number is in the instruction that loaded it, before that of the call. Where another
-    /// instruction stands there the call remains what it is.
+    /// own number is in the instruction that loaded it, before that of the call. Where that is not found
+    /// the call remains what it is.
     #[must_use]
     pub fn before_restart(self, memory: &dyn ReadableMemory) -> SleepingCall {
         /// The calls that the kernel goes on with so.
@@ -56,8 +56,14 @@ impl SleepingCall {
         if self.number != libc::SYS_restart_syscall {
             return self;
         }
-        let code = self.pc.checked_sub(8).and_then(|at| memory.read_u64(at));
-        let Some(number) = code.and_then(arch::number_before_call) else { return self };
+        // More of it where there is more.
+        let code = [64, 8].into_iter().find_map(|length| {
+            let mut code = vec![0; length];
+            let read = memory.read(self.pc.checked_sub(length as u64)?, &mut code);
+            read.is_ok_and(|read| read == length).then_some(code)
+        });
+        let number = code.and_then(|code| arch::number_before_call(&code));
+        let Some(number) = number else { return self };
         if GO_ON.contains(&number) { SleepingCall { number, ..self } } else { self }
     }
 }

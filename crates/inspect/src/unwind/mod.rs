@@ -358,6 +358,17 @@ impl Unwinder {
         self.table(memory, at.lookup())?.landing(at.lookup())
     }
 
+    /// Returns where a function has saved its return address that is at this place and whose frame ends at `end`;
+    /// `None` where no table tells, or the address is in its register.
+    pub fn return_place(
+        &mut self,
+        memory: &dyn ReadableMemory,
+        at: CodeAddress,
+        end: u64,
+    ) -> Option<u64> {
+        self.row(memory, at.lookup()).ok()?.return_place(end)
+    }
+
     /// Returns where the function begins, or the part of it, in which this instruction stands; `None`
     /// where no table tells.
     pub fn function(&mut self, memory: &dyn ReadableMemory, instruction: u64) -> Option<u64> {

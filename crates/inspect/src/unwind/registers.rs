@@ -1,6 +1,7 @@
 //! Holds what is known of the registers of a thread.
 
 use crate::arch::{self, HeldRegisters};
+use lockstead_unwind::arch::KEPT;
 use lockstead_unwind::{FP, Register, SP};
 
 /// What is known of a thread's registers, by their numbers in DWARF.
@@ -52,6 +53,14 @@ impl Registers {
     #[must_use]
     pub fn frame_pointer(&self) -> Option<u64> {
         self.get(FP)
+    }
+
+    /// Tells whether all registers that a function leaves as it found them, but for the frame pointer, are known
+    /// and the same as in `other`.
+    #[must_use]
+    pub fn keeps(&self, other: &Registers) -> bool {
+        let kept = KEPT.into_iter().filter(|&register| register != FP);
+        kept.into_iter().all(|one| self.get(one).is_some() && self.get(one) == other.get(one))
     }
 
     pub(crate) fn with(mut self, register: Register, value: Option<u64>) -> Self {

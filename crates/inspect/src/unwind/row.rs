@@ -97,6 +97,14 @@ impl RowInFile {
         Some(Beside { frame_above_pointer, pair_below_frame: self.found.pair()? })
     }
 
+    /// Returns where the return address lies in a frame that ends at `end`, if it lies in it.
+    pub(super) fn return_place(&self, end: u64) -> Option<u64> {
+        match self.found.row.ra {
+            Saved::At(distance) => end.checked_add_signed(distance.into()),
+            _ => None,
+        }
+    }
+
     /// Returns the registers of the caller.
     pub(super) fn caller(
         &self,

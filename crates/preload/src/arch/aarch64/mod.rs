@@ -51,6 +51,19 @@ pub fn interrupted_stack_pointer(context: &libc::ucontext_t) -> u64 {
     context.uc_mcontext.sp
 }
 
+/// Returns an address as a function saves it that returns to it, whose frame ends at `end`. Processors without
+/// signatures pass the instruction over.
+#[must_use]
+pub fn signed(address: u64, end: u64) -> u64 {
+    let word: u64;
+    // SAFETY: `pacia1716` changes the one register that is named.
+    unsafe {
+        asm!("hint #8", inlateout("x17") address => word, in("x16") end,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    word
+}
+
 /// Returns the address in a word that a function has saved of its return address, without the signature that
 /// it may have put above it. Processors without signatures pass the instruction over.
 #[inline(always)]

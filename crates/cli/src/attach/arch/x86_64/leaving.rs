@@ -40,7 +40,7 @@ impl Exits {
     }
 
     /// Leads a sleeping thread past a frame of the library's, which has called a function of the C library,
-    /// below in the same stack. Returns false if the frame is none that can be left so.
+    /// below in the same stack. No return address is signed here. Returns false if the frame is none that can be left so.
     ///
     /// # Errors
     /// The memory cannot be read or written.
@@ -51,6 +51,7 @@ impl Exits {
         _: &mut Unwinder,
         unwound: &Unwound,
         frame: usize,
+        _: &mut dyn FnMut(u64, u64) -> Option<u64>,
     ) -> io::Result<bool> {
         let (Some(place), Some(caller)) =
             (unwound.frames.get(frame), unwound.registers.get(frame + 1))

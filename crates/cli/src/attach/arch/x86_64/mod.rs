@@ -4,9 +4,10 @@ mod leaving;
 
 pub(crate) use leaving::Exits;
 
-use super::{HeldRegisters, ReturnFrame, SavedThread};
+use super::saved::{ReturnFrame, Saved};
 use crate::attach::memory::TargetMemory;
 use crate::attach::trace::Held;
+use lockstead_inspect::arch::HeldRegisters;
 use lockstead_inspect::memory::ReadableMemory;
 use lockstead_inspect::proc::status::StatusFile;
 use lockstead_inspect::proc::task::SleepingCall;
@@ -142,6 +143,9 @@ pub(crate) fn standing(
     held.registers().map(Some)
 }
 
+/// A thread as it was before it was borrowed.
+type SavedThread = Saved<Standing, Extended>;
+
 /// Returns the registers with which a thread stands.
 pub(crate) fn registers_of(standing: &Standing) -> &HeldRegisters {
     standing
@@ -255,12 +259,12 @@ fn begun_again(of: &HeldRegisters) -> HeldRegisters {
 /// # Errors
 /// What the kernel says; the thread comes back by itself.
 pub(crate) fn begin(
-    held: &Held,
+    held: &mut Held,
     memory: &TargetMemory,
     saved: &SavedThread,
     sp: u64,
-    function: u64,
-    arguments: &[u64],
+    (function, arguments): (u64, &[u64]),
+    _: Instant,
 ) -> io::Result<()> {
     /// The direction of strings, and the step by step of debuggers.
     const NOT: u64 = 0x400 | 0x100;
