@@ -157,8 +157,10 @@ impl Client {
     ) -> Result<Value, ClusterError> {
         let body = body.to_string();
         let mut tried = 0;
+        let mut known: Option<String> = None;
         loop {
             let (number, endpoint) = self.endpoint();
+            let short = until.saturating_duration_since(Instant::now()) < self.options.attempt;
             let last = match self.once(number, path, &body, until) {
                 Ok(answer) => return Ok(answer),
                 Err(Failed::No(error)) => return Err(error),
@@ -171,6 +173,9 @@ impl Client {
                     format!("{endpoint}: {why}")
                 }
             };
+            // A try that the end has cut short says nothing of the member; why the one before failed does.
+            let cut = short && Instant::now() >= until;
+            let last = known.take().filter(|_| cut).unwrap_or(last);
             tried += 1;
             *repeated = true;
             if tried % self.options.endpoints.len() == 0 {
@@ -179,6 +184,7 @@ impl Client {
             if Instant::now() >= until {
                 return Err(ClusterError::Unreachable { last });
             }
+            known = Some(last);
         }
     }
 
@@ -371,4 +377,32 @@ fn first_line(body: &[u8]) -> String {
 fn not_understood(path: &str) -> ClusterError {
     let message = format!("{path} was answered by something that is not etcd 3.4 or later");
     ClusterError::Refused { code: 0, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_try_that_is_cut_short_does_not_hide_why_the_one_before_failed() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let endpoints = format!("http://{}", listener.local_addr().expect("an address"));
+        let patience = Duration::from_millis(500);
+        let attempt = Duration::from_secs(60);
+        let options = ClientOptions::of(&endpoints).expect("an endpoint");
+        let client = Client::new(ClientOptions { patience, attempt, ..options }).expect("a client");
+        // The first request is answered by something else, and no later one is.
+        let server = thread::spawn(move || {
+            let (mut first, _) = listener.accept().expect("a connection");
+            let _ = first.read(&mut [0; 4096]).expect("a request");
+            first.write_all(b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno").expect("sent");
+            (first, listener)
+        });
+        let error = client.grant(Duration::from_secs(5)).expect_err("no answer of etcd's");
+        let kept = server.join().expect("a thread");
+        assert!(error.to_string().contains("status 503"), "{error}");
+        drop(kept);
+    }
 }
