@@ -122,6 +122,11 @@ impl Client {
         &self.options
     }
 
+    /// Returns the time in which each endpoint is asked once that does not answer.
+    pub(crate) fn round(&self) -> Duration {
+        self.options.attempt * u32::try_from(self.options.endpoints.len()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn traffic(&self) -> Traffic {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Traffic {
@@ -337,9 +342,13 @@ impl Client {
 
     /// Ends a lease and removes all keys that have it. One that has ended is no error.
     pub(crate) fn revoke(&self, lease: i64) -> Result<(), ClusterError> {
+        self.revoke_until(lease, self.until())
+    }
+
+    pub(crate) fn revoke_until(&self, lease: i64, until: Instant) -> Result<(), ClusterError> {
         self.counts.leases.fetch_add(1, Ordering::Relaxed);
         let body = json!({"ID": lease.to_string()});
-        match self.call("/v3/lease/revoke", &body, self.until()) {
+        match self.call("/v3/lease/revoke", &body, until) {
             Err(ClusterError::Refused { code: 5, .. }) | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }
