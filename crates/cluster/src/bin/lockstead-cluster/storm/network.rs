@@ -261,8 +261,11 @@ impl Network {
         if !self.can_lose {
             return Ok(());
         }
-        let flush = |namespace| run("iptables", &["-w", "-F", "INPUT"], "", namespace);
-        self.namespaces().try_for_each(|namespace| flush(namespace).map(drop))
+        let flush = |namespace| run("iptables", &["-w", "-F", "INPUT"], "", namespace).map(drop);
+        let names = ["the relays".to_owned()].into_iter();
+        let names = names.chain((0..self.members.len()).map(|member| format!("member {member}")));
+        let names = names.chain((0..self.clients.len()).map(|client| format!("client {client}")));
+        in_all(names.zip(self.namespaces()), flush)
     }
 
     /// Returns the number of packets that were lost by chance, as the kernel counted them.
@@ -276,5 +279,38 @@ impl Network {
             sum += number.ok_or_else(|| cannot("iptables", "no count"))?;
         }
         Ok(sum)
+    }
+}
+
+/// Does something in each of them, also after it failed in one.
+///
+/// # Errors
+/// All that failed, each with its name.
+fn in_all<T>(
+    all: impl Iterator<Item = (String, T)>,
+    mut does: impl FnMut(T) -> io::Result<()>,
+) -> io::Result<()> {
+    let failed = all.filter_map(|(name, each)| {
+        let error = does(each).err()?;
+        Some(format!("{name}: {error}"))
+    });
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { Err(io::Error::other(failed.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_fails_leaves_none_of_the_others_undone_and_all_that_fail_are_told() {
+        let mut done = Vec::new();
+        let all = [1, 2, 3, 4].map(|number| (format!("client {number}"), number));
+        let failed = in_all(all.into_iter(), |number| {
+            done.push(number);
+            if number % 2 == 0 { Err(io::Error::other("busy")) } else { Ok(()) }
+        });
+        assert_eq!(done, [1, 2, 3, 4]);
+        assert_eq!(failed.expect_err("two of them").to_string(), "client 2: busy; client 4: busy");
     }
 }
