@@ -164,18 +164,18 @@ impl Network {
         self.clients[client].namespace.as_raw_fd()
     }
 
-    /// Sets a link down or up. One that cannot be is a fault that does not happen.
-    fn plug(name: &str, up: bool) {
+    /// Sets a link down or up; false if it cannot be.
+    fn plug(name: &str, up: bool) -> bool {
         let state = if up { "up" } else { "down" };
-        let _ = ip(&format!("link set {name} {state}\n"), None);
+        ip(&format!("link set {name} {state}\n"), None).is_ok()
     }
 
-    pub(super) fn plug_client(&self, client: usize, up: bool) {
-        Network::plug(&format!("c{client}"), up);
+    pub(super) fn plug_client(&self, client: usize, up: bool) -> bool {
+        Network::plug(&format!("c{client}"), up)
     }
 
-    pub(super) fn plug_peer(&self, member: usize, up: bool) {
-        Network::plug(&format!("p{member}"), up);
+    pub(super) fn plug_peer(&self, member: usize, up: bool) -> bool {
+        Network::plug(&format!("p{member}"), up)
     }
 
     /// Gives the link to a member a small bucket: what does not fit is late, or lost.
@@ -191,10 +191,8 @@ impl Network {
         }
     }
 
-    pub(super) fn slow_peer(&self, member: usize, slow: bool) {
-        if self.can_be_slow {
-            let _ = self.slow(member, slow);
-        }
+    pub(super) fn slow_peer(&self, member: usize, slow: bool) -> bool {
+        self.can_be_slow && self.slow(member, slow).is_ok()
     }
 
     /// Returns all namespaces; `None` is the one of the relays.
@@ -231,29 +229,29 @@ impl Network {
         run("iptables", &words, "", within).map(drop)
     }
 
-    /// Has packets of one place, both ways, be lost by chance, or no more. One that cannot be is a fault
-    /// that does not happen.
-    fn lossy(&self, place: &Place, percent: u8, begin: bool) {
+    /// Has packets of one place, both ways, be lost by chance, or no more; false if that can be nowhere.
+    fn lossy(&self, place: &Place, percent: u8, begin: bool) -> bool {
         if !self.can_lose {
-            return;
+            return false;
         }
         let within = place.namespace.as_raw_fd();
-        let _ = Network::lose(Some(within), None, percent, begin);
-        let _ = Network::lose(None, Some(&place.client), percent, begin);
-        let Some(peer) = &place.peer else { return };
+        let mut done = Network::lose(Some(within), None, percent, begin).is_ok();
+        done |= Network::lose(None, Some(&place.client), percent, begin).is_ok();
+        let Some(peer) = &place.peer else { return done };
         for other in self.members.iter().map(|member| member.namespace.as_raw_fd()) {
             if other != within {
-                let _ = Network::lose(Some(other), Some(peer), percent, begin);
+                done |= Network::lose(Some(other), Some(peer), percent, begin).is_ok();
             }
         }
+        done
     }
 
-    pub(super) fn lossy_client(&self, client: usize, percent: u8, begin: bool) {
-        self.lossy(&self.clients[client], percent, begin);
+    pub(super) fn lossy_client(&self, client: usize, percent: u8, begin: bool) -> bool {
+        self.lossy(&self.clients[client], percent, begin)
     }
 
-    pub(super) fn lossy_member(&self, member: usize, percent: u8, begin: bool) {
-        self.lossy(&self.members[member], percent, begin);
+    pub(super) fn lossy_member(&self, member: usize, percent: u8, begin: bool) -> bool {
+        self.lossy(&self.members[member], percent, begin)
     }
 
     /// Has no packets be lost any more, whoever they are of.
