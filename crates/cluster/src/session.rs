@@ -292,6 +292,16 @@ impl Session {
         self.inner.client.txn(txn, repeated)
     }
 
+    /// Does the same, for no longer than each endpoint takes that does not answer.
+    pub(crate) fn txn_once_each(
+        &self,
+        txn: &Txn,
+        repeated: &mut bool,
+    ) -> Result<Answer, ClusterError> {
+        self.check()?;
+        self.inner.client.txn_until(txn, Instant::now() + self.inner.client.round(), repeated)
+    }
+
     /// Has the heart carry out what cleans up, once an endpoint answers again.
     pub(crate) fn clean_up_later(&self, txn: Txn) {
         self.inner.left.lock().unwrap_or_else(PoisonError::into_inner).push(txn);
@@ -341,7 +351,7 @@ impl Inner {
     /// Renews the lease again and again, until it is lost or the session ends. Waits for nothing but the
     /// endpoints, and shares no lock with the program's functions but for the length of a copy.
     fn keep(&self) {
-        let round = self.client.options().attempt * self.client.options().endpoints.len() as u32;
+        let round = self.client.round();
         loop {
             let pause = if self.beat.silent_since().is_some() { round / 4 } else { self.span / 3 };
             let pause = pause.min(self.beat.deadline().remaining());
@@ -388,7 +398,17 @@ impl Inner {
         }
         self.beat.lose(LostBy::Closed);
         self.bell.up();
-        if revokes { self.client.revoke(self.lease) } else { Ok(()) }
+        if !revokes {
+            return Ok(());
+        }
+        // Where no endpoint has answered a moment ago, the end is not to wait for one for long.
+        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let silent = !left.is_empty() || self.beat.silent_since().is_some();
+        drop(left);
+        let options = self.client.options();
+        let time =
+            if silent { self.client.round().min(options.patience) } else { options.patience };
+        self.client.revoke_until(self.lease, Instant::now() + time)
     }
 }
 

@@ -130,7 +130,11 @@ pub(crate) fn acquire_as(
         step = match step {
             Step::Send(txn) => {
                 let mut repeated = false;
-                let answer = session.txn(&txn, &mut repeated);
+                // Who gives up is not to wait for long to be rid of its place.
+                let answer = match given_up {
+                    None => session.txn(&txn, &mut repeated),
+                    Some(_) => session.txn_once_each(&txn, &mut repeated),
+                };
                 if repeated {
                     acquire.repeats();
                 }
@@ -141,7 +145,13 @@ pub(crate) fn acquire_as(
                         if let Step::Send(txn) = acquire.give_up() {
                             session.clean_up_later(txn);
                         }
-                        return Err(gone_with_lease(session, error));
+                        // Whoever asked for the end knows why; whose time was over learns what took it.
+                        return Err(match given_up {
+                            Some(why @ (ClusterError::Cancelled | ClusterError::Interrupted)) => {
+                                why
+                            }
+                            _ => gone_with_lease(session, error),
+                        });
                     }
                 }
             }

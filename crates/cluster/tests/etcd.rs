@@ -313,3 +313,29 @@ fn without_etcd_a_session_says_so_at_once_and_loses_its_guards_at_the_deadline()
     assert_eq!(guard.with_deadline(|_| ()), Err(ClusterError::Lost(LostBy::Deadline)));
     assert_eq!(guard.safe_for(), Duration::ZERO);
 }
+
+#[test]
+fn a_wait_that_is_cancelled_says_so_also_where_etcd_does_not_answer() {
+    let Some(members) = members() else { return };
+    let (first, second) = (session_of(&members, 60), session_of(&members, 60));
+    let (held, wanted) = (Mutex::new(&first, "silent"), Mutex::new(&second, "silent"));
+    let guard = acquired!(held.lock());
+    let stop = CancelToken::new();
+    thread::scope(|scope| {
+        let waiter = scope.spawn(|| wanted.lock_killable(&stop).err());
+        let survey = lockstead_cluster::survey::Surveyor::new(members.options(), "lockstead");
+        let survey = survey.expect("a client");
+        let until = Instant::now() + BOUND;
+        while survey.look().expect("an answer").locks.iter().all(|lock| lock.places.len() < 2) {
+            assert!(Instant::now() < until, "it never waited");
+        }
+        members.stop(0, true);
+        stop.cancel();
+        // The error of its last request, which nobody answers, is not what ended the wait.
+        assert_eq!(waiter.join().expect("a thread"), Some(ClusterError::Cancelled));
+        members.stop(0, false);
+    });
+    // The session's thread gives the place up, once that is possible.
+    guard.unlock().expect("released");
+    acquired!(held.lock_timeout(BOUND)).unlock().expect("released");
+}

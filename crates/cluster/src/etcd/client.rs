@@ -122,6 +122,11 @@ impl Client {
         &self.options
     }
 
+    /// Returns the time in which each endpoint is asked once that does not answer.
+    pub(crate) fn round(&self) -> Duration {
+        self.options.attempt * u32::try_from(self.options.endpoints.len()).unwrap_or(u32::MAX)
+    }
+
     pub(crate) fn traffic(&self) -> Traffic {
         let read = |count: &AtomicU64| count.load(Ordering::Relaxed);
         Traffic {
@@ -157,8 +162,10 @@ impl Client {
     ) -> Result<Value, ClusterError> {
         let body = body.to_string();
         let mut tried = 0;
+        let mut known: Option<String> = None;
         loop {
             let (number, endpoint) = self.endpoint();
+            let short = until.saturating_duration_since(Instant::now()) < self.options.attempt;
             let last = match self.once(number, path, &body, until) {
                 Ok(answer) => return Ok(answer),
                 Err(Failed::No(error)) => return Err(error),
@@ -171,6 +178,9 @@ impl Client {
                     format!("{endpoint}: {why}")
                 }
             };
+            // A try that the end has cut short says nothing of the member; why the one before failed does.
+            let cut = short && Instant::now() >= until;
+            let last = known.take().filter(|_| cut).unwrap_or(last);
             tried += 1;
             *repeated = true;
             if tried % self.options.endpoints.len() == 0 {
@@ -179,6 +189,7 @@ impl Client {
             if Instant::now() >= until {
                 return Err(ClusterError::Unreachable { last });
             }
+            known = Some(last);
         }
     }
 
@@ -331,9 +342,13 @@ impl Client {
 
     /// Ends a lease and removes all keys that have it. One that has ended is no error.
     pub(crate) fn revoke(&self, lease: i64) -> Result<(), ClusterError> {
+        self.revoke_until(lease, self.until())
+    }
+
+    pub(crate) fn revoke_until(&self, lease: i64, until: Instant) -> Result<(), ClusterError> {
         self.counts.leases.fetch_add(1, Ordering::Relaxed);
         let body = json!({"ID": lease.to_string()});
-        match self.call("/v3/lease/revoke", &body, self.until()) {
+        match self.call("/v3/lease/revoke", &body, until) {
             Err(ClusterError::Refused { code: 5, .. }) | Ok(_) => Ok(()),
             Err(error) => Err(error),
         }
@@ -371,4 +386,32 @@ fn first_line(body: &[u8]) -> String {
 fn not_understood(path: &str) -> ClusterError {
     let message = format!("{path} was answered by something that is not etcd 3.4 or later");
     ClusterError::Refused { code: 0, message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    #[test]
+    fn a_try_that_is_cut_short_does_not_hide_why_the_one_before_failed() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let endpoints = format!("http://{}", listener.local_addr().expect("an address"));
+        let patience = Duration::from_millis(500);
+        let attempt = Duration::from_secs(60);
+        let options = ClientOptions::of(&endpoints).expect("an endpoint");
+        let client = Client::new(ClientOptions { patience, attempt, ..options }).expect("a client");
+        // The first request is answered by something else, and no later one is.
+        let server = thread::spawn(move || {
+            let (mut first, _) = listener.accept().expect("a connection");
+            let _ = first.read(&mut [0; 4096]).expect("a request");
+            first.write_all(b"HTTP/1.1 503 No\r\nContent-Length: 2\r\n\r\nno").expect("sent");
+            (first, listener)
+        });
+        let error = client.grant(Duration::from_secs(5)).expect_err("no answer of etcd's");
+        let kept = server.join().expect("a thread");
+        assert!(error.to_string().contains("status 503"), "{error}");
+        drop(kept);
+    }
 }

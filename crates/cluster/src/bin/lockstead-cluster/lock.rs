@@ -1,27 +1,26 @@
 //! `lockstead cluster lock NAME -- COMMAND`: a command that runs while a lock is held.
 
 use crate::common::{EtcdFlags, failed};
-use crate::signals::{Event, events};
+use crate::signals::{Events, name_of, status_of as status_of_signal};
+use crate::supervise::{Watch, status_of};
 use clap::Args;
-use lockstead_cluster::{ClusterError, Locked, Mutex, MutexGuard, Patience, UNDER};
+use lockstead_cluster::{ClusterError, Inconsistent, Locked, Mutex, MutexGuard, Patience, Session};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::cell::Cell;
 use std::ffi::OsString;
-use std::io;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// The time of waiting after which that is said.
 const SILENCE: Duration = Duration::from_secs(2);
 
+/// The time before the deadline at which the command gets its signal, if no other one is given.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// The lock was not acquired in time.
 const BUSY: u8 = 75;
 /// The lease was lost while the command ran.
-const LOST: u8 = 76;
+pub(crate) const LOST: u8 = 76;
 /// The last owner died and --on-owner-died says to fail, or the lock is not recoverable.
 const DIED: u8 = 77;
 /// There is no etcd to ask.
@@ -40,9 +39,15 @@ The command has in its environment:
   LOCKSTEAD_LEASE     the number of the lease; what takes locks in the command says by it under which
                       lock it runs, so that `dump` finds deadlocks through commands
 
-A wait of more than two seconds is told on standard error, once. SIGINT, SIGTERM and SIGHUP end the
-wait, and the place in the queue is given up; while the command runs
-its process group gets them, and the lock is released when the command has ended.
+A wait of more than two seconds is told on standard error, once. SIGINT, SIGTERM, SIGHUP and SIGQUIT
+end the wait, and the place in the queue is given up. If etcd does not answer within two seconds, or
+at a second signal, this ends all the same, and the place goes with its lease; what was done is told.
+While the command runs its process group gets the signals, and the lock is released when the command
+has ended; after a repair that got one the command is not started.
+
+The command has a process group of its own, so that one signal reaches all that it starts: from a
+terminal it cannot read. Started within another `lock`, it holds both locks: nest them in one order
+everywhere, or two commands may wait for each other, which `dump` shows.
 
 Exit status: the command's own, 128 and the number of the signal that ended it or the wait, or:
   69   no endpoint of etcd answered
@@ -62,7 +67,7 @@ pub(crate) struct LockFlags {
     /// the members
     #[arg(long, value_name = "MS", default_value_t = 1_000)]
     margin: u64,
-    /// Wait at most so long for the lock
+    /// Wait at most so long for the lock; more than a clock can count is for ever, as without this
     #[arg(
         long,
         value_name = "SECONDS",
@@ -82,9 +87,9 @@ pub(crate) struct LockFlags {
     #[arg(long, value_name = "SIGNAL", default_value = "TERM", value_parser = ["TERM", "INT", "HUP", "KILL", "none"])]
     signal: String,
     /// Milliseconds before the deadline at which the command gets the signal: at most half of the lease
-    /// less the margin, for renewals come only after a third of that
-    #[arg(long, value_name = "MS", default_value_t = 500)]
-    grace: u64,
+    /// less the margin, for renewals come only after a third of that [default: 500, or that half]
+    #[arg(long, value_name = "MS")]
+    grace: Option<u64>,
     /// Name of the lock
     #[arg(value_parser = clap::builder::NonEmptyStringValueParser::new())]
     name: String,
@@ -100,108 +105,215 @@ pub(crate) struct LockFlags {
 pub(crate) fn run(flags: &LockFlags) -> Result<(), Failure> {
     let until = flags.wait.map(until).transpose()?.flatten();
     let margin = Duration::from_millis(flags.margin);
-    let most = Duration::from_secs(flags.ttl).saturating_sub(margin) / 2;
-    if Duration::from_millis(flags.grace) > most {
-        let why = format!(
-            "allowed with this --ttl and --margin: up to {}, or the command would get its signal before \
-             the lease is renewed",
-            most.as_millis()
-        );
-        return Err(Failure::option("--grace <MS>", flags.grace, why));
-    }
-    let session =
-        flags.etcd.session(Duration::from_secs(flags.ttl), margin).map_err(unreachable)?;
-    let mutex = Mutex::new(&session, &flags.name);
-    let events = events()?;
-    let interrupted = Cell::new(0);
-    let (began, told) = (Instant::now(), Cell::new(false));
-    let goes_on = || {
-        if began.elapsed() >= SILENCE && !told.replace(true) {
-            output::note(format_args!(
-                "waiting for {}; `lockstead cluster dump` shows who has it",
-                flags.name
-            ));
+    let grace = grace(flags, margin)?;
+    let events = Events::start(&flags.name, "no lock was asked for yet".into())?;
+    let opened = flags.etcd.session(Duration::from_secs(flags.ttl), margin).map_err(unreachable);
+    let session = match (opened, events.asked()) {
+        (Ok(session), _) => session,
+        (Err(Failure::Refused { text, .. }), Some(signal)) => {
+            let text = format!("{}: {}: {text}", flags.name, name_of(signal));
+            return Err(Failure::Refused { status: status_of_signal(signal), text });
         }
-        match events.1.try_recv() {
-            Ok(Event::Signal(signal)) => {
-                interrupted.set(signal);
-                false
+        (Err(failure), _) => return Err(failure),
+    };
+    events.leaves(None, unconfirmed(flags));
+    Owner { flags, grace, events: &events, session: &session }.run(until)
+}
+
+/// Says what becomes of a place of which etcd did not confirm that it is given up.
+fn unconfirmed(flags: &LockFlags) -> String {
+    let ttl = flags.ttl;
+    format!(
+        "etcd has not confirmed that the place is given up; it goes with its lease, within {ttl} s"
+    )
+}
+
+/// Whoever waits for the lock, and owns it then.
+struct Owner<'a> {
+    flags: &'a LockFlags,
+    grace: Duration,
+    events: &'a Events,
+    session: &'a Session,
+}
+
+impl Owner<'_> {
+    fn run(&self, until: Option<Instant>) -> Result<(), Failure> {
+        let Owner { flags, events, .. } = self;
+        let guard = match self.acquires(until) {
+            Ok(Locked::Acquired(guard)) => guard,
+            Ok(Locked::OwnerDied(inconsistent)) => self.repairs(inconsistent)?,
+            Ok(Locked::NotRecoverable) => {
+                return Err(refused(DIED, &ClusterError::NotRecoverable.to_string()));
             }
-            _ => true,
+            // Whatever else hindered it: this is what was asked for.
+            Err(_) if let Some(signal) = events.asked() => {
+                return Err(self.interrupted(signal, "the lock was not acquired"));
+            }
+            Err(error @ (ClusterError::Held | ClusterError::TimedOut)) => {
+                return Err(refused(BUSY, &format!("{}: {error}", flags.name)));
+            }
+            Err(error @ ClusterError::Unreachable { .. }) => {
+                return Err(refused(UNREACHABLE, &error.to_string()));
+            }
+            Err(error @ ClusterError::Lost(_)) => return Err(refused(LOST, &error.to_string())),
+            Err(error) => return Err(failed(error)),
+        };
+        let status = self.watch().run(&guard, &flags.command)?.map(status_of);
+        if let Some(status) = status {
+            let left = format!(
+                "the release was not confirmed; the lock goes with its lease, within {} s, and the next \
+                 owner may be told that this one died",
+                flags.ttl
+            );
+            events.leaves(Some(status), left);
         }
-    };
-    // In place of a line of this source, the same one for everybody. Not the arguments: whoever reads
-    // etcd is not to learn what secrets are among them.
-    let program = flags.command[0].to_string_lossy();
-    let patience = match flags.nonblock {
-        true => Patience::Never,
-        false => Patience::While { until, goes_on: &goes_on },
-    };
-    let locked = mutex.lock_as(patience, &program);
-    let guard = match locked {
-        Ok(Locked::Acquired(guard)) => guard,
-        Ok(Locked::OwnerDied(inconsistent)) => match flags.on_owner_died.as_str() {
+        match guard.unlock() {
+            Ok(()) => {}
+            Err(error @ (ClusterError::Lost(_) | ClusterError::Removed)) if status.is_some() => {
+                return Err(refused(LOST, &format!("while the command ran, {error}")));
+            }
+            // The lease ends with this process; the work is done.
+            Err(error) => output::note(format_args!("the release was not confirmed: {error}")),
+        }
+        match (status, events.asked()) {
+            (None, signal) => {
+                Err(self.interrupted(signal.unwrap_or(libc::SIGTERM), "the command was not run"))
+            }
+            (Some(0), _) => Ok(()),
+            (Some(status), _) => Err(Failure::Program(status)),
+        }
+    }
+
+    fn acquires(&self, until: Option<Instant>) -> Result<Locked<MutexGuard>, ClusterError> {
+        let Owner { flags, events, .. } = self;
+        let mutex = Mutex::new(self.session, &flags.name);
+        let (began, told) = (Instant::now(), Cell::new(false));
+        let goes_on = || {
+            if began.elapsed() >= SILENCE && !told.replace(true) {
+                output::note(format_args!(
+                    "waiting for {}; `lockstead cluster dump` shows who has it",
+                    flags.name
+                ));
+            }
+            events.asked().is_none()
+        };
+        let patience = match flags.nonblock {
+            true => Patience::Never,
+            false => Patience::While { until, goes_on: &goes_on },
+        };
+        // In place of a line of this source, the same one for everybody. Not the arguments: whoever reads
+        // etcd is not to learn what secrets are among them.
+        mutex.lock_as(patience, &flags.command[0].to_string_lossy())
+    }
+
+    fn watch(&self) -> Watch<'_> {
+        let signal = match self.flags.signal.as_str() {
+            "INT" => libc::SIGINT,
+            "HUP" => libc::SIGHUP,
+            "KILL" => libc::SIGKILL,
+            "none" => 0,
+            _ => libc::SIGTERM,
+        };
+        let (lease, grace) = (self.session.lease(), self.grace);
+        Watch { events: self.events, lease, signal, grace }
+    }
+
+    /// Does what is to be done where the last owner died. Where that is not done, whoever comes next is told
+    /// in this one's stead.
+    fn repairs(&self, inconsistent: Inconsistent<MutexGuard>) -> Result<MutexGuard, Failure> {
+        let (flags, events) = (self.flags, self.events);
+        if let Some(signal) = events.asked() {
+            return Err(self.leaves(inconsistent, |owner| {
+                owner.interrupted(signal, "nothing was repaired, and the command was not run")
+            }));
+        }
+        match flags.on_owner_died.as_str() {
             "run" => {
                 output::note(format_args!("the last owner of {} died", flags.name));
-                inconsistent.mark_consistent().map_err(failed)?
+                inconsistent.mark_consistent().map_err(failed)
             }
-            "fail" => {
-                // Whoever comes next is told in this one's stead.
-                inconsistent.leave_to_the_next().map_err(failed)?;
+            "fail" => Err(self.leaves(inconsistent, |_| {
                 let text = "the last owner died; repair what it left with --on-owner-died COMMAND";
-                return refuse(DIED, text);
-            }
+                refused(DIED, text)
+            })),
             repair => {
                 let words = ["sh".into(), "-c".into(), repair.into()];
-                match supervise(flags, (&inconsistent, session.lease()), &words, &events)? {
-                    status if status.success() => inconsistent.mark_consistent().map_err(failed)?,
-                    status => {
-                        inconsistent.leave_to_the_next().map_err(failed)?;
-                        return refuse(DIED, &format!("the repair failed ({status})"));
+                let ended = self.watch().run(&inconsistent, &words);
+                match ended {
+                    Ok(Some(status)) if status.success() => {
+                        inconsistent.mark_consistent().map_err(failed)
                     }
+                    Ok(status) => Err(self.leaves(inconsistent, |owner| match events.asked() {
+                        Some(signal) => owner.interrupted(
+                            signal,
+                            "nothing was repaired, and the command was not run",
+                        ),
+                        None => {
+                            let status = status.map(|status| status.to_string());
+                            let why = status.unwrap_or_else(|| "it was not started".into());
+                            refused(DIED, &format!("the repair failed ({why})"))
+                        }
+                    })),
+                    Err(failure) => Err(self.leaves(inconsistent, |_| failure)),
                 }
             }
-        },
-        Ok(Locked::NotRecoverable) => {
-            return refuse(DIED, &ClusterError::NotRecoverable.to_string());
         }
-        Err(error @ (ClusterError::Held | ClusterError::TimedOut)) => {
-            return refuse(BUSY, &format!("{}: {error}", flags.name));
-        }
-        Err(ClusterError::Cancelled) => {
-            let status = u8::try_from(128 + interrupted.get()).unwrap_or(1);
-            return refuse(
-                status,
-                &format!("{}: interrupted, the lock was not acquired", flags.name),
-            );
-        }
-        Err(error @ ClusterError::Unreachable { .. }) => {
-            return refuse(UNREACHABLE, &error.to_string());
-        }
-        Err(error @ ClusterError::Lost(_)) => return refuse(LOST, &error.to_string()),
-        Err(error) => return Err(failed(error)),
-    };
-    let status = supervise(flags, (&guard, session.lease()), &flags.command, &events)?;
-    match guard.unlock() {
-        Ok(()) => {}
-        Err(error @ (ClusterError::Lost(_) | ClusterError::Removed)) => {
-            return refuse(LOST, &format!("while the command ran, {error}"));
-        }
-        // The lease ends with this process; the work is done.
-        Err(error) => output::note(format_args!("the release was not confirmed: {error}")),
     }
-    match status_of(status) {
-        0 => Ok(()),
-        status => Err(Failure::Program(status)),
+
+    /// Leaves the repair to the next owner, and returns what is said then.
+    fn leaves(
+        &self,
+        inconsistent: Inconsistent<MutexGuard>,
+        says: impl FnOnce(&Self) -> Failure,
+    ) -> Failure {
+        match inconsistent.leave_to_the_next() {
+            // Its mark stays in etcd when the lease ends, and tells the next one as well.
+            Ok(()) | Err(ClusterError::Lost(_)) => {}
+            Err(error) => output::note(format_args!(
+                "that the repair is left to the next owner was not confirmed: {error}"
+            )),
+        }
+        says(self)
+    }
+
+    /// Returns how the command ends that a signal has asked to, with what came of it.
+    fn interrupted(&self, signal: i32, so: &str) -> Failure {
+        let left = match self.session.clone().close() {
+            Ok(()) => "its place is given up".into(),
+            Err(_) => unconfirmed(self.flags),
+        };
+        let text = format!("{}: {}: {so}; {left}", self.flags.name, name_of(signal));
+        refused(status_of_signal(signal), &text)
     }
 }
 
 /// Returns the end of a wait of so many seconds; `None` if no clock goes so far.
 fn until(seconds: f64) -> Result<Option<Instant>, Failure> {
-    let time = Duration::try_from_secs_f64(seconds).map_err(|_| {
-        Failure::option("--wait <SECONDS>", seconds, "allowed: a number of seconds from 0")
-    })?;
-    Ok(Instant::now().checked_add(time))
+    if seconds.is_nan() || seconds < 0.0 {
+        let value = format_args!("{seconds:?}");
+        let why = "allowed: a number of seconds from 0";
+        return Err(Failure::option("--wait <SECONDS>", value, why));
+    }
+    let time = Duration::try_from_secs_f64(seconds).ok();
+    Ok(time.and_then(|time| Instant::now().checked_add(time)))
+}
+
+/// Returns the time before the deadline at which the command gets its signal.
+fn grace(flags: &LockFlags, margin: Duration) -> Result<Duration, Failure> {
+    let most = Duration::from_secs(flags.ttl).saturating_sub(margin) / 2;
+    match flags.grace.map(Duration::from_millis) {
+        None => Ok(most.min(GRACE)),
+        // That the margin leaves nothing is said by the session, in its words.
+        Some(grace) if grace > most && !most.is_zero() => {
+            let why = format!(
+                "allowed with this --ttl and --margin: up to {}, or the command would get its signal \
+                 before the lease is renewed",
+                most.as_millis()
+            );
+            Err(Failure::option("--grace <MS>", grace.as_millis(), why))
+        }
+        Some(grace) => Ok(grace),
+    }
 }
 
 fn unreachable(failure: Failure) -> Failure {
@@ -211,123 +323,6 @@ fn unreachable(failure: Failure) -> Failure {
     }
 }
 
-fn refuse(status: u8, text: &str) -> Result<(), Failure> {
-    Err(Failure::Refused { status, text: text.to_owned() })
-}
-
-fn status_of(status: ExitStatus) -> u8 {
-    let code = status.code().or_else(|| status.signal().map(|signal| 128 + signal));
-    u8::try_from(code.unwrap_or(1)).unwrap_or(1)
-}
-
-/// Runs a command with the lock's token in its environment, and ends it before the lock may be another
-/// one's.
-fn supervise(
-    flags: &LockFlags,
-    (guard, lease): (&MutexGuard, i64),
-    words: &[OsString],
-    events: &(Sender<Event>, Receiver<Event>),
-) -> Result<ExitStatus, Failure> {
-    let deadline = guard.check().map_err(failed)?;
-    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let until = since_1970.unwrap_or_default() + deadline.remaining();
-    let mut command = Command::new(&words[0]);
-    command
-        .args(&words[1..])
-        .env("LOCKSTEAD_TOKEN", guard.token().to_string())
-        .env(UNDER, lease.to_string())
-        .env("LOCKSTEAD_DEADLINE", format!("{:.3}", until.as_secs_f64()))
-        // A group of its own gets the signals: a shell's children work under the lock, too.
-        .process_group(0)
-        .stdin(Stdio::inherit());
-    // SAFETY: between fork and exec nothing is called but `prctl`, which is async-signal-safe.
-    unsafe {
-        command.pre_exec(|| {
-            // If this process is killed the lease ends, and the command must not go on.
-            match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                0 => Ok(()),
-                _ => Err(io::Error::last_os_error()),
-            }
-        });
-    }
-    let child = command.spawn().map_err(|error| Failure::Refused {
-        status: if error.kind() == io::ErrorKind::NotFound { 127 } else { 126 },
-        text: format!("cannot start {}: {error}", words[0].display()),
-    })?;
-    watch_over(flags, guard, child, events)
-}
-
-fn watch_over(
-    flags: &LockFlags,
-    guard: &MutexGuard,
-    mut child: Child,
-    (sender, events): &(Sender<Event>, Receiver<Event>),
-) -> Result<ExitStatus, Failure> {
-    let group = libc::pid_t::try_from(child.id()).unwrap_or(0);
-    let signal = match flags.signal.as_str() {
-        "INT" => libc::SIGINT,
-        "HUP" => libc::SIGHUP,
-        "KILL" => libc::SIGKILL,
-        "none" => 0,
-        _ => libc::SIGTERM,
-    };
-    let send = |signal: i32| {
-        // SAFETY: a signal to a group of which this process has not yet waited for the leader, so that
-        // the number is still its own. Number 0 asks only whether it is there.
-        unsafe { libc::kill(-group, signal) };
-    };
-    let ended = sender.clone();
-    thread::spawn(move || ended.send(Event::Ended(child.wait())));
-    let grace = Duration::from_millis(flags.grace);
-    let mut warned = false;
-    loop {
-        // The deadline moves on while etcd answers: it is looked at again where it would have been.
-        let left = guard.safe_for();
-        let pause = if warned { left } else { left.saturating_sub(grace) };
-        match events.recv_timeout(pause.max(Duration::from_millis(1))) {
-            Ok(Event::Signal(signal)) => send(signal),
-            // It was asked to end, whatever it says of that.
-            Ok(Event::Ended(Ok(status))) if warned => {
-                return Err(Failure::Refused {
-                    status: LOST,
-                    text: format!(
-                        "the lease ran out, and the command ended as it was told ({status})"
-                    ),
-                });
-            }
-            Ok(Event::Ended(_)) if warned => return Err(lost()),
-            Ok(Event::Ended(status)) => {
-                return status.map_err(|error| Failure::Run(format!("cannot wait: {error}")));
-            }
-            Err(RecvTimeoutError::Disconnected) => {
-                return Err(Failure::Run("nobody waits for the command".into()));
-            }
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        let left = guard.safe_for();
-        if left.is_zero() && signal != 0 {
-            send(libc::SIGKILL);
-            output::note(format_args!("the lease was lost: the command was killed"));
-        } else if left <= grace && !warned && signal != 0 {
-            warned = true;
-            output::note(format_args!(
-                "the lease runs out in {left:.1?}: the command is signalled"
-            ));
-            send(signal);
-        } else if left > grace {
-            warned = false;
-        }
-        if left.is_zero() {
-            while let Ok(Event::Signal(signal)) = events.recv() {
-                send(signal);
-            }
-            return Err(lost());
-        }
-    }
-}
-
-/// Returns how the command ends whose lease was lost, or was about to be when it ended the other one.
-fn lost() -> Failure {
-    let text = "the lease ran out while the command ran, which was ended";
-    Failure::Refused { status: LOST, text: text.into() }
+fn refused(status: u8, text: &str) -> Failure {
+    Failure::Refused { status, text: text.to_owned() }
 }

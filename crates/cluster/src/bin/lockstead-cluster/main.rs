@@ -8,6 +8,7 @@ mod local;
 mod lock;
 mod signals;
 mod storm;
+mod supervise;
 mod top;
 
 use clap::{CommandFactory, Parser, Subcommand};

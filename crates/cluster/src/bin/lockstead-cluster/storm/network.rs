@@ -164,18 +164,18 @@ impl Network {
         self.clients[client].namespace.as_raw_fd()
     }
 
-    /// Sets a link down or up. One that cannot be is a fault that does not happen.
-    fn plug(name: &str, up: bool) {
+    /// Sets a link down or up; false if it cannot be.
+    fn plug(name: &str, up: bool) -> bool {
         let state = if up { "up" } else { "down" };
-        let _ = ip(&format!("link set {name} {state}\n"), None);
+        ip(&format!("link set {name} {state}\n"), None).is_ok()
     }
 
-    pub(super) fn plug_client(&self, client: usize, up: bool) {
-        Network::plug(&format!("c{client}"), up);
+    pub(super) fn plug_client(&self, client: usize, up: bool) -> bool {
+        Network::plug(&format!("c{client}"), up)
     }
 
-    pub(super) fn plug_peer(&self, member: usize, up: bool) {
-        Network::plug(&format!("p{member}"), up);
+    pub(super) fn plug_peer(&self, member: usize, up: bool) -> bool {
+        Network::plug(&format!("p{member}"), up)
     }
 
     /// Gives the link to a member a small bucket: what does not fit is late, or lost.
@@ -191,10 +191,8 @@ impl Network {
         }
     }
 
-    pub(super) fn slow_peer(&self, member: usize, slow: bool) {
-        if self.can_be_slow {
-            let _ = self.slow(member, slow);
-        }
+    pub(super) fn slow_peer(&self, member: usize, slow: bool) -> bool {
+        self.can_be_slow && self.slow(member, slow).is_ok()
     }
 
     /// Returns all namespaces; `None` is the one of the relays.
@@ -231,29 +229,29 @@ impl Network {
         run("iptables", &words, "", within).map(drop)
     }
 
-    /// Has packets of one place, both ways, be lost by chance, or no more. One that cannot be is a fault
-    /// that does not happen.
-    fn lossy(&self, place: &Place, percent: u8, begin: bool) {
+    /// Has packets of one place, both ways, be lost by chance, or no more; false if that can be nowhere.
+    fn lossy(&self, place: &Place, percent: u8, begin: bool) -> bool {
         if !self.can_lose {
-            return;
+            return false;
         }
         let within = place.namespace.as_raw_fd();
-        let _ = Network::lose(Some(within), None, percent, begin);
-        let _ = Network::lose(None, Some(&place.client), percent, begin);
-        let Some(peer) = &place.peer else { return };
+        let mut done = Network::lose(Some(within), None, percent, begin).is_ok();
+        done |= Network::lose(None, Some(&place.client), percent, begin).is_ok();
+        let Some(peer) = &place.peer else { return done };
         for other in self.members.iter().map(|member| member.namespace.as_raw_fd()) {
             if other != within {
-                let _ = Network::lose(Some(other), Some(peer), percent, begin);
+                done |= Network::lose(Some(other), Some(peer), percent, begin).is_ok();
             }
         }
+        done
     }
 
-    pub(super) fn lossy_client(&self, client: usize, percent: u8, begin: bool) {
-        self.lossy(&self.clients[client], percent, begin);
+    pub(super) fn lossy_client(&self, client: usize, percent: u8, begin: bool) -> bool {
+        self.lossy(&self.clients[client], percent, begin)
     }
 
-    pub(super) fn lossy_member(&self, member: usize, percent: u8, begin: bool) {
-        self.lossy(&self.members[member], percent, begin);
+    pub(super) fn lossy_member(&self, member: usize, percent: u8, begin: bool) -> bool {
+        self.lossy(&self.members[member], percent, begin)
     }
 
     /// Has no packets be lost any more, whoever they are of.
@@ -261,8 +259,11 @@ impl Network {
         if !self.can_lose {
             return Ok(());
         }
-        let flush = |namespace| run("iptables", &["-w", "-F", "INPUT"], "", namespace);
-        self.namespaces().try_for_each(|namespace| flush(namespace).map(drop))
+        let flush = |namespace| run("iptables", &["-w", "-F", "INPUT"], "", namespace).map(drop);
+        let names = ["the relays".to_owned()].into_iter();
+        let names = names.chain((0..self.members.len()).map(|member| format!("member {member}")));
+        let names = names.chain((0..self.clients.len()).map(|client| format!("client {client}")));
+        in_all(names.zip(self.namespaces()), flush)
     }
 
     /// Returns the number of packets that were lost by chance, as the kernel counted them.
@@ -276,5 +277,38 @@ impl Network {
             sum += number.ok_or_else(|| cannot("iptables", "no count"))?;
         }
         Ok(sum)
+    }
+}
+
+/// Does something in each of them, also after it failed in one.
+///
+/// # Errors
+/// All that failed, each with its name.
+fn in_all<T>(
+    all: impl Iterator<Item = (String, T)>,
+    mut does: impl FnMut(T) -> io::Result<()>,
+) -> io::Result<()> {
+    let failed = all.filter_map(|(name, each)| {
+        let error = does(each).err()?;
+        Some(format!("{name}: {error}"))
+    });
+    let failed: Vec<String> = failed.collect();
+    if failed.is_empty() { Ok(()) } else { Err(io::Error::other(failed.join("; "))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_fails_leaves_none_of_the_others_undone_and_all_that_fail_are_told() {
+        let mut done = Vec::new();
+        let all = [1, 2, 3, 4].map(|number| (format!("client {number}"), number));
+        let failed = in_all(all.into_iter(), |number| {
+            done.push(number);
+            if number % 2 == 0 { Err(io::Error::other("busy")) } else { Ok(()) }
+        });
+        assert_eq!(done, [1, 2, 3, 4]);
+        assert_eq!(failed.expect_err("two of them").to_string(), "client 2: busy; client 4: busy");
     }
 }

@@ -1,7 +1,7 @@
 //! The network of the storm: each client reaches each member through a relay of this process, which sees
 //! what is on its way, and holds, loses, repeats and delays it.
 
-use super::plan::{Aim, Fault, Moment};
+use super::plan::{Fault, Moment};
 use super::request::Request;
 use std::io::{self, BufReader, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -61,25 +61,36 @@ impl Line {
 
 /// What is to happen when the answer comes.
 #[derive(Default)]
-struct OnAnswer(Mutex<Option<Fault>>);
+struct OnAnswer(Mutex<Option<Hit>>);
 
 impl OnAnswer {
-    fn set(&self, fault: Fault) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(fault);
+    fn set(&self, hit: Hit) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(hit);
     }
 
-    fn take(&self) -> Option<Fault> {
+    fn take(&self) -> Option<Hit> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
+}
+
+/// A fault that meets a client.
+pub(super) struct Hit {
+    pub(super) fault: Fault,
+    /// It happens when the request was carried out, and before the answer.
+    pub(super) after: bool,
+    /// The moment and the fault, as they are counted.
+    pub(super) what: String,
 }
 
 /// Whoever decides what happens to what is on its way.
 pub(super) trait Strikes: Send + Sync {
     /// Returns the fault that waits for this moment of the client.
-    fn reached(&self, client: usize, moment: Moment) -> Option<Aim>;
+    fn reached(&self, client: usize, moment: Moment) -> Option<Hit>;
 
-    /// Carries a fault out, at a client, or at the member that serves it.
-    fn strike(&self, client: usize, member: Option<usize>, fault: Fault);
+    /// Carries a fault out, at a client, or at the member that serves it, and counts it; what concerns a
+    /// request alone the relay does itself, if this says so. False if the fault does not happen: all is to be
+    /// calm, or it cannot be done.
+    fn strike(&self, client: usize, member: Option<usize>, hit: &Hit) -> bool;
 }
 
 /// The way between one client and all members.
@@ -141,6 +152,10 @@ impl Relays {
 }
 
 impl Way {
+    fn strike(&self, member: usize, hit: &Hit) -> bool {
+        self.strikes.strike(self.client, Some(member), hit)
+    }
+
     /// Carries a connection's data in both directions until it ends in one.
     fn carry(&self, member: usize, socket: &TcpStream) {
         let Ok(other) = self.relays.connect(member) else { return };
@@ -155,9 +170,9 @@ impl Way {
             let _ = self.answers(member, &other, socket, on_answer, epoch);
             let _ = end();
         });
-        // What waited for an answer that never came happens now: it is counted already.
-        if let Some(fault) = on_answer.take().filter(|fault| !fault.of_request()) {
-            self.strikes.strike(self.client, Some(member), fault);
+        // What waited for an answer that never came happens now, unless it was to meet that answer.
+        if let Some(hit) = on_answer.take().filter(|hit| !hit.fault.of_request()) {
+            self.strike(member, &hit);
         }
     }
 
@@ -174,21 +189,29 @@ impl Way {
         while let Some(request) = Request::read(&mut reader)? {
             self.line.pass(epoch)?;
             let moment = request.moment();
-            if let Some(aim) = moment.and_then(|at| self.strikes.reached(self.client, at)) {
-                match aim.fault {
-                    Fault::LoseAnswer => on_answer.set(aim.fault),
-                    Fault::Delay(time) => thread::sleep(time),
-                    Fault::CopyLate(time) => {
-                        let relays = Arc::clone(&self.relays);
-                        thread::spawn(move || {
+            if let Some(hit) = moment.and_then(|at| self.strikes.reached(self.client, at)) {
+                match hit.fault {
+                    Fault::LoseAnswer => on_answer.set(hit),
+                    Fault::Delay(time) => {
+                        if self.strike(member, &hit) {
                             thread::sleep(time);
-                            // That it does not arrive is what happens to some of them.
-                            let _ = relays.copy(member, &request.bytes);
-                        });
-                        return Ok(());
+                        }
                     }
-                    fault if aim.after => on_answer.set(fault),
-                    fault => self.strikes.strike(self.client, Some(member), fault),
+                    Fault::CopyLate(time) => {
+                        if self.strike(member, &hit) {
+                            let relays = Arc::clone(&self.relays);
+                            thread::spawn(move || {
+                                thread::sleep(time);
+                                // That it does not arrive is what happens to some of them.
+                                let _ = relays.copy(member, &request.bytes);
+                            });
+                            return Ok(());
+                        }
+                    }
+                    _ if hit.after => on_answer.set(hit),
+                    _ => {
+                        self.strike(member, &hit);
+                    }
                 }
                 self.line.pass(epoch)?;
             }
@@ -211,10 +234,11 @@ impl Way {
             if number == 0 {
                 return Ok(());
             }
-            match on_answer.take() {
-                Some(Fault::LoseAnswer) => return Ok(()),
-                Some(fault) => self.strikes.strike(self.client, Some(member), fault),
-                None => {}
+            if let Some(hit) = on_answer.take()
+                && self.strike(member, &hit)
+                && matches!(hit.fault, Fault::LoseAnswer)
+            {
+                return Ok(());
             }
             self.line.pass(epoch)?;
             socket.write_all(&buffer[..number])?;

@@ -1,8 +1,10 @@
-//! All that the storm has started, and what it does to it.
+//! All that the storm has started, and what ends a fault.
+
+mod strikes;
 
 use super::judge::{Found, Judge};
 use super::network::Network;
-use super::plan::{Aim, Fault, Moment, Plan};
+use super::plan::{Moment, Plan};
 use super::relay::{Line, Relays, Strikes};
 use super::worker::{self, Broken, Start};
 use lockstead_cluster::member::{self, Members};
@@ -46,20 +48,25 @@ impl Client {
         lock(&self.child)
     }
 
-    fn kill(&self) {
-        if let Some(mut child) = self.child().take() {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
+    /// Kills its process; false if there is none.
+    fn kill(&self) -> bool {
+        let Some(mut child) = self.child().take() else { return false };
+        let killed = child.kill().is_ok();
+        let _ = child.wait();
+        killed
     }
 
-    fn stop(&self, stopped: bool) {
-        let child = self.child();
-        let Some(Ok(pid)) = child.as_ref().map(|child| libc::pid_t::try_from(child.id())) else {
-            return;
-        };
-        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
-        unsafe { libc::kill(pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
+    /// Stops its process, or has it go on; false if there is none.
+    fn stop(&self, stopped: bool) -> bool {
+        let mut child = self.child();
+        let Some(child) = child.as_mut() else { return false };
+        let Ok(pid) = libc::pid_t::try_from(child.id()) else { return false };
+        if !matches!(child.try_wait(), Ok(None)) {
+            return false;
+        }
+        // SAFETY: a signal to a child that has just not been waited for, nor can be while it is locked here: so
+        // the number is its own.
+        unsafe { libc::kill(pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) == 0 }
     }
 
     /// Says whether its process has ended.
@@ -259,14 +266,14 @@ impl World {
 
     /// Does to a client what waits for this moment.
     fn aimed(&self, client: usize, moment: Moment) {
-        if let Some(aim) = self.reached(client, moment) {
-            self.strike(client, None, aim.fault);
+        if let Some(hit) = self.reached(client, moment) {
+            self.strike(client, None, &hit);
         }
     }
 
-    /// Does something in the network, if there is one.
-    fn in_network(&self, what: impl FnOnce(&Network)) {
-        self.network.as_ref().map(what);
+    /// Does something in the network; false if there is none, or it cannot be done.
+    fn in_network(&self, what: impl FnOnce(&Network) -> bool) -> bool {
+        self.network.as_ref().is_some_and(what)
     }
 
     fn later(&self, time: Duration, due: Due) {
@@ -287,7 +294,9 @@ impl World {
             let member_is_well = || self.later(RECOVER, Due::Whole);
             match what {
                 Due::StartClient(client) => self.start_client(client)?,
-                Due::ContinueClient(client) => self.clients[client].stop(false),
+                Due::ContinueClient(client) => {
+                    self.clients[client].stop(false);
+                }
                 Due::MendClient(client, reset) => self.clients[client].line.mend(reset),
                 Due::PlugClient(client) => {
                     self.in_network(|network| network.plug_client(client, true));
@@ -354,7 +363,9 @@ impl World {
     }
 
     pub(super) fn kill_clients(&self) {
-        self.clients.iter().for_each(Client::kill);
+        for client in &self.clients {
+            client.kill();
+        }
     }
 
     pub(super) fn members(&self) -> MutexGuard<'_, Members> {
@@ -383,90 +394,6 @@ impl World {
             sum.add(&if over { each.judge.verdict() } else { each.judge.so_far().clone() });
         }
         sum
-    }
-}
-
-impl Strikes for World {
-    fn reached(&self, client: usize, moment: Moment) -> Option<Aim> {
-        if self.is_calm() {
-            return None;
-        }
-        let whole = !self.hurt.load(Ordering::Acquire);
-        let aim = self.lock_of(client).plan.reached(moment, whole)?;
-        if aim.fault.of_members() && self.hurt.swap(true, Ordering::AcqRel) {
-            return None;
-        }
-        let when = match (aim.fault.of_request(), moment) {
-            (true, _) | (_, Moment::Holding | Moment::Writing) => "",
-            _ if aim.after => ", when it was carried out",
-            _ => ", before it arrives",
-        };
-        *lock(&self.hits).entry(format!("{moment:?}{when}: {}", aim.fault)).or_default() += 1;
-        Some(aim)
-    }
-
-    fn strike(&self, client: usize, member: Option<usize>, fault: Fault) {
-        let calm = self.calm.read().unwrap_or_else(PoisonError::into_inner);
-        if *calm {
-            return;
-        }
-        let leader = self.leader.load(Ordering::Relaxed);
-        let who = &self.clients[client];
-        match fault {
-            Fault::KillClient => {
-                who.kill();
-                self.later(AGAIN, Due::StartClient(client));
-            }
-            Fault::StopClient(time) => {
-                who.stop(true);
-                self.later(time, Due::ContinueClient(client));
-            }
-            Fault::StopUntilNext(time) => {
-                who.stop(true);
-                self.lock_of(client).stopped.push((client, time));
-                // Should nobody come: whoever waits may be hurt as well.
-                self.later(Duration::from_secs(5 * self.ttl), Due::ContinueClient(client));
-            }
-            Fault::CutClient(time, reset) => {
-                who.line.cut();
-                self.later(time, Due::MendClient(client, reset));
-            }
-            Fault::UnplugClient(time) => {
-                self.in_network(|network| network.plug_client(client, false));
-                self.later(time, Due::PlugClient(client));
-            }
-            Fault::KillMember(time) => {
-                let member = member.unwrap_or(leader);
-                lock(&self.members).kill(member);
-                self.later(time, Due::StartMember(member));
-            }
-            Fault::KillLeader(time) => {
-                lock(&self.members).kill(leader);
-                self.later(time, Due::StartMember(leader));
-            }
-            Fault::PauseLeader(time) | Fault::StopLeader(time) => {
-                lock(&self.members).stop(leader, true);
-                self.later(time, Due::ContinueMember(leader));
-            }
-            Fault::IsolateLeader(time) => {
-                self.in_network(|network| network.plug_peer(leader, false));
-                self.later(time, Due::JoinMember(leader));
-            }
-            Fault::SlowLeader(time) => {
-                self.in_network(|network| network.slow_peer(leader, true));
-                self.later(time, Due::QuickMember(leader));
-            }
-            Fault::LossyClient(time, percent) => {
-                self.in_network(|network| network.lossy_client(client, percent, true));
-                self.later(time, Due::WholeClient(client, percent));
-            }
-            Fault::LossyLeader(time, percent) => {
-                self.in_network(|network| network.lossy_member(leader, percent, true));
-                self.later(time, Due::WholeMember(leader, percent));
-            }
-            // The relay's own.
-            Fault::LoseAnswer | Fault::Delay(_) | Fault::CopyLate(_) => {}
-        }
     }
 }
 

@@ -2,9 +2,13 @@
 
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{Locked, Mutex, Session, SessionOptions};
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, ExitStatus, Output, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
 use std::time::{Duration, Instant};
+
+mod signals;
 
 const BOUND: Duration = Duration::from_secs(30);
 
@@ -43,6 +47,78 @@ fn wait_until(members: &Members, name: &str, wanted: impl Fn(usize) -> bool) {
             return;
         }
         assert!(Instant::now() < until, "the places of {name} never came");
+    }
+}
+
+/// Ends a process that a failed test would leave behind.
+struct Ends(std::process::Child);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl Ends {
+    /// Sends the process a signal.
+    fn signal(&self, signal: i32) {
+        let pid = libc::pid_t::try_from(self.0.id()).expect("a number of a process");
+        // SAFETY: a signal to a child that only `self` waits for, which is still there: where it has ended
+        // already its number is its own until then.
+        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
+    }
+
+    /// Waits until the process has ended.
+    fn ended(&mut self) -> ExitStatus {
+        let mut ended = None;
+        come("the end of a process", || {
+            ended = self.0.try_wait().expect("its status");
+            ended.is_some()
+        });
+        ended.expect("it has ended")
+    }
+
+    /// Waits until the process has a thread of this name.
+    fn wait_for_thread(&self, name: &str) {
+        let folder = format!("/proc/{}/task", self.0.id());
+        come(name, || {
+            let threads = std::fs::read_dir(&folder).into_iter().flatten().flatten();
+            let mut names =
+                threads.map(|thread| std::fs::read_to_string(thread.path().join("comm")));
+            names.any(|found| found.is_ok_and(|found| found.trim_end() == name))
+        });
+    }
+}
+
+/// Waits until something is so.
+fn come(what: &str, mut is: impl FnMut() -> bool) {
+    let until = Instant::now() + BOUND;
+    while !is() {
+        assert!(Instant::now() < until, "it never came: {what}");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Returns the lines of an output, as they come.
+fn lines(output: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        let mut all = BufReader::new(output).lines().map_while(Result::ok);
+        all.try_for_each(|line| sender.send(line))
+    });
+    lines
+}
+
+/// Returns the rest of an output, once it ends.
+fn rest(lines: &Receiver<String>) -> Vec<String> {
+    let mut all = Vec::new();
+    loop {
+        match lines.recv_timeout(BOUND) {
+            Ok(line) => all.push(line),
+            Err(mpsc::RecvTimeoutError::Disconnected) => return all,
+            Err(error) => panic!("{error} after {all:?}"),
+        }
     }
 }
 
@@ -98,22 +174,16 @@ fn a_command_is_ended_before_its_lock_may_be_anothers() {
     let mut members = Members::start(1).expect("etcd starts");
     let words =
         ["lock", "--ttl", "3", "--margin", "500", "a", "--", "sh", "-c", "echo in; sleep 100"];
-    let mut child = command(&members, &words)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("it runs");
+    let mut child = Ends(
+        command(&members, &words)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it runs"),
+    );
     wait_for_places(&members, "a", 1);
     members.kill(0);
-    let until = Instant::now() + BOUND;
-    let status = loop {
-        if let Some(status) = child.try_wait().expect("its status") {
-            break status;
-        }
-        assert!(Instant::now() < until, "the command was not ended");
-        std::thread::yield_now();
-    };
-    assert_eq!(status.code(), Some(76));
+    assert_eq!(child.ended().code(), Some(76));
 }
 
 #[test]
@@ -141,7 +211,7 @@ fn threads_that_wait_for_each_other_over_two_sessions_are_named() {
         let (status, text, errors) = run(members, &["dump"]);
         assert_eq!(status, Some(3), "{text}{errors}");
         assert!(text.contains("DEADLOCK: 2 threads wait for each other"), "{text}");
-        assert!(text.contains("tests/command.rs"), "{text}");
+        assert!(text.contains("tests/command/main.rs"), "{text}");
         let (status, json, _) = run(members, &["dump", "--json"]);
         assert_eq!(status, Some(3));
         let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
@@ -188,16 +258,6 @@ fn members_are_asked_in_vain(words: &[&str]) {
     assert!(output.status.code() == Some(1) && errors.contains("--endpoints"), "{errors}");
 }
 
-/// Ends a process that a failed test would leave behind.
-struct Ends(std::process::Child);
-
-impl Drop for Ends {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 #[test]
 fn a_client_that_was_stopped_past_its_lease_ends_its_command_before_it_does_more() {
     if member::program().is_none() {
@@ -208,72 +268,17 @@ fn a_client_that_was_stopped_past_its_lease_ends_its_command_before_it_does_more
     let words = ["lock", "--ttl", "2", "--margin", "500", "a", "--", "sleep", "100"];
     let mut child = Ends(command(&members, &words).spawn().expect("it runs"));
     wait_for_places(&members, "a", 1);
-    let pid = libc::pid_t::try_from(child.0.id()).expect("a number of a process");
-    let signal = |signal| {
-        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
-        assert_eq!(unsafe { libc::kill(pid, signal) }, 0);
-    };
-    signal(libc::SIGSTOP);
+    child.signal(libc::SIGSTOP);
     // The lease ends, and the next one is told.
     let next = session(&members);
     let locked = Mutex::new(&next, "a").lock_timeout(BOUND).expect("acquired");
     assert!(matches!(locked, Locked::OwnerDied(_)), "{locked:?}");
     let guard = locked.recover(|_| ()).expect("consistent");
-    signal(libc::SIGCONT);
-    let until = Instant::now() + BOUND;
-    let status = loop {
-        if let Some(status) = child.0.try_wait().expect("its status") {
-            break status;
-        }
-        assert!(Instant::now() < until, "the command was not ended");
-        std::thread::yield_now();
-    };
-    assert_eq!(status.code(), Some(76));
+    child.signal(libc::SIGCONT);
+    assert_eq!(child.ended().code(), Some(76));
     // Its late release has done the next owner no harm.
     guard.confirm().expect("held");
     guard.unlock().expect("released");
-}
-
-#[test]
-fn a_signal_gives_up_the_place_of_a_waiter_and_reaches_the_command_of_an_owner() {
-    if member::program().is_none() {
-        println!("skipped: etcd is not installed");
-        return;
-    }
-    let members = Members::start(1).expect("etcd starts");
-    // Not SIGINT, which the shell that runs tests in the background has them ignore.
-    let ended = |mut child: Ends| {
-        let pid = libc::pid_t::try_from(child.0.id()).expect("a number of a process");
-        // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
-        assert_eq!(unsafe { libc::kill(pid, libc::SIGTERM) }, 0);
-        let until = Instant::now() + BOUND;
-        loop {
-            if let Some(status) = child.0.try_wait().expect("its status") {
-                return status.code();
-            }
-            assert!(Instant::now() < until, "the signal did not end it");
-            std::thread::yield_now();
-        }
-    };
-    // A lease longer than all waits here: what is given up only with it comes too late.
-    let start = |words: &[&str]| {
-        let words = [&["lock", "--ttl", "600", "a", "--"], words].concat();
-        Ends(command(&members, &words).stdout(Stdio::piped()).spawn().expect("it runs"))
-    };
-    let script = "trap 'exit 5' TERM; echo in; while :; do sleep 0.05; done";
-    let mut owner = start(&["sh", "-c", script]);
-    let mut said = String::new();
-    let output = owner.0.stdout.take().expect("a pipe");
-    BufReader::new(output).read_line(&mut said).expect("its output");
-    let waiter = start(&["true"]);
-    wait_for_places(&members, "a", 2);
-    assert_eq!(ended(waiter), Some(128 + libc::SIGTERM));
-    wait_for_places(&members, "a", 1);
-    assert_eq!(ended(owner), Some(5));
-    // It was released, and nobody died.
-    let next = session(&members);
-    let locked = Mutex::new(&next, "a").try_lock().expect("free");
-    assert!(matches!(locked, Locked::Acquired(_)), "{locked:?}");
 }
 
 #[test]
@@ -344,45 +349,17 @@ fn a_lock_under_which_nobody_is_has_no_key_left() {
 }
 
 #[test]
-fn a_signal_that_is_ignored_as_under_nohup_ends_nothing() {
+fn a_grace_that_nobody_gave_fits_and_a_wait_that_no_clock_counts_is_for_ever() {
     if member::program().is_none() {
         println!("skipped: etcd is not installed");
         return;
     }
     let members = Members::start(1).expect("etcd starts");
-    let holder = session(&members);
-    let guard = Mutex::new(&holder, "kept").lock().expect("asked").acquired().expect("nobody died");
-    let script = "trap '' HUP; exec \"$0\" lock kept -- sleep 1";
-    let mut waiter = Command::new("sh");
-    waiter.args(["-c", script, env!("CARGO_BIN_EXE_lockstead-cluster")]);
-    waiter.env("LOCKSTEAD_ENDPOINTS", members.endpoints()).stdin(Stdio::null());
-    let mut waiter = waiter.spawn().expect("it runs");
-    wait_for_places(&members, "kept", 2);
-    let pid = i32::try_from(waiter.id()).expect("a process id");
-    // SAFETY: the child has not been waited for, so the number is still its own.
-    assert_eq!(unsafe { libc::kill(pid, libc::SIGHUP) }, 0);
-    guard.unlock().expect("it was held");
-    assert_eq!(waiter.wait().expect("it ends").code(), Some(0), "neither the wait nor the command");
-}
-
-#[test]
-fn a_long_wait_is_told_once() {
-    if member::program().is_none() {
-        println!("skipped: etcd is not installed");
-        return;
+    for words in [&["--ttl", "2", "--margin", "1500"][..], &["--wait", "1e300"], &["--wait", "inf"]]
+    {
+        let words = [&["lock"], words, &["a", "--", "true"]].concat();
+        assert_eq!(run(&members, &words), (Some(0), String::new(), String::new()), "{words:?}");
     }
-    let members = Members::start(1).expect("etcd starts");
-    let holder = session(&members);
-    let guard = Mutex::new(&holder, "long").lock().expect("asked").acquired().expect("nobody died");
-    let mut waiter = command(&members, &["lock", "long", "--", "true"]);
-    let mut waiter = waiter.stderr(Stdio::piped()).spawn().expect("it runs");
-    let mut errors = BufReader::new(waiter.stderr.take().expect("a pipe")).lines();
-    // It comes by itself, while nobody gives the lock back.
-    let told = errors.next().expect("a line").expect("text");
-    assert!(told.contains("waiting for long") && told.contains("dump"), "{told}");
-    guard.unlock().expect("it was held");
-    assert!(waiter.wait().expect("it ends").success());
-    assert_eq!(errors.count(), 0);
 }
 
 #[test]
@@ -390,7 +367,9 @@ fn what_cannot_be_done_is_said_before_etcd_is_asked() {
     for (words, says) in [
         (&["lock", "", "--", "true"][..], "<NAME>"),
         (&["lock", "--wait", "-1", "a", "--", "true"], "from 0"),
+        (&["lock", "--wait", "nan", "a", "--", "true"], "from 0"),
         (&["lock", "--grace", "4501", "a", "--", "true"], "up to 4500"),
+        (&["lock", "--grace", "4501", "--signal", "none", "a", "--", "true"], "up to 4500"),
         (&["lock", "--endpoints", "http://a,https://b", "a", "--", "true"], "--cacert"),
         (&["ls", "--endpoints", "https://a"], "--cacert"),
         (&["bench", "--turns", "0"], "--turns"),
