@@ -9,11 +9,10 @@
 //! ```text
 //!   frame of a thread ──lsda──▶ landing pad ──run──▶ events ──awaited──▶ releases the lock?
 //!        │ registers               state, overlay, value:            search: does it hold it,
-//!        └────────────────────────▶ execute, arithmetic, vector      or wait for a condition?
+//!        └────────────────────────▶ one folder a processor           or wait for a condition?
 //! ```
 //!
-//! What runs is x86-64: on other processors no code is run, and no holder is found by it
-//! ([`runs_code`]).
+//! What runs is code of the processor that the command runs on.
 //!
 //! Nothing here is bound to a process but by [`ReadableMemory`](crate::memory::ReadableMemory) and
 //! by what is known of its code ([`run::KnownCode`]): tests bring their own.
@@ -23,8 +22,8 @@
 //! | [`lsda`] | which landing pad a call has |
 //! | [`value`] | numbers of which some bits are not known |
 //! | [`overlay`] | the process's memory, with what a run has written over it |
-//! | [`state`] | registers, flags and operands |
-//! | [`arithmetic`], [`execute`], [`vector`] | the instructions |
+//! | [`processor`] | what a run asks of a processor; a folder for each has registers and instructions |
+//! | [`state`] | what a run is at |
 //! | [`functions`], [`code`] | which calls are followed, and what the others do |
 //! | [`run`] | one run, and its bounds |
 //! | [`event`] | what others could see of it |
@@ -36,27 +35,21 @@
 //! | [`stack`] | what it may hold |
 
 pub mod abseil;
-pub mod arithmetic;
 pub mod awaited;
 pub mod code;
 pub mod event;
-pub mod execute;
 pub mod functions;
 pub mod lsda;
 pub mod moment;
 pub mod overlay;
+pub mod processor;
 pub mod run;
-#[cfg(all(test, target_arch = "x86_64"))]
+#[cfg(test)]
 mod run_tests;
 pub mod search;
 pub mod shape;
 pub mod stack;
 pub mod state;
 pub mod value;
-pub mod vector;
-
-/// Tells whether the code of programs on this processor is understood.
-#[must_use]
-pub const fn runs_code() -> bool {
-    cfg!(target_arch = "x86_64")
-}
+#[cfg(any(test, target_arch = "x86_64"))]
+pub mod x86_64;

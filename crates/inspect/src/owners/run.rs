@@ -14,16 +14,12 @@
 //! may be deep in; at any of these ends it ends.
 
 use super::event::{Event, RunEnd};
-use super::execute::{execute, jumps};
 use super::functions::KnownFunction;
 use super::overlay::{NOWHERE, ReadPages, is_nowhere};
+use super::processor::{Destination, Native, Processor, Step};
 use super::state::State;
 use super::value::Value;
-use crate::proc::futex::FUTEX;
-use iced_x86::{
-    Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpKind,
-    Register,
-};
+use lockstead_unwind::arch::without_signature;
 use std::cell::RefCell;
 use std::collections::HashMap;
 
@@ -78,13 +74,13 @@ pub trait KnownCode {
 }
 
 /// Code that was decoded, for the runs of one look.
-pub struct DecodedCode<'p> {
+pub struct DecodedCode<'p, P: Processor = Native> {
     pages: &'p ReadPages<'p>,
-    known: RefCell<HashMap<u64, Instruction>>,
+    known: RefCell<HashMap<u64, P::Instruction>>,
     steps: std::cell::Cell<u64>,
 }
 
-impl<'p> DecodedCode<'p> {
+impl<'p, P: Processor> DecodedCode<'p, P> {
     /// Knows none yet. `steps`: the most that all runs may take together.
     #[must_use]
     pub fn new(pages: &'p ReadPages<'p>, steps: u64) -> Self {
@@ -113,18 +109,15 @@ impl<'p> DecodedCode<'p> {
         self.steps.set(self.steps.get().saturating_sub(steps));
     }
 
-    fn at(&self, address: u64) -> Option<Instruction> {
+    fn at(&self, address: u64) -> Option<P::Instruction> {
         let mut known = self.known.borrow_mut();
         if let Some(instruction) = known.get(&address) {
             return Some(*instruction);
         }
-        let mut bytes = [0; 15];
-        let length = self.pages.bytes(address, &mut bytes);
-        let mut decoder = Decoder::with_ip(64, &bytes[..length], address, DecoderOptions::NONE);
-        let instruction = decoder.decode();
-        if instruction.is_invalid() {
-            return None;
-        }
+        let mut bytes = [0; 16];
+        let bytes = &mut bytes[..P::LONGEST];
+        let length = self.pages.bytes(address, bytes);
+        let instruction = P::decode(&bytes[..length], address)?;
         if known.len() < MOST_DECODED {
             known.insert(address, instruction);
         }
@@ -159,8 +152,8 @@ impl Ran {
     }
 }
 
-struct Runner<'r, 'p> {
-    state: State<'p>,
+struct Runner<'r, 'p, P: Processor> {
+    state: State<'p, P>,
     code: &'r dyn KnownCode,
     /// Calls that have not returned.
     depth: u32,
@@ -176,7 +169,12 @@ struct Runner<'r, 'p> {
 
 /// Runs from a state on. `leaves`: the run goes on where the frame that it begins in returns.
 #[must_use]
-pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, leaves: bool) -> Ran {
+pub fn run<P: Processor>(
+    state: State<'_, P>,
+    code: &dyn KnownCode,
+    decoded: &DecodedCode<'_, P>,
+    leaves: bool,
+) -> Ran {
     let mut runner = Runner {
         state,
         code,
@@ -188,7 +186,6 @@ pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, le
         frames_left: 0,
         vague: false,
     };
-    let mut information = InstructionInfoFactory::new();
     let mut end = RunEnd::Bound;
     let mut left = MOST_STEPS.min(decoded.left());
     let before = left;
@@ -198,7 +195,7 @@ pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, le
             break;
         };
         let (moved, frames_left) = (runner.state.moved, runner.frames_left);
-        let stepped = runner.step(&instruction, &mut information);
+        let stepped = runner.step(&instruction);
         runner.left.resize(runner.events.len(), frames_left);
         if let Err(why) = stepped {
             end = why;
@@ -210,66 +207,32 @@ pub fn run(state: State<'_>, code: &dyn KnownCode, decoded: &DecodedCode<'_>, le
     Ran { events: runner.events, end, vague: runner.vague, left: runner.left }
 }
 
-impl Runner<'_, '_> {
-    fn step(
-        &mut self,
-        instruction: &Instruction,
-        information: &mut InstructionInfoFactory,
-    ) -> Result<(), RunEnd> {
-        let next = instruction.next_ip();
-        self.state.pc = next;
-        match instruction.flow_control() {
-            FlowControl::Next => {
-                execute(&mut self.state, instruction, information, &mut self.events)
-            }
-            FlowControl::ConditionalBranch => {
-                if !instruction.is_jcc_short_or_near() {
-                    return Err(RunEnd::BadCode);
+impl<P: Processor> Runner<'_, '_, P> {
+    fn step(&mut self, instruction: &P::Instruction) -> Result<(), RunEnd> {
+        match P::step(&mut self.state, instruction, &mut self.events)? {
+            Step::Done => Ok(()),
+            Step::Jumps(target) => match self.code.callee(target) {
+                Callee::Known(function) => self.known(function, true),
+                _ => {
+                    self.state.pc = target;
+                    Ok(())
                 }
-                let taken = jumps(&self.state, instruction).ok_or(RunEnd::UnknownJump)?;
-                if taken {
-                    self.state.pc = instruction.near_branch_target();
-                }
-                Ok(())
-            }
-            FlowControl::UnconditionalBranch => {
-                let target = instruction.near_branch_target();
-                match self.code.callee(target) {
-                    Callee::Known(function) => self.known(function, true),
-                    _ => {
-                        self.state.pc = target;
-                        Ok(())
-                    }
-                }
-            }
-            FlowControl::IndirectBranch => self.transfer(instruction, true),
-            FlowControl::Call if instruction.mnemonic() == Mnemonic::Syscall => {
-                let number = self.state.full(Register::RAX);
-                let arguments = [Register::RDI, Register::RSI];
-                let [word, operation] = arguments.map(|register| self.state.full(register));
-                self.system_call(number, word, operation)?;
-                self.state.set_full(Register::RAX, Value::UNKNOWN);
-                self.state.set_full(Register::RCX, Value::UNKNOWN);
-                self.state.set_full(Register::R11, Value::UNKNOWN);
-                Ok(())
-            }
-            FlowControl::Call | FlowControl::IndirectCall => self.transfer(instruction, false),
-            FlowControl::Return => self.leave(),
-            FlowControl::Exception | FlowControl::Interrupt | FlowControl::XbeginXabortXend => {
-                Err(RunEnd::Stopped)
+            },
+            Step::Calls(to) => self.transfer(to, false),
+            Step::JumpsBy(to) => self.transfer(to, true),
+            Step::Returns(to) => self.leave(to),
+            Step::AsksKernel([number, word, operation]) => {
+                self.system_call(number, word, operation)
             }
         }
     }
 
     /// Calls a function, or jumps to one that returns to the caller's caller.
-    fn transfer(&mut self, instruction: &Instruction, tail: bool) -> Result<(), RunEnd> {
+    fn transfer(&mut self, to: Destination, tail: bool) -> Result<(), RunEnd> {
         // Whatever gets the exception decides what becomes of it.
-        let exception = self.state.full(Register::RDI).get(8) == Some(EXCEPTION);
+        let exception = self.state.processor.arguments()[0].get(8) == Some(EXCEPTION);
         let mut target = None;
-        if instruction.op_kind(0) == OpKind::Memory
-            && let Ok(slot) = self.state.address(instruction)
-            && let Some(imported) = self.code.import(slot)
-        {
+        if let Some(imported) = to.slot.and_then(|slot| self.code.import(slot)) {
             match imported {
                 Imported::Known(function) => return self.known(function, tail),
                 Imported::Skipped if exception => return Err(RunEnd::Resumed),
@@ -277,14 +240,11 @@ impl Runner<'_, '_> {
                 Imported::At(address) => target = Some(address),
             }
         }
-        let target = match target {
+        let target = match target.or(to.address.get(8)) {
             Some(target) => target,
-            None => match self.state.operand(instruction, 0)?.get(8) {
-                Some(target) => target,
-                // A call through a pointer that is not known returns, as any other.
-                None if !tail => return self.skip(false),
-                None => return Err(RunEnd::UnknownJump),
-            },
+            // A call through a pointer that is not known returns, as any other.
+            None if !tail => return self.skip(false),
+            None => return Err(RunEnd::UnknownJump),
         };
         match self.code.callee(target) {
             Callee::Known(function) => self.known(function, tail),
@@ -297,8 +257,8 @@ impl Runner<'_, '_> {
                     if self.depth > MOST_DEPTH {
                         return Err(RunEnd::Bound);
                     }
-                    let next = Value::of(self.state.pc);
-                    self.state.push(next)?;
+                    let next = self.state.pc;
+                    P::enter(&mut self.state, next)?;
                 }
                 self.state.pc = target;
                 Ok(())
@@ -306,13 +266,14 @@ impl Runner<'_, '_> {
         }
     }
 
-    fn leave(&mut self) -> Result<(), RunEnd> {
+    fn leave(&mut self, to: Value) -> Result<(), RunEnd> {
         match self.depth.checked_sub(1) {
             Some(depth) => self.depth = depth,
             None if self.leaves => self.frames_left += 1,
             None => return Err(RunEnd::Stopped),
         }
-        let to = self.state.pop()?.get(8).ok_or(RunEnd::UnknownJump)?;
+        let to = to.get(8).ok_or(RunEnd::UnknownJump)?;
+        let to = without_signature(to, |at| self.code.callee(at) != Callee::Nothing);
         if is_nowhere(to) || self.code.callee(to) == Callee::Nothing {
             return Err(RunEnd::BadCode);
         }
@@ -326,14 +287,21 @@ impl Runner<'_, '_> {
 
     /// Goes on behind a function that is not followed.
     fn skip(&mut self, tail: bool) -> Result<(), RunEnd> {
-        self.state.forget_scratch();
-        if tail { self.leave() } else { Ok(()) }
+        self.go_on(Value::UNKNOWN, tail)
+    }
+
+    /// Goes on behind a function that has returned this.
+    fn go_on(&mut self, result: Value, tail: bool) -> Result<(), RunEnd> {
+        // Where it returns to may be in a register that it may change.
+        let returns_to = if tail { Some(P::leave(&mut self.state)?) } else { None };
+        self.state.processor.forget_scratch();
+        self.state.processor.set_result(result);
+        returns_to.map_or(Ok(()), |to| self.leave(to))
     }
 
     fn known(&mut self, function: KnownFunction, tail: bool) -> Result<(), RunEnd> {
         use KnownFunction as F;
-        let [first, second, third] =
-            [Register::RDI, Register::RSI, Register::RDX].map(|register| self.state.full(register));
+        let [first, second, third] = self.state.processor.arguments();
         let mut result = Value::UNKNOWN;
         match function {
             F::Unlocks => {
@@ -362,9 +330,7 @@ impl Runner<'_, '_> {
             F::Compares => result = self.compare(first, second, third)?,
             F::Calls => self.system_call(first, second, third)?,
         }
-        self.state.forget_scratch();
-        self.state.set_full(Register::RAX, result);
-        if tail { self.leave() } else { Ok(()) }
+        self.go_on(result, tail)
     }
 
     fn see(&mut self, lock: Value, event: impl FnOnce(u64) -> Event) {
@@ -380,7 +346,7 @@ impl Runner<'_, '_> {
         const WAKES_AND_MORE: [u64; 2] = [3, 5];
         /// Private, and by the wall clock.
         const OPTIONS: u64 = 0x180;
-        if number.get(4) == Some(FUTEX as u64) {
+        if number.get(4) == Some(P::FUTEX) {
             let operation = operation.get(4).map(|operation| operation & !OPTIONS);
             let is_of = |some: [u64; 2]| operation.is_some_and(|known| some.contains(&known));
             if is_of(WAKES) {
@@ -390,8 +356,8 @@ impl Runner<'_, '_> {
                 return Err(RunEnd::Blocked);
             }
         }
-        match number.get(4).map(|number| number as i64) {
-            Some(libc::SYS_exit | libc::SYS_exit_group) => Err(RunEnd::Stopped),
+        match number.get(4) {
+            Some(number) if P::ENDING.contains(&number) => Err(RunEnd::Stopped),
             _ => Ok(()),
         }
     }

@@ -14,6 +14,7 @@ use super::event::RunEnd;
 use super::lsda::Landing;
 use super::moment::{FrameMoment, ThreadMoment};
 use super::overlay::Overlay;
+use super::processor::{Native, Processor};
 use super::run::{DecodedCode, EXCEPTION, KnownCode, Ran, run};
 use super::shape::{AwaitedLock, LockShape, Touch};
 use super::state::State;
@@ -237,9 +238,6 @@ impl OwnerSearch<'_> {
     }
 
     fn pad(&self, thread: &ThreadMoment, frame: &FrameMoment, pad: u64) -> Ran {
-        if !super::runs_code() {
-            return Ran::nothing();
-        }
         let registers = frame.registers.with(UnwindRegister(0), Some(EXCEPTION));
         // The exception is none that the frame catches.
         let registers = registers.with(UnwindRegister(1), Some(0));
@@ -249,7 +247,7 @@ impl OwnerSearch<'_> {
 
     /// Runs on where the call returns that a frame is in.
     fn onwards(&self, thread: &ThreadMoment, at: usize, leaves: bool) -> Ran {
-        let frame = thread.frames.get(at).filter(|_| super::runs_code());
+        let frame = thread.frames.get(at);
         let Some(frame) = frame else { return Ran::nothing() };
         let is_innermost = innermost(thread) == Some(at);
         let returned = (is_innermost && thread.returns_zero).then_some(0);
@@ -274,7 +272,8 @@ impl OwnerSearch<'_> {
 
     fn state(&self, thread: &ThreadMoment, registers: &Registers, pc: u64) -> State<'_> {
         let memory = Overlay::new(self.decoded.pages());
-        let mut state = State::new(memory, registers, pc);
+        let known = |number| registers.get(UnwindRegister(number));
+        let mut state = State::new(memory, Native::with(known), pc);
         state.thread_pointer = thread.thread_pointer;
         state.canary = self.canary;
         state

@@ -1,7 +1,7 @@
 //! The arithmetic of an emulated run: results and flags.
 
+use super::super::value::{Value, mask};
 use super::state::Flags;
-use super::value::{Value, mask};
 
 /// Returns the sum of two numbers and a carry, and sets the flags.
 pub fn add(flags: &mut Flags, a: Value, b: Value, carry: Option<bool>, size: usize) -> Value {

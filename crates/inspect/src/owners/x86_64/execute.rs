@@ -4,38 +4,28 @@
 //! Those that clean-up code is made of are done as the processor does them. Of all others the
 //! decoder says which registers, flags and memory they write: these are not known afterwards.
 
+use super::super::event::{Change, Event, RunEnd};
+use super::super::state::State;
+use super::super::value::Value;
 use super::arithmetic::{self, Shift, add, holds, shift, subtract};
-use super::event::{Change, Event, RunEnd};
-use super::state::{Flags, NoOperand, State};
-use super::value::Value;
+use super::state::{Flags, X86};
 use super::vector;
 use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register};
 
 /// The most bytes that a repeated instruction may move.
 const MOST_REPEATS: u64 = 16 << 10;
 
-impl From<NoOperand> for RunEnd {
-    fn from(why: NoOperand) -> Self {
-        match why {
-            NoOperand::Unknown => RunEnd::UnknownStore,
-            NoOperand::Memory => RunEnd::NoMemory,
-            NoOperand::Kind => RunEnd::BadCode,
-        }
-    }
-}
-
 /// Does one instruction that does not jump; what others could see goes to `events`.
 ///
 /// # Errors
 /// The run cannot go on.
 pub fn execute(
-    state: &mut State<'_>,
+    state: &mut State<'_, X86>,
     instruction: &Instruction,
-    information: &mut InstructionInfoFactory,
     events: &mut Vec<Event>,
 ) -> Result<(), RunEnd> {
     let seen = Locked::before(state, instruction);
-    one(state, instruction, information)?;
+    one(state, instruction)?;
     events.extend(seen.and_then(|seen| seen.after(state)));
     Ok(())
 }
@@ -49,7 +39,7 @@ struct Locked {
 }
 
 impl Locked {
-    fn before(state: &State<'_>, instruction: &Instruction) -> Option<Locked> {
+    fn before(state: &State<'_, X86>, instruction: &Instruction) -> Option<Locked> {
         let in_memory = (0..instruction.op_count().min(2))
             .any(|operand| instruction.op_kind(operand) == OpKind::Memory);
         let exchanges = instruction.mnemonic() == Mnemonic::Xchg;
@@ -62,7 +52,7 @@ impl Locked {
         let change = match instruction.mnemonic() {
             Mnemonic::Xchg => Change::Exchange,
             Mnemonic::Cmpxchg => Change::CompareExchange {
-                expected: state.full(Register::RAX).get(size),
+                expected: state.processor.full(Register::RAX).get(size),
                 new: number(state.operand(instruction, 1)),
             },
             _ => Change::Update,
@@ -71,26 +61,22 @@ impl Locked {
         Some(Locked { address, size, change, before })
     }
 
-    fn after(self, state: &State<'_>) -> Option<Event> {
+    fn after(self, state: &State<'_, X86>) -> Option<Event> {
         let after = state.memory.read(self.address, self.size).ok()?.get(self.size);
         let Locked { address, size, change, before } = self;
         Some(Event::Locked { address, size, change, before, after })
     }
 }
 
-fn one(
-    state: &mut State<'_>,
-    instruction: &Instruction,
-    information: &mut InstructionInfoFactory,
-) -> Result<(), RunEnd> {
+fn one(state: &mut State<'_, X86>, instruction: &Instruction) -> Result<(), RunEnd> {
     use Mnemonic as M;
     if vector::execute(state, instruction)? {
         return Ok(());
     }
-    let size = if instruction.op_count() > 0 { State::size(instruction, 0) } else { 0 };
+    let size = if instruction.op_count() > 0 { State::<X86>::size(instruction, 0) } else { 0 };
     // Numbers of other sizes are none of the general registers'.
     if !matches!(size, 0 | 1 | 2 | 4 | 8) {
-        return forget(state, instruction, information);
+        return forget(state, instruction);
     }
     match instruction.mnemonic() {
         M::Nop
@@ -109,11 +95,19 @@ fn one(
         }
         M::Movzx => {
             let value = state.operand(instruction, 1)?;
-            state.set_operand(instruction, 0, value.zero_extended(State::size(instruction, 1)))?;
+            state.set_operand(
+                instruction,
+                0,
+                value.zero_extended(State::<X86>::size(instruction, 1)),
+            )?;
         }
         M::Movsx | M::Movsxd => {
             let value = state.operand(instruction, 1)?;
-            state.set_operand(instruction, 0, value.sign_extended(State::size(instruction, 1)))?;
+            state.set_operand(
+                instruction,
+                0,
+                value.sign_extended(State::<X86>::size(instruction, 1)),
+            )?;
         }
         M::Lea => {
             let value = state.address(instruction).map_or(Value::UNKNOWN, Value::of);
@@ -128,9 +122,9 @@ fn one(
             state.set_operand(instruction, 0, value)?;
         }
         M::Leave => {
-            state.set_full(Register::RSP, state.full(Register::RBP));
+            state.processor.set_full(Register::RSP, state.processor.full(Register::RBP));
             let value = state.pop()?;
-            state.set_full(Register::RBP, value);
+            state.processor.set_full(Register::RBP, value);
         }
         M::Xchg => {
             let (a, b) = (state.operand(instruction, 0)?, state.operand(instruction, 1)?);
@@ -140,12 +134,16 @@ fn one(
         M::Cmpxchg => compare_exchange(state, instruction, size)?,
         M::Xadd => {
             let (a, b) = (state.operand(instruction, 0)?, state.operand(instruction, 1)?);
-            let sum = add(&mut state.flags, a, b, Some(false), size);
+            let sum = add(&mut state.processor.flags, a, b, Some(false), size);
             state.set_operand(instruction, 1, a)?;
             state.set_operand(instruction, 0, sum)?;
         }
-        M::Cdqe => state.set(Register::RAX, state.get(Register::EAX).sign_extended(4)),
-        M::Cwde => state.set(Register::EAX, state.get(Register::AX).sign_extended(2)),
+        M::Cdqe => {
+            state.processor.set(Register::RAX, state.processor.get(Register::EAX).sign_extended(4))
+        }
+        M::Cwde => {
+            state.processor.set(Register::EAX, state.processor.get(Register::AX).sign_extended(2))
+        }
         M::Cqo | M::Cdq => {
             let (from, to, size) = match instruction.mnemonic() {
                 M::Cqo => (Register::RAX, Register::RDX, 8),
@@ -154,30 +152,29 @@ fn one(
             let sign = shift(
                 &mut Flags::default(),
                 Shift::Arithmetic,
-                state.get(from),
+                state.processor.get(from),
                 Value::of(8 * size as u64 - 1),
                 size,
             );
-            state.set(to, sign);
+            state.processor.set(to, sign);
         }
         M::Stosb | M::Stosd | M::Stosq | M::Movsb | M::Movsq => strings(state, instruction)?,
-        _ => return with_condition(state, instruction, information, size),
+        _ => return with_condition(state, instruction, size),
     }
     Ok(())
 }
 
 fn with_condition(
-    state: &mut State<'_>,
+    state: &mut State<'_, X86>,
     instruction: &Instruction,
-    information: &mut InstructionInfoFactory,
     size: usize,
 ) -> Result<(), RunEnd> {
     let condition = instruction.condition_code();
     let name = instruction.mnemonic();
     if condition == iced_x86::ConditionCode::None || instruction.is_jcc_short_or_near() {
-        return calculate(state, instruction, information, size);
+        return calculate(state, instruction, size);
     }
-    let holds = holds(&state.flags, condition);
+    let holds = holds(&state.processor.flags, condition);
     if instruction.op_count() == 1 {
         let value = holds.map_or(Value::UNKNOWN, |holds| Value::of(holds.into()));
         state.set_operand(instruction, 0, value.zero_extended(1))?;
@@ -191,7 +188,7 @@ fn with_condition(
         };
         state.set_operand(instruction, 0, value)?;
     } else {
-        forget(state, instruction, information)?;
+        forget(state, instruction)?;
     }
     Ok(())
 }
@@ -220,44 +217,43 @@ fn name_is_move(name: Mnemonic) -> bool {
 }
 
 fn calculate(
-    state: &mut State<'_>,
+    state: &mut State<'_, X86>,
     instruction: &Instruction,
-    information: &mut InstructionInfoFactory,
     size: usize,
 ) -> Result<(), RunEnd> {
     use Mnemonic as M;
     let name = instruction.mnemonic();
-    let operand = |state: &State<'_>, number| state.operand(instruction, number);
+    let operand = |state: &State<'_, X86>, number| state.operand(instruction, number);
     let same = instruction.op_count() == 2
         && instruction.op_kind(0) == OpKind::Register
         && instruction.op_kind(1) == OpKind::Register
         && instruction.op0_register() == instruction.op1_register();
     let value = match name {
         M::Xor | M::Sub if same => {
-            state.flags.of_logic(Value::of(0), size);
+            state.processor.flags.of_logic(Value::of(0), size);
             Value::of(0)
         }
         M::Add | M::Adc | M::Sub | M::Sbb | M::Cmp => {
             let (a, b) = (operand(state, 0)?, operand(state, 1)?);
             let carry = match name {
-                M::Adc | M::Sbb => state.flags.carry,
+                M::Adc | M::Sbb => state.processor.flags.carry,
                 _ => Some(false),
             };
             match name {
-                M::Add | M::Adc => add(&mut state.flags, a, b, carry, size),
-                _ => subtract(&mut state.flags, a, b, carry, size),
+                M::Add | M::Adc => add(&mut state.processor.flags, a, b, carry, size),
+                _ => subtract(&mut state.processor.flags, a, b, carry, size),
             }
         }
         M::Inc | M::Dec => {
-            let (carry, a) = (state.flags.carry, operand(state, 0)?);
+            let (carry, a) = (state.processor.flags.carry, operand(state, 0)?);
             let with = if name == M::Inc { add } else { subtract };
-            let value = with(&mut state.flags, a, Value::of(1), Some(false), size);
-            state.flags.carry = carry;
+            let value = with(&mut state.processor.flags, a, Value::of(1), Some(false), size);
+            state.processor.flags.carry = carry;
             value
         }
         M::Neg => {
             let a = operand(state, 0)?;
-            subtract(&mut state.flags, Value::of(0), a, Some(false), size)
+            subtract(&mut state.processor.flags, Value::of(0), a, Some(false), size)
         }
         M::Not => operand(state, 0)?.not(),
         M::And | M::Test | M::Or | M::Xor => {
@@ -267,7 +263,7 @@ fn calculate(
                 M::Xor => a.xor(b),
                 _ => a.and(b),
             };
-            state.flags.of_logic(value, size);
+            state.processor.flags.of_logic(value, size);
             value
         }
         M::Shl | M::Sal | M::Shr | M::Sar | M::Rol | M::Ror => {
@@ -279,12 +275,12 @@ fn calculate(
                 _ => Shift::Left,
             };
             let (a, count) = (operand(state, 0)?, operand(state, 1)?);
-            shift(&mut state.flags, how, a, count, size)
+            shift(&mut state.processor.flags, how, a, count, size)
         }
         M::Imul if instruction.op_count() >= 2 => {
             let last = instruction.op_count() - 1;
             let (a, b) = (operand(state, last - 1)?, operand(state, last)?);
-            state.flags = Flags::default();
+            state.processor.flags = Flags::default();
             let both = a.get(size).zip(b.get(size));
             both.map_or(Value::UNKNOWN, |(a, b)| Value::of(a.wrapping_mul(b)))
         }
@@ -296,10 +292,10 @@ fn calculate(
                     || instruction.op_kind(1) != OpKind::Register
             });
             let Some(at) = at.map(|at| at % (8 * size as u64)) else {
-                return forget(state, instruction, information);
+                return forget(state, instruction);
             };
             let (bits, known) = a.parts();
-            state.flags.carry = (known >> at & 1 != 0).then_some(bits >> at & 1 != 0);
+            state.processor.flags.carry = (known >> at & 1 != 0).then_some(bits >> at & 1 != 0);
             match name {
                 M::Bts => a.or(Value::of(1 << at)),
                 M::Btr => a.and(Value::of(!(1 << at))),
@@ -309,9 +305,9 @@ fn calculate(
         }
         M::Bsf | M::Tzcnt | M::Bsr | M::Lzcnt | M::Popcnt => {
             let Some(number) = operand(state, 1)?.get(size).filter(|&number| number != 0) else {
-                return forget(state, instruction, information);
+                return forget(state, instruction);
             };
-            state.flags = Flags {
+            state.processor.flags = Flags {
                 zero: (name == M::Bsf || name == M::Bsr).then_some(false),
                 ..Flags::default()
             };
@@ -326,7 +322,7 @@ fn calculate(
                 .into(),
             )
         }
-        _ => return forget(state, instruction, information),
+        _ => return forget(state, instruction),
     };
     if !matches!(name, M::Cmp | M::Test) {
         state.set_operand(instruction, 0, value)?;
@@ -335,19 +331,19 @@ fn calculate(
 }
 
 fn compare_exchange(
-    state: &mut State<'_>,
+    state: &mut State<'_, X86>,
     instruction: &Instruction,
     size: usize,
 ) -> Result<(), RunEnd> {
     let (old, new) = (state.operand(instruction, 0)?, state.operand(instruction, 1)?);
-    let expected = state.get(if size == 8 { Register::RAX } else { part_of_rax(size) });
-    subtract(&mut state.flags, expected, old, Some(false), size);
-    match state.flags.zero {
+    let expected = state.processor.get(if size == 8 { Register::RAX } else { part_of_rax(size) });
+    subtract(&mut state.processor.flags, expected, old, Some(false), size);
+    match state.processor.flags.zero {
         Some(true) => state.set_operand(instruction, 0, new)?,
-        Some(false) => state.set(part_of_rax(size), old),
+        Some(false) => state.processor.set(part_of_rax(size), old),
         None => {
             state.set_operand(instruction, 0, Value::UNKNOWN)?;
-            state.set(part_of_rax(size), Value::UNKNOWN);
+            state.processor.set(part_of_rax(size), Value::UNKNOWN);
         }
     }
     Ok(())
@@ -363,10 +359,11 @@ fn part_of_rax(size: usize) -> Register {
 }
 
 /// Fills or copies memory, upwards as all compilers do.
-fn strings(state: &mut State<'_>, instruction: &Instruction) -> Result<(), RunEnd> {
+fn strings(state: &mut State<'_, X86>, instruction: &Instruction) -> Result<(), RunEnd> {
     let size = instruction.memory_size().size();
-    let known =
-        |state: &State<'_>, register| state.full(register).get(8).ok_or(RunEnd::UnknownStore);
+    let known = |state: &State<'_, X86>, register| {
+        state.processor.full(register).get(8).ok_or(RunEnd::UnknownStore)
+    };
     let times = match instruction.has_rep_prefix() {
         true => known(state, Register::RCX)?,
         false => 1,
@@ -380,32 +377,29 @@ fn strings(state: &mut State<'_>, instruction: &Instruction) -> Result<(), RunEn
         let to = known(state, Register::RDI)?;
         let value = if copies {
             let from = known(state, Register::RSI)?;
-            state.set_full(Register::RSI, Value::of(from.wrapping_add(size as u64)));
+            state.processor.set_full(Register::RSI, Value::of(from.wrapping_add(size as u64)));
             state.memory.read(from, size).map_err(|_| RunEnd::NoMemory)?
         } else {
-            state.full(Register::RAX)
+            state.processor.full(Register::RAX)
         };
         state.memory.write(to, value, size).map_err(|_| RunEnd::NoMemory)?;
-        state.set_full(Register::RDI, Value::of(to.wrapping_add(size as u64)));
+        state.processor.set_full(Register::RDI, Value::of(to.wrapping_add(size as u64)));
     }
     if instruction.has_rep_prefix() {
-        state.set_full(Register::RCX, Value::of(0));
+        state.processor.set_full(Register::RCX, Value::of(0));
     }
     Ok(())
 }
 
 /// Takes what an instruction writes for unknown.
-pub(super) fn forget(
-    state: &mut State<'_>,
-    instruction: &Instruction,
-    information: &mut InstructionInfoFactory,
-) -> Result<(), RunEnd> {
+pub(super) fn forget(state: &mut State<'_, X86>, instruction: &Instruction) -> Result<(), RunEnd> {
     let writes = |access| {
         matches!(
             access,
             OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite
         )
     };
+    let mut information = InstructionInfoFactory::new();
     let used = information.info(instruction);
     for register in used.used_registers().iter().filter(|used| writes(used.access())) {
         let register = register.register();
@@ -413,9 +407,9 @@ pub(super) fn forget(
             return Err(RunEnd::BadCode);
         }
         if register.is_gpr() {
-            state.set_full(register, Value::UNKNOWN);
+            state.processor.set_full(register, Value::UNKNOWN);
         } else if register.is_vector_register() {
-            state.set_vector(register, [Value::UNKNOWN; 4]);
+            state.processor.set_vector(register, [Value::UNKNOWN; 4]);
         }
     }
     if used.used_memory().iter().any(|used| writes(used.access())) {
@@ -432,13 +426,13 @@ pub(super) fn forget(
         }
     }
     if instruction.rflags_modified() != 0 {
-        state.flags = Flags::default();
+        state.processor.flags = Flags::default();
     }
     Ok(())
 }
 
 /// Tells whether a conditional jump is taken.
 #[must_use]
-pub fn jumps(state: &State<'_>, instruction: &Instruction) -> Option<bool> {
-    arithmetic::holds(&state.flags, instruction.condition_code())
+pub fn jumps(state: &State<'_, X86>, instruction: &Instruction) -> Option<bool> {
+    arithmetic::holds(&state.processor.flags, instruction.condition_code())
 }

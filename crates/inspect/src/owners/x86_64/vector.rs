@@ -1,9 +1,10 @@
 //! The moves of an emulated run through vector registers: compilers move two pointers at once so,
 //! of which one may be a guard's.
 
-use super::event::RunEnd;
-use super::state::State;
-use super::value::Value;
+use super::super::event::RunEnd;
+use super::super::state::State;
+use super::super::value::Value;
+use super::state::X86;
 use iced_x86::{Instruction, Mnemonic, OpKind};
 
 type Wide = [Value; 4];
@@ -12,7 +13,7 @@ type Wide = [Value; 4];
 ///
 /// # Errors
 /// The run cannot go on.
-pub fn execute(state: &mut State<'_>, instruction: &Instruction) -> Result<bool, RunEnd> {
+pub fn execute(state: &mut State<'_, X86>, instruction: &Instruction) -> Result<bool, RunEnd> {
     use Mnemonic as M;
     match instruction.mnemonic() {
         M::Movups
@@ -50,19 +51,19 @@ pub fn execute(state: &mut State<'_>, instruction: &Instruction) -> Result<bool,
                 && instruction.op0_register() == instruction.op1_register() =>
         {
             let zero = [Value::of(0), Value::of(0), Value::UNKNOWN, Value::UNKNOWN];
-            state.set_vector(instruction.op0_register(), zero);
+            state.processor.set_vector(instruction.op0_register(), zero);
         }
         M::Vxorps | M::Vpxor | M::Vxorpd
             if instruction.op_kind(2) == OpKind::Register
                 && instruction.op1_register() == instruction.op2_register() =>
         {
-            state.set_vector(instruction.op0_register(), [Value::of(0); 4]);
+            state.processor.set_vector(instruction.op0_register(), [Value::of(0); 4]);
         }
         M::Punpcklqdq if instruction.op_kind(1) == OpKind::Register => {
             let (low, high) = (instruction.op0_register(), instruction.op1_register());
-            let (mut value, high) = (state.vector(low), state.vector(high));
+            let (mut value, high) = (state.processor.vector(low), state.processor.vector(high));
             value[1] = high[0];
-            state.set_vector(low, value);
+            state.processor.set_vector(low, value);
         }
         _ => return Ok(false),
     }
@@ -78,7 +79,7 @@ fn width(instruction: &Instruction) -> usize {
 }
 
 fn read(
-    state: &State<'_>,
+    state: &State<'_, X86>,
     instruction: &Instruction,
     operand: u32,
     size: usize,
@@ -88,9 +89,9 @@ fn read(
     if instruction.op_kind(operand) == OpKind::Register {
         let register = instruction.op_register(operand);
         if register.is_gpr() {
-            value[0] = state.get(register);
+            value[0] = state.processor.get(register);
         } else if register.is_xmm() || register.is_ymm() {
-            let whole = state.vector(register);
+            let whole = state.processor.vector(register);
             let parts = size.div_ceil(8);
             value[..parts].copy_from_slice(&whole[..parts]);
         } else {
@@ -113,7 +114,7 @@ fn read(
 }
 
 fn write(
-    state: &mut State<'_>,
+    state: &mut State<'_, X86>,
     instruction: &Instruction,
     operand: u32,
     value: Wide,
@@ -122,9 +123,9 @@ fn write(
     if instruction.op_kind(operand) == OpKind::Register {
         let register = instruction.op_register(operand);
         if register.is_gpr() {
-            state.set(register, value[0]);
+            state.processor.set(register, value[0]);
         } else if register.is_xmm() || register.is_ymm() {
-            state.set_vector(register, value);
+            state.processor.set_vector(register, value);
         } else {
             return Err(RunEnd::BadCode);
         }

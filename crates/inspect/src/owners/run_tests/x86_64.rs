@@ -1,66 +1,21 @@
-//! Runs over code and memory that the tests lay out.
+//! Runs of code of x86-64.
 
-use super::event::RunEnd;
-use super::functions::KnownFunction;
-use super::overlay::{Overlay, ReadPages};
-use super::run::{Callee, DecodedCode, EXCEPTION, Imported, KnownCode, Ran, run};
-use super::shape::{AwaitedLock, LockShape, Touch};
-use super::state::State;
-use crate::memory::SavedMemory;
-use crate::unwind::Registers;
+use super::super::event::RunEnd;
+use super::super::run::Ran;
+use super::super::shape::{LockShape, Touch};
+use super::super::x86_64::X86;
+use super::{CODE, COMPARE, DATA, RESUME, UNLOCK, touch};
 use crate::waits::modes::HoldMode;
-use lockstead_unwind::Register;
-
-/// Where code, data and stack of a test lie: one page each.
-const CODE: u64 = 0x10_0000;
-const DATA: u64 = 0x10_1000;
-const STACK: u64 = 0x10_2800;
-/// The slots through which `_Unwind_Resume` is called, a function that unlocks, and `memcmp`.
-const RESUME: u64 = DATA + 0x800;
-const UNLOCK: u64 = DATA + 0x808;
-const COMPARE: u64 = DATA + 0x810;
-
-struct TestCode;
-
-impl KnownCode for TestCode {
-    fn callee(&self, address: u64) -> Callee {
-        match address {
-            CODE..DATA => Callee::Followed,
-            _ => Callee::Nothing,
-        }
-    }
-
-    fn import(&self, slot: u64) -> Option<Imported> {
-        match slot {
-            RESUME => Some(Imported::Known(KnownFunction::Resumes)),
-            UNLOCK => Some(Imported::Known(KnownFunction::Unlocks)),
-            COMPARE => Some(Imported::Known(KnownFunction::Compares)),
-            _ => None,
-        }
-    }
-}
 
 /// Runs `code` as a landing pad: `rbx` has the address of the data, which begins with `data`.
 fn pad(code: &[u8], data: &[u8], rbx: Option<u64>) -> Ran {
-    let mut bytes = vec![0; 0x3000];
-    bytes[..code.len()].copy_from_slice(code);
-    bytes[0x1000..0x1000 + data.len()].copy_from_slice(data);
-    let memory = SavedMemory::new(CODE, bytes);
-    let pages = ReadPages::new(&memory);
-    let decoded = DecodedCode::new(&pages, 100_000);
-    let registers =
-        Registers::new(CODE, STACK).with(Register(0), Some(EXCEPTION)).with(Register(3), rbx);
-    run(State::new(Overlay::new(&pages), &registers, CODE), &TestCode, &decoded, false)
+    super::pad::<X86>(code, data, (7, 3), rbx)
 }
 
 /// Returns the bytes of `call *slot(%rip)` that lie at `at` in the code.
 fn call(slot: u64, at: u64) -> Vec<u8> {
     let distance = (slot - (CODE + at + 6)) as u32;
     [&[0xff, 0x15][..], &distance.to_le_bytes()].concat()
-}
-
-fn touch(ran: &Ran, shape: LockShape) -> Option<Touch> {
-    AwaitedLock { address: DATA, shape }.first_touch(&ran.events)
 }
 
 /// `xor eax, eax; xchg [rbx], eax; cmp eax, 2`.
