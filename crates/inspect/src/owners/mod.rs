@@ -34,6 +34,8 @@
 //! | [`search`] | what one thread holds |
 //! | [`stack`] | what it may hold |
 
+#[cfg(any(test, target_arch = "aarch64"))]
+pub mod aarch64;
 pub mod abseil;
 pub mod awaited;
 pub mod code;

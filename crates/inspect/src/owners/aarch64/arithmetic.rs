@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(go(1, (61, 60), 8, false, None), Some(8), "lsl #3");
         assert_eq!(go(0x80, (3, 31), 4, false, None), Some(0x10), "lsr #3 of 32 bits");
         assert_eq!(go(1 << 63, (63, 63), 8, true, None), Some(u64::MAX), "asr #63");
-        assert_eq!(go(0xf, (60, 1), 8, false, Some(u64::MAX << 4)), Some(!0xf | 0x30), "bfi");
+        assert_eq!(go(0xd, (60, 1), 8, false, Some(!0xf)), Some(!0x2f), "bfi");
         assert_eq!(go(0xab, (0, 7), 8, false, Some(0x1100)), Some(0x11ab), "bfxil");
         let byte = Value::UNKNOWN.with(Value::of(0x5a), 1, 0);
         assert_eq!(field(byte, (4, 7), 8, false, None).get(8), Some(5), "known bits are enough");

@@ -1,5 +1,6 @@
 //! Runs over code and memory that the tests lay out. The code of each processor runs on every other.
 
+mod aarch64;
 mod x86_64;
 
 use super::functions::KnownFunction;
