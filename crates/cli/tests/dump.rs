@@ -3,7 +3,7 @@
 
 pub(crate) mod support;
 
-use crate::common::{finish, follows_landing_pads, lockstead, run, start_copy};
+use crate::common::{finish, lockstead, run, start_copy};
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -282,9 +282,6 @@ fn hang_in_rust() {
 fn holders_of_rust_mutexes_are_found_by_their_landing_pads() {
     if std::env::var_os(HANG).is_some() {
         hang_in_rust();
-    }
-    if !follows_landing_pads() {
-        return;
     }
     let me = std::env::current_exe().expect("a test has a file");
     let mut program = Command::new(me);

@@ -1,6 +1,5 @@
 //! Rings through upgradable readers: of parking_lot as it is, and of the crate that tells in its place.
 
-use crate::common::follows_landing_pads;
 use crate::dump::support::{Hung, plain};
 use crate::own_run::{DO, named, run_again};
 use std::process::Command;
@@ -121,7 +120,7 @@ fn dump(hung: &Hung) -> (i32, String) {
 
 #[test]
 fn an_upgradable_reader_is_named_by_its_landing_pad() {
-    if acts() || !follows_landing_pads() {
+    if acts() {
         return;
     }
     let test = "an_upgradable_reader_is_named_by_its_landing_pad";

@@ -101,16 +101,6 @@ fn wait(child: &mut Child) -> ExitStatus {
 /// The call of the kernel in which a thread sleeps that has called `pause`.
 pub(crate) const PAUSE: &str = if cfg!(target_arch = "x86_64") { "pause" } else { "ppoll" };
 
-/// Tells whether the command finds who holds a lock that does not say so, by the code of programs; says so
-/// if not.
-pub(crate) fn follows_landing_pads() -> bool {
-    let follows = cfg!(target_arch = "x86_64");
-    if !follows {
-        println!("skipped: landing pads are followed on x86-64 alone");
-    }
-    follows
-}
-
 /// Returns the texts of a picture, after checking that all lie on the sheet.
 pub(crate) fn texts(svg: &str) -> Vec<String> {
     let document = roxmltree::Document::parse(svg).expect("well-formed XML");

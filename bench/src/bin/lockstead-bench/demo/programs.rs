@@ -89,12 +89,6 @@ pub(super) fn show(interrupt: &Interrupt) -> Result<(), Failure> {
     }
     for (number, example) in (1..).zip([&TRANSFER, &ORDERS, &KITCHEN]) {
         print(&format!("{number}. {}, under `lockstead run`\n\n", example.what))?;
-        if example.file == ORDERS.file && !cfg!(target_arch = "x86_64") {
-            print(
-                "left out: its mutexes do not say who holds them, and the code that does is followed on x86-64 alone\n\n",
-            )?;
-            continue;
-        }
         if !example.prepare(folder)? {
             continue;
         }
