@@ -31,7 +31,7 @@ pub enum Step {
 pub struct Destination {
     /// The place in memory that the address was taken from, if it was.
     pub slot: Option<u64>,
-    /// The address.
+    /// The address that it leads to.
     pub address: Value,
 }
 

@@ -10,7 +10,7 @@
 use super::super::event::{Change, Event, RunEnd};
 use super::super::state::State;
 use super::super::value::{Value, mask};
-use super::Decoded;
+use super::decoded::Decoded;
 use super::memory::Place;
 use super::state::{Aarch64, Monitor, ZERO, bytes};
 use yaxpeax_arm::armv8::a64::{Opcode, Operand};

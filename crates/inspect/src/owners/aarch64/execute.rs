@@ -9,8 +9,9 @@ use super::super::event::{Event, RunEnd};
 use super::super::state::State;
 use super::super::value::Value;
 use super::arithmetic::{add, field, holds, of_logic, subtract};
+use super::decoded::Decoded;
 use super::state::{Aarch64, Flags, bytes, moved};
-use super::{Decoded, atomics, memory, vector};
+use super::{atomics, memory, vector};
 use yaxpeax_arm::armv8::a64::{Opcode, Operand, ShiftStyle};
 
 /// How an instruction names the register that has the start of the thread's own variables.
@@ -321,10 +322,10 @@ fn forget(processor: &mut Aarch64, instruction: &Decoded) -> Result<(), RunEnd> 
 }
 
 /// What an instruction works on, as its encoding says.
-pub(super) enum Group {
+enum Group {
     /// General registers, or constants and these.
     Numbers,
-    /// Vector registers.
+    /// The registers of vectors, or parts of them.
     Vectors,
     /// Memory, or the processor itself.
     Others,

@@ -3,7 +3,7 @@
 use super::super::event::RunEnd;
 use super::super::state::State;
 use super::super::value::Value;
-use super::Decoded;
+use super::decoded::Decoded;
 use super::state::{Aarch64, bytes, moved};
 use yaxpeax_arm::armv8::a64::{Opcode, Operand, SIMDSizeCode};
 

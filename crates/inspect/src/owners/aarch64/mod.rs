@@ -2,16 +2,19 @@
 //!
 //! | module | what it knows |
 //! |---|---|
+//! | [`decoded`] | what the decoder says of an instruction |
 //! | [`state`] | registers, flags and operands |
 //! | [`arithmetic`], [`execute`], [`memory`], [`atomics`], [`vector`] | the instructions |
 
 pub mod arithmetic;
 pub mod atomics;
+pub mod decoded;
 pub mod execute;
 pub mod memory;
 pub mod state;
 pub mod vector;
 
+pub use decoded::Decoded;
 pub use state::Aarch64;
 
 use super::event::{Event, RunEnd};
@@ -20,23 +23,7 @@ use super::state::State;
 use super::value::{Value, mask};
 use arithmetic::holds;
 use state::{LINK, bytes};
-use yaxpeax_arch::{Decoder, U8Reader};
-use yaxpeax_arm::armv8::a64::{InstDecoder, Instruction, Opcode, Operand};
-
-/// An instruction that was decoded.
-#[derive(Clone, Copy)]
-pub struct Decoded {
-    what: Instruction,
-    word: u32,
-}
-
-impl Decoded {
-    fn of(bytes: &[u8]) -> Option<Decoded> {
-        let bytes = *bytes.first_chunk::<4>()?;
-        let what = InstDecoder::default().decode(&mut U8Reader::new(&bytes)).ok()?;
-        Some(Decoded { what, word: u32::from_le_bytes(bytes) })
-    }
-}
+use yaxpeax_arm::armv8::a64::{Opcode, Operand};
 
 impl Processor for Aarch64 {
     type Instruction = Decoded;

@@ -2,7 +2,7 @@
 //! of which one may be a guard's.
 
 use super::super::value::Value;
-use super::Decoded;
+use super::decoded::Decoded;
 use super::state::{Aarch64, bytes};
 use yaxpeax_arm::armv8::a64::{Opcode, Operand, SIMDSizeCode};
 

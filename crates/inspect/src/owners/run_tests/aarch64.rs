@@ -15,9 +15,9 @@ fn pad(code: &[u32], data: &[u8], x19: Option<u64>) -> Ran {
 
 /// `mov w0, #0; swpl w0, w0, [x19]; cmp w0, #2`.
 const UNLOCK_RUST: &[u32] = &[0x5280_0000, 0xb860_8260, 0x7100_081f];
-/// `mov x0, x19`.
+/// Makes `x19` the first argument: `mov x0, x19`.
 const FIRST_IS_X19: u32 = 0xaa13_03e0;
-/// `brk #1`.
+/// Ends a run: `brk #1`.
 const BREAK: u32 = 0xd420_0020;
 
 /// Returns `bl` over so many instructions, itself among them.
