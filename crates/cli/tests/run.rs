@@ -14,7 +14,7 @@ mod on_deadlock;
 mod once;
 mod other_libc;
 mod page;
-mod rust;
+pub(crate) mod rust;
 mod silent;
 mod syscalls;
 mod watch;

@@ -8,7 +8,7 @@ use serde_json::Value;
 const SOURCE: &str = "std_locks.rs";
 
 /// Tells whether the report has the names of Rust's locks that are waited for; says so if not.
-fn names_what_is_waited_for() -> bool {
+pub(crate) fn names_what_is_waited_for() -> bool {
     let names = cfg!(target_arch = "x86_64");
     if !names {
         eprintln!(

@@ -22,7 +22,7 @@
 //! | [`lsda`] | which landing pad a call has |
 //! | [`value`] | numbers of which some bits are not known |
 //! | [`overlay`] | the process's memory, with what a run has written over it |
-//! | [`processor`] | what a run asks of a processor; a folder for each has registers and instructions |
+//! | [`processor`], [`native`] | what a run asks of a processor, and of which; a folder for each has registers and instructions |
 //! | [`state`] | what a run is at |
 //! | [`functions`], [`code`] | which calls are followed, and what the others do |
 //! | [`run`] | one run, and its bounds |
@@ -43,6 +43,7 @@ pub mod event;
 pub mod functions;
 pub mod lsda;
 pub mod moment;
+pub mod native;
 pub mod overlay;
 pub mod processor;
 pub mod run;

@@ -15,8 +15,9 @@
 
 use super::event::{Event, RunEnd};
 use super::functions::KnownFunction;
+use super::native::Native;
 use super::overlay::{NOWHERE, ReadPages, is_nowhere};
-use super::processor::{Destination, Native, Processor, Step};
+use super::processor::{Destination, Processor, Step};
 use super::state::State;
 use super::value::Value;
 use lockstead_unwind::arch::without_signature;

@@ -13,8 +13,9 @@
 use super::event::RunEnd;
 use super::lsda::Landing;
 use super::moment::{FrameMoment, ThreadMoment};
+use super::native::Native;
 use super::overlay::Overlay;
-use super::processor::{Native, Processor};
+use super::processor::Processor;
 use super::run::{DecodedCode, EXCEPTION, KnownCode, Ran, run};
 use super::shape::{AwaitedLock, LockShape, Touch};
 use super::state::State;
@@ -270,7 +271,7 @@ impl OwnerSearch<'_> {
         run(state, self.code, self.decoded, leaves)
     }
 
-    fn state(&self, thread: &ThreadMoment, registers: &Registers, pc: u64) -> State<'_> {
+    fn state(&self, thread: &ThreadMoment, registers: &Registers, pc: u64) -> State<'_, Native> {
         let memory = Overlay::new(self.decoded.pages());
         let known = |number| registers.get(UnwindRegister(number));
         let mut state = State::new(memory, Native::with(known), pc);

@@ -2,11 +2,11 @@
 
 use super::event::RunEnd;
 use super::overlay::{NoMemory, Overlay};
-use super::processor::{Native, Processor};
+use super::processor::Processor;
 
 /// What a run is at.
 #[derive(Clone)]
-pub struct State<'p, P: Processor = Native> {
+pub struct State<'p, P: Processor> {
     /// The registers and flags.
     pub processor: P,
     /// The memory, with what was written.

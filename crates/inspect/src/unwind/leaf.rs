@@ -23,7 +23,7 @@ use super::registers::Registers;
 use super::{NoRule, Unwinder};
 use crate::memory::{ReadableMemory, SavedMemory};
 use crate::stack::CodeAddress;
-use lockstead_unwind::{FP, SP};
+use lockstead_unwind::SP;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::iter;
@@ -46,7 +46,7 @@ struct Search<'m> {
     memory: &'m dyn ReadableMemory,
     sleeps: u64,
     sp: u64,
-    /// To which other functions a function jumps.
+    /// The other functions that a function jumps to, for each that was asked about.
     jumps: HashMap<u64, Vec<u64>>,
 }
 

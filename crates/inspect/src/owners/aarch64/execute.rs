@@ -9,9 +9,11 @@ use super::super::event::{Event, RunEnd};
 use super::super::state::State;
 use super::super::value::Value;
 use super::arithmetic::{add, field, holds, of_logic, subtract};
+use super::atomics;
 use super::decoded::Decoded;
+use super::memory;
 use super::state::{Aarch64, Flags, bytes, moved};
-use super::{atomics, memory, vector};
+use super::vector;
 use yaxpeax_arm::armv8::a64::{Opcode, Operand, ShiftStyle};
 
 /// How an instruction names the register that has the start of the thread's own variables.
