@@ -41,6 +41,12 @@ fn memory_above_a_stack_is_not_on_it() {
 /// musl has no unwind tables, and its mutex no owner.
 #[test]
 fn a_ring_of_mutexes_of_musl_is_seen_through_code_without_tables() {
+    if !cfg!(target_arch = "x86_64") {
+        eprintln!(
+            "skipped: code without unwind tables is left by its instructions on x86-64 alone"
+        );
+        return;
+    }
     let folder = tempfile::tempdir().expect("a folder");
     let (source, program) = (folder.path().join("crossed.c"), folder.path().join("crossed"));
     std::fs::write(&source, include_str!("dump/crossed.c")).expect("written");

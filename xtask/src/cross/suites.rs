@@ -50,7 +50,8 @@ pub(super) const OPTIMISED: [&str; 2] =
     ["--config", "profile.dev.package.lockstead-inspect.opt-level=2"];
 
 /// What of the workspace they read.
-const READ: [&str; 8] = [
+const READ: [&str; 9] = [
+    ".ci",
     "crates",
     "docs",
     "hangs",
