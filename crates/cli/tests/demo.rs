@@ -31,12 +31,7 @@ fn the_demo_shows_a_deadlock_as_it_closes_and_a_program_that_hangs() {
         ],
         &["auditor", "journal"],
     );
-    // On aarch64 the stack of who waits ends at syscall(), which the library calls through a pointer.
-    let names = cfg!(target_arch = "x86_64");
-    if !names {
-        eprintln!("skipped: the part in Rust, whose locks have no names there");
-    }
-    if names && is_there("rustc", rust) {
+    if is_there("rustc", rust) {
         shows(
             rust,
             &[

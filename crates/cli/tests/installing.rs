@@ -20,7 +20,7 @@ fn each_subcommand_has_a_manual_page() {
     let names: Vec<&str> = names.filter_map(|line| line.split(' ').next()).collect();
     assert!(names.len() > 12, "{names:?}");
     // Those of other programs are there if these are.
-    let elsewhere = ["bench", "cluster", "demo", "explain", "plot", "sim", "help"];
+    let elsewhere = ["bench", "cluster", "demo", "explain", "plot", "sim", "whatif", "help"];
     for name in names.iter().filter(|name| !elsewhere.contains(name)) {
         let page = format!("lockstead-{name}.1");
         assert!(written.contains(&page), "no {page} in {written:?}");

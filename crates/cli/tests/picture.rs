@@ -4,7 +4,6 @@
 
 use crate::common::{run, text};
 use crate::programs::program;
-use crate::run::rust::names_what_is_waited_for;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -25,9 +24,6 @@ const GREY: &str = "#8b93a1";
 
 #[test]
 fn the_picture_of_the_readme_says_what_the_command_prints() {
-    if !names_what_is_waited_for() {
-        return;
-    }
     let Some(orders) = program("orders.rs") else { return };
     let outcome = run(&["run", "--no-report", "--on-deadlock", "kill", "--", text(&orders)]);
     assert_eq!(outcome.status, 3, "{outcome:?}");

@@ -14,7 +14,7 @@ mod on_deadlock;
 mod once;
 mod other_libc;
 mod page;
-pub(crate) mod rust;
+mod rust;
 mod silent;
 mod syscalls;
 mod watch;

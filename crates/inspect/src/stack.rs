@@ -119,8 +119,7 @@ impl Frame {
     /// Tells whether the frame is lockstead's own, put under the program.
     #[must_use]
     pub fn is_lockstead(&self) -> bool {
-        // A library handed over as a memory file shows as `/memfd:NAME`.
-        self.module.as_deref().is_some_and(|module| base_name(module).contains(LIBRARY))
+        self.module.as_deref().is_some_and(is_lockstead)
     }
 
     /// Tells whether the frame is the C library's.
@@ -128,6 +127,13 @@ impl Frame {
     pub fn is_libc(&self) -> bool {
         self.module.as_deref().is_some_and(is_libc)
     }
+}
+
+/// Tells whether a file is the library that `lockstead run` puts under programs.
+#[must_use]
+pub fn is_lockstead(path: &str) -> bool {
+    // Handed over as a memory file it shows as `/memfd:NAME`.
+    base_name(path).contains(LIBRARY)
 }
 
 /// Tells whether a file is the C library, its loader, or the kernel's part of it.

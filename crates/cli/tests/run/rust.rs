@@ -7,23 +7,8 @@ use serde_json::Value;
 
 const SOURCE: &str = "std_locks.rs";
 
-/// Tells whether the report has the names of Rust's locks that are waited for; says so if not.
-pub(crate) fn names_what_is_waited_for() -> bool {
-    let names = cfg!(target_arch = "x86_64");
-    if !names {
-        eprintln!(
-            "skipped: on aarch64 the stack of who waits ends at syscall(), which the library calls \
-             through a pointer"
-        );
-    }
-    names
-}
-
 #[test]
 fn a_deadlock_of_std_mutexes_is_reported_once_with_its_evidence() {
-    if !names_what_is_waited_for() {
-        return;
-    }
     let Some(locks) = program(SOURCE) else { return };
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("report.json");
@@ -53,9 +38,6 @@ fn a_deadlock_of_std_mutexes_is_reported_once_with_its_evidence() {
 
 #[test]
 fn a_deadlock_of_a_std_mutex_and_one_of_the_c_library_ends_the_program_if_asked_to() {
-    if !names_what_is_waited_for() {
-        return;
-    }
     let Some(locks) = program(SOURCE) else { return };
     let running = under(&["--no-report", "--on-deadlock", "kill"], &[text(&locks), "mixed"]);
     running.expect("lockstead: DEADLOCK", 1);
@@ -74,9 +56,6 @@ fn a_deadlock_of_a_std_mutex_and_one_of_the_c_library_ends_the_program_if_asked_
 
 #[test]
 fn a_mutex_that_was_waited_for_is_held_by_who_has_woken_nobody_since() {
-    if !names_what_is_waited_for() {
-        return;
-    }
     // Of the other lock of the cycle a landing pad names the holder.
     let Some(locks) = program(SOURCE) else { return };
     let running = under(&["--no-report"], &[text(&locks), "waited"]);

@@ -56,7 +56,8 @@ fn a_mutex_of_the_program_s_own_c_library_is_told_by_its_memory() {
     }
     for program in [fixed("signalled.c"), with_musl("signalled.c")].into_iter().flatten() {
         let report = report(&[text(&program)]);
-        let locks = report["processes"][0]["locks"].as_array().expect("a list");
+        let locks = report["processes"][0]["locks"].as_array();
+        let locks = locks.unwrap_or_else(|| panic!("no list of locks of {program:?}: {report:#}"));
         let gate = locks.iter().find(|lock| lock["name"] == "gate").expect("the mutex");
         assert_eq!(gate["type"], "pthread mutex", "{program:?}: {gate:#}");
         // Signals interrupt the wait and do not end it.

@@ -15,14 +15,18 @@
 //! does not show either, the size of the frame is what the function's code takes off the stack pointer in
 //! front of the call, and the caller's frame pointer must have been saved beside the return address.
 //!
+//! The library that `lockstead run` puts under programs calls the C library's functions through pointers. So
+//! a call through a pointer leads anywhere if it is in that library, and in a function that was called directly.
+//!
 //! Frames found so are marked. A leftover passes only if it lies where the true caller's return address
 //! would lie in a frame of that function, below that of the true one.
 
 use super::calls::{Called, called_before, jump_at, taken_off_stack};
 use super::registers::Registers;
 use super::{NoRule, Unwinder};
+use crate::maps::Backing;
 use crate::memory::{ReadableMemory, SavedMemory};
-use crate::stack::CodeAddress;
+use crate::stack::{CodeAddress, is_lockstead};
 use lockstead_unwind::SP;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -92,7 +96,9 @@ impl Unwinder {
         for at in copy.instructions() {
             taken = taken_off_stack(&copy.code, at).and_then(|bytes| Some(taken? + bytes));
             let after = at.checked_add(4)?;
-            let Some(Called::At(_)) = called_before(&copy.code, after) else { continue };
+            if called_before(&copy.code, after).is_none() {
+                continue;
+            }
             let (lies_at, frame_pointer) = match self.row(memory, at) {
                 Ok(row) if row.function != caller => return None,
                 Ok(row) => match (row.returns_by(), row.returns_beside(), taken) {
@@ -124,8 +130,20 @@ impl Unwinder {
     /// Tells whether the call in front of `after` leads to the function that sleeps. Over the linkage table
     /// it does so through memory.
     fn leads_to(&mut self, search: &mut Search<'_>, after: u64) -> bool {
-        let Some(Called::At(called)) = called_before(search.memory, after) else { return false };
-        called == search.sleeps || self.jumps(search, called).contains(&search.sleeps)
+        match called_before(search.memory, after) {
+            Some(Called::At(called)) => {
+                called == search.sleeps || self.jumps(search, called).contains(&search.sleeps)
+            }
+            Some(Called::Somewhere) => {
+                let mapping = self.modules.maps().find(after);
+                let path = mapping.and_then(|mapping| match &mapping.backing {
+                    Backing::File { path, .. } => path.to_str(),
+                    _ => None,
+                });
+                path.is_some_and(is_lockstead)
+            }
+            None => false,
+        }
     }
 
     /// Returns the other functions that the one at `function` jumps to the beginning of.
