@@ -204,8 +204,6 @@ impl<'a> Borrowed<'a> {
         Ok(())
     }
 
-    /// Tells whether a stack that reaches down to `low` has the room, at the stack pointer `sp`.
-    pub(super) fn has_room(low: u64, sp: u64) -> bool {
-        sp.checked_sub(low).is_some_and(|room| room >= ROOM + ABOVE)
-    }
+    /// The room below the stack pointer that a borrowed thread needs.
+    pub(super) const NEEDS: u64 = ROOM + ABOVE;
 }

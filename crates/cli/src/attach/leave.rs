@@ -18,7 +18,7 @@ use super::arch::{self, Exits, HeldRegisters, program_counter, stack_pointer};
 use super::call::{ABOVE, Borrowed, CallPlaces};
 use super::library::Library;
 use super::memory::TargetMemory;
-use super::moment::is_whole;
+use super::moment::{has_room, is_whole};
 use super::objects::Objects;
 use super::slots::stop_all;
 use super::trace::{Asked, Held};
@@ -133,7 +133,11 @@ impl<'a> Leaving<'a> {
         let Some((held, _)) = asked.stands(Instant::now() + PATIENCE)? else { return Ok(true) };
         let has_left = self.has_left(&held)?;
         if !self.wanted.is_empty() {
-            self.have_signed(held)?;
+            match self.have_signed(held) {
+                // It has ended, or what it needs is not there: it is looked at again.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ESRCH | libc::EIO)) => {}
+                signed => signed?,
+            }
         }
         Ok(has_left)
     }
@@ -143,13 +147,14 @@ impl<'a> Leaving<'a> {
         let (end, wanted) = (Instant::now() + PATIENCE, std::mem::take(&mut self.wanted));
         let standing = arch::standing(&mut held, self.memory, end)?;
         let (Some(standing), Some(places)) = (standing, self.places) else { return Ok(()) };
-        let sp = stack_pointer(arch::registers_of(&standing));
-        let stack = self.unwinder.modules().maps().find(sp).map(|stack| stack.range.start);
-        let sign = self.library.function(SIGN);
-        if sign == 0 || stack.is_none_or(|low| sp - low < ABOVE) {
+        let registers = arch::registers_of(&standing);
+        let at = (stack_pointer(registers), held.thread_pointer(registers)?);
+        let (sign, tid) = (self.library.function(SIGN), held.number());
+        let is_main = tid.unsigned_abs() == self.pid;
+        let maps = self.unwinder.modules().maps();
+        if sign == 0 || !has_room(maps, self.memory, is_main, at, ABOVE) {
             return Ok(());
         }
-        let tid = held.number();
         let mut borrowed = Borrowed::new((held, standing), self.memory, places, end)?;
         let signed = wanted.into_iter().try_for_each(|(address, end)| {
             let word = borrowed.answer(sign, [address, end])?;

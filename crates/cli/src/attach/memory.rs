@@ -48,8 +48,9 @@ impl TargetMemory {
         Ok(bytes)
     }
 
-    /// Reads these pages of `page` bytes each. What the process itself could not read is zero: a guard below a
-    /// thread's stack, which lies in the mapping of that since glibc 2.42, and what is gone meanwhile.
+    /// Reads these pages of `page` bytes each. What the kernel does not let be read so is zero: a guard below a
+    /// thread's stack, which lies in the mapping of that since glibc 2.42, what is gone meanwhile, and
+    /// memory of devices.
     ///
     /// # Errors
     /// As [`Self::bytes`], for other reasons.

@@ -155,33 +155,13 @@ impl<'a> Moments<'a> {
         };
         let registers = held.registers()?;
         let pointer = held.thread_pointer(&registers)?;
-        let fits = self.has_room(tid, &registers, pointer)
+        let at = (stack_pointer(&registers), pointer);
+        let maps = self.unwinder.modules().maps();
+        let fits = has_room(maps, self.memory, tid == self.pid, at, Borrowed::NEEDS)
             && self.may_call(&registers)
             && !may_be_in_section(&held, &registers, self.memory);
         let standing = if fits { arch::standing(&mut held, self.memory, deadline)? } else { None };
         Ok(standing.map(|standing| (held, standing)))
-    }
-
-    /// Tells whether the stack is the thread's own, with room below.
-    fn has_room(&self, tid: u32, registers: &HeldRegisters, pointer: u64) -> bool {
-        const MAPPED: u64 = 32 << 10;
-        let maps = self.unwinder.modules().maps();
-        let sp = stack_pointer(registers);
-        let Some(stack) = maps.find(sp) else { return false };
-        match &stack.backing {
-            // It grows.
-            Backing::Special(name) if name == "[stack]" => {
-                tid == self.pid && sp - stack.range.start >= MAPPED
-            }
-            // The thread's descriptor lies at the end of its stack.
-            Backing::Anonymous | Backing::Special(_) => {
-                stack.writable
-                    && stack.range.contains(&pointer)
-                    && sp < pointer
-                    && Borrowed::has_room(stack.range.start, sp)
-            }
-            Backing::File { .. } => false,
-        }
     }
 
     fn may_call(&mut self, registers: &HeldRegisters) -> bool {
@@ -241,6 +221,33 @@ impl<'a> Moments<'a> {
             CodePlace::Special(name) => Some(name),
             CodePlace::Nowhere | CodePlace::Anonymous => None,
         }
+    }
+}
+
+/// Tells whether the stack is the thread's own, with `room` bytes below the stack pointer. `at` is that, and where the
+/// thread's own variables begin.
+pub(super) fn has_room(
+    maps: &Maps,
+    memory: &TargetMemory,
+    is_main: bool,
+    (sp, pointer): (u64, u64),
+    room: u64,
+) -> bool {
+    const MAPPED: u64 = 32 << 10;
+    let Some(stack) = maps.find(sp) else { return false };
+    match &stack.backing {
+        // It grows.
+        Backing::Special(name) if name == "[stack]" => is_main && sp - stack.range.start >= MAPPED,
+        // The thread's descriptor lies at the end of its stack. A guard may lie within the mapping, at its
+        // other end, and nobody can read that.
+        Backing::Anonymous | Backing::Special(_) => {
+            stack.writable
+                && stack.range.contains(&pointer)
+                && sp < pointer
+                && sp - stack.range.start >= room
+                && memory.bytes(sp - room, room as usize).is_ok()
+        }
+        Backing::File { .. } => false,
     }
 }
 

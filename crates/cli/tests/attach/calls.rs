@@ -71,14 +71,14 @@ fn goes_on(kind: &str, answer: i64) {
         let said = said(&mut running);
         assert_eq!((said.answer, said.handled, said.differing), (answer, 0, 0), "{said:?}");
         assert!(said.end >= start + nanos(limit), "it ended too early: {said:?}, begun at {start}");
-        if left < start + nanos(limit) {
-            let anew = came + nanos(limit);
-            assert!(said.end < anew, "it began anew: {said:?}, begun at {start}, not at {came}");
+        if left < start + nanos(limit) && said.end < came + nanos(limit) {
             return;
         }
-        // The machine is slow, and the call was over.
+        // The machine is slow, and the call was over, or the program woke late; or it always begins anew.
     }
-    panic!("no call lasts as long as two attaches, which took {took:?}");
+    panic!(
+        "no call lasted as long as two attaches, which took {took:?}, and ended by its first limit"
+    );
 }
 
 #[test]
@@ -173,11 +173,13 @@ fn registers_are_kept_when_the_command_is_killed() {
         let Some(()) = once(&running) else { return };
         let pid = running.pid();
         let count = super::killed::calls(&pid, &library);
+        let mut killed = 0;
         for place in 1..=PLACES {
             let at = (place * count / (PLACES + 1)).to_string();
-            super::killed::is_killed(&pid, &library, ("DIES_AT", &at));
+            killed += u64::from(super::killed::is_killed(&pid, &library, ("DIES_AT", &at)));
             attach(&["--detach", &pid]).expect("it was permitted before");
         }
+        assert!(killed >= PLACES / 2, "{kind}: killed {killed} times");
         let said = said(&mut running);
         assert!(said.answer > 0 && said.differing == 0, "{kind}: {said:?}");
     }
@@ -187,7 +189,7 @@ fn registers_are_kept_when_the_command_is_killed() {
 #[test]
 fn a_restartable_section_is_not_broken() {
     let Some((mut running, _)) = start("section", Duration::ZERO) else { return };
-    for _ in 0..3 {
+    for _ in 0..8 {
         let Some(()) = once(&running) else { return };
     }
     let said = said(&mut running);

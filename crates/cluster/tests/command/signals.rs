@@ -16,6 +16,14 @@ fn start(members: &Members, words: &[&str], prepares: &str) -> Ends {
     let script = format!("{prepares}; echo in; while :; do sleep 0.05; done");
     let words = [&["lock"], words, &["--", "sh", "-c", &script]].concat();
     let mut own = command(members, &words);
+    // A shell that runs tests in the background has them ignore it, and what they start.
+    // SAFETY: between fork and exec nothing is called but `signal`, which is async-signal-safe.
+    unsafe {
+        own.pre_exec(|| match libc::signal(libc::SIGQUIT, libc::SIG_DFL) {
+            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
+            _ => Ok(()),
+        });
+    }
     let own = own.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut own = Ends(own.expect("it runs"));
     is_in(&mut own);

@@ -21,7 +21,7 @@
 //! Frames found so are marked. A leftover passes only if it lies where the true caller's return address
 //! would lie in a frame of that function, below that of the true one.
 
-use super::calls::{Called, called_before, jump_at, taken_off_stack};
+use super::calls::{Called, called_before, is_jump, jump_at, taken_off_stack};
 use super::registers::Registers;
 use super::{NoRule, Unwinder};
 use crate::maps::Backing;
@@ -91,10 +91,16 @@ impl Unwinder {
     fn calls_from(&mut self, search: &mut Search<'_>, caller: u64, place: u64) -> Option<Caller> {
         let memory = search.memory;
         let copy = function_code(memory, caller)?;
-        // What the code in front of a call has taken off the stack pointer, in bytes.
-        let mut taken = Some(0);
+        // What the code in front of a call has taken off the stack pointer, in bytes: not known where a part
+        // of it may have been jumped over.
+        let (mut taken, mut has_jumped) = (Some(0), false);
         for at in copy.instructions() {
-            taken = taken_off_stack(&copy.code, at).and_then(|bytes| Some(taken? + bytes));
+            taken = match taken_off_stack(&copy.code, at) {
+                Some(0) => taken,
+                Some(bytes) if !has_jumped => taken.map(|taken| taken + bytes),
+                _ => None,
+            };
+            has_jumped |= is_jump(&copy.code, at);
             let after = at.checked_add(4)?;
             if called_before(&copy.code, after).is_none() {
                 continue;
@@ -118,7 +124,9 @@ impl Unwinder {
             if let Some(pointer) = frame_pointer {
                 // The outermost frame has none that it could have saved.
                 let saved = self.window.read(memory, place.checked_sub(8)?).ok()?;
-                if saved != 0 && saved <= pointer {
+                let stack = self.modules.maps().find(search.sp)?.range.end;
+                let is_pointer = saved > pointer && saved < stack && saved.is_multiple_of(16);
+                if saved != 0 && !is_pointer {
                     continue;
                 }
             }

@@ -101,6 +101,10 @@ impl Watch<'_> {
             match self.events.next(pause.max(Duration::from_millis(1))) {
                 Some(Event::Signal(signal)) => send(signal),
                 Some(Event::Ended) => {
+                    // What it has started works under the lock, too, and the lease is about to end.
+                    if warned {
+                        send(libc::SIGKILL);
+                    }
                     return match child.wait() {
                         // It was asked to end, whatever it says of that.
                         Ok(status) if warned => Err(Failure::Refused {
@@ -109,7 +113,7 @@ impl Watch<'_> {
                                 "the lease ran out, and the command ended as it was told ({status})"
                             ),
                         }),
-                        Err(_) if warned => Err(lost()),
+                        Err(_) if warned => Err(self.lost()),
                         status => {
                             status.map_err(|error| Failure::Run(format!("cannot wait: {error}")))
                         }
@@ -139,9 +143,18 @@ impl Watch<'_> {
                     }
                 }
                 let _ = child.wait();
-                return Err(lost());
+                return Err(self.lost());
             }
         }
+    }
+
+    /// Returns how the command ends whose lease was lost, or was about to be when it ended the other one.
+    fn lost(&self) -> Failure {
+        let text = match self.signal {
+            0 => "the lease ran out while the command ran, which was let alone",
+            _ => "the lease ran out while the command ran, which was ended",
+        };
+        Failure::Refused { status: LOST, text: text.into() }
     }
 }
 
@@ -168,10 +181,4 @@ fn wait_for_the_end(pid: libc::id_t) {
             return;
         }
     }
-}
-
-/// Returns how the command ends whose lease was lost, or was about to be when it ended the other one.
-fn lost() -> Failure {
-    let text = "the lease ran out while the command ran, which was ended";
-    Failure::Refused { status: LOST, text: text.into() }
 }

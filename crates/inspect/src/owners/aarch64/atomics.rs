@@ -127,8 +127,19 @@ fn compared(
         | Operand::RegShift(_, 0, _, number) => number == register && number != ZERO,
         _ => false,
     };
+    // A base that the load has changed is another one's where the store is.
+    let (Operand::RegPreIndex(base, ..) | Operand::RegPostIndex(base, ..)) = *place else {
+        return None;
+    };
+    if base == register {
+        return None;
+    }
     let one = next()?;
     let [first, second, third, _] = one.what.operands;
+    // All that was loaded is compared.
+    if !matches!(first, Operand::Register(code, _) if bytes(code) >= size) {
+        return None;
+    }
     let expected = match one.what.opcode {
         Opcode::CBNZ if is_it(&first) => Value::of(0),
         Opcode::SUBS if matches!(first, Operand::Register(_, ZERO)) => {

@@ -56,6 +56,10 @@ fn system(state: &mut State<'_, Aarch64>, instruction: &Decoded) -> Result<bool,
             let is_own = second == Operand::SystemReg(THREAD_POINTER);
             let pointer = state.thread_pointer.filter(|_| is_own);
             state.processor.set_operand(&first, pointer.map_or(Value::UNKNOWN, Value::of));
+            // A random number comes with flags.
+            if !is_own {
+                state.processor.flags = Flags::default();
+            }
         }
         // Of a user's registers one has the flags, others say how to reckon.
         O::MSR if first == Operand::SystemReg(THREAD_POINTER) => return Err(RunEnd::BadCode),
@@ -256,7 +260,11 @@ fn bits(processor: &mut Aarch64, instruction: &Decoded) -> bool {
     let width = 8 * size as u32;
     let value = match (name, *second, *third) {
         (O::UBFM | O::SBFM | O::BFM, Operand::Immediate(low), Operand::Immediate(high)) => {
-            let into = processor.operand(to, size).filter(|_| name == O::BFM);
+            let into = processor.operand(to, size);
+            if name == O::BFM && into.is_none() {
+                return false;
+            }
+            let into = into.filter(|_| name == O::BFM);
             field(value, (low, high), size, name == O::SBFM, into)
         }
         (O::EXTR, _, Operand::Immediate(by)) if by < width => {
@@ -265,7 +273,7 @@ fn bits(processor: &mut Aarch64, instruction: &Decoded) -> bool {
                 0 => lower,
                 _ => {
                     let upper = super::state::shifted_up(value, width - by);
-                    lower.shifted_down(by).or(upper)
+                    lower.zero_extended(size).shifted_down(by).or(upper)
                 }
             }
         }

@@ -58,6 +58,15 @@ pub(crate) fn jump_at(memory: &dyn ReadableMemory, at: u64) -> Option<u64> {
     Some(behind_stub(memory, target).unwrap_or(target))
 }
 
+/// Tells whether the instruction at `at` jumps, always or on a condition, or returns.
+pub(crate) fn is_jump(memory: &dyn ReadableMemory, at: u64) -> bool {
+    instruction(memory, at).is_some_and(|code| {
+        let by_register = code & 0xfe00_0000 == 0xd600_0000 && code & 0xffff_fc1f != 0xd63f_0000;
+        let by_condition = code & 0xff00_0000 == 0x5400_0000 || code & 0x7c00_0000 == 0x3400_0000;
+        code >> 26 == 0b00_0101 || by_condition || by_register
+    })
+}
+
 /// Returns by how many bytes the instruction at `at` lowers the stack pointer as the beginning of a function
 /// does; 0 if it does not, `None` if by how many its code does not say.
 pub(crate) fn taken_off_stack(memory: &dyn ReadableMemory, at: u64) -> Option<u64> {
@@ -170,6 +179,25 @@ mod tests {
             (0x9100_013f, None, "mov sp, x9"),
         ] {
             assert_eq!(taken_off_stack(&code(number), CODE), bytes, "{text}");
+        }
+    }
+
+    #[test]
+    fn jumps_and_returns_are_told_from_calls() {
+        // b, b.eq, cbz, cbnz, tbz, br, ret; bl, blr, sub.
+        for jump in [
+            0x1400_0004,
+            0x5400_0080,
+            0xb400_0080,
+            0x3500_0080,
+            0x3600_0080,
+            0xd61f_0220,
+            0xd65f_03c0,
+        ] {
+            assert!(is_jump(&code(jump), CODE), "{jump:x}");
+        }
+        for other in [0x9400_0004, 0xd63f_0200, 0xd100_c3ff] {
+            assert!(!is_jump(&code(other), CODE), "{other:x}");
         }
     }
 

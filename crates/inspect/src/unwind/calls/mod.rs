@@ -6,7 +6,7 @@ mod aarch64;
 mod x86_64;
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use aarch64::{called_before, jump_at, link, taken_off_stack};
+pub(super) use aarch64::{called_before, is_jump, jump_at, link, taken_off_stack};
 #[cfg(target_arch = "x86_64")]
 pub(super) use x86_64::{called_before, link};
 

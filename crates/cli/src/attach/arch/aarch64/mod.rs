@@ -397,8 +397,7 @@ pub(crate) fn come_back(held: &mut Held, saved: &SavedThread, deadline: Instant)
     while held.go(deadline)? != Some(CallSide::Before(SIGRETURN)) {}
     leave_out(held, saved)?;
     while !matches!(held.go(deadline)?, Some(CallSide::After(_))) {}
-    // What the kernel
-    // could take for an answer of its own must not be there when there is a call.
+    // An error that is left there could be taken for a restart.
     before.regs[0] = 0;
     held.set_registers(&before)?;
     set_call(held.number(), registers.regs[8] as i32)?;
