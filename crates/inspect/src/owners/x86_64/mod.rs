@@ -3,7 +3,7 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`state`] | registers, flags and operands |
-//! | [`arithmetic`], [`execute`], [`vector`] | the instructions |
+//! | [`arithmetic`], [`mod@execute`], [`vector`] | the instructions |
 
 pub mod arithmetic;
 pub mod execute;
