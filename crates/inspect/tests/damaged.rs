@@ -109,7 +109,9 @@ fn damage(half: usize) {
             let _ = symbols.guard_variable(walk.frames[0], &frame, STACK, &mut 1000);
         }
     }
-    assert!(walked > 37_500 && named > 10_000, "the test looked at nothing: {walked} {named}");
+    // Each walk has a frame. How many have more, the processor decides: on aarch64 a return address may be in a
+    // register, and fewer words of nonsense are followed.
+    assert!(walked > 33_000 && named > 10_000, "the test looked at nothing: {walked} {named}");
 }
 
 #[test]
