@@ -4,7 +4,7 @@ use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{Locked, Mutex, Session, SessionOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, ExitStatus, Output, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -184,6 +184,27 @@ fn a_command_is_ended_before_its_lock_may_be_anothers() {
     wait_for_places(&members, "a", 1);
     members.kill(0);
     assert_eq!(child.ended().code(), Some(76));
+}
+
+/// The command ends as it is told, and what it has started does not.
+#[test]
+fn what_a_command_has_started_ends_with_the_lease_as_well() {
+    if member::program().is_none() {
+        println!("skipped: etcd is not installed");
+        return;
+    }
+    let mut members = Members::start(1).expect("etcd starts");
+    // It ends by itself in the end, if nobody ends it.
+    let script = "(trap '' TERM; echo in; for i in $(seq 1200); do sleep 0.05; done) & wait";
+    let words = ["lock", "--ttl", "3", "--margin", "500", "a", "--", "sh", "-c", script];
+    let mut child = command(&members, &words);
+    let mut child = Ends(child.stdout(Stdio::piped()).spawn().expect("it runs"));
+    let said = lines(child.0.stdout.take().expect("a pipe"));
+    assert_eq!(said.recv_timeout(BOUND).as_deref(), Ok("in"));
+    members.kill(0);
+    assert_eq!(child.ended().code(), Some(76));
+    // Whoever has the other end of the pipe has ended.
+    assert_eq!(said.recv_timeout(BOUND), Err(RecvTimeoutError::Disconnected));
 }
 
 #[test]

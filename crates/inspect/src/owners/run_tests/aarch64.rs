@@ -1,7 +1,7 @@
 //! Runs of code of aarch64.
 
 use super::super::aarch64::Aarch64;
-use super::super::event::RunEnd;
+use super::super::event::{Change, Event, RunEnd};
 use super::super::run::Ran;
 use super::super::shape::{LockShape, Touch};
 use super::{COMPARE, DATA, RESUME, UNLOCK, touch};
@@ -132,6 +132,26 @@ fn a_pair_that_computes_is_an_update() {
     // mov w8, #-1; ldaddl w8, w9, [x19]; brk
     let ran = pad(&[0x1280_0008, 0xb868_0269, BREAK], &[2, 0, 0, 0xc0], Some(DATA));
     assert_eq!(touch(&ran, LockShape::RustRwLock), less);
+}
+
+#[test]
+fn a_pair_is_a_comparison_only_of_all_that_was_loaded_at_one_place() {
+    let compares = |code: &[u32], data: &[u8]| {
+        let ran = pad(code, data, Some(DATA));
+        let is_comparison = |event: &Event| {
+            matches!(event, Event::Locked { change: Change::CompareExchange { .. }, .. })
+        };
+        ran.events.iter().any(is_comparison)
+    };
+    // mov x10, xzr; 1: ldxr x8, [x19]; cbnz x8, 2f; stlxr w9, x10, [x19]; cbnz w9, 1b; 2: brk
+    let whole = [0xaa1f_03ea, 0xc85f_7e68, 0xb500_0068, 0xc809_fe6a, 0x35ff_ffa9, BREAK];
+    assert!(compares(&whole, &[0; 8]));
+    // The same with cbnz w8: the upper half may be anything.
+    let half = [0xaa1f_03ea, 0xc85f_7e68, 0x3500_0068, 0xc809_fe6a, 0x35ff_ffa9, BREAK];
+    assert!(!compares(&half, &[0, 0, 0, 0, 1, 0, 0, 0]));
+    // The same with ldxr x19, [x19]; cbnz x19: the store is elsewhere.
+    let moved = [0xaa1f_03ea, 0xc85f_7e73, 0xb500_0073, 0xc809_fe6a, 0x35ff_ffa9, BREAK];
+    assert!(!compares(&moved, &[0; 8]));
 }
 
 #[test]
