@@ -10,7 +10,7 @@ use crate::threads;
 use lockstead::Semaphore;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -285,11 +285,21 @@ impl Session {
     }
 
     pub(crate) fn txn(&self, txn: &Txn, repeated: &mut bool) -> Result<Answer, ClusterError> {
+        self.txn_while(txn, &|| true, repeated)
+    }
+
+    /// Does the same as long as `goes_on` says true once each member was asked.
+    pub(crate) fn txn_while(
+        &self,
+        txn: &Txn,
+        goes_on: &dyn Fn() -> bool,
+        repeated: &mut bool,
+    ) -> Result<Answer, ClusterError> {
         // A child would speak on its parent's connections, and in its name.
         if let Err(by @ LostBy::Forked) = self.inner.beat.check() {
             return Err(ClusterError::Lost(by));
         }
-        self.inner.client.txn(txn, repeated)
+        self.inner.client.txn_while(txn, goes_on, repeated)
     }
 
     /// Does the same, for no longer than each endpoint takes that does not answer.
@@ -299,12 +309,14 @@ impl Session {
         repeated: &mut bool,
     ) -> Result<Answer, ClusterError> {
         self.check()?;
-        self.inner.client.txn_until(txn, Instant::now() + self.inner.client.round(), repeated)
+        self.inner.client.txn_once_each(txn, repeated)
     }
 
-    /// Has the heart carry out what cleans up, once an endpoint answers again.
+    /// Has the heart carry out what cleans up, as soon as an endpoint answers again: others may wait behind
+    /// a place that nobody wants any more.
     pub(crate) fn clean_up_later(&self, txn: Txn) {
-        self.inner.left.lock().unwrap_or_else(PoisonError::into_inner).push(txn);
+        self.inner.left().push(txn);
+        self.inner.bell.up();
     }
 
     /// Returns the deadline, after having renewed the lease if little of it is left.
@@ -353,7 +365,8 @@ impl Inner {
     fn keep(&self) {
         let round = self.client.round();
         loop {
-            let pause = if self.beat.silent_since().is_some() { round / 4 } else { self.span / 3 };
+            let soon = self.beat.silent_since().is_some() || !self.left().is_empty();
+            let pause = if soon { round / 4 } else { self.span / 3 };
             let pause = pause.min(self.beat.deadline().remaining());
             let _ = self.bell.down_timeout(pause);
             let Ok(deadline) = self.beat.check() else { break };
@@ -382,11 +395,16 @@ impl Inner {
         self.report();
     }
 
+    fn left(&self) -> MutexGuard<'_, Vec<Txn>> {
+        self.left.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn clean_up(&self) {
-        let left = std::mem::take(&mut *self.left.lock().unwrap_or_else(PoisonError::into_inner));
+        let left = std::mem::take(&mut *self.left());
         for txn in left {
-            if self.client.txn(&txn, &mut false).is_err() {
-                self.left.lock().unwrap_or_else(PoisonError::into_inner).push(txn);
+            // One round, since the next renewal waits behind it.
+            if self.client.txn_once_each(&txn, &mut false).is_err() {
+                self.left().push(txn);
             }
         }
     }
@@ -402,9 +420,7 @@ impl Inner {
             return Ok(());
         }
         // Where no endpoint has answered a moment ago, the end is not to wait for one for long.
-        let left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
-        let silent = !left.is_empty() || self.beat.silent_since().is_some();
-        drop(left);
+        let silent = !self.left().is_empty() || self.beat.silent_since().is_some();
         let options = self.client.options();
         let time =
             if silent { self.client.round().min(options.patience) } else { options.patience };

@@ -61,6 +61,21 @@ impl Patience<'_> {
         }
     }
 
+    /// Returns what has ended the acquisition while a request of it had no answer. That a handler ran on the
+    /// thread cannot be told afterwards.
+    fn ended(self) -> Option<ClusterError> {
+        let over = |until: Instant| Instant::now() >= until;
+        match self {
+            Patience::Forever | Patience::Never | Patience::Interruptible => None,
+            Patience::Until(until) => over(until).then_some(ClusterError::TimedOut),
+            Patience::Cancel(token) => token.is_cancelled().then_some(ClusterError::Cancelled),
+            Patience::While { goes_on, .. } if !goes_on() => Some(ClusterError::Cancelled),
+            Patience::While { until, .. } => {
+                until.is_some_and(over).then_some(ClusterError::TimedOut)
+            }
+        }
+    }
+
     /// Sleeps until the bell rings.
     fn wait(self, bell: &Semaphore) -> Result<(), ClusterError> {
         match self {
@@ -132,7 +147,7 @@ pub(crate) fn acquire_as(
                 let mut repeated = false;
                 // Who gives up is not to wait for long to be rid of its place.
                 let answer = match given_up {
-                    None => session.txn(&txn, &mut repeated),
+                    None => session.txn_while(&txn, &|| patience.ended().is_none(), &mut repeated),
                     Some(_) => session.txn_once_each(&txn, &mut repeated),
                 };
                 if repeated {
@@ -146,7 +161,7 @@ pub(crate) fn acquire_as(
                             session.clean_up_later(txn);
                         }
                         // Whoever asked for the end knows why; whose time was over learns what took it.
-                        return Err(match given_up {
+                        return Err(match given_up.or_else(|| patience.ended()) {
                             Some(why @ (ClusterError::Cancelled | ClusterError::Interrupted)) => {
                                 why
                             }

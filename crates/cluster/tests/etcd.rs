@@ -3,8 +3,8 @@
 
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{
-    CancelToken, ClusterError, Election, Health, Locked, LostBy, Moment, Mutex, RwLock, Semaphore,
-    Session, SessionOptions,
+    CancelToken, ClientOptions, ClusterError, Election, Health, Locked, LostBy, Moment, Mutex,
+    Patience, RwLock, Semaphore, Session, SessionOptions,
 };
 use std::sync::mpsc;
 use std::thread;
@@ -27,9 +27,12 @@ fn session(members: &Members) -> Session {
 }
 
 fn session_of(members: &Members, ttl: u64) -> Session {
+    session_by(members.options(), ttl)
+}
+
+fn session_by(client: ClientOptions, ttl: u64) -> Session {
     let ttl = Duration::from_secs(ttl);
     let margin = Duration::from_millis(500);
-    let client = members.options();
     let options = SessionOptions { client, ttl, margin, ..SessionOptions::default() };
     Session::open(options).expect("a session")
 }
@@ -338,4 +341,41 @@ fn a_wait_that_is_cancelled_says_so_also_where_etcd_does_not_answer() {
     // The session's thread gives the place up, once that is possible.
     guard.unlock().expect("released");
     acquired!(held.lock_timeout(BOUND)).unlock().expect("released");
+}
+
+#[test]
+fn what_ends_an_acquisition_ends_its_request_that_nobody_answers() {
+    let Some(members) = members() else { return };
+    let patience = 60 * BOUND;
+    let session = session_by(ClientOptions { patience, ..members.options() }, 600);
+    let (mutex, stop) = (Mutex::new(&session, "silent"), CancelToken::new());
+    members.stop(0, true);
+    let (sender, ends) = mpsc::channel();
+    thread::scope(|scope| {
+        let waits = ["cancel", "while", "until"];
+        for name in waits {
+            let (sender, mutex, stop) = (sender.clone(), &mutex, &stop);
+            scope.spawn(move || {
+                let goes_on = || !stop.is_cancelled();
+                let patience = match name {
+                    "cancel" => Patience::Cancel(stop),
+                    "while" => Patience::While { until: None, goes_on: &goes_on },
+                    _ => Patience::Until(Instant::now()),
+                };
+                sender.send((name, mutex.lock_as(patience, "").err()))
+            });
+        }
+        stop.cancel();
+        let ended = waits.map(|_| ends.recv_timeout(BOUND));
+        members.stop(0, false);
+        for end in ended {
+            let (name, error) = end.expect("an end before the request's");
+            match name {
+                "until" => assert!(matches!(error, Some(ClusterError::Unreachable { .. }))),
+                _ => assert_eq!(error, Some(ClusterError::Cancelled), "{name}"),
+            }
+        }
+    });
+    // What may have arrived of them is given up.
+    acquired!(mutex.lock_timeout(BOUND)).unlock().expect("released");
 }

@@ -148,16 +148,18 @@ impl Client {
     }
 
     fn call(&self, path: &str, body: &Value, until: Instant) -> Result<Value, ClusterError> {
-        self.call_repeatedly(path, body, until, &mut false)
+        self.call_repeatedly(path, body, until, &|| true, &mut false)
     }
 
-    /// Asks the members in turn until one answers or `until` has come. Sets `repeated` once the request
-    /// may have been sent more than once.
+    /// Asks the members in turn until one answers, `until` has come, or `goes_on` says false, which is asked
+    /// after each try that failed, but for the first of each member. Sets `repeated` once the request may
+    /// have been sent more than once.
     fn call_repeatedly(
         &self,
         path: &str,
         body: &Value,
         until: Instant,
+        goes_on: &dyn Fn() -> bool,
         repeated: &mut bool,
     ) -> Result<Value, ClusterError> {
         let body = body.to_string();
@@ -183,6 +185,9 @@ impl Client {
             let last = known.take().filter(|_| cut).unwrap_or(last);
             tried += 1;
             *repeated = true;
+            if tried >= self.options.endpoints.len() && !goes_on() {
+                return Err(ClusterError::Unreachable { last });
+            }
             if tried % self.options.endpoints.len() == 0 {
                 thread::sleep(ROUND.min(until.saturating_duration_since(Instant::now())));
             }
@@ -294,17 +299,38 @@ impl Client {
 
     /// Carries out a transaction, once or more often; says by `repeated` if that may have been more.
     pub(crate) fn txn(&self, txn: &Txn, repeated: &mut bool) -> Result<Answer, ClusterError> {
-        self.txn_until(txn, self.until(), repeated)
+        self.txn_while(txn, &|| true, repeated)
     }
 
-    pub(crate) fn txn_until(
+    /// Does the same as long as `goes_on` says true once each member was asked.
+    pub(crate) fn txn_while(
+        &self,
+        txn: &Txn,
+        goes_on: &dyn Fn() -> bool,
+        repeated: &mut bool,
+    ) -> Result<Answer, ClusterError> {
+        self.txn_repeatedly(txn, self.until(), goes_on, repeated)
+    }
+
+    /// Does the same for no longer than each endpoint takes that does not answer.
+    pub(crate) fn txn_once_each(
+        &self,
+        txn: &Txn,
+        repeated: &mut bool,
+    ) -> Result<Answer, ClusterError> {
+        self.txn_repeatedly(txn, Instant::now() + self.round(), &|| true, repeated)
+    }
+
+    fn txn_repeatedly(
         &self,
         txn: &Txn,
         until: Instant,
+        goes_on: &dyn Fn() -> bool,
         repeated: &mut bool,
     ) -> Result<Answer, ClusterError> {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
-        let answer = self.call_repeatedly("/v3/kv/txn", &txn.to_json(), until, repeated)?;
+        let answer =
+            self.call_repeatedly("/v3/kv/txn", &txn.to_json(), until, goes_on, repeated)?;
         Answer::from_json(&answer).ok_or_else(|| not_understood("/v3/kv/txn"))
     }
 
