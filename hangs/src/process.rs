@@ -87,8 +87,10 @@ impl Hung {
     }
 
     fn kill(&self) -> Result<(), String> {
-        let mut kill = Command::new("kill");
-        let kill = kill.args(["-KILL", &self.pid.to_string()]).stderr(Stdio::null());
+        // The shell's own: small systems have no program of this name.
+        let mut kill = Command::new("sh");
+        let kill =
+            kill.args(["-c", "kill -KILL \"$0\"", &self.pid.to_string()]).stderr(Stdio::null());
         kill.status().map(drop).map_err(|error| error.to_string())
     }
 

@@ -31,11 +31,15 @@ pub enum KnownFunction {
     Calls,
     /// It sleeps for something else than a lock.
     Sleeps,
+    /// It sleeps until the word at its first argument has changed.
+    SleepsOn,
+    /// It wakes threads that sleep on the word at its first argument.
+    Wakes,
 }
 
 use KnownFunction::{
-    Allocates, Calls, Compares, Copies, Ends, Fills, Locks, Resumes, Retakes, Sleeps, Unlocks,
-    UnlocksShared,
+    Allocates, Calls, Compares, Copies, Ends, Fills, Locks, Resumes, Retakes, Sleeps, SleepsOn,
+    Unlocks, UnlocksShared, Wakes,
 };
 
 /// Functions by their names as the linker knows them.
@@ -129,6 +133,10 @@ const BY_PIECES: &[(&[&str], KnownFunction)] = &[
     (&["absl", "5Mutex7TryLock"], Locks),
     (&["absl", "5Mutex5Await"], Locks),
     (&["absl", "7CondVar4Wait"], Retakes),
+    // Waits of C++20, in the library of gcc 16 and later; before, programs had them inside.
+    (&["8__detail", "11__wait_impl"], SleepsOn),
+    (&["8__detail", "17__wait_until_impl"], SleepsOn),
+    (&["8__detail", "13__notify_impl"], Wakes),
     (&["core", "9panicking"], Ends),
     (&["std", "9panicking", "16begin_panic"], Ends),
 ];
@@ -158,5 +166,9 @@ mod tests {
         assert_eq!(known("_ZN4absl12lts_202401165Mutex6UnlockEv"), Some(Unlocks));
         assert_eq!(known("_ZN4core9panicking9panic_fmt17h0123456789abcdefE"), Some(Ends));
         assert_eq!(known("absl5Mutex6Unlock"), None);
+        let wait = "_ZNSt8__detail11__wait_implEPKvRNS_16__wait_args_baseE@@GLIBCXX_3.4.35";
+        assert_eq!(known(wait), Some(SleepsOn));
+        let notify = "_ZNSt8__detail13__notify_implEPKvbRKNS_16__wait_args_baseE";
+        assert_eq!(known(notify), Some(Wakes));
     }
 }

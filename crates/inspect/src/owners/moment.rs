@@ -55,8 +55,31 @@ pub struct ThreadMoment {
     pub thread_pointer: Option<u64>,
     /// Whether there are more frames, for which a register is not known.
     pub is_cut: bool,
-    /// Whether the call that it sleeps in returns 0: a sleep does, a read may return anything.
-    pub returns_zero: bool,
+    /// What the call that it sleeps in returns.
+    pub returns: Returned,
+}
+
+/// What a call that a thread sleeps in returns once it is woken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Returned {
+    /// Anything, as a read does.
+    Anything,
+    /// 0, as a sleep does.
+    Zero,
+    /// A value of libstdc++'s that has none in it, in two registers: its caller then reads the word.
+    NoValue,
+}
+
+impl Returned {
+    /// Returns what is in the registers of a result afterwards.
+    #[must_use]
+    pub fn results(self) -> [Option<u64>; 2] {
+        match self {
+            Returned::Anything => [None, None],
+            Returned::Zero => [Some(0), None],
+            Returned::NoValue => [Some(0), Some(0)],
+        }
+    }
 }
 
 impl WaitMoment {

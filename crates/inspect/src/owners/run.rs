@@ -316,6 +316,11 @@ impl<P: Processor> Runner<'_, '_, P> {
             F::Resumes => return Err(RunEnd::Resumed),
             F::Ends => return Err(RunEnd::Stopped),
             F::Sleeps => return Err(RunEnd::Blocked),
+            F::SleepsOn => {
+                self.events.extend(first.get(8).map(Event::Sleeps));
+                return Err(RunEnd::Blocked);
+            }
+            F::Wakes => self.events.extend(first.get(8).map(Event::Wakes)),
             F::Allocates => {
                 result = Value::of(ALLOCATED + self.allocated * ALLOCATION);
                 self.allocated = (self.allocated + 1) % 0xf000;

@@ -12,7 +12,7 @@
 
 use super::event::RunEnd;
 use super::lsda::Landing;
-use super::moment::{FrameMoment, ThreadMoment};
+use super::moment::{FrameMoment, Returned, ThreadMoment};
 use super::native::Native;
 use super::overlay::Overlay;
 use super::processor::Processor;
@@ -251,8 +251,10 @@ impl OwnerSearch<'_> {
         let frame = thread.frames.get(at);
         let Some(frame) = frame else { return Ran::nothing() };
         let is_innermost = innermost(thread) == Some(at);
-        let returned = (is_innermost && thread.returns_zero).then_some(0);
-        let registers = frame.registers.with(UnwindRegister(0), returned);
+        let returned = if is_innermost { thread.returns } else { Returned::Anything };
+        let [first, second] = returned.results();
+        let registers = frame.registers.with(UnwindRegister(0), first);
+        let registers = registers.with(UnwindRegister(1), second);
         let mut state = self.state(thread, &registers, frame.at.address);
         if let Some(wait) = &thread.wait {
             // What a thread finds that goes on: its word has changed, and the lock is free, or its
@@ -441,7 +443,7 @@ mod tests {
             wait: None,
             thread_pointer: None,
             is_cut: false,
-            returns_zero: true,
+            returns: Returned::Zero,
         };
         let mute: Vec<usize> = (0..6).filter(|&at| is_mute(&thread, at)).collect();
         assert_eq!(mute, [1, 3]);
