@@ -70,6 +70,16 @@ pub enum Error {
         /// The patience, in seconds.
         seconds: u64,
     },
+    /// Nobody came to a turn in a window that has waited for one.
+    #[error(
+        "{lock}: nobody came to a turn within {seconds} s: the machine has too much other work"
+    )]
+    NoTurn {
+        /// The lock under test.
+        lock: &'static str,
+        /// The patience, in seconds.
+        seconds: u64,
+    },
     /// A measurement of a process with one thread was asked for in one that has more.
     #[error("the process has {threads} threads; a measurement with one needs a process of its own")]
     NotAlone {
@@ -160,6 +170,7 @@ impl From<Error> for Failure {
             Error::System { .. }
             | Error::Broken { .. }
             | Error::Stuck { .. }
+            | Error::NoTurn { .. }
             | Error::NotAlone { .. }
             | Error::Threads { .. }
             | Error::Process { .. }

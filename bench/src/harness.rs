@@ -53,6 +53,11 @@ impl SliceWindow {
     pub(crate) fn per_cpu_second(&self) -> f64 {
         self.turns.iter().sum::<u64>() as f64 / self.cpu.as_secs_f64().max(1e-9)
     }
+
+    /// Tells whether nobody had a turn.
+    fn is_still(&self) -> bool {
+        self.turns.iter().all(|turns| *turns == 0)
+    }
 }
 
 /// One thread's side of a slice.
@@ -158,7 +163,11 @@ impl Slice {
         let returned = self.collect(handles, &results)?;
         match (failure, window) {
             (Some(error), _) => Err(error),
-            (None, Some(window)) if !session.stopped() => Ok((window, returned)),
+            (None, Some(_)) if session.stopped() => Err(Error::Interrupted),
+            (None, Some(window)) if window.is_still() && window.elapsed > self.patience => {
+                Err(Error::NoTurn { lock: self.lock, seconds: self.patience.as_secs() })
+            }
+            (None, Some(window)) => Ok((window, returned)),
             (None, _) => Err(Error::Interrupted),
         }
     }
@@ -309,6 +318,21 @@ mod tests {
         });
         release.store(true, Ordering::Relaxed);
         assert!(matches!(outcome, Err(Error::Stuck { missing: 1.., threads: 2, .. })));
+    }
+
+    #[test]
+    fn a_window_that_has_waited_for_a_turn_in_vain_is_an_error() {
+        let stop = AtomicBool::new(false);
+        let mut quiet = |_: u64, _: u64, _: &str| {};
+        let session = Session::new(&stop, &mut quiet);
+        let patience = Duration::from_millis(300);
+        let slice = Slice { patience, ..slice(2, Duration::from_millis(5)) };
+        let outcome = slice.run(&session, |worker| {
+            while worker.goes_on() {
+                std::hint::spin_loop();
+            }
+        });
+        assert!(matches!(outcome, Err(Error::NoTurn { lock: "std", .. })));
     }
 
     #[test]

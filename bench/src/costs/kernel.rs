@@ -220,8 +220,9 @@ pub(super) fn relay(cpu: usize) -> Result<f64, Error> {
 /// Measures for which share of wake-ups a thread that has just got a processor keeps it from the one that it wakes.
 ///
 /// Two threads of one processor take turns as the two ends of a full and empty queue do: each wakes the other
-/// as it begins, computes, and sleeps. So both have had as much of the processor.
-pub(super) fn keeps(cpu: usize) -> Result<f64, Error> {
+/// as it begins, computes, and sleeps. So both have had as much of the processor. `None`: too few of them met a
+/// thread that slept, as where another program interrupts the two.
+pub(super) fn keeps(cpu: usize) -> Result<Option<f64>, Error> {
     const TURNS: u32 = 400;
     /// How long a turn is: much more than a switch takes, much less than a slice.
     const TURN: u64 = 100_000;
@@ -252,7 +253,8 @@ pub(super) fn keeps(cpu: usize) -> Result<f64, Error> {
         (kept, woken)
     };
     let (one, other) = both((cpu, cpu), || run(0), || run(1))?;
-    Ok(f64::from(one.0 + other.0) / f64::from((one.1 + other.1).max(1)))
+    let (kept, woken) = (one.0 + other.0, one.1 + other.1);
+    Ok((woken >= TURNS / 10).then(|| f64::from(kept) / f64::from(woken)))
 }
 
 /// Measures how long one of two threads that compute on one processor runs before the other does.

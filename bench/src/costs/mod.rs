@@ -65,9 +65,41 @@ pub struct Costs {
     /// How long a thread that slept waits for a processor on which another one computes.
     pub intrusion: f64,
     /// The share of wake-ups for which a waker finds the processor that is idle, if the thread ran on its own.
-    pub finds: f64,
+    pub finds: Option<CountedShare>,
     /// The share of wake-ups that do not take the processor from a thread whose turn has just begun.
-    pub keeps: f64,
+    pub keeps: Option<CountedShare>,
+}
+
+/// A share of wake-ups, which was counted several times: it depends on what else the machine does, and on its
+/// host.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountedShare {
+    /// The median of the counts.
+    pub median: f64,
+    /// The least of them.
+    pub least: f64,
+    /// The greatest.
+    pub most: f64,
+    /// How many there are.
+    pub counts: usize,
+}
+
+impl CountedShare {
+    /// Counts several times; `None` if no count had anything to count.
+    fn of(mut count: impl FnMut() -> Result<Option<f64>, Error>) -> Result<Option<Self>, Error> {
+        const COUNTS: usize = 5;
+        let counts = (0..COUNTS).map(|_| count()).collect::<Result<Vec<_>, _>>()?;
+        let mut shares: Vec<f64> = counts.into_iter().flatten().collect();
+        let median = median(&mut shares);
+        let ends = shares.first().copied().zip(shares.last().copied());
+        Ok(ends.map(|(least, most)| CountedShare { median, least, most, counts: shares.len() }))
+    }
+
+    /// Tells whether the counts are so far apart that one number says little.
+    #[must_use]
+    pub fn is_uncertain(&self) -> bool {
+        self.most - self.least > 0.2
+    }
 }
 
 /// Times of idleness after which a wake-up is measured; the first is the plain one.
@@ -101,7 +133,7 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
     step(session, "slices")?;
     let slice = kernel::slice(cpu)?;
     step(session, "wake-ups beside a new turn")?;
-    let keeps = kernel::keeps(cpu)?;
+    let keeps = CountedShare::of(|| kernel::keeps(cpu))?;
     let mut costs = Costs {
         hit,
         exchange,
@@ -123,7 +155,7 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
         idle: Vec::new(),
         slice,
         intrusion: 0.0,
-        finds: 1.0,
+        finds: None,
         keeps,
         layout,
     };
@@ -157,7 +189,7 @@ pub fn measure(session: &mut Session<'_>) -> Result<Costs, Error> {
     step(session, "wake-ups of a busy processor")?;
     costs.intrusion = kernel::intrude(pair)?;
     step(session, "wake-ups beside an idle processor")?;
-    costs.finds = kernel::finds(pair)?;
+    costs.finds = CountedShare::of(|| kernel::finds(pair).map(Some))?;
     costs.account(relay, &rousings);
     session.tell(STEPS, STEPS, "done");
     Ok(costs)

@@ -36,9 +36,24 @@ fn what_cannot_be_otherwise_is_so() {
     for ns in [costs.futex, costs.restart, costs.wake, costs.signal, costs.intrusion] {
         assert!((0.0..1e9).contains(&ns), "{costs:?}");
     }
-    assert!((0.0..=1.0).contains(&costs.finds) && (0.0..=1.0).contains(&costs.keeps), "{costs:?}");
+    for share in [costs.finds, costs.keeps].into_iter().flatten() {
+        let is_share = |share: f64| (0.0..=1.0).contains(&share);
+        assert!(is_share(share.least) && is_share(share.most), "{share:?}");
+        assert!(share.least <= share.median && share.median <= share.most, "{share:?}");
+        assert!((1..=5).contains(&share.counts), "{share:?}");
+    }
     assert_eq!(costs.transfer.is_empty(), processors == layout.threads, "{costs:?}");
     assert!(costs.transfer.iter().all(|&ns| ns > 0.0 && ns < 1e9), "{costs:?}");
+}
+
+#[test]
+fn a_share_is_the_median_of_those_counts_that_had_something_to_count() {
+    let mut counts = [Some(0.9), None, Some(0.1), Some(0.4), None].into_iter();
+    let share = CountedShare::of(|| Ok(counts.next().flatten())).expect("counted");
+    let expected = CountedShare { median: 0.4, least: 0.1, most: 0.9, counts: 3 };
+    assert_eq!(share, Some(expected));
+    assert!(expected.is_uncertain());
+    assert_eq!(CountedShare::of(|| Ok(None)).expect("counted"), None);
 }
 
 #[test]

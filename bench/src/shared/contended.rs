@@ -301,6 +301,10 @@ impl SharedSlice {
         if operations != counted {
             return Err(Error::Broken { lock: self.part.lock.name(), operations, counted });
         }
+        if window.turns.iter().all(|turns| *turns == 0) {
+            let lock = self.part.lock.name();
+            return Err(Error::NoTurn { lock, seconds: PATIENCE.as_secs() });
+        }
         Ok(window)
     }
 

@@ -57,6 +57,24 @@ pub fn program() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|file| file.is_file())
 }
 
+/// Has the kernel kill what a command starts when the thread that starts it ends.
+pub fn dies_with_us(command: &mut Command) {
+    let us = std::process::id();
+    // SAFETY: between fork and exec nothing is called but `prctl` and `getppid`, which are system calls alone.
+    unsafe {
+        command.pre_exec(move || {
+            if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
+                return Err(io::Error::last_os_error());
+            }
+            // Who was killed before that has left a child of another one's.
+            match u32::try_from(libc::getppid()) == Ok(us) {
+                true => Ok(()),
+                false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            }
+        });
+    }
+}
+
 /// Returns ports that nobody listens at now.
 fn free_ports(number: usize) -> io::Result<Vec<u16>> {
     let sockets: io::Result<Vec<_>> =
@@ -207,19 +225,17 @@ impl Members {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(log);
-        // SAFETY: between fork and exec nothing is called but `prctl` and `setns`, which are system calls
-        // alone. The namespace is this object's, and so open.
-        unsafe {
-            command.pre_exec(move || {
-                // No member outlives who started it, also if that is killed.
-                if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
-                    return Err(io::Error::last_os_error());
-                }
-                match namespace.map(|namespace| libc::setns(namespace, libc::CLONE_NEWNET)) {
-                    None | Some(0) => Ok(()),
-                    Some(_) => Err(io::Error::last_os_error()),
-                }
-            });
+        // No member outlives who started it, also if that is killed.
+        dies_with_us(&mut command);
+        if let Some(namespace) = namespace {
+            // SAFETY: between fork and exec nothing is called but `setns`, which is a system call alone. The
+            // namespace is this object's, and so open.
+            unsafe {
+                command.pre_exec(move || match libc::setns(namespace, libc::CLONE_NEWNET) {
+                    0 => Ok(()),
+                    _ => Err(io::Error::last_os_error()),
+                });
+            }
         }
         self.children[member] = Some(command.spawn()?);
         Ok(())

@@ -58,13 +58,15 @@ pub fn error(text: impl Display) {
     note(format_args!("{ERROR}error:{ERROR:#} {text}"));
 }
 
+/// Says what is to be doubted, or done otherwise.
+pub fn warning(text: impl Display) {
+    note(format_args!("{WARNING}warning:{WARNING:#} {text}"));
+}
+
 /// Says why the figures of a run are not to be trusted.
 pub fn warn_about(machine: &MachineFacts) {
     if !machine.optimised {
-        note(format_args!(
-            "{WARNING}warning:{WARNING:#} built without optimisation, the figures mean nothing; \
-             build with --release"
-        ));
+        warning("built without optimisation, the figures mean nothing; build with --release");
     }
 }
 

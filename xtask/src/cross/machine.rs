@@ -100,16 +100,23 @@ impl Machine {
             let file = format!("file={},format=raw,if=virtio,snapshot=on", disk.display());
             machine.arg("-drive").arg(file);
         }
-        machine.stdin(Stdio::null()).stdout(Stdio::piped());
+        machine.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut machine = machine.spawn().map_err(|error| format!("timeout: {error}"))?;
         let output = machine.stdout.take().ok_or("a machine without an output")?;
+        // What the emulator itself says, which is why it has not started: a few lines at most.
+        let said = machine.stderr.take().map(|said| std::thread::spawn(|| last_line(said)));
         for bytes in BufReader::new(output).split(b'\n') {
             let bytes = bytes.map_err(|error| error.to_string())?;
             line(String::from_utf8_lossy(&bytes).trim_end());
         }
         let status = machine.wait().map_err(|error| error.to_string())?;
         fs::remove_file(&archive).map_err(|error| error.to_string())?;
-        if status.success() { Ok(()) } else { Err(format!("{EMULATOR}: {status}")) }
+        if status.success() {
+            return Ok(());
+        }
+        let said = said.and_then(|said| said.join().ok()).unwrap_or_default();
+        let colon = if said.is_empty() { "" } else { ": " };
+        Err(format!("{EMULATOR}: {status}{colon}{said}"))
     }
 
     /// Makes the machine's first file system.
@@ -145,6 +152,16 @@ impl Machine {
         fs::write(&init, if load.disk.is_some() { WITH_DISK } else { WITHOUT_DISK })?;
         fs::set_permissions(&init, fs::Permissions::from_mode(0o755))
     }
+}
+
+/// Hands on the lines that the emulator writes to standard error, and returns the last one.
+fn last_line(said: impl io::Read) -> String {
+    let mut last = String::new();
+    for bytes in BufReader::new(said).split(b'\n').map_while(Result::ok) {
+        last = String::from_utf8_lossy(&bytes).trim_end().to_owned();
+        eprintln!("{last}");
+    }
+    last
 }
 
 /// The machine's first program, where it has no disk.
@@ -199,4 +216,15 @@ fn pack(folder: &Path, archive: &Path) -> Result<(), String> {
     const PACK: &str = "cd \"$1\" && find . | cpio --quiet --create --format=newc > \"$2\"";
     let mut pack = Command::new("sh");
     ends_well(pack.args(["-c", PACK, "pack"]).arg(folder).arg(archive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_of_the_emulator_is_why_it_has_not_started() {
+        assert_eq!(last_line(&b"a warning\nno such machine\n"[..]), "no such machine");
+        assert_eq!(last_line(&b""[..]), "");
+    }
 }

@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::interrupt::{self, Interrupt};
 use crate::output;
 use crate::progress::Progress;
-use lockstead_bench::costs::{self, Costs};
+use lockstead_bench::costs::{self, Costs, CountedShare};
 use lockstead_bench::{Error, Session};
 use lockstead_render::machine::MachineFacts as Here;
 use lockstead_sim::{Kernel, Lines, Machine, MachineLayout, Scheduler, Smt};
@@ -31,6 +31,10 @@ pub(super) fn here(interrupt: &Interrupt, progress: &mut Progress) -> Result<Mac
     output::warn_about(&place);
     let mut step = |done: u64, total: u64, what: &str| progress.step(done, total, what);
     let costs = costs::measure(&mut Session::new(interrupt.flag(), &mut step)).map_err(failed)?;
+    // With one processor there is no other one that could be found.
+    let finds = (!costs.transfer.is_empty()).then(|| doubt("finds", costs.finds, FINDS_UNCOUNTED));
+    let doubts = [finds.flatten(), doubt("keeps", costs.keeps, KEEPS_UNCOUNTED)];
+    doubts.into_iter().flatten().for_each(output::warning);
     let cpu = place.cpu.unwrap_or_else(|| "unknown processor".into());
     Ok(machine(&costs, &format!("{cpu}, Linux {}, measured", place.kernel.unwrap_or_default())))
 }
@@ -46,6 +50,24 @@ pub(super) fn failed(error: Error) -> Failure {
 /// Returns a time to a hundredth: more is not known.
 fn rounded(time: f64) -> f64 {
     (time * 100.0).round() / 100.0
+}
+
+/// Returns what is to be said of a share that was not counted, or each time otherwise.
+fn doubt(name: &str, share: Option<CountedShare>, otherwise: f64) -> Option<String> {
+    match share {
+        None => Some(format!(
+            "`{name}` could not be counted, since other programs interrupted each try: {otherwise} is taken \
+             for it; measure again on an idle machine"
+        )),
+        Some(share) if share.is_uncertain() => Some(format!(
+            "`{name}` was {} to {} in {} counts, of which the median is taken: predict with both \
+             (--set {name}=…) before you believe one",
+            rounded(share.least),
+            rounded(share.most),
+            share.counts
+        )),
+        Some(_) => None,
+    }
 }
 
 fn machine(costs: &Costs, about: &str) -> Machine {
@@ -89,8 +111,8 @@ fn machine(costs: &Costs, about: &str) -> Machine {
         signal: us(costs.signal),
         leaving: false,
         placement: 1.0,
-        finds: rounded(costs.finds),
-        keeps: rounded(costs.keeps),
+        finds: rounded(costs.finds.map_or(FINDS_UNCOUNTED, |share| share.median)),
+        keeps: rounded(costs.keeps.map_or(KEEPS_UNCOUNTED, |share| share.median)),
         // The kernel's rule: as many as a node has last-level caches, or an eighth of a node.
         stay: match &costs.layout {
             layout if layout.caches > 1 => layout.caches as f64,
@@ -116,6 +138,10 @@ fn machine(costs: &Costs, about: &str) -> Machine {
     Machine::new(("here", about), layout, lines, smt, scheduler, kernel)
 }
 
+/// What is taken where the shares were not counted: what a machine file without them has.
+const FINDS_UNCOUNTED: f64 = 1.0;
+const KEEPS_UNCOUNTED: f64 = 0.0;
+
 /// What cannot be measured from outside, in nanoseconds: how long a wake-up locks the queue of its target,
 /// and a change of a bucket the bucket. Orders of magnitude, as in the machines that are built in.
 const QUEUE: f64 = 300.0;
@@ -134,5 +160,23 @@ fn distances(costs: &Costs) -> Vec<f64> {
     match (found.len(), costs.layout.caches, costs.layout.cores) {
         (2, 1, _) if missing == 3 => vec![found[0], found[1], found[1]],
         _ => found.iter().copied().chain(std::iter::repeat(last)).take(missing).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_that_was_not_counted_or_not_twice_the_same_is_told() {
+        let share = |least, most| Some(CountedShare { median: 0.5, least, most, counts: 5 });
+        let none = doubt("keeps", None, KEEPS_UNCOUNTED).expect("said");
+        assert!(
+            none.contains("`keeps` could not be counted") && none.contains("0 is taken"),
+            "{none}"
+        );
+        let far = doubt("finds", share(0.012, 0.55), FINDS_UNCOUNTED).expect("said");
+        assert!(far.contains("`finds` was 0.01 to 0.55 in 5 counts"), "{far}");
+        assert_eq!(doubt("finds", share(0.4, 0.55), FINDS_UNCOUNTED), None);
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::failed;
 use crate::lock::LOST;
 use crate::signals::{self, Event, Events};
-use lockstead_cluster::{MutexGuard, UNDER};
+use lockstead_cluster::{MutexGuard, UNDER, member};
 use lockstead_render::failure::Failure;
 use lockstead_render::output;
 use std::ffi::OsString;
@@ -50,16 +50,8 @@ impl Watch<'_> {
             // A group of its own gets the signals: a shell's children work under the lock, too.
             .process_group(0)
             .stdin(Stdio::inherit());
-        // SAFETY: between fork and exec nothing is called but `prctl`, which is async-signal-safe.
-        unsafe {
-            command.pre_exec(|| {
-                // If this process is killed the lease ends, and the command must not go on.
-                match libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) {
-                    0 => Ok(()),
-                    _ => Err(io::Error::last_os_error()),
-                }
-            });
-        }
+        // If this process is killed the lease ends, and the command must not go on.
+        member::dies_with_us(&mut command);
         keep_the_dead()?;
         if !self.events.begin() {
             return Ok(None);
