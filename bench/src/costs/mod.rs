@@ -78,7 +78,7 @@ pub struct CountedShare {
     pub median: f64,
     /// The least of them.
     pub least: f64,
-    /// The greatest.
+    /// The greatest of them.
     pub most: f64,
     /// How many there are.
     pub counts: usize,
