@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The time between two looks whether a thread stands still.
 const PAUSE: Duration = Duration::from_micros(50);
+/// The time that one has to stand still in that is to be let go.
+const LAST: Duration = Duration::from_millis(50);
 const GET_SIGMASK: libc::c_uint = 0x420a;
 const SET_SIGMASK: libc::c_uint = 0x420b;
 const GET_SYSCALL_INFO: libc::c_uint = 0x420e;
@@ -52,10 +54,15 @@ pub(super) struct Held {
     /// What is delivered when it goes on.
     signal: libc::c_int,
     stands: bool,
+    has_ended: bool,
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
+        // One that runs is not let go: it would stay this thread's, and nobody could hold it again.
+        if !self.stands && !self.has_ended && self.interrupt().is_ok() {
+            let _ = self.wait(Instant::now() + LAST);
+        }
         if self.stands {
             let _ = self.request(libc::PTRACE_DETACH, self.signal);
         }
@@ -73,7 +80,7 @@ impl Asked {
     /// `ESRCH`: it has ended. Else another process traces it, or it is not permitted.
     pub(super) fn new(tid: u32) -> io::Result<Asked> {
         let number = libc::pid_t::try_from(tid).map_err(|_| io::ErrorKind::InvalidInput)?;
-        let held = Held { number, signal: 0, stands: false };
+        let held = Held { number, signal: 0, stands: false, has_ended: false };
         let options = libc::PTRACE_O_TRACESYSGOOD;
         let asked = held.request(libc::PTRACE_SEIZE, options);
         match asked.and_then(|()| held.request(libc::PTRACE_INTERRUPT, 0)) {
@@ -87,7 +94,7 @@ impl Asked {
     /// Waits until it stands still, at most until `deadline`. `None` if it has ended.
     ///
     /// # Errors
-    /// The time is over: it goes on when the calling thread ends.
+    /// The time is over: one that does not stand still soon goes on when the calling thread ends.
     pub(super) fn stands(self, deadline: Instant) -> io::Result<Option<(Held, Stop)>> {
         let mut held = self.0;
         match held.wait(deadline)? {
@@ -118,6 +125,7 @@ impl Held {
                 unsafe { libc::waitpid(self.number, &mut status, libc::__WALL | libc::WNOHANG) };
             if found == self.number {
                 if !libc::WIFSTOPPED(status) {
+                    self.has_ended = true;
                     return Ok(None);
                 }
                 self.stands = true;
@@ -135,6 +143,7 @@ impl Held {
                 }));
             }
             if found == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {
+                self.has_ended = true;
                 return Ok(None);
             }
             if Instant::now() >= deadline {
@@ -363,6 +372,32 @@ mod tests {
             let asked = Asked::new(tid).expect_err("it has ended");
             assert_eq!(asked.raw_os_error(), Some(libc::ESRCH));
             child.wait().expect("its status");
+        }
+    }
+
+    #[test]
+    fn one_that_did_not_stand_still_in_time_can_be_held_again() {
+        /// A program that ends with the test, however that ends.
+        struct Ending(std::process::Child);
+        impl Drop for Ending {
+            fn drop(&mut self) {
+                let _ = self.0.kill().and_then(|()| self.0.wait());
+            }
+        }
+        let program = std::process::Command::new("sleep").arg("1000").spawn();
+        let program = Ending(program.expect("a program"));
+        let bound = || Instant::now() + Duration::from_secs(30);
+        match Asked::new(program.0.id()) {
+            Ok(asked) => {
+                let (mut held, _) = asked.stands(bound()).expect("in time").expect("it is there");
+                let late = held.go_on(Instant::now()).expect_err("it sleeps on");
+                assert_eq!(late.kind(), io::ErrorKind::TimedOut);
+                drop(held);
+                let asked = Asked::new(program.0.id()).expect("nobody holds it");
+                let (_, stop) = asked.stands(bound()).expect("in time").expect("it is there");
+                assert_eq!(stop, Stop::Asked);
+            }
+            Err(error) => println!("skipped: processes may not be traced here: {error}"),
         }
     }
 }
