@@ -50,13 +50,15 @@ pub(super) const OPTIMISED: [&str; 2] =
     ["--config", "profile.dev.package.lockstead-inspect.opt-level=2"];
 
 /// What of the workspace they read.
-const READ: [&str; 9] = [
+const READ: [&str; 11] = [
     ".ci",
     "crates",
     "docs",
     "hangs",
     "action.yml",
     "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
     "CHANGELOG.md",
     "Cargo.toml",
     "Cargo.lock",

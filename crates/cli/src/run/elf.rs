@@ -15,9 +15,9 @@ const CLASS_64: u8 = 2;
 const LITTLE_ENDIAN: u8 = 1;
 /// This command's processor, by its number, and as one that a person reads.
 #[cfg(target_arch = "aarch64")]
-const PROCESSOR: (u16, &str) = (183, "aarch64");
+pub(super) const PROCESSOR: (u16, &str) = (183, "aarch64");
 #[cfg(not(target_arch = "aarch64"))]
-const PROCESSOR: (u16, &str) = (62, "x86-64");
+pub(super) const PROCESSOR: (u16, &str) = (62, "x86-64");
 const SEGMENT_INTERPRETER: u32 = 3;
 
 /// What kind of program the file is.
@@ -150,9 +150,11 @@ mod tests {
 
     #[test]
     fn other_processors_are_told_apart() {
-        let mut arm = program(3);
-        arm[18] = 183;
-        assert!(matches!(read(&file(&arm)).unwrap(), Elf::Foreign(what) if what.contains("other")));
+        let mut risc = program(3);
+        risc[18] = 243;
+        assert!(
+            matches!(read(&file(&risc)).unwrap(), Elf::Foreign(what) if what.contains("other"))
+        );
         let mut small = program(3);
         small[4] = 1;
         small.truncate(52);

@@ -290,7 +290,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut header = vec![0; 64];
         header[..6].copy_from_slice(b"\x7fELF\x02\x01");
-        header[18] = 62;
+        header[18] = elf::PROCESSOR.0 as u8;
         header[54] = 56;
         let alone = folder.path().join("alone");
         fs::write(&alone, &header).unwrap();
