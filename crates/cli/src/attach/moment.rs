@@ -306,3 +306,38 @@ pub(super) fn is_whole(unwound: &Unwound) -> bool {
         && unwound.frames.iter().all(|frame| !frame.found)
         && unwound.frames[1..].iter().all(|frame| frame.returns)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guard_within_the_mapping_of_a_stack_is_no_room() {
+        /// `MADV_GUARD_INSTALL`, from Linux 6.13 on.
+        const INSTALL_GUARD: libc::c_int = 102;
+        const LENGTH: usize = 1 << 20;
+        const GUARD: usize = LENGTH / 4;
+        let (protection, flags) =
+            (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+        // SAFETY: asks for memory wherever there is some; nothing else has it.
+        let stack = unsafe { libc::mmap(std::ptr::null_mut(), LENGTH, protection, flags, -1, 0) };
+        assert_ne!(stack, libc::MAP_FAILED);
+        let (start, end) = (stack.addr() as u64, (stack.addr() + LENGTH) as u64);
+        let (sp, pointer) = (start + (LENGTH / 2) as u64, end - 64);
+        let has_room = |room: u64| {
+            let maps = Maps::of(std::process::id()).expect("own mappings");
+            let memory = TargetMemory::open(std::process::id()).expect("own memory");
+            super::has_room(&maps, &memory, false, (sp, pointer), room)
+        };
+        let (less, more) = (sp - start - GUARD as u64, sp - start - GUARD as u64 + 1);
+        assert!(has_room(less) && has_room(more));
+        // SAFETY: nobody but this function has the memory, which it does not touch any more.
+        if unsafe { libc::madvise(stack, GUARD, INSTALL_GUARD) } == 0 {
+            assert!(has_room(less) && !has_room(more));
+        } else {
+            println!("skipped: this kernel has no guards within mappings (Linux 6.13)");
+        }
+        // SAFETY: as above, of all of it.
+        assert_eq!(unsafe { libc::munmap(stack, LENGTH) }, 0);
+    }
+}
