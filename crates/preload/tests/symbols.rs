@@ -232,7 +232,8 @@ fn everything_that_is_exported_stands_before_a_function_of_libc(library: Library
     // What a program may say to the library, if it is there.
     let told = |name: &str| name.starts_with("lockstead_told_") || name == "lockstead_listener_1";
     // What the command calls in a process that runs already.
-    let late = |name: &str| [attach::ATTACH, attach::LEAVE, attach::FORGET].contains(&name);
+    let late =
+        |name: &str| [attach::ATTACH, attach::LEAVE, attach::FORGET, attach::SIGN].contains(&name);
     let said =
         |name: &&String| told(name) || late(name) || checks && name.starts_with("lockstead_");
     for name in ours.defined.iter().filter(|name| !said(name)) {
