@@ -74,7 +74,7 @@ pub struct Costs {
 /// host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountedShare {
-    /// The median of the counts.
+    /// The median of the counts; of an even number, the greater of the two in the middle.
     pub median: f64,
     /// The least of them.
     pub least: f64,
@@ -95,10 +95,10 @@ impl CountedShare {
         Ok(ends.map(|(least, most)| CountedShare { median, least, most, counts: shares.len() }))
     }
 
-    /// Tells whether the counts are so far apart that one number says little.
+    /// Tells whether the counts are so far apart, or so few, that one number says little.
     #[must_use]
     pub fn is_uncertain(&self) -> bool {
-        self.most - self.least > 0.2
+        self.most - self.least > 0.2 || self.counts < 3
     }
 }
 

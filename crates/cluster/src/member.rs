@@ -66,10 +66,11 @@ pub fn dies_with_us(command: &mut Command) {
             if libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) != 0 {
                 return Err(io::Error::last_os_error());
             }
-            // Who was killed before that has left a child of another one's.
-            match u32::try_from(libc::getppid()) == Ok(us) {
-                true => Ok(()),
-                false => Err(io::Error::from_raw_os_error(libc::ESRCH)),
+            // If the parent was killed before that, the child already has another one. 0: it is in a namespace
+            // in which its parent has no number.
+            match u32::try_from(libc::getppid()) {
+                Ok(parent) if parent == us || parent == 0 => Ok(()),
+                _ => Err(io::Error::from_raw_os_error(libc::ESRCH)),
             }
         });
     }
@@ -249,12 +250,22 @@ impl Members {
         }
     }
 
-    /// Stops a member, or lets it go on.
+    /// Stops a member, and returns once it stands; or lets it go on.
     pub fn stop(&self, member: usize, stopped: bool) {
         let Some(child) = &self.children[member] else { return };
         let Ok(pid) = libc::pid_t::try_from(child.id()) else { return };
         // SAFETY: a signal to a child that is not yet waited for, so that the number is its own.
         unsafe { libc::kill(pid, if stopped { libc::SIGSTOP } else { libc::SIGCONT }) };
+        if stopped {
+            // Until it stands: the signal alone is no end of what it does.
+            let until = libc::WSTOPPED | libc::WEXITED | libc::WNOWAIT;
+            // SAFETY: by ZEROED-BITS zero is a valid value of this plain C structure, which the call fills.
+            // What it finds is left to be waited for.
+            unsafe {
+                let mut found: libc::siginfo_t = std::mem::zeroed();
+                libc::waitid(libc::P_PID, child.id(), &raw mut found, until);
+            }
+        }
     }
 
     /// Returns the folder in which members keep their data.

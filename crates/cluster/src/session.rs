@@ -8,6 +8,7 @@ use crate::etcd::{Client, ClientOptions, Traffic};
 use crate::protocol::{ROOT, Who};
 use crate::threads;
 use lockstead::Semaphore;
+use std::collections::VecDeque;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -88,7 +89,7 @@ pub(crate) struct Inner {
     /// Ends the heart, or has it beat at once.
     bell: Arc<Semaphore>,
     /// Transactions that clean up and found no endpoint.
-    left: Mutex<Vec<Txn>>,
+    left: Mutex<VecDeque<Txn>>,
     reports: Mutex<Vec<Report>>,
 }
 
@@ -309,13 +310,13 @@ impl Session {
         repeated: &mut bool,
     ) -> Result<Answer, ClusterError> {
         self.check()?;
-        self.inner.client.txn_once_each(txn, repeated)
+        self.inner.client.txn_until(txn, Instant::now() + self.inner.client.round(), repeated)
     }
 
     /// Has the heart carry out what cleans up, as soon as an endpoint answers again: others may wait behind
     /// a place that nobody wants any more.
     pub(crate) fn clean_up_later(&self, txn: Txn) {
-        self.inner.left().push(txn);
+        self.inner.left().push_back(txn);
         self.inner.bell.up();
     }
 
@@ -365,10 +366,16 @@ impl Inner {
     fn keep(&self) {
         let round = self.client.round();
         loop {
-            let soon = self.beat.silent_since().is_some() || !self.left().is_empty();
-            let pause = if soon { round / 4 } else { self.span / 3 };
+            let pause = match self.beat.silent_since() {
+                Some(_) => round / 4,
+                // What could not be cleaned up: etcd answers, but not this.
+                None if !self.left().is_empty() => round.min(self.span / 3),
+                None => self.span / 3,
+            };
             let pause = pause.min(self.beat.deadline().remaining());
             let _ = self.bell.down_timeout(pause);
+            // One look is enough for all that have rung.
+            while self.bell.try_down() {}
             let Ok(deadline) = self.beat.check() else { break };
             if !self.renews.load(Ordering::Acquire) {
                 continue;
@@ -395,16 +402,23 @@ impl Inner {
         self.report();
     }
 
-    fn left(&self) -> MutexGuard<'_, Vec<Txn>> {
+    fn left(&self) -> MutexGuard<'_, VecDeque<Txn>> {
         self.left.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Carries out what was left, the oldest first, in a part of the time that the lease has: the next renewal
+    /// waits behind it. What etcd refuses goes with the lease.
     fn clean_up(&self) {
-        let left = std::mem::take(&mut *self.left());
-        for txn in left {
-            // One round, since the next renewal waits behind it.
-            if self.client.txn_once_each(&txn, &mut false).is_err() {
-                self.left().push(txn);
+        let time = self.client.round().min(self.beat.deadline().remaining() / 3);
+        let until = Instant::now() + time;
+        while Instant::now() < until {
+            let Some(txn) = self.left().pop_front() else { return };
+            match self.client.txn_until(&txn, until, &mut false) {
+                Ok(_) | Err(ClusterError::Refused { .. }) => {}
+                Err(_) => {
+                    self.left().push_front(txn);
+                    return;
+                }
             }
         }
     }

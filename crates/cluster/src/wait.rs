@@ -5,6 +5,7 @@ use crate::etcd::Watch;
 use crate::protocol::{Acquire, LockKeys, Mode, Refusal, ReleasePlan, Step, Who};
 use crate::session::Session;
 use lockstead::{CancelToken, Semaphore};
+use std::cell::RefCell;
 use std::fmt;
 use std::panic::Location;
 use std::sync::Arc;
@@ -26,8 +27,9 @@ pub enum Patience<'a> {
     Interruptible,
     /// The token is fired.
     Cancel(&'a CancelToken),
-    /// The time is over, if there is one, or `goes_on` says false. It is asked ten times a second on the
-    /// thread that waits: for languages that run the handlers of signals themselves.
+    /// The time is over, if there is one, or `goes_on` says false. It is asked on the thread that waits, ten
+    /// times a second while that sleeps, and once a request has failed at each member: for languages that
+    /// run the handlers of signals themselves.
     While {
         /// The end of the wait; `None`: there is none.
         until: Option<Instant>,
@@ -146,8 +148,14 @@ pub(crate) fn acquire_as(
             Step::Send(txn) => {
                 let mut repeated = false;
                 // Who gives up is not to wait for long to be rid of its place.
+                // It is asked once for one end: a program may say so once.
+                let ended = RefCell::new(None);
+                let goes_on = || {
+                    *ended.borrow_mut() = patience.ended();
+                    ended.borrow().is_none()
+                };
                 let answer = match given_up {
-                    None => session.txn_while(&txn, &|| patience.ended().is_none(), &mut repeated),
+                    None => session.txn_while(&txn, &goes_on, &mut repeated),
                     Some(_) => session.txn_once_each(&txn, &mut repeated),
                 };
                 if repeated {
@@ -161,7 +169,12 @@ pub(crate) fn acquire_as(
                             session.clean_up_later(txn);
                         }
                         // Whoever asked for the end knows why; whose time was over learns what took it.
-                        return Err(match given_up.or_else(|| patience.ended()) {
+                        let unanswered = matches!(error, ClusterError::Unreachable { .. });
+                        let ended = || match ended.take() {
+                            None if unanswered => patience.ended(),
+                            known => known,
+                        };
+                        return Err(match given_up.or_else(ended) {
                             Some(why @ (ClusterError::Cancelled | ClusterError::Interrupted)) => {
                                 why
                             }

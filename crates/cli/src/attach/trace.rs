@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 /// The time between two looks whether a thread stands still.
 const PAUSE: Duration = Duration::from_micros(50);
-/// The time that one has to stand still in that is to be let go.
+/// How long a drop waits for its thread to stand still.
 const LAST: Duration = Duration::from_millis(50);
 const GET_SIGMASK: libc::c_uint = 0x420a;
 const SET_SIGMASK: libc::c_uint = 0x420b;

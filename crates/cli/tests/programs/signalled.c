@@ -18,8 +18,9 @@ static void *waits(void *unused)
     return unused;
 }
 
-/* Until the command, if it looks at this wait first, has let it go on: a slow one would see only the
- * end of it. Where the kernel does not say what a thread sleeps in, there is nothing to wait for. */
+/* Returns once the waiter sleeps for the mutex. A command that looks at waits holds it back before that, and
+ * a slow one would see nothing but the end. Where the kernel does not say what a thread sleeps in, this
+ * returns at once. */
 static void await_sleep(void)
 {
     char path[64], text[64];
@@ -27,6 +28,8 @@ static void await_sleep(void)
         await_state(&waiter, 'S');
         snprintf(path, sizeof path, "/proc/self/task/%d/wchan", atomic_load(&waiter));
         read_proc(path, text, sizeof text);
+        /* It may have been let go meanwhile, and is on its way. */
+        await_state(&waiter, 'S');
     } while (strstr(text, "seccomp") != NULL);
 }
 

@@ -86,6 +86,8 @@ pub(super) struct Counts {
 enum Failed {
     /// Another member may do better.
     Elsewhere(String),
+    /// A connection that was kept has ended meanwhile, which says nothing of the member.
+    Stale(String),
     /// The token of the user is not valid any more.
     Token,
     No(ClusterError),
@@ -151,9 +153,9 @@ impl Client {
         self.call_repeatedly(path, body, until, &|| true, &mut false)
     }
 
-    /// Asks the members in turn until one answers, `until` has come, or `goes_on` says false, which is asked
-    /// after each try that failed, but for the first of each member. Sets `repeated` once the request may
-    /// have been sent more than once.
+    /// Asks the members in turn until one answers, `until` has come, or `goes_on` says false. That is asked
+    /// after each try that failed, once each member was asked by a connection of its own. Sets `repeated`
+    /// once the request may have been sent more than once.
     fn call_repeatedly(
         &self,
         path: &str,
@@ -164,6 +166,7 @@ impl Client {
     ) -> Result<Value, ClusterError> {
         let body = body.to_string();
         let mut tried = 0;
+        let mut asked = vec![false; self.options.endpoints.len()];
         let mut known: Option<String> = None;
         loop {
             let (number, endpoint) = self.endpoint();
@@ -176,6 +179,11 @@ impl Client {
                     "the user's token has ended".to_owned()
                 }
                 Err(Failed::Elsewhere(why)) => {
+                    asked[number] = true;
+                    self.turn_away(number);
+                    format!("{endpoint}: {why}")
+                }
+                Err(Failed::Stale(why)) => {
                     self.turn_away(number);
                     format!("{endpoint}: {why}")
                 }
@@ -185,7 +193,7 @@ impl Client {
             let last = known.take().filter(|_| cut).unwrap_or(last);
             tried += 1;
             *repeated = true;
-            if tried >= self.options.endpoints.len() && !goes_on() {
+            if asked.iter().all(|asked| *asked) && !goes_on() {
                 return Err(ClusterError::Unreachable { last });
             }
             if tried % self.options.endpoints.len() == 0 {
@@ -239,7 +247,7 @@ impl Client {
                 Ok(answer) => return self.judge(number, connection, answer),
                 // The member may have closed it while nobody looked, or got the request and gone: it counts
                 // as sent.
-                Err(error) => return Err(elsewhere(error)),
+                Err(error) => return Err(Failed::Stale(error.to_string())),
             }
         }
         let endpoint = &self.options.endpoints[number];
@@ -312,13 +320,14 @@ impl Client {
         self.txn_repeatedly(txn, self.until(), goes_on, repeated)
     }
 
-    /// Does the same for no longer than each endpoint takes that does not answer.
-    pub(crate) fn txn_once_each(
+    /// Does the same until this moment.
+    pub(crate) fn txn_until(
         &self,
         txn: &Txn,
+        until: Instant,
         repeated: &mut bool,
     ) -> Result<Answer, ClusterError> {
-        self.txn_repeatedly(txn, Instant::now() + self.round(), &|| true, repeated)
+        self.txn_repeatedly(txn, until, &|| true, repeated)
     }
 
     fn txn_repeatedly(
@@ -439,5 +448,26 @@ mod tests {
         let kept = server.join().expect("a thread");
         assert!(error.to_string().contains("status 503"), "{error}");
         drop(kept);
+    }
+
+    #[test]
+    fn a_kept_connection_that_has_ended_is_no_try_of_the_member() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let endpoints = format!("http://{}", listener.local_addr().expect("an address"));
+        let client = Client::new(ClientOptions::of(&endpoints).expect("an endpoint"));
+        let client = client.expect("a client");
+        // Each answer ends its connection without a word of that.
+        let server = thread::spawn(move || {
+            for body in ["{}", r#"{"header":{"revision":"1"},"succeeded":true}"#] {
+                let (mut connection, _) = listener.accept().expect("a connection");
+                let _ = connection.read(&mut [0; 4096]).expect("a request");
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                connection.write_all((head + body).as_bytes()).expect("sent");
+            }
+        });
+        client.grant(Duration::from_secs(5)).expect("a lease");
+        let answer = client.txn_while(&Txn::default(), &|| false, &mut false);
+        server.join().expect("a thread");
+        assert!(answer.is_ok_and(|answer| answer.succeeded));
     }
 }

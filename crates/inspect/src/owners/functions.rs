@@ -31,7 +31,7 @@ pub enum KnownFunction {
     Calls,
     /// It sleeps for something else than a lock.
     Sleeps,
-    /// It sleeps until the word at its first argument has changed.
+    /// It sleeps until the word at its first argument has changed, or only spins, as its second says.
     SleepsOn,
     /// It wakes threads that sleep on the word at its first argument.
     Wakes,
@@ -133,7 +133,7 @@ const BY_PIECES: &[(&[&str], KnownFunction)] = &[
     (&["absl", "5Mutex7TryLock"], Locks),
     (&["absl", "5Mutex5Await"], Locks),
     (&["absl", "7CondVar4Wait"], Retakes),
-    // Waits of C++20, in the library of gcc 16 and later; before, programs had them inside.
+    // Waits of C++20, in the library of gcc 16 and later; before, they were inlined into programs.
     (&["8__detail", "11__wait_impl"], SleepsOn),
     (&["8__detail", "17__wait_until_impl"], SleepsOn),
     (&["8__detail", "13__notify_impl"], Wakes),

@@ -75,8 +75,8 @@ pub trait Processor: Clone {
     /// Returns the first three arguments of a function that is called now.
     fn arguments(&self) -> [Value; 3];
 
-    /// Sets what a function returns.
-    fn set_result(&mut self, value: Value);
+    /// Sets what a function returns, in one register or in two.
+    fn set_results(&mut self, values: [Value; 2]);
 
     /// Forgets the registers that a function may change: all but those that it has to keep.
     fn forget_scratch(&mut self);

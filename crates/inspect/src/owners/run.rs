@@ -40,6 +40,9 @@ const MOST_DECODED: usize = 1 << 18;
 /// The most that a known function may copy or fill.
 const MOST_BYTES: u64 = 16 << 10;
 
+/// What a C++20 wait has in the second word of its result when its time is over.
+const TIMED_OUT: u64 = 2;
+
 /// What a call leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee {
@@ -288,22 +291,22 @@ impl<P: Processor> Runner<'_, '_, P> {
 
     /// Goes on behind a function that is not followed.
     fn skip(&mut self, tail: bool) -> Result<(), RunEnd> {
-        self.go_on(Value::UNKNOWN, tail)
+        self.go_on([Value::UNKNOWN; 2], tail)
     }
 
     /// Goes on behind a function that has returned this.
-    fn go_on(&mut self, result: Value, tail: bool) -> Result<(), RunEnd> {
+    fn go_on(&mut self, results: [Value; 2], tail: bool) -> Result<(), RunEnd> {
         // Where it returns to may be in a register that it may change.
         let returns_to = if tail { Some(P::leave(&mut self.state)?) } else { None };
         self.state.processor.forget_scratch();
-        self.state.processor.set_result(result);
+        self.state.processor.set_results(results);
         returns_to.map_or(Ok(()), |to| self.leave(to))
     }
 
     fn known(&mut self, function: KnownFunction, tail: bool) -> Result<(), RunEnd> {
         use KnownFunction as F;
         let [first, second, third] = self.state.processor.arguments();
-        let mut result = Value::UNKNOWN;
+        let (mut result, mut second_result) = (Value::UNKNOWN, Value::UNKNOWN);
         match function {
             F::Unlocks => {
                 // It worked: nobody releases what he does not hold.
@@ -316,6 +319,9 @@ impl<P: Processor> Runner<'_, '_, P> {
             F::Resumes => return Err(RunEnd::Resumed),
             F::Ends => return Err(RunEnd::Stopped),
             F::Sleeps => return Err(RunEnd::Blocked),
+            F::SleepsOn if self.only_spins(second) => {
+                (result, second_result) = (Value::of(0), Value::of(TIMED_OUT));
+            }
             F::SleepsOn => {
                 self.events.extend(first.get(8).map(Event::Sleeps));
                 return Err(RunEnd::Blocked);
@@ -336,7 +342,14 @@ impl<P: Processor> Runner<'_, '_, P> {
             F::Compares => result = self.compare(first, second, third)?,
             F::Calls => self.system_call(first, second, third)?,
         }
-        self.go_on(result, tail)
+        self.go_on([result, second_result], tail)
+    }
+
+    /// Tells whether a C++20 wait is one that never sleeps, by the flags with which its arguments begin.
+    fn only_spins(&mut self, arguments: Value) -> bool {
+        const SPIN_ONLY: u64 = 8;
+        let flags = arguments.get(8).and_then(|at| self.state.memory.read(at, 4).ok()?.get(4));
+        flags.is_some_and(|flags| flags & SPIN_ONLY != 0)
     }
 
     fn see(&mut self, lock: Value, event: impl FnOnce(u64) -> Event) {

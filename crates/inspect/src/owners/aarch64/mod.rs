@@ -102,8 +102,9 @@ impl Processor for Aarch64 {
         [0, 1, 2].map(|number| self.get(number))
     }
 
-    fn set_result(&mut self, value: Value) {
-        self.set(0, value);
+    fn set_results(&mut self, [first, second]: [Value; 2]) {
+        self.set(0, first);
+        self.set(1, second);
     }
 
     fn forget_scratch(&mut self) {

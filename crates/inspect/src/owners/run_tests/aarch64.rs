@@ -4,7 +4,7 @@ use super::super::aarch64::Aarch64;
 use super::super::event::{Change, Event, RunEnd};
 use super::super::run::Ran;
 use super::super::shape::{LockShape, Touch};
-use super::{COMPARE, DATA, RESUME, UNLOCK, touch};
+use super::{COMPARE, DATA, NOTIFY, RESUME, UNLOCK, WAIT, touch};
 use crate::waits::modes::HoldMode;
 
 /// Runs `code` as a landing pad: `x19` has the address of the data, which begins with `data`.
@@ -199,6 +199,26 @@ fn a_pointer_is_followed_through_a_vector() {
     data[0] = 1;
     data[24..].copy_from_slice(&DATA.to_le_bytes());
     assert_eq!(touch(&pad(&code, &data, Some(DATA)), LockShape::RustMutex), RELEASED);
+}
+
+#[test]
+fn a_wait_sleeps_or_only_spins_and_then_its_time_is_over() {
+    // mov x0, x19; add x1, x19, #8; bl to the wait; tbz w1, #1, over the release; brk
+    let code = [
+        &[FIRST_IS_X19, 0x9100_2261, call(6), 0x3608_0081][..],
+        UNLOCK_RUST,
+        &[BREAK],
+        &stub(WAIT),
+    ]
+    .concat();
+    let ran = |flags| pad(&code, &[2, 0, 0, 0, 0, 0, 0, 0, flags], Some(DATA));
+    let slept = ran(4);
+    assert_eq!((slept.end, &slept.events[..]), (RunEnd::Blocked, &[Event::Sleeps(DATA)][..]));
+    let spun = ran(4 | 8);
+    assert_eq!((spun.end, spun.events.len()), (RunEnd::Stopped, 1), "what follows it: a release");
+    let code = [&[FIRST_IS_X19, call(2), BREAK][..], &stub(NOTIFY)].concat();
+    let woke = pad(&code, &[2], Some(DATA));
+    assert_eq!((woke.end, &woke.events[..]), (RunEnd::Stopped, &[Event::Wakes(DATA)][..]));
 }
 
 #[test]

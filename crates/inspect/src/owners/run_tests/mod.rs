@@ -15,10 +15,13 @@ use crate::memory::SavedMemory;
 const CODE: u64 = 0x10_0000;
 const DATA: u64 = 0x10_1000;
 const STACK: u64 = 0x10_2800;
-/// The slots through which `_Unwind_Resume` is called, a function that unlocks, and `memcmp`.
+/// The slots through which `_Unwind_Resume` is called, a function that unlocks, `memcmp`, and those that wait and
+/// notify in C++20.
 const RESUME: u64 = DATA + 0x800;
 const UNLOCK: u64 = DATA + 0x808;
 const COMPARE: u64 = DATA + 0x810;
+const WAIT: u64 = DATA + 0x818;
+const NOTIFY: u64 = DATA + 0x820;
 
 struct TestCode;
 
@@ -35,6 +38,8 @@ impl KnownCode for TestCode {
             RESUME => Some(Imported::Known(KnownFunction::Resumes)),
             UNLOCK => Some(Imported::Known(KnownFunction::Unlocks)),
             COMPARE => Some(Imported::Known(KnownFunction::Compares)),
+            WAIT => Some(Imported::Known(KnownFunction::SleepsOn)),
+            NOTIFY => Some(Imported::Known(KnownFunction::Wakes)),
             _ => None,
         }
     }

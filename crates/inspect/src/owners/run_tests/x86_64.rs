@@ -1,10 +1,10 @@
 //! Runs of code of x86-64.
 
-use super::super::event::RunEnd;
+use super::super::event::{Event, RunEnd};
 use super::super::run::Ran;
 use super::super::shape::{LockShape, Touch};
 use super::super::x86_64::X86;
-use super::{CODE, COMPARE, DATA, RESUME, UNLOCK, touch};
+use super::{CODE, COMPARE, DATA, NOTIFY, RESUME, UNLOCK, WAIT, touch};
 use crate::waits::modes::HoldMode;
 
 /// Runs `code` as a landing pad: `rbx` has the address of the data, which begins with `data`.
@@ -90,6 +90,27 @@ fn memory_is_compared_as_far_as_it_is_known() {
     assert_eq!(ran([2, 0, 0, 9], [2, 0, 1, 0], Some(DATA)), (RunEnd::Stopped, 0), "less");
     assert_eq!(ran([2, 0, 0x80, 0], [2, 0, 1, 0], Some(DATA)), (RunEnd::Stopped, 1), "more");
     assert_eq!(ran([2, 0, 0, 0], [2, 0, 0, 0], None), (RunEnd::UnknownJump, 0), "unknown");
+}
+
+#[test]
+fn a_wait_sleeps_or_only_spins_and_then_its_time_is_over() {
+    // mov rdi, rbx; lea rsi, [rbx + 8]; call the wait; test dl, 2; jz over the release; ud2
+    let code = [
+        &[0x48, 0x89, 0xdf, 0x48, 0x8d, 0x73, 8][..],
+        &call(WAIT, 7),
+        &[0xf6, 0xc2, 2, 0x74, UNLOCK_RUST.len() as u8],
+        UNLOCK_RUST,
+        &[0x0f, 0x0b],
+    ]
+    .concat();
+    let ran = |flags| pad(&code, &[2, 0, 0, 0, 0, 0, 0, 0, flags], Some(DATA));
+    let slept = ran(4);
+    assert_eq!((slept.end, &slept.events[..]), (RunEnd::Blocked, &[Event::Sleeps(DATA)][..]));
+    let spun = ran(4 | 8);
+    assert_eq!((spun.end, spun.events.len()), (RunEnd::Stopped, 1), "what follows it: a release");
+    let code = [&[0x48, 0x89, 0xdf][..], &call(NOTIFY, 3), &[0x0f, 0x0b]].concat();
+    let woke = pad(&code, &[2], Some(DATA));
+    assert_eq!((woke.end, &woke.events[..]), (RunEnd::Stopped, &[Event::Wakes(DATA)][..]));
 }
 
 #[test]

@@ -79,8 +79,9 @@ impl Processor for X86 {
         [Register::RDI, Register::RSI, Register::RDX].map(|register| self.full(register))
     }
 
-    fn set_result(&mut self, value: Value) {
-        self.set_full(Register::RAX, value);
+    fn set_results(&mut self, [first, second]: [Value; 2]) {
+        self.set_full(Register::RAX, first);
+        self.set_full(Register::RDX, second);
     }
 
     fn forget_scratch(&mut self) {
