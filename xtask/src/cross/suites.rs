@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 /// The packages that are built for the processor.
-pub(super) const PACKAGES: [&str; 17] = [
+pub(super) const PACKAGES: [&str; 21] = [
     "lockstead-core",
     "lockstead-told",
     "lockstead-linux",
@@ -26,16 +26,21 @@ pub(super) const PACKAGES: [&str; 17] = [
     "lockstead-model",
     "lockstead-sim",
     "lockstead-bench",
+    "lockstead-parking-lot",
+    "lockstead-std",
+    "lockstead-cluster",
+    "lockstead-cluster-capi",
 ];
 
 /// Those whose tests the emulator of one process can run: it has futexes, threads and signals.
-const IN_ONE_PROCESS: [&str; 6] = [
+const IN_ONE_PROCESS: [&str; 7] = [
     "lockstead-core",
     "lockstead-told",
     "lockstead-ledger",
     "lockstead-lockdep",
     "lockstead-rules",
     "lockstead-unwind",
+    "lockstead-parking-lot",
 ];
 
 /// Those whose tests need a kernel of the processor: for restartable sections, robust lists, `ptrace`,
@@ -65,7 +70,7 @@ const READ: [&str; 11] = [
 ];
 
 /// What of the packages is built and not run, with the reason.
-const NOT_RUN: [(&str, &str); 4] = [
+const NOT_RUN: [(&str, &str); 7] = [
     (
         "lockstead-model",
         "hours under emulation; it searches on one thread and has no atomic of the processor's",
@@ -73,6 +78,9 @@ const NOT_RUN: [(&str, &str); 4] = [
     ("lockstead-sim", "computes alone: the same numbers on each processor"),
     ("lockstead-bench", "its tests start programs of this workspace, and measure"),
     ("lockstead-derive", "runs in the compiler"),
+    ("lockstead-std", "has no tests"),
+    ("lockstead-cluster", "its tests start etcd, and its protocol's model computes alone"),
+    ("lockstead-cluster-capi", "its tests start etcd"),
 ];
 
 /// Programs of a machine's packages that are left out, with the reason.
@@ -156,6 +164,7 @@ pub(super) fn build(toolchain: &dyn Toolchain, packages: &[&str]) -> Result<Vec<
 fn manifest(package: &str) -> String {
     match package {
         "lockstead-instructions" => "/bench/instructions/Cargo.toml".into(),
+        "lockstead-parking-lot" => "/crates/parking_lot/Cargo.toml".into(),
         _ => {
             format!("/crates/{}/Cargo.toml", package.strip_prefix("lockstead-").unwrap_or(package))
         }
