@@ -9,6 +9,8 @@ use lockstead::shared::{
 };
 use serde_json::Value;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
 use std::thread;
 use std::time::Duration;
 
@@ -37,10 +39,20 @@ fn until(come: impl Fn() -> bool) {
     }
 }
 
-/// Has one thread wait for something that this one gives after a while.
+/// Has one thread wait for something that this one gives once that sleeps.
 fn waits(wait: impl FnOnce() + Send + 'static, give: impl FnOnce()) {
-    let waiter = named("waiter", wait);
-    thread::sleep(Duration::from_millis(30));
+    let number = Arc::new(AtomicI32::new(0));
+    let told = number.clone();
+    let waiter = named("waiter", move || {
+        // SAFETY: the call takes nothing and cannot fail.
+        told.store(unsafe { libc::gettid() }, Ordering::Relaxed);
+        wait();
+    });
+    let is_asleep = |tid: i32| {
+        let stat = std::fs::read_to_string(format!("/proc/self/task/{tid}/stat"));
+        stat.is_ok_and(|stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S')))
+    };
+    until(|| is_asleep(number.load(Ordering::Relaxed)));
     give();
     waiter.join().expect("it ends");
 }
