@@ -72,7 +72,8 @@ pub enum Error {
     },
     /// Nobody came to a turn in a window that has waited for one.
     #[error(
-        "{lock}: nobody came to a turn within {seconds} s: perhaps the machine has too much other work"
+        "{lock}: nobody came to a turn within {seconds} s: perhaps the machine has too much other work; try again on an idle one, or \
+         with fewer threads"
     )]
     NoTurn {
         /// The lock under test.

@@ -70,8 +70,7 @@ pub struct Costs {
     pub keeps: Option<CountedShare>,
 }
 
-/// A share of wake-ups, which was counted several times: it depends on what else the machine does, and on its
-/// host.
+/// A share of wake-ups that was counted several times, since it depends on what else the machine does.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CountedShare {
     /// The median of the counts; of an even number, the greater of the two in the middle.

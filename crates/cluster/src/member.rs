@@ -57,7 +57,10 @@ pub fn program() -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join("etcd")).find(|file| file.is_file())
 }
 
-/// Has the kernel kill what a command starts when the thread that starts it ends.
+/// Has the kernel kill the process of a command when the thread that starts it ends, also if that is killed.
+///
+/// What the process starts itself is not killed. If the thread ends before the kernel knows that, the process
+/// ends as well, and starts no program.
 pub fn dies_with_us(command: &mut Command) {
     let us = std::process::id();
     // SAFETY: between fork and exec nothing is called but `prctl` and `getppid`, which are system calls alone.

@@ -300,7 +300,8 @@ impl Session {
         if let Err(by @ LostBy::Forked) = self.inner.beat.check() {
             return Err(ClusterError::Lost(by));
         }
-        self.inner.client.txn_while(txn, goes_on, repeated)
+        let client = &self.inner.client;
+        client.txn_while(txn, client.until(), goes_on, repeated)
     }
 
     /// Does the same, for no longer than each endpoint takes that does not answer.
@@ -310,7 +311,8 @@ impl Session {
         repeated: &mut bool,
     ) -> Result<Answer, ClusterError> {
         self.check()?;
-        self.inner.client.txn_until(txn, Instant::now() + self.inner.client.round(), repeated)
+        let client = &self.inner.client;
+        client.txn_while(txn, Instant::now() + client.round(), &|| true, repeated)
     }
 
     /// Has the heart carry out what cleans up, as soon as an endpoint answers again: others may wait behind
@@ -413,7 +415,7 @@ impl Inner {
         let until = Instant::now() + time;
         while Instant::now() < until {
             let Some(txn) = self.left().pop_front() else { return };
-            match self.client.txn_until(&txn, until, &mut false) {
+            match self.client.txn_while(&txn, until, &|| true, &mut false) {
                 Ok(_) | Err(ClusterError::Refused { .. }) => {}
                 Err(_) => {
                     self.left().push_front(txn);

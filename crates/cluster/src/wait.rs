@@ -147,8 +147,7 @@ pub(crate) fn acquire_as(
         step = match step {
             Step::Send(txn) => {
                 let mut repeated = false;
-                // Who gives up is not to wait for long to be rid of its place.
-                // It is asked once for one end: a program may say so once.
+                // A program is asked once for one end, and may say so only once.
                 let ended = RefCell::new(None);
                 let goes_on = || {
                     *ended.borrow_mut() = patience.ended();
@@ -156,6 +155,7 @@ pub(crate) fn acquire_as(
                 };
                 let answer = match given_up {
                     None => session.txn_while(&txn, &goes_on, &mut repeated),
+                    // Who gives up is not to wait for long to be rid of its place.
                     Some(_) => session.txn_once_each(&txn, &mut repeated),
                 };
                 if repeated {

@@ -49,8 +49,8 @@ impl TargetMemory {
     }
 
     /// Reads these pages of `page` bytes each. What the kernel does not let be read so is zero: a guard below a
-    /// thread's stack, which lies in the mapping of that since glibc 2.42, what is gone meanwhile, and
-    /// memory of devices.
+    /// thread's stack, which lies in the mapping of that since glibc 2.42, memory of devices, and what is gone
+    /// by then.
     ///
     /// # Errors
     /// As [`Self::bytes`], for other reasons.

@@ -8,6 +8,7 @@ use super::tls::{Tls, TlsFiles};
 use super::wire::{Answer, Get, Pair, Txn, number, pairs};
 use crate::error::ClusterError;
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -245,6 +246,11 @@ impl Client {
             connection.set_timeout(timeout).map_err(elsewhere)?;
             match connection.call(path, &headers, body) {
                 Ok(answer) => return self.judge(number, connection, answer),
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    return Err(elsewhere(error));
+                }
                 // The member may have closed it while nobody looked, or got the request and gone: it counts
                 // as sent.
                 Err(error) => return Err(Failed::Stale(error.to_string())),
@@ -301,36 +307,18 @@ impl Client {
         })
     }
 
-    fn until(&self) -> Instant {
+    /// Returns the moment at which a request has failed that begins now.
+    pub(crate) fn until(&self) -> Instant {
         Instant::now() + self.options.patience
     }
 
     /// Carries out a transaction, once or more often; says by `repeated` if that may have been more.
     pub(crate) fn txn(&self, txn: &Txn, repeated: &mut bool) -> Result<Answer, ClusterError> {
-        self.txn_while(txn, &|| true, repeated)
+        self.txn_while(txn, self.until(), &|| true, repeated)
     }
 
-    /// Does the same as long as `goes_on` says true once each member was asked.
+    /// Does the same until this moment, and as long as `goes_on` says true once each member was asked.
     pub(crate) fn txn_while(
-        &self,
-        txn: &Txn,
-        goes_on: &dyn Fn() -> bool,
-        repeated: &mut bool,
-    ) -> Result<Answer, ClusterError> {
-        self.txn_repeatedly(txn, self.until(), goes_on, repeated)
-    }
-
-    /// Does the same until this moment.
-    pub(crate) fn txn_until(
-        &self,
-        txn: &Txn,
-        until: Instant,
-        repeated: &mut bool,
-    ) -> Result<Answer, ClusterError> {
-        self.txn_repeatedly(txn, until, &|| true, repeated)
-    }
-
-    fn txn_repeatedly(
         &self,
         txn: &Txn,
         until: Instant,
@@ -466,8 +454,38 @@ mod tests {
             }
         });
         client.grant(Duration::from_secs(5)).expect("a lease");
-        let answer = client.txn_while(&Txn::default(), &|| false, &mut false);
+        let answer = client.txn_while(&Txn::default(), client.until(), &|| false, &mut false);
         server.join().expect("a thread");
         assert!(answer.is_ok_and(|answer| answer.succeeded));
+    }
+
+    #[test]
+    fn a_request_that_is_to_end_ends_once_each_member_was_asked() {
+        let listeners = [(); 2].map(|()| TcpListener::bind(("127.0.0.1", 0)).expect("a port"));
+        let address = |listener: &TcpListener| listener.local_addr().expect("an address");
+        let endpoints =
+            listeners.each_ref().map(|listener| format!("http://{}", address(listener)));
+        let attempt = Duration::from_millis(100);
+        let options = ClientOptions::of(&endpoints.join(",")).expect("endpoints");
+        let client = Client::new(ClientOptions { attempt, ..options }).expect("a client");
+        let servers = listeners.map(|listener| {
+            thread::spawn(move || {
+                let (mut connection, _) = listener.accept().expect("a connection");
+                let _ = connection.read(&mut [0; 4096]).expect("a request");
+                (connection, listener)
+            })
+        });
+        let asked = std::cell::Cell::new(0);
+        let goes_on = || {
+            asked.set(asked.get() + 1);
+            false
+        };
+        let late = Instant::now() + Duration::from_secs(60);
+        let error = client.txn_while(&Txn::default(), late, &goes_on, &mut false);
+        assert!(matches!(error, Err(ClusterError::Unreachable { .. })));
+        assert_eq!(asked.get(), 1, "only behind the second member");
+        for server in servers {
+            server.join().expect("it was asked");
+        }
     }
 }

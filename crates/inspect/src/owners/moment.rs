@@ -3,7 +3,7 @@
 use super::lsda::Landing;
 use super::shape::AwaitedLock;
 use crate::futexes::FutexUse;
-use crate::stack::CodeAddress;
+use crate::stack::{CodeAddress, Stack};
 use crate::unwind::Registers;
 use crate::waits::modes::WaitMode;
 
@@ -70,7 +70,26 @@ pub enum Returned {
     NoValue,
 }
 
+/// How the functions begin in which a C++20 wait sleeps, in the library of gcc 16 and later.
+const VALUE_WAIT: &str = "std::__detail::__wait_";
+
 impl Returned {
+    /// Returns what a thread gets that sleeps on a word or for a time, by the library's function that the program
+    /// has called; `stack` has the names.
+    #[must_use]
+    pub fn from_sleep(stack: Option<&Stack>, frames: &[FrameMoment]) -> Returned {
+        let called = || {
+            let program = frames.iter().position(|frame| !frame.of_system)?;
+            let at = frames.get(program.checked_sub(1)?)?.at;
+            let shown = stack?.frames.iter().rfind(|shown| shown.address == at.address)?;
+            shown.function.as_deref()
+        };
+        match called() {
+            Some(name) if name.starts_with(VALUE_WAIT) => Returned::NoValue,
+            _ => Returned::Zero,
+        }
+    }
+
     /// Returns what is in the registers of a result afterwards.
     #[must_use]
     pub fn results(self) -> [Option<u64>; 2] {
@@ -95,5 +114,42 @@ impl ThreadMoment {
     #[must_use]
     pub fn is_partly_guessed(&self) -> bool {
         self.is_cut || self.frames.iter().any(|frame| frame.guessed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stack::{Frame, StackEnd};
+    use crate::unwind::Registers;
+
+    fn moment(address: u64, of_system: bool) -> FrameMoment {
+        let (at, registers) = (CodeAddress::return_to(address), Registers::new(address, 0x2000));
+        FrameMoment { at, registers, landing: None, of_system, guessed: false }
+    }
+
+    #[test]
+    fn the_function_that_the_program_has_called_says_what_it_returns() {
+        let frames = [moment(0x10, true), moment(0x20, true), moment(0x30, false)];
+        let returned = |names: [&str; 3]| {
+            let frame = |(address, name): (u64, &str)| Frame {
+                address,
+                function: Some(name.into()),
+                offset: 1,
+                file: None,
+                line: None,
+                module: None,
+                module_offset: None,
+                inlined: false,
+                found: false,
+            };
+            let shown = [0x10, 0x20, 0x30].into_iter().zip(names).map(frame).collect();
+            Returned::from_sleep(Some(&Stack { frames: shown, end: StackEnd::Bottom }), &frames)
+        };
+        let wait = "std::__detail::__wait_impl(void const*, std::__detail::__wait_args_base&)";
+        assert_eq!(returned(["syscall", wait, "main"]), Returned::NoValue);
+        assert_eq!(returned([wait, "another", "main"]), Returned::Zero, "not what main has called");
+        assert_eq!(returned(["syscall", "another", wait]), Returned::Zero);
+        assert_eq!(Returned::from_sleep(None, &frames), Returned::Zero, "no names");
     }
 }

@@ -417,35 +417,4 @@ fn innermost(thread: &ThreadMoment) -> Option<usize> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::stack::CodeAddress;
-
-    #[test]
-    fn a_range_that_exceptions_pass_is_mute_where_it_calls_a_library_of_c() {
-        let frame = |of_system, landing| FrameMoment {
-            at: CodeAddress::return_to(0x1000),
-            registers: Registers::new(0x1000, 0x2000),
-            landing,
-            of_system,
-            guessed: false,
-        };
-        let frames = vec![
-            frame(true, None),
-            frame(false, Some(Landing::Passes)),
-            frame(false, Some(Landing::Passes)),
-            frame(false, Some(Landing::Gap)),
-            frame(false, Some(Landing::Pad(0x3000))),
-        ];
-        let thread = ThreadMoment {
-            tid: 1,
-            frames,
-            wait: None,
-            thread_pointer: None,
-            is_cut: false,
-            returns: Returned::Zero,
-        };
-        let mute: Vec<usize> = (0..6).filter(|&at| is_mute(&thread, at)).collect();
-        assert_eq!(mute, [1, 3]);
-    }
-}
+mod tests;

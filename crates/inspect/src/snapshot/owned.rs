@@ -289,11 +289,8 @@ impl Looking {
         });
         let is_cut = matches!(walk.end, StackEnd::UnknownRegister { .. });
         let thread_pointer = held.map(|held| held.thread_pointer);
-        let is_of_value =
-            |stack| matches!(called(stack, &frames), Some(name) if name.starts_with(VALUE_WAIT));
         let returns = match wait.is_some() || task.doing.is_sleep() {
-            true if self.stacks.get(&tid).is_some_and(is_of_value) => Returned::NoValue,
-            true => Returned::Zero,
+            true => Returned::from_sleep(self.stacks.get(&tid), &frames),
             false => Returned::Anything,
         };
         Some(ThreadMoment { tid, frames, wait, thread_pointer, is_cut, returns })
@@ -418,17 +415,6 @@ fn is_abseil(stack: &Stack, at: CodeAddress) -> bool {
     let mut shown = stack.frames.iter().filter(|shown| shown.address == at.address);
     let function = shown.next_back().and_then(|shown| shown.function.as_deref());
     function.is_some_and(|name| ["absl::", "AbslInternal"].iter().any(|of| name.starts_with(of)))
-}
-
-/// How the functions begin in which a C++20 wait sleeps, in the library of gcc 16 and later.
-const VALUE_WAIT: &str = "std::__detail::__wait_";
-
-/// Returns the name of the library's function that the program has called.
-fn called<'s>(stack: &'s Stack, frames: &[FrameMoment]) -> Option<&'s str> {
-    let program = frames.iter().position(|frame| !frame.of_system)?;
-    let at = frames.get(program.checked_sub(1)?)?.at;
-    let shown = stack.frames.iter().rfind(|shown| shown.address == at.address)?;
-    shown.function.as_deref()
 }
 
 /// Returns the number of frames from the innermost on that have names, of which none is that of a

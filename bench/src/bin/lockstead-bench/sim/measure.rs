@@ -56,8 +56,13 @@ fn rounded(time: f64) -> f64 {
 fn doubt(name: &str, share: Option<CountedShare>, otherwise: f64) -> Option<String> {
     match share {
         None => Some(format!(
-            "`{name}` could not be counted, since other programs interrupted each try: {otherwise} is taken \
+            "`{name}` could not be counted, since too few wake-ups met a thread that slept: {otherwise} is taken \
              for it; measure again on an idle machine"
+        )),
+        Some(share) if share.counts < 3 => Some(format!(
+            "`{name}` could be counted only {} of 5 times, since too few wake-ups met a thread that slept; \
+             measure again on an idle machine",
+            share.counts
         )),
         Some(share) if share.is_uncertain() => Some(format!(
             "`{name}` was {} to {} in {} counts, of which the median is taken: predict with both \
@@ -178,5 +183,8 @@ mod tests {
         let far = doubt("finds", share(0.012, 0.55), FINDS_UNCOUNTED).expect("said");
         assert!(far.contains("`finds` was 0.01 to 0.55 in 5 counts"), "{far}");
         assert_eq!(doubt("finds", share(0.4, 0.55), FINDS_UNCOUNTED), None);
+        let few = CountedShare { median: 0.9, least: 0.9, most: 0.9, counts: 2 };
+        let few = doubt("keeps", Some(few), KEEPS_UNCOUNTED).expect("said");
+        assert!(few.contains("only 2 of 5 times"), "{few}");
     }
 }

@@ -15,8 +15,7 @@ use crate::memory::SavedMemory;
 const CODE: u64 = 0x10_0000;
 const DATA: u64 = 0x10_1000;
 const STACK: u64 = 0x10_2800;
-/// The slots through which `_Unwind_Resume` is called, a function that unlocks, `memcmp`, and those that wait and
-/// notify in C++20.
+/// The slots of `_Unwind_Resume`, a function that unlocks, `memcmp`, and C++20's that wait and notify.
 const RESUME: u64 = DATA + 0x800;
 const UNLOCK: u64 = DATA + 0x808;
 const COMPARE: u64 = DATA + 0x810;
