@@ -6,7 +6,7 @@ use super::*;
 use crate::memory::SavedMemory;
 use crate::stack::CodeAddress;
 
-/// Follows everything.
+/// Code that is followed wherever it leads.
 struct AllCode;
 
 impl KnownCode for AllCode {
