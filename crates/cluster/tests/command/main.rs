@@ -3,6 +3,7 @@
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{Locked, Mutex, Session, SessionOptions};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitStatus, Output, Stdio};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
@@ -13,8 +14,26 @@ mod signals;
 const BOUND: Duration = Duration::from_secs(30);
 
 fn command(members: &Members, words: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+    let mut command = by_default(env!("CARGO_BIN_EXE_lockstead-cluster"));
     command.args(words).env("LOCKSTEAD_ENDPOINTS", members.endpoints()).stdin(Stdio::null());
+    command
+}
+
+/// Returns a command that ignores no signal that ends programs: `nohup`, and shells that run tests in the
+/// background, have them ignore some, and so what they start.
+fn by_default(program: &str) -> Command {
+    let mut command = Command::new(program);
+    // SAFETY: between fork and exec nothing is called but `signal`, which is async-signal-safe.
+    unsafe {
+        command.pre_exec(|| {
+            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+                if libc::signal(signal, libc::SIG_DFL) == libc::SIG_ERR {
+                    return Err(std::io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        });
+    }
     command
 }
 

@@ -1,6 +1,6 @@
 //! Signals while the command waits, repairs and runs, where etcd answers and where it does not.
 
-use super::{BOUND, Ends, command, lines, rest, session, wait_for_places};
+use super::{BOUND, Ends, by_default, command, lines, rest, session, wait_for_places};
 use lockstead_cluster::member::{self, Members};
 use lockstead_cluster::{Locked, Mutex};
 use std::io::{Read, Write};
@@ -16,14 +16,6 @@ fn start(members: &Members, words: &[&str], prepares: &str) -> Ends {
     let script = format!("{prepares}; echo in; while :; do sleep 0.05; done");
     let words = [&["lock"], words, &["--", "sh", "-c", &script]].concat();
     let mut own = command(members, &words);
-    // A shell that runs tests in the background has them ignore it, and what they start.
-    // SAFETY: between fork and exec nothing is called but `signal`, which is async-signal-safe.
-    unsafe {
-        own.pre_exec(|| match libc::signal(libc::SIGQUIT, libc::SIG_DFL) {
-            libc::SIG_ERR => Err(std::io::Error::last_os_error()),
-            _ => Ok(()),
-        });
-    }
     let own = own.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut own = Ends(own.expect("it runs"));
     is_in(&mut own);
@@ -222,7 +214,7 @@ fn a_signal_during_an_acquisition_that_succeeds_is_not_forgotten() {
     let members = Members::start(1).expect("etcd starts");
     let relay = Holds::start(&members.endpoints());
     let words = ["lock", "--ttl", "600", "--endpoints", &relay.endpoint, "a", "--", "echo", "ran"];
-    let mut own = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+    let mut own = by_default(env!("CARGO_BIN_EXE_lockstead-cluster"));
     own.args(words).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut own = Ends(own.spawn().expect("it runs"));
     relay.held.recv_timeout(BOUND).expect("a request");
@@ -279,7 +271,7 @@ fn a_signal_ends_what_waits_for_its_first_answer() {
     // It takes connections, and says nothing.
     let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let endpoint = format!("http://{}", silent.local_addr().expect("an address"));
-    let mut own = Command::new(env!("CARGO_BIN_EXE_lockstead-cluster"));
+    let mut own = by_default(env!("CARGO_BIN_EXE_lockstead-cluster"));
     own.args(["lock", "--endpoints", &endpoint, "a", "--", "true"]).stderr(Stdio::piped());
     let mut own = Ends(own.spawn().expect("it runs"));
     own.wait_for_thread("signals");
