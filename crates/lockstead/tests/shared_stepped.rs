@@ -2,6 +2,8 @@
 //! leave their slots and take them. A program of its own, since it forks.
 
 use lockstead::shared::{Locked, Segment, SegmentOptions, Shareable, SharedError, SharedMutex};
+use std::ops::Range;
+use std::ptr;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -90,6 +92,8 @@ fn stepped(root: &Root) -> ! {
 struct Stepped<'a> {
     pid: libc::pid_t,
     root: &'a Root,
+    /// Where the kernel's own code lies in it.
+    vdso: Range<u64>,
 }
 
 impl Stepped<'_> {
@@ -113,10 +117,74 @@ impl Stepped<'_> {
         self.stops().expect("it lives")
     }
 
-    /// Makes one instruction. Returns false if the child has come to its end meanwhile.
+    /// Makes one instruction, or all of the kernel's code, where that reads a clock. Returns false if the
+    /// child has come to its end meanwhile.
     fn step(&self) -> bool {
-        assert_eq!(self.resume(libc::PTRACE_SINGLESTEP), libc::SIGTRAP);
+        self.traps(libc::PTRACE_SINGLESTEP);
+        let registers = self.registers();
+        if self.vdso.contains(&place(&registers)) {
+            self.run_to(self.returns_to(&registers));
+        }
         self.stage() == TRIES
+    }
+
+    /// Resumes it up to its next trap.
+    fn traps(&self, how: libc::c_uint) {
+        let signal = self.resume(how);
+        if signal != libc::SIGTRAP {
+            let at = place(&self.registers());
+            panic!("signal {signal} at {at:#x}, where the code is {:02x?}", self.read(at));
+        }
+    }
+
+    /// Goes to an address without a step. The kernel's code reads a clock again and again until no tick has
+    /// come between: stepped through on a slow machine it never comes to its end.
+    fn run_to(&self, address: u64) {
+        let code = self.read(address);
+        let mut stops = code;
+        stops[..BREAKPOINT.len()].copy_from_slice(&BREAKPOINT);
+        self.write(address, stops);
+        self.traps(libc::PTRACE_CONT);
+        self.write(address, code);
+        let mut registers = self.registers();
+        *place_mut(&mut registers) = address;
+        self.exchange_registers(libc::PTRACE_SETREGSET, &mut registers);
+    }
+
+    /// Returns where the function returns to of which it has made no instruction yet.
+    fn returns_to(&self, registers: &libc::user_regs_struct) -> u64 {
+        #[cfg(target_arch = "x86_64")]
+        return u64::from_ne_bytes(self.read(registers.rsp));
+        #[cfg(target_arch = "aarch64")]
+        registers.regs[30]
+    }
+
+    fn registers(&self) -> libc::user_regs_struct {
+        // SAFETY: the structure is plain bits, for which zeros are a value.
+        let mut registers = unsafe { core::mem::zeroed() };
+        self.exchange_registers(libc::PTRACE_GETREGSET, &mut registers);
+        registers
+    }
+
+    fn exchange_registers(&self, how: libc::c_uint, registers: &mut libc::user_regs_struct) {
+        let size = size_of_val(registers);
+        let mut place = libc::iovec { iov_base: ptr::from_mut(registers).cast(), iov_len: size };
+        // SAFETY: the kernel reads or writes the structure, which lives; the child is stopped.
+        let done = unsafe { libc::ptrace(how, self.pid, libc::NT_PRSTATUS, &raw mut place) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
+    }
+
+    /// Returns eight bytes of its memory.
+    fn read(&self, address: u64) -> [u8; 8] {
+        // SAFETY: the call takes numbers; the kernel reads the child's memory, not ours.
+        unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, address, 0) }.to_ne_bytes()
+    }
+
+    fn write(&self, address: u64, bytes: [u8; 8]) {
+        let word = u64::from_ne_bytes(bytes);
+        // SAFETY: the call takes numbers; the kernel writes to a copy that the child alone has.
+        let done = unsafe { libc::ptrace(libc::PTRACE_POKETEXT, self.pid, address, word) };
+        assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
     }
 
     /// Goes to the beginning of its attempt.
@@ -127,25 +195,7 @@ impl Stepped<'_> {
 
     /// Tells whether its next instruction locks a line.
     fn is_about_to_lock(&self) -> bool {
-        // SAFETY: the structure is plain bits, filled in by the call; the child is stopped.
-        let registers = unsafe {
-            let mut registers: libc::user_regs_struct = core::mem::zeroed();
-            let mut place = libc::iovec {
-                iov_base: (&raw mut registers).cast(),
-                iov_len: size_of_val(&registers),
-            };
-            let set = libc::NT_PRSTATUS;
-            let done = libc::ptrace(libc::PTRACE_GETREGSET, self.pid, set, &raw mut place);
-            assert_eq!(done, 0, "{}", std::io::Error::last_os_error());
-            registers
-        };
-        #[cfg(target_arch = "x86_64")]
-        let at = registers.rip;
-        #[cfg(target_arch = "aarch64")]
-        let at = registers.pc;
-        // SAFETY: the call takes numbers; the kernel reads the child's memory, not ours.
-        let code = unsafe { libc::ptrace(libc::PTRACE_PEEKTEXT, self.pid, at, 0) }.to_ne_bytes();
-        locks(&code)
+        locks(&self.read(place(&self.registers())))
     }
 
     /// Goes to its end. Returns what came of it.
@@ -153,6 +203,35 @@ impl Stepped<'_> {
         while self.resume(libc::PTRACE_CONT) != libc::SIGSTOP {}
         self.stage()
     }
+}
+
+/// The instruction that stops whoever comes to it: `int3`, `brk`.
+#[cfg(target_arch = "x86_64")]
+const BREAKPOINT: [u8; 1] = [0xcc];
+#[cfg(target_arch = "aarch64")]
+const BREAKPOINT: [u8; 4] = 0xd420_0000_u32.to_le_bytes();
+
+/// Returns where it goes on.
+fn place(registers: &libc::user_regs_struct) -> u64 {
+    let mut copy = *registers;
+    *place_mut(&mut copy)
+}
+
+fn place_mut(registers: &mut libc::user_regs_struct) -> &mut u64 {
+    #[cfg(target_arch = "x86_64")]
+    return &mut registers.rip;
+    #[cfg(target_arch = "aarch64")]
+    &mut registers.pc
+}
+
+/// Returns where the kernel's own code lies in this process, and in who is forked from it; nowhere, if there
+/// is none.
+fn vdso() -> Range<u64> {
+    let maps = std::fs::read_to_string("/proc/self/maps").expect("a process has one");
+    let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else { return 0..0 };
+    let range = line.split(' ').next().and_then(|range| range.split_once('-'));
+    let address = |digits| u64::from_str_radix(digits, 16).expect("an address");
+    range.map(|(from, to)| address(from)..address(to)).expect("a range")
 }
 
 /// Tells whether the instruction that begins with these bytes locks a line.
@@ -189,7 +268,7 @@ impl Drop for Stepped<'_> {
         // SAFETY: the child is our own, and is killed once.
         unsafe {
             libc::kill(self.pid, libc::SIGKILL);
-            libc::waitpid(self.pid, std::ptr::null_mut(), libc::__WALL);
+            libc::waitpid(self.pid, ptr::null_mut(), libc::__WALL);
         }
     }
 }
@@ -271,7 +350,7 @@ fn a_slot_that_is_left_and_taken_again_makes_no_second_owner() {
         }
         pid => pid,
     };
-    let stepped = Stepped { pid, root };
+    let stepped = Stepped { pid, root, vdso: vdso() };
     if stepped.stops().is_none() {
         println!("skipped: the system does not allow tracing (ptrace)");
         return;

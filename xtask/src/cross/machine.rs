@@ -13,7 +13,7 @@ const EMULATOR: &str = "qemu-system-aarch64";
 
 /// The seconds after which a machine is ended, and a single program in it.
 const PATIENCE: &str = "7200";
-const PATIENCE_OF_ONE: u32 = 600;
+const PATIENCE_OF_ONE: u32 = 1800;
 const PATIENCE_WITH_DISK: u32 = 6600;
 
 /// What the machine writes before and behind the output of a program.
