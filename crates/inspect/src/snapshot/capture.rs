@@ -256,13 +256,12 @@ impl Looking {
     }
 
     pub(super) fn read_stacks<'a>(&mut self, tasks: impl Iterator<Item = &'a TaskMoment>) {
+        let begins = tasks.filter_map(|task| Some((task.tid, self.registers(task)?.0)));
+        let begins: Vec<(u32, Registers)> = begins.collect();
         let Some((unwinder, symbolizer)) = &mut self.code else { return };
-        let walks: Vec<_> = tasks
-            .filter_map(|task| {
-                let (sp, pc) = task.doing.registers()?;
-                Some((task.tid, unwinder.unwind(&self.memory, Registers::new(pc, sp))))
-            })
-            .collect();
+        let walks = begins.into_iter();
+        let walks = walks.map(|(tid, registers)| (tid, unwinder.unwind(&self.memory, registers)));
+        let walks: Vec<_> = walks.collect();
         symbolizer.prepare(walks.iter().flat_map(|(_, walk)| walk.frames.iter().copied()));
         for (tid, walk) in walks {
             if let Some(frames) = library_frames(&walk, unwinder.modules().maps()) {

@@ -94,9 +94,30 @@ impl Looking {
             _ => None,
         });
         self.kept.held = still::of_sleepers(self.pid, calls.collect()).into_iter().collect();
-        if !self.kept.held.is_empty() {
-            self.owners = self.search_owners(&all, &waited).0;
+        if self.kept.held.is_empty() {
+            return;
         }
+        // Frames that were searched for may turn out to be others, and then have no names yet.
+        let is_searched = |stack: &Stack| {
+            !stack.end.is_complete() || stack.frames.iter().any(|frame| frame.found)
+        };
+        let held = self.tasks.iter().filter(|task| self.kept.held.contains_key(&task.tid));
+        let searched = held.filter(|task| self.stacks.get(&task.tid).is_some_and(is_searched));
+        let searched: Vec<TaskMoment> = searched.cloned().collect();
+        self.read_stacks(searched.iter());
+        self.owners = self.search_owners(&all, &waited).0;
+    }
+
+    /// Returns the registers of a thread that sleeps, as far as they are known; also what was read while it
+    /// was held, if it was and has not run since.
+    pub(super) fn registers(
+        &self,
+        task: &TaskMoment,
+    ) -> Option<(Registers, Option<SleepingRegisters>)> {
+        let (sp, pc) = task.doing.registers()?;
+        let held = self.kept.held.get(&task.tid).copied();
+        let held = held.filter(|held| task::switches(self.pid, task.tid) == Some(held.switches));
+        Some((held.map_or_else(|| Registers::new(pc, sp), |held| held.registers), held))
     }
 
     /// Returns the locks without a named holder that some of the threads wait for.
@@ -226,7 +247,7 @@ impl Looking {
     fn moment(&mut self, tid: u32) -> Option<ThreadMoment> {
         let at = self.tasks.binary_search_by_key(&tid, |task| task.tid).ok()?;
         let task = self.tasks.get(at)?.clone();
-        let (sp, pc) = task.doing.registers()?;
+        let (registers, held) = self.registers(&task)?;
         let wait = task.futex().map(|wait| {
             let stack = self.stacks.get(&tid);
             let known = awaited::telling(stack.and_then(futexes::of_stack));
@@ -261,10 +282,6 @@ impl Looking {
                 locks,
             }
         });
-        let held = self.kept.held.get(&tid).copied();
-        // They hold while it has not run since.
-        let held = held.filter(|held| task::switches(self.pid, tid) == Some(held.switches));
-        let registers = held.map_or_else(|| Registers::new(pc, sp), |held| held.registers);
         let (unwinder, _) = self.code.as_mut()?;
         let walk = unwinder.unwind(&self.memory, registers);
         let (mut frames, mut guessed) = (Vec::new(), false);
@@ -375,12 +392,13 @@ impl Looking {
         }
     }
 
-    /// Returns the function of a frame, or the place in its file.
+    /// Returns the function whose code a frame is in, or the place in its file. Of functions that were inlined
+    /// there the outermost: which of them has the guard is not known.
     fn place_of(&mut self, at: CodeAddress) -> String {
         let Some((_, symbolizer)) = &mut self.code else { return format!("{:#x}", at.address) };
         symbolizer.prepare([at]);
         let stack = symbolizer.stack(&[at], StackEnd::Bottom);
-        let frame = symbols::site(&stack);
+        let frame = symbols::program_frames(&stack).pop();
         frame.map_or_else(
             || format!("{:#x}", at.address),
             |frame| frame.called().unwrap_or_else(|| frame.site()),
