@@ -225,19 +225,27 @@ impl<'a> Ledger<'a> {
             self.header().losses.locks.fetch_add(1, Relaxed);
             return;
         };
-        let record = &self.locks()[grave as usize];
+        // Another thread may have made it meanwhile, and how far the part reaches was read before.
+        let Some(record) = self.locks().get(grave as usize) else {
+            self.header().losses.locks.fetch_add(1, Relaxed);
+            return;
+        };
         record.buried.fetch_add(1, Relaxed);
         record.acquisitions.fetch_add(acquisitions, Relaxed);
         if extension == 0 {
             return;
         }
+        let Some(statistics) = self.extensions().get(extension as usize) else {
+            self.header().losses.locks.fetch_add(1, Relaxed);
+            return;
+        };
         if record.extension.load(Relaxed) == 0 {
             // The statistics move with their history.
             lock.extension.store(0, Relaxed);
-            self.extensions()[extension as usize].lock.store(u64::from(grave), Relaxed);
+            statistics.lock.store(u64::from(grave), Relaxed);
             record.extension.store(extension, Relaxed);
         } else if let Some(of_grave) = self.existing_extension(record) {
-            self.absorb(of_grave, &self.extensions()[extension as usize]);
+            self.absorb(of_grave, statistics);
         }
     }
 

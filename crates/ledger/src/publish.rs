@@ -56,6 +56,7 @@ pub use bits::{Flags, RAREST, WaitKind};
 
 use crate::cells::Cells;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::fence;
 use lockstead_core::{Atomic64, fault};
 
 /// What a thread waits for; one per thread, all zero at first.
@@ -133,10 +134,12 @@ impl<C: Cells> PublishedWait<C> {
     pub fn end(&self) {
         let episode = self.episode.load(Relaxed);
         if episode & 1 != 0 && !fault!(ledger_forgets_to_end) {
-            // Relaxed: nothing is published, and what comes after is stored
-            // with release (LED-1, LED-3), so that it cannot be seen earlier.
+            // Relaxed: nothing is published, and what comes after in the ledger is stored with release
+            // (LED-1, LED-3), so that it cannot be seen earlier.
             let next = if fault!(ledger_counts_no_episodes) { episode - 1 } else { episode + 1 };
             self.episode.store(next, Relaxed);
+            // ord: LED-17 (release): lock words that the thread changes from here on, which are read, too.
+            fence(Release);
         }
     }
 
@@ -171,7 +174,8 @@ impl<C: Cells> PublishedWait<C> {
     /// [`PublishedWait::read`] is of one piece (LEDGER-STILL).
     #[must_use]
     pub fn is_still(&self, episode: Episode) -> bool {
-        // Relaxed: the loads before it are acquires, which keeps this one last.
+        // ord: LED-17 (acquire): lock words and frames that were read before, by calls of the kernel.
+        fence(Acquire);
         fault!(ledger_takes_every_wait_for_still) || self.episode.load(Relaxed) == episode.0
     }
 }

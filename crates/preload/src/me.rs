@@ -25,7 +25,8 @@ use crate::state::{self, STATE};
 use crate::sys;
 use crate::tls::{self, ThreadStage, ThreadWords};
 use crate::waiters;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed, compiler_fence};
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicU32, AtomicUsize, compiler_fence};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::lock::Extension;
@@ -317,7 +318,8 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
 fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
         0 => None,
-        seen => slot.compare_exchange(seen, 0, Relaxed, Relaxed).ok(),
+        // ord: PRE-10 (acquire): all that the record's last thread has written to it.
+        seen => slot.compare_exchange(seen, 0, Acquire, Relaxed).ok(),
     })?;
     let thread = ledger.thread(index as usize - 1)?;
     thread.retire(&ledger.header().retired);
@@ -400,8 +402,20 @@ pub fn fall_silent() {
 }
 
 impl Me {
-    /// Ends the record of the thread: what it has counted by itself goes to the locks.
+    /// Ends the record of the thread, and lets another one have it. That comes last: from there on nothing in
+    /// it is this thread's, not even that it is busy.
     pub(crate) fn end(self) {
+        let record = self.record();
+        let is_spare = self.ends();
+        drop(self);
+        if is_spare {
+            spare_record(record);
+        }
+    }
+
+    /// Gives what the thread has counted by itself to the locks. Returns whether nothing is left for which
+    /// its record has to be kept.
+    fn ends(&self) -> bool {
         let record = self.record();
         #[cfg(feature = "check")]
         self.stack_ends();
@@ -420,11 +434,11 @@ impl Me {
         let holds = (0..stack.depth()).any(|i| stack.entry(i).address() != 0);
         if holds {
             record.state.store(life::LEAKED, Relaxed);
-            return;
+            return false;
         }
         record.state.store(life::ENDED, Relaxed);
         self.ledger.header().threads_ended.fetch_add(1, Relaxed);
-        spare_record(record);
+        true
     }
 
     /// Notes the name that a thread of this process was given.
@@ -451,9 +465,11 @@ impl Me {
 /// Lets the record of a thread that has ended be used again. Where none of the
 /// slots is free, it is not.
 fn spare_record(record: &ThreadRecord) {
+    debug_assert_eq!(record.busy.load(Relaxed), 0, "it is another thread's from here on");
     let index = record.index.load(Relaxed) + 1;
-    let _ =
-        STATE.spare.iter().any(|slot| slot.compare_exchange(0, index, Relaxed, Relaxed).is_ok());
+    // ord: PRE-10 (release): all that was written to the record.
+    let lend = |slot: &AtomicU32| slot.compare_exchange(0, index, Release, Relaxed).is_ok();
+    let _ = STATE.spare.iter().any(lend);
 }
 
 /// Notes that the first thread's stack ends at `high`, or a little above.

@@ -80,12 +80,13 @@ LKS_INLINE__ int lks_erase_low__(uint64_t *word)
                                   "stlr wzr, %[half]\n"
                                   "4:\tstr xzr, %[sections]\n\t"
                                   ".pushsection .text.lks_restart, \"ax?\"\n\t"
+                                  ".balign 4\n\t"
                                   ".inst 0xd428bc00\n"
                                   "5:\tb %l[other]\n\t"
                                   ".popsection"
                                   :
                                   : [half] "Q"(*half), [sections] "Q"(*sections), [most] "r"(LKS_MAX_SLOTS__)
-                                  : "x16", "memory", "cc"
+                                  : "x16", "x17", "memory", "cc"
                                   : other);
 #else
         __asm__ __volatile__ goto(".pushsection __rseq_cs, \"aw?\"\n\t"

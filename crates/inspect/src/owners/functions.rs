@@ -19,6 +19,8 @@ pub enum KnownFunction {
     Resumes,
     /// It does not return, or catches the exception.
     Ends,
+    /// It returns, and takes no exception.
+    Returns,
     /// It returns memory that nobody else has.
     Allocates,
     /// It copies memory: to, from, how much.
@@ -38,8 +40,8 @@ pub enum KnownFunction {
 }
 
 use KnownFunction::{
-    Allocates, Calls, Compares, Copies, Ends, Fills, Locks, Resumes, Retakes, Sleeps, SleepsOn,
-    Unlocks, UnlocksShared, Wakes,
+    Allocates, Calls, Compares, Copies, Ends, Fills, Locks, Resumes, Retakes, Returns, Sleeps,
+    SleepsOn, Unlocks, UnlocksShared, Wakes,
 };
 
 /// Functions by their names as the linker knows them.
@@ -87,6 +89,7 @@ const BY_NAME: &[(&str, KnownFunction)] = &[
     ("__cxa_rethrow", Ends),
     ("__cxa_throw", Ends),
     ("__cxa_begin_catch", Ends),
+    ("__cxa_end_catch", Returns),
     ("__cxa_call_unexpected", Ends),
     ("__cxa_call_terminate", Ends),
     ("__clang_call_terminate", Ends),

@@ -75,6 +75,10 @@ pub trait Processor: Clone {
     /// Returns the first three arguments of a function that is called now.
     fn arguments(&self) -> [Value; 3];
 
+    /// Tells whether the first argument is known to be one: where a landing pad gets the exception in its
+    /// register, that has been written since.
+    fn has_argument(&self) -> bool;
+
     /// Sets what a function returns, in one register or in two.
     fn set_results(&mut self, values: [Value; 2]);
 

@@ -233,14 +233,16 @@ impl<P: Processor> Runner<'_, '_, P> {
 
     /// Calls a function, or jumps to one that returns to the caller's caller.
     fn transfer(&mut self, to: Destination, tail: bool) -> Result<(), RunEnd> {
-        // Whatever gets the exception decides what becomes of it.
-        let exception = self.state.processor.arguments()[0].get(8) == Some(EXCEPTION);
+        // Whatever gets the exception decides what becomes of it. Whether it gets it is not known where that
+        // is in the register of the first argument still.
+        let processor = &self.state.processor;
+        let exception = (processor.arguments()[0].get(8) == Some(EXCEPTION))
+            .then(|| if processor.has_argument() { RunEnd::Resumed } else { RunEnd::Stopped });
         let mut target = None;
         if let Some(imported) = to.slot.and_then(|slot| self.code.import(slot)) {
             match imported {
                 Imported::Known(function) => return self.known(function, tail),
-                Imported::Skipped if exception => return Err(RunEnd::Resumed),
-                Imported::Skipped => return self.skip(tail),
+                Imported::Skipped => return exception.map_or_else(|| self.skip(tail), Err),
                 Imported::At(address) => target = Some(address),
             }
         }
@@ -252,8 +254,7 @@ impl<P: Processor> Runner<'_, '_, P> {
         };
         match self.code.callee(target) {
             Callee::Known(function) => self.known(function, tail),
-            Callee::Skipped if exception => Err(RunEnd::Resumed),
-            Callee::Skipped => self.skip(tail),
+            Callee::Skipped => exception.map_or_else(|| self.skip(tail), Err),
             Callee::Nothing => Err(RunEnd::BadCode),
             Callee::Followed => {
                 if !tail {
@@ -318,6 +319,7 @@ impl<P: Processor> Runner<'_, '_, P> {
             F::Retakes => self.see(second, Event::Acquires),
             F::Resumes => return Err(RunEnd::Resumed),
             F::Ends => return Err(RunEnd::Stopped),
+            F::Returns => {}
             F::Sleeps => return Err(RunEnd::Blocked),
             F::SleepsOn if self.only_spins(second) => {
                 (result, second_result) = (Value::of(0), Value::of(TIMED_OUT));

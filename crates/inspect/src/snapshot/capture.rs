@@ -216,7 +216,8 @@ impl Looking {
         verify::judged_cycles(&self.facts(), &mut |tids| self.read_again(tids))
     }
 
-    fn known(&self, task: &TaskMoment, wait: FutexWait) -> KnownWait {
+    /// Returns what a thread waits for, by its stack.
+    pub(super) fn known(&self, task: &TaskMoment, wait: FutexWait) -> KnownWait {
         let found = self.recognise(task, &wait);
         let known = self.stacks.get(&task.tid).and_then(futexes::of_stack);
         let known = awaited::telling(known);

@@ -99,12 +99,22 @@ impl Looking {
         }
         // Frames that were searched for may turn out to be others, and then have no names yet.
         let is_searched = |stack: &Stack| {
-            !stack.end.is_complete() || stack.frames.iter().any(|frame| frame.found)
+            let is_cut = matches!(stack.end, StackEnd::UnknownRegister { .. });
+            is_cut || stack.frames.iter().any(|frame| frame.found)
         };
-        let held = self.tasks.iter().filter(|task| self.kept.held.contains_key(&task.tid));
-        let searched = held.filter(|task| self.stacks.get(&task.tid).is_some_and(is_searched));
-        let searched: Vec<TaskMoment> = searched.cloned().collect();
+        let is_held = |task: &TaskMoment| matches!(self.registers(task), Some((_, Some(_))));
+        let searched =
+            self.tasks.iter().filter(|task| self.stacks.get(&task.tid).is_some_and(is_searched));
+        let searched: Vec<TaskMoment> = searched.filter(|task| is_held(task)).cloned().collect();
         self.read_stacks(searched.iter());
+        // What a thread waits for was told by its frames.
+        for task in &searched {
+            if let Some(wait) = self.waits.get(&task.tid).map(|known| known.wait) {
+                let known = self.known(task, wait);
+                self.waits.insert(task.tid, known);
+            }
+        }
+        let waited = self.awaited(|_| true);
         self.owners = self.search_owners(&all, &waited).0;
     }
 

@@ -96,11 +96,12 @@ impl SeenAcquisitions {
         memory: &dyn ReadableMemory,
     ) -> Option<&SeenAcquisition> {
         let [seen] = self.0.get(&lock)?.as_slice() else { return None };
-        let sleeps = matches!(task::doing(pid, seen.thread), Ok(TaskDoing::Call(_)));
         let mut word = [0; 4];
         let is_contended = memory.read(lock, &mut word).is_ok_and(|read| read == word.len())
             && u32::from_ne_bytes(word) == CONTENDED;
-        // Last, so that all of it was so while the thread slept.
+        // After the word: the number of switches alone is that of a thread, too, that was woken and runs.
+        let sleeps = matches!(task::doing(pid, seen.thread), Ok(TaskDoing::Call(_)));
+        // Last, so that it slept all the time.
         let is_as_read = task::switches(pid, seen.thread) == Some(seen.switches);
         (sleeps && is_contended && is_as_read).then_some(seen)
     }

@@ -331,12 +331,13 @@ impl Unwinder {
     }
 
     /// Returns the registers of what a signal has interrupted, if these are at what its handler returns to:
-    /// the kernel's page of code, whose tables do not describe it.
+    /// code of the kernel's, whose tables do not describe it, or of a C library's (musl's), that has none.
     #[cfg(target_arch = "aarch64")]
-    fn signal_frame(&self, memory: &dyn ReadableMemory, at: &Registers) -> Option<Registers> {
+    fn signal_frame(&mut self, memory: &dyn ReadableMemory, at: &Registers) -> Option<Registers> {
         use arch::signal_frame::{PC, SP as STACK, X0};
-        let mapping = self.modules.maps().find(at.pc)?;
-        if !matches!(mapping.backing, Backing::Special(_)) {
+        let mapping = self.modules.maps().find(at.pc).filter(|mapping| mapping.executable)?;
+        let is_special = matches!(mapping.backing, Backing::Special(_));
+        if !is_special && self.row(memory, at.pc).is_ok() {
             return None;
         }
         if memory.read_u64(at.pc)?.to_le_bytes() != arch::SIGNAL_RETURN {

@@ -43,6 +43,12 @@ impl Registers {
         Registers { pc, known: known.map(Some) }
     }
 
+    /// Returns these registers with another program counter.
+    #[must_use]
+    pub fn at(self, pc: u64) -> Self {
+        Registers { pc, ..self }
+    }
+
     /// Returns the stack pointer, if it is known.
     #[must_use]
     pub fn stack_pointer(&self) -> Option<u64> {

@@ -60,8 +60,8 @@ impl Unwinder {
         let mut lone = None;
         for place in (first..first.saturating_add(RANGE)).step_by(STEP as usize) {
             // The end of the stack.
-            let Ok(pc) = self.window.read(memory, place + 8) else { break };
-            if !self.is_code(pc) {
+            let Ok(word) = self.window.read(memory, place + 8) else { break };
+            if !self.is_code(self.return_address(word)) {
                 continue;
             }
             let start = registers.with(FP, Some(place));

@@ -143,6 +143,7 @@ impl Halves for U64 {
                 "4:",
                 "str xzr, [{sections}]",
                 ".pushsection .text.lks_restart, \"ax?\"",
+                ".balign 4",
                 // The signature that every libc registers its threads with, a `brk`.
                 ".inst 0xd428bc00",
                 "5: b {other}",
@@ -151,6 +152,9 @@ impl Halves for U64 {
                 word = in(reg) self.low_half(),
                 most = in(reg) most,
                 scratch = out(reg) _,
+                // By way of these the linker reaches what lies far from the function: "5: b {other}".
+                out("x16") _,
+                out("x17") _,
                 other = label {
                     leave();
                     return false;

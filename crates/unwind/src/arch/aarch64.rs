@@ -4,6 +4,7 @@
 //! pointer. It may have been signed for that: the upper bits of the saved word are then no part of the
 //! address, see [`without_signature`].
 
+use core::iter;
 use gimli::{AArch64, Register, Vendor};
 
 /// The number of the frame pointer, x29.
@@ -34,8 +35,8 @@ pub const PAIR_ENDS_FRAME: bool = false;
 /// How many bits an address of a program's has at most: 48, or 52 where kernel and processor have that
 /// and the program has asked for it.
 pub const ADDRESS_BITS: u32 = 52;
-/// How many bits an address has that nobody has asked for in particular.
-const USUAL_ADDRESS_BITS: u32 = 48;
+/// How many bits an address has: as a kernel is built, and what a program has asked for.
+const EACH_ADDRESS_BITS: [u32; 6] = [ADDRESS_BITS, 48, 47, 42, 39, 36];
 
 /// Whether a return address of which a table says nothing is in its register, where the call has put it.
 pub(crate) const RETURNS_BY_REGISTER: bool = true;
@@ -44,12 +45,11 @@ pub(crate) const RETURNS_BY_REGISTER: bool = true;
 pub const VENDOR: Vendor = Vendor::AArch64;
 
 /// Returns the address in a word that may be one with a signature above it, as `is_code` tells. The
-/// signature takes the bits above those of an address, of which there are 48 or 52.
+/// signature takes the bits above those of an address.
 #[must_use]
 pub fn without_signature(word: u64, is_code: impl Fn(u64) -> bool) -> u64 {
-    let lowest = |bits: u32| word & ((1 << bits) - 1);
-    let possible = [word, lowest(ADDRESS_BITS), lowest(USUAL_ADDRESS_BITS)];
-    possible.into_iter().find(|&address| is_code(address)).unwrap_or(word)
+    let lowest = EACH_ADDRESS_BITS.iter().map(|bits| word & ((1 << bits) - 1));
+    iter::once(word).chain(lowest).find(|&address| is_code(address)).unwrap_or(word)
 }
 
 /// Returns what a register is called.
@@ -90,6 +90,8 @@ mod tests {
         assert_eq!(without_signature(0x002a_0000_0000_0000 | code, is_code), code);
         assert_eq!(without_signature(0xff7f_0000_0000_0000 | code, is_code), code);
         assert_eq!(without_signature(0x1234, is_code), 0x1234, "no code at all");
+        let low = 0x55_5555_1234;
+        assert_eq!(without_signature(0xff7f_ff80_0000_0000 | low, |at| at == low), low, "39 bits");
         let far = 0x000a_8123_4567_89a0_u64;
         assert_eq!(without_signature(0x7f50_0000_0000_0000 | far, |at| at == far), far, "52 bits");
     }

@@ -13,7 +13,7 @@ use super::super::value::{Value, mask};
 use super::decoded::Decoded;
 use super::memory::Place;
 use super::state::{Aarch64, Monitor, ZERO, bytes};
-use yaxpeax_arm::armv8::a64::{Opcode, Operand};
+use yaxpeax_arm::armv8::a64::{Opcode, Operand, ShiftStyle};
 
 /// The condition of a jump where two numbers differ.
 const DIFFERENT: u8 = 1;
@@ -121,10 +121,20 @@ fn compared(
         at = at.checked_add(4)?;
         Decoded::of(&bytes[..length])
     };
+    let is_whole = |how: ShiftStyle| match how {
+        ShiftStyle::LSL | ShiftStyle::UXTX => true,
+        ShiftStyle::UXTB => size == 1,
+        ShiftStyle::UXTH => size <= 2,
+        ShiftStyle::UXTW => size <= 4,
+        _ => false,
+    };
     let is_it = |operand: &Operand| match *operand {
-        Operand::Register(_, number)
-        | Operand::RegisterOrSP(_, number)
-        | Operand::RegShift(_, 0, _, number) => number == register && number != ZERO,
+        Operand::Register(_, number) | Operand::RegisterOrSP(_, number) => {
+            number == register && number != ZERO
+        }
+        Operand::RegShift(how, 0, _, number) => {
+            number == register && number != ZERO && is_whole(how)
+        }
         _ => false,
     };
     // A base that the load has changed is another one's where the store is.
@@ -137,7 +147,8 @@ fn compared(
     let one = next()?;
     let [first, second, third, _] = one.what.operands;
     // All that was loaded is compared.
-    if !matches!(first, Operand::Register(code, _) if bytes(code) >= size) {
+    let Operand::Register(code, _) = first else { return None };
+    if bytes(code) < size {
         return None;
     }
     let expected = match one.what.opcode {
@@ -151,7 +162,7 @@ fn compared(
             if !matches!(next()?.what.opcode, Opcode::Bcc(DIFFERENT)) {
                 return None;
             }
-            state.processor.operand(&other, size.max(4))?
+            state.processor.operand(&other, bytes(code))?
         }
         _ => return None,
     };
@@ -178,7 +189,8 @@ fn store(
     let value = state.processor.get(from);
     state.memory.write(address, value, size)?;
     if !monitor.told {
-        let behind = monitor.at.wrapping_add(4) == pc && from != monitor.register;
+        let is_other = from != monitor.register || from == ZERO;
+        let behind = monitor.at.wrapping_add(4) == pc && is_other;
         let change = if behind { Change::Exchange } else { Change::Update };
         let (before, after) = (monitor.before, value.get(size));
         events.push(Event::Locked { address, size, change, before, after });

@@ -46,6 +46,10 @@ fn system(state: &mut State<'_, Aarch64>, instruction: &Decoded) -> Result<bool,
     use Opcode as O;
     let [first, second, ..] = instruction.what.operands;
     match instruction.what.opcode {
+        // `chkfeat`, which answers in a register.
+        O::HINT if (first, second) == (Operand::ControlReg(5), Operand::Immediate(0)) => {
+            state.processor.set(16, Value::UNKNOWN);
+        }
         O::HINT | O::ISB | O::SB | O::DSB(_) | O::DMB(_) | O::SSBB | O::PSSBB => {}
         O::PRFM | O::PRFUM => {}
         // A signature in the register for the return address is seen through where it returns.
@@ -61,9 +65,12 @@ fn system(state: &mut State<'_, Aarch64>, instruction: &Decoded) -> Result<bool,
                 state.processor.flags = Flags::default();
             }
         }
-        // Of a user's registers one has the flags, others say how to reckon.
+        // Of a user's registers one has the flags, others say how to reckon, or empty the vectors.
         O::MSR if first == Operand::SystemReg(THREAD_POINTER) => return Err(RunEnd::BadCode),
-        O::MSR => state.processor.flags = Flags::default(),
+        O::MSR => {
+            state.processor.flags = Flags::default();
+            state.processor.forget_vectors();
+        }
         // It may erase memory.
         O::SYS(_) | O::SYSL(_) => return Err(RunEnd::BadCode),
         _ => return Ok(false),

@@ -102,6 +102,10 @@ impl Processor for Aarch64 {
         [0, 1, 2].map(|number| self.get(number))
     }
 
+    fn has_argument(&self) -> bool {
+        self.has_written_first
+    }
+
     fn set_results(&mut self, [first, second]: [Value; 2]) {
         self.set(0, first);
         self.set(1, second);

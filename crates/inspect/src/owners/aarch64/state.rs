@@ -50,6 +50,8 @@ pub struct Aarch64 {
     pub flags: Flags,
     /// What the last exclusive load has read, until a store or something else ends that.
     pub monitor: Option<Monitor>,
+    /// Whether x0 has been written since the run began.
+    pub(super) has_written_first: bool,
 }
 
 impl Aarch64 {
@@ -63,6 +65,7 @@ impl Aarch64 {
             vectors: [[Value::UNKNOWN; 2]; 32],
             flags: Flags::default(),
             monitor: None,
+            has_written_first: false,
         }
     }
 
@@ -87,6 +90,7 @@ impl Aarch64 {
 
     /// Sets a register, of which 31 is the stack pointer.
     pub fn set_pointer(&mut self, number: u16, value: Value) {
+        self.has_written_first |= number == 0;
         let number = usize::from(number);
         if let (Some(place), Some(slot)) =
             (self.registers.get_mut(number), self.slots.get_mut(number))
@@ -128,9 +132,14 @@ impl Aarch64 {
         for number in (0..=18).chain([LINK]) {
             self.set(number, Value::UNKNOWN);
         }
-        self.vectors = [[Value::UNKNOWN; 2]; 32];
+        self.forget_vectors();
         self.flags = Flags::default();
         self.monitor = None;
+    }
+
+    /// Forgets the vector registers.
+    pub(super) fn forget_vectors(&mut self) {
+        self.vectors = [[Value::UNKNOWN; 2]; 32];
     }
 
     /// Returns an operand that is read, with zeroes above its size; `None` if it is none of numbers.

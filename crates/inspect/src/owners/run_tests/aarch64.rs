@@ -4,7 +4,7 @@ use super::super::aarch64::Aarch64;
 use super::super::event::{Change, Event, RunEnd};
 use super::super::run::Ran;
 use super::super::shape::{LockShape, Touch};
-use super::{COMPARE, DATA, NOTIFY, RESUME, UNLOCK, WAIT, touch};
+use super::{ANOTHER, COMPARE, DATA, END_CATCH, NOTIFY, RESUME, UNLOCK, WAIT, touch};
 use crate::waits::modes::HoldMode;
 
 /// Runs `code` as a landing pad: `x19` has the address of the data, which begins with `data`.
@@ -42,6 +42,44 @@ fn a_pad_that_unlocks_and_resumes_is_seen_to() {
     assert_eq!(ran.end, RunEnd::Resumed);
     assert_eq!(touch(&ran, LockShape::RustMutex), RELEASED);
     assert_eq!(touch(&ran, LockShape::RustRwLock), Some(Touch::Taken), "no release of that kind");
+}
+
+/// The exception comes in the register of the first argument.
+#[test]
+fn a_function_is_not_given_the_exception_by_what_was_there_before() {
+    // mov x21, x0; the call; the release; mov x0, x21; _Unwind_Resume
+    let code = |slot| {
+        let body = [&[0xaa00_03f5, call(6)], UNLOCK_RUST, &[0xaa15_03e0, call(6)]].concat();
+        [&body[..], &stub(slot), &stub(RESUME)].concat()
+    };
+    let ran = pad(&code(END_CATCH), &[2], Some(DATA));
+    assert_eq!((ran.end, touch(&ran, LockShape::RustMutex)), (RunEnd::Resumed, RELEASED));
+    let ran = pad(&code(ANOTHER), &[2], Some(DATA));
+    assert_eq!((ran.end, ran.events.len()), (RunEnd::Stopped, 0), "it may not return");
+    // mov x21, x0; mov x0, x21; the call
+    let ran = pad(&[&[0xaa00_03f5, 0xaa15_03e0, call(1)], &stub(ANOTHER)[..]].concat(), &[2], None);
+    assert_eq!(ran.end, RunEnd::Resumed, "it was given");
+}
+
+#[test]
+fn a_pair_that_loads_into_nothing_exchanges() {
+    // ldxr wzr, [x19]; stlxr w1, wzr, [x19]; brk
+    let ran = pad(&[0x885f_7e7f, 0x8801_fe7f, BREAK], &[1], Some(DATA));
+    assert_eq!((ran.end, touch(&ran, LockShape::RustMutex)), (RunEnd::Stopped, RELEASED));
+}
+
+#[test]
+fn a_pair_compares_all_that_its_instruction_compares() {
+    // mov x9, #1; movk x9, #1, lsl #32; ldaxr w8, [x19]; cmp x8, x9; b.ne over the next;
+    // stlxr w10, wzr, [x19]; brk
+    let high = [0xd280_0029, 0xf2c0_0029];
+    let pair = [0x885f_fe68, 0xeb09_011f, 0x5400_0041, 0x880a_fe7f, BREAK];
+    let ran = pad(&[&high[..1], &pair].concat(), &[1], Some(DATA));
+    let change = Change::CompareExchange { expected: Some(1), new: Some(0) };
+    assert!(matches!(ran.events[..], [Event::Locked { change: c, .. }] if c == change), "{ran:?}");
+    let ran = pad(&[&high[..], &pair].concat(), &[1], Some(DATA));
+    let change = Change::CompareExchange { expected: None, new: Some(0) };
+    assert!(matches!(ran.events[..], [Event::Locked { change: c, .. }] if c == change), "{ran:?}");
 }
 
 #[test]

@@ -15,12 +15,15 @@ use crate::memory::SavedMemory;
 const CODE: u64 = 0x10_0000;
 const DATA: u64 = 0x10_1000;
 const STACK: u64 = 0x10_2800;
-/// The slots of `_Unwind_Resume`, a function that unlocks, `memcmp`, and C++20's that wait and notify.
+/// The slots of `_Unwind_Resume`, a function that unlocks, `memcmp`, C++20's that wait and notify,
+/// `__cxa_end_catch`, and a function of which nothing is known.
 const RESUME: u64 = DATA + 0x800;
 const UNLOCK: u64 = DATA + 0x808;
 const COMPARE: u64 = DATA + 0x810;
 const WAIT: u64 = DATA + 0x818;
 const NOTIFY: u64 = DATA + 0x820;
+const END_CATCH: u64 = DATA + 0x828;
+const ANOTHER: u64 = DATA + 0x830;
 
 struct TestCode;
 
@@ -39,6 +42,8 @@ impl KnownCode for TestCode {
             COMPARE => Some(Imported::Known(KnownFunction::Compares)),
             WAIT => Some(Imported::Known(KnownFunction::SleepsOn)),
             NOTIFY => Some(Imported::Known(KnownFunction::Wakes)),
+            END_CATCH => Some(Imported::Known(KnownFunction::Returns)),
+            ANOTHER => Some(Imported::Skipped),
             _ => None,
         }
     }

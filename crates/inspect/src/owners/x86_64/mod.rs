@@ -79,6 +79,11 @@ impl Processor for X86 {
         [Register::RDI, Register::RSI, Register::RDX].map(|register| self.full(register))
     }
 
+    fn has_argument(&self) -> bool {
+        // An exception comes in another register.
+        true
+    }
+
     fn set_results(&mut self, [first, second]: [Value; 2]) {
         self.set_full(Register::RAX, first);
         self.set_full(Register::RDX, second);

@@ -75,19 +75,23 @@ pub(crate) fn taken_off_stack(memory: &dyn ReadableMemory, at: u64) -> Option<u6
     if code & 0xff80_03ff == 0xd100_03ff {
         return Some(u64::from(code >> 10 & 0xfff) << if code & 1 << 22 == 0 { 0 } else { 12 });
     }
-    // stp of two registers of 8 bytes, and str of one, with [sp, #-number]!
+    // stp of two registers of 8 or 16 bytes, and str of one, with [sp, #-number]!
     let is_pair = code & 0xffc0_03e0 == 0xa980_03e0 || code & 0xffc0_03e0 == 0x6d80_03e0;
-    let is_one = code & 0xffe0_0fe0 == 0xf800_0fe0 || code & 0xffe0_0fe0 == 0xfc00_0fe0;
-    let lowered = match (is_pair, is_one) {
-        (true, _) => ((code << 10).cast_signed() >> 25) * 8,
+    let is_long_pair = code & 0xffc0_03e0 == 0xad80_03e0;
+    let is_one = [0xf800_0fe0, 0xfc00_0fe0, 0x3c80_0fe0].contains(&(code & 0xffe0_0fe0));
+    let number_of_pair = (code << 10).cast_signed() >> 25;
+    let lowered = match (is_pair || is_long_pair, is_one) {
+        (true, _) => number_of_pair * if is_long_pair { 16 } else { 8 },
         (_, true) => (code << 11).cast_signed() >> 23,
         _ => 0,
     };
-    // sub sp, …, register; and mov sp, or add and sub of a number to another register than x29, by which
-    // functions restore it.
-    let is_by_register = code & 0xffe0_001f == 0xcb20_001f;
+    // sub sp, …, register; and sp, register, mask; addvl and addpl sp, sp; and mov sp, or add and sub of a
+    // number to another register than x29, by which functions restore it.
+    let is_by_register = code & 0xffe0_001f == 0xcb20_001f || code & 0xff80_001f == 0x9200_001f;
+    let is_by_vectors = code & 0xffbf_f81f == 0x043f_501f;
     let is_from = code & 0xbf80_001f == 0x9100_001f && !matches!(code >> 5 & 0x1f, 29 | 31);
-    (lowered <= 0 && !is_by_register && !is_from).then(|| u64::from(lowered.unsigned_abs()))
+    (lowered <= 0 && !is_by_register && !is_by_vectors && !is_from)
+        .then(|| u64::from(lowered.unsigned_abs()))
 }
 
 /// Returns where the linkage stub at `stub` jumps: `adrp x16, page; ldr x17, [x16, distance]`, and further on
@@ -169,6 +173,8 @@ mod tests {
             (0xa9bd_7bfd, Some(0x30), "stp x29, x30, [sp, #-0x30]!"),
             (0x6dbe_2be9, Some(0x20), "stp d9, d10, [sp, #-0x20]!"),
             (0xf81f_0ffe, Some(0x10), "str x30, [sp, #-0x10]!"),
+            (0xadbe_27e8, Some(0x40), "stp q8, q9, [sp, #-0x40]!"),
+            (0x3c9e_0fe8, Some(0x20), "str q8, [sp, #-0x20]!"),
             (0xa902_7bfd, Some(0), "stp x29, x30, [sp, #0x20]"),
             (0x9100_83fd, Some(0), "add x29, sp, #0x20"),
             (0x9100_c3ff, Some(0), "add sp, sp, #0x30"),
@@ -177,6 +183,9 @@ mod tests {
             (0xa8c3_7bfd, Some(0), "ldp x29, x30, [sp], #0x30"),
             (0xcb29_63ff, None, "sub sp, sp, x9"),
             (0x9100_013f, None, "mov sp, x9"),
+            (0x927a_e53f, None, "and sp, x9, #-64"),
+            (0x043f_57df, None, "addvl sp, sp, #-2"),
+            (0x047f_57df, None, "addpl sp, sp, #-2"),
         ] {
             assert_eq!(taken_off_stack(&code(number), CODE), bytes, "{text}");
         }
