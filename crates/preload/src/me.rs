@@ -465,7 +465,6 @@ impl Me {
 /// Lets the record of a thread that has ended be used again. Where none of the
 /// slots is free, it is not.
 fn spare_record(record: &ThreadRecord) {
-    debug_assert_eq!(record.busy.load(Relaxed), 0, "it is another thread's from here on");
     let index = record.index.load(Relaxed) + 1;
     // ord: PRE-10 (release): all that was written to the record.
     let lend = |slot: &AtomicU32| slot.compare_exchange(0, index, Release, Relaxed).is_ok();
