@@ -73,8 +73,8 @@ pub struct SleepingRegisters {
     pub registers: Registers,
     /// The start of its own variables.
     pub thread_pointer: u64,
-    /// How often it had been taken off a processor when it slept again. While that is so, it has
-    /// not run, and they hold.
+    /// How often it had been taken off a processor when it slept again. While that is so and it
+    /// sleeps, it has not run, and they hold.
     pub switches: (u64, u64),
 }
 
@@ -176,7 +176,7 @@ fn of_sleeper(
     let same =
         arch::stack_pointer(&held.registers) == call.sp && switches.0 == before + own_switches;
     let registers = Registers::all(&held.registers);
-    // Some kernels have set it back to the call already, which is made anew.
+    // On aarch64 the kernel has set it back to the call already, which is made anew.
     let is_of_call = (0..=LONGEST_CALL).any(|back| registers.pc() + back == call.pc);
     (same && is_of_call).then(|| SleepingRegisters {
         registers: registers.at(call.pc),

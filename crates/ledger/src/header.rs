@@ -318,9 +318,15 @@ impl LedgerHeader {
     /// younger than the three days after which numbers come again.
     #[must_use]
     pub fn time_of(&self, tick: u32) -> u64 {
+        /// The clock may be read before another thread has moved it, by few steps.
+        const AHEAD: u32 = 1 << 16;
         let clock = self.clock.0.load(Relaxed);
-        let ago = tick_of(clock).wrapping_sub(tick).cast_signed();
-        let steps = (clock >> TICK_SHIFT).saturating_sub_signed(i64::from(ago));
+        let ago = tick_of(clock).wrapping_sub(tick);
+        let steps = clock >> TICK_SHIFT;
+        let steps = match ago.wrapping_neg() {
+            ahead @ 1..AHEAD => steps + u64::from(ahead),
+            _ => steps.saturating_sub(u64::from(ago)),
+        };
         steps << TICK_SHIFT
     }
 }

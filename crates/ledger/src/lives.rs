@@ -225,7 +225,7 @@ impl<'a> Ledger<'a> {
             self.header().losses.locks.fetch_add(1, Relaxed);
             return;
         };
-        // Another thread may have made it meanwhile, and how far the part reaches was read before.
+        // Another thread may have made the grave just now, behind the end of the part that this one has read.
         let Some(record) = self.locks().get(grave as usize) else {
             self.header().losses.locks.fetch_add(1, Relaxed);
             return;
@@ -236,15 +236,21 @@ impl<'a> Ledger<'a> {
             return;
         }
         let Some(statistics) = self.extensions().get(extension as usize) else {
-            self.header().losses.locks.fetch_add(1, Relaxed);
+            self.header().losses.extensions.fetch_add(1, Relaxed);
             return;
         };
         if record.extension.load(Relaxed) == 0 {
-            // The statistics move with their history.
+            // The statistics move with their history. Of two lives that end at the same time in a grave that
+            // they share, one moves in.
             lock.extension.store(0, Relaxed);
             statistics.lock.store(u64::from(grave), Relaxed);
-            record.extension.store(extension, Relaxed);
-        } else if let Some(of_grave) = self.existing_extension(record) {
+            if record.extension.compare_exchange(0, extension, Relaxed, Relaxed).is_ok() {
+                return;
+            }
+            statistics.lock.store(u64::from(index), Relaxed);
+            lock.extension.store(extension, Relaxed);
+        }
+        if let Some(of_grave) = self.existing_extension(record) {
             self.absorb(of_grave, statistics);
         }
     }

@@ -42,8 +42,9 @@
 //!
 //! # Ordering
 //! Labels LED-1 to LED-5 in `docs/memory-ordering.md`. A sequence lock without
-//! fences: every word a reader uses is stored with release and loaded with
-//! acquire, which costs nothing on x86-64.
+//! fences: every word of the ledger that a reader uses is stored with release and loaded with
+//! acquire, which costs nothing on x86-64. Two fences (LED-17) order it with lock words, which
+//! the program's locks store as they like and the reader gets from the kernel.
 //!
 //! # Progress
 //! No loop on the writer's side but the search for an entry that is not on

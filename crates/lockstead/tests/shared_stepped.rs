@@ -147,6 +147,9 @@ impl Stepped<'_> {
         self.traps(libc::PTRACE_CONT);
         self.write(address, code);
         let mut registers = self.registers();
+        // Some processors stop behind the instruction.
+        let behind = place(&registers) - address;
+        assert!(behind == 0 || behind == BREAKPOINT.len() as u64, "it stopped elsewhere");
         *place_mut(&mut registers) = address;
         self.exchange_registers(libc::PTRACE_SETREGSET, &mut registers);
     }

@@ -297,6 +297,7 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let fresh = || {
         let index = ledger.claim(LedgerPart::Threads, 1)?;
         let thread = ledger.thread(index)?;
+        thread.record.generation.fetch_add(1, Relaxed);
         thread.record.index.store(index as u32, Relaxed);
         thread.record.mark.store(1 << (index % 32), Relaxed);
         Some(thread)
@@ -306,7 +307,6 @@ pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
         if used < KEEP_ENDED { fresh() } else { None }.or_else(|| spare(ledger)).or_else(fresh);
     let thread = thread?;
     let record = thread.record;
-    record.generation.fetch_add(1, Relaxed);
     record.serial.store(ledger.header().serials.fetch_add(1, Relaxed) + 1, Relaxed);
     record.dice.store(sys::now() | 1, Relaxed);
     thread.first_sets();
@@ -322,6 +322,9 @@ fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
         seen => slot.compare_exchange(seen, 0, Acquire, Relaxed).ok(),
     })?;
     let thread = ledger.thread(index as usize - 1)?;
+    // First: who has found the record by its last thread's handle, and sees the number changed, leaves alone
+    // what is emptied from here on.
+    thread.record.generation.fetch_add(1, Relaxed);
     thread.retire(&ledger.header().retired);
     Some(thread)
 }

@@ -61,7 +61,7 @@ impl Machine {
         let kernel = machine.part("vmlinuz-");
         if !kernel.exists() {
             return Err(format!(
-                "there is no {}: --kernel is cloud-arm64 or arm64-16k",
+                "there is no {}: --kernel is cloud-arm64, arm64-16k or arm64-64k",
                 kernel.display()
             ));
         }
@@ -73,9 +73,9 @@ impl Machine {
         self.root.join("machine").join(format!("{begins}{}", self.kernel))
     }
 
-    /// Tells whether the kernel's pages have 4 KiB.
-    pub(super) fn has_small_pages(&self) -> bool {
-        self.kernel == "cloud-arm64"
+    /// Tells whether the kernel runs on each processor: not all have pages of 16 KiB.
+    pub(super) fn runs_everywhere(&self) -> bool {
+        self.kernel != "arm64-16k"
     }
 
     /// Starts the machine and hands each line that it writes to `line`.
@@ -181,7 +181,7 @@ const WITH_DISK: &str = r#"#!/bin/busybox sh
 /bin/busybox --install -s /bin
 export PATH=/bin
 mount -t proc proc /proc; mount -t devtmpfs dev /dev
-for module in /modules/*; do insmod $module; done
+for module in /modules/*; do [ -e $module ] && insmod $module; done
 tries=0; while [ ! -e /dev/vda ] && [ $tries -lt 100 ]; do sleep 0.2; tries=$((tries+1)); done
 mount -t ext4 /dev/vda /disk || { echo "no disk"; poweroff -f; }
 mount -t proc proc /disk/proc; mount -t sysfs sys /disk/sys; mount -t cgroup2 cgroups /disk/sys/fs/cgroup

@@ -35,7 +35,9 @@ it sets up with mmdebstrap: that takes root, 3 GB and the network, once.
   --folder DIR   for the root and what is built: target/cross
   --mirror URL   where Debian is taken from: what mmdebstrap takes by itself
   --suite NAME   of Debian: unstable. It must have a Rust that is new enough
-  --kernel NAME  of the machine: cloud-arm64, or arm64-16k, whose pages have 16 KiB
+  --kernel NAME  of the machine: cloud-arm64; arm64-16k, whose pages have 16 KiB; or arm64-64k, of which
+                 Debian has no package: it is built from the sources, once, which takes the network,
+                 2 GB and about ten minutes
   -- WORD…       for each test program: parts of the names of its tests, --skip NAME
 ";
 
@@ -148,7 +150,7 @@ pub fn cross(arguments: impl Iterator<Item = String>) -> Result<bool, String> {
     let mut all = || {
         suites::in_one_process(toolchain, &programs, words, &mut report)?;
         suites::of_the_c_library(toolchain, &packages, &mut report)?;
-        let Some(folder) = toolchain.machine_folder() else {
+        let Some(folder) = toolchain.machine_folder(&options.kernel)? else {
             report.skipped("all suites that need a machine", "only without --here");
             return Ok(());
         };

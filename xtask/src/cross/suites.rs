@@ -287,8 +287,8 @@ pub(super) fn in_a_machine(
         return Ok(());
     }
     one_machine(machine, &load, report)?;
-    if !machine.has_small_pages() {
-        // It does not start: that processor has no pages of 16 KiB.
+    if !machine.runs_everywhere() {
+        // The processor without LSE has no pages of 16 KiB.
         report.skipped(
             &format!("a machine with {WITHOUT_LSE}"),
             "it has pages of 4 and 64 KiB alone",

@@ -60,14 +60,46 @@ rm -rf /machine/packages
 touch /machine/complete-with-file-system
 "#;
 
+/// The kernel that no package has, and what is chosen of it.
+const OWN_KERNEL: &str = "arm64-64k";
+const CHOSEN: &str = include_str!("pages-64k.config");
+
+/// Builds that kernel of the distribution's sources. Its first argument is what is chosen, of which the sources
+/// have to take all.
+const OWN_KERNEL_BUILD: &str = r#"
+set -e
+apt-get -q -o Acquire::Check-Valid-Until=false update
+source=$(apt-cache depends linux-source | sed -n 's/.*Depends: \(linux-source-[0-9.]*\).*/\1/p' | head -n 1)
+[ -n "$source" ] || { echo "the suite has no package of the kernel's sources"; exit 1; }
+apt-get -q -y -o APT::Sandbox::User=root install --no-install-recommends bc bison flex make $source
+cd /machine
+rm -rf $source
+tar -xf /usr/src/$source.tar.xz
+cd $source
+printf '%s' "$1" > chosen
+build() { make -s ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- "$@"; }
+build KCONFIG_ALLCONFIG=chosen allnoconfig
+grep '^CONFIG' chosen | while read choice; do
+    grep -qx $choice .config || { echo "the sources do not take $choice"; exit 1; }
+done
+build -j$(nproc) Image
+mkdir -p /machine/modules-arm64-64k
+cp arch/arm64/boot/Image /machine/begun
+cp chosen /machine/chosen-arm64-64k
+cd ..
+rm -rf $source
+# Named last: what is not complete is made anew.
+mv begun vmlinuz-arm64-64k
+"#;
+
 /// What builds for the other processor.
 pub(super) trait Toolchain {
     /// Returns a command that runs with the workspace as its folder, and builds for the processor.
     fn command(&self, words: &[&str]) -> Command;
     /// Returns where a path that such a command has printed lies for this process.
     fn outside(&self, path: &str) -> PathBuf;
-    /// Returns the folder of a machine's parts.
-    fn machine_folder(&self) -> Option<PathBuf>;
+    /// Returns the folder of a machine's parts, with the kernel of this name if that can be made.
+    fn machine_folder(&self, kernel: &str) -> Result<Option<PathBuf>, String>;
     /// Returns the machine's disk, which the first call makes.
     fn disk(&self) -> Result<PathBuf, String>;
 }
@@ -164,8 +196,17 @@ impl Toolchain for Root {
         }
     }
 
-    fn machine_folder(&self) -> Option<PathBuf> {
-        Some(self.folder.join("root"))
+    fn machine_folder(&self, kernel: &str) -> Result<Option<PathBuf>, String> {
+        let root = self.folder.join("root");
+        let chosen = fs::read_to_string(root.join("machine/chosen-arm64-64k"));
+        let is_made = root.join("machine/vmlinuz-arm64-64k").exists()
+            && chosen.is_ok_and(|chosen| chosen == CHOSEN);
+        if kernel == OWN_KERNEL && !is_made {
+            println!("== building a kernel with pages of 64 KiB (about ten minutes)");
+            let mut build = self.command(&["sh", "-c", OWN_KERNEL_BUILD, "build", CHOSEN]);
+            ends_well(&mut build)?;
+        }
+        Ok(Some(root))
     }
 
     fn disk(&self) -> Result<PathBuf, String> {
@@ -213,8 +254,8 @@ impl Toolchain for Here {
         path.into()
     }
 
-    fn machine_folder(&self) -> Option<PathBuf> {
-        None
+    fn machine_folder(&self, _: &str) -> Result<Option<PathBuf>, String> {
+        Ok(None)
     }
 
     fn disk(&self) -> Result<PathBuf, String> {

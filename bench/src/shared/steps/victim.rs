@@ -76,6 +76,9 @@ impl<'a> StepsVictim<'a> {
         pace: VictimPace,
         mut help: impl FnMut() -> Result<(), Error>,
     ) -> Result<Came, Error> {
+        /// More than any operation has. On a machine where a step takes longer than a tick, the kernel's code that
+        /// reads the clock begins anew for ever.
+        const MOST: u64 = 1_000_000;
         let (mut instructions, mut slept) = (0, 0);
         let ended = |stage: &SceneStage| stage.has_ended();
         while !ended(self.stage) && pace != VictimPace::Instructions(instructions) {
@@ -93,6 +96,10 @@ impl<'a> StepsVictim<'a> {
                 return Ok(Came { instructions, asleep: true, ended: false });
             }
             instructions += 1;
+            if instructions == MOST {
+                let how = format!("the operation does not end within {MOST} instructions");
+                return Err(Error::Worker { how });
+            }
         }
         Ok(Came { instructions, asleep: false, ended: ended(self.stage) })
     }

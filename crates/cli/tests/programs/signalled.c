@@ -19,19 +19,20 @@ static void *waits(void *unused)
 }
 
 /* Returns once the waiter sleeps for the mutex. A command that looks at waits holds it back before that, and
- * a slow one would see nothing but the end. A kernel that does not say what a thread sleeps in says "0", as
- * all do of one that runs; after so many looks this returns all the same. */
+ * a slow one would see nothing but the end. A kernel that does not say what a thread sleeps in says "0" or
+ * nothing, as all do of one that runs: after so many looks at a thread that is not held back this returns all
+ * the same. */
 static void await_sleep(void)
 {
-    enum { LOOKS = 1000 };
+    enum { MOST = 1000 };
     char path[64], text[64];
-    for (int looks = 0; looks < LOOKS;) {
+    for (int looks = 0; looks < MOST;) {
         await_state(&waiter, 'S');
         snprintf(path, sizeof path, "/proc/self/task/%d/wchan", atomic_load(&waiter));
         read_proc(path, text, sizeof text);
         if (strstr(text, "futex") != NULL)
             return;
-        looks += strcmp(text, "0") == 0;
+        looks += strstr(text, "seccomp") == NULL;
     }
 }
 

@@ -233,8 +233,8 @@ impl<P: Processor> Runner<'_, '_, P> {
 
     /// Calls a function, or jumps to one that returns to the caller's caller.
     fn transfer(&mut self, to: Destination, tail: bool) -> Result<(), RunEnd> {
-        // Whatever gets the exception decides what becomes of it. Whether it gets it is not known where that
-        // is in the register of the first argument still.
+        // Whatever gets the exception decides what becomes of it. Where the exception is still in the register of
+        // the first argument, it is not known whether the function is given it.
         let processor = &self.state.processor;
         let exception = (processor.arguments()[0].get(8) == Some(EXCEPTION))
             .then(|| if processor.has_argument() { RunEnd::Resumed } else { RunEnd::Stopped });

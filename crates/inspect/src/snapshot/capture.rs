@@ -265,9 +265,10 @@ impl Looking {
         let walks: Vec<_> = walks.collect();
         symbolizer.prepare(walks.iter().flat_map(|(_, walk)| walk.frames.iter().copied()));
         for (tid, walk) in walks {
-            if let Some(frames) = library_frames(&walk, unwinder.modules().maps()) {
-                self.library_frames.insert(tid, frames);
-            }
+            match library_frames(&walk, unwinder.modules().maps()) {
+                Some(frames) => self.library_frames.insert(tid, frames),
+                None => self.library_frames.remove(&tid),
+            };
             self.stacks.insert(tid, symbolizer.stack(&walk.frames, walk.end));
         }
     }
@@ -276,9 +277,9 @@ impl Looking {
     /// shown.
     pub(super) fn stack_end(&mut self, tid: u32) -> Option<u64> {
         let task = self.tasks.iter().find(|task| task.tid == tid)?;
-        let (sp, pc) = task.doing.registers()?;
+        let (registers, _) = self.registers(task)?;
         let (unwinder, _) = self.code.as_mut()?;
-        let walk = unwinder.unwind(&self.memory, Registers::new(pc, sp));
+        let walk = unwinder.unwind(&self.memory, registers);
         walk.registers.last()?.stack_pointer().filter(|_| walk.end.is_complete())
     }
 

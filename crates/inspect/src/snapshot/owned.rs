@@ -30,7 +30,7 @@ use crate::owners::shape::{AwaitedLock, LockShape};
 use crate::owners::stack::may_hold as stack_scan;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::OwnKind;
-use crate::stack::{CodeAddress, Stack, StackEnd};
+use crate::stack::{CodeAddress, Frame, Stack, StackEnd};
 use crate::still::{self, SleepingRegisters};
 use crate::symbols;
 use crate::unwind::Registers;
@@ -119,14 +119,17 @@ impl Looking {
     }
 
     /// Returns the registers of a thread that sleeps, as far as they are known; also what was read while it
-    /// was held, if it was and has not run since.
+    /// was held, if it was and still is in the same sleep.
     pub(super) fn registers(
         &self,
         task: &TaskMoment,
     ) -> Option<(Registers, Option<SleepingRegisters>)> {
         let (sp, pc) = task.doing.registers()?;
         let held = self.kept.held.get(&task.tid).copied();
-        let held = held.filter(|held| task::switches(self.pid, task.tid) == Some(held.switches));
+        // The number of switches last: a thread that was woken and runs has the same one.
+        let held = held.filter(|held| {
+            self.stays(task.tid) && task::switches(self.pid, task.tid) == Some(held.switches)
+        });
         Some((held.map_or_else(|| Registers::new(pc, sp), |held| held.registers), held))
     }
 
@@ -403,12 +406,17 @@ impl Looking {
     }
 
     /// Returns the function whose code a frame is in, or the place in its file. Of functions that were inlined
-    /// there the outermost: which of them has the guard is not known.
+    /// there the outermost that is the program's own: which of them has the guard is not known.
     fn place_of(&mut self, at: CodeAddress) -> String {
         let Some((_, symbolizer)) = &mut self.code else { return format!("{:#x}", at.address) };
         symbolizer.prepare([at]);
         let stack = symbolizer.stack(&[at], StackEnd::Bottom);
-        let frame = symbols::program_frames(&stack).pop();
+        let frames = symbols::program_frames(&stack);
+        let is_own = |frame: &&&Frame| {
+            let name = frame.function.as_deref().unwrap_or_default();
+            !["std::", "core::", "<std::", "<core::"].iter().any(|of| name.starts_with(of))
+        };
+        let frame = frames.iter().rev().find(is_own).or(frames.last()).copied();
         frame.map_or_else(
             || format!("{:#x}", at.address),
             |frame| frame.called().unwrap_or_else(|| frame.site()),

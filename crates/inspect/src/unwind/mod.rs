@@ -327,7 +327,12 @@ impl Unwinder {
 
     /// Returns the address in a word of the stack, which may have a signature above it.
     fn return_address(&self, word: u64) -> u64 {
-        arch::without_signature(word, |address| self.is_code(address))
+        // A signature lies above the bits of all addresses that the process has.
+        let highest = self.modules.maps().iter().last().map_or(u64::MAX, |last| last.range.end - 1);
+        let below = u64::MAX.checked_shr(highest.leading_zeros()).unwrap_or(0);
+        arch::without_signature(word, |address| {
+            (word ^ address) & below == 0 && self.is_code(address)
+        })
     }
 
     /// Returns the registers of what a signal has interrupted, if these are at what its handler returns to:
@@ -337,10 +342,10 @@ impl Unwinder {
         use arch::signal_frame::{PC, SP as STACK, X0};
         let mapping = self.modules.maps().find(at.pc).filter(|mapping| mapping.executable)?;
         let is_special = matches!(mapping.backing, Backing::Special(_));
-        if !is_special && self.row(memory, at.pc).is_ok() {
+        if memory.read_u64(at.pc)?.to_le_bytes() != arch::SIGNAL_RETURN {
             return None;
         }
-        if memory.read_u64(at.pc)?.to_le_bytes() != arch::SIGNAL_RETURN {
+        if !is_special && self.row(memory, at.pc).is_ok() {
             return None;
         }
         let sp = at.get(SP)?;

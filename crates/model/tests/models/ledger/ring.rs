@@ -1,4 +1,4 @@
-//! The ring of events, and who gets a thread's ring and record: the command takes what the threads leave, whole, in order, and once, or it is
+//! The ring of events, and who gets a thread's ring and record when it has ended: the command takes what the threads leave, whole, in order, and once, or it is
 //! counted as lost.
 //!
 //! A thread that is killed stops between two of its steps for good. What the command finds then is
@@ -195,7 +195,8 @@ fn model_a_ring_goes_on_with_another_thread_3t() {
 
 #[test]
 fn model_a_record_goes_on_with_another_thread_2t() {
-    record_inherited(Ordering::Acquire, true).verify("record, inherited", &calm());
+    let stats = record_inherited(Ordering::Acquire, true).verify("record, inherited", &calm());
+    stats.must_be_complete();
 }
 
 #[test]
