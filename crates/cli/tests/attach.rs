@@ -6,6 +6,7 @@ mod calls;
 mod filters;
 mod killed;
 mod namespaces;
+mod others;
 mod waits;
 
 use crate::common::{Outcome, finish, lockstead, run, text};

@@ -6,6 +6,7 @@
 //! A line that does not parse is left out: the format only ever grew at its
 //! end, and one odd line must not cost the report all others.
 
+use crate::proc::process::shown_as;
 use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
@@ -71,7 +72,7 @@ impl Maps {
     /// # Errors
     /// The process has ended, or belongs to somebody else.
     pub fn of(pid: u32) -> io::Result<Maps> {
-        Ok(Maps::parse(&std::fs::read(format!("/proc/{pid}/maps"))?))
+        Ok(Maps::parse(&std::fs::read(format!("/proc/{}/maps", shown_as(pid)))?))
     }
 
     /// Returns those of a text that was read from `/proc/PID/maps`.

@@ -6,6 +6,7 @@
 //! laid out. Nothing here stops the process or writes to it: what is read may
 //! be torn or gone a moment later, and readers check what they read.
 
+use crate::proc::process::shown_as;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -67,10 +68,20 @@ impl ReadableMemory for ProcessMemory {
         let local = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
         let remote =
             libc::iovec { iov_base: std::ptr::without_provenance_mut(base), iov_len: into.len() };
-        // SAFETY: `local` covers `into`, which is borrowed exclusively; the
-        // remote address is checked by the kernel in the other process.
-        let n = unsafe { libc::process_vm_readv(self.pid, &local, 1, &remote, 1, 0) };
-        usize::try_from(n).map_err(|_| io::Error::last_os_error())
+        let read = |pid| {
+            // SAFETY: `local` covers `into`, which is borrowed exclusively; the
+            // remote address is checked by the kernel in the other process.
+            let n = unsafe { libc::process_vm_readv(pid, &local, 1, &remote, 1, 0) };
+            usize::try_from(n).map_err(|_| io::Error::last_os_error())
+        };
+        match read(self.pid) {
+            // Its first thread may have ended before the others.
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                let other = shown_as(self.pid.cast_unsigned()).cast_signed();
+                if other == self.pid { Err(error) } else { read(other) }
+            }
+            read => read,
+        }
     }
 }
 
@@ -88,7 +99,7 @@ impl ProcMem {
     /// # Errors
     /// The process has ended, or may not be traced by this one.
     pub fn open(pid: u32) -> io::Result<Self> {
-        Ok(ProcMem { file: File::open(format!("/proc/{pid}/mem"))? })
+        Ok(ProcMem { file: File::open(format!("/proc/{}/mem", shown_as(pid)))? })
     }
 }
 

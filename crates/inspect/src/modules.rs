@@ -11,6 +11,7 @@
 use crate::maps::{Backing, Maps, MapsLine};
 use crate::memory::ReadableMemory;
 use crate::module::Module;
+use crate::proc::process::shown_as;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};
@@ -64,6 +65,7 @@ impl Modules {
     /// # Errors
     /// The process has ended, or belongs to somebody else.
     pub fn of(pid: u32) -> io::Result<Modules> {
+        let pid = shown_as(pid);
         let maps = Maps::of(pid)?;
         let main = std::fs::read_link(format!("/proc/{pid}/exe")).ok().map(|path| {
             let shown = path.as_os_str().as_bytes();

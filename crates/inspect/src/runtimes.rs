@@ -8,6 +8,7 @@
 
 use crate::maps::{Backing, Maps};
 use crate::module::Module;
+use crate::proc::process::shown_as;
 use crate::stack::{Frame, Stack};
 use object::Endianness;
 use object::elf::FileHeader64;
@@ -74,7 +75,7 @@ static RUNTIMES: [Runtime; 4] = [
 #[must_use]
 pub fn of(pid: u32, maps: &Maps) -> Option<&'static Runtime> {
     let mapped = |name: &str| maps.iter().any(|mapping| is_file(&mapping.backing, name));
-    let sections = || sections(&PathBuf::from(format!("/proc/{pid}/exe")));
+    let sections = || sections(&PathBuf::from(format!("/proc/{}/exe", shown_as(pid))));
     RUNTIMES.iter().find(|runtime| {
         runtime.marks.iter().any(|mark| match *mark {
             Mark::File(name) => mapped(name),

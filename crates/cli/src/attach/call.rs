@@ -82,6 +82,11 @@ pub(super) struct Borrowed<'a> {
 }
 
 impl<'a> Borrowed<'a> {
+    /// Returns the number of the thread.
+    pub(super) fn tid(&self) -> u32 {
+        self.held.number().cast_unsigned()
+    }
+
     /// Prepares a thread. Its stack has [`ROOM`] and [`ABOVE`] below.
     ///
     /// # Errors

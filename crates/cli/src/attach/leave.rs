@@ -18,7 +18,7 @@ use super::arch::{self, Exits, HeldRegisters, program_counter, stack_pointer};
 use super::call::{ABOVE, Borrowed, CallPlaces};
 use super::library::Library;
 use super::memory::TargetMemory;
-use super::moment::{has_room, is_whole};
+use super::moment::{has_room, is_whole, most_stack};
 use super::objects::Objects;
 use super::slots::stop_all;
 use super::trace::{Asked, Held};
@@ -151,8 +151,9 @@ impl<'a> Leaving<'a> {
         let at = (stack_pointer(registers), held.thread_pointer(registers)?);
         let (sign, tid) = (self.library.function(SIGN), held.number());
         let is_main = tid.unsigned_abs() == self.pid;
+        let limit = if is_main { most_stack(self.pid) } else { None };
         let maps = self.unwinder.modules().maps();
-        if sign == 0 || !has_room(maps, self.memory, is_main, at, ABOVE) {
+        if sign == 0 || !has_room(maps, self.memory, limit, at, ABOVE) {
             return Ok(());
         }
         let mut borrowed = Borrowed::new((held, standing), self.memory, places, end)?;

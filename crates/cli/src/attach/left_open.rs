@@ -2,16 +2,17 @@
 //! loaded the library.
 
 use super::call::Borrowed;
+use lockstead_inspect::proc::task;
 use lockstead_ledger::header::MAGIC;
 use lockstead_ledger::hello::LIBRARY;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
-/// Returns the descriptors that a command has left open that was killed while it attached: of the
+/// Returns the descriptors of a thread that a command has left open that was killed while it attached: of the
 /// library's file, and of one that begins as a ledger. The program may have files of like names.
-pub(super) fn find(pid: u32) -> Vec<u64> {
-    let all = fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+pub(super) fn find(tid: u32) -> Vec<u64> {
+    let all = fs::read_dir(format!("/proc/{tid}/fd")).into_iter().flatten().flatten();
     let ours = all.filter(|file| {
         let name = fs::read_link(file.path()).unwrap_or_default();
         let name = name.to_string_lossy();
@@ -21,6 +22,12 @@ pub(super) fn find(pid: u32) -> Vec<u64> {
         })
     });
     ours.filter_map(|file| file.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Tells whether a thread of the process has such a descriptor.
+pub(super) fn is_any(pid: u32) -> bool {
+    let tids = task::numbers(pid).unwrap_or_default();
+    tids.into_iter().any(|tid| !find(tid).is_empty())
 }
 
 fn begins_as_ledger(file: &Path) -> bool {
@@ -33,8 +40,8 @@ fn begins_as_ledger(file: &Path) -> bool {
 ///
 /// # Errors
 /// What the system said.
-pub(super) fn close(borrowed: &mut Borrowed<'_>, pid: u32) -> Result<(), String> {
-    find(pid).into_iter().try_for_each(|file| {
+pub(super) fn close(borrowed: &mut Borrowed<'_>) -> Result<(), String> {
+    find(borrowed.tid()).into_iter().try_for_each(|file| {
         borrowed.system(libc::SYS_close, &[file]).map(drop).map_err(|error| error.to_string())
     })
 }

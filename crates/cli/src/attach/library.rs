@@ -3,14 +3,17 @@
 use super::call::Borrowed;
 use super::memory::TargetMemory;
 use super::objects::{Object, Objects};
+use super::refuse;
 use super::watched::Watched;
 use crate::preload_image;
+use lockstead_inspect::maps::Maps;
 use lockstead_inspect::proc::status::StatusFile;
 use lockstead_ledger::attach::{self, AttachRequest, CALLED_BACK, refusal};
 use lockstead_ledger::hello;
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Functions of the library that no call is led to here: a thread that was created through them
@@ -97,6 +100,13 @@ impl Library {
         (self.code.0..self.code.1).contains(&address)
     }
 
+    /// Tells whether the process still has the library where it was loaded. A program that it has been replaced by
+    /// has not (`execve`), and its memory is not to be touched.
+    pub(super) fn is_in(&self, pid: u32) -> bool {
+        let maps = Maps::of(pid).unwrap_or_default();
+        maps.find(self.code.0).is_some_and(refuse::is_library)
+    }
+
     /// Has the thread load the library.
     ///
     /// # Errors
@@ -122,10 +132,8 @@ impl Library {
             let error = io::Error::from_raw_os_error(i32::try_from(-file).unwrap_or(0));
             format!("it may make no file in memory: {error}")
         })?;
-        let path = format!("/proc/self/fd/{file}");
-        let written = OpenOptions::new()
-            .write(true)
-            .open(format!("/proc/{pid}/fd/{file}"))
+        let path = format!("/proc/thread-self/fd/{file}");
+        let written = open_new(borrowed.tid(), file, hello::LIBRARY)
             .and_then(|mut copy| copy.write_all(&image));
         let opened = written.and_then(|()| {
             let path = borrowed.put(&[path.as_bytes(), b"\0"].concat())?;
@@ -187,12 +195,24 @@ impl Library {
         if answer.file == u64::MAX {
             return Ok(None);
         }
-        let path = format!("/proc/{pid}/fd/{}", answer.file);
+        let path = format!("/proc/{}/fd/{}", borrowed.tid(), answer.file);
         let file = OpenOptions::new().read(true).write(true).open(&path);
         self.watched = Watched::mark(&path).map(Arc::new);
         let _ = borrowed.system(libc::SYS_close, &[answer.file]);
         file.map(Some).map_err(|error| format!("its ledger cannot be opened: {error}"))
     }
+}
+
+/// Opens the empty file in memory of this name that the thread has just made: other threads may have other
+/// descriptors, and then the same number is another file of the program's.
+fn open_new(tid: u32, descriptor: u64, name: &str) -> io::Result<File> {
+    let path = format!("/proc/{tid}/fd/{descriptor}");
+    let is_it = fs::read_link(&path)? == Path::new(&format!("/memfd:{name} (deleted)"));
+    let file = OpenOptions::new().write(true).open(&path)?;
+    if !is_it || file.metadata()?.len() != 0 {
+        return Err(io::Error::other("the file that it has made in memory is not found"));
+    }
+    Ok(file)
 }
 
 fn words(refused: u64) -> String {

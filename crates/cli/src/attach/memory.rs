@@ -1,6 +1,7 @@
 //! The memory of the process, to be written as well: also where it may only be read there.
 
 use lockstead_inspect::memory::ReadableMemory;
+use lockstead_inspect::proc::process::shown_as;
 use lockstead_inspect::proc::status::StatusFile;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,7 +19,10 @@ impl TargetMemory {
     /// # Errors
     /// It has ended, or may not be traced.
     pub(super) fn open(pid: u32) -> io::Result<Self> {
-        let file = OpenOptions::new().read(true).write(true).open(format!("/proc/{pid}/mem"))?;
+        let file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(format!("/proc/{}/mem", shown_as(pid)))?;
         Ok(TargetMemory { file })
     }
 

@@ -33,7 +33,7 @@ use call::{Borrowed, CallPlaces};
 use leave::Leaving;
 use library::Library;
 use lockstead_inspect::maps::Maps;
-use lockstead_inspect::proc::process::LiveProcess;
+use lockstead_inspect::proc::process::{LiveProcess, shown_as};
 use lockstead_ledger::attach::{FORGET, LEAVE};
 use lockstead_ledger::hello::Hello;
 use memory::{TargetMemory, is_of_parent};
@@ -264,9 +264,13 @@ impl Attached {
         Ok(())
     }
 
-    /// Looks whether other files have been loaded since, and leads their calls to the library too.
-    pub(crate) fn look(&mut self) {
-        let Ok(memory) = TargetMemory::open(self.pid) else { return };
+    /// Looks whether other files have been loaded since, and leads their calls to the library too. Returns
+    /// false if the process has become another program, which has no library.
+    pub(crate) fn look(&mut self) -> bool {
+        if !self.library.is_in(self.pid) {
+            return false;
+        }
+        let Ok(memory) = TargetMemory::open(self.pid) else { return true };
         let mark = Objects::of(self.pid, &memory).map(|objects| objects.mark());
         if mark.is_some_and(|mark| mark != self.mark) {
             self.looks = LOOKS;
@@ -278,6 +282,7 @@ impl Attached {
                 self.looks = LOOKS;
             }
         }
+        true
     }
 
     /// Takes everything back out of the process, and out of the children that it has forked meanwhile;
@@ -314,7 +319,7 @@ impl Attached {
 
     /// Takes everything back out of the process, or out of a copy of it.
     fn leave(&mut self, pid: u32, patience: Duration) -> Result<(), Remains> {
-        let has_ended = || fs::read_link(format!("/proc/{pid}/exe")).is_err();
+        let has_ended = || fs::read_link(format!("/proc/{}/exe", shown_as(pid))).is_err();
         let (library, slots) = (self.library.clone(), self.slots.clone());
         let end = Instant::now() + patience;
         let past = loop {
@@ -335,7 +340,8 @@ impl Attached {
         };
         let (copied, stood) = match past {
             Ok(past) => past,
-            Err(_) if has_ended() => return Ok(()),
+            // It may be another program by now.
+            Err(_) if has_ended() || !self.library.is_in(pid) => return Ok(()),
             Err(error) => {
                 let why = format!("its calls still go through lockstead's library: {error}");
                 return Err(Remains { why });
@@ -427,7 +433,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
     std::thread::sleep(SETTLES);
     let memory = TargetMemory::open(pid).map_err(|error| failed(&error))?;
     let is_there = Maps::of(pid).is_ok_and(|maps| maps.iter().any(refuse::is_library));
-    if !is_there && left_open::find(pid).is_empty() {
+    if !is_there && !left_open::is_any(pid) {
         return Ok(false);
     }
     if refuse::is_watched(pid) {
@@ -441,7 +447,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
     if !is_there {
         let closed = trace::apart(move || {
             let memory = TargetMemory::open(pid).map_err(|error| failed(&error))?;
-            with_thread(pid, &memory, &objects, |borrowed| left_open::close(borrowed, pid))
+            with_thread(pid, &memory, &objects, left_open::close)
         });
         return closed.map_err(|error| failed(&error))?.map(|()| true);
     }
@@ -459,7 +465,7 @@ pub(crate) fn clean(process: &LiveProcess, patience: Duration) -> Result<bool, A
         let mut library = library;
         with_thread(pid, &memory, &objects, |borrowed| {
             library.begin(borrowed, pid, "0", &memory)?;
-            left_open::close(borrowed, pid)
+            left_open::close(borrowed)
         })?;
         Ok::<_, AttachRefusal>(library)
     });

@@ -20,6 +20,8 @@ use lockstead_inspect::proc::task::{self, TaskDoing};
 use lockstead_inspect::stack::{self, CodeAddress, StackEnd};
 use lockstead_inspect::unwind::{Registers, Unwinder, Unwound};
 use std::io;
+use std::ops::Range;
+use std::ptr;
 use std::time::{Duration, Instant};
 
 /// The time for a thread to stand still.
@@ -157,7 +159,8 @@ impl<'a> Moments<'a> {
         let pointer = held.thread_pointer(&registers)?;
         let at = (stack_pointer(&registers), pointer);
         let maps = self.unwinder.modules().maps();
-        let fits = has_room(maps, self.memory, tid == self.pid, at, Borrowed::NEEDS)
+        let limit = if tid == self.pid { most_stack(tid) } else { None };
+        let fits = has_room(maps, self.memory, limit, at, Borrowed::NEEDS)
             && self.may_call(&registers)
             && !may_be_in_section(&held, &registers, self.memory);
         let standing = if fits { arch::standing(&mut held, self.memory, deadline)? } else { None };
@@ -225,11 +228,11 @@ impl<'a> Moments<'a> {
 }
 
 /// Tells whether the stack is the thread's own, with `room` bytes below the stack pointer. `at` is that, and where the
-/// thread's own variables begin.
+/// thread's own variables begin. `limit`: what the first thread's stack may grow to.
 pub(super) fn has_room(
     maps: &Maps,
     memory: &TargetMemory,
-    is_main: bool,
+    limit: Option<u64>,
     (sp, pointer): (u64, u64),
     room: u64,
 ) -> bool {
@@ -237,18 +240,48 @@ pub(super) fn has_room(
     let Some(stack) = maps.find(sp) else { return false };
     match &stack.backing {
         // It grows.
-        Backing::Special(name) if name == "[stack]" => is_main && sp - stack.range.start >= MAPPED,
-        // The thread's descriptor lies at the end of its stack. A guard may lie within the mapping, at its
-        // other end, and nobody can read that.
+        Backing::Special(name) if name == "[stack]" => limit.is_some_and(|limit| {
+            let used = stack.range.end - sp;
+            sp - stack.range.start >= MAPPED && used.saturating_add(room) <= limit
+        }),
+        // A program may have given it a part of a mapping, and what lies below that is other data. A guard may
+        // lie within the mapping, too, and nobody can read that.
         Backing::Anonymous | Backing::Special(_) => {
+            let own = stack_of(memory, (sp, pointer));
             stack.writable
-                && stack.range.contains(&pointer)
-                && sp < pointer
-                && sp - stack.range.start >= room
+                && own.is_some_and(|own| sp - own.start >= room)
                 && memory.bytes(sp - room, room as usize).is_ok()
         }
         Backing::File { .. } => false,
     }
+}
+
+/// Returns the stack that the C library's descriptor of a thread names, without its guard. Its place in the
+/// descriptor differs from version to version: three words after one another, the lowest address, the size and
+/// the size of the guard, around the stack pointer and the descriptor itself, which lies on it.
+fn stack_of(memory: &TargetMemory, (sp, pointer): (u64, u64)) -> Option<Range<u64>> {
+    /// No stack is larger.
+    const MOST: u64 = 1 << 40;
+    let (from, length) = arch::DESCRIPTOR;
+    let mut bytes = vec![0; length];
+    let read = memory.read(pointer.checked_add_signed(from)?, &mut bytes).ok()?;
+    let (words, _) = bytes[..read].as_chunks::<8>();
+    let words: Vec<u64> = words.iter().map(|word| u64::from_ne_bytes(*word)).collect();
+    words.windows(3).find_map(|words| {
+        let &[lowest, size, guard] = words else { return None };
+        let end = lowest.checked_add(size).filter(|_| size <= MOST && guard < size)?;
+        let stack = lowest + guard..end;
+        (stack.contains(&sp) && sp < pointer && pointer <= end).then_some(stack)
+    })
+}
+
+/// Returns the bytes to which the kernel lets the stack of a process's first thread grow.
+pub(super) fn most_stack(pid: u32) -> Option<u64> {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let pid = libc::pid_t::try_from(pid).ok()?;
+    // SAFETY: the kernel writes to a structure of ours, and changes nothing.
+    let done = unsafe { libc::prlimit(pid, libc::RLIMIT_STACK, ptr::null(), &raw mut limit) };
+    (done == 0).then_some(limit.rlim_cur)
 }
 
 /// Tells whether a thread may be in a restartable section. The kernel has it begin the section anew when it goes
@@ -323,12 +356,28 @@ mod tests {
         let stack = unsafe { libc::mmap(std::ptr::null_mut(), LENGTH, protection, flags, -1, 0) };
         assert_ne!(stack, libc::MAP_FAILED);
         let (start, end) = (stack.addr() as u64, (stack.addr() + LENGTH) as u64);
-        let (sp, pointer) = (start + (LENGTH / 2) as u64, end - 64);
+        let (sp, pointer) = (start + (LENGTH / 2) as u64, end - 0x1000);
+        // As the C library has it somewhere in its descriptor.
+        let describe = |lowest: u64, guard: u64| {
+            let (from, length) = arch::DESCRIPTOR;
+            let words = [lowest, end - lowest, guard].map(u64::to_ne_bytes);
+            let at = pointer.wrapping_add_signed(from) + length as u64 / 2;
+            // SAFETY: in the mapping, which nobody else has: the descriptor is smaller than what is left of it.
+            unsafe {
+                let place = ptr::with_exposed_provenance_mut::<[u8; 24]>(at as usize);
+                place.write(words.as_flattened().try_into().expect("three words"));
+            }
+        };
         let has_room = |room: u64| {
             let maps = Maps::of(std::process::id()).expect("own mappings");
             let memory = TargetMemory::open(std::process::id()).expect("own memory");
-            super::has_room(&maps, &memory, false, (sp, pointer), room)
+            super::has_room(&maps, &memory, None, (sp, pointer), room)
         };
+        assert!(!has_room(0), "nothing says that it is its stack");
+        // A part of the mapping alone is the stack.
+        describe(sp - 4096, 0);
+        assert!(has_room(4096) && !has_room(4097));
+        describe(start, 0);
         let (less, more) = (sp - start - GUARD as u64, sp - start - GUARD as u64 + 1);
         assert!(has_room(less) && has_room(more));
         // SAFETY: nobody but this function has the memory, which it does not touch any more.

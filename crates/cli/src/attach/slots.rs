@@ -39,6 +39,7 @@ impl Slots {
         library: &Library,
         patience: Duration,
     ) -> io::Result<Duration> {
+        is_still_in(library, pid)?;
         let objects = Objects::of(pid, memory).ok_or(io::ErrorKind::NotFound)?;
         let mut plan = Vec::new();
         for (object, reference) in led(&objects, library, memory) {
@@ -54,6 +55,7 @@ impl Slots {
         }
         let start = Instant::now();
         let held = stop_all(pid, start + patience)?;
+        is_still_in(library, pid)?;
         for &(at, before, ours) in &plan {
             if memory.read_u64(at) == Some(before) {
                 memory.write_u64(at, ours)?;
@@ -88,6 +90,7 @@ impl Slots {
         }
         let start = Instant::now();
         let held = stop_all(pid, start + patience)?;
+        is_still_in(library, pid)?;
         // Another file may have come, or the loader may have copied a word into it.
         let now = Objects::of(pid, memory).map(|objects| objects.mark());
         if now != Some(objects.mark()) {
@@ -135,6 +138,13 @@ fn leads_to(now: u64, real: u64, reference: &Reference, code: Option<(u64, u64)>
     let is_unbound =
         reference.is_for_calls && code.is_some_and(|(start, end)| (start..end).contains(&now));
     now == real || is_unbound && !is_old
+}
+
+/// # Errors
+/// The process is another program by now.
+fn is_still_in(library: &Library, pid: u32) -> io::Result<()> {
+    let gone = || io::Error::other("it has become another program (execve)");
+    if library.is_in(pid) { Ok(()) } else { Err(gone()) }
 }
 
 /// Has all threads of a process stand still.

@@ -37,13 +37,13 @@ impl AttachedRun {
         self.asked |= asks_to_end(signal);
     }
 
-    /// Does what is due, and tells whether the process is to be left: it has ended (`gone`), the time
-    /// is over, or somebody has asked for it.
+    /// Does what is due, and tells whether the process is to be left: it has ended (`gone`) or become another
+    /// program, the time is over, or somebody has asked for it.
     pub(super) fn is_over(&mut self, gone: bool) -> bool {
         let now = Instant::now();
         if now >= self.look && !gone {
             self.look = now + LOOK;
-            self.attached.look();
+            self.asked |= !self.attached.look();
         }
         gone || self.asked || self.until.is_some_and(|until| now >= until)
     }

@@ -115,10 +115,26 @@ impl LiveProcess {
     }
 }
 
+/// Returns the number under which the kernel shows the memory of a process, its program and its file systems:
+/// its own; or, where its first thread has ended before the others, that of one of these, since the kernel shows
+/// nothing of the ended one.
+#[must_use]
+pub fn shown_as(pid: u32) -> u32 {
+    let has_memory = |number: u32| {
+        let maps = File::open(format!("/proc/{number}/maps"));
+        maps.and_then(|mut maps| maps.read(&mut [0])).is_ok_and(|bytes| bytes != 0)
+    };
+    if has_memory(pid) {
+        return pid;
+    }
+    let others = super::task::numbers(pid).unwrap_or_default().into_iter();
+    others.filter(|&tid| tid != pid).find(|&tid| has_memory(tid)).unwrap_or(pid)
+}
+
 /// Tells whether the program has 32-bit addresses; `None` where it cannot be read.
 fn is_narrow(pid: u32) -> Option<bool> {
     let mut head = [0; 5];
-    File::open(format!("/proc/{pid}/exe")).ok()?.read_exact(&mut head).ok()?;
+    File::open(format!("/proc/{}/exe", shown_as(pid))).ok()?.read_exact(&mut head).ok()?;
     head.starts_with(b"\x7fELF").then_some(head[4] == 1)
 }
 

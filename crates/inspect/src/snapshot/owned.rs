@@ -28,6 +28,7 @@ use crate::owners::run::DecodedCode;
 use crate::owners::search::{FoundHold, MOST_FRAMES, Onwards, OwnerSearch};
 use crate::owners::shape::{AwaitedLock, LockShape};
 use crate::owners::stack::may_hold as stack_scan;
+use crate::proc::process::shown_as;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::OwnKind;
 use crate::stack::{CodeAddress, Frame, Stack, StackEnd};
@@ -474,7 +475,7 @@ fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
 /// overwritten: glibc makes it of bytes that the kernel leaves at the start.
 fn canary(pid: u32, memory: &dyn ReadableMemory) -> Option<u64> {
     const AT_RANDOM: u64 = 25;
-    let bytes = std::fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let bytes = std::fs::read(format!("/proc/{}/auxv", shown_as(pid))).ok()?;
     let (words, _) = bytes.as_chunks::<8>();
     let mut pairs = words
         .chunks_exact(2)

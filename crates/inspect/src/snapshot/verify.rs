@@ -146,7 +146,10 @@ pub fn judged_cycles(
             };
             let verdict = match () {
                 () if cycle.timed() => CycleVerdict::Timed,
-                () if threads(cycle).all(slept) && has_likely(cycle, &before) => {
+                // A look at fewer threads rests on less: it shows no more than the first.
+                () if threads(cycle).all(slept)
+                    && (has_likely(cycle, facts) || has_likely(cycle, &before)) =>
+                {
                     CycleVerdict::Probable
                 }
                 () if threads(cycle).all(slept) => CycleVerdict::Deadlock,

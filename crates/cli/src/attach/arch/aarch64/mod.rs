@@ -95,6 +95,9 @@ pub(crate) fn has_shadow_stack(pid: u32, _: &[u32]) -> bool {
     flags.any(|flags| flags.split_whitespace().any(|flag| flag == "ss"))
 }
 
+/// Where the C library's descriptor of a thread lies, from the thread pointer on: no less than all of it.
+pub(crate) const DESCRIPTOR: (i64, usize) = (-0xa00, 0xa00);
+
 /// The file that has the place that handlers return to, as its name begins: the kernel's code that every
 /// program has.
 pub(crate) const RESTORES: &str = "linux-vdso";

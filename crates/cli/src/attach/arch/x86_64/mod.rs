@@ -56,6 +56,9 @@ pub(crate) fn has_shadow_stack(pid: u32, tids: &[u32]) -> bool {
     })
 }
 
+/// Where the C library's descriptor of a thread lies, from the thread pointer on: no less than all of it.
+pub(crate) const DESCRIPTOR: (i64, usize) = (0, 0xa00);
+
 /// The file that has the place that handlers return to, as its name begins.
 pub(crate) const RESTORES: &str = "libc.so.6";
 

@@ -1,0 +1,69 @@
+//! Programs that become others, and threads that have of their own what most share.
+
+use super::{Running, attach, attached, interrupt};
+use crate::common::{run, text};
+use crate::programs;
+use std::process::Command;
+
+/// Starts the program so; `None`, and a reason, where it cannot be built.
+fn start(how: &[&str]) -> Option<Running> {
+    let program = programs::program("attach/other.c")?;
+    Some(Running::start(Command::new(program).args(how)))
+}
+
+#[test]
+fn a_program_that_another_one_replaces_is_left_alone() {
+    let Some(mut running) = start(&["exec"]) else { return };
+    let Some((command, _said)) = attached(&running.pid()) else { return };
+    running.next();
+    assert_eq!(running.line(), "after");
+    for _ in 0..20 {
+        running.next();
+        assert_eq!(running.line(), "locked", "its locks are its own");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let outcome = interrupt(command);
+    assert_eq!(outcome.status, 0, "{outcome:?}");
+    assert!(running.traces().files.is_empty());
+    running.ends_well();
+}
+
+#[test]
+fn a_thread_with_descriptors_of_its_own_makes_the_file_among_these() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let victim = folder.path().join("victim");
+    std::fs::write(&victim, "").expect("written");
+    let Some(mut running) = start(&["table", text(&victim)]) else { return };
+    if attach(&[&running.pid(), "--for", "50ms"]).is_none() {
+        return;
+    }
+    assert_eq!(std::fs::metadata(&victim).expect("it is there").len(), 0, "it was written to");
+    running.next();
+    running.ends_well();
+}
+
+#[test]
+fn what_lies_below_a_stack_that_a_program_has_given_is_not_written_to() {
+    let Some(mut running) = start(&["slice"]) else { return };
+    // There is no thread that has room.
+    let outcome = run(&["attach", &running.pid(), "--for", "50ms"]);
+    assert_eq!(outcome.status, 125, "{outcome:?}");
+    running.next();
+    running.ends_well();
+}
+
+#[test]
+fn a_deadlock_without_the_first_thread_is_seen() {
+    let Some(mut running) = start(&["leaderless"]) else { return };
+    let pid = running.pid();
+    let is_ended = || {
+        let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
+        status.contains("State:\tZ")
+    };
+    super::until("its first thread ends", is_ended);
+    super::until("both wait", || run(&["dump", &pid]).status == 3);
+    let outcome = run(&["dump", &pid]);
+    assert!(outcome.stdout.contains("crosses() at other.c"), "{outcome:?}");
+    running.child.kill().expect("it runs");
+    running.input.take();
+}
