@@ -54,6 +54,8 @@ type FileIdentity = ((u32, u32), u64, PathBuf);
 pub struct Modules {
     pid: Option<u32>,
     started: Option<SystemTime>,
+    /// Whether a path leads the process to the file that it leads this one to.
+    shares_files: bool,
     maps: Maps,
     opened: HashMap<FileIdentity, Option<Arc<Module>>>,
     main: Option<PathBuf>,
@@ -74,8 +76,9 @@ impl Modules {
         });
         // It may have ended since its maps were read.
         let main = main.or_else(|| lowest_with_code(&maps));
-        let started = started(pid);
-        Ok(Modules { pid: Some(pid), started, maps, opened: HashMap::new(), main })
+        let (started, shares_files) = (started(pid), shares_files(pid));
+        let opened = HashMap::new();
+        Ok(Modules { pid: Some(pid), started, shares_files, maps, opened, main })
     }
 
     /// Returns those of a process of which only its maps are left. The file of the lowest mapping
@@ -83,7 +86,8 @@ impl Modules {
     #[must_use]
     pub fn saved(maps: Maps) -> Modules {
         let main = lowest_with_code(&maps);
-        Modules { pid: None, started: None, maps, opened: HashMap::new(), main }
+        let opened = HashMap::new();
+        Modules { pid: None, started: None, shares_files: true, maps, opened, main }
     }
 
     /// Returns the maps that addresses are looked up in.
@@ -172,9 +176,12 @@ impl Modules {
 
     fn open(&self, mapping: &MapsLine, path: &Path) -> Option<Module> {
         // Where the plain path leads to the same file, it is the better name:
-        // separate debug information is looked for next to it.
+        // separate debug information is looked for next to it. In a container it leads to another one.
         if let Some((file, meta)) = open_regular(path)
-            && self.is_the_mapped(mapping, &meta)
+            && match self.shares_files {
+                true => self.is_the_mapped(mapping, &meta),
+                false => is_same(mapping, &meta),
+            }
         {
             return Module::open(file, path.to_owned(), false);
         }
@@ -249,6 +256,28 @@ fn open_regular(path: &Path) -> Option<(File, Metadata)> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).ok()?;
     let meta = file.metadata().ok()?;
     meta.is_file().then_some((file, meta))
+}
+
+/// Tells whether a process has the mounts and the root that this one has. Where that is not told, it has: the
+/// file is compared.
+fn shares_files(pid: u32) -> bool {
+    let mounts = |whose: &str| std::fs::read_link(format!("/proc/{whose}/ns/mnt")).ok();
+    let root = |whose: &str| {
+        let found = std::fs::metadata(format!("/proc/{whose}/root/")).ok()?;
+        Some((found.dev(), found.ino()))
+    };
+    let pid = pid.to_string();
+    let compared = [
+        mounts("self").zip(mounts(&pid)).map(|(own, its)| own == its),
+        root("self").zip(root(&pid)).map(|(own, its)| own == its),
+    ];
+    !compared.contains(&Some(false))
+}
+
+/// Tells whether a file is the one that is mapped, by its device and number.
+fn is_same(mapping: &MapsLine, found: &Metadata) -> bool {
+    let device = (libc::major(found.dev()), libc::minor(found.dev()));
+    found.ino() == mapping.inode && device == mapping.device
 }
 
 /// Returns when the process began, by the clock that files are dated with.

@@ -53,6 +53,38 @@ fn what_lies_below_a_stack_that_a_program_has_given_is_not_written_to() {
 }
 
 #[test]
+fn a_program_is_read_from_its_own_mounts() {
+    let (Some(program), Some(other)) =
+        (programs::program("attach/other.c"), programs::program("attach/alone.c"))
+    else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    // Older than the process, as what lies outside a container mostly is.
+    let place = folder.path().join("program");
+    std::fs::copy(other, &place).expect("copied");
+    let is_old = || {
+        let written = std::fs::metadata(&place).and_then(|found| found.modified());
+        written.expect("a time").elapsed().is_ok_and(|age| age.as_secs() > 3)
+    };
+    super::until("the file is older than the process", is_old);
+    let script = "mount --bind \"$0\" \"$1\" && exec \"$1\" leaderless";
+    let mut command = Command::new("unshare");
+    command.args(["--mount", "sh", "-c", script]).args([&program, &place]);
+    let apart = Command::new("unshare").args(["--mount", "true"]).output();
+    if !apart.is_ok_and(|output| output.status.success()) {
+        return eprintln!("skipped: no other mount namespace");
+    }
+    let mut running = Running::start(&mut command);
+    let pid = running.pid();
+    super::until("both wait", || run(&["dump", &pid]).status == 3);
+    let outcome = run(&["dump", &pid]);
+    assert!(outcome.stdout.contains("crosses() at other.c"), "{outcome:?}");
+    running.child.kill().expect("it runs");
+    running.input.take();
+}
+
+#[test]
 fn a_deadlock_without_the_first_thread_is_seen() {
     let Some(mut running) = start(&["leaderless"]) else { return };
     let pid = running.pid();
