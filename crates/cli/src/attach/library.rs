@@ -64,9 +64,18 @@ impl Library {
         // Where nothing is signed there is none.
         own.extend(object.function(memory, attach::SIGN).map(|sign| (attach::SIGN, sign)));
         let libc = objects.libc()?;
+        // A file with a function of this name of its own, on another structure, calls that one.
+        let is_others = |name: &str| {
+            let mut others = objects.iter().filter(|other| {
+                other.map != object.map && other.map != libc.map && !other.is_loader()
+            });
+            others.any(|other| other.function(memory, name).is_some())
+        };
         let functions = object.all_defined(memory).into_iter().filter_map(|function| {
             let name = function.name;
-            let is_led = !name.starts_with("lockstead") && !LEFT_OUT.contains(&&*name);
+            let is_led = !name.starts_with("lockstead")
+                && !LEFT_OUT.contains(&&*name)
+                && !is_others(&name);
             let real = libc.function(memory, &name).filter(|_| is_led)?;
             Some((name, (function.address, real)))
         });

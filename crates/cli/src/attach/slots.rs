@@ -125,7 +125,9 @@ fn led<'o>(
         object.map != library.handle && !object.is_loader() && object.base_name() != "libc.so.6"
     };
     objects.iter().filter(is_led).flat_map(|object| {
-        let references = object.references(memory, |name| library.functions.contains_key(name));
+        let references = object.references(memory, |name| {
+            library.functions.contains_key(name) && object.function(memory, name).is_none()
+        });
         references.into_iter().map(move |reference| (object, reference))
     })
 }
