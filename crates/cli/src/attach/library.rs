@@ -1,7 +1,7 @@
 //! The library in the process: how it comes in, and where its functions lie.
 
 use super::call::Borrowed;
-use super::memory::TargetMemory;
+use super::memory::{TargetMemory, is_of_parent};
 use super::objects::{Object, Objects};
 use super::refuse;
 use super::watched::Watched;
@@ -73,9 +73,8 @@ impl Library {
         };
         let functions = object.all_defined(memory).into_iter().filter_map(|function| {
             let name = function.name;
-            let is_led = !name.starts_with("lockstead")
-                && !LEFT_OUT.contains(&&*name)
-                && !is_others(&name);
+            let is_led =
+                !name.starts_with("lockstead") && !LEFT_OUT.contains(&&*name) && !is_others(&name);
             let real = libc.function(memory, &name).filter(|_| is_led)?;
             Some((name, (function.address, real)))
         });
@@ -210,6 +209,23 @@ impl Library {
         let _ = borrowed.system(libc::SYS_close, &[answer.file]);
         file.map(Some).map_err(|error| format!("its ledger cannot be opened: {error}"))
     }
+}
+
+/// The device and the number of a file.
+pub(super) type LibraryFile = ((u32, u32), u64);
+
+/// Returns the file in memory from which a process has the library.
+pub(super) fn library_file(pid: u32) -> Option<LibraryFile> {
+    let maps = Maps::of(pid).ok()?;
+    let library = maps.iter().find(|mapping| refuse::is_library(mapping))?;
+    Some((library.device, library.inode))
+}
+
+/// Returns the processes that have the library from this file, each in memory of its own.
+pub(super) fn with_file(file: LibraryFile) -> Vec<u32> {
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    numbers.filter(|&pid| library_file(pid) == Some(file) && !is_of_parent(pid)).collect()
 }
 
 /// Opens the empty file in memory of this name that the thread has just made: other threads may have other

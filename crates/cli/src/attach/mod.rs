@@ -31,12 +31,12 @@ pub(crate) use refuse::AttachRefusal;
 
 use call::{Borrowed, CallPlaces};
 use leave::Leaving;
-use library::Library;
+use library::{Library, LibraryFile, library_file, with_file};
 use lockstead_inspect::maps::Maps;
 use lockstead_inspect::proc::process::{LiveProcess, shown_as};
 use lockstead_ledger::attach::{FORGET, LEAVE};
 use lockstead_ledger::hello::Hello;
-use memory::{TargetMemory, is_of_parent};
+use memory::TargetMemory;
 use moment::Moments;
 use objects::Objects;
 use slots::Slots;
@@ -319,6 +319,10 @@ impl Attached {
 
     /// Takes everything back out of the process, or out of a copy of it.
     fn leave(&mut self, pid: u32, patience: Duration) -> Result<(), Remains> {
+        // Another program has none of it.
+        if !self.library.is_in(pid) {
+            return Ok(());
+        }
         let has_ended = || fs::read_link(format!("/proc/{}/exe", shown_as(pid))).is_err();
         let (library, slots) = (self.library.clone(), self.slots.clone());
         let end = Instant::now() + patience;
@@ -366,23 +370,6 @@ impl Attached {
             }
         }
     }
-}
-
-/// The device and the number of a file.
-type LibraryFile = ((u32, u32), u64);
-
-/// Returns the file in memory from which a process has the library.
-fn library_file(pid: u32) -> Option<LibraryFile> {
-    let maps = Maps::of(pid).ok()?;
-    let library = maps.iter().find(|mapping| refuse::is_library(mapping))?;
-    Some((library.device, library.inode))
-}
-
-/// Returns the processes that have the library from this file, each in memory of its own.
-fn with_file(file: LibraryFile) -> Vec<u32> {
-    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-    numbers.filter(|&pid| library_file(pid) == Some(file) && !is_of_parent(pid)).collect()
 }
 
 /// Takes the library out of a process whose calls lead past it.

@@ -101,6 +101,24 @@ impl Returned {
     }
 }
 
+/// Returns the number of frames from the innermost on that have names, of which none is that of a
+/// condition.
+#[must_use]
+pub fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
+    let is_plain = |frame: &FrameMoment| {
+        let mut named = stack.frames.iter().filter(|shown| shown.address == frame.at.address);
+        named.clone().next().is_some()
+            && named.all(|shown| {
+                shown.function.as_deref().is_some_and(|function| {
+                    !["ondvar", "ondVar", "ondition", "cond_"]
+                        .iter()
+                        .any(|part| function.contains(part))
+                })
+            })
+    };
+    frames.iter().take_while(|frame| is_plain(frame)).count()
+}
+
 impl WaitMoment {
     /// Returns how the thread wants this lock, if that is known.
     #[must_use]

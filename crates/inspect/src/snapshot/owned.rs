@@ -22,7 +22,7 @@ use crate::memory::ReadableMemory;
 use crate::owners::abseil;
 use crate::owners::awaited;
 use crate::owners::code::{KnownNames, ProgramCode, is_system};
-use crate::owners::moment::{FrameMoment, Returned, ThreadMoment, WaitMoment};
+use crate::owners::moment::{FrameMoment, Returned, ThreadMoment, WaitMoment, plainly_named};
 use crate::owners::overlay::ReadPages;
 use crate::owners::run::DecodedCode;
 use crate::owners::search::{FoundHold, MOST_FRAMES, Onwards, OwnerSearch};
@@ -452,23 +452,6 @@ fn is_abseil(stack: &Stack, at: CodeAddress) -> bool {
     let mut shown = stack.frames.iter().filter(|shown| shown.address == at.address);
     let function = shown.next_back().and_then(|shown| shown.function.as_deref());
     function.is_some_and(|name| ["absl::", "AbslInternal"].iter().any(|of| name.starts_with(of)))
-}
-
-/// Returns the number of frames from the innermost on that have names, of which none is that of a
-/// condition.
-fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
-    let is_plain = |frame: &FrameMoment| {
-        let mut named = stack.frames.iter().filter(|shown| shown.address == frame.at.address);
-        named.clone().next().is_some()
-            && named.all(|shown| {
-                shown.function.as_deref().is_some_and(|function| {
-                    !["ondvar", "ondVar", "ondition", "cond_"]
-                        .iter()
-                        .any(|part| function.contains(part))
-                })
-            })
-    };
-    frames.iter().take_while(|frame| is_plain(frame)).count()
 }
 
 /// Returns what the functions of a process compare with to see whether their frames were
