@@ -16,8 +16,9 @@ fn side(folder: &Path, name: &str, run: &Value, factor: f64) -> Vec<PathBuf> {
     let written = |number: u64| {
         let noise = 1.0 + 0.01 * number as f64;
         let scale = |value: &mut Value| {
-            let ns = value.as_u64().expect("a time") as f64;
-            *value = Value::from((ns * factor * noise) as u64);
+            // A multiple of which each factor here makes a whole number: a lock may have waited for nanoseconds.
+            let ns = (value.as_u64().expect("a time") / 200 + 1) * 200;
+            *value = Value::from((ns as f64 * factor * noise) as u64);
         };
         let mut run = run.clone();
         let process = &mut run["processes"][0];
