@@ -6,7 +6,7 @@
 //! A line that does not parse is left out: the format only ever grew at its
 //! end, and one odd line must not cost the report all others.
 
-use crate::proc::process::shown_as;
+use crate::proc::shown::shown_as;
 use std::ffi::OsString;
 use std::io;
 use std::ops::Range;

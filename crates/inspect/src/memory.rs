@@ -6,7 +6,7 @@
 //! laid out. Nothing here stops the process or writes to it: what is read may
 //! be torn or gone a moment later, and readers check what they read.
 
-use crate::proc::process::shown_as;
+use crate::proc::shown::shown_as;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;

@@ -11,7 +11,7 @@
 use crate::maps::{Backing, Maps, MapsLine};
 use crate::memory::ReadableMemory;
 use crate::module::Module;
-use crate::proc::process::shown_as;
+use crate::proc::shown::shown_as;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{File, Metadata, OpenOptions};

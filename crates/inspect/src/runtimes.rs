@@ -8,7 +8,7 @@
 
 use crate::maps::{Backing, Maps};
 use crate::module::Module;
-use crate::proc::process::shown_as;
+use crate::proc::shown::shown_as;
 use crate::stack::{Frame, Stack};
 use object::Endianness;
 use object::elf::FileHeader64;

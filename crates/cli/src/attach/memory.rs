@@ -1,7 +1,7 @@
 //! The memory of the process, to be written as well: also where it may only be read there.
 
 use lockstead_inspect::memory::ReadableMemory;
-use lockstead_inspect::proc::process::shown_as;
+use lockstead_inspect::proc::shown::shown_as;
 use lockstead_inspect::proc::status::StatusFile;
 use std::fs::{File, OpenOptions};
 use std::io;

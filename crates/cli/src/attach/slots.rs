@@ -142,8 +142,10 @@ fn leads_to(now: u64, real: u64, reference: &Reference, code: Option<(u64, u64)>
     now == real || is_unbound && !is_old
 }
 
+/// Makes sure that the process has the library still.
+///
 /// # Errors
-/// The process is another program by now.
+/// It is another program by now.
 fn is_still_in(library: &Library, pid: u32) -> io::Result<()> {
     let gone = || io::Error::other("it has become another program (execve)");
     if library.is_in(pid) { Ok(()) } else { Err(gone()) }

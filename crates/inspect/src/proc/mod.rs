@@ -15,6 +15,7 @@
 //! | [`calls`] | names of system calls that sleep |
 //! | [`asleep`] | what the other calls wait for, and who could end that |
 //! | [`processor`] | whether a thread that does not sleep has a processor |
+//! | [`shown`] | under which number the kernel shows memory and files |
 //! | [`access`] | why a process does not let itself be read, and what helps |
 //! | [`status`] | the fields of `/proc/PID/status` |
 
@@ -25,5 +26,6 @@ mod file;
 pub mod futex;
 pub mod process;
 pub mod processor;
+pub mod shown;
 pub mod status;
 pub mod task;

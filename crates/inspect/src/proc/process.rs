@@ -1,5 +1,6 @@
 //! Whether a process can be looked at, and what it is.
 
+use super::shown::shown_as;
 use super::status::StatusFile;
 use std::fmt;
 use std::fs::File;
@@ -113,22 +114,6 @@ impl LiveProcess {
             .collect();
         Ok(LiveProcess { pid, asked: number, name, command, status })
     }
-}
-
-/// Returns the number under which the kernel shows the memory of a process, its program and its file systems:
-/// its own; or, where its first thread has ended before the others, that of one of these, since the kernel shows
-/// nothing of the ended one.
-#[must_use]
-pub fn shown_as(pid: u32) -> u32 {
-    let has_memory = |number: u32| {
-        let maps = File::open(format!("/proc/{number}/maps"));
-        maps.and_then(|mut maps| maps.read(&mut [0])).is_ok_and(|bytes| bytes != 0)
-    };
-    if has_memory(pid) {
-        return pid;
-    }
-    let others = super::task::numbers(pid).unwrap_or_default().into_iter();
-    others.filter(|&tid| tid != pid).find(|&tid| has_memory(tid)).unwrap_or(pid)
 }
 
 /// Tells whether the program has 32-bit addresses; `None` where it cannot be read.

@@ -28,7 +28,7 @@ use crate::owners::run::DecodedCode;
 use crate::owners::search::{FoundHold, MOST_FRAMES, Onwards, OwnerSearch};
 use crate::owners::shape::{AwaitedLock, LockShape};
 use crate::owners::stack::may_hold as stack_scan;
-use crate::proc::process::shown_as;
+use crate::proc::shown::shown_as;
 use crate::proc::task::{self, TaskDoing, TaskMoment};
 use crate::slots::OwnKind;
 use crate::stack::{CodeAddress, Frame, Stack, StackEnd};
