@@ -385,5 +385,8 @@ mod tests {
         assert_eq!(header.time_of(tick_of(around)), around);
         assert_eq!(header.time_of(tick_of(before + 9)), before);
         assert_eq!(header.time_of(tick_of(around + (1 << TICK_SHIFT))), around + (1 << TICK_SHIFT));
+        // Forty hours ago: more than half of the numbers.
+        let long_ago = around - (1 << (31 + TICK_SHIFT)) - (1 << (26 + TICK_SHIFT));
+        assert_eq!(header.time_of(tick_of(long_ago)), long_ago);
     }
 }
