@@ -11,7 +11,9 @@
 #include <unistd.h>
 
 #define BELOW (1 << 20)
+/* Less than a call from outside needs; aarch64 takes no smaller one than the second. */
 #define STACK (64 << 10)
+#define LARGER (128 << 10)
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t met;
@@ -92,9 +94,11 @@ int main(int argc, char **argv)
 		pthread_exit(NULL);
 	}
 	if (!strcmp(how, "slice")) {
-		below = mmap(NULL, BELOW + STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		below = mmap(NULL, BELOW + LARGER, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		memset(below, 0x5a, BELOW);
-		pthread_attr_setstack(&attributes, below + BELOW, STACK);
+		if (pthread_attr_setstack(&attributes, below + BELOW, STACK) != 0 &&
+		    pthread_attr_setstack(&attributes, below + BELOW, LARGER) != 0)
+			return 5;
 	} else {
 		victim = argv[2];
 	}
