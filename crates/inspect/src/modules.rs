@@ -258,12 +258,12 @@ fn open_regular(path: &Path) -> Option<(File, Metadata)> {
     meta.is_file().then_some((file, meta))
 }
 
-/// Tells whether a process has the mounts and the root that this one has. Where that is not told, it has: the
-/// file is compared.
+/// Tells whether a process has the mounts and the root that this one has. It is taken to have them where the
+/// kernel does not tell, and each file is compared then.
 fn shares_files(pid: u32) -> bool {
     let mounts = |whose: &str| std::fs::read_link(format!("/proc/{whose}/ns/mnt")).ok();
     let root = |whose: &str| {
-        let found = std::fs::metadata(format!("/proc/{whose}/root/")).ok()?;
+        let found = std::fs::metadata(format!("/proc/{whose}/root")).ok()?;
         Some((found.dev(), found.ino()))
     };
     let pid = pid.to_string();

@@ -227,8 +227,7 @@ fn place_mut(registers: &mut libc::user_regs_struct) -> &mut u64 {
     &mut registers.pc
 }
 
-/// Returns where the kernel's own code lies in this process, and in who is forked from it; nowhere, if there
-/// is none.
+/// Returns where the kernel's own code lies in this process, and in those that are forked from it.
 fn vdso() -> Range<u64> {
     let maps = std::fs::read_to_string("/proc/self/maps").expect("a process has one");
     let Some(line) = maps.lines().find(|line| line.ends_with("[vdso]")) else { return 0..0 };

@@ -84,12 +84,12 @@ grep '^CONFIG' chosen | while read choice; do
 done
 build -j$(nproc) Image
 mkdir -p /machine/modules-arm64-64k
-cp arch/arm64/boot/Image /machine/begun
+rm -f /machine/chosen-arm64-64k
+cp arch/arm64/boot/Image /machine/vmlinuz-arm64-64k
+# Last: what is not complete is made anew.
 cp chosen /machine/chosen-arm64-64k
 cd ..
 rm -rf $source
-# Named last: what is not complete is made anew.
-mv begun vmlinuz-arm64-64k
 "#;
 
 /// What builds for the other processor.
@@ -199,8 +199,7 @@ impl Toolchain for Root {
     fn machine_folder(&self, kernel: &str) -> Result<Option<PathBuf>, String> {
         let root = self.folder.join("root");
         let chosen = fs::read_to_string(root.join("machine/chosen-arm64-64k"));
-        let is_made = root.join("machine/vmlinuz-arm64-64k").exists()
-            && chosen.is_ok_and(|chosen| chosen == CHOSEN);
+        let is_made = chosen.is_ok_and(|chosen| chosen == CHOSEN);
         if kernel == OWN_KERNEL && !is_made {
             println!("== building a kernel with pages of 64 KiB (about ten minutes)");
             let mut build = self.command(&["sh", "-c", OWN_KERNEL_BUILD, "build", CHOSEN]);

@@ -7,6 +7,7 @@ use super::refuse;
 use super::watched::Watched;
 use crate::preload_image;
 use lockstead_inspect::maps::Maps;
+use lockstead_inspect::proc::shown::shown_as;
 use lockstead_inspect::proc::status::StatusFile;
 use lockstead_ledger::attach::{self, AttachRequest, CALLED_BACK, refusal};
 use lockstead_ledger::hello;
@@ -64,7 +65,7 @@ impl Library {
         // Where nothing is signed there is none.
         own.extend(object.function(memory, attach::SIGN).map(|sign| (attach::SIGN, sign)));
         let libc = objects.libc()?;
-        // A file with a function of this name of its own, on another structure, calls that one.
+        // Another file may have a function of this name, for a structure of its own, and mean that one.
         let is_others = |name: &str| {
             let mut others = objects.iter().filter(|other| {
                 other.map != object.map && other.map != libc.map && !other.is_loader()
@@ -257,7 +258,7 @@ fn words(refused: u64) -> String {
 
 /// Returns where the kernel has put the first thread's stack.
 fn start_of_stack(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = fs::read_to_string(format!("/proc/{}/stat", shown_as(pid))).ok()?;
     let (_, rest) = stat.rsplit_once(')')?;
     rest.split_whitespace().nth(25)?.parse().ok()
 }

@@ -53,8 +53,7 @@ impl TargetMemory {
     }
 
     /// Reads these pages of `page` bytes each. What the kernel does not let be read so is zero: a guard below a
-    /// thread's stack, which lies in the mapping of that since glibc 2.42, memory of devices, and what is gone
-    /// by then.
+    /// thread's stack, which lies in the mapping of that since glibc 2.42, memory of devices, and what has gone.
     ///
     /// # Errors
     /// As [`Self::bytes`], for other reasons.

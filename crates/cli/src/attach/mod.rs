@@ -166,12 +166,13 @@ fn hello(process: &LiveProcess) -> Box<Hello> {
     let mut hello = Box::new(Hello::EMPTY);
     hello.pid = library::own_number(pid);
     hello.parent = process.status.number("PPid").and_then(|pid| pid.try_into().ok()).unwrap_or(0);
-    let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+    let shown = shown_as(pid);
+    let program = fs::read_link(format!("/proc/{shown}/exe")).unwrap_or_default();
     let program = program.to_string_lossy();
     let length = program.len().min(hello.program.len());
     hello.program[..length].copy_from_slice(&program.as_bytes()[..length]);
     hello.program_length = length as u32;
-    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let arguments = fs::read(format!("/proc/{shown}/cmdline")).unwrap_or_default();
     let length = arguments.len().min(hello.arguments.len());
     hello.arguments[..length].copy_from_slice(&arguments[..length]);
     hello.arguments_length = length as u32;
@@ -268,12 +269,12 @@ impl Attached {
     /// Looks whether other files have been loaded since, and leads their calls to the library too. Returns
     /// false if the process has become another program, which has no library.
     pub(crate) fn look(&mut self) -> bool {
-        if !self.library.is_in(self.pid) {
-            return false;
-        }
         let Ok(memory) = TargetMemory::open(self.pid) else { return true };
         let mark = Objects::of(self.pid, &memory).map(|objects| objects.mark());
-        if mark.is_some_and(|mark| mark != self.mark) {
+        if mark != Some(self.mark) {
+            if !self.library.is_in(self.pid) {
+                return false;
+            }
             self.looks = LOOKS;
         }
         if self.looks != 0 {

@@ -3,6 +3,7 @@
 
 use super::memory::TargetMemory;
 use lockstead_inspect::memory::ReadableMemory;
+use lockstead_inspect::proc::shown::shown_as;
 use std::fs;
 
 const SYMBOL: u64 = 24;
@@ -87,7 +88,7 @@ fn debugger_entry(pid: u32, memory: &TargetMemory) -> Option<(u64, (u64, u64))> 
     const PHDR: u64 = 3;
     const COUNT: u64 = 5;
     const DT_DEBUG: u64 = 21;
-    let auxiliary = fs::read(format!("/proc/{pid}/auxv")).ok()?;
+    let auxiliary = fs::read(format!("/proc/{}/auxv", shown_as(pid))).ok()?;
     let words: Vec<u64> = auxiliary.chunks_exact(8).map(word).collect();
     let value = |kind| words.chunks_exact(2).find(|pair| pair[0] == kind).map(|pair| pair[1]);
     let (headers, count) = (value(PHDR)?, value(COUNT)?.min(256));

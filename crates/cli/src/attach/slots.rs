@@ -55,7 +55,6 @@ impl Slots {
         }
         let start = Instant::now();
         let held = stop_all(pid, start + patience)?;
-        is_still_in(library, pid)?;
         for &(at, before, ours) in &plan {
             if memory.read_u64(at) == Some(before) {
                 memory.write_u64(at, ours)?;
@@ -78,6 +77,7 @@ impl Slots {
         library: &Library,
         patience: Duration,
     ) -> io::Result<Duration> {
+        is_still_in(library, pid)?;
         let objects = Objects::of(pid, memory).ok_or(io::ErrorKind::NotFound)?;
         let mut plan = Vec::new();
         for (_, reference) in led(&objects, library, memory) {
@@ -90,7 +90,6 @@ impl Slots {
         }
         let start = Instant::now();
         let held = stop_all(pid, start + patience)?;
-        is_still_in(library, pid)?;
         // Another file may have come, or the loader may have copied a word into it.
         let now = Objects::of(pid, memory).map(|objects| objects.mark());
         if now != Some(objects.mark()) {
@@ -142,7 +141,8 @@ fn leads_to(now: u64, real: u64, reference: &Reference, code: Option<(u64, u64)>
     now == real || is_unbound && !is_old
 }
 
-/// Makes sure that the process has the library still.
+/// Makes sure that the process has the library still. `memory` was opened before: it stays that of the program
+/// that the process was then, and what another one has can not be changed through it.
 ///
 /// # Errors
 /// It is another program by now.

@@ -7,6 +7,7 @@
 //! the privileged only; for others there is the socket alone.
 
 use lockstead_inspect::maps::{Backing, Maps, MapsLine};
+use lockstead_inspect::proc::shown::shown_as;
 use std::fs::{File, TryLockError};
 use std::time::Duration;
 
@@ -46,7 +47,7 @@ pub(super) fn is_watched(pid: u32, maps: &Maps) -> bool {
     };
     maps.iter().filter(is_ledger).any(|mapping| {
         let range = &mapping.range;
-        let path = format!("/proc/{pid}/map_files/{:x}-{:x}", range.start, range.end);
+        let path = format!("/proc/{}/map_files/{:x}-{:x}", shown_as(pid), range.start, range.end);
         let locked = File::open(path).map(|file| file.try_lock());
         matches!(locked, Ok(Err(TryLockError::WouldBlock)))
     })

@@ -54,6 +54,22 @@ fn what_lies_below_a_stack_that_a_program_has_given_is_not_written_to() {
     running.ends_well();
 }
 
+/// The library stands before the C library, and has its own use for a name of that one's.
+#[test]
+fn a_function_of_another_file_is_called_as_before() {
+    let Some(library) = programs::library("attach/own.c") else { return };
+    let Some(mut running) = Running::busy_as("1", |busy| {
+        busy.env("LD_PRELOAD", &library);
+    }) else {
+        return;
+    };
+    if attach(&[&running.pid(), "--for", "300ms", "--no-report"]).is_none() {
+        return;
+    }
+    running.goes_on();
+    running.ends_well();
+}
+
 #[test]
 fn a_program_is_read_from_its_own_mounts() {
     let (Some(program), Some(other)) =
@@ -77,18 +93,16 @@ fn a_program_is_read_from_its_own_mounts() {
     if !apart.is_ok_and(|output| output.status.success()) {
         return eprintln!("skipped: no other mount namespace");
     }
-    let mut running = Running::start(&mut command);
+    let running = Running::start(&mut command);
     let pid = running.pid();
     super::until("both wait", || run(&["dump", &pid]).status == 3);
     let outcome = run(&["dump", &pid]);
     assert!(outcome.stdout.contains("crosses() at other.c"), "{outcome:?}");
-    running.child.kill().expect("it runs");
-    running.input.take();
 }
 
 #[test]
-fn a_deadlock_without_the_first_thread_is_seen() {
-    let Some(mut running) = start(&["leaderless"]) else { return };
+fn a_process_without_its_first_thread_is_seen_and_attached_to() {
+    let Some(running) = start(&["leaderless"]) else { return };
     let pid = running.pid();
     let is_ended = || {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).expect("it is there");
@@ -98,6 +112,12 @@ fn a_deadlock_without_the_first_thread_is_seen() {
     super::until("both wait", || run(&["dump", &pid]).status == 3);
     let outcome = run(&["dump", &pid]);
     assert!(outcome.stdout.contains("crosses() at other.c"), "{outcome:?}");
-    running.child.kill().expect("it runs");
-    running.input.take();
+    if attach(&[&pid, "--for", "10ms", "--no-report"]).is_none() {
+        return;
+    }
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).expect("it runs").flatten();
+    for thread in threads {
+        let maps = std::fs::read_to_string(thread.path().join("maps")).unwrap_or_default();
+        assert!(!maps.contains("lockstead"), "{maps}");
+    }
 }

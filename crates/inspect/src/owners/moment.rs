@@ -101,8 +101,8 @@ impl Returned {
     }
 }
 
-/// Returns the number of frames from the innermost on that have names, of which none is that of a
-/// condition.
+/// Returns the number of frames from the innermost on that have names, of which
+/// none is that of a condition.
 #[must_use]
 pub fn plainly_named(stack: &Stack, frames: &[FrameMoment]) -> usize {
     let is_plain = |frame: &FrameMoment| {

@@ -248,6 +248,15 @@ mod tests {
     }
 
     #[test]
+    fn a_look_at_fewer_threads_makes_no_likely_holder_certain() {
+        let mut first = facts(5);
+        let likely = FactHolder { likely: true, ..FactHolder::alone(1) };
+        first.insert(2, Fact { holders: vec![likely], ..fact(20, 1, 7) });
+        let found = judged_cycles(&first, &mut |tids| of(&facts(5), tids));
+        assert_eq!(found, [JudgedCycle { verdict: CycleVerdict::Probable, threads: vec![1, 2] }]);
+    }
+
+    #[test]
     fn a_wait_with_an_end_is_told() {
         let mut all = facts(5);
         all.insert(2, Fact { timed: true, ..fact(20, 1, 7) });

@@ -55,6 +55,13 @@ static void *reads(void *unused)
 	return unused;
 }
 
+/* Can make calls for others. */
+static void *idles(void *unused)
+{
+	await_byte();
+	return unused;
+}
+
 static void *crosses(void *first)
 {
 	pthread_mutex_t *second = first == &gate ? &other : &gate;
@@ -90,6 +97,7 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "leaderless")) {
 		pthread_create(&thread, NULL, crosses, &gate);
 		pthread_create(&second, NULL, crosses, &other);
+		pthread_create(&second, NULL, idles, NULL);
 		say("ready");
 		pthread_exit(NULL);
 	}

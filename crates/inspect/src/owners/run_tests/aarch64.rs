@@ -62,6 +62,21 @@ fn a_function_is_not_given_the_exception_by_what_was_there_before() {
 }
 
 #[test]
+fn what_an_instruction_may_change_is_forgotten() {
+    // mov x16, #0; chkfeat x16; cbz x16 over the next; brk
+    let ran = pad(&[0xd280_0010, 0xd503_251f, 0xb400_0050, BREAK], &[], None);
+    assert_eq!(ran.end, RunEnd::UnknownJump);
+    // mov x16, #0; nop; cbz x16 over the next; nop; brk
+    let ran = pad(&[0xd280_0010, 0xd503_201f, 0xb400_0050, 0xd503_201f, BREAK], &[], None);
+    assert_eq!(ran.end, RunEnd::Stopped);
+    // movi v0.2d, #0; smstart sm; fmov x0, d0; cbz x0 over the next; brk
+    let vectors = [0x6f00_e400, 0xd503_437f, 0x9e66_0000, 0xb400_0040, BREAK];
+    assert_eq!(pad(&vectors, &[], None).end, RunEnd::UnknownJump);
+    let kept = [vectors[0], vectors[2], 0xb400_0040, 0xd503_201f, BREAK];
+    assert_eq!(pad(&kept, &[], None).end, RunEnd::Stopped);
+}
+
+#[test]
 fn a_pair_that_loads_into_nothing_exchanges() {
     // ldxr wzr, [x19]; stlxr w1, wzr, [x19]; brk
     let ran = pad(&[0x885f_7e7f, 0x8801_fe7f, BREAK], &[1], Some(DATA));

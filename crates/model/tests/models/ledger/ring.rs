@@ -1,5 +1,5 @@
-//! The ring of events, and who gets a thread's ring and record when it has ended: the command takes what the threads leave, whole, in order, and once, or it is
-//! counted as lost.
+//! The ring of events: the command takes what the threads leave, whole, in order, and once, or it is
+//! counted as lost. And who gets a thread's ring and its record when it has ended.
 //!
 //! A thread that is killed stops between two of its steps for good. What the command finds then is
 //! what it finds in some execution here that takes at that moment.

@@ -23,6 +23,7 @@ use crate::attach::memory::TargetMemory;
 use crate::attach::trace::{CallSide, Held, Stop};
 use lockstead_inspect::arch::HeldRegisters;
 use lockstead_inspect::memory::ReadableMemory;
+use lockstead_inspect::proc::shown::shown_as;
 use lockstead_inspect::proc::task::SleepingCall;
 use std::fs;
 use std::io;
@@ -90,7 +91,7 @@ pub(crate) fn has_shadow_stack(pid: u32, _: &[u32]) -> bool {
     if unsafe { libc::getauxval(libc::AT_HWCAP) } & GUARDED == 0 {
         return false;
     }
-    let maps = fs::read_to_string(format!("/proc/{pid}/smaps")).unwrap_or_default();
+    let maps = fs::read_to_string(format!("/proc/{}/smaps", shown_as(pid))).unwrap_or_default();
     let mut flags = maps.lines().filter_map(|line| line.strip_prefix("VmFlags:"));
     flags.any(|flags| flags.split_whitespace().any(|flag| flag == "ss"))
 }
