@@ -54,19 +54,15 @@ fn what_lies_below_a_stack_that_a_program_has_given_is_not_written_to() {
     running.ends_well();
 }
 
-/// The library stands before the C library, and has its own use for a name of that one's.
+/// The file has its own use for a name of the C library's.
 #[test]
 fn a_function_of_another_file_is_called_as_before() {
     let Some(library) = programs::library("attach/own.c") else { return };
-    let Some(mut running) = Running::busy_as("1", |busy| {
-        busy.env("LD_PRELOAD", &library);
-    }) else {
-        return;
-    };
+    let Some(mut running) = start(&["deep", text(&library)]) else { return };
     if attach(&[&running.pid(), "--for", "300ms", "--no-report"]).is_none() {
         return;
     }
-    running.goes_on();
+    running.next();
     running.ends_well();
 }
 

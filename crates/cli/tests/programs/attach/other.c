@@ -1,6 +1,7 @@
 /* Becomes another program, has threads with descriptors or a stack of their own, or goes on without its first
  * thread. Says "ready", and reads single bytes. */
 #define _GNU_SOURCE
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -85,6 +86,13 @@ int main(int argc, char **argv)
 		await_byte();
 		execl("/proc/self/exe", argv[0], "after", NULL);
 		return 3;
+	}
+	if (!strcmp(how, "deep")) {
+		if (dlopen(argv[2], RTLD_NOW | RTLD_DEEPBIND) == NULL)
+			return 6;
+		say("ready");
+		await_byte();
+		return 0;
 	}
 	if (!strcmp(how, "after")) {
 		say("after");

@@ -1,5 +1,5 @@
-/* Stands before the C library with one function of its own under a name of that one's, and calls it again and
- * again, as all functions of libraries are called. */
+/* Loaded so that its own names come first (RTLD_DEEPBIND): has a function under a name of the C library's, and
+ * calls it again and again, as all functions of libraries are called. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
