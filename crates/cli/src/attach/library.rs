@@ -109,11 +109,11 @@ impl Library {
         (self.code.0..self.code.1).contains(&address)
     }
 
-    /// Tells whether the process still has the library where it was loaded. A program that it has been replaced by
-    /// has not (`execve`), and its memory is not to be touched.
-    pub(super) fn is_in(&self, pid: u32) -> bool {
-        let maps = Maps::of(pid).unwrap_or_default();
-        maps.find(self.code.0).is_some_and(refuse::is_library)
+    /// Tells whether the library is no longer where it was loaded, as far as that can be read: another program has
+    /// replaced the process's (`execve`), whose memory is not to be touched.
+    pub(super) fn has_gone_from(&self, pid: u32) -> bool {
+        let is_in = |maps: Maps| maps.find(self.code.0).is_some_and(refuse::is_library);
+        Maps::of(pid).is_ok_and(|maps| !is_in(maps))
     }
 
     /// Has the thread load the library.

@@ -272,7 +272,7 @@ impl Attached {
         let Ok(memory) = TargetMemory::open(self.pid) else { return true };
         let mark = Objects::of(self.pid, &memory).map(|objects| objects.mark());
         if mark != Some(self.mark) {
-            if !self.library.is_in(self.pid) {
+            if self.library.has_gone_from(self.pid) {
                 return false;
             }
             self.looks = LOOKS;
@@ -322,7 +322,7 @@ impl Attached {
     /// Takes everything back out of the process, or out of a copy of it.
     fn leave(&mut self, pid: u32, patience: Duration) -> Result<(), Remains> {
         // Another program has none of it.
-        if !self.library.is_in(pid) {
+        if self.library.has_gone_from(pid) {
             return Ok(());
         }
         let has_ended = || fs::read_link(format!("/proc/{}/exe", shown_as(pid))).is_err();
@@ -347,7 +347,7 @@ impl Attached {
         let (copied, stood) = match past {
             Ok(past) => past,
             // It may be another program by now.
-            Err(_) if has_ended() || !self.library.is_in(pid) => return Ok(()),
+            Err(_) if has_ended() || self.library.has_gone_from(pid) => return Ok(()),
             Err(error) => {
                 let why = format!("its calls still go through lockstead's library: {error}");
                 return Err(Remains { why });

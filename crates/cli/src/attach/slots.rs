@@ -141,14 +141,14 @@ fn leads_to(now: u64, real: u64, reference: &Reference, code: Option<(u64, u64)>
     now == real || is_unbound && !is_old
 }
 
-/// Makes sure that the process has the library still. `memory` was opened before: it stays that of the program
-/// that the process was then, and what another one has can not be changed through it.
+/// Makes sure that the process has the library still. The caller has opened its memory before: through that file
+/// nobody changes what belongs to a program that comes afterwards.
 ///
 /// # Errors
 /// It is another program by now.
 fn is_still_in(library: &Library, pid: u32) -> io::Result<()> {
     let gone = || io::Error::other("it has become another program (execve)");
-    if library.is_in(pid) { Ok(()) } else { Err(gone()) }
+    if library.has_gone_from(pid) { Err(gone()) } else { Ok(()) }
 }
 
 /// Has all threads of a process stand still.
