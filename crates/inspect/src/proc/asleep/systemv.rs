@@ -60,23 +60,25 @@ pub(super) fn semaphore(pid: u32, call: &SleepingCall, memory: &dyn ReadableMemo
     let here = is_here(pid);
     let asked = (0..count.min(MOST)).map_while(operation).take_while(|_| here);
     let blocking = first_blocking(asked, |number| control(set, number, libc::GETVAL));
-    let last = blocking.and_then(|(number, _)| control(set, number, libc::GETPID));
-    let last = last.and_then(|pid| u32::try_from(pid).ok());
     let what = match blocking {
         Some((number, 0)) => format!("semaphore {number} of System V set {set} to become 0"),
         Some((number, _)) => format!("semaphore {number} of System V set {set}"),
         None => format!("a semaphore of System V set {set}"),
     };
-    if last == Some(0) {
+    let last = blocking.and_then(|(number, _)| control(set, number, libc::GETPID));
+    let unknown = |why| Asleep::on(what.clone() + why, WaitEnds::Processes { processes: vec![] });
+    match last.map(u32::try_from) {
         // Who has not taken it cannot hold it.
-        let what = format!("{what}, which no process that is seen here has changed yet");
-        return Asleep::on(what, WaitEnds::Processes { processes: Vec::new() });
+        Some(Ok(0)) => unknown(", which no process that is seen here has changed yet"),
+        Some(Ok(last)) => {
+            let why = "changed it last; a semaphore has no other owner".to_owned();
+            let last = OtherProcess { why: Some(why), ..OtherProcess::new(last) };
+            Asleep::on(what, WaitEnds::Holders { processes: vec![last] })
+        }
+        // It is of another IPC namespace, not for this user to read, or removed already, which ends
+        // the wait: nothing says that it serves as a lock.
+        Some(Err(_)) | None => unknown(", of which nothing more can be told"),
     }
-    let named = |pid| {
-        let why = "changed it last; a semaphore has no other owner".to_owned();
-        OtherProcess { why: Some(why), ..OtherProcess::new(pid) }
-    };
-    Asleep::on(what, WaitEnds::Holders { processes: last.map(named).into_iter().collect() })
 }
 
 /// Returns what a thread waits for in `msgrcv` or `msgsnd`.
@@ -98,6 +100,36 @@ pub(super) fn queue(pid: u32, queue: u64, receives: bool) -> Asleep {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory::SavedMemory;
+
+    #[test]
+    fn only_a_semaphore_that_a_process_has_changed_is_taken_for_a_lock() {
+        // SAFETY: the calls take and return numbers only, and touch no memory of ours.
+        let set = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
+        assert!(set >= 0, "{}", std::io::Error::last_os_error());
+        let remove = || control(set, 0, libc::IPC_RMID);
+        let takes_one = [0_i16, -1, 0].map(i16::to_ne_bytes).concat();
+        let memory = SavedMemory::new(0x1000, takes_one);
+        let arguments = [set.unsigned_abs().into(), 0x1000, 1, 0, 0, 0];
+        let call = SleepingCall { number: libc::SYS_semop, arguments, sp: 0, pc: 0 };
+        let waits = || semaphore(std::process::id(), &call, &memory);
+        let before = waits();
+        let mut there_and_back = [1, -1].map(|change| libc::sembuf {
+            sem_num: 0,
+            sem_op: change,
+            sem_flg: libc::IPC_NOWAIT as i16,
+        });
+        // SAFETY: the kernel reads two structures, which live in this frame.
+        let changed = unsafe { libc::semop(set, there_and_back.as_mut_ptr(), 2) };
+        let after = waits();
+        let removed = remove();
+        let gone = waits();
+        assert_eq!((changed, removed), (0, Some(0)));
+        assert!(!before.is_lock(), "{before:?}");
+        let WaitEnds::Holders { processes } = &after.ends else { panic!("{after:?}") };
+        assert_eq!(processes[0].pid, std::process::id(), "{after:?}");
+        assert!(!gone.is_lock(), "{gone:?}");
+    }
 
     #[test]
     fn of_several_operations_each_finds_what_those_before_it_have_left() {
