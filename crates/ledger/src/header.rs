@@ -17,7 +17,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"lockstea");
 
 /// The version of the layout. The command reads its own library's ledgers only.
-pub const VERSION: u32 = 9;
+pub const VERSION: u32 = 10;
 
 /// The largest page of a kernel on which programs are watched, in bytes: that of aarch64. The parts of a
 /// ledger, which are mapped one by one, begin at multiples of it, so that a layout depends on its size alone.

@@ -86,7 +86,9 @@ pub struct ThreadRecord {
     pub wait: PublishedWait<Native>,
     /// The number of times that the record was claimed.
     pub generation: AtomicU32,
-    spare_wait: AtomicU32,
+    /// The number of the ring in which the thread leaves events, plus one; 0 when it has none yet, or
+    /// no more.
+    pub ring: AtomicU32,
     /// The acquisitions of this thread that are not in its cache's counts.
     pub acquisitions: AtomicU64,
 
@@ -100,10 +102,8 @@ pub struct ThreadRecord {
     /// The function it began with; 0 for the first thread and for threads that
     /// were not created through `pthread_create`.
     pub start_routine: AtomicU64,
-    /// The number of the ring in which the thread leaves events, plus one; 0 when it has none yet, or
-    /// no more.
-    pub ring: AtomicU32,
-    spare_ring: AtomicU32,
+    /// The number of entries of the held stack that others have emptied.
+    pub emptied: NativeWord,
     /// The index of the creator's record plus one; 0 when it is not known.
     pub creator: AtomicU32,
     /// The stack of the call that created the thread.
@@ -331,6 +331,6 @@ impl<'a> ThreadPart<'a> {
     #[inline(always)]
     #[must_use]
     pub fn stack(&self) -> HeldStack<'a, Native> {
-        HeldStack::new(&self.record.top, self.held)
+        HeldStack::new(&self.record.top, &self.record.emptied, self.held)
     }
 }

@@ -51,7 +51,6 @@ impl Offset {
     pub const BUSY: usize = offset_of!(ThreadRecord, busy);
     pub const TID: usize = offset_of!(ThreadRecord, tid);
     pub const TOP: usize = offset_of!(ThreadRecord, top);
-    pub const HELD_DROPPED: usize = offset_of!(ThreadRecord, held_dropped);
 
     pub const HASH: i32 = chain::HASH;
     pub const HASH_SHIFT: u32 = chain::HASH_SHIFT;

@@ -439,6 +439,7 @@ impl Me {
             record.state.store(life::LEAKED, Relaxed);
             return false;
         }
+        stack.reset();
         record.state.store(life::ENDED, Relaxed);
         self.ledger.header().threads_ended.fetch_add(1, Relaxed);
         true

@@ -333,6 +333,7 @@ impl Me {
     pub fn publish(self, waiting: &Waiting, site: &CallSite) {
         // Whoever holds what is waited for now is told by that how long this lasted.
         self.ledger.header().push_clock(waiting.since);
+        self.thread.stack().tidy();
         self.record().wait.begin(waiting);
         self.block(site);
     }
@@ -367,7 +368,7 @@ impl Me {
         let pushed = self.thread.stack().push(holding);
         #[cfg(feature = "check")]
         if pushed.is_ok() {
-            self.pushed();
+            self.pushed(holding.address);
         }
         if pushed.is_err() {
             let dropped = &self.record().held_dropped;
@@ -386,6 +387,15 @@ impl Me {
             // Others have moved down.
             self.compute_keys();
         }
+        Some(holding)
+    }
+
+    /// Takes the newest entry of `address` from the held stack, for a call that signal handlers may make:
+    /// one may have interrupted a push or a pop.
+    pub fn takes_off(&self, address: u64) -> Option<Holding> {
+        let holding = self.thread.stack().revoke(address)?;
+        #[cfg(feature = "check")]
+        self.compute_keys();
         Some(holding)
     }
 

@@ -67,8 +67,7 @@ pub fn posts(semaphore: u64) {
         me.role(statistics).gives.fetch_add(1, Relaxed);
     }
     if let Some(me) = &me
-        && me.thread.stack().find(semaphore).is_some()
-        && let Some(holding) = me.pop(semaphore)
+        && let Some(holding) = me.takes_off(semaphore)
     {
         let given_back = u32::from(attribute::GIVEN_BACK) << 16;
         if let Some(lock) = ledger.lock(holding.lock)

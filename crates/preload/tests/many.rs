@@ -60,4 +60,17 @@ fn counts_of_many_locks_are_exact_before_and_after_their_thread_ends(library: Li
     assert!(observed.end().1.success());
 }
 
-with_both! { counts_of_many_locks_are_exact_before_and_after_their_thread_ends }
+fn locks_that_others_release_leave_no_entries_behind(library: Library) {
+    let Some(program) = compile("many") else { return };
+    let mut observed = Observed::start(library, &program, &["handed"]);
+    observed.reach("handed over");
+    let ledger = observed.ledger();
+    let thread = &view::threads(&ledger)[0];
+    assert_eq!(thread.record.held_dropped.load(Relaxed), 0);
+    let held: Vec<_> = view::held(thread).iter().map(|holding| holding.address).collect();
+    assert_eq!(held, [observed.address("often"), observed.address("many") + 7 * 64]);
+    observed.go_on();
+    assert!(observed.end().1.success());
+}
+
+with_both! { counts_of_many_locks_are_exact_before_and_after_their_thread_ends, locks_that_others_release_leave_no_entries_behind }

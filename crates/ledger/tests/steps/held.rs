@@ -15,9 +15,12 @@ const PLACE: usize = 1;
 const HOW: usize = 2;
 const STARTED: usize = 3;
 const TOP: usize = 4 * ENTRIES;
+/// The place of the number of emptied entries.
+const EMPTIED: usize = TOP + 1;
 
 struct Thread {
     top: &'static Word,
+    emptied: &'static Word,
     entries: &'static [Entry],
 }
 
@@ -25,32 +28,35 @@ impl Thread {
     fn new() -> Self {
         Thread {
             top: Box::leak(Box::new(Word::ZERO)),
+            emptied: Box::leak(Box::new(Word::ZERO)),
             entries: Box::leak(Box::new([Entry::NONE; ENTRIES])),
         }
     }
 
     fn stack(&self) -> HeldStack<'static, Watched> {
-        HeldStack::new(self.top, self.entries)
+        HeldStack::new(self.top, self.emptied, self.entries)
     }
 
     /// Makes a thread that holds these, the oldest first; zero is an entry that was taken away.
     fn holding(numbers: &[u64]) -> Self {
         let thread = Thread::new();
+        let taken = |index: usize| holding(0x1000 + index as u64);
         for (index, number) in numbers.iter().enumerate() {
-            thread.stack().push(&holding(number.max(&1).to_owned())).expect("room");
-            if *number == 0 {
-                assert!(thread.stack().revoke(holding(1).address).is_some());
-                assert_eq!(thread.stack().entry(index).address(), 0);
-            }
+            let held = if *number == 0 { taken(index) } else { holding(*number) };
+            thread.stack().push(&held).expect("room");
+        }
+        for index in (0..numbers.len()).filter(|&index| numbers[index] == 0) {
+            assert!(thread.stack().revoke(taken(index).address).is_some());
+            assert_eq!(thread.stack().entry(index).address(), 0);
         }
         thread.changes();
         thread
     }
 
-    /// Returns the stores since the last call: `4 * entry + word`, or [`TOP`].
+    /// Returns the stores since the last call: `4 * entry + word`, [`TOP`] or [`EMPTIED`].
     fn changes(&self) -> Vec<(usize, u64)> {
         let words = self.entries.iter().flat_map(|entry| (0..4).map(move |word| part(entry, word)));
-        stores(&words.chain([part(self.top, 0)]).collect::<Vec<_>>())
+        stores(&words.chain([part(self.top, 0), part(self.emptied, 0)]).collect::<Vec<_>>())
     }
 
     /// Returns what stands there, by the numbers of the locks.
@@ -161,24 +167,90 @@ fn what_is_below_the_newest_goes_and_the_others_move_down() {
 fn entries_that_were_taken_away_are_passed_over_and_dropped_from_the_top() {
     let thread = Thread::holding(&[1, 2, 0, 0]);
     assert_eq!(thread.stack().pop(holding(9).address), None);
-    assert_eq!(thread.changes(), [(TOP, 3), (TOP, 2)]);
+    assert_eq!(thread.changes(), [(TOP, 3), (TOP, 2), (EMPTIED, 0)]);
     let thread = Thread::holding(&[1, 2, 0, 0]);
     assert_eq!(thread.stack().pop(holding(1).address), Some(holding(1)));
     assert_eq!(thread.held(), [2]);
     thread.changes();
     let thread = Thread::holding(&[0, 0]);
     assert_eq!(thread.stack().pop(holding(1).address), None);
-    assert_eq!(thread.changes(), [(TOP, 1), (TOP, 0)]);
+    assert_eq!(thread.changes(), [(TOP, 1), (TOP, 0), (EMPTIED, 0)]);
     let thread = Thread::holding(&[1, 2, 0, 3, 4]);
     assert_eq!(thread.stack().pop(holding(1).address), Some(holding(1)));
     assert_eq!(thread.held(), [2, 0, 3, 4]);
+    thread.changes();
+    // A push looks, too.
+    let thread = Thread::holding(&[1, 0, 0]);
+    thread.stack().push(&holding(3)).expect("room");
+    let mut expected = vec![(TOP, 2), (TOP, 1), (EMPTIED, 0), (TOP, 2)];
+    expected.extend(filled(1, 3));
+    assert_eq!(thread.changes(), expected);
+}
+
+/// A handler that releases what its thread held before, and what it does not hold, comes while an entry is
+/// about to be filled, or has just been emptied by its own thread.
+#[test]
+fn an_entry_that_is_about_to_be_filled_or_to_go_stays_where_it_is() {
+    for pops in [false, true] {
+        let thread = Thread::holding(&[5, 6, 0]);
+        let stack = thread.stack();
+        let releases = move || {
+            assert_eq!(stack.pop(holding(9).address), None);
+            assert_eq!(stack.pop(holding(5).address), Some(holding(5)));
+        };
+        if pops {
+            stack.push(&holding(1)).expect("room");
+            // The look at it, its reading, and then the store that empties it.
+            before_access(part(thread.top, 0), || {});
+            before_access(part(thread.top, 0), releases);
+            assert_eq!(stack.pop(holding(1).address), Some(holding(1)));
+            assert_eq!(thread.held(), [0, 6]);
+        } else {
+            before_access(part(stack_entry(&thread, 2), PLACE), releases);
+            stack.push(&holding(1)).expect("room");
+            assert_eq!(thread.held(), [0, 6, 1]);
+            assert_eq!(stack.pop(holding(1).address), Some(holding(1)));
+        }
+        assert_eq!(unplayed(), 0);
+        assert_eq!(stack.pop(holding(6).address), Some(holding(6)));
+        stack.push(&holding(2)).expect("room");
+        assert_eq!(thread.held(), [2], "what was left behind is gone");
+        thread.changes();
+    }
+}
+
+#[test]
+fn what_others_take_away_makes_room_again() {
+    // Above the last that is held.
+    let thread = Thread::holding(&[4]);
+    for _ in 0..2 * ENTRIES {
+        thread.stack().push(&holding(1)).expect("room");
+        assert_eq!(thread.stack().revoke(holding(1).address), Some(holding(1)));
+    }
+    assert_eq!(thread.held(), [4, 0]);
+    thread.stack().revoke(holding(4).address);
+    thread.stack().reset();
+    thread.changes();
+    thread.stack().tidy();
+    assert_eq!((thread.held(), thread.changes()), (vec![], vec![]));
+    // Among those that are held: the newest first.
+    let thread = Thread::holding(&[1, 0, 2, 0, 3]);
+    assert_eq!(thread.stack().push(&holding(6)), Ok(()));
+    assert_eq!(thread.stack().push(&holding(7)), Ok(()));
+    assert_eq!(thread.held(), [1, 7, 2, 6, 3]);
+    assert_eq!(thread.stack().push(&holding(8)), Err(Full));
+    // What a pop and another thread have both taken away was counted and is not there.
+    thread.emptied.set(2);
+    assert_eq!(thread.stack().pop(holding(2).address), Some(holding(2)));
+    assert_eq!(thread.held(), [1, 7, 6, 3]);
+    assert_eq!(thread.emptied.load(core::sync::atomic::Ordering::Relaxed), 0);
 }
 
 #[test]
 fn another_thread_takes_the_newest_entry_of_a_lock_away() {
     let thread = Thread::holding(&[1, 2, 1, 3]);
     assert_eq!(thread.stack().revoke(holding(1).address), Some(holding(1)));
-    assert_eq!(thread.changes(), [(8 + ADDRESS, 0)]);
+    assert_eq!(thread.changes(), [(8 + ADDRESS, 0), (EMPTIED, 1)]);
     assert_eq!(thread.held(), [1, 2, 0, 3]);
     assert_eq!(thread.stack().revoke(holding(9).address), None);
     assert_eq!(thread.changes(), []);

@@ -127,12 +127,17 @@ impl Me {
     }
 
     /// Computes the key of an entry that was pushed.
-    pub fn pushed(&self) {
-        let depth = self.thread.stack().depth();
+    pub fn pushed(&self, address: u64) {
+        let stack = self.thread.stack();
+        let depth = stack.depth();
         // A child that a handler has forked just now finds nothing held.
-        if depth != 0
-            && let Some(kept) = self.thread.keys.get(depth)
-        {
+        if depth == 0 {
+            return;
+        }
+        if stack.entry(depth - 1).address() != address {
+            // There was room among the others only.
+            self.compute_keys();
+        } else if let Some(kept) = self.thread.keys.get(depth) {
             kept.store(self.key_with(self.key(depth - 1), depth - 1), Relaxed);
         }
     }

@@ -1,8 +1,11 @@
 /* One thread uses many locks, from two places and more than one chain of calls
  * each, some of them again after their life has ended; then it ends. The test
- * knows how often each is acquired. */
+ * knows how often each is acquired. With an argument the first thread acquires and
+ * another one releases, more often than the first may hold locks. */
 
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -62,12 +65,48 @@ static void *user(void *unused)
     return unused;
 }
 
-int main(void)
+enum { TIMES = 40000 };
+static atomic_int has_acquired;
+
+static void *releases(void *unused)
 {
+    for (int i = 0; i < TIMES; i++) {
+        while (!atomic_load(&has_acquired))
+            sched_yield();
+        pthread_mutex_unlock(&many[i % MANY].mutex);
+        atomic_store(&has_acquired, 0);
+    }
+    return unused;
+}
+
+static void hands_over(void)
+{
+    pthread_t thread;
+    pthread_rwlock_rdlock(&often);
+    if (pthread_create(&thread, NULL, releases, NULL))
+        abort();
+    for (int i = 0; i < TIMES; i++) {
+        if (pthread_mutex_lock(&many[i % MANY].mutex))
+            abort();
+        atomic_store(&has_acquired, 1);
+        while (atomic_load(&has_acquired))
+            sched_yield();
+    }
+    pthread_mutex_lock(&many[7].mutex);
+    stop("handed over");
+}
+
+int main(int count, char **arguments)
+{
+    (void)arguments;
     pthread_t thread;
     for (int i = 0; i < MANY; i++)
         pthread_mutex_init(&many[i].mutex, NULL);
     printf("many 0x%lx\noften 0x%lx\n", (unsigned long)many, (unsigned long)&often);
+    if (count > 1) {
+        hands_over();
+        return 0;
+    }
     if (pthread_create(&thread, NULL, user, NULL))
         abort();
     pthread_join(thread, NULL);

@@ -102,12 +102,16 @@ impl Atomic64 for Word {
 
     fn fetch_add(&self, value: u64, order: Ordering) -> u64 {
         self.comes();
-        self.0.fetch_add(value, order)
+        let old = self.0.fetch_add(value, order);
+        self.stored(old.wrapping_add(value));
+        old
     }
 
     fn fetch_sub(&self, value: u64, order: Ordering) -> u64 {
         self.comes();
-        self.0.fetch_sub(value, order)
+        let old = self.0.fetch_sub(value, order);
+        self.stored(old.wrapping_sub(value));
+        old
     }
 
     fn compare_exchange(

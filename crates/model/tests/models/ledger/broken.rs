@@ -25,6 +25,12 @@ fn broken_a_handler_overwrites_an_entry_above_the_top() {
 }
 
 #[test]
+fn broken_a_handler_drops_an_entry_that_is_about_to_be_filled() {
+    let (scene, config) = (scenes::interrupted_by_releases(true), calm().signals(1));
+    missed!(scene, ledger_takes_each_empty_entry_for_a_gap, FailureKind::Panic(_), config);
+}
+
+#[test]
 fn broken_waits_without_numbers_are_taken_for_one() {
     missed!(scenes::story(), ledger_counts_no_episodes, FailureKind::Panic(_), calm());
 }

@@ -15,12 +15,14 @@ fn halves(file: &'static str, labels: &[&'static str]) -> Vec<Weakened> {
 
 #[test]
 fn model_publication_misses_each_ordering() {
-    const FILE: &str = "publish.rs";
+    const HELD: &str = "publish/held.rs";
     let config = Config::new().signals(0);
-    let story = halves(FILE, &["LED-1", "LED-2", "LED-3", "LED-5"]);
-    missed(&scenes::story(), &config, &story, panics);
-    missed(&scenes::out_of_order(), &config, &halves(FILE, &["LED-3"]), panics);
-    missed(&scenes::running(), &config, &halves(FILE, &["LED-4"]), panics);
+    let waits = halves("publish.rs", &["LED-1", "LED-2"]);
+    missed(&scenes::story(), &config, &waits, panics);
+    missed(&scenes::story(), &config, &halves(HELD, &["LED-3", "LED-5"]), panics);
+    missed(&scenes::out_of_order(), &config, &halves(HELD, &["LED-3"]), panics);
+    missed(&scenes::running(), &config, &halves(HELD, &["LED-4"]), panics);
+    missed(&scenes::without_room(), &config, &halves(HELD, &["LED-18"]), panics);
     missed(&scenes::slept(), &config, &halves("futexes.rs", &["LED-14"]), panics);
 }
 

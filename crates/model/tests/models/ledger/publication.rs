@@ -54,8 +54,23 @@ fn model_a_handler_leaves_the_stack_as_it_was_2t() {
 }
 
 #[test]
+fn model_a_handler_releases_in_the_middle_of_a_push_or_a_pop_2t() {
+    let config = calm().signals(1).watch("handled", |e| e.step == ModelStep::Enter);
+    for pops in [false, true] {
+        let scene = scenes::interrupted_by_releases(pops);
+        let stats = complete("interrupted by releases", &scene, &config);
+        assert!(stats.seen("handled") > 0);
+    }
+}
+
+#[test]
 fn model_an_entry_is_taken_away_while_it_moves_2t() {
     complete("taken away", &scenes::taken_away(), &calm());
+}
+
+#[test]
+fn model_what_others_take_away_makes_room_2t() {
+    complete("without room", &scenes::without_room(), &calm());
 }
 
 #[test]

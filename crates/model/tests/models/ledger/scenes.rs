@@ -382,5 +382,59 @@ pub(super) fn taken_away() -> Scenario<Party> {
                 me.holds().iter().flatten().filter(|h| h.address == address).count() as u64
             };
             assert_eq!((held(1), held(2), held(3)), (0, 1 - taken, 1));
+            me.counts_what_is_empty();
+        })
+}
+
+/// Makes the scenario in which another thread takes away an entry of a thread that has room for no more.
+pub(super) fn without_room() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            let stack = me.stack();
+            (1..=3).for_each(|address| stack.push(&holding(address)).expect("room"));
+            let pushed = stack.push(&holding(4)).is_ok();
+            let held = me.holds();
+            let is_held = |address| held.iter().flatten().any(|&found| found == holding(address));
+            assert!(is_held(1) && is_held(3) && is_held(4) == pushed);
+            assert!(!pushed || !is_held(2), "what was taken away has made room");
+            assert!(stack.pop(1).is_some());
+        })
+        .thread(|me| {
+            me.stack().revoke(2);
+        })
+        .after(Party::counts_what_is_empty)
+}
+
+/// Makes the scenario in which a handler, anywhere in a push or a pop, releases what its thread has held
+/// before. Another thread takes a third lock away; or, where `pops`, the handler also looks for a lock
+/// that is not held, as no call does that handlers may make.
+pub(super) fn interrupted_by_releases(pops: bool) -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(move |me| {
+            let stack = me.stack();
+            stack.push(&holding(5)).expect("room");
+            stack.push(&holding(6)).expect("room");
+            let handler = || {
+                assert!(!pops || stack.pop(7).is_none());
+                assert_eq!(stack.revoke(5), Some(holding(5)));
+            };
+            with_handler(handler, || {
+                stack.push(&holding(1)).expect("room");
+                assert_eq!(stack.find(1).map(|(_, found)| found), Some(holding(1)));
+                assert_eq!(stack.pop(1), Some(holding(1)));
+                assert_eq!(stack.find(1), None);
+            });
+            stack.revoke(5);
+            stack.tidy();
+        })
+        .thread(move |me| {
+            if !pops {
+                me.stack().revoke(6);
+            }
+            assert!(me.holds().iter().flatten().all(|seen| [1, 5, 6].contains(&seen.address)));
+        })
+        .after(|me| {
+            me.counts_what_is_empty();
+            assert!(me.holds().iter().flatten().all(|left| *left == holding(6)));
         })
 }

@@ -54,6 +54,7 @@ impl Rules {
 pub(super) struct Party {
     wait: PublishedWait<Model>,
     top: U64,
+    emptied: U64,
     held: [HeldEntry<Model>; HELD],
     busy: U32,
     /// What the kernel would say: it sleeps for a mutex inside a wait on a
@@ -68,6 +69,7 @@ impl Party {
         Party {
             wait: PublishedWait::NONE,
             top: U64::ZERO,
+            emptied: U64::ZERO,
             held: [const { HeldEntry::NONE }; HELD],
             busy: U32::ZERO,
             reacquires: U32::ZERO,
@@ -80,7 +82,14 @@ impl Party {
     }
 
     pub(super) fn stack(&self) -> HeldStack<'_, Model> {
-        HeldStack::new(&self.top, &self.held)
+        HeldStack::new(&self.top, &self.emptied, &self.held)
+    }
+
+    /// Asserts that as many entries are empty as are counted; so it is while nothing happens to the stack.
+    pub(super) fn counts_what_is_empty(&self) {
+        let stack = self.stack();
+        let empty = (0..stack.depth()).filter(|&index| stack.entry(index).address() == 0).count();
+        assert_eq!(self.emptied.load(Ordering::Relaxed), empty as u64);
     }
 
     /// Returns the entries that can be read, in their order.

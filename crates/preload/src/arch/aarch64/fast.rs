@@ -107,7 +107,6 @@ macro_rules! fast_acquire {
                 "ldr x16, [x10, #{address}]",
                 "cmp x16, x0",
                 "b.ne 3f",
-                $crate::count_up!("w", "x10", "{count}"),
                 #[cfg(not(feature = "check"))]
                 "ldr x9, [x8, #{top}]",
                 #[cfg(not(feature = "check"))]
@@ -115,7 +114,8 @@ macro_rules! fast_acquire {
                 #[cfg(not(feature = "check"))]
                 "cmp x9, x11",
                 #[cfg(not(feature = "check"))]
-                "b.hs 4f",
+                "b.hs 3f",
+                $crate::count_up!("w", "x10", "{count}"),
                 // A child that a handler has forked just now may have no ledger.
                 $crate::load!("x11", "{state} + {base}"),
                 "cbz x11, 3f",
@@ -138,18 +138,11 @@ macro_rules! fast_acquire {
                 "stlr x11, [x12]", // ord: LED-3 (release)
                 // ord: LED-4 (release): an address that is seen has its fields.
                 "stlr x0, [x9]",
-                "12:",
                 "mov w0, #0",
                 ".cfi_remember_state",
                 $crate::leave_frame!(),
                 "ret",
                 ".cfi_restore_state",
-                #[cfg(not(feature = "check"))]
-                "4:",
-                #[cfg(not(feature = "check"))]
-                $crate::count_up!("x", "x8", "{held_dropped}"),
-                #[cfg(not(feature = "check"))]
-                "b 12b",
                 // Not in the line. x10: the first place for the chain.
                 "5:",
                 "add x10, x29, #8",
@@ -215,8 +208,6 @@ macro_rules! fast_acquire {
                 busy = const $crate::fast::Offset::BUSY,
                 top = const $crate::fast::Offset::TOP,
                 next_sample = const $crate::fast::Offset::NEXT_SAMPLE,
-                #[cfg(not(feature = "check"))]
-                held_dropped = const $crate::fast::Offset::HELD_DROPPED,
                 hash_low = const $crate::fast::Offset::HASH as u32 & 0xffff,
                 hash_high = const $crate::fast::Offset::HASH as u32 >> 16,
                 hash_shift = const $crate::fast::Offset::HASH_SHIFT,

@@ -95,13 +95,13 @@ macro_rules! fast_acquire {
                 "mov r9, qword ptr [rdx + {place}]",
                 "cmp qword ptr [rdx + {address}], rdi",
                 "jne 3f",
-                "inc dword ptr [rdx + {count}]",
                 #[cfg(not(feature = "check"))]
                 "mov rcx, qword ptr [r8 + {top}]",
                 #[cfg(not(feature = "check"))]
                 "cmp rcx, qword ptr [rip + {state} + {capacity}]",
                 #[cfg(not(feature = "check"))]
-                "jae 4f",
+                "jae 3f",
+                "inc dword ptr [rdx + {count}]",
                 // A child that a handler has forked just now may have no ledger.
                 "mov rsi, qword ptr [rip + {state} + {base}]",
                 "test rsi, rsi",
@@ -118,12 +118,6 @@ macro_rules! fast_acquire {
                 "mov qword ptr [r8 + rcx + {held} + 8], r9",
                 "mov qword ptr [r8 + rcx + {held} + 16], rsi",
                 "mov qword ptr [r8 + rcx + {held}], rdi",
-                "ret",
-                #[cfg(not(feature = "check"))]
-                "4:",
-                #[cfg(not(feature = "check"))]
-                "inc qword ptr [r8 + {held_dropped}]",
-                #[cfg(not(feature = "check"))]
                 "ret",
                 // Not in the line. rdx: the first place for the chain.
                 "5:",
@@ -190,8 +184,6 @@ macro_rules! fast_acquire {
                 busy = const $crate::fast::Offset::BUSY,
                 top = const $crate::fast::Offset::TOP,
                 next_sample = const $crate::fast::Offset::NEXT_SAMPLE,
-                #[cfg(not(feature = "check"))]
-                held_dropped = const $crate::fast::Offset::HELD_DROPPED,
                 hash = const $crate::fast::Offset::HASH,
                 hash_shift = const $crate::fast::Offset::HASH_SHIFT,
                 chain_shift = const $crate::fast::Offset::CHAIN_SHIFT,
