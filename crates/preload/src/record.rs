@@ -8,6 +8,7 @@
 
 use crate::call::{CallOutcome, CallPlace, LockCall, Nature};
 use crate::events::{self, EndedWait};
+use crate::late;
 use crate::me::{Me, enter, resume};
 use crate::rules;
 use crate::site::CallSite;
@@ -19,6 +20,7 @@ use core::sync::atomic::Ordering::Relaxed;
 use lockstead_ledger::events::{Event, hold};
 use lockstead_ledger::header::tick_of;
 use lockstead_ledger::publish::{Flags, Holding, WaitKind, Waiting};
+use lockstead_ledger::thread::ThreadPart;
 
 /// What stands in a passage in the place of a way of waiting.
 const UNRECORDED: usize = 0;
@@ -310,6 +312,23 @@ pub fn lost(address: u64) {
     {
         me.held_until_now(&holding, None);
     }
+}
+
+/// Tells whether the caller, which gives a lock back and is not recorded to have it, may have begun to read
+/// before the library was there, as one of `readers`: then more read than are recorded.
+#[cold]
+pub fn is_from_before(address: u64, readers: u32) -> bool {
+    if !late::is_late() {
+        return false;
+    }
+    let Some(me) = enter() else { return false };
+    let entries = |thread: ThreadPart<'_>| {
+        let stack = thread.stack();
+        (0..stack.depth()).filter(|&index| stack.entry(index).address() == address).count()
+    };
+    // Whoever was created under the library has no time before it.
+    me.record().creator.load(Relaxed) == 0
+        && me.ledger.threads().map(entries).sum::<usize>() < readers as usize
 }
 
 /// Takes a lock off another thread's held stack, before the caller gives it back; it may also

@@ -49,7 +49,12 @@ fn a_thread_that_waits_for_a_semaphore_makes_the_calls() {
 /// says then, to its end; `None`, and a reason, where that cannot be.
 fn says_of_crossed(how: &str, wanted: &str) -> Option<Outcome> {
     let program = programs::program("attach/crossed.c")?;
-    let mut running = Running::start(Command::new(program).arg(how));
+    let running = Running::start(Command::new(program).arg(how));
+    says(running, wanted)
+}
+
+/// Does the same on a program, which learns by the end of its input that the command has come.
+fn says(mut running: Running, wanted: &str) -> Option<Outcome> {
     let pid = running.pid();
     attach(&[&pid, "--for", "10ms", "--no-report"])?;
     let arguments = ["attach", &pid, "--for", "60s", "--watch", "500ms"];
@@ -109,6 +114,15 @@ fn a_wait_from_before_is_said() {
     assert!(outcome.stderr.contains("and before the command came"), "{outcome:?}");
     assert!(outcome.stderr.contains("for mutex cache; it began before"), "{outcome:?}");
     assert!(!outcome.stderr.contains("DEADLOCK"), "{outcome:?}");
+}
+
+/// A thread that had the lock for reading before the library came gives back its own, not another thread's.
+#[test]
+fn a_reader_from_before_leaves_the_others_their_locks() {
+    let Some(program) = programs::program("attach/readers.c") else { return };
+    let running = Running::start(&mut Command::new(program));
+    let Some(outcome) = says(running, "DEADLOCK: 2 threads") else { return };
+    assert_eq!(outcome.status, 0, "{outcome:?}");
 }
 
 /// Attaches to a program and has its thread begin to wait. Returns the command, what that says, and the

@@ -72,6 +72,14 @@ impl ProgramRwLock {
     /// `PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP`.
     const WRITERS: u32 = 2;
 
+    /// Returns how many read, as its first word says.
+    fn readers(self) -> u32 {
+        const WRITE_PHASE: u32 = 1;
+        const READERS_SHIFT: u32 = 3;
+        let word = self.word(0);
+        if word & WRITE_PHASE == 0 { word >> READERS_SHIFT } else { 0 }
+    }
+
     fn word(self, index: usize) -> u32 {
         // SAFETY: the program passes a reader-writer lock of 14 words, aligned.
         unsafe { (*self.0.cast::<AtomicU32>().add(index)).load(Relaxed) }
@@ -263,7 +271,7 @@ unsafe fn timed(
 unsafe extern "C" fn unlock(lock: LockPointer, site: &CallSite) -> c_int {
     real::resolve();
     let release = record::release(lock as u64, &ProgramRwLock(lock), site);
-    if !release.was_held {
+    if !release.was_held && !record::is_from_before(lock as u64, ProgramRwLock(lock).readers()) {
         record::release_of_others(lock as u64, site);
     }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
