@@ -370,7 +370,7 @@ impl<'a> Ledger<'a> {
     #[must_use]
     pub fn thread_of(&self, handle: u64) -> u32 {
         let of = |record: &&ThreadRecord| {
-            record.handle.load(Relaxed) == handle && record.handle_released.load(Relaxed) == 0
+            record.handle.load(Relaxed) == handle && !record.is_handle_released()
         };
         let threads = self.threads().map(|thread| thread.record).filter(of);
         let serials = threads.map(|record| record.serial.load(Relaxed));

@@ -115,9 +115,9 @@ pub struct ThreadRecord {
     pub ended: AtomicU64,
     /// The name as the kernel has it, zero-terminated, when it is known.
     pub name: [AtomicU64; 2],
-    /// The word that is not zero when the thread was joined or detached: its `handle` may stand for
+    /// The `generation` of which the thread was joined or detached: its `handle` may stand for
     /// another thread now.
-    pub handle_released: AtomicU32,
+    handle_released: AtomicU32,
     /// The number of the parent's thread that forked, in the first thread of a forked child.
     /// Locks taken before the fork still name that one as their owner.
     pub forked_by: AtomicU32,
@@ -228,6 +228,23 @@ pub const fn far_offset(held: usize) -> usize {
     (held_offset() + held * size_of::<HeldEntry<Native>>()).next_multiple_of(4096)
 }
 
+impl ThreadRecord {
+    /// Notes that the thread that had the record in this `generation` was joined or detached. It may have
+    /// gone to another thread since: of that one this says nothing.
+    pub fn release_handle(&self, generation: u32) {
+        self.handle_released.fetch_max(generation, Relaxed);
+    }
+
+    /// Tells whether the record's thread was joined or detached, so that its `handle` may stand for another
+    /// thread now.
+    #[must_use]
+    pub fn is_handle_released(&self) -> bool {
+        // A record that the command has made for itself is of no generation.
+        let released = self.handle_released.load(Relaxed);
+        released != 0 && released == self.generation.load(Relaxed)
+    }
+}
+
 /// A thread's whole part of the ledger.
 #[derive(Clone, Copy, Debug)]
 pub struct ThreadPart<'a> {
@@ -310,7 +327,6 @@ impl<'a> ThreadPart<'a> {
             &record.tid,
             &record.creator,
             &record.creation_stack,
-            &record.handle_released,
             &record.forked_by,
             &record.busy,
             &record.context,

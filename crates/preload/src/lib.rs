@@ -53,6 +53,7 @@ pub mod names;
 pub mod order;
 pub mod real;
 pub mod record;
+pub mod records;
 pub mod rules;
 pub mod site;
 pub mod start;

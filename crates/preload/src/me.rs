@@ -20,15 +20,15 @@ use crate::key;
 use crate::late;
 use crate::names;
 use crate::real;
+use crate::records;
 use crate::site::CallSite;
 use crate::state::{self, STATE};
 use crate::sys;
 use crate::tls::{self, ThreadStage, ThreadWords};
 use crate::waiters;
-use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
-use core::sync::atomic::{AtomicU32, AtomicUsize, compiler_fence};
+use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicUsize, compiler_fence};
 use lockstead_ledger::Ledger;
-use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::lock::Extension;
 use lockstead_ledger::roles::{RoleCounts, kind_of};
 use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
@@ -37,10 +37,6 @@ use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
 pub const WORKING: u32 = 1;
 /// The value of `busy` of a thread in a real call that may block.
 pub const BLOCKED: u32 = 2;
-
-/// The number of records in use up to which an ended thread's record is kept for the
-/// report.
-const KEEP_ENDED: usize = 1024;
 
 /// The end of the first thread's stack, 0 while not known.
 static FIRST_STACK: AtomicUsize = AtomicUsize::new(0);
@@ -265,7 +261,7 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &ThreadWords) -> Option<M
     }
     // Whatever happens now, a handler in between does not come here again.
     words.stage.store(ThreadStage::Silent as usize, Relaxed);
-    let Some(thread) = claim(ledger) else {
+    let Some(thread) = records::claim(ledger) else {
         ledger.header().losses.threads.fetch_add(1, Relaxed);
         return None;
     };
@@ -288,45 +284,6 @@ fn first_seen(ledger: &'static Ledger<'static>, words: &ThreadWords) -> Option<M
         }
     }
     Some(me)
-}
-
-/// Claims a record for a thread that is not running yet, or not recorded. Returns `None` when there
-/// is none left: a loss if the thread ever uses a lock.
-#[must_use]
-pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
-    let fresh = || {
-        let index = ledger.claim(LedgerPart::Threads, 1)?;
-        let thread = ledger.thread(index)?;
-        thread.record.generation.fetch_add(1, Relaxed);
-        thread.record.index.store(index as u32, Relaxed);
-        thread.record.mark.store(1 << (index % 32), Relaxed);
-        Some(thread)
-    };
-    let used = ledger.used(LedgerPart::Threads);
-    let thread =
-        if used < KEEP_ENDED { fresh() } else { None }.or_else(|| spare(ledger)).or_else(fresh);
-    let thread = thread?;
-    let record = thread.record;
-    record.serial.store(ledger.header().serials.fetch_add(1, Relaxed) + 1, Relaxed);
-    record.dice.store(sys::now() | 1, Relaxed);
-    thread.first_sets();
-    record.state.store(life::CLAIMED, Relaxed);
-    Some(thread)
-}
-
-/// Returns the record of a thread that has ended, emptied.
-fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
-    let index = STATE.spare.iter().find_map(|slot| match slot.load(Relaxed) {
-        0 => None,
-        // ord: PRE-10 (acquire): all that the record's last thread has written to it.
-        seen => slot.compare_exchange(seen, 0, Acquire, Relaxed).ok(),
-    })?;
-    let thread = ledger.thread(index as usize - 1)?;
-    // First: who has found the record by its last thread's handle, and sees the number changed, leaves alone
-    // what is emptied from here on.
-    thread.record.generation.fetch_add(1, Relaxed);
-    thread.retire(&ledger.header().retired);
-    Some(thread)
 }
 
 /// Makes a claimed record that of the calling thread.
@@ -384,15 +341,8 @@ impl Me {
         record.began.store(expected.began.load(Relaxed), Relaxed);
         record.creator.store(expected.creator.load(Relaxed), Relaxed);
         record.creation_stack.store(expected.creation_stack.load(Relaxed), Relaxed);
-        abandon(expected);
+        records::abandon(expected);
     }
-}
-
-/// Gives a claimed record up: it is that of no thread after all.
-pub fn abandon(record: &ThreadRecord) {
-    record.began.store(0, Relaxed);
-    record.state.store(life::FREE, Relaxed);
-    spare_record(record);
 }
 
 /// Ends the recording of the calling thread.
@@ -412,7 +362,7 @@ impl Me {
         let is_spare = self.ends();
         drop(self);
         if is_spare {
-            spare_record(record);
+            records::ends(record);
         }
     }
 
@@ -440,7 +390,6 @@ impl Me {
             return false;
         }
         stack.reset();
-        record.state.store(life::ENDED, Relaxed);
         self.ledger.header().threads_ended.fetch_add(1, Relaxed);
         true
     }
@@ -464,15 +413,6 @@ impl Me {
             word.store(half.iter().rev().fold(0, |all, &byte| all << 8 | u64::from(byte)), Relaxed);
         }
     }
-}
-
-/// Lets the record of a thread that has ended be used again. Where none of the
-/// slots is free, it is not.
-fn spare_record(record: &ThreadRecord) {
-    let index = record.index.load(Relaxed) + 1;
-    // ord: PRE-10 (release): all that was written to the record.
-    let lend = |slot: &AtomicU32| slot.compare_exchange(0, index, Release, Relaxed).is_ok();
-    let _ = STATE.spare.iter().any(lend);
 }
 
 /// Notes that the first thread's stack ends at `high`, or a little above.

@@ -34,8 +34,12 @@ pub struct StatePage {
     pub base: AtomicUsize,
     /// The number of entries of each thread's held stack.
     pub held: AtomicUsize,
-    /// The records whose threads have ended, by index plus one.
+    /// Records that may be spare, by index plus one: see `records.rs`.
     pub spare: [AtomicU32; SPARE_THREADS],
+    /// How many have become spare and found no slot, since a look at all records found none.
+    pub spare_unnoted: AtomicU32,
+    /// Where the next such look begins.
+    pub spare_next: AtomicU32,
     /// The number of futex words that have records of their own.
     pub futexes: AtomicU32,
     /// Whether threads leave events: not zero in a run that is recorded.
@@ -61,6 +65,8 @@ pub static STATE: StatePage = StatePage {
     base: AtomicUsize::new(0),
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
+    spare_unnoted: AtomicU32::new(0),
+    spare_next: AtomicU32::new(0),
     futexes: AtomicU32::new(0),
     recorded: AtomicU32::new(0),
     spare_rings: [const { AtomicU32::new(0) }; SPARE_RING_WORDS],

@@ -5,6 +5,7 @@
 mod support;
 
 mod answers;
+mod bursts;
 mod counts;
 mod families;
 mod foreign;

@@ -50,6 +50,8 @@ pub(super) struct Accountant {
     to: Sender<Arc<Observed>>,
     done: Receiver<()>,
     thread: JoinHandle<Accounts>,
+    /// Whether it looks up names.
+    reports: bool,
 }
 
 impl Accountant {
@@ -59,11 +61,13 @@ impl Accountant {
         let (to, processes) = mpsc::channel();
         // Dropped with the thread: then there is nothing to wait for any more.
         let (finished, done) = mpsc::channel();
+        let wanted = Wanted { options, order, semaphores };
+        let reports = wanted.reports();
         let thread = thread::spawn(move || {
             let _finished = finished;
-            work(&processes, &Wanted { options, order, semaphores })
+            work(&processes, &wanted)
         });
-        Accountant { to, done, thread }
+        Accountant { to, done, thread, reports }
     }
 
     /// Takes in a process that has ended, or is as good as ended.
@@ -80,7 +84,7 @@ impl Accountant {
     /// Waits for all reports.
     pub(super) fn finish(self) -> Accounts {
         drop(self.to);
-        if self.done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
+        if self.reports && self.done.recv_timeout(PATIENCE) == Err(RecvTimeoutError::Timeout) {
             output::note("lockstead: looking up names for the report ...");
         }
         self.thread.join().unwrap_or_default()
@@ -94,6 +98,12 @@ struct Wanted {
     semaphores: bool,
 }
 
+impl Wanted {
+    fn reports(&self) -> bool {
+        self.options.is_some() || self.semaphores
+    }
+}
+
 fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
     // SAFETY: takes numbers; on Linux it is this thread's priority, and the
     // worst that can happen is that it stays as it is.
@@ -105,7 +115,7 @@ fn work(processes: &Receiver<Arc<Observed>>, wanted: &Wanted) -> Accounts {
         if process.ledger.is_damaged() {
             accounts.damaged.push(format!("{} (pid {})", clean(&process.name()), process.pid));
         }
-        if wanted.options.is_none() && !wanted.semaphores {
+        if !wanted.reports() {
             continue;
         }
         let maps = process.maps();

@@ -66,7 +66,7 @@ pub fn joined(ledger: &Ledger<'_>, handle: u64, since: u64) -> Option<u32> {
         record.handle.load(Relaxed) == handle
             && record.began.load(Relaxed) < since
             && record.state.load(Relaxed) == state::LIVE
-            && record.handle_released.load(Relaxed) == 0
+            && !record.is_handle_released()
     });
     position.and_then(|index| u32::try_from(index).ok())
 }

@@ -22,6 +22,7 @@ mod ledger {
     mod broken;
     mod orderings;
     mod publication;
+    mod records;
     mod ring;
     mod scenes;
     mod shelf;

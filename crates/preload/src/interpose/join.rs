@@ -67,7 +67,7 @@ impl Me {
         (0..used).map(|i| (first + i) % used).find_map(|index| {
             let record = self.ledger.thread(index)?.record;
             let is = record.handle.load(Relaxed) == handle
-                && record.handle_released.load(Relaxed) == 0
+                && !record.is_handle_released()
                 && states.contains(&record.state.load(Relaxed));
             is.then(|| KnownThread {
                 index: index + 1,
@@ -78,9 +78,7 @@ impl Me {
 
     fn released(&self, known: KnownThread) {
         let Some(thread) = self.ledger.thread(known.index - 1) else { return };
-        if thread.record.generation.load(Relaxed) as usize == known.generation {
-            thread.record.handle_released.store(1, Relaxed);
-        }
+        thread.record.release_handle(known.generation as u32);
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::me::{self, enter};
 use crate::names;
 use crate::real::{self, ThrdRoutine, ThreadRoutine, call};
+use crate::records;
 use crate::site::CallSite;
 use crate::state;
 use crate::sys;
@@ -74,7 +75,7 @@ unsafe fn give_back(room: *mut ThreadStart) {
 fn expect(begins: Beginning, stack_size: usize, site: &CallSite) -> Option<*mut ThreadStart> {
     let me = enter()?;
     let start = room()?;
-    let Some(claimed) = me::claim(me.ledger) else {
+    let Some(claimed) = records::claim(me.ledger) else {
         // SAFETY: `room` has just made it, and nobody uses it.
         unsafe { give_back(start) };
         return None;
@@ -160,7 +161,7 @@ unsafe extern "C" fn create(
     });
     if answer != 0 {
         // SAFETY: the thread was not created, so that only this call knows `start`.
-        me::abandon(unsafe { take(start) }.record);
+        records::abandon(unsafe { take(start) }.record);
     }
     answer
 }
@@ -187,7 +188,7 @@ unsafe extern "C" fn create_c11(
     });
     if answer != 0 {
         // SAFETY: the thread was not created, so that only this call knows `start`.
-        me::abandon(unsafe { take(start) }.record);
+        records::abandon(unsafe { take(start) }.record);
     }
     answer
 }

@@ -1,5 +1,5 @@
 //! The ring of events: the command takes what the threads leave, whole, in order, and once, or it is
-//! counted as lost. And who gets a thread's ring and its record when it has ended.
+//! counted as lost. And who gets a thread's ring when it has ended.
 //!
 //! A thread that is killed stops between two of its steps for good. What the command finds then is
 //! what it finds in some execution here that takes at that moment.
@@ -134,44 +134,6 @@ fn inherited(told: Ordering) -> Scenario<Recorded> {
         .after(Recorded::settle)
 }
 
-/// A thread's record, as the library hands it on: numbers that each of its threads adds to, the word that is
-/// not zero while one works in the library, and the word by which the record is the next one's.
-struct Record {
-    counted: U32,
-    busy: U32,
-    spare: U32,
-}
-
-/// Makes the scenario in which a thread ends and another gets its record: told of it with this ordering, and
-/// with the first one's last word before that, or behind it.
-fn record_inherited(told: Ordering, hands_on_last: bool) -> Scenario<Record> {
-    let add = |record: &Record| {
-        let counted = record.counted.load(Ordering::Relaxed);
-        record.counted.store(counted + 1, Ordering::Relaxed);
-    };
-    Scenario::new(|| Record { counted: U32::ZERO, busy: U32::ZERO, spare: U32::ZERO })
-        .thread(move |record| {
-            record.busy.store(1, Ordering::Relaxed);
-            add(record);
-            let spare = || record.spare.store(1, Ordering::Release);
-            if !hands_on_last {
-                spare();
-            }
-            record.busy.store(0, Ordering::Relaxed);
-            if hands_on_last {
-                spare();
-            }
-        })
-        .thread(move |record| {
-            if record.spare.compare_exchange(1, 0, told, Ordering::Relaxed).is_ok() {
-                record.busy.store(1, Ordering::Relaxed);
-                add(record);
-                assert_eq!(record.counted.load(Ordering::Relaxed), 2, "what the first one counted");
-                assert_eq!(record.busy.load(Ordering::Relaxed), 1, "the first one is done with it");
-            }
-        })
-}
-
 fn calm() -> Config {
     Config::new().spurious(0).signals(0)
 }
@@ -191,24 +153,6 @@ fn model_a_handler_leaves_events_beside_those_of_its_thread_2t() {
 fn model_a_ring_goes_on_with_another_thread_3t() {
     let config = calm().preemptions(depth(2, 3)).stale_reads(2);
     inherited(Ordering::Acquire).verify("ring, inherited", &config);
-}
-
-#[test]
-fn model_a_record_goes_on_with_another_thread_2t() {
-    let stats = record_inherited(Ordering::Acquire, true).verify("record, inherited", &calm());
-    stats.must_be_complete();
-}
-
-#[test]
-fn broken_records() {
-    if mutated() {
-        return;
-    }
-    for (told, hands_on_last) in [(Ordering::Relaxed, true), (Ordering::Acquire, false)] {
-        let broken = record_inherited(told, hands_on_last).check(&calm());
-        let broken = broken.expect_err("an old number, or a word of the first thread's");
-        assert!(matches!(broken.kind, FailureKind::Panic(_)), "{broken}");
-    }
 }
 
 #[test]
