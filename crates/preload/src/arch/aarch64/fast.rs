@@ -456,7 +456,7 @@ const fn is_addend(number: usize) -> bool {
 }
 
 const _: () = assert!(is_addend(Offset::LINES) && is_addend(Offset::CHAINS));
-const _: () = assert!(is_addend(Offset::HELD) && is_addend(Offset::HELD_DROPPED));
+const _: () = assert!(is_addend(Offset::HELD));
 // What is loaded and stored at a distance lies at a multiple of its size that has 12 bits.
 const _: () = assert!(lockstead_ledger::thread::keys_offset() + 4 < 4 << 12);
 const _: () = assert!(Offset::CLOCK.is_multiple_of(8) && Offset::CLOCK < 8 << 12);
