@@ -102,7 +102,7 @@ pub struct ThreadRecord {
     /// The function it began with; 0 for the first thread and for threads that
     /// were not created through `pthread_create`.
     pub start_routine: AtomicU64,
-    /// The number of entries of the held stack that others have emptied.
+    /// The number of gaps in the held stack.
     pub emptied: NativeWord,
     /// The index of the creator's record plus one; 0 when it is not known.
     pub creator: AtomicU32,

@@ -148,7 +148,9 @@ fn give_back() {
 impl Me {
     fn bequeath(&self, to: &mut Inheritance) {
         let stack = self.thread.stack();
-        let first = stack.depth().saturating_sub(MOST);
+        let newest_first = (0..stack.depth()).rev();
+        let mut held = newest_first.filter(|&index| stack.entry(index).address() != 0);
+        let first = held.nth(MOST - 1).unwrap_or(0);
         let all = (first..stack.depth()).filter_map(|index| stack.entry(index).read());
         to.from = self.record().tid.load(Relaxed);
         for holding in all {

@@ -4,20 +4,22 @@
 //! The half of the [publication](super) that outlasts waits: each thread writes its own stack of
 //! [`HeldEntry`], the command reads it.
 //!
-//! # Entries that others have emptied
-//! [`HeldStack::revoke`] leaves an empty entry among the others, and counts it. Its thread drops it from
-//! the top, or fills it, when it next looks ([`HeldStack::push`], [`HeldStack::tidy`]). It does so only
-//! while as many entries are empty as are counted. Where more are, one is about to be filled, or to go:
-//! the caller is a signal handler that has interrupted a push or a pop, whose entry has to stay where it is.
-//! Then nothing moves either, and what is released in the middle becomes one more empty entry.
+//! # Gaps
+//! [`HeldStack::revoke`] leaves an empty entry among the others, a gap, and counts it in `emptied`. Its thread
+//! drops gaps from the top, and all of them where they are more than half ([`HeldStack::tidy`], and a pop that
+//! is not of the top), and fills them when there is no room above. It does so only while no more entries are
+//! empty than are counted. Where more are, one may be about to be filled, or to go: the caller may be a signal
+//! handler that has interrupted a push or a pop, whose entry has to stay where it is. (Or another thread
+//! has emptied one and not counted it yet: the next look finds it.) Then a release leaves what is below
+//! that entry where it is.
 //!
 //! That is the second line of defence. The first: calls that the C library lets handlers make, which are those
-//! of `sem_post`, drop nothing and only revoke. A handler that locks and unlocks mutexes nevertheless, and
-//! drops an entry between two instructions of a push, leaves an entry that is empty and never counted: from then
-//! on its thread drops none until it ends.
+//! of `sem_post`, only revoke. A handler that locks mutexes nevertheless and drops a gap between two
+//! instructions of a push, or that leaves such a push by a jump, leaves an entry that is empty and never
+//! counted: above it gaps are dropped by releases alone from then on, until its thread ends.
 //!
-//! The fast paths count nothing. So a pop that meets a revocation of the same entry leaves a count too many;
-//! it is corrected when more are counted than are empty.
+//! The fast paths count nothing: one that releases what another thread releases at the same time leaves a count
+//! too many. It is corrected by the next look that finds more counted than empty.
 
 use super::Flags;
 use crate::cells::Cells;
@@ -158,7 +160,7 @@ impl<C: Cells> HeldEntry<C> {
 #[derive(Debug)]
 pub struct HeldStack<'a, C: Cells> {
     top: &'a C::Word,
-    /// How many entries below the top others have emptied; lower for a moment while one of them counts.
+    /// How many gaps there are; lower for a moment while another thread counts one.
     emptied: &'a C::Word,
     entries: &'a [HeldEntry<C>],
 }
@@ -172,8 +174,7 @@ impl<C: Cells> Clone for HeldStack<'_, C> {
 impl<C: Cells> Copy for HeldStack<'_, C> {}
 
 impl<'a, C: Cells> HeldStack<'a, C> {
-    /// Makes the view of a thread's entries: `top` is their number, `emptied` that of those which others
-    /// have emptied.
+    /// Makes the view of a thread's entries: `top` is their number, `emptied` that of the gaps.
     #[inline(always)]
     #[must_use]
     pub fn new(top: &'a C::Word, emptied: &'a C::Word, entries: &'a [HeldEntry<C>]) -> Self {
@@ -195,13 +196,12 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         &self.entries[index]
     }
 
-    /// Records an acquisition. The thread itself calls this after it.
+    /// Records an acquisition, and returns the index of its entry. The thread itself calls this after it.
     ///
     /// # Errors
     /// [`Full`] when there is no entry left: nothing was recorded.
     #[inline(always)]
-    pub fn push(&self, holding: &Holding) -> Result<(), Full> {
-        self.tidy();
+    pub fn push(&self, holding: &Holding) -> Result<usize, Full> {
         let top = self.top.load(Relaxed) as usize;
         let Some(entry) = self.entries.get(top) else { return self.fill_gap(holding) };
         // ord: LED-5 (release): as LED-3. The entry is empty still: a reader
@@ -213,7 +213,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
             self.top.store(top as u64 + 1, Release); // ord: LED-5
             entry.fill(holding);
         }
-        Ok(())
+        Ok(top)
     }
 
     /// Removes the newest entry of `address` and returns it. The thread itself calls this
@@ -224,7 +224,10 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         let newest = self.entries.get(top.wrapping_sub(1))?;
         if newest.address.load(Relaxed) == address {
             let holding = newest.read();
-            newest.clear();
+            if !newest.take(address) {
+                // It was counted by whoever has taken it away, or will be.
+                self.emptied.fetch_sub(1, Relaxed);
+            }
             // ord: LED-5 (release): as LED-3.
             self.top.store(top as u64 - 1, Release);
             return holding;
@@ -256,60 +259,100 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         }
     }
 
-    /// Returns how many entries others have emptied, unless another one is empty, too. The thread itself
-    /// calls this.
-    fn gaps(&self) -> Option<u64> {
+    /// Returns how many gaps there are, unless more entries are empty. The thread itself calls this.
+    fn gaps(&self) -> Option<usize> {
         // ord: LED-18 (acquire): before the entries, so that each that is counted is seen to be empty.
-        let counted = self.emptied.load(Acquire);
+        let counted = self.emptied.load(Acquire).cast_signed();
         let entries = &self.entries[..self.depth()];
-        let empty = entries.iter().filter(|entry| entry.address() == 0).count() as u64;
+        let empty = entries.iter().filter(|entry| entry.address() == 0).count();
         if fault!(ledger_takes_each_empty_entry_for_a_gap) {
             return Some(empty);
         }
-        if let Some(too_many @ 1..) = counted.checked_sub(empty) {
-            // Pops have dropped them as their own.
-            self.emptied.fetch_sub(too_many, Relaxed);
+        let too_many = counted - empty as i64;
+        if too_many > 0 {
+            self.emptied.fetch_sub(too_many as u64, Relaxed);
         }
-        (empty <= counted).then_some(empty)
+        (too_many >= 0).then_some(empty)
     }
 
-    /// Drops entries that others have emptied from the top. The thread itself calls this.
+    /// Drops gaps. The thread itself calls this. Returns whether entries have moved.
     #[inline(always)]
-    pub fn tidy(&self) {
-        if self.emptied.load(Relaxed) != 0 {
-            self.trim();
-        }
+    pub fn tidy(&self) -> bool {
+        self.emptied.load(Relaxed) != 0 && self.trim().is_some_and(|gaps| self.close(gaps))
     }
 
-    /// Does what [`tidy`](Self::tidy) does, if no entry is about to be filled or to go; says whether that is so.
+    /// Drops gaps from the top, and returns how many are left; `None` if others are empty, too.
     #[cold]
     #[inline(never)]
-    fn trim(&self) -> bool {
-        let Some(gaps) = self.gaps() else { return false };
+    fn trim(&self) -> Option<usize> {
+        let gaps = self.gaps()?;
         let depth = self.depth();
         let mut top = depth;
-        while depth - top < gaps as usize && self.entries[top - 1].address() == 0 {
+        // A handler that forks has the child find all empty.
+        while top > 0 && depth - top < gaps && self.entries[top - 1].address() == 0 {
             top -= 1;
             self.top.store(top as u64, Release); // ord: LED-5 (release): as LED-3
         }
         if top != depth {
             self.emptied.fetch_sub((depth - top) as u64, Relaxed);
         }
+        Some(gaps - (depth - top))
+    }
+
+    /// Moves the entries down over the gaps where these are more than half. Returns whether it did.
+    #[cold]
+    #[inline(never)]
+    fn close(&self, gaps: usize) -> bool {
+        let top = self.depth();
+        if gaps * 2 <= top {
+            return false;
+        }
+        let (mut to, mut closed) = (0, 0);
+        for from in 0..top {
+            if to == from && self.entries[from].address() != 0 {
+                to += 1;
+            } else if self.moves(from, to) {
+                to += 1;
+            } else {
+                closed += 1;
+            }
+        }
+        self.top.store(to as u64, Release); // ord: LED-5 (release): as LED-3
+        self.emptied.fetch_sub(closed, Relaxed);
         true
     }
 
-    /// Records an acquisition in the newest entry that another thread has emptied, since there is no room
-    /// above: it is out of its order.
+    /// Moves an entry down to an empty one. Others may revoke it meanwhile: hence the exchanges. Returns
+    /// whether it is there.
+    fn moves(&self, from: usize, to: usize) -> bool {
+        let Some(moved) = self.entries[from].read() else { return false };
+        self.entries[to].fill(&moved);
+        if fault!(ledger_moves_what_was_revoked) {
+            self.entries[from].clear();
+            return true;
+        }
+        if self.entries[from].take(moved.address) {
+            return true;
+        }
+        // Another thread has revoked it since it was read, and counted that, or will. If it has found the copy as
+        // well, that is counted twice.
+        if !self.entries[to].take(moved.address) {
+            self.emptied.fetch_sub(1, Relaxed);
+        }
+        false
+    }
+
+    /// Records an acquisition in the newest gap, since there is no room above: it is out of its order.
     #[cold]
     #[inline(never)]
-    fn fill_gap(&self, holding: &Holding) -> Result<(), Full> {
-        let empty = match self.gaps() {
-            None | Some(0) => None,
-            Some(_) => self.entries.iter().rev().find(|entry| entry.address() == 0),
-        };
-        empty.ok_or(Full)?.fill(holding);
+    fn fill_gap(&self, holding: &Holding) -> Result<usize, Full> {
+        if self.gaps().is_none_or(|gaps| gaps == 0) {
+            return Err(Full);
+        }
+        let gap = self.entries.iter().rposition(|entry| entry.address() == 0).ok_or(Full)?;
+        self.entries[gap].fill(holding);
         self.emptied.fetch_sub(1, Relaxed);
-        Ok(())
+        Ok(gap)
     }
 
     /// Empties the stack of a thread that has ended and holds nothing.
@@ -330,33 +373,26 @@ impl<'a, C: Cells> HeldStack<'a, C> {
     /// Removes an entry that is not on top. The entries above move down, or hand-over-hand
     /// locking would climb for ever. Readers of a running thread may miss an entry meanwhile
     /// or see it twice; of a waiting one never (LEDGER-EPISODE). No handler of this thread
-    /// may record meanwhile: the caller has marked it busy. Others may revoke entries: hence
-    /// the exchanges.
+    /// may record meanwhile: the caller has marked it busy.
     #[cold]
     #[inline(never)]
     fn pop_below(&self, address: u64) -> Option<Holding> {
-        if !self.trim() {
+        let is_whole = self.trim().is_some();
+        let (index, holding) = self.find(address)?;
+        let above = &self.entries[index + 1..self.depth().max(index + 1)];
+        if !is_whole && above.iter().any(|entry| entry.address() == 0) {
+            // One of these may have to stay where it is.
             return self.revoke(address);
         }
-        let (index, holding) = loop {
-            let (index, holding) = self.find(address)?;
-            if self.entries[index].take(address) {
-                break (index, holding);
-            }
-        };
+        if !self.entries[index].take(address) {
+            return self.revoke(address);
+        }
         let top = self.depth();
         for above in index + 1..top {
-            if let Some(moved) = self.entries[above].read() {
-                self.entries[above - 1].fill(&moved);
-                if fault!(ledger_moves_what_was_revoked) {
-                    self.entries[above].clear();
-                } else if !self.entries[above].take(moved.address) {
-                    // Another thread has revoked the entry since it was read.
-                    self.entries[above - 1].clear();
-                }
-            }
+            self.moves(above, above - 1);
         }
-        self.top.store(top as u64 - 1, Release); // ord: LED-5 (release): as LED-3
+        // A handler that forks has the child find all empty.
+        self.top.store((top as u64).saturating_sub(1), Release); // ord: LED-5 (release): as LED-3
         Some(holding)
     }
 }

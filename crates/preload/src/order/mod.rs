@@ -126,15 +126,14 @@ impl Me {
         (kept..entries).fold(key, |key, entry| self.key_with(key, entry))
     }
 
-    /// Computes the key of an entry that was pushed.
-    pub fn pushed(&self, address: u64) {
-        let stack = self.thread.stack();
-        let depth = stack.depth();
+    /// Computes the key of the entry with this index, which was pushed.
+    pub fn pushed(&self, index: usize) {
+        let depth = self.thread.stack().depth();
         // A child that a handler has forked just now finds nothing held.
         if depth == 0 {
             return;
         }
-        if stack.entry(depth - 1).address() != address {
+        if index + 1 != depth {
             // There was room among the others only.
             self.compute_keys();
         } else if let Some(kept) = self.thread.keys.get(depth) {

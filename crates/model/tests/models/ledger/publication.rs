@@ -71,6 +71,8 @@ fn model_an_entry_is_taken_away_while_it_moves_2t() {
 #[test]
 fn model_what_others_take_away_makes_room_2t() {
     complete("without room", &scenes::without_room(), &calm());
+    complete("given twice", &scenes::given_twice(), &calm());
+    complete("closed up", &scenes::closed_up(), &calm());
 }
 
 #[test]

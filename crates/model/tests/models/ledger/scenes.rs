@@ -386,12 +386,52 @@ pub(super) fn taken_away() -> Scenario<Party> {
         })
 }
 
+/// Makes the scenario in which a thread gives a lock back while another one takes it away, and drops what was
+/// taken away.
+pub(super) fn given_twice() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            let stack = me.stack();
+            (1..=2).for_each(|address| _ = stack.push(&holding(address)).expect("room"));
+            stack.pop(2);
+            stack.push(&holding(3)).expect("room");
+            stack.tidy();
+        })
+        .thread(|me| {
+            (1..=2).for_each(|address| _ = me.stack().revoke(address));
+        })
+        .after(|me| {
+            me.counts_what_is_empty();
+            let held = me.holds().into_iter().flatten();
+            assert!(held.clone().all(|found| [1, 3].contains(&found.address)));
+            assert_eq!(held.filter(|&found| found == holding(3)).count(), 1);
+        })
+}
+
+/// Makes the scenario in which a thread moves the newest of its entries down over gaps, while another thread takes it away, and
+/// again if it finds it twice.
+pub(super) fn closed_up() -> Scenario<Party> {
+    Scenario::new(Party::new)
+        .thread(|me| {
+            let stack = me.stack();
+            (1..=3).for_each(|address| _ = stack.push(&holding(address)).expect("room"));
+            stack.revoke(1);
+            stack.revoke(2);
+            stack.tidy();
+        })
+        .thread(|me| while me.stack().revoke(3).is_some() {})
+        .after(|me| {
+            me.counts_what_is_empty();
+            assert!(me.holds().iter().flatten().all(|left| *left == holding(3)));
+        })
+}
+
 /// Makes the scenario in which another thread takes away an entry of a thread that has room for no more.
 pub(super) fn without_room() -> Scenario<Party> {
     Scenario::new(Party::new)
         .thread(|me| {
             let stack = me.stack();
-            (1..=3).for_each(|address| stack.push(&holding(address)).expect("room"));
+            (1..=3).for_each(|address| _ = stack.push(&holding(address)).expect("room"));
             let pushed = stack.push(&holding(4)).is_ok();
             let held = me.holds();
             let is_held = |address| held.iter().flatten().any(|&found| found == holding(address));
