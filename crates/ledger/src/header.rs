@@ -268,8 +268,8 @@ pub struct LedgerHeader {
     /// The number of threads that ever were, from which each has its serial number.
     pub serials: AtomicU32,
     spare: AtomicU32,
-    /// The number of calls of `dlclose` that succeeded: addresses of code may have changed
-    /// their meaning.
+    /// The number of beginnings of `dlclose`, and of ends of those that succeeded: addresses of code may have
+    /// changed their meaning.
     pub unloads: AtomicU64,
     /// What could not be recorded.
     pub losses: LedgerLosses,

@@ -17,7 +17,7 @@ pub struct ModuleRecord {
     /// What the loader added to the addresses in the file.
     pub bias: AtomicU64,
     /// The value of [`LedgerHeader::unloads`](crate::LedgerHeader::unloads) when the module was
-    /// seen.
+    /// last seen at its place.
     pub unloads: AtomicU64,
     /// The bytes of the path; 0 for the program itself.
     pub path_length: AtomicU64,
@@ -42,6 +42,22 @@ impl ModuleRecord {
         }
         // ord: LED-6 (release): publishes the record.
         self.start.store(start, Ordering::Release);
+    }
+
+    /// Tells whether the record is of this file at this place.
+    #[must_use]
+    pub fn is_of(&self, start: u64, end: u64, bias: u64, path: &[u8]) -> bool {
+        let path = &path[path.len().saturating_sub(PATH)..];
+        // Without a copy: the caller's stack may be small.
+        let is = |(bytes, word): (&[u8], &AtomicU64)| {
+            word.load(Ordering::Relaxed).to_le_bytes().starts_with(bytes)
+        };
+        // ord: LED-6 (acquire): the record.
+        self.start.load(Ordering::Acquire) == start
+            && self.end.load(Ordering::Relaxed) == end
+            && self.bias.load(Ordering::Relaxed) == bias
+            && self.path_length.load(Ordering::Relaxed) == path.len() as u64
+            && path.chunks(8).zip(&self.path).all(is)
     }
 
     /// Returns the path, which is copied into `buffer`.

@@ -64,14 +64,12 @@ impl Me {
     /// none, or the ledger is full.
     #[must_use]
     pub fn module_of(&self, address: u64) -> u32 {
-        if let Some(index) = self.noted(address) {
+        // Before the look: what is unloaded meanwhile leaves the note an old one.
+        let unloads = self.ledger.header().unloads.load(Relaxed);
+        if let Some(index) = self.noted(address, unloads) {
             return index + 1;
         }
         let Some(found) = find(address) else { return 0 };
-        let Some(index) = self.ledger.claim(LedgerPart::Modules, 1) else {
-            self.ledger.header().losses.modules.fetch_add(1, Relaxed);
-            return 0;
-        };
         // SAFETY: the loader keeps the link map of a file as long as the file is loaded; the
         // program's caller or its lock lies in it, so that it stays while the call lasts.
         let (bias, path) = unsafe {
@@ -79,13 +77,22 @@ impl Me {
             let name = if map.name.is_null() { c"" } else { CStr::from_ptr(map.name) };
             (map.bias, name.to_bytes())
         };
-        let unloads = self.ledger.header().unloads.load(Relaxed);
+        // It is where it was, whatever was unloaded beside it.
+        let mut noted = self.ledger.modules()[..self.ledger.used(LedgerPart::Modules)].iter();
+        let same = |module: &ModuleRecord| module.is_of(found.start, found.end, bias, path);
+        if let Some(index) = noted.position(same) {
+            self.ledger.modules()[index].unloads.store(unloads, Relaxed);
+            return index as u32 + 1;
+        }
+        let Some(index) = self.ledger.claim(LedgerPart::Modules, 1) else {
+            self.ledger.header().losses.modules.fetch_add(1, Relaxed);
+            return 0;
+        };
         self.ledger.modules()[index].write(found.start, found.end, bias, unloads, path);
         index as u32 + 1
     }
 
-    fn noted(&self, address: u64) -> Option<u32> {
-        let unloads = self.ledger.header().unloads.load(Relaxed);
+    fn noted(&self, address: u64, unloads: u64) -> Option<u32> {
         let used = self.ledger.used(LedgerPart::Modules);
         let covers = |module: &ModuleRecord| {
             // ord: LED-6 (acquire): the record.

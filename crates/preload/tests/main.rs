@@ -20,3 +20,4 @@ mod rules;
 mod signals;
 mod stacks;
 mod symbols;
+mod unloads;

@@ -35,10 +35,10 @@ pub struct Code {
 }
 
 /// Returns the modules in a ledger. Of several that lay at one address one after the other, the
-/// last.
+/// one that was seen there last.
 #[must_use]
 pub fn modules(ledger: &Ledger<'_>) -> Vec<Code> {
-    let mut found: Vec<Code> = Vec::new();
+    let mut found: Vec<(u64, Code)> = Vec::new();
     for record in &ledger.modules()[..ledger.used(LedgerPart::Modules)] {
         let start = record.start.load(Acquire);
         if start == 0 {
@@ -46,10 +46,15 @@ pub fn modules(ledger: &Ledger<'_>) -> Vec<Code> {
         }
         let mut buffer = [0; module::PATH];
         let path = record.path(&mut buffer).to_vec();
-        found.retain(|earlier| earlier.start != start);
-        found.push(Code { start, bias: record.bias.load(Relaxed), path });
+        let code = Code { start, bias: record.bias.load(Relaxed), path };
+        let seen = record.unloads.load(Relaxed);
+        match found.iter_mut().find(|(_, other)| other.start == start) {
+            Some(other) if other.0 > seen => {}
+            Some(other) => *other = (seen, code),
+            None => found.push((seen, code)),
+        }
     }
-    found
+    found.into_iter().map(|(_, code)| code).collect()
 }
 
 /// Maps as the process had them: those that were read while it lived, as text,

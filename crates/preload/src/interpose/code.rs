@@ -13,6 +13,11 @@ crate::thunk! {
 
 unsafe extern "C" fn close(handle: *mut c_void, _: &CallSite) -> c_int {
     real::resolve();
+    // Before, too: another thread may load a file where this one lies until now. What is noted in between is
+    // noted anew afterwards.
+    if let Some(ledger) = state::ledger() {
+        ledger.header().unloads.fetch_add(1, Relaxed);
+    }
     // SAFETY: INTERPOSE-ARGUMENTS, kept by the thunk: the arguments are the program's.
     let answer = unsafe { call::dlclose()(handle) };
     if answer == 0
