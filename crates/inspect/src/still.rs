@@ -83,14 +83,29 @@ pub struct SleepingRegisters {
 /// anew, are left out.
 #[must_use]
 pub fn of_sleepers(pid: u32, threads: Vec<(u32, SleepingCall)>) -> Vec<(u32, SleepingRegisters)> {
-    let read = move || {
-        let switches = if is_told(pid) { OWN_SWITCHES + 1 } else { OWN_SWITCHES };
-        let registers =
-            threads.into_iter().map(|(tid, call)| (tid, of_sleeper(pid, tid, &call, switches)));
-        registers.filter_map(|(tid, registers)| Some((tid, registers?))).collect()
-    };
-    let reader = thread::Builder::new().spawn(read);
-    reader.ok().and_then(|reader| reader.join().ok()).unwrap_or_default()
+    let switches = if is_told(pid) { OWN_SWITCHES + 1 } else { OWN_SWITCHES };
+    let mut found = Vec::new();
+    let mut rest = threads.into_iter();
+    while rest.len() != 0 {
+        let read = move || {
+            let mut read = Vec::new();
+            for (tid, call) in rest.by_ref() {
+                let sleeper = of_sleeper(pid, tid, &call, switches);
+                let is_free = sleeper.is_ok();
+                read.extend(sleeper.ok().flatten().map(|registers| (tid, registers)));
+                // What this thread has not let go, its end does: the next one reads the others.
+                if !is_free {
+                    break;
+                }
+            }
+            (read, rest)
+        };
+        let reader = thread::Builder::new().spawn(read);
+        let Some((read, left)) = reader.ok().and_then(|reader| reader.join().ok()) else { break };
+        found.extend(read);
+        rest = left;
+    }
+    found
 }
 
 /// What a held thread adds to its count of voluntary switches: it stands still, and sleeps again.
@@ -137,13 +152,18 @@ fn begins_anew(pid: u32, call: &SleepingCall) -> bool {
 /// The bytes of the longest instruction that asks the kernel.
 const LONGEST_CALL: u64 = 4;
 
+/// Reads the registers of one sleeper.
+///
+/// # Errors
+/// It could not be let go, since it does not stand still: it sleeps no more, or where nothing can interrupt
+/// it, or it has ended.
 fn of_sleeper(
     pid: u32,
     tid: u32,
     call: &SleepingCall,
     own_switches: u64,
-) -> Option<SleepingRegisters> {
-    let number = libc::pid_t::try_from(tid).ok()?;
+) -> io::Result<Option<SleepingRegisters>> {
+    let number = libc::pid_t::try_from(tid).map_err(|_| io::ErrorKind::InvalidInput)?;
     let sleeps = || match task::doing(pid, tid) {
         Ok(TaskDoing::Call(now)) => {
             let goes_on = now.number == libc::SYS_restart_syscall;
@@ -152,23 +172,24 @@ fn of_sleeper(
         _ => false,
     };
     if !begins_anew(pid, call) || !sleeps() {
-        return None;
+        return Ok(None);
     }
-    let (before, _) = task::switches(pid, tid)?;
-    request(libc::PTRACE_SEIZE, number, ptr::null_mut(), 0).ok()?;
+    let Some((before, _)) = task::switches(pid, tid) else { return Ok(None) };
+    if request(libc::PTRACE_SEIZE, number, ptr::null_mut(), 0).is_err() {
+        return Ok(None);
+    }
     let held = if sleeps() { held_sleeper(number).ok() } else { None };
-    // One that does not stand still yet goes on when this thread ends.
-    let _ = let_go(number);
-    let held = held?;
+    let_go(number)?;
+    let Some(held) = held else { return Ok(None) };
     let start = Instant::now();
     // Right after it was let go it looks as if it slept: it does when it has been taken off again.
     let switches = loop {
-        let switches = task::switches(pid, tid)?;
+        let Some(switches) = task::switches(pid, tid) else { return Ok(None) };
         if switches.0 >= before + own_switches && sleeps() {
             break switches;
         }
         if start.elapsed() > PATIENCE {
-            return None;
+            return Ok(None);
         }
         thread::sleep(PAUSE);
     };
@@ -178,11 +199,11 @@ fn of_sleeper(
     let registers = Registers::all(&held.registers);
     // On aarch64 the kernel has set it back to the call already, which is made anew.
     let is_of_call = (0..=LONGEST_CALL).any(|back| registers.pc() + back == call.pc);
-    (same && is_of_call).then(|| SleepingRegisters {
+    Ok((same && is_of_call).then(|| SleepingRegisters {
         registers: registers.at(call.pc),
         thread_pointer: held.thread_pointer,
         switches,
-    })
+    }))
 }
 
 fn copy(pid: u32, tid: u32) -> io::Result<Still> {

@@ -15,6 +15,8 @@ use crate::memory::ReadableMemory;
 use crate::owners::awaited;
 use crate::owners::shape::LockShape;
 use crate::proc::futex::{FutexWait, WaitLimit};
+use crate::proc::status::StatusFile;
+use crate::proc::task;
 use crate::slots::WordOwner;
 use crate::symbols::{LockClues, LockOrigin};
 use crate::waits::modes::WaitMode;
@@ -50,7 +52,7 @@ impl Looking {
                 mutex.kind.words().into_iter().map(str::to_owned).collect(),
                 match self.numbers.get(&mutex.owner) {
                     Some(&thread) => holder(thread),
-                    None => elsewhere(mutex.owner, mutex.kind.is_shared()),
+                    None => self.elsewhere(mutex.owner, mutex.kind.is_shared()),
                 },
             ),
             FoundWait::Stream(stream) => (
@@ -59,7 +61,7 @@ impl Looking {
                 Vec::new(),
                 match self.numbers.get(&stream.owner) {
                     Some(&thread) => holder(thread),
-                    None => elsewhere(stream.owner, false),
+                    None => self.elsewhere(stream.owner, false),
                 },
             ),
             FoundWait::RwLock(lock) => {
@@ -67,7 +69,7 @@ impl Looking {
                 let held =
                     match (lock.writer.map(|own| (own, self.numbers.get(&own))), lock.readers) {
                         (Some((_, Some(&thread))), _) => holder(thread),
-                        (Some((own, None)), _) => elsewhere(own, lock.shared),
+                        (Some((own, None)), _) => self.elsewhere(own, lock.shared),
                         (None, 0) => LockHeld::Unknown { why: "it is being handed over".into() },
                         (None, count) => LockHeld::Readers { count },
                     };
@@ -81,7 +83,7 @@ impl Looking {
                     _ if lock.readers != 0 => LockHeld::Readers { count: lock.readers },
                     WordOwner::Thread(own) => match self.numbers.get(&own) {
                         Some(&thread) => holder(thread),
-                        None => elsewhere(own, false),
+                        None => self.elsewhere(own, false),
                     },
                     WordOwner::None => unknown("it is changing hands"),
                     WordOwner::Ended => unknown("its owner has ended without giving it back"),
@@ -175,6 +177,32 @@ impl Looking {
         }
     }
 
+    /// Returns that a lock is held by a thread, by its number for itself, that is none of those which were found.
+    fn elsewhere(&self, owner: u32, shared: bool) -> LockHeld {
+        let why = if shared {
+            "it is shared between processes: that thread is one of another process, or has ended"
+        } else if self.has_begun(owner) {
+            "that thread began while the process was looked at"
+        } else {
+            "no thread of this process has this id: it has ended without giving the lock back, or held \
+             it in the parent when this process was forked"
+        };
+        LockHeld::Elsewhere { owner, why: why.into(), acquired: None }
+    }
+
+    /// Tells whether the process has a thread now that calls itself so.
+    fn has_begun(&self, own: u32) -> bool {
+        let is = |tid: u32| {
+            let status = StatusFile::read(&format!("/proc/{}/task/{tid}/status", self.pid));
+            status.is_ok_and(|status| status.own_number() == Some(own))
+        };
+        if self.nested {
+            task::numbers(self.pid).is_ok_and(|now| now.into_iter().any(is))
+        } else {
+            is(own)
+        }
+    }
+
     /// Returns the thread whose stack an address is on: that with the nearest stack pointer below
     /// it, in the same mapping. The kernel joins the mapping of a stack with memory above it, so
     /// the stack has to be followed to its end.
@@ -190,16 +218,6 @@ impl Looking {
             .max_by_key(|(_, sp, _)| *sp)?;
         (is_main || self.stack_end(tid).is_some_and(|end| address < end)).then_some(name)
     }
-}
-
-fn elsewhere(owner: u32, shared: bool) -> LockHeld {
-    let why = if shared {
-        "it is shared between processes: that thread is one of another process, or has ended"
-    } else {
-        "no thread of this process has this id: it has ended without giving the lock back, or held \
-         it in the parent when this process was forked"
-    };
-    LockHeld::Elsewhere { owner, why: why.into(), acquired: None }
 }
 
 fn ownerless(object: &Ownerless) -> (u64, &'static str, Vec<String>, LockHeld) {
