@@ -6,7 +6,8 @@
 //! that looking seldom misses nothing.
 //!
 //! # Cost
-//! Three small files a thread and one a process of the machine, at most every few seconds.
+//! Three small files a thread and one a process of the machine, every few seconds; where less is allowed, or
+//! there are many, as often as takes a twentieth of a processor.
 
 use super::{HangOptions, family};
 use lockstead_inspect::memory::ProcessMemory;
@@ -24,6 +25,8 @@ const LOOKS: u32 = 8;
 const SHORTEST: Duration = Duration::from_millis(20);
 /// The longest time between two looks.
 const LONGEST: Duration = Duration::from_secs(5);
+/// The part of a processor that the looks may use.
+const SHARE: u32 = 20;
 /// The part of a processor that a thread may use whose wait has a deadline.
 const ALLOWED: u32 = 100;
 /// What it may use between two looks in any case: one waking.
@@ -96,6 +99,7 @@ pub(crate) struct Hang {
 /// Looks at a run again and again, and notices when nothing moves.
 pub(crate) struct HangWatch {
     options: HangOptions,
+    /// The time to the next look.
     period: Duration,
     next: Instant,
     looked: Instant,
@@ -113,7 +117,7 @@ pub(crate) struct HangWatch {
 
 impl HangWatch {
     pub(crate) fn new(options: HangOptions, now: Instant) -> Self {
-        let period = (options.after / LOOKS).clamp(SHORTEST, LONGEST);
+        let period = period(options.after, Duration::ZERO);
         HangWatch {
             patience: options.after,
             options,
@@ -165,6 +169,7 @@ impl HangWatch {
 
     /// Looks at all threads now.
     pub(crate) fn look(&mut self, now: Instant, roots: impl Iterator<Item = u32>) {
+        let begun = Instant::now();
         let passed = now - self.looked;
         let mut before = std::mem::take(&mut self.seen);
         self.seen = standings(&family::living(roots), &before);
@@ -187,8 +192,14 @@ impl HangWatch {
             (self.still, self.reported) = (None, false);
         }
         self.looked = now;
+        self.period = period(self.options.after, begun.elapsed());
         self.next = now + self.period;
     }
+}
+
+/// Returns the time from one look, which `took` so long, to the next, if nothing may move for `after`.
+fn period(after: Duration, took: Duration) -> Duration {
+    (after / LOOKS).clamp(SHORTEST, LONGEST).max(took * SHARE)
 }
 
 /// Reads all threads of the processes. Whether the wait of a thread has a deadline is read once for
@@ -256,6 +267,14 @@ fn is_timed(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn looks_that_take_long_are_made_seldom() {
+        let [quick, slow] = [Duration::from_millis(1), Duration::from_millis(200)];
+        assert_eq!(period(Duration::from_secs(60), quick), Duration::from_secs(5));
+        assert_eq!(period(Duration::from_secs(1), quick), Duration::from_millis(125));
+        assert_eq!(period(Duration::from_secs(1), slow), Duration::from_secs(4));
+    }
 
     fn at(place: u64, timed: bool, switches: u64, ran_us: u64) -> Standing {
         Standing {
