@@ -4,6 +4,7 @@
 pub(crate) mod support;
 
 use crate::common::{finish, lockstead, run, start_copy};
+use crate::programs;
 use serde_json::Value;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -191,6 +192,30 @@ fn an_owner_that_has_ended_is_told() {
     let text = plain(&outcome.stdout);
     assert!(text.contains("thread \"main-waits\" waits for mutex front\n"), "{text}");
     assert!(text.contains("no thread of this process has this id: it has ended"), "{text}");
+}
+
+#[test]
+fn an_owner_of_another_pid_namespace_is_not_taken_for_one_of_this() {
+    let Some(program) = programs::program("containers.c") else { return };
+    let running = programs::start(Command::new(program));
+    let pid = running.expect_line();
+    if pid.starts_with("none") {
+        return println!("skipped: no PID namespaces here ({pid})");
+    }
+    let since = std::time::Instant::now();
+    let outcome = loop {
+        let outcome = run(&["dump", &pid]);
+        if outcome.stdout.contains("waits for ") {
+            break outcome;
+        }
+        assert!(since.elapsed() < std::time::Duration::from_secs(60), "{outcome:?}");
+    };
+    let text = plain(&outcome.stdout);
+    assert!(
+        text.contains("held by N: it is shared with a process of another PID namespace"),
+        "{text}"
+    );
+    assert_eq!(outcome.status, 0, "{text}");
 }
 
 #[test]

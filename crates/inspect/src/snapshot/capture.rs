@@ -96,6 +96,8 @@ pub(super) struct Looking {
     pub(super) tasks: Vec<TaskMoment>,
     /// A thread's number here, by the number that it has for itself.
     pub(super) numbers: HashMap<u32, u32>,
+    /// Whether a process of another PID namespace has these files in its memory, which share locks.
+    pub(super) shared_across: RefCell<HashMap<((u32, u32), u64), bool>>,
     /// The waits of those threads that [`Looking::find_waits`] was asked for.
     pub(super) waits: BTreeMap<u32, KnownWait>,
     pub(super) stacks: BTreeMap<u32, Stack>,
@@ -141,6 +143,7 @@ impl Looking {
             pid,
             tasks,
             numbers,
+            shared_across: RefCell::default(),
             waits: BTreeMap::new(),
             stacks: BTreeMap::new(),
             library_frames: BTreeMap::new(),
@@ -305,7 +308,8 @@ impl Looking {
     }
 
     fn fact(&self, known: &KnownWait, owners: &OwnersFound) -> verify::Fact {
-        let fact = verify::Fact::new(known, &self.numbers);
+        let fact =
+            verify::Fact::new(known, &|address, own, shared| self.owner_here(address, own, shared));
         let Some(lock) = self.awaited_lock(known) else { return fact };
         let mode = awaited::wait_mode(&known.wait, known.known, &lock, &self.memory);
         let holders = owners.needed(lock.address).iter();

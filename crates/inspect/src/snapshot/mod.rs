@@ -13,6 +13,7 @@
 //! | [`model`] | the snapshot as data |
 //! | [`mod@capture`] | how to take one of a living process |
 //! | [`mod@recorded`] | how to take one of a process with a ledger |
+//! | `across` | whom a lock means by the number that it has of its owner |
 //! | `entries` | what the ledger says of each thread |
 //! | `holders` | what was found of those, and what contradicts itself |
 //! | `objects` | names and holders of what is waited for |
@@ -25,6 +26,7 @@
 //! | [`recognise`] | from a futex wait to the object behind it |
 //! | [`verify`] | when a cycle is a deadlock |
 
+mod across;
 pub mod capture;
 mod confirmed;
 mod entries;

@@ -50,8 +50,8 @@ impl Looking {
                 mutex.address,
                 "mutex",
                 mutex.kind.words().into_iter().map(str::to_owned).collect(),
-                match self.numbers.get(&mutex.owner) {
-                    Some(&thread) => holder(thread),
+                match self.owner_here(mutex.address, mutex.owner, mutex.kind.is_shared()) {
+                    Some(thread) => holder(thread),
                     None => self.elsewhere(mutex.owner, mutex.kind.is_shared()),
                 },
             ),
@@ -66,13 +66,13 @@ impl Looking {
             ),
             FoundWait::RwLock(lock) => {
                 shared = !lock.exclusive;
-                let held =
-                    match (lock.writer.map(|own| (own, self.numbers.get(&own))), lock.readers) {
-                        (Some((_, Some(&thread))), _) => holder(thread),
-                        (Some((own, None)), _) => self.elsewhere(own, lock.shared),
-                        (None, 0) => LockHeld::Unknown { why: "it is being handed over".into() },
-                        (None, count) => LockHeld::Readers { count },
-                    };
+                let here = |own| (own, self.owner_here(lock.address, own, lock.shared));
+                let held = match (lock.writer.map(here), lock.readers) {
+                    (Some((_, Some(thread))), _) => holder(thread),
+                    (Some((own, None)), _) => self.elsewhere(own, lock.shared),
+                    (None, 0) => LockHeld::Unknown { why: "it is being handed over".into() },
+                    (None, count) => LockHeld::Readers { count },
+                };
                 (lock.address, "rwlock", Vec::new(), held)
             }
             FoundWait::Ownerless(object) => ownerless(object),
@@ -179,7 +179,9 @@ impl Looking {
 
     /// Returns that a lock is held by a thread, by its number for itself, that is none of those which were found.
     fn elsewhere(&self, owner: u32, shared: bool) -> LockHeld {
-        let why = if shared {
+        let why = if shared && self.numbers.contains_key(&owner) {
+            "it is shared with a process of another PID namespace: whose thread has this id cannot be told"
+        } else if shared {
             "it is shared between processes: that thread is one of another process, or has ended"
         } else if self.has_begun(owner) {
             "that thread began while the process was looked at"

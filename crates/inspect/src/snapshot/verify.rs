@@ -19,7 +19,7 @@ use super::recognise::{FoundWait, KnownWait};
 use crate::slots::WordOwner;
 use crate::waits::graph::{self, Cycle, GraphHold, Wants};
 use crate::waits::modes::HoldMode;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// Attempts at a proof.
@@ -63,25 +63,31 @@ impl FactHolder {
 pub type WaitFacts = BTreeMap<u32, Fact>;
 
 impl Fact {
-    /// Makes a fact of a wait; `numbers` translates owners to ids of here.
-    pub(super) fn new(known: &KnownWait, numbers: &HashMap<u32, u32>) -> Fact {
-        let here = |own: &u32| numbers.get(own).copied();
+    /// Makes a fact of a wait; `here` translates the owner of the lock at an address to its id here, with
+    /// whether processes share the lock.
+    pub(super) fn new(known: &KnownWait, here: &dyn Fn(u64, u32, bool) -> Option<u32>) -> Fact {
         let (wants, holder) = match &known.found {
-            FoundWait::Mutex(mutex) => (Some(Wants::Exclusive(mutex.address)), here(&mutex.owner)),
-            FoundWait::Stream(lock) => (Some(Wants::Exclusive(lock.address)), here(&lock.owner)),
+            FoundWait::Mutex(mutex) => {
+                let holder = here(mutex.address, mutex.owner, mutex.kind.is_shared());
+                (Some(Wants::Exclusive(mutex.address)), holder)
+            }
+            FoundWait::Stream(lock) => {
+                (Some(Wants::Exclusive(lock.address)), here(lock.address, lock.owner, false))
+            }
             FoundWait::RwLock(lock) => {
                 let wants = if lock.exclusive { Wants::Exclusive } else { Wants::Shared };
-                (Some(wants(lock.address)), lock.writer.as_ref().and_then(here))
+                let holder = lock.writer.and_then(|own| here(lock.address, own, lock.shared));
+                (Some(wants(lock.address)), holder)
             }
             FoundWait::Own(lock) => {
                 let wants = if lock.shared { Wants::Shared } else { Wants::Exclusive };
                 let holder = match lock.owner {
-                    WordOwner::Thread(own) => here(&own),
+                    WordOwner::Thread(own) => here(lock.address, own, false),
                     WordOwner::None | WordOwner::Ended | WordOwner::Lost => None,
                 };
                 (Some(wants(lock.address)), holder)
             }
-            FoundWait::Join(own) => (here(own).map(Wants::Join), None),
+            FoundWait::Join(own) => (here(0, *own, false).map(Wants::Join), None),
             FoundWait::Ownerless(_) | FoundWait::Refused | FoundWait::Unknown { .. } => {
                 (None, None)
             }
