@@ -271,6 +271,8 @@ pub struct LedgerHeader {
     /// The number of beginnings of `dlclose`, and of ends of those that succeeded: addresses of code may have
     /// changed their meaning.
     pub unloads: AtomicU64,
+    /// How often a module was noted, or noted anew: its names may be wanted from then on.
+    pub modules_noted: AtomicU64,
     /// What could not be recorded.
     pub losses: LedgerLosses,
     /// What threads counted whose records have been given to others.

@@ -37,6 +37,10 @@ pub const SETS_IN_PAGE: usize = 4096 / size_of::<KnownLine>();
 /// The number of held locks for which a thread's first 16 KiB suffice.
 pub const HELD_IN_FIRST_PAGE: usize = 4096 / size_of::<HeldEntry<Native>>();
 
+/// The number of records in use up to which an ended thread's record is kept for the report. Beyond, a
+/// record that nobody has had is used only where no other one is spare.
+pub const KEPT_ENDED: usize = 1024;
+
 /// The states of a record, in [`ThreadRecord::state`].
 pub mod state {
     /// The record was not used yet.

@@ -370,6 +370,8 @@ impl Me {
     /// its record has to be kept.
     fn ends(&self) -> bool {
         let record = self.record();
+        // Before its counts go to the locks: who joins the thread meanwhile finds none, and knows why.
+        record.ended.store(sys::now(), Relaxed);
         #[cfg(feature = "check")]
         self.stack_ends();
         self.give_up_all();
@@ -380,9 +382,9 @@ impl Me {
         record.wait.end();
         self.gives_up_robust();
         let now = sys::now();
+        record.ended.store(now, Relaxed);
         self.leave_life(now);
         self.gives_ring_back();
-        record.ended.store(now, Relaxed);
         let stack = self.thread.stack();
         let holds = (0..stack.depth()).any(|i| stack.entry(i).address() != 0);
         if holds {

@@ -81,7 +81,8 @@ impl Me {
         let mut noted = self.ledger.modules()[..self.ledger.used(LedgerPart::Modules)].iter();
         let same = |module: &ModuleRecord| module.is_of(found.start, found.end, bias, path);
         if let Some(index) = noted.position(same) {
-            self.ledger.modules()[index].unloads.store(unloads, Relaxed);
+            self.ledger.modules()[index].unloads.fetch_max(unloads, Relaxed);
+            self.ledger.header().modules_noted.fetch_add(1, Relaxed);
             return index as u32 + 1;
         }
         let Some(index) = self.ledger.claim(LedgerPart::Modules, 1) else {
@@ -89,6 +90,7 @@ impl Me {
             return 0;
         };
         self.ledger.modules()[index].write(found.start, found.end, bias, unloads, path);
+        self.ledger.header().modules_noted.fetch_add(1, Relaxed);
         index as u32 + 1
     }
 

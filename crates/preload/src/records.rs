@@ -12,17 +12,13 @@ use core::sync::atomic::AtomicU32;
 use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::ledger::LedgerPart;
-use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state as life};
-
-/// The number of records in use up to which an ended thread's record is kept for the
-/// report.
-const KEEP_ENDED: usize = 1024;
+use lockstead_ledger::thread::{KEPT_ENDED, ThreadPart, ThreadRecord, state as life};
 
 /// Claims a record for a thread that is not running yet, or not recorded. Returns `None` when there
 /// is none left: a loss if the thread ever uses a lock.
 #[must_use]
 pub fn claim(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
-    let kept = ledger.used(LedgerPart::Threads) < KEEP_ENDED;
+    let kept = ledger.used(LedgerPart::Threads) < KEPT_ENDED;
     let thread = if kept { fresh(ledger) } else { None };
     let thread = thread.or_else(|| spare(ledger)).or_else(|| fresh(ledger))?;
     let record = thread.record;
@@ -56,7 +52,8 @@ fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let thread = noted.or_else(|| look_for(ledger))?;
     // First: who has found the record by its last thread's handle, and sees the number changed, leaves alone
     // what is emptied from here on.
-    thread.record.generation.fetch_add(1, Relaxed);
+    // ord: PRE-10 (release): that the record is claimed.
+    thread.record.generation.fetch_add(1, Release);
     thread.retire(&ledger.header().retired);
     Some(thread)
 }
@@ -66,7 +63,7 @@ fn spare(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
 fn look_for(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     // ord: PRE-10 (acquire): that the records which are counted are spare.
     let counted = STATE.spare_unnoted.load(Acquire);
-    if counted == 0 {
+    if counted == STATE.spare_sought.load(Relaxed) {
         return None;
     }
     let used = ledger.used(LedgerPart::Threads);
@@ -74,9 +71,7 @@ fn look_for(ledger: &Ledger<'static>) -> Option<ThreadPart<'static>> {
     let found = (0..used).map(|i| (first + i) % used).find_map(|index| takes(ledger, index));
     match &found {
         Some(thread) => STATE.spare_next.store(thread.record.index.load(Relaxed) + 1, Relaxed),
-        None => {
-            let _ = STATE.spare_unnoted.compare_exchange(counted, 0, Relaxed, Relaxed);
-        }
+        None => STATE.spare_sought.store(counted, Relaxed),
     }
     found
 }

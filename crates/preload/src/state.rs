@@ -36,8 +36,10 @@ pub struct StatePage {
     pub held: AtomicUsize,
     /// Records that may be spare, by index plus one: see `records.rs`.
     pub spare: [AtomicU32; SPARE_THREADS],
-    /// How many have become spare and found no slot, since a look at all records found none.
+    /// How often one has become spare and found no slot.
     pub spare_unnoted: AtomicU32,
+    /// That number when a look at all records began that has found none.
+    pub spare_sought: AtomicU32,
     /// Where the next such look begins.
     pub spare_next: AtomicU32,
     /// The number of futex words that have records of their own.
@@ -66,6 +68,7 @@ pub static STATE: StatePage = StatePage {
     held: AtomicUsize::new(0),
     spare: [const { AtomicU32::new(0) }; SPARE_THREADS],
     spare_unnoted: AtomicU32::new(0),
+    spare_sought: AtomicU32::new(0),
     spare_next: AtomicU32::new(0),
     futexes: AtomicU32::new(0),
     recorded: AtomicU32::new(0),

@@ -87,7 +87,7 @@ impl ProcessWatch {
     ) -> bool {
         let ledger = process.ledger.view();
         self.round += 1;
-        let modules = ledger.header().modules_used.load(Relaxed);
+        let modules = ledger.header().modules_noted.load(Relaxed);
         if modules != self.modules {
             self.modules = modules;
             process.read_maps();

@@ -64,7 +64,7 @@ impl<'l> FileNames<'l> {
 
 fn modules(ledger: &Ledger<'_>) -> (u64, u64) {
     let header = ledger.header();
-    (header.modules_used.load(Relaxed), header.unloads.load(Relaxed))
+    (header.modules_noted.load(Relaxed), header.unloads.load(Relaxed))
 }
 
 impl Lookup for FileNames<'_> {

@@ -1,7 +1,7 @@
 //! What locks, functions and places are called in a report.
 
 use super::deadlock::member;
-use crate::programs::{library, line, only, program, under};
+use crate::programs::{library, library_in, line, only, program, under};
 use std::collections::HashSet;
 
 #[test]
@@ -20,6 +20,23 @@ fn locks_are_called_by_symbol_member_and_birthplace() {
         ("standard", "standard (C11 mutex)"),
     ];
     assert_eq!(held, wanted.map(|(name, lock)| (name.into(), lock.into())).into(), "{ended:?}");
+}
+
+/// Another library lay at its place meanwhile.
+#[test]
+fn in_a_library_that_has_come_back() {
+    let (Some(returns), Some(alpha)) = (program("returns.c"), library_in("returns.c")) else {
+        return;
+    };
+    let Some(gamma) = library("returns_gamma.c") else { return };
+    let ended = under(&[], &[&returns, &alpha, &gamma]).end();
+    let places: HashSet<&str> = ended.stdout.lines().collect();
+    if places.len() != 1 {
+        return println!("skipped: the libraries lay at different places: {places:?}");
+    }
+    assert!(ended.stderr.contains("alpha_two in returns-library"), "{ended:?}");
+    assert!(ended.stderr.contains("alpha_worker() at returns.c"), "{ended:?}");
+    assert!(!ended.stderr.contains("gamma_two"), "{ended:?}");
 }
 
 #[test]

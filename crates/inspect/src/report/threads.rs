@@ -8,14 +8,11 @@ use super::names::{FIRST, Names, thread_name};
 use super::roles::{Kinds, peak};
 use lockstead_ledger::lock::LockRecord;
 use lockstead_ledger::publish::WaitKind;
-use lockstead_ledger::thread::{ThreadPart, ThreadRecord, state};
+use lockstead_ledger::thread::{KEPT_ENDED, ThreadPart, ThreadRecord, state};
 use lockstead_ledger::{Ledger, LedgerPart};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// Records of ended threads are used again when there are more than this many.
-const SPARE_RECORDS: usize = 64;
 
 /// Threads that are listed by name.
 const LISTED: usize = 5;
@@ -32,8 +29,10 @@ pub(super) fn count(
     let mut waiting = WaitingShare::default();
     let mut changes = Vec::new();
     let mut kinds = Kinds::default();
+    let mut leaked = 0;
     for thread in ledger.threads() {
         let record = thread.record;
+        leaked += usize::from(record.state.load(Relaxed) == state::LEAKED);
         if matches!(record.state.load(Relaxed), state::FREE | state::CLAIMED) {
             continue;
         }
@@ -61,8 +60,9 @@ pub(super) fn count(
         waiting.thread_ns = waiting.thread_ns.saturating_add(retired.lived.load(Relaxed));
         waiting.waited_ns = waiting.waited_ns.saturating_add(retired.waited.load(Relaxed));
         waiting.idled_ns = waiting.idled_ns.saturating_add(retired.idled.load(Relaxed));
-        // When the newest record was taken, no more than this many had ended.
-        let together = ledger.used(LedgerPart::Threads).saturating_sub(SPARE_RECORDS);
+        // When the newest record was taken, no other one was spare.
+        let used = ledger.used(LedgerPart::Threads);
+        let together = if used > KEPT_ENDED { used - leaked } else { 0 };
         threads.peak = threads.peak.max(together as u64);
     }
     threads.worst.sort_by_key(|thread| (Reverse(thread.waited_ns), thread.tid));

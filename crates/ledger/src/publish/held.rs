@@ -6,8 +6,8 @@
 //!
 //! # Gaps
 //! [`HeldStack::revoke`] leaves an empty entry among the others, a gap, and counts it in `emptied`. Its thread
-//! drops gaps from the top, and all of them where they are more than half ([`HeldStack::tidy`], and a pop that
-//! is not of the top), and fills them when there is no room above. It does so only while no more entries are
+//! drops gaps from the top ([`HeldStack::tidy`], and a pop that is not of the top), closes the others where they
+//! are more than half, and fills them when there is no room above. It does so only while no more entries are
 //! empty than are counted. Where more are, one may be about to be filled, or to go: the caller may be a signal
 //! handler that has interrupted a push or a pop, whose entry has to stay where it is. (Or another thread
 //! has emptied one and not counted it yet: the next look finds it.) Then a release leaves what is below
@@ -16,7 +16,7 @@
 //! That is the second line of defence. The first: calls that the C library lets handlers make, which are those
 //! of `sem_post`, only revoke. A handler that locks mutexes nevertheless and drops a gap between two
 //! instructions of a push, or that leaves such a push by a jump, leaves an entry that is empty and never
-//! counted: above it gaps are dropped by releases alone from then on, until its thread ends.
+//! counted: from then on gaps stay until its thread ends.
 //!
 //! The fast paths count nothing: one that releases what another thread releases at the same time leaves a count
 //! too many. It is corrected by the next look that finds more counted than empty.
@@ -82,12 +82,6 @@ impl<C: Cells> HeldEntry<C> {
         self.write_how(holding.tick, holding.flags, holding.started);
         // ord: LED-4 (release): an address that is seen has its fields.
         self.address.store(holding.address, Release);
-    }
-
-    #[inline(always)]
-    fn clear(&self) {
-        // ord: LED-3 (release), as in `fill`.
-        self.address.store(0, Release);
     }
 
     /// Clears the entry if it is still that of `address`; says whether it was.
@@ -241,14 +235,14 @@ impl<'a, C: Cells> HeldStack<'a, C> {
     /// may have interrupted a push or a pop. The entry stays as an empty one until its own thread comes
     /// across it.
     ///
-    /// The thread may move its entries down meanwhile (`pop_below`).
+    /// The thread may move its entries down meanwhile (`moves`).
     /// Then the search begins anew, once for each move; a copy that has been
     /// made already is cleared by the thread that made it.
     pub fn revoke(&self, address: u64) -> Option<Holding> {
         loop {
             let (index, holding) = self.find(address)?;
             if fault!(ledger_clears_whatever_is_there) {
-                self.entries[index].clear();
+                self.entries[index].address.store(0, Release);
                 return Some(holding);
             }
             if self.entries[index].take(address) {
@@ -328,7 +322,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         let Some(moved) = self.entries[from].read() else { return false };
         self.entries[to].fill(&moved);
         if fault!(ledger_moves_what_was_revoked) {
-            self.entries[from].clear();
+            self.entries[from].address.store(0, Release);
             return true;
         }
         if self.entries[from].take(moved.address) {
@@ -379,7 +373,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
     fn pop_below(&self, address: u64) -> Option<Holding> {
         let is_whole = self.trim().is_some();
         let (index, holding) = self.find(address)?;
-        let above = &self.entries[index + 1..self.depth().max(index + 1)];
+        let above = self.entries.get(index + 1..self.depth()).unwrap_or_default();
         if !is_whole && above.iter().any(|entry| entry.address() == 0) {
             // One of these may have to stay where it is.
             return self.revoke(address);

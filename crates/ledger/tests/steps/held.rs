@@ -26,10 +26,15 @@ struct Thread {
 
 impl Thread {
     fn new() -> Self {
+        Thread::with_room_for(ENTRIES)
+    }
+
+    fn with_room_for(entries: usize) -> Self {
+        let entries: Vec<Entry> = (0..entries).map(|_| Entry::NONE).collect();
         Thread {
             top: Box::leak(Box::new(Word::ZERO)),
             emptied: Box::leak(Box::new(Word::ZERO)),
-            entries: Box::leak(Box::new([Entry::NONE; ENTRIES])),
+            entries: Box::leak(entries.into_boxed_slice()),
         }
     }
 
@@ -39,7 +44,7 @@ impl Thread {
 
     /// Makes a thread that holds these, the oldest first; zero is an entry that was taken away.
     fn holding(numbers: &[u64]) -> Self {
-        let thread = Thread::new();
+        let thread = Thread::with_room_for(numbers.len().max(ENTRIES));
         let taken = |index: usize| holding(0x1000 + index as u64);
         for (index, number) in numbers.iter().enumerate() {
             let held = if *number == 0 { taken(index) } else { holding(*number) };
@@ -190,6 +195,51 @@ fn entries_that_were_taken_away_are_passed_over_and_dropped_from_the_top() {
     assert!(thread.stack().tidy());
     assert_eq!((thread.held(), thread.emptied.get()), (vec![1, 2], 0));
     thread.changes();
+    thread.changes();
+    let thread = Thread::holding(&[1, 3, 0, 0, 0, 2]);
+    assert!(!thread.stack().tidy(), "not more than half");
+    thread.stack().revoke(holding(3).address);
+    assert!(thread.stack().tidy());
+    assert_eq!((thread.held(), thread.emptied.get()), (vec![1, 2], 0));
+    thread.changes();
+    let thread = Thread::holding(&[1, 3, 0, 0, 0, 0, 2]);
+    assert!(thread.stack().tidy());
+    assert_eq!((thread.held(), thread.emptied.get()), (vec![1, 3, 2], 0));
+    thread.changes();
+}
+
+/// Others take away what moves, or what goes, at the last moment.
+#[test]
+fn what_is_taken_away_twice_is_one_gap() {
+    let newest = |thread: &Thread| part(stack_entry(thread, 2), ADDRESS);
+    // Both the entry and its copy, as it moves down.
+    let thread = Thread::holding(&[0, 0, 1]);
+    let stack = thread.stack();
+    // It is looked at for gaps, on top, and to be copied.
+    (0..3).for_each(|_| before_access(newest(&thread), || {}));
+    before_access(newest(&thread), move || {
+        for _ in 0..2 {
+            assert_eq!(stack.revoke(holding(1).address), Some(holding(1)));
+        }
+        assert_eq!(stack.revoke(holding(1).address), None);
+    });
+    assert!(stack.tidy());
+    assert_eq!((unplayed(), thread.held(), thread.emptied.get()), (0, vec![], 0));
+    thread.changes();
+    // What is below the newest, and what is the newest.
+    for (gone, given, left) in [(1, None, vec![0, 2, 3]), (3, Some(holding(3)), vec![1, 2])] {
+        let thread = Thread::holding(&[1, 2, 3]);
+        let stack = thread.stack();
+        let place = part(stack_entry(&thread, gone as usize - 1), ADDRESS);
+        (0..2).for_each(|_| before_access(place, || {}));
+        before_access(place, move || {
+            assert_eq!(stack.revoke(holding(gone).address), Some(holding(gone)));
+        });
+        assert_eq!(stack.pop(holding(gone).address), given);
+        let gaps = left.iter().filter(|&&number| number == 0).count() as u64;
+        assert_eq!((unplayed(), thread.held(), thread.emptied.get()), (0, left, gaps));
+        thread.changes();
+    }
 }
 
 /// Semaphores are given from where they lie, since a signal handler may give them.
@@ -261,7 +311,8 @@ fn an_entry_that_is_about_to_be_filled_or_to_go_stays_where_it_is() {
         let stack = thread.stack();
         let releases = move || {
             assert_eq!(stack.pop(holding(9).address), None);
-            assert_eq!(stack.pop(holding(5).address), Some(holding(5)));
+            let lower = if pops { 5 } else { 6 };
+            assert_eq!(stack.pop(holding(lower).address), Some(holding(lower)));
         };
         if pops {
             stack.tidy();
@@ -275,11 +326,12 @@ fn an_entry_that_is_about_to_be_filled_or_to_go_stays_where_it_is() {
             stack.tidy();
             before_access(part(stack_entry(&thread, 2), PLACE), releases);
             stack.push(&holding(1)).expect("room");
-            assert_eq!(thread.held(), [0, 6, 1]);
+            assert_eq!(thread.held(), [5, 0, 1]);
             assert_eq!(stack.pop(holding(1).address), Some(holding(1)));
         }
         assert_eq!(unplayed(), 0);
-        assert_eq!(stack.pop(holding(6).address), Some(holding(6)));
+        let upper = if pops { 6 } else { 5 };
+        assert_eq!(stack.pop(holding(upper).address), Some(holding(upper)));
         stack.tidy();
         stack.push(&holding(2)).expect("room");
         assert_eq!(thread.held(), [2], "what was left behind is gone");
@@ -304,15 +356,30 @@ fn what_others_take_away_makes_room_again() {
     assert_eq!((thread.held(), thread.changes()), (vec![], vec![]));
     // Among those that are held: the newest first.
     let thread = Thread::holding(&[1, 0, 2, 0, 3]);
-    assert_eq!(thread.stack().push(&holding(6)), Ok(3));
-    assert_eq!(thread.stack().push(&holding(7)), Ok(1));
+    assert_eq!((thread.stack().push(&holding(6)), thread.emptied.get()), (Ok(3), 1));
+    assert_eq!((thread.stack().push(&holding(7)), thread.emptied.get()), (Ok(1), 0));
     assert_eq!(thread.held(), [1, 7, 2, 6, 3]);
     assert_eq!(thread.stack().push(&holding(8)), Err(Full));
+    assert_eq!(thread.emptied.get(), 0);
+    // One that is about to be filled makes none.
+    thread.entries[3].restart(0, Flags::NONE, 0);
+    empty(&thread.entries[3]);
+    assert_eq!(thread.stack().push(&holding(8)), Err(Full));
+    thread.emptied.set(1);
+    assert_eq!(thread.stack().push(&holding(6)), Ok(3));
     // What a pop and another thread have both taken away was counted and is not there.
     thread.emptied.set(2);
     assert_eq!(thread.stack().pop(holding(2).address), Some(holding(2)));
     assert_eq!(thread.held(), [1, 7, 6, 3]);
-    assert_eq!(thread.emptied.load(core::sync::atomic::Ordering::Relaxed), 0);
+    assert_eq!(thread.emptied.get(), 0);
+    for too_many in [1, 2] {
+        thread.emptied.set(too_many);
+        thread.stack().revoke(holding(3).address);
+        assert!(!thread.stack().tidy());
+        assert_eq!((thread.held(), thread.emptied.get()), (vec![1, 7, 6], 0));
+        thread.stack().push(&holding(3)).expect("room");
+    }
+    thread.changes();
 }
 
 #[test]

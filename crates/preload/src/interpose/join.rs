@@ -15,7 +15,8 @@ use crate::site::CallSite;
 use crate::thunk::Passage;
 use core::ffi::{c_int, c_void};
 use core::ptr::null_mut;
-use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use core::sync::atomic::AtomicUsize;
+use core::sync::atomic::Ordering::{Acquire, Relaxed};
 use lockstead_ledger::ledger::LedgerPart;
 use lockstead_ledger::lock::ObjectKind;
 use lockstead_ledger::publish::WaitKind;
@@ -66,13 +67,12 @@ impl Me {
         let first = NEXT.load(Relaxed);
         (0..used).map(|i| (first + i) % used).find_map(|index| {
             let record = self.ledger.thread(index)?.record;
+            // ord: PRE-10 (acquire): before the rest, so that this is not of the record's next thread alone.
+            let generation = record.generation.load(Acquire) as usize;
             let is = record.handle.load(Relaxed) == handle
                 && !record.is_handle_released()
                 && states.contains(&record.state.load(Relaxed));
-            is.then(|| KnownThread {
-                index: index + 1,
-                generation: record.generation.load(Relaxed) as usize,
-            })
+            is.then_some(KnownThread { index: index + 1, generation })
         })
     }
 

@@ -45,14 +45,15 @@ fn taken(me: &Me, other: &ThreadPart<'_>, holding: &Holding) -> Option<(u32, boo
         return (wait.how.is_timed() && is_patient).then_some((wait.stack, false));
     }
     let generation = lock.generation.load(Relaxed);
-    // Of a thread that has ended the counts have been given to the locks.
-    let has_ended = other.record.state.load(Relaxed) != state::LIVE;
+    // Of a thread that has ended, or is about to, the counts have been given to the locks.
+    let record = other.record;
+    let ends = || record.ended.load(Relaxed) != 0 || record.state.load(Relaxed) != state::LIVE;
     other
         .known()
         .find(|known| {
             known.address.load(Relaxed) == holding.address
                 && known.generation.load(Relaxed) == generation
-                && (has_ended || known.count.load(Relaxed) != 0)
+                && (known.count.load(Relaxed) != 0 || ends())
         })
         .map(|known| (known.stack.load(Relaxed), true))
 }

@@ -77,7 +77,7 @@ impl CountedProcess {
         let Some(source) = &mut self.source else { return };
         let ledger = source.process.ledger.view();
         let header = ledger.header();
-        let modules = header.modules_used.load(Relaxed);
+        let modules = header.modules_noted.load(Relaxed);
         if modules != source.modules {
             source.modules = modules;
             source.names.update(source.process.maps());
