@@ -303,9 +303,8 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         }
         let (mut to, mut closed) = (0, 0);
         for from in 0..top {
-            if to == from && self.entries[from].address() != 0 {
-                to += 1;
-            } else if self.moves(from, to) {
+            let stays = to == from && self.entries[from].address() != 0;
+            if stays || self.moves(from, to) {
                 to += 1;
             } else {
                 closed += 1;
@@ -373,8 +372,8 @@ impl<'a, C: Cells> HeldStack<'a, C> {
     fn pop_below(&self, address: u64) -> Option<Holding> {
         let is_whole = self.trim().is_some();
         let (index, holding) = self.find(address)?;
-        let above = self.entries.get(index + 1..self.depth()).unwrap_or_default();
-        if !is_whole && above.iter().any(|entry| entry.address() == 0) {
+        let from_here = self.entries.get(index..self.depth()).unwrap_or_default();
+        if !is_whole && from_here.iter().any(|entry| entry.address() == 0) {
             // One of these may have to stay where it is.
             return self.revoke(address);
         }
