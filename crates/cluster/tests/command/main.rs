@@ -305,9 +305,12 @@ fn a_client_that_was_stopped_past_its_lease_ends_its_command_before_it_does_more
         return;
     }
     let members = Members::start(1).expect("etcd starts");
-    let words = ["lock", "--ttl", "2", "--margin", "500", "a", "--", "sleep", "100"];
-    let mut child = Ends(command(&members, &words).spawn().expect("it runs"));
-    wait_for_places(&members, "a", 1);
+    let script = "echo in; exec sleep 100";
+    let words = ["lock", "--ttl", "2", "--margin", "500", "a", "--", "sh", "-c", script];
+    let mut own = command(&members, &words);
+    let mut child = Ends(own.stdout(Stdio::piped()).spawn().expect("it runs"));
+    // Not its place alone: without a command that runs there is nothing to end.
+    signals::is_in(&mut child);
     child.signal(libc::SIGSTOP);
     // The lease ends, and the next one is told.
     let next = session(&members);

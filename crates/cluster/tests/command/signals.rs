@@ -23,7 +23,7 @@ fn start(members: &Members, words: &[&str], prepares: &str) -> Ends {
 }
 
 /// Waits until a command, or a repair, has said that it is in.
-fn is_in(own: &mut Ends) -> Receiver<String> {
+pub(crate) fn is_in(own: &mut Ends) -> Receiver<String> {
     let said = lines(own.0.stdout.take().expect("a pipe"));
     assert_eq!(said.recv_timeout(BOUND).as_deref(), Ok("in"));
     said

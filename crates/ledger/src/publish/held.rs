@@ -242,7 +242,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         loop {
             let (index, holding) = self.find(address)?;
             if fault!(ledger_clears_whatever_is_there) {
-                self.entries[index].address.store(0, Release);
+                self.entries[index].address.store(0, Release); // ord: LED-3
                 return Some(holding);
             }
             if self.entries[index].take(address) {
@@ -321,7 +321,7 @@ impl<'a, C: Cells> HeldStack<'a, C> {
         let Some(moved) = self.entries[from].read() else { return false };
         self.entries[to].fill(&moved);
         if fault!(ledger_moves_what_was_revoked) {
-            self.entries[from].address.store(0, Release);
+            self.entries[from].address.store(0, Release); // ord: LED-3
             return true;
         }
         if self.entries[from].take(moved.address) {

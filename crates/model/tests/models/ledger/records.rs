@@ -14,11 +14,11 @@ struct Record {
     generation: U32,
     /// What each of its threads adds to.
     counted: U32,
-    /// Not zero while a thread works in the library.
+    /// The word that is not zero while a thread works in the library.
     busy: U32,
     /// How many have had it.
     owners: U32,
-    /// The one slot.
+    /// The one slot that may name the record.
     noted: U32,
     unnoted: U32,
     sought: U32,
@@ -37,7 +37,7 @@ struct Rules {
     spare_last: bool,
     /// A record that was never claimed is for whom the ledger gives it to.
     asks_for_generation: bool,
-    /// Who finds none says so of what was counted when the look began.
+    /// Whether a look that finds none says so of what was counted when it began.
     counts_first: bool,
 }
 
