@@ -11,7 +11,7 @@ use std::fs;
 use std::path::PathBuf;
 
 /// A file, by its device and its inode.
-type FileIdentity = ((u32, u32), u64);
+pub(super) type FileIdentity = ((u32, u32), u64);
 
 impl Looking {
     /// Returns the thread of the process that is the owner of a lock, by its number for itself; `shared`:

@@ -5,6 +5,7 @@
 //! the stacks and words of those that wait, and last a cycle is proved by
 //! reading its members anew.
 
+use super::across::FileIdentity;
 use super::holders::OwnersFound;
 use super::interpreter::PythonState;
 use super::model::{
@@ -97,7 +98,7 @@ pub(super) struct Looking {
     /// A thread's number here, by the number that it has for itself.
     pub(super) numbers: HashMap<u32, u32>,
     /// Whether a process of another PID namespace has these files in its memory, which share locks.
-    pub(super) shared_across: RefCell<HashMap<((u32, u32), u64), bool>>,
+    pub(super) shared_across: RefCell<HashMap<FileIdentity, bool>>,
     /// The waits of those threads that [`Looking::find_waits`] was asked for.
     pub(super) waits: BTreeMap<u32, KnownWait>,
     pub(super) stacks: BTreeMap<u32, Stack>,
