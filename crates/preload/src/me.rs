@@ -307,7 +307,7 @@ fn adopt(me: &Me, words: &ThreadWords) {
 /// Makes a record that its creator has claimed that of the calling thread, which begins.
 ///
 /// # Safety
-/// `record` was claimed with [`claim`] for this thread, in this process.
+/// `record` was claimed with [`records::claim`] for this thread, in this process.
 #[must_use]
 pub unsafe fn begin_with(ledger: &'static Ledger<'static>, record: *const ThreadRecord) -> Me {
     // SAFETY: the caller promises a record that was claimed for this thread.
