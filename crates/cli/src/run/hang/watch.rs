@@ -10,6 +10,7 @@
 //! there are many, as often as takes a twentieth of a processor.
 
 use super::{HangOptions, family};
+use crate::clock;
 use lockstead_inspect::memory::ProcessMemory;
 use lockstead_inspect::proc::asleep::{self, SleepSurroundings};
 use lockstead_inspect::proc::futex::{FutexWait, WaitLimit};
@@ -169,7 +170,7 @@ impl HangWatch {
 
     /// Looks at all threads now.
     pub(crate) fn look(&mut self, now: Instant, roots: impl Iterator<Item = u32>) {
-        let begun = Instant::now();
+        let used = clock::used();
         let passed = now - self.looked;
         let mut before = std::mem::take(&mut self.seen);
         self.seen = standings(&family::living(roots), &before);
@@ -192,12 +193,13 @@ impl HangWatch {
             (self.still, self.reported) = (None, false);
         }
         self.looked = now;
-        self.period = period(self.options.after, begun.elapsed());
+        self.period = period(self.options.after, Duration::from_nanos(clock::used() - used));
         self.next = now + self.period;
     }
 }
 
-/// Returns the time from one look, which `took` so long, to the next, if nothing may move for `after`.
+/// Returns the time from one look, which `took` so much of a processor, to the next, if nothing may move for
+/// `after`. What others take of the processor meanwhile delays nothing.
 fn period(after: Duration, took: Duration) -> Duration {
     (after / LOOKS).clamp(SHORTEST, LONGEST).max(took * SHARE)
 }
