@@ -13,6 +13,9 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
+/// A file, by its device and its inode.
+pub type FileIdentity = ((u32, u32), u64);
+
 /// What lies behind a mapping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Backing {

@@ -6,12 +6,9 @@
 //! containers above all: then the number alone does not say whose thread is meant.
 
 use super::capture::Looking;
-use crate::maps::Maps;
+use crate::maps::{FileIdentity, Maps};
 use std::fs;
 use std::path::PathBuf;
-
-/// A file, by its device and its inode.
-pub(super) type FileIdentity = ((u32, u32), u64);
 
 impl Looking {
     /// Returns the thread of the process that is the owner of a lock, by its number for itself; `shared`:

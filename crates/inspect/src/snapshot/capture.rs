@@ -5,7 +5,6 @@
 //! the stacks and words of those that wait, and last a cycle is proved by
 //! reading its members anew.
 
-use super::across::FileIdentity;
 use super::holders::OwnersFound;
 use super::interpreter::PythonState;
 use super::model::{
@@ -17,7 +16,7 @@ use super::recognise::{self, CallingCode, FoundWait, KnownWait};
 use super::seen::SeenAcquisitions;
 use super::verify;
 use crate::futexes;
-use crate::maps::{Backing, Maps};
+use crate::maps::{Backing, FileIdentity, Maps};
 use crate::memory::{ProcessMemory, ReadableMemory};
 use crate::modules::Modules;
 use crate::owners::awaited;

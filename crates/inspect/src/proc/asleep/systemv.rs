@@ -19,7 +19,8 @@ const MOST: u64 = 500;
 /// numbers that mean others here.
 fn is_here(pid: u32) -> bool {
     let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/ipc")).ok();
-    of("self").is_some_and(|here| of(&pid.to_string()) == Some(here))
+    // A kernel without such namespaces has one.
+    of("self").is_none_or(|here| of(&pid.to_string()) == Some(here))
 }
 
 fn control(set: i32, number: i32, command: i32) -> Option<i32> {
