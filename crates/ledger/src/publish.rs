@@ -16,7 +16,7 @@
 //!    [`HeldStack::push`]. From before `begin` until after `end` the thread's signal
 //!    handlers record nothing: they would change what the episode promises.
 //! 4. *Another thread releases* in the holder's place: [`HeldStack::revoke`] before
-//!    the real release.
+//!    the real release. That leaves a gap, which the holder drops later (`publish/held.rs`).
 //!
 //! Reader: for every thread [`PublishedWait::read`], which gives an [`Episode`], then the
 //! held stack; when all have been read, for each of them [`PublishedWait::is_still`].
@@ -41,15 +41,15 @@
 //! them.
 //!
 //! # Ordering
-//! Labels LED-1 to LED-5 in `docs/memory-ordering.md`. A sequence lock without
+//! Labels LED-1 to LED-5 and LED-18 in `docs/memory-ordering.md`. A sequence lock without
 //! fences: every word of the ledger that a reader uses is stored with release and loaded with
 //! acquire, which costs nothing on x86-64. Two fences (LED-17) order it with lock words, which
 //! the program's locks store as they like and the reader gets from the kernel.
 //!
 //! # Progress
-//! No loop on the writer's side but the search for an entry that is not on
-//! top, bounded by the locks held; in `revoke` by the square of that, for each
-//! new search means that an entry has moved down.
+//! A push and a pop of the newest entry have no loop. What else the writer does looks at each entry once or
+//! twice: the search for an entry that is not on top, and the dropping of gaps. `revoke` may search again
+//! each time that an entry has moved down, so that it is bounded by the square of their number.
 
 mod bits;
 mod held;

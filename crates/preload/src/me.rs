@@ -370,7 +370,8 @@ impl Me {
     /// its record has to be kept.
     fn ends(&self) -> bool {
         let record = self.record();
-        // Before its counts go to the locks: who joins the thread meanwhile finds none, and knows why.
+        // Stored before the counts are given to the locks: the rule of joins takes a thread without counts
+        // for one that has taken no lock, unless it is ending.
         record.ended.store(sys::now(), Relaxed);
         #[cfg(feature = "check")]
         self.stack_ends();

@@ -64,7 +64,7 @@ impl Me {
     /// none, or the ledger is full.
     #[must_use]
     pub fn module_of(&self, address: u64) -> u32 {
-        // Before the look: what is unloaded meanwhile leaves the note an old one.
+        // Read before the file is looked for: if one is unloaded in between, this note is an old one.
         let unloads = self.ledger.header().unloads.load(Relaxed);
         if let Some(index) = self.noted(address, unloads) {
             return index + 1;
@@ -77,7 +77,7 @@ impl Me {
             let name = if map.name.is_null() { c"" } else { CStr::from_ptr(map.name) };
             (map.bias, name.to_bytes())
         };
-        // It is where it was, whatever was unloaded beside it.
+        // A file that lies where it did has its record already, whatever was unloaded beside it.
         let mut noted = self.ledger.modules()[..self.ledger.used(LedgerPart::Modules)].iter();
         let same = |module: &ModuleRecord| module.is_of(found.start, found.end, bias, path);
         if let Some(index) = noted.position(same) {

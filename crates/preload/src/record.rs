@@ -314,8 +314,9 @@ pub fn lost(address: u64) {
     }
 }
 
-/// Tells whether the caller, which gives a lock back and is not recorded to have it, may have begun to read
-/// before the library was there, as one of `readers`: then more read than are recorded.
+/// Tells whether the caller gives back an acquisition for reading from before the library was there. It is not
+/// recorded to have the lock, which `readers` threads read by its own word. That is taken to be so where
+/// fewer are recorded, and the caller was not created under the library.
 #[cold]
 pub fn is_from_before(address: u64, readers: u32) -> bool {
     if !late::is_late() {
@@ -326,7 +327,6 @@ pub fn is_from_before(address: u64, readers: u32) -> bool {
         let stack = thread.stack();
         (0..stack.depth()).filter(|&index| stack.entry(index).address() == address).count()
     };
-    // Whoever was created under the library has no time before it.
     me.record().creator.load(Relaxed) == 0
         && me.ledger.threads().map(entries).sum::<usize>() < readers as usize
 }

@@ -19,8 +19,7 @@ fn records_of_threads_that_end_together_are_used_again(library: Library) {
     let ledger = observed.ledger();
     view::assert_quiet(&ledger);
     let used = ledger.used(LedgerPart::Threads) as u64;
-    // Beside the first thread those of one round, whose records were not spare yet.
-    assert!((KEPT..=KEPT + THREADS + 1).contains(&used), "{used}");
+    assert_eq!(used, KEPT, "no further one is taken while others are spare");
     let counter = view::facts(&ledger, observed.address("counter"));
     assert_eq!(counter.acquisitions, ROUNDS * THREADS);
     let threads = view::threads(&ledger).into_iter();

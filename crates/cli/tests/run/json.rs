@@ -125,6 +125,21 @@ fn a_wait_that_lasts_has_its_owners_and_what_they_do() {
     assert!(last["doing"]["stack"]["frames"].as_array().is_some_and(|frames| !frames.is_empty()));
 }
 
+/// Eight at a time: more than a thousand of them use the records of those before them.
+#[test]
+fn threads_that_ran_one_after_the_other_are_no_peak() {
+    let Some(quiet) = program("quiet.c") else { return };
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("report.json");
+    let flags = ["--no-report", "--json", text(&file)];
+    under(&flags, &[quiet.as_os_str(), "threads".as_ref()]).end();
+    let report = std::fs::read_to_string(&file).expect("a report");
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let threads = &report["processes"][0]["threads"];
+    assert_eq!(threads["created"], 2001);
+    assert!((2..=9).contains(&threads["peak"].as_u64().expect("a number")), "{threads:#}");
+}
+
 #[test]
 fn each_kind_of_threads_has_its_part_in_each_lock() {
     let Some(program) = program("hands.c") else { return };

@@ -20,7 +20,7 @@ impl Looking {
 
     /// Tells whether a process of another PID namespace, as far as they can be seen from here, has the memory
     /// at this address as well.
-    pub(super) fn is_shared_across(&self, address: u64) -> bool {
+    fn is_shared_across(&self, address: u64) -> bool {
         let Some((unwinder, _)) = &self.code else { return false };
         let mapping = unwinder.modules().maps().find(address);
         let Some(mapping) = mapping.filter(|mapping| mapping.shared) else { return false };

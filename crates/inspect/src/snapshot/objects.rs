@@ -177,7 +177,7 @@ impl Looking {
         }
     }
 
-    /// Returns that a lock is held by a thread, by its number for itself, that is none of those which were found.
+    /// Returns that the thread which calls itself `owner` holds a lock, and why it is not named.
     fn elsewhere(&self, owner: u32, shared: bool) -> LockHeld {
         let why = if shared && self.numbers.contains_key(&owner) {
             "it is shared with a process of another PID namespace: whose thread has this id cannot be told"

@@ -13,8 +13,8 @@ crate::thunk! {
 
 unsafe extern "C" fn close(handle: *mut c_void, _: &CallSite) -> c_int {
     real::resolve();
-    // Before, too: another thread may load a file where this one lies until now. What is noted in between is
-    // noted anew afterwards.
+    // Raised before the call as well as after it: as soon as the file has gone, another thread may load one
+    // at its place, and would find the old one's note. What is noted in between is noted anew afterwards.
     if let Some(ledger) = state::ledger() {
         ledger.header().unloads.fetch_add(1, Relaxed);
     }

@@ -19,7 +19,7 @@ const MOST: u64 = 500;
 /// numbers that mean others here.
 fn is_here(pid: u32) -> bool {
     let of = |who: &str| fs::read_link(format!("/proc/{who}/ns/ipc")).ok();
-    // A kernel without such namespaces has one.
+    // Where the kernel has no such namespaces, all processes share the objects.
     of("self").is_none_or(|here| of(&pid.to_string()) == Some(here))
 }
 
@@ -107,7 +107,11 @@ mod tests {
     fn only_a_semaphore_that_a_process_has_changed_is_taken_for_a_lock() {
         // SAFETY: the calls take and return numbers only, and touch no memory of ours.
         let set = unsafe { libc::semget(libc::IPC_PRIVATE, 1, 0o600) };
-        assert!(set >= 0, "{}", std::io::Error::last_os_error());
+        let error = std::io::Error::last_os_error();
+        if set < 0 && error.raw_os_error() == Some(libc::ENOSYS) {
+            return println!("skipped: the kernel has no semaphores of System V");
+        }
+        assert!(set >= 0, "{error}");
         let remove = || control(set, 0, libc::IPC_RMID);
         let takes_one = [0_i16, -1, 0].map(i16::to_ne_bytes).concat();
         let memory = SavedMemory::new(0x1000, takes_one);
