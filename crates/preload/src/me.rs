@@ -26,7 +26,7 @@ use crate::state::{self, STATE};
 use crate::sys;
 use crate::tls::{self, ThreadStage, ThreadWords};
 use crate::waiters;
-use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::Ordering::{Relaxed, Release};
 use core::sync::atomic::{AtomicUsize, compiler_fence};
 use lockstead_ledger::Ledger;
 use lockstead_ledger::lock::Extension;
@@ -296,7 +296,8 @@ fn adopt(me: &Me, words: &ThreadWords) {
     if record.began.load(Relaxed) == 0 {
         record.began.store(sys::now(), Relaxed);
     }
-    record.state.store(life::LIVE, Relaxed);
+    // ord: PRE-10 (release): the handle, to who joins.
+    record.state.store(life::LIVE, Release);
     words.rounds.store(0, Relaxed);
     words.record.store(core::ptr::from_ref(record).cast_mut().cast(), Relaxed);
     words.stage.store(ThreadStage::Recorded as usize, Relaxed);

@@ -67,11 +67,12 @@ impl Me {
         let first = NEXT.load(Relaxed);
         (0..used).map(|i| (first + i) % used).find_map(|index| {
             let record = self.ledger.thread(index)?.record;
-            // ord: PRE-10 (acquire): before the rest, so that this is not of the record's next thread alone.
+            // ord: PRE-10 (acquire): the number of the claim before the rest. Where it is that of the record's next
+            // thread already, so is what follows, by the state, and the handle is another one.
             let generation = record.generation.load(Acquire) as usize;
-            let is = record.handle.load(Relaxed) == handle
-                && !record.is_handle_released()
-                && states.contains(&record.state.load(Relaxed));
+            let is = states.contains(&record.state.load(Acquire)) // ord: PRE-10 (acquire): the handle
+                && record.handle.load(Relaxed) == handle
+                && !record.is_handle_released();
             is.then_some(KnownThread { index: index + 1, generation })
         })
     }

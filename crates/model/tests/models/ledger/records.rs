@@ -143,6 +143,28 @@ fn handed_on(rules: Rules) -> Scenario<Record> {
         })
 }
 
+/// Makes the scenario in which the thread of a record, which has ended, is joined while another one gets the
+/// record. The joiner reads the number of the claim first, or last; of both threads `owners` stands for the handle.
+fn joined(number_first: bool) -> Scenario<Record> {
+    Scenario::new(Record::new)
+        .thread(move |record| {
+            record.fresh();
+            record.works(KEPT);
+            let number = || record.generation.load(Ordering::Acquire);
+            let first = number();
+            let is_known = record.state.load(Ordering::Acquire) == ENDED
+                && record.owners.load(Ordering::Relaxed) == 1;
+            let number = if number_first { first } else { number() };
+            assert!(!is_known || number == 1, "the second thread is not the one that is joined");
+        })
+        .thread(|record| {
+            if record.looks(KEPT) {
+                record.generation.fetch_add(1, Ordering::Release);
+                record.works(KEPT);
+            }
+        })
+}
+
 fn calm() -> Config {
     Config::new().spurious(0).signals(0)
 }
@@ -162,6 +184,11 @@ fn model_a_record_that_was_never_claimed_is_not_taken_3t() {
 }
 
 #[test]
+fn model_who_joins_takes_the_number_of_the_thread_that_it_joins_2t() {
+    joined(true).verify("record, joined", &calm()).must_be_complete();
+}
+
+#[test]
 fn broken_records() {
     if mutated() {
         return;
@@ -177,4 +204,6 @@ fn broken_records() {
         let broken = handed_on(rules).check(&calm()).expect_err("a rule is broken");
         assert!(matches!(broken.kind, FailureKind::Panic(_)), "{broken}");
     }
+    let broken = joined(false).check(&calm()).expect_err("the mark falls upon the next thread");
+    assert!(matches!(broken.kind, FailureKind::Panic(_)), "{broken}");
 }
